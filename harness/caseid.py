@@ -1,0 +1,55 @@
+"""Case ids: readable queries that name exactly one case, and the way back from an id to what it says.
+
+    GatherElements@13:sweep=dtype_rank;data=float16[3,4];indices=int64[3,2];axis=1;values=negative
+
+An id is `operator@opset:` and `;`-separated `key=value` terms: the origin (`sweep` or `case`) with its name, one term a tensor
+(`name=dtype[shape]`), the attributes, the kinds of values, then the options that differ from their defaults. It never depends on position.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_HEAD = re.compile(r"(?P<operator>[A-Za-z_][A-Za-z0-9_.]*)@(?P<opset>\d+):(?P<terms>.+)\Z")
+_TENSOR = re.compile(r"(?P<dtype>[a-z]+\d*)\[(?P<shape>[\d,]*)\]\Z")
+
+
+class TensorTerm(NamedTuple):
+    """A tensor as an id names it."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+
+class ParsedId(NamedTuple):
+    """What an id says: `terms` keeps every `key=value` in order, `tensors` the ones that name a tensor."""
+
+    operator: str
+    opset: int
+    terms: dict[str, str]
+    tensors: dict[str, TensorTerm]
+
+
+def tensor_term(name: str, dtype: str, shape: tuple[int, ...]) -> str:
+    """Write one tensor as an id does: `data=float16[3,4]`, a scalar as `x=float32[]`."""
+    return f"{name}={dtype}[{','.join(map(str, shape))}]"
+
+
+def parse(case_id: str) -> ParsedId:
+    """Take an id apart; raise ValueError for a text that is not one."""
+    head = _HEAD.match(case_id)
+    if head is None:
+        raise ValueError(f"not a case id: {case_id!r}")
+    terms: dict[str, str] = {}
+    tensors: dict[str, TensorTerm] = {}
+    for term in head["terms"].split(";"):
+        key, equals, value = term.partition("=")
+        if not equals or not key or key in terms:
+            raise ValueError(f"not a case id: {case_id!r}: bad term {term!r}")
+        terms[key] = value
+        tensor = _TENSOR.match(value)
+        if tensor is not None:
+            shape = tuple(int(n) for n in tensor["shape"].split(",") if n)
+            tensors[key] = TensorTerm(tensor["dtype"], shape)
+    return ParsedId(head["operator"], int(head["opset"]), terms, tensors)

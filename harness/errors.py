@@ -1,0 +1,52 @@
+"""Faults of the harness or of its input; what a target does is data and never raises one of these.
+
+    HarnessError            exit code
+    ├── UsageError              2      a wrong option, query, run file or folder
+    │   └── SpecError           2      specs or expectations do not validate; carries every problem found
+    ├── TargetUnavailable       3      a target named on the command line cannot run here
+    ├── NothingRan              4      no case, or fewer than `--min-cases`
+    └── HarnessFault            5      a defect or a broken installation of the harness itself
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+
+class HarnessError(Exception):
+    """Base of all errors that end a command; the message is one line a user can act on."""
+
+    exit_code: ClassVar[int] = 5
+
+
+class UsageError(HarnessError):
+    """The command line, a file that it names, or the environment is wrong."""
+
+    exit_code = 2
+
+
+class SpecError(UsageError):
+    """Specs or expectations are wrong; `problems` holds one `file:line: path: what` line each."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+
+class TargetUnavailable(HarnessError):
+    """A target that was asked for by name cannot run on this machine."""
+
+    exit_code = 3
+
+
+class NothingRan(HarnessError):
+    """The selection is empty or smaller than `--min-cases`: 100 % of nothing is not a pass."""
+
+    exit_code = 4
+
+
+class HarnessFault(HarnessError):
+    """The harness itself is at fault."""
+
+    exit_code = 5

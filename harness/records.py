@@ -1,0 +1,214 @@
+"""The words of the project as types: cases, what targets did with them, and the lines of a run file.
+
+Everything here is frozen, knows no other module but `dtypes`, and is what the stages hand to each other.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from harness.dtypes import Array
+
+SCHEMA = 1
+BEYOND = "beyond"
+"""The level of a case that no published DirectML table allows."""
+
+
+class Validity(str, Enum):
+    """What the ONNX operator specification says of a case."""
+
+    VALID = "valid"
+    INVALID = "invalid"
+    UNSPECIFIED = "unspecified"
+
+
+class Outcome(str, Enum):
+    """What was measured; a closed set."""
+
+    PASS = "pass"
+    MISMATCH = "mismatch"
+    REJECTED = "rejected"
+    ACCEPTED_INVALID = "accepted_invalid"
+    UNSUPPORTED = "unsupported"
+    NOT_PLACED = "not_placed"
+    CRASH = "crash"
+    TIMEOUT = "timeout"
+    UNAVAILABLE = "unavailable"
+    ORACLE_ERROR = "oracle_error"
+    NOT_RUN = "not_run"
+
+
+class Verdict(str, Enum):
+    """The outcome against what was expected of it."""
+
+    EXPECTED = "expected"
+    REGRESSION = "regression"
+    IMPROVEMENT = "improvement"
+    CHANGED = "changed"
+    NEW = "new"
+    MISSING = "missing"
+
+
+Stage = Literal["load", "run", "compare"]
+"""The last stage a case reached: session creation, `session.run`, or the comparison with the oracle."""
+
+Optimization = Literal["off", "basic", "extended", "all"]
+
+
+class Tensor(NamedTuple):
+    """A tensor: the name of its element type in `dtypes.DTYPES` and its elements."""
+
+    dtype: str
+    array: Array
+
+
+class TensorSpec(msgspec.Struct, frozen=True, gc=False):
+    """Name, element type and shape of one input; `values` names how its elements are chosen (`values.py`)."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    values: str = "random"
+
+
+class Options(msgspec.Struct, frozen=True, gc=False):
+    """How a case's graph is built and run; a default is not written into the case's id."""
+
+    shapes: Literal["symbolic", "static"] = "symbolic"
+    initializer: str | None = None
+    in_place: bool = False
+    optimization: Optimization = "off"
+    neighbours: bool = False
+    variant: str | None = None
+
+
+class Case(msgspec.Struct, frozen=True):
+    """One concrete operator call.
+
+    `literals` holds written-out input elements and `documented` the documented result, both only for literal cases.
+    `rule` says for an invalid case which rule it breaks and for an unspecified one what the sources leave open.
+    """
+
+    id: str
+    operator: str
+    opset: int
+    attributes: dict[str, int]
+    inputs: tuple[TensorSpec, ...]
+    options: Options = Options()
+    validity: Validity = Validity.VALID
+    rule: str | None = None
+    source: str | None = None
+    literals: tuple[Array, ...] | None = None
+    documented: Array | None = None
+
+
+class Error(msgspec.Struct, frozen=True):
+    """A target's error: the class is compared between releases, the message is only shown."""
+
+    class_: str = msgspec.field(name="class")
+    message: str = ""
+
+
+class Diff(msgspec.Struct, frozen=True):
+    """How an output differs from the oracle's.
+
+    `max_ulp` is the largest distance between finite values of a float tensor in units of the last place, None where that has no meaning;
+    `expected` and `actual` are the two elements at `first_index` (or the two shapes or dtypes), written out.
+    """
+
+    max_ulp: int | None
+    differing: int
+    total: int
+    first_index: tuple[int, ...] | None
+    expected: str
+    actual: str
+
+
+class Result(msgspec.Struct, frozen=True, tag_field="type", tag="result"):
+    """One line of a run file: what one target did with one case. A pass without a proven provider cannot be made."""
+
+    case: str
+    operator: str
+    target: str
+    validity: Validity
+    levels: dict[str, str]
+    outcome: Outcome
+    verdict: Verdict
+    stage: Stage | None = None
+    placed_on: str | None = None
+    error: Error | None = None
+    diff: Diff | None = None
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.outcome is Outcome.PASS and (not self.placed_on or self.diff is not None or self.error is not None):
+            raise ValueError("a pass needs a proven provider and has neither diff nor error")
+
+
+class TargetInfo(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A target as the run's header records it; fields that its runtime cannot tell stay None.
+
+    `unavailable` is the reason why it did not run, with the remedy. `artifact_limit_bytes` bounds the tensors kept of failing cases.
+    """
+
+    provider: str
+    runtime: str = "this interpreter"
+    unavailable: str | None = None
+    onnxruntime: str | None = None
+    python: str | None = None
+    numpy: str | None = None
+    platform: str | None = None
+    directml: str | None = None
+    directml_sha256: str | None = None
+    adapter: str | None = None
+    vendor: str | None = None
+    luid: str | None = None
+    driver: str | None = None
+    max_feature_level: str | None = None
+    device_dtypes: tuple[str, ...] = ()
+    options: dict[str, str] = {}
+    artifact_limit_bytes: int | None = None
+
+
+class Header(msgspec.Struct, frozen=True, tag_field="type", tag="run"):
+    """The first line of a run file."""
+
+    schema: int
+    run_id: str
+    command: str
+    seed: int
+    hashes: dict[str, str]
+    targets: dict[str, TargetInfo]
+
+
+class End(msgspec.Struct, frozen=True, tag_field="type", tag="end"):
+    """The last line of a complete run file.
+
+    `selected` and `run` count results (cases x targets); `left_out` counts cases by reason; `problems` are stale, unmatched or expired
+    expectations, which fail the run.
+    """
+
+    selected: int
+    run: int
+    left_out: dict[str, int]
+    outcomes: dict[str, int]
+    verdicts: dict[str, int]
+    problems: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+CONFORMING = {Validity.VALID: Outcome.PASS, Validity.INVALID: Outcome.REJECTED}
+"""The outcome that conforms, by validity; anything an unspecified case does is recorded and never a failure."""
+
+
+def conforms(validity: Validity, outcome: Outcome) -> bool:
+    """Say whether an outcome is what the ONNX operator specification asks for."""
+    return validity is Validity.UNSPECIFIED or CONFORMING[validity] is outcome
+
+
+def header_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a run file's lines."""
+    return msgspec.json.schema(Header | Result | End)

@@ -1,0 +1,146 @@
+"""Run files: append-only JSON lines, written as results arrive and readable when cut off.
+
+Line 1 is a `Header`, then one `Result` a line, last an `End`. A run that dies loses at most its last line, which is then incomplete; the
+reader leaves such a line out and says so. Any other damage is an error that names the line.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+
+import msgspec
+
+from harness.errors import HarnessFault, UsageError
+from harness.records import SCHEMA, End, Header, Outcome, Result
+
+_BUFFER = 1 << 16
+
+
+class RunWriter:
+    """Writes a run file; each call hands complete lines to the operating system at the latest with `flush`."""
+
+    def __init__(self, path: Path, header: Header | None = None, *, keep: int | None = None) -> None:
+        """Open `path` for a new run that starts with `header`, or continue it after its first `keep` bytes."""
+        self.path = path
+        self._encode = msgspec.json.Encoder().encode
+        self._pending: list[bytes] = []
+        try:
+            if keep is None:
+                self._file: io.FileIO = open(path, "wb", buffering=0)  # noqa: SIM115 - closed by close()
+            else:
+                self._file = open(path, "r+b", buffering=0)  # noqa: SIM115 - closed by close()
+                self._file.truncate(keep)
+                self._file.seek(keep)
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
+        if header is not None:
+            self._pending.append(self._encode(header))
+            self.flush()
+
+    def add(self, result: Result) -> None:
+        """Append one result; it reaches the file with the next `flush`, at the latest after some hundred results."""
+        self._pending.append(self._encode(result))
+        if len(self._pending) >= 256:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand all complete lines to the operating system; a full disk leaves whole lines and is an error."""
+        if not self._pending:
+            return
+        data = b"\n".join(self._pending) + b"\n"
+        self._pending.clear()
+        whole = self._file.tell()
+        view = memoryview(data)
+        try:
+            while view:
+                view = view[self._file.write(view) :]
+        except OSError as error:
+            written = len(data) - len(view)
+            cut = whole + data.rfind(b"\n", 0, written) + 1
+            self._file.truncate(cut)
+            raise HarnessFault(
+                f"{self.path}: {error.strerror}; the results before it are kept: free some space, then continue with --resume"
+            ) from error
+
+    def close(self, end: End | None = None) -> None:
+        """Write what is pending, and `end` if the run is complete."""
+        if end is not None:
+            self._pending.append(self._encode(end))
+        try:
+            self.flush()
+        finally:
+            self._file.close()
+
+    def __enter__(self) -> RunWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if not self._file.closed:
+            self.close()
+
+
+class RunReader:
+    """Reads a run file once, result by result; `end` and `truncated` are known after the last one.
+
+    A pass that was placed on another provider than its target's, a result for a target that the header does not name, or a second end is damage.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open a run file, or the `run.jsonl` in a folder. Errors: UsageError naming file and line."""
+        self.path = path / "run.jsonl" if path.is_dir() else path
+        self.end: End | None = None
+        self.truncated = False
+        self.bytes_read = 0
+        self._lines = self._open()
+        first = next(self._lines, None)
+        if first is None:
+            raise UsageError(f"{self.path}: the run file is empty")
+        self.header = self._header(first)
+
+    def _open(self) -> Iterator[bytes]:
+        try:
+            with open(self.path, "rb", buffering=_BUFFER) as file:
+                yield from file
+        except OSError as error:
+            raise UsageError(f"{self.path}: cannot be read: {error.strerror}") from error
+
+    def _header(self, line: bytes) -> Header:
+        try:
+            header = msgspec.json.decode(line, type=Header)
+        except msgspec.MsgspecError as error:
+            raise UsageError(f"{self.path}:1: not the header of a run file: {error}") from error
+        if header.schema != SCHEMA:
+            raise UsageError(
+                f"{self.path}:1: run file schema {header.schema}; this harness reads schema {SCHEMA}: use the harness that wrote it"
+            )
+        self.bytes_read = len(line)
+        return header
+
+    def __iter__(self) -> Iterator[Result]:
+        decode = msgspec.json.Decoder(Result | End).decode
+        targets = self.header.targets
+        for number, line in enumerate(self._lines, start=2):
+            if not line.endswith(b"\n"):
+                self.truncated = True
+                return
+            try:
+                record = decode(line)
+            except msgspec.MsgspecError as error:
+                raise UsageError(f"{self.path}:{number}: damaged run file: {error}") from error
+            if self.end is not None:
+                raise UsageError(f"{self.path}:{number}: damaged run file: a line after the end")
+            self.bytes_read += len(line)
+            if isinstance(record, End):
+                self.end = record
+                continue
+            target = targets.get(record.target)
+            if target is None:
+                raise UsageError(f"{self.path}:{number}: damaged run file: target {record.target!r} is not in the header")
+            if record.outcome is Outcome.PASS and record.placed_on != target.provider:
+                raise UsageError(
+                    f"{self.path}:{number}: damaged run file: a pass on {record.placed_on}, but {record.target} is {target.provider}"
+                )
+            yield record
