@@ -1,11 +1,11 @@
 """Faults of the harness or of its input; what a target does is data and never raises one of these.
 
-    HarnessError            exit code
-    ├── UsageError              2      a wrong option, query, run file or folder
-    │   └── SpecError           2      specs or expectations do not validate; carries every problem found
-    ├── TargetUnavailable       3      a target named on the command line cannot run here
-    ├── NothingRan              4      no case, or fewer than `--min-cases`
-    └── HarnessFault            5      a defect or a broken installation of the harness itself
+HarnessError            exit code
+├── UsageError              2      a wrong option, query, run file or folder
+│   └── SpecError           2      specs or expectations do not validate; carries every problem found
+├── TargetUnavailable       3      a target named on the command line cannot run here
+├── NothingRan              4      no case, or fewer than `--min-cases`
+└── HarnessFault            5      a defect or a broken installation of the harness itself
 """
 
 from __future__ import annotations
