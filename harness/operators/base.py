@@ -42,6 +42,7 @@ class Operator(NamedTuple):
     - `broken_rule(shapes, attributes)`: the rule of the ONNX specification that shapes and attributes break, or None.
     - `broken_by_values(inputs, attributes)`: the rule that the elements break, or None; asked only when `broken_rule` is silent.
     - `generate(kind, dtype, shapes, attributes, bits)`: elements of the `values_input`.
+    - `applies(kind, dtype, shapes)`: whether a kind has a meaning for such a `values_input`.
     - `natural_shape(kind, dtype)`: the shape a kind needs when the spec gives none, or None.
     - `oracle(inputs, attributes, variant)`: the expected output; the formula stands above it.
     - `output_rank(shapes, attributes)`: the rank of the output, also for shapes that break a rule (then any rank).
@@ -66,6 +67,7 @@ class Operator(NamedTuple):
     directml_rank: Callable[[Shapes, Attributes], int]
     directml_index: str | None = None
     batched: Callable[[Attributes], bool] = lambda _: False
+    applies: Callable[[str, str, Shapes], bool] = lambda _kind, _dtype, _shapes: True
     natural_shape: Callable[[str, str], Shape | None] = lambda _kind, _dtype: None
     variants: tuple[str, ...] = ()
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from harness.dtypes import Array
 from harness.operators.base import Attributes, Bits, Choice, Operator, Shape, Shapes
-from harness.operators.indexing import INDEX_KINDS, indices, out_of_range
+from harness.operators.indexing import INDEX_KINDS, applies, indices, out_of_range
 from harness.records import Tensor
 
 # out[i, j, k] = data[indices[i, j, k], j, k]   axis = 0
@@ -117,5 +117,6 @@ OPERATOR = Operator(
     oracle=oracle,
     output_rank=lambda given, _: len(given[1]),
     directml_rank=lambda given, _: max(map(len, given)),
+    applies=lambda kind, dtype, given: applies(kind, dtype, given[1]),
     directml_index="indices",
 )

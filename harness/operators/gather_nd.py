@@ -8,7 +8,7 @@ import numpy as np
 
 from harness.dtypes import Array
 from harness.operators.base import Attributes, Bits, Choice, Operator, Shape, Shapes
-from harness.operators.indexing import INDEX_KINDS, indices, out_of_range
+from harness.operators.indexing import INDEX_KINDS, applies, indices, out_of_range
 from harness.records import Tensor
 
 # out[b..., o..., s...] = data[b..., *indices[b..., o..., :], s...]
@@ -117,6 +117,7 @@ OPERATOR = Operator(
     oracle=oracle,
     output_rank=output_rank,
     directml_rank=directml_rank,
+    applies=lambda kind, dtype, given: applies(kind, dtype, given[1]),
     directml_index="indices",
     batched=lambda attributes: attributes.get("batch_dims", 0) != 0,
 )

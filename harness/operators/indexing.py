@@ -33,14 +33,10 @@ index plus or minus 2**32 (an implementation that truncates to 32 bits reads a w
 
 
 def indices(kind: str, dtype: str, shape: Shape, sizes: int | NDArray[np.int64], bits: Bits) -> Array:
-    """Choose indices of `shape` by kind.
-
-    Raises ValueError where the kind has no meaning for the dtype or a dimension is empty.
-    """
+    """Choose indices of `shape` by kind, which must apply to them; in an empty dimension, where none is legal, as if it had one element."""
     storage = DTYPES[dtype].storage
     count = int(np.prod(shape, dtype=np.int64))
-    if count and np.min(sizes) <= 0:
-        raise ValueError("an empty dimension has no legal index")
+    sizes = np.maximum(sizes, 1)
     raw = np.frombuffer(bits(4 * count), np.uint32).reshape(shape).astype(np.int64)
     legal = raw % sizes if count else raw
     if kind == "in_range":
@@ -61,11 +57,7 @@ def indices(kind: str, dtype: str, shape: Shape, sizes: int | NDArray[np.int64],
 
 def _with_one_illegal(kind: str, legal: NDArray[np.int64], sizes: int | NDArray[np.int64], storage: str, pick: int) -> Array:
     flat = legal.astype(storage).reshape(-1)
-    if not flat.size:
-        raise ValueError("no element to make illegal")
     limits = np.iinfo(storage)
-    if kind.startswith("wraps") and limits.bits < 64:
-        raise ValueError(f"{kind} needs 64-bit indices")
     at = pick % flat.size
     size = int(np.broadcast_to(sizes, legal.shape).reshape(-1)[at])
     flat[at] = {
@@ -73,10 +65,17 @@ def _with_one_illegal(kind: str, legal: NDArray[np.int64], sizes: int | NDArray[
         "below": -size - 1,
         "far_above": int(limits.max),
         "far_below": int(limits.min),
-        "wraps_to_legal": int(flat[at]) + 2**32,
-        "wraps_to_legal_negative": int(flat[at]) - 2**32,
+        "wraps_to_legal": int(flat[at]) + (2**32 if limits.bits > 32 else 0),
+        "wraps_to_legal_negative": int(flat[at]) - (2**32 if limits.bits > 32 else 0),
     }[kind]
     return flat.reshape(legal.shape)
+
+
+def applies(kind: str, dtype: str, shape: Shape) -> bool:
+    """Say whether a kind has a meaning for indices of a dtype and shape: without elements all kinds are one, and only int64 can wrap."""
+    if 0 in shape:
+        return kind == "in_range"
+    return not kind.startswith("wraps") or dtype == "int64"
 
 
 def out_of_range(values: Array, sizes: int | NDArray[np.int64]) -> bool:

@@ -100,6 +100,7 @@ OPERATOR = Operator(
     oracle=oracle,
     output_rank=lambda given, _: len(given[0]),
     directml_rank=lambda given, _: max(1, len(given[0])),
+    applies=lambda kind, dtype, _given: kind != "patterns" or DTYPES[dtype].itemsize == 2,
     natural_shape=natural_shape,
     variants=(TOWARD_ZERO, HALVES_AWAY),
 )
