@@ -98,8 +98,7 @@ def _load(path: Path) -> LoadedSpec:
         checks.problems += validation_problems(file, error, Spec)
     checks.entries()
     if checks.problems or model is None:
-        by_line = {text: int(text[len(file.label) + 1 :].split(":", 1)[0]) for text in checks.problems}
-        raise SpecError(sorted(by_line, key=lambda text: by_line[text]))
+        raise SpecError(file.by_line(checks.problems))
     return LoadedSpec(path, model, file)
 
 

@@ -105,24 +105,26 @@ Elements = Annotated[Any, WithJsonSchema({"type": ["number", "string", "boolean"
 """Literal tensor elements: a scalar or nested tuples; `literals.to_array` gives them their meaning."""
 
 
-class _Strict(BaseModel):
+class Strict(BaseModel):
+    """Unknown keys and converted types are errors, and values are frozen."""
+
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
 
 
-class LowersTo(_Strict):
+class LowersTo(Strict):
     """The providers' operators that we claim this operator becomes."""
 
     directml: Alternatives[Text]
 
 
-class Tolerance(_Strict):
+class Tolerance(Strict):
     """How outputs are compared, and why that is right."""
 
     kind: Literal["exact"]
     because: Text
 
 
-class CaseOptions(_Strict):
+class CaseOptions(Strict):
     """How a literal case's graph is built and run; the same words as `records.Options`."""
 
     shapes: Literal["symbolic", "static"] = "symbolic"
@@ -133,7 +135,7 @@ class CaseOptions(_Strict):
     variant: _Name | None = None
 
 
-class SweepOptions(_Strict):
+class SweepOptions(Strict):
     """Alternatives for each option; a list or a single one."""
 
     shapes: Alternatives[Literal["symbolic", "static"]] = ("symbolic",)
@@ -144,7 +146,7 @@ class SweepOptions(_Strict):
     variant: Alternatives[_Name | None] = (None,)
 
 
-class CaseInput(_Strict):
+class CaseInput(Strict):
     """One input of a literal case: its elements written out, or the name of a way to fill a shape."""
 
     dtype: Dtype
@@ -161,7 +163,7 @@ class CaseInput(_Strict):
         return self
 
 
-class SweepInput(_Strict):
+class SweepInput(Strict):
     """The alternatives for one input. What `extent`, `outer`, `tuple` and `values` mean is the operator's to say."""
 
     dtype: AllOrDtypes
@@ -172,7 +174,7 @@ class SweepInput(_Strict):
     values: Kinds | None = None
 
 
-class _Entry(_Strict):
+class _Entry(Strict):
     """What literal cases and sweeps share."""
 
     name: _Name
@@ -220,7 +222,7 @@ class Sweep(_Entry):
         return self.__pydantic_extra__
 
 
-class Spec(_Strict):
+class Spec(Strict):
     """One spec file."""
 
     operator: Text

@@ -97,6 +97,10 @@ class Source:
         at = f"{show_path(path)}: " if path else ""
         return f"{self.where(*path)}: {at}{what}{suggestion(given, allowed)}"
 
+    def by_line(self, problems: Iterable[str]) -> list[str]:
+        """Return this file's problems, each once, in the order of their lines."""
+        return sorted(dict.fromkeys(problems), key=lambda text: int(text[len(self.label) + 1 :].partition(":")[0]))
+
 
 class _Refused(Exception):
     """A part of the file is not in the subset."""
