@@ -94,6 +94,7 @@ class RunReader:
         self.end: End | None = None
         self.truncated = False
         self.bytes_read = 0
+        """Bytes of the header and of the complete results: where a continued run goes on."""
         self._lines = self._open()
         first = next(self._lines, None)
         if first is None:
@@ -132,10 +133,10 @@ class RunReader:
                 raise UsageError(f"{self.path}:{number}: damaged run file: {error}") from error
             if self.end is not None:
                 raise UsageError(f"{self.path}:{number}: damaged run file: a line after the end")
-            self.bytes_read += len(line)
             if isinstance(record, End):
                 self.end = record
                 continue
+            self.bytes_read += len(line)
             target = targets.get(record.target)
             if target is None:
                 raise UsageError(f"{self.path}:{number}: damaged run file: target {record.target!r} is not in the header")

@@ -120,10 +120,15 @@ class Plan(NamedTuple):
     left_out: Counter[str]
 
     def __iter__(self) -> Iterator[Case]:  # type: ignore[override] # the fields are not what one walks through
-        self.left_out.clear()
-        yield from self.literals
+        yield from self.cases(valid=True)
+        yield from self.cases(valid=False)
+
+    def cases(self, *, valid: bool) -> Iterator[Case]:
+        """Yield the valid cases, or the others: the two kinds never share a worker."""
+        yield from (case for case in self.literals if (case.validity is Validity.VALID) is valid)
         for sweep in self.sweeps:
-            yield from sweep.cases(self.left_out)
+            if (sweep.sweep.validity is Validity.VALID) is valid:
+                yield from sweep.cases(self.left_out)
 
 
 def expand(specs: Sequence[LoadedSpec]) -> Plan:
