@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from harness import onnx_schemas
 from harness.onnx_schemas import OperatorSchema, OpsetUnavailable, UnknownOperator
 from harness.records import Validity
 from harness.specs import literals
 from harness.specs.schema import ALL, CaseInput, LiteralCase, Sweep, SweepInput
-from harness.specs.source import KeyPath, Source, shown
+from harness.specs.source import Key, KeyPath, Source, shown
 
 MAX_COMBINATIONS = 1 << 24
 _MAX_PER_TENSOR = 3
 
 
 class Checks:
-    """What the format alone cannot say; works on the parts of a file that are well-formed, so that one mistake hides no other."""
+    """What the format alone cannot say; works on the parts of a file that are well-formed, so that one mistake hides few others."""
 
     def __init__(self, file: Source) -> None:
         self.file = file
@@ -29,6 +29,7 @@ class Checks:
         self.opsets = self._opsets(file.tree.get("opsets"))
 
     def problem(self, path: KeyPath, what: str, *, given: str | None = None, allowed: Iterable[str] = ()) -> None:
+        """Note a problem at its line."""
         self.problems.append(self.file.problem(path, what, given=given, allowed=allowed))
 
     def _opsets(self, opsets: Any) -> dict[int, OperatorSchema]:
@@ -52,6 +53,7 @@ class Checks:
         return found
 
     def input_names(self) -> list[str]:
+        """Return the operator's inputs, at any of the opsets."""
         return list(dict.fromkeys(p.name for schema in self.opsets.values() for p in schema.inputs))
 
     def sweep_keys(self) -> None:
@@ -66,9 +68,15 @@ class Checks:
                 del sweep[key]
 
     def entries(self) -> None:
-        names: dict[tuple[str, str], KeyPath] = {}
-        for path, entry in (*_well_formed(self.file, "cases", LiteralCase), *_well_formed(self.file, "sweeps", Sweep)):
-            if (first := names.setdefault((str(path[0]), entry.name), path)) != path:
+        """Check every entry: a well-formed one in full, of others at least the names in it."""
+        names: dict[tuple[Key, str], KeyPath] = {}
+        for path, raw, kind in _entries(self.file):
+            try:
+                entry = kind.model_validate(raw)
+            except ValidationError:  # reported by the validation of the whole file
+                self.names(path, raw, kind)
+                continue
+            if (first := names.setdefault((path[0], entry.name), path)) != path:
                 self.problem((*path, "name"), f"the name {entry.name!r} is already used, {self.file.where(*first, 'name')}")
             for position, opset in enumerate(entry.opsets or ()):
                 if self.opsets and opset not in self.opsets:
@@ -76,29 +84,46 @@ class Checks:
             schemas = {n: s for n, s in self.opsets.items() if entry.opsets is None or n in entry.opsets}
             if schemas and isinstance(entry, Sweep):
                 self.sweep(path, entry, schemas)
-            elif schemas:
+            elif schemas and isinstance(entry, LiteralCase):
                 self.case(path, entry, schemas)
 
+    def names(self, path: KeyPath, raw: object, kind: type[LiteralCase | Sweep]) -> None:
+        """Check attribute and input names of an entry that is not well-formed."""
+        if not isinstance(raw, dict) or not self.opsets:
+            return
+        if isinstance(attributes := raw.get("attributes"), dict):
+            self._attributes(path, attributes, self.opsets, every=False)
+        if kind is LiteralCase and isinstance(inputs := raw.get("inputs"), dict):
+            self.inputs(path, inputs, self.opsets)
+
+    def inputs(self, path: KeyPath, names: Collection[str], schemas: dict[int, OperatorSchema]) -> None:
+        """Check that the inputs of a literal case are the operator's."""
+        for name in names:
+            if name not in self.input_names():
+                what = f"{self.operator} has no input {shown(name)}"
+                self.problem((*path, "inputs", name), what, given=name, allowed=self.input_names())
+        for name in dict.fromkeys(p.name for schema in schemas.values() for p in schema.inputs if not p.optional):
+            if name not in names:
+                self.problem((*path, "inputs"), f"{self.operator} needs the input {name!r}")
+
     def case(self, path: KeyPath, case: LiteralCase, schemas: dict[int, OperatorSchema]) -> None:
-        self.attributes(path, case.attributes, schemas, every=True)
-        self.options(path, [case.options.initializer])
-        for schema in _distinct(schemas):
-            required = [p.name for p in schema.inputs if not p.optional]
-            for name in required:
-                if name not in case.inputs:
-                    self.problem((*path, "inputs"), f"{schema.name} needs the input {name!r}")
+        """Check a literal case; what it uses must exist at every opset it runs at."""
+        self._attributes(path, case.attributes, schemas, every=True)
+        self._options(path, [case.options.initializer])
+        self.inputs(path, case.inputs, schemas)
         for name, given in case.inputs.items():
             at = (*path, "inputs", name)
-            if name not in self.input_names():
-                self.problem(at, f"{self.operator} has no input {shown(name)}", given=name, allowed=self.input_names())
-            elif case.validity is not Validity.INVALID:
-                self.dtype((*at, "dtype"), name, given.dtype, schemas, every=True)
+            if name in self.input_names() and case.validity is not Validity.INVALID:
+                self._dtype((*at, "dtype"), name, given.dtype, schemas, every=True)
             self.elements(at, given)
+        if case.documents_output and case.validity is Validity.INVALID:
+            self.problem((*path, "output"), "an invalid case has no output")
         dtype = next(iter(schemas.values())).output_dtype({name: given.dtype for name, given in case.inputs.items()})
         if case.documents_output and dtype is not None:
             self.convert((*path, "output"), dtype, case.output, None)
 
     def elements(self, at: KeyPath, given: CaseInput) -> None:
+        """Check the written-out elements of an input."""
         if given.fill is not None:
             return
         if self.convert((*at, "values"), given.dtype, given.values, given.shape) == 0 and given.shape is None:
@@ -116,19 +141,19 @@ class Checks:
             return None
 
     def sweep(self, path: KeyPath, sweep: Sweep, schemas: dict[int, OperatorSchema]) -> None:
-        self.attributes(path, sweep.attributes, schemas, every=False)
-        self.options(path, sweep.options.initializer)
-        for schema in _distinct(schemas):
-            for parameter in schema.inputs:
-                if not parameter.optional and parameter.name not in sweep.inputs:
-                    self.problem(path, f"the input {parameter.name!r} of {schema.name} is missing")
+        """Check a sweep; what it names must exist at one of its opsets, since combinations that do not are left out."""
+        self._attributes(path, sweep.attributes, schemas, every=False)
+        self._options(path, sweep.options.initializer)
+        for name in dict.fromkeys(p.name for schema in schemas.values() for p in schema.inputs if not p.optional):
+            if name not in sweep.inputs:
+                self.problem(path, f"the input {name!r} of {self.operator} is missing")
         for name, given in sweep.inputs.items():
             for position, dtype in enumerate(() if given.dtype == ALL or sweep.validity is Validity.INVALID else given.dtype):
-                self.dtype((*path, name, "dtype", position), name, dtype, schemas, every=False)
+                self._dtype((*path, name, "dtype", position), name, dtype, schemas, every=False)
         if (count := combinations(sweep, schemas)) > MAX_COMBINATIONS:
             self.problem(path, f"up to {count:,} combinations are above the limit of {MAX_COMBINATIONS:,} per sweep; shorten its lists")
 
-    def attributes(self, path: KeyPath, names: Iterable[str], schemas: dict[int, OperatorSchema], *, every: bool) -> None:
+    def _attributes(self, path: KeyPath, names: Iterable[str], schemas: dict[int, OperatorSchema], *, every: bool) -> None:
         known = list(dict.fromkeys(a for s in self.opsets.values() for a, kind in s.attributes.items() if kind.type == "INT"))
         for name in names:
             at = (*path, "attributes", name)
@@ -140,13 +165,13 @@ class Checks:
                 hint = f"; restrict 'opsets' to {having}" if having else ""
                 self.problem(at, f"{self.operator} has no attribute {shown(name)} at opset {', '.join(map(str, lacking))}{hint}")
 
-    def options(self, path: KeyPath, initializers: Iterable[str | None]) -> None:
+    def _options(self, path: KeyPath, initializers: Iterable[str | None]) -> None:
         for name in initializers:
             if name is not None and name not in self.input_names():
                 at = (*path, "options", "initializer")
                 self.problem(at, f"{self.operator} has no input {shown(name)}", given=name, allowed=self.input_names())
 
-    def dtype(self, at: KeyPath, name: str, dtype: str, schemas: dict[int, OperatorSchema], *, every: bool) -> None:
+    def _dtype(self, at: KeyPath, name: str, dtype: str, schemas: dict[int, OperatorSchema], *, every: bool) -> None:
         allowing = {n: dtype in parameter.dtypes for n, schema in schemas.items() if (parameter := schema.input(name))}
         if all(allowing.values()) if every else any(allowing.values()):
             return
@@ -156,19 +181,12 @@ class Checks:
         self.problem(at, f"{self.operator} does not take {dtype} for {name!r} at opset {refusing}", allowed=allowed)
 
 
-def _distinct(schemas: dict[int, OperatorSchema]) -> Iterable[OperatorSchema]:
-    """Return one schema for each set of inputs."""
-    return {s.inputs: s for s in schemas.values()}.values()
-
-
-def _well_formed(file: Source, key: str, kind: type[Any]) -> Iterator[tuple[KeyPath, Any]]:
-    entries = file.tree.get(key)
-    adapter = TypeAdapter(kind)
-    for position, entry in enumerate(entries if isinstance(entries, tuple) else ()):
-        try:
-            yield (key, position), adapter.validate_python(entry)
-        except ValidationError:
-            continue  # reported by the validation of the whole file
+def _entries(file: Source) -> Iterator[tuple[KeyPath, object, type[LiteralCase | Sweep]]]:
+    kinds: dict[str, type[LiteralCase | Sweep]] = {"cases": LiteralCase, "sweeps": Sweep}
+    for key, kind in kinds.items():
+        entries = file.tree.get(key)
+        for position, entry in enumerate(entries if isinstance(entries, tuple) else ()):
+            yield (key, position), entry, kind
 
 
 def combinations(sweep: Sweep, schemas: dict[int, OperatorSchema]) -> int:

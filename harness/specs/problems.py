@@ -7,6 +7,7 @@ from typing import Any, cast, get_type_hints
 
 from pydantic import BaseModel, ValidationError
 
+from harness.specs.schema import LISTED
 from harness.specs.source import KeyPath, Source, shown
 
 _WANTED = {
@@ -44,7 +45,8 @@ def _line(source: Source, details: dict[str, Any], model: type[BaseModel]) -> st
         given = value if isinstance(value, str) else None
         return source.problem(path, f"{shown(value)} is not allowed here", given=given, allowed=allowed)
     if kind in _WANTED:
-        return source.problem(path, f"should be {_WANTED[kind]}, not {shown(value)}")
+        everything = " or 'all'" if LISTED in details["loc"] else ""
+        return source.problem(path, f"should be {_WANTED[kind]}{everything}, not {shown(value)}")
     if kind == "string_pattern_mismatch":
         what = "must not be blank" if context["pattern"] == r"\S" else f"{shown(value)} is not a name; use lower-case letters, digits and _"
         return source.problem(path, what)

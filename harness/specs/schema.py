@@ -32,6 +32,9 @@ ALL = "all"
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
+LISTED = "<list>"
+"""Tag of the list form of a value that may also be `all`."""
+
 _T = TypeVar("_T")
 
 
@@ -68,6 +71,12 @@ def _dtype(name: str) -> str:
     return name
 
 
+def _dtype_or_all(name: str) -> str:
+    if name not in DTYPES:
+        raise refuse(f"unknown dtype {name!r}", given=name, allowed=(ALL, *DTYPES))
+    return name
+
+
 def _shape(shape: tuple[int, ...]) -> tuple[int, ...]:
     if wrong := shape_problem(shape):
         raise refuse(wrong)
@@ -79,7 +88,7 @@ def _sorted_opsets(opsets: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _kind(value: object) -> str:
-    return "<all>" if isinstance(value, str) and value == ALL else "<list>"
+    return "<all>" if isinstance(value, str) and value == ALL else LISTED
 
 
 _Listed = BeforeValidator(_listed)
@@ -90,8 +99,8 @@ Opsets = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1),
 Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
 Integer = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
 _All = Annotated[Literal["all"], Tag("<all>")]
-_Ints = Annotated[tuple[Integer, ...], Field(min_length=1), AfterValidator(_distinct), Tag("<list>")]
-_Dtypes = Annotated[tuple[Dtype, ...], Field(min_length=1), AfterValidator(_distinct), Tag("<list>")]
+_Ints = Annotated[tuple[Integer, ...], Field(min_length=1), AfterValidator(_distinct), Tag(LISTED)]
+_Dtypes = Annotated[tuple[Annotated[str, AfterValidator(_dtype_or_all)], ...], Field(min_length=1), AfterValidator(_distinct), Tag(LISTED)]
 _ONE_INT = {"type": "integer"}
 _ALL_INTS = {"anyOf": [{"const": ALL}, _ONE_INT, {"type": "array", "items": _ONE_INT, "minItems": 1, "uniqueItems": True}]}
 _ONE_DTYPE = {"enum": list(DTYPES)}

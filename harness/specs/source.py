@@ -154,7 +154,7 @@ def _decode(data: bytes) -> str:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise _Refused(line, f"not UTF-8 text: byte 0x{data[error.start]:02x}") from error
+        raise _Refused(line, f"not UTF-8 text: byte 0x{data[error.start]:02x}; save the file as UTF-8") from error
     bad = re.search(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]", text)
     if bad:
         raise _Refused(text.count("\n", 0, bad.start()) + 1, f"not text: the control character U+{ord(bad[0]):04X}")
