@@ -126,4 +126,4 @@ def _ordered(array: Array, dtype: DType) -> NDArray[np.uint64]:
     width = dtype.itemsize * 8
     sign = np.uint64(1 << (width - 1))
     mask = np.uint64((1 << width) - 1)
-    return np.where(bits & sign != 0, bits ^ mask, bits | sign)
+    return np.asarray(np.where(bits & sign != 0, bits ^ mask, bits | sign), np.uint64)

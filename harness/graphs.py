@@ -67,7 +67,9 @@ def _model(
         first, last = f"{first}_before", f"{last}_after"
     operands = [first, *entry.inputs[1:]]
     if options.variant is None:
-        nodes.append(helper.make_node(operator, operands, [last], name="tested", **dict(attributes)))
+        node = helper.make_node(operator, operands, [last], name="tested")
+        node.attribute.extend(helper.make_attribute(name, value) for name, value in attributes)
+        nodes.append(node)
     else:
         nodes.extend(_VARIANTS[options.variant](operands[0], last, dtypes[0]))
     if options.neighbours:

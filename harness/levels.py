@@ -34,7 +34,7 @@ class Call(NamedTuple):
 @lru_cache(maxsize=1)
 def tables() -> dict[str, Any]:
     """Return `data/directml.yaml`: Microsoft's tables with their sources."""
-    loaded: dict[str, Any] = YAML(typ="safe").load(files("harness").joinpath("data", "directml.yaml").read_text(encoding="utf-8"))
+    loaded: dict[str, Any] = YAML(typ="safe").load(files("harness").joinpath("data/directml.yaml").read_text(encoding="utf-8"))
     return loaded
 
 
@@ -56,7 +56,8 @@ def levels_of(case: Case, lowers_to: Sequence[str]) -> Mapping[str, str]:
             negative = operator.kind(case.inputs[position].values).negative
         else:
             negative = written.dtype.kind in "if" and bool(np.any(written < 0))
-    return _level(case.operator, tuple(lowers_to), dtypes, operator.directml_rank(shapes, case.attributes), negative, operator.batched(case.attributes))
+    rank, batched = operator.directml_rank(shapes, case.attributes), operator.batched(case.attributes)
+    return _level(case.operator, tuple(lowers_to), dtypes, rank, negative, batched)
 
 
 @lru_cache(maxsize=8192)

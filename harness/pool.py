@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
 import msgspec
 
 from harness.errors import TargetUnavailable
-from harness.execution import Execution, Prepared, Unit
+from harness.execution import Execution, Graph, Prepared, Unit
 from harness.frames import FrameReader, GarbledError, encode_batch
 from harness.process import Inbox, WorkerProcess
 from harness.records import Error
@@ -25,6 +25,10 @@ _BATCH_CASES = 512
 _BATCH_BYTES = 4 << 20
 _STARTS = 3
 """How often in a row a worker may die before it announces a case, until the target counts as unavailable."""
+
+
+Answer = tuple[Prepared, Graph, Execution]
+"""A case, the graph it ran on, and what the target did."""
 
 
 class Launch(NamedTuple):
@@ -74,7 +78,7 @@ class _Slot:
 
 
 class Pool:
-    """Runs units on `size` workers of one target; use as an iterator over (prepared case, execution), in no fixed order."""
+    """Runs units on `size` workers of one target; `run` yields the answers in no fixed order."""
 
     def __init__(self, launch: Launch, *, size: int, timeout: float) -> None:
         self._launch = launch
@@ -97,7 +101,7 @@ class Pool:
                 raise AssertionError("a result before any case was sent")
         return self.hello
 
-    def run(self, units: Iterator[Unit]) -> Iterator[tuple[Prepared, Execution]]:
+    def run(self, units: Iterator[Unit]) -> Generator[Answer, None, None]:
         """Execute all units; closing the iterator ends all workers at once."""
         supply = _batches(units)
         try:
@@ -141,7 +145,7 @@ class Pool:
             slot.process.send(*encode_batch(units, self._launch.provider, self._launch.provider_options, self._launch.config))
             given = True
 
-    def _step(self) -> Iterator[tuple[Prepared, Execution]]:
+    def _step(self) -> Iterator[Answer]:
         """Wait for the next news of any worker, at most to the next deadline, and hand on what it says."""
         waiting = [slot for slot in self._slots.values() if slot.batches or not slot.greeted]
         now = time.monotonic()
@@ -172,7 +176,7 @@ class Pool:
             found.process.kill()
             yield from self._ended(found, "crash", f"garbled frames: {error}")
 
-    def _news(self, slot: _Slot, data: bytes) -> Iterator[tuple[Prepared, Execution]]:
+    def _news(self, slot: _Slot, data: bytes) -> Iterator[Answer]:
         announced = False
         for kind, body in slot.frames.feed(data):
             if kind == "A":
@@ -191,9 +195,9 @@ class Pool:
                 self._early_deaths = 0
                 batch = slot.batches[0]
                 for execution in slot.frames.answers(kind, body, batch.cases, batch.done):
-                    prepared = batch.cases[batch.done][0]
+                    prepared, unit = batch.cases[batch.done]
                     batch.done += 1
-                    yield prepared, execution
+                    yield prepared, unit.graph, execution
         if announced or not slot.batches:
             slot.deadline = time.monotonic() + self._timeout
 
@@ -208,14 +212,14 @@ class Pool:
         slot.deadline = time.monotonic() + self._timeout
         return hello
 
-    def _expire(self, slot: _Slot) -> Iterator[tuple[Prepared, Execution]]:
+    def _expire(self, slot: _Slot) -> Iterator[Answer]:
         slot.process.kill()
         if not slot.greeted:
             yield from self._ended(slot, "crash", f"no greeting within {self._launch.start_seconds:g} s")
         else:
             yield from self._ended(slot, "timeout", f"no answer within {self._timeout:g} s")
 
-    def _ended(self, slot: _Slot, how: str, detail: str) -> Iterator[tuple[Prepared, Execution]]:
+    def _ended(self, slot: _Slot, how: str, detail: str) -> Iterator[Answer]:
         """Record the loss of a worker: the announced case is lost, the others go back to the supply."""
         del self._slots[slot.process]
         self.restarts += 1
@@ -238,7 +242,7 @@ class Pool:
                     taken = 1 if nodes is not None else self._lost_at_load(unit, left)
                     for prepared in left[:taken]:
                         error = Error(detail, hint[-2000:])
-                        yield prepared, Execution(None, error, "load" if nodes is None else "run", nodes, 0.0, how)
+                        yield prepared, unit.graph, Execution(None, error, "load" if nodes is None else "run", nodes, 0.0, how)
                     left = left[taken:]
                     lost = False
                 if left:

@@ -56,7 +56,7 @@ def generate(kind: str, dtype: str, given: Shapes, attributes: Attributes, bits:
         drawn = np.frombuffer(bits(count * storage.itemsize), f"<u{storage.itemsize}")
         if kind == "subnormal":
             drawn = _subnormal(drawn, dtype)
-        return drawn.view(storage).reshape(shape).copy()
+        return np.array(drawn.view(storage).reshape(shape))
     if kind == "ordinary":
         quarters = np.frombuffer(bits(4 * count), "<u4") % 801
         return encode(quarters / 4.0 - 100.0, dtype).reshape(shape)

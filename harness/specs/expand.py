@@ -14,8 +14,8 @@ from typing import NamedTuple
 from harness.caseid import option_terms, tensor_term
 from harness.dtypes import DTYPES
 from harness.errors import SpecError
-from harness.operators import OPERATORS, Operator
-from harness.operators.base import Choice, Shape, Shapes
+from harness.operators import OPERATORS
+from harness.operators.base import Choice, Operator, Shape, Shapes
 from harness.records import Case, Options, TensorSpec, Validity
 from harness.specs.literal_cases import literal_cases, option_problems
 from harness.specs.load import LoadedSpec
