@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import signal
 import struct
@@ -16,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+fcntl: Any = importlib.import_module("fcntl") if sys.platform == "linux" else None
 _REQUEST = struct.Struct("<II")
 _KEPT_STDERR = 1 << 13
 Inbox = SimpleQueue[tuple["WorkerProcess", bytes | None]]
@@ -38,6 +40,9 @@ class WorkerProcess:
             bufsize=0,
             **group,
         )
+        if fcntl is not None and self._popen.stdout is not None:
+            with contextlib.suppress(OSError):
+                fcntl.fcntl(self._popen.stdout.fileno(), fcntl.F_SETPIPE_SZ, 1 << 20)
         self._inbox = inbox
         self._outbox: SimpleQueue[bytes | None] = SimpleQueue()
         self._stderr: deque[bytes] = deque()

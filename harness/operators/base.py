@@ -45,7 +45,7 @@ class Operator(NamedTuple):
     - `applies(kind, dtype, shapes)`: whether a kind has a meaning for such a `values_input`.
     - `natural_shape(kind, dtype)`: the shape a kind needs when the spec gives none, or None.
     - `oracle(inputs, attributes, variant)`: the expected output; the formula stands above it.
-    - `output_rank(shapes, attributes)`: the rank of the output, also for shapes that break a rule (then any rank).
+    - `output_shape(shapes, attributes)`: the shape of the output, also for shapes that break a rule (then any shape).
     - `directml_rank(shapes, attributes)`: the DimensionCount that the lowered DirectML call needs at least.
     - `directml_index`: which input is lowered to an IndicesTensor, or None; `batched(attributes)`: the call needs a BatchDimensionCount.
     - `variants`: graphs composed of several ONNX operators that stand for another mode of the DirectML operator.
@@ -63,7 +63,7 @@ class Operator(NamedTuple):
     broken_by_values: Callable[[Sequence[Tensor], Attributes], str | None]
     generate: Callable[[str, str, Shapes, Attributes, Bits], Array]
     oracle: Callable[[Sequence[Tensor], Attributes, str | None], Tensor]
-    output_rank: Callable[[Shapes, Attributes], int]
+    output_shape: Callable[[Shapes, Attributes], Shape]
     directml_rank: Callable[[Shapes, Attributes], int]
     directml_index: str | None = None
     batched: Callable[[Attributes], bool] = lambda _: False
