@@ -61,11 +61,15 @@ def _url(text: str) -> str:
     return text
 
 
-def _date(text: object) -> object:
+def _date(text: object) -> date | None:
+    if text is None:
+        return None
     try:
-        return date.fromisoformat(text) if isinstance(text, str) and len(text) == 10 else text
+        if isinstance(text, str) and len(text) == 10:
+            return date.fromisoformat(text)
     except ValueError:
-        raise refuse(f"{shown(text)} is not a date such as 2027-01-31") from None
+        pass
+    raise refuse(f"{shown(text)} is not a date such as 2027-01-31")
 
 
 QueryText = Annotated[str, AfterValidator(_query)]
