@@ -120,11 +120,11 @@ def expectations_json_schema() -> str:
 
 
 def _within(version: str | None, wanted: str) -> bool:
-    """Say whether a version, or a feature level such as `5_0`, lies in a range; build metadata after `+` does not count."""
+    """Say whether a version, or a feature level such as `5_0`, lies in a range."""
     if version is None:
         return False
     try:
-        return SpecifierSet(wanted.replace("_", ".")).contains(version.partition("+")[0].replace("_", "."), prereleases=True)
+        return SpecifierSet(wanted.replace("_", ".")).contains(version.replace("_", "."), prereleases=True)
     except InvalidVersion:
         return False
 

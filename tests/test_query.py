@@ -77,6 +77,8 @@ def test_a_value_is_not_found_inside_another_term() -> None:
 def test_a_glob_stays_within_its_term() -> None:
     assert not Query.parse("data=f*negative").matches(ID)
     assert not Query.parse("G*t@13").matches(ID)
+    assert not Query.parse("data=f*;axis=1*e").matches(ID)
+    assert repr(Query.parse("axis=1")) == "Query('axis=1')"
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,8 @@ class Source:
 
     def problem(self, path: KeyPath, what: str, *, given: str | None = None, allowed: Iterable[str] = ()) -> str:
         """Return one line: `file:line: path: what; did you mean 'x'?; allowed: a, b`."""
+        while path and isinstance(path[-1], int) and path not in self.lines:
+            path = path[:-1]  # a single value stands where a list may
         at = f"{show_path(path)}: " if path else ""
         return f"{self.where(*path)}: {at}{what}{suggestion(given, allowed)}"
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from harness.errors import SpecError
 from harness.records import Validity
+from harness.specs.check import combinations
 from harness.specs.load import LoadedSpec, load_specs
 from tests.specs.examples import GATHER_ELEMENTS, GATHER_ND
 
@@ -59,6 +60,55 @@ def test_sweep_keys(tmp_path: Path) -> None:
     assert batched.opsets == (12, 13)
     assert (batched.inputs["indices"].outer, batched.inputs["indices"].tuple_) == (((), (2,)), "all")
     assert (invalid.validity, invalid.rule, invalid.inputs["indices"].tuple_) == (Validity.INVALID, "every index lies in [-s, s-1]", (1, 2))
+
+
+def test_an_invalid_entry_may_use_dtypes_that_the_operator_refuses(tmp_path: Path) -> None:
+    invalid = """\
+operator: GatherND
+opsets: [11]
+lowers_to: {directml: X}
+tolerance: {kind: exact, because: elements are moved}
+cases:
+  - name: narrow_indices
+    validity: invalid
+    rule: indices are int64
+    inputs: {data: {dtype: int8, values: [1]}, indices: {dtype: int32, values: [0]}}
+sweeps:
+  - name: narrow_indices
+    validity: invalid
+    rule: indices are int64
+    data: {dtype: bfloat16, shape: [[3]]}
+    indices: {dtype: [int32, uint8], outer: [[2]], tuple: 1}
+"""
+    (spec,) = load(tmp_path, GatherND=invalid)
+    assert spec.model.cases[0].inputs["indices"].dtype == "int32"
+    assert spec.model.sweeps[0].inputs["indices"].dtype == ("int32", "uint8")
+    (tmp_path / "GatherND.yaml").write_text(invalid.replace("invalid", "unspecified"))
+    assert [line.split(": ")[1] for line in problems([tmp_path])] == [
+        "cases[0].inputs.indices.dtype",
+        "sweeps[0].data.dtype",
+        "sweeps[0].indices.dtype[0]",
+        "sweeps[0].indices.dtype[1]",
+    ]
+
+
+def test_combinations_are_counted_before_they_are_made(tmp_path: Path) -> None:
+    (elements,) = load(tmp_path, GatherElements=GATHER_ELEMENTS)
+    # opsets x data dtypes x shapes x index dtypes x extents x axes of rank 2 x initializers
+    assert combinations(elements.model.sweeps[0], {n: elements.schema(n) for n in (11, 13)}) == 2 * 2 * 2 * 2 * 2 * 4 * 2
+    (tmp_path / "GatherElements.yaml").unlink()
+    (nd,) = load(tmp_path, GatherND=GATHER_ND)
+    # opsets x all 16 data dtypes x outer shapes x index tuples up to rank 3 x batch_dims
+    assert combinations(nd.model.sweeps[0], {n: nd.schema(n) for n in (12, 13)}) == 2 * 16 * 2 * 3 * 2
+
+
+def test_a_folder_that_cannot_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    monkeypatch.chdir(tmp_path.parent)
+    assert problems([tmp_path]) == (f"{tmp_path.name}: cannot read the folder: Permission denied",)
 
 
 def test_a_folder_is_its_own_files_in_order(tmp_path: Path) -> None:
