@@ -17,6 +17,8 @@ _FRAME = struct.Struct("<BI")
 _NUMBER = struct.Struct("<I")
 _RESULT = struct.Struct("<IdBB")
 _MAX_BODY = 1 << 31
+FAKE = "FakeExecutionProvider"
+"""The only provider that is told which cases it runs: it has to act out their outcomes."""
 _KINDS = frozenset(b"HAPRED")
 
 
@@ -69,9 +71,10 @@ def encode_batch(
                 "in_place": graph.in_place,
                 "inputs": graph.inputs,
                 "output": graph.output,
+                "tested": graph.tested,
                 "first": first,
                 "cases": shapes,
-                **({"ids": [case.id for case, _ in cases]} if provider == "FakeExecutionProvider" else {}),
+                **({"fake": [(case.id, case.validity) for case, _ in cases]} if provider == FAKE else {}),
             }
         )
         first += len(cases)

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness.errors import TargetUnavailable, UsageError
+from harness.frames import FAKE
 from harness.pool import Launch
 
-CPU, DML, FAKE = "CPUExecutionProvider", "DmlExecutionProvider", "FakeExecutionProvider"
+CPU, DML = "CPUExecutionProvider", "DmlExecutionProvider"
 _PACKAGE = Path(__file__).resolve().parent
 _DML_OPTIONS = ("device_id", "performance_preference", "device_filter", "disable_metacommands")
 _SESSION_OPTIONS = ("graph_fusion", "graph_capture")

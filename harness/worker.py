@@ -48,13 +48,13 @@ class Channel:
     """The private frame channel: descriptor 1 is moved away, so that stray prints of native libraries go to stderr."""
 
     def __init__(self):
-        self._out = os.dup(1)
+        self.out = os.dup(1)
         os.dup2(2, 1)
         if sys.platform == "win32":
             import msvcrt
 
             msvcrt.setmode(0, os.O_BINARY)
-            msvcrt.setmode(self._out, os.O_BINARY)
+            msvcrt.setmode(self.out, os.O_BINARY)
         self._in = os.fdopen(0, "rb", buffering=1 << 20, closefd=False)
         self.pending = []
 
@@ -85,9 +85,9 @@ class Channel:
     def send(self):
         data = b"".join(self.pending)
         del self.pending[:]
-        sent = os.write(self._out, data)
+        sent = os.write(self.out, data)
         while sent < len(data):
-            sent += os.write(self._out, data[sent:])
+            sent += os.write(self.out, data[sent:])
 
 
 def decode_tensor(view, onnx_number, shape):
@@ -202,7 +202,7 @@ class OnnxRuntime:
             if event.get("cat") == "Node" and event.get("name", "").endswith("_kernel_time") and event.get("args", {}).get("provider")
         ]
 
-    def run(self, session, unit, arrays):
+    def run(self, session, unit, arrays, position):
         """Run one case and return its output as (array, ONNX element type)."""
         names = unit["inputs"]
         name, number = unit["output"]
@@ -283,7 +283,7 @@ def run_unit(channel, backend, unit, payload, at):
                 at += size
                 arrays.append(array)
             try:
-                output, element = backend.run(session, unit, arrays)
+                output, element = backend.run(session, unit, arrays, number - first)
             finally:
                 if not placed:
                     channel.add_json("P", {"unit": unit["unit"], "nodes": backend.profiled(session)})
@@ -339,9 +339,8 @@ def limit_memory(limit):
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
-def main(make_backend):
+def serve(channel, make_backend):
     """Greet, then answer requests until the stream ends."""
-    channel = Channel()
     die_with_parent()
     request = channel.read()
     if request is None:
@@ -377,4 +376,4 @@ def main(make_backend):
 
 
 if __name__ == "__main__":
-    main(OnnxRuntime)
+    serve(Channel(), OnnxRuntime)
