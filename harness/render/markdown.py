@@ -9,7 +9,7 @@ from harness.leveltable import counts, level_table, levels, rate, status, validi
 from harness.matrix import matrices
 from harness.records import Validity
 from harness.render.terminal import describe
-from harness.render.text import line, visible
+from harness.render.text import line, ranks, visible
 from harness.summary import summarize, target_facts
 from harness.support import support
 from harness.tables import Tables, Tally
@@ -177,17 +177,19 @@ def _differences(tables: Tables) -> Iterator[str]:
     rows = (
         [
             f"{group.number:,}",
-            escape(f"{group.operator}@{group.opset}"),
-            escape(" ".join(part for part in (group.dtype, group.index_dtype) if part) or "–"),
-            ", ".join(map(str, group.ranks)),
-            escape(group.level),
+            escape(f"{group.operator} {', '.join(map(str, group.opsets))}"),
+            escape(", ".join(group.dtypes)) or "–",
+            escape(", ".join(group.index_dtypes)) or "–",
+            ranks(group.ranks) or "–",
+            escape(", ".join(group.levels)),
             group.validity.value,
             *(escape(outcome.value) if outcome else "–" for outcome in group.outcomes),
             code(line(group.example, 400)),
         ]
         for group in groups[:_SECTION_ROWS]
     )
-    heads = ["cases", "operator", "dtypes", "ranks", "level", "validity", *(escape(target) for target in tables.targets), "for instance"]
+    targets = [escape(target) for target in tables.targets]
+    heads = ["cases", "operator, opsets", "dtypes", "index dtypes", "ranks", "levels", "validity", *targets, "for instance"]
     yield from _table(heads, rows, right=(0,))
 
 
