@@ -2,19 +2,19 @@
 
 | result | status |
 |---|---|
-| verdict `expected` or `improvement`, conforming | passed |
-| verdict `expected`, does not conform | known (JUnit: skipped with type `known`, as pytest writes xfail; CTRF: other) |
-| target unavailable, case not run | skipped, with that word as its type |
-| any other verdict | failed; JUnit: error where the target died (crash, timeout) or the oracle is at fault |
+| regression, changed, or new and not conforming | failed; JUnit: error where the target died (crash, timeout) or the oracle is at fault |
+| target unavailable, or case not run | skipped, with that word as its type |
+| conforming | passed |
+| anything else: an expected deviation | known (JUnit: skipped with type `known …`, as pytest writes xfail; CTRF: other) |
 """
 
 from __future__ import annotations
 
 from typing import Literal
 
-from harness.records import Outcome, Result, Verdict, conforms
+from harness.records import Outcome, Result, conforms
 from harness.render.terminal import describe
-from harness.tables import NOT_EXECUTED
+from harness.tables import NOT_EXECUTED, fails
 
 Status = Literal["passed", "failed", "error", "known", "skipped"]
 
@@ -24,11 +24,11 @@ _DIED = frozenset({Outcome.CRASH, Outcome.TIMEOUT, Outcome.ORACLE_ERROR})
 
 def status(result: Result) -> Status:
     """Translate a result's outcome and verdict."""
-    if result.verdict in (Verdict.EXPECTED, Verdict.IMPROVEMENT):
-        if result.outcome in NOT_EXECUTED:
-            return "skipped"
-        return "passed" if conforms(result.validity, result.outcome) else "known"
-    return "error" if result.outcome in _DIED else "failed"
+    if fails(result.validity, result.outcome, result.verdict):
+        return "error" if result.outcome in _DIED else "failed"
+    if result.outcome in NOT_EXECUTED:
+        return "skipped"
+    return "passed" if conforms(result.validity, result.outcome) else "known"
 
 
 def summary(result: Result) -> str:

@@ -26,7 +26,7 @@ from harness.support import support
 from harness.tables import Tables
 
 GROUPS = 300
-_MARKS = {"pass": "✓", "known": "~", "unexpected": "✗", "partial": "!", "absent": "⊘", "none": "–"}
+_MARKS = {"pass": "✓", "known": "~", "failing": "✗", "partial": "!", "absent": "⊘", "none": "–"}
 
 
 def render_html(run: Path) -> str:

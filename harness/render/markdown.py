@@ -17,7 +17,7 @@ from harness.tables import Tables, Tally
 LIMIT = 900 * 1024
 """A job summary may have 1 MiB; the rest is left to whatever else writes into it."""
 _SECTION_ROWS = 2000
-_MARKS = {"none": "", "absent": " ⊘", "pass": " ✓", "unexpected": " ✗", "known": " ~", "partial": " !"}
+_MARKS = {"none": "", "absent": " ⊘", "pass": " ✓", "failing": " ✗", "known": " ~", "partial": " !"}
 _LEGEND = "✓ all pass · ✗ unexpected results · ~ known deviations · ! not all ran · ⊘ nothing ran · – no case"
 _SPECIAL = re.compile(r"([\\`*\[\]<>|~$]|(?<!\w)_|_(?!\w)|^[#+-]|^\d+(?=[.)]))")
 _ENTITY = re.compile(r"&(?=#?\w+;)")
@@ -110,14 +110,14 @@ def _verdict(tables: Tables) -> Iterator[str]:
 
 
 def _numbers(tally: Tally) -> list[str]:
-    return [f"{number:,}" for number in (tally.selected, tally.run, tally.conforming, tally.known, tally.unexpected)]
+    return [f"{number:,}" for number in (tally.selected, tally.run, tally.conforming, tally.known, tally.failing)]
 
 
 def _attention(tables: Tables) -> Iterator[str]:
     for verdict, results in tables.attention.items():
         if not results:
             continue
-        number = tables.tally().verdicts[verdict]
+        number = tables.needing_attention(verdict)
         shown = f", the first {len(results):,} of them" if number > len(results) else ""
         yield f"## {verdict.value.capitalize()}: {number:,}{shown}"
         yield ""

@@ -18,8 +18,8 @@ from harness.tables import NOT_EXECUTED, Tables, Tally
 
 SHOWN = 10
 _TONES = {"good": "bold green", "bad": "bold red", "warn": "bold yellow"}
-_STYLES = {"none": "dim", "absent": "yellow", "pass": "green", "unexpected": "red", "known": "cyan", "partial": "yellow"}
-_MARKS = {"none": "", "absent": " ?", "pass": "", "unexpected": " ✗", "known": " ~", "partial": " !"}
+_STYLES = {"none": "dim", "absent": "yellow", "pass": "green", "failing": "red", "known": "cyan", "partial": "yellow"}
+_MARKS = {"none": "", "absent": " ?", "pass": "", "failing": " ✗", "known": " ~", "partial": " !"}
 
 
 def render_terminal(tables: Tables, console: Console) -> None:
@@ -46,7 +46,7 @@ def _attention(tables: Tables, console: Console) -> None:
     for verdict, results in tables.attention.items():
         if not results:
             continue
-        number = tables.tally().verdicts[verdict]
+        number = tables.needing_attention(verdict)
         console.print()
         console.print(Text(f"{verdict.value} ({number:,})", style="bold"))
         for result in results[:SHOWN]:
@@ -97,7 +97,7 @@ def _levels(tables: Tables) -> Table:
 
 def _legend(tables: Tables) -> str:
     states = {status(tally) for row in level_table(tables) for tally in (*row.by_level.values(), row.total)}
-    words = {"unexpected": "✗ unexpected results", "known": "~ known deviations", "partial": "! not all ran", "absent": "? nothing ran"}
+    words = {"failing": "✗ unexpected results", "known": "~ known deviations", "partial": "! not all ran", "absent": "? nothing ran"}
     return "  ".join(word for state, word in words.items() if state in states)
 
 
