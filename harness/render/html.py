@@ -97,7 +97,6 @@ def _context(tables: Tables) -> dict[str, Any]:
         "operators": [visible(operator) for operator in tables.operators],
         "targets": [{"name": target} for target in tables.targets],
         "counted": counted,
-        "left_out": sorted(tables.left_out.items()),
         "levels": levels(tables),
         "level_rows": level_table(tables),
         "validity_rows": [
@@ -105,6 +104,7 @@ def _context(tables: Tables) -> dict[str, Any]:
             for row in validity_table(tables)
         ],
         "matrices": matrices(tables),
+        "nothing_ran": [target for target in tables.targets if not tables.tally(target=target).run],
         "support": rows,
         "disagreeing": [row for row in rows if row.disagreements],
         "differences": groups,

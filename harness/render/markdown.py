@@ -10,7 +10,7 @@ from harness.matrix import matrices
 from harness.records import Validity
 from harness.render.terminal import describe
 from harness.render.text import line, ranks, visible
-from harness.summary import summarize, target_facts
+from harness.summary import count, summarize, target_facts
 from harness.support import support
 from harness.tables import Tables, Tally
 
@@ -196,15 +196,16 @@ def _differences(tables: Tables) -> Iterator[str]:
 def _support(tables: Tables) -> Iterator[str]:
     rows = support(tables)
     found = [row for row in rows if row.disagreements]
-    yield f"## Documented, registered and measured support: {len(found):,} of {len(rows):,} disagree"
+    yield f"## Documented, registered and measured support: disagreement in {len(found):,} of {count(len(rows), 'group')}"
     yield ""
     if not found:
         return
     cells = (
         [
-            escape(f"{row.operator}@{row.opset}"),
+            escape(f"{row.operator} {', '.join(map(str, row.opsets))}"),
             escape(row.target),
-            escape(" ".join(part for part in (row.dtype, row.index_dtype) if part)),
+            escape(", ".join(row.dtypes)),
+            escape(", ".join(row.index_dtypes)) or "–",
             escape(", ".join(row.documented)),
             row.registered,
             f"{row.measured} ({row.tally.passed:,} / {row.tally.selected:,} pass)",
@@ -212,7 +213,9 @@ def _support(tables: Tables) -> Iterator[str]:
         ]
         for row in found
     )
-    yield from _table(["operator", "target", "dtypes", "documented", "registered", "measured", "disagreement"], cells)
+    yield from _table(
+        ["operator, opsets", "target", "dtypes", "index dtypes", "documented", "registered", "measured", "disagreement"], cells
+    )
 
 
 def _matrices(tables: Tables) -> Iterator[str]:
