@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from harness.facets import Facets
+from harness.facets import Facets, dtype_key
+from harness.published import level_key
 from harness.records import Outcome, Result, Validity
 
 _CODES = {outcome: number for number, outcome in enumerate(Outcome, start=1)}
@@ -17,16 +18,19 @@ _SAYS_NOTHING = frozenset({Outcome.UNAVAILABLE, Outcome.NOT_RUN})
 
 
 class Difference(NamedTuple):
-    """Cases of one kind on which the targets disagree in one way; `outcomes` is by target, None for one that has no such case."""
+    """The cases of an operator on which the targets disagree in one way; `outcomes` is by target, None for one that has no such case.
+
+    The tuples name everything that occurs among these cases, sorted.
+    """
 
     operator: str
-    opset: int
-    dtype: str
-    index_dtype: str
-    level: str
     validity: Validity
     outcomes: tuple[Outcome | None, ...]
+    opsets: tuple[int, ...]
+    dtypes: tuple[str, ...]
+    index_dtypes: tuple[str, ...]
     ranks: tuple[int, ...]
+    levels: tuple[str, ...]
     number: int
     example: str
 
@@ -63,16 +67,29 @@ class Differences:
             for packed, outcomes in unpacked.items()
             if len({outcome for outcome in outcomes if outcome is not None and outcome not in _SAYS_NOTHING}) > 1
         }
-        found: dict[tuple[str, int, str, str, str, Validity, tuple[Outcome | None, ...]], tuple[set[int], list[str], int]] = {}
+        found: dict[tuple[str, Validity, tuple[Outcome | None, ...]], dict[tuple[Facets, str], int]] = {}
+        examples: dict[tuple[str, Validity, tuple[Outcome | None, ...]], str] = {}
         for case, packed in self._seen.items():
             outcomes = differing.get(packed)
             if outcomes is None:
                 continue
             read, level, validity = self._kind[case]
-            key = (read.operator, read.opset, read.dtype, read.index_dtype, level, validity, outcomes)
-            ranks, examples, number = found.get(key, (set(), [case], 0))
-            ranks.add(read.rank)
-            examples[0] = min(examples[0], case)
-            found[key] = (ranks, examples, number + 1)
-        groups = [Difference(*key, tuple(sorted(ranks)), number, examples[0]) for key, (ranks, examples, number) in found.items()]
+            key = (read.operator, validity, outcomes)
+            kinds = found.setdefault(key, {})
+            kinds[read, level] = kinds.get((read, level), 0) + 1
+            examples[key] = min(examples.get(key, case), case)
+        groups = [_group(key, kinds, examples[key]) for key, kinds in found.items()]
         return sorted(groups, key=lambda group: (-group.number, group.operator, group.example))
+
+
+def _group(key: tuple[str, Validity, tuple[Outcome | None, ...]], kinds: dict[tuple[Facets, str], int], example: str) -> Difference:
+    return Difference(
+        *key,
+        opsets=tuple(sorted({read.opset for read, _ in kinds})),
+        dtypes=tuple(sorted({read.dtype for read, _ in kinds if read.dtype}, key=dtype_key)),
+        index_dtypes=tuple(sorted({read.index_dtype for read, _ in kinds if read.index_dtype}, key=dtype_key)),
+        ranks=tuple(sorted({read.rank for read, _ in kinds if read.rank >= 0})),
+        levels=tuple(sorted({level for _, level in kinds}, key=level_key)),
+        number=sum(kinds.values()),
+        example=example,
+    )

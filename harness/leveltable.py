@@ -75,7 +75,7 @@ def rate(tally: Tally) -> str:
 
 
 def status(tally: Tally) -> str:
-    """Name the state of a cell: `none`, `absent` (nothing ran), `pass`, `unexpected`, `known` or `partial`.
+    """Name the state of a cell: `none`, `absent` (nothing ran), `pass`, `failing`, `known` or `partial`.
 
     `known` cells hold only expected deviations beside their passes, `partial` ones miss results that did not run.
     """
@@ -83,8 +83,8 @@ def status(tally: Tally) -> str:
         return "none"
     if not tally.run:
         return "absent"
-    if tally.unexpected:
-        return "unexpected"
+    if tally.failing:
+        return "failing"
     if tally.known:
         return "known"
     return "pass" if tally.run == tally.selected else "partial"
@@ -94,7 +94,7 @@ STATUS_WORDS = {
     "none": "no case",
     "absent": "nothing ran",
     "pass": "all pass",
-    "unexpected": "has unexpected results",
+    "failing": "has unexpected results",
     "known": "has known deviations",
     "partial": "not all ran",
 }

@@ -50,7 +50,8 @@ def matrix(tables: Tables, operator: str, target: str, rows_are: Literal["dtype"
 
 
 def matrices(tables: Tables) -> list[Matrix]:
-    """Return every matrix that has a cell, by operator, then kind of rows, then target."""
+    """Return every matrix that has a cell, by operator, then kind of rows, then target; none of a target on which nothing ran."""
     kinds: tuple[Literal["dtype", "index_dtype"], ...] = ("dtype", "index_dtype")
-    found = (matrix(tables, operator, target, kind) for operator in tables.operators for kind in kinds for target in tables.targets)
+    ran = [target for target in tables.targets if tables.tally(target=target).run]
+    found = (matrix(tables, operator, target, kind) for operator in tables.operators for kind in kinds for target in ran)
     return [each for each in found if each.cells]

@@ -13,7 +13,6 @@ _UNEXPECTED = {
     Verdict.REGRESSION: ("regression", "regressions"),
     Verdict.CHANGED: ("changed result", "changed results"),
     Verdict.NEW: ("new failure", "new failures"),
-    Verdict.MISSING: ("missing result", "missing results"),
     Verdict.IMPROVEMENT: ("improvement", "improvements"),
 }
 _MARKS: dict[Tone, str] = {"good": "✓", "bad": "✗", "warn": "!"}
@@ -43,14 +42,13 @@ def summarize(tables: Tables) -> Summary:
     remarks = _remarks(tables)
     if not total.run:
         return Summary("warn", f"Nothing ran: 0 of {count(tables.selected, 'selected result')}.", remarks)
-    unexpected = [count(total.verdicts[verdict], *_UNEXPECTED[verdict]) for verdict in ATTENTION if total.verdicts[verdict]]
+    unexpected = [count(number, *_UNEXPECTED[verdict]) for verdict in ATTENTION if (number := tables.needing_attention(verdict))]
     if tables.problems:
         unexpected.append(count(len(tables.problems), "problem") + " in the expectations")
-    known = f"{count(total.conforming, 'conforms', 'conform')}, {total.known:,} deviate in known ways"
+    known = f"{count(total.conforming, 'conforms', 'conform')}, {count(total.known, 'deviates in a known way', 'deviate in known ways')}"
     if unexpected:
-        worse = set(total.verdicts) - {Verdict.EXPECTED, Verdict.IMPROVEMENT}
-        bad = any(total.verdicts[verdict] for verdict in worse) or bool(tables.problems)
-        return Summary("bad" if bad else "warn", f"{', '.join(unexpected)} in {count(total.run, 'result')}; {known}.", remarks)
+        tone: Tone = "bad" if total.failing or tables.problems else "warn"
+        return Summary(tone, f"{', '.join(unexpected)} in {count(total.run, 'result')}; {known}.", remarks)
     as_expected = "The only result is as expected" if total.run == 1 else f"All {total.run:,} results are as expected"
     if tables.truncated or total.run < tables.selected:
         return Summary("warn", f"{as_expected}, of {tables.selected:,} selected; {known}.", remarks)

@@ -23,8 +23,8 @@ KEEP = 2000
 MESSAGE_LIMIT = 2000
 NOT_EXECUTED = frozenset({Outcome.UNAVAILABLE, Outcome.NOT_RUN})
 """Outcomes of results that count as selected, but not as run."""
-ATTENTION = (Verdict.REGRESSION, Verdict.CHANGED, Verdict.NEW, Verdict.MISSING, Verdict.IMPROVEMENT)
-"""The verdicts that are not `expected`, worst first."""
+ATTENTION = (Verdict.REGRESSION, Verdict.CHANGED, Verdict.NEW, Verdict.IMPROVEMENT)
+"""The verdicts whose results are kept for reading, worst first; a new result only if it does not conform, a missing one never."""
 
 
 class Cell(NamedTuple):
@@ -40,10 +40,17 @@ class Cell(NamedTuple):
     target: str
 
 
+def fails(validity: Validity, outcome: Outcome, verdict: Verdict) -> bool:
+    """Say whether a result turns a run red."""
+    if verdict is Verdict.NEW:
+        return outcome not in NOT_EXECUTED and not conforms(validity, outcome)
+    return verdict is Verdict.REGRESSION or verdict is Verdict.CHANGED
+
+
 class Tally:
     """Counts of some results by outcome and verdict. A rate is never given without `selected`."""
 
-    __slots__ = ("conforming", "known", "outcomes", "selected", "verdicts")
+    __slots__ = ("conforming", "failing", "known", "outcomes", "selected", "verdicts")
 
     def __init__(self) -> None:
         self.selected = 0
@@ -51,6 +58,8 @@ class Tally:
         """Valid cases that passed, invalid ones that were rejected, and unspecified ones that ran."""
         self.known = 0
         """Results that ran, do not conform, and are expected."""
+        self.failing = 0
+        """Regressions, changed results, and new ones that do not conform: what turns a run red."""
         self.outcomes: Counter[Outcome] = Counter()
         self.verdicts: Counter[Verdict] = Counter()
 
@@ -58,12 +67,23 @@ class Tally:
         self.selected += number
         self.outcomes[outcome] += number
         self.verdicts[verdict] += number
+        if fails(validity, outcome, verdict):
+            self.failing += number
         if outcome in NOT_EXECUTED:
             return
         if conforms(validity, outcome):
             self.conforming += number
         elif verdict is Verdict.EXPECTED:
             self.known += number
+
+    def include(self, other: Tally) -> None:
+        """Add another tally's counts."""
+        self.selected += other.selected
+        self.conforming += other.conforming
+        self.known += other.known
+        self.failing += other.failing
+        self.outcomes.update(other.outcomes)
+        self.verdicts.update(other.verdicts)
 
     @property
     def passed(self) -> int:
@@ -73,11 +93,6 @@ class Tally:
     def run(self) -> int:
         """Results whose target did something."""
         return self.selected - sum(self.outcomes[o] for o in NOT_EXECUTED)
-
-    @property
-    def unexpected(self) -> int:
-        """Results with any verdict but `expected`."""
-        return self.selected - self.verdicts[Verdict.EXPECTED]
 
     def others(self) -> list[tuple[Outcome, int]]:
         """Every outcome but `pass` that occurred, in the order of the outcomes."""
@@ -104,8 +119,9 @@ class Tables:
         key = (read, level, result.validity, result.target, result.outcome, result.verdict)
         self._counts[key] = self._counts.get(key, 0) + 1
         self.differences.add(result, read, level)
-        if result.verdict is not Verdict.EXPECTED:
-            kept = self.attention[result.verdict]
+        verdict = result.verdict
+        if verdict is not Verdict.EXPECTED and (verdict is Verdict.IMPROVEMENT or fails(result.validity, result.outcome, verdict)):
+            kept = self.attention[verdict]
             if len(kept) < KEEP:
                 kept.append(_clipped(result))
 
@@ -130,17 +146,22 @@ class Tables:
         sums: dict[tuple[object, ...], Tally] = {}
         for cell, tally in self.cells.items():
             if all(cell[place] == value for place, value in wanted):
-                total = sums.setdefault(tuple(cell[place] for place in places), Tally())
-                total.selected += tally.selected
-                total.conforming += tally.conforming
-                total.known += tally.known
-                total.outcomes.update(tally.outcomes)
-                total.verdicts.update(tally.verdicts)
+                sums.setdefault(tuple(cell[place] for place in places), Tally()).include(tally)
         return sums
 
     def tally(self, **where: object) -> Tally:
         """Sum all cells whose fields equal `where`."""
         return self.by(**where).get((), Tally())
+
+    def needing_attention(self, verdict: Verdict) -> int:
+        """Count the results of which `attention` keeps the first."""
+        if verdict is not Verdict.NEW:
+            return self.tally().verdicts[verdict]
+        return sum(
+            number
+            for (*_, validity, _, outcome, each), number in self._counts.items()
+            if each is verdict and fails(validity, outcome, each)
+        )
 
     @property
     def targets(self) -> list[str]:

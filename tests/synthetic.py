@@ -81,7 +81,7 @@ def _result(rng: random.Random, case: tuple[str, str, str, Validity], target: st
     conforming = Outcome.REJECTED if validity is Validity.INVALID else Outcome.PASS
     outcome, verdict = conforming, Verdict.EXPECTED
     if info.unavailable:
-        return Result(name, operator, target, validity, {"directml": level}, Outcome.UNAVAILABLE, Verdict.EXPECTED)
+        return Result(name, operator, target, validity, {"directml": level}, Outcome.UNAVAILABLE, Verdict.MISSING)
     lacking = level == BEYOND if info.provider.startswith("Dml") else "bfloat16" in name and "@11" in name
     if lacking and validity is not Validity.INVALID:
         outcome = Outcome.UNSUPPORTED

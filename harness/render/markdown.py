@@ -9,15 +9,15 @@ from harness.leveltable import counts, level_table, levels, rate, status, validi
 from harness.matrix import matrices
 from harness.records import Validity
 from harness.render.terminal import describe
-from harness.render.text import line, visible
-from harness.summary import summarize, target_facts
+from harness.render.text import line, ranks, visible
+from harness.summary import count, summarize, target_facts
 from harness.support import support
 from harness.tables import Tables, Tally
 
 LIMIT = 900 * 1024
 """A job summary may have 1 MiB; the rest is left to whatever else writes into it."""
 _SECTION_ROWS = 2000
-_MARKS = {"none": "", "absent": " ⊘", "pass": " ✓", "unexpected": " ✗", "known": " ~", "partial": " !"}
+_MARKS = {"none": "", "absent": " ⊘", "pass": " ✓", "failing": " ✗", "known": " ~", "partial": " !"}
 _LEGEND = "✓ all pass · ✗ unexpected results · ~ known deviations · ! not all ran · ⊘ nothing ran · – no case"
 _SPECIAL = re.compile(r"([\\`*\[\]<>|~$]|(?<!\w)_|_(?!\w)|^[#+-]|^\d+(?=[.)]))")
 _ENTITY = re.compile(r"&(?=#?\w+;)")
@@ -110,14 +110,14 @@ def _verdict(tables: Tables) -> Iterator[str]:
 
 
 def _numbers(tally: Tally) -> list[str]:
-    return [f"{number:,}" for number in (tally.selected, tally.run, tally.conforming, tally.known, tally.unexpected)]
+    return [f"{number:,}" for number in (tally.selected, tally.run, tally.conforming, tally.known, tally.failing)]
 
 
 def _attention(tables: Tables) -> Iterator[str]:
     for verdict, results in tables.attention.items():
         if not results:
             continue
-        number = tables.tally().verdicts[verdict]
+        number = tables.needing_attention(verdict)
         shown = f", the first {len(results):,} of them" if number > len(results) else ""
         yield f"## {verdict.value.capitalize()}: {number:,}{shown}"
         yield ""
@@ -177,32 +177,35 @@ def _differences(tables: Tables) -> Iterator[str]:
     rows = (
         [
             f"{group.number:,}",
-            escape(f"{group.operator}@{group.opset}"),
-            escape(" ".join(part for part in (group.dtype, group.index_dtype) if part) or "–"),
-            ", ".join(map(str, group.ranks)),
-            escape(group.level),
+            escape(f"{group.operator} {', '.join(map(str, group.opsets))}"),
+            escape(", ".join(group.dtypes)) or "–",
+            escape(", ".join(group.index_dtypes)) or "–",
+            ranks(group.ranks) or "–",
+            escape(", ".join(group.levels)),
             group.validity.value,
             *(escape(outcome.value) if outcome else "–" for outcome in group.outcomes),
             code(line(group.example, 400)),
         ]
         for group in groups[:_SECTION_ROWS]
     )
-    heads = ["cases", "operator", "dtypes", "ranks", "level", "validity", *(escape(target) for target in tables.targets), "for instance"]
+    targets = [escape(target) for target in tables.targets]
+    heads = ["cases", "operator, opsets", "dtypes", "index dtypes", "ranks", "levels", "validity", *targets, "for instance"]
     yield from _table(heads, rows, right=(0,))
 
 
 def _support(tables: Tables) -> Iterator[str]:
     rows = support(tables)
     found = [row for row in rows if row.disagreements]
-    yield f"## Documented, registered and measured support: {len(found):,} of {len(rows):,} disagree"
+    yield f"## Documented, registered and measured support: disagreement in {len(found):,} of {count(len(rows), 'group')}"
     yield ""
     if not found:
         return
     cells = (
         [
-            escape(f"{row.operator}@{row.opset}"),
+            escape(f"{row.operator} {', '.join(map(str, row.opsets))}"),
             escape(row.target),
-            escape(" ".join(part for part in (row.dtype, row.index_dtype) if part)),
+            escape(", ".join(row.dtypes)),
+            escape(", ".join(row.index_dtypes)) or "–",
             escape(", ".join(row.documented)),
             row.registered,
             f"{row.measured} ({row.tally.passed:,} / {row.tally.selected:,} pass)",
@@ -210,7 +213,9 @@ def _support(tables: Tables) -> Iterator[str]:
         ]
         for row in found
     )
-    yield from _table(["operator", "target", "dtypes", "documented", "registered", "measured", "disagreement"], cells)
+    yield from _table(
+        ["operator, opsets", "target", "dtypes", "index dtypes", "documented", "registered", "measured", "disagreement"], cells
+    )
 
 
 def _matrices(tables: Tables) -> Iterator[str]:

@@ -10,16 +10,16 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.leveltable import counts, level_table, levels, rate, status, validity_table
-from harness.records import Result
-from harness.render.text import line, visible
+from harness.records import Outcome, Result, Validity
+from harness.render.text import line, ranks, visible
 from harness.summary import summarize
 from harness.support import support
-from harness.tables import Tables, Tally
+from harness.tables import NOT_EXECUTED, Tables, Tally
 
 SHOWN = 10
 _TONES = {"good": "bold green", "bad": "bold red", "warn": "bold yellow"}
-_STYLES = {"none": "dim", "absent": "yellow", "pass": "green", "unexpected": "red", "known": "cyan", "partial": "yellow"}
-_MARKS = {"none": "", "absent": " ?", "pass": "", "unexpected": " ✗", "known": " ~", "partial": " !"}
+_STYLES = {"none": "dim", "absent": "yellow", "pass": "green", "failing": "red", "known": "cyan", "partial": "yellow"}
+_MARKS = {"none": "", "absent": " ?", "pass": "", "failing": " ✗", "known": " ~", "partial": " !"}
 
 
 def render_terminal(tables: Tables, console: Console) -> None:
@@ -46,7 +46,7 @@ def _attention(tables: Tables, console: Console) -> None:
     for verdict, results in tables.attention.items():
         if not results:
             continue
-        number = tables.tally().verdicts[verdict]
+        number = tables.needing_attention(verdict)
         console.print()
         console.print(Text(f"{verdict.value} ({number:,})", style="bold"))
         for result in results[:SHOWN]:
@@ -97,7 +97,7 @@ def _levels(tables: Tables) -> Table:
 
 def _legend(tables: Tables) -> str:
     states = {status(tally) for row in level_table(tables) for tally in (*row.by_level.values(), row.total)}
-    words = {"unexpected": "✗ unexpected results", "known": "~ known deviations", "partial": "! not all ran", "absent": "? nothing ran"}
+    words = {"failing": "✗ unexpected results", "known": "~ known deviations", "partial": "! not all ran", "absent": "? nothing ran"}
     return "  ".join(word for state, word in words.items() if state in states)
 
 
@@ -117,8 +117,8 @@ def _validities(tables: Tables, console: Console) -> None:
     console.print()
     table = _grid("operator", "target", "validity", "conform", "outcomes", right=(3,))
     for row in rows:
-        outcomes = ", ".join(f"{outcome.value} {number:,}" for outcome, number in sorted(row.tally.outcomes.items()) if number)
-        conform = f"{row.tally.conforming:,}/{row.tally.selected:,}" if row.validity.value == "invalid" else "recorded"
+        outcomes = ", ".join(f"{outcome.value} {row.tally.outcomes[outcome]:,}" for outcome in Outcome if row.tally.outcomes[outcome])
+        conform = f"{row.tally.conforming:,}/{row.tally.selected:,}" if row.validity is Validity.INVALID else "recorded"
         table.add_row(Text(row.operator), Text(row.target), Text(row.validity.value), Text(conform), Text(outcomes))
     console.print(table)
 
@@ -130,11 +130,10 @@ def _differences(tables: Tables, console: Console) -> None:
     console.print()
     console.print(Text(f"targets differ on {sum(group.number for group in groups):,} cases", style="bold"))
     for group in groups[:SHOWN]:
-        outcomes = ", ".join(
-            f"{target}: {outcome.value}" for target, outcome in zip(tables.targets, group.outcomes, strict=True) if outcome
-        )
-        kind = " ".join(part for part in (f"{group.operator}@{group.opset}", group.dtype, group.index_dtype) if part)
-        console.print(Text(f"  {group.number:,} × {kind} ({group.validity.value}): {outcomes}"))
+        said = [f"{target}: {o.value}" for target, o in zip(tables.targets, group.outcomes, strict=True) if o and o not in NOT_EXECUTED]
+        dtypes = ", ".join(group.dtypes) if len(group.dtypes) <= 3 else f"{len(group.dtypes)} dtypes"
+        kind = " ".join(part for part in (group.operator, dtypes, f"rank {ranks(group.ranks)}" if group.ranks else "") if part)
+        console.print(Text(f"  {group.number:,} × {kind} ({group.validity.value}): {', '.join(said)}"))
     if len(groups) > SHOWN:
         console.print(Text(f"  and {len(groups) - SHOWN:,} more groups in the report", style="dim"))
 

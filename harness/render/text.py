@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 
 _PATH = re.compile(
     r"(?<![\w.:/\\])(?:file:/{2,3})?(?:[A-Za-z]:[\\/]|/|\\\\)(?:[^\s\\/:*?\"'<>|()\[\],;]+[\\/])+([^\s\\/:*?\"'<>|()\[\],;]*)"
@@ -40,3 +41,14 @@ def message(text: str, limit: int) -> str:
 def line(text: str, limit: int = 200) -> str:
     """Make a message fit one line."""
     return " ".join(message(text, limit).split())
+
+
+def ranks(found: Iterable[int]) -> str:
+    """Write ranks with runs of them folded: `1–4, 8`."""
+    parts: list[list[int]] = []
+    for rank in sorted(found):
+        if parts and parts[-1][-1] == rank - 1:
+            parts[-1].append(rank)
+        else:
+            parts.append([rank])
+    return ", ".join(str(part[0]) if len(part) == 1 else f"{part[0]}–{part[-1]}" for part in parts)
