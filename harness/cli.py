@@ -69,7 +69,7 @@ def run(
             Request(
                 out=folders.run_folder(output, resume=resume),
                 command=shlex.join(["harness", *sys.argv[1:]]),
-                targets=tuple(dict.fromkeys(map(parse_target, targets))) if targets else tuple(default_targets()),
+                targets=tuple(map(parse_target, dict.fromkeys(targets))) if targets else tuple(default_targets()),
                 specs=specs,
                 expectations=expectations,
                 queries=parse_all(queries),
