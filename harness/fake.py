@@ -6,8 +6,8 @@
     rules:                 # the first one whose query matches a case decides
       - {match: "Round@22:X=float16", do: ulp}
 
-What a rule can do: pass, reject, unsupported, accept (an invalid case), misplace, crash, crash_at_load, exit, hang, garbage, raise, and these
-alterations of the right output: bit, ulp, zero_sign, nan, order, dtype, shape.
+What a rule can do: pass, reject, unsupported, accept (an invalid case), misplace, crash, crash_at_load, exit, hang, garbage, raise, and
+these alterations of the right output: bit, ulp, zero_sign, nan, order, dtype, shape.
 """
 
 from __future__ import annotations
@@ -34,12 +34,24 @@ from harness.records import Tensor, Validity
 from harness.specs.source import read
 
 ALTERATIONS = ("bit", "ulp", "zero_sign", "nan", "order", "dtype", "shape")
-ACTIONS = ("pass", "reject", "unsupported", "accept", "misplace", "crash", "crash_at_load", "exit", "hang", "garbage", "raise", *ALTERATIONS)
+ACTIONS = (
+    "pass",
+    "reject",
+    "unsupported",
+    "accept",
+    "misplace",
+    "crash",
+    "crash_at_load",
+    "exit",
+    "hang",
+    "garbage",
+    "raise",
+    *ALTERATIONS,
+)
 STARTUPS = ("ok", "exit", "garbage", "hang")
 
 
-class NotImplemented(Exception):  # noqa: A001 - the class name by which onnxruntime says that there is no kernel
-    """The fake has no kernel."""
+NoKernel = type("NotImplemented", (Exception,), {"__doc__": "Named as onnxruntime's error for a missing kernel."})
 
 
 class Fail(Exception):
@@ -82,7 +94,7 @@ class FakeRuntime:
         """Return the initializers of the graph, and the provider that the first case is to be placed on."""
         action = self._script.action(unit["fake"][0][0])
         if action == "unsupported":
-            raise NotImplemented("scripted: no kernel")
+            raise NoKernel("scripted: no kernel")
         if action == "crash_at_load":
             ctypes.string_at(0)
         graph = ModelProto.FromString(model).graph

@@ -44,7 +44,6 @@ class _Placement(msgspec.Struct, frozen=True):
     nodes: tuple[tuple[str, str], ...]
 
 
-
 def encode_batch(
     units: Sequence[Unit], provider: str, provider_options: Mapping[str, str], config: Mapping[str, str]
 ) -> tuple[dict[str, Any], list[bytes]]:

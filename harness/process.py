@@ -28,9 +28,10 @@ class WorkerProcess:
     """A running worker. `send` never blocks; what the worker writes arrives in the inbox; `stderr` keeps the last 8 KiB it printed."""
 
     def __init__(self, argv: Sequence[str], env: Mapping[str, str] | None, inbox: Inbox) -> None:
-        group: dict[str, Any] = (
-            {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP} if sys.platform == "win32" else {"start_new_session": True}
-        )
+        # a group of its own: Ctrl-C reaches the harness alone, which then ends its workers
+        group: dict[str, Any] = {"start_new_session": True}
+        if sys.platform == "win32":
+            group = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
         self._popen = subprocess.Popen(
             list(argv),
             stdin=subprocess.PIPE,

@@ -1,7 +1,7 @@
 """What an operator module tells the harness: its oracle, the rules of the ONNX specification, and its DirectML lowering.
 
-An operator is one module here (`OPERATOR = Operator(...)`) and one file in `specs/`; the package's `OPERATORS` collects them. Nothing in this
-package knows ONNX or ONNX Runtime: it is the independent side of every comparison.
+An operator is one module here (`OPERATOR = Operator(...)`) and one file in `specs/`; the package's `OPERATORS` collects them. Nothing in
+this package knows ONNX or ONNX Runtime: it is the independent side of every comparison.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Bits = Callable[[int], bytes]
 class ValueKind(NamedTuple):
     """One way to choose the elements of the operator's `values_input`.
 
-    `negative` and `invalid` state what the elements contain: negative indices (DirectML allows them from level 3_0), or at least one element
-    that the ONNX specification forbids.
+    `negative` and `invalid` state what the elements contain: negative indices (DirectML allows them from level 3_0), or at least one
+    element that the ONNX specification forbids.
     """
 
     name: str

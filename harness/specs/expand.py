@@ -262,7 +262,9 @@ def _sweep_problems(spec: LoadedSpec, operator: Operator, number: int, sweep: Sw
         for position, kind in enumerate(given.values or ()):
             if name == operator.values_input and kind not in {entry.name for entry in operator.value_kinds}:
                 allowed = [entry.name for entry in operator.value_kinds]
-                problems.append(spec.problem((*at, name, "values", position), f"unknown kind of values {kind!r}", given=kind, allowed=allowed))
+                problems.append(
+                    spec.problem((*at, name, "values", position), f"unknown kind of values {kind!r}", given=kind, allowed=allowed)
+                )
     first = sweep.inputs[operator.inputs[0]]
     kinds = sweep.inputs[operator.values_input].values or ()
     natural = [kind for kind in kinds if any(operator.natural_shape(kind, dtype) for dtype in DTYPES if DTYPES[dtype].is_float)]
