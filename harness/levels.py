@@ -46,14 +46,13 @@ def known_operators() -> tuple[str, ...]:
 def levels_of(case: Case, lowers_to: Sequence[str]) -> Mapping[str, str]:
     """Return {"directml": level or "beyond"} for a case whose spec lowers to these operators; equal levels share one mapping."""
     operator = OPERATORS[case.operator]
-    shapes = tuple(spec.shape for spec in case.inputs)
-    dtypes = tuple(spec.dtype for spec in case.inputs)
+    dtypes, shapes, kinds = zip(*[(spec.dtype, spec.shape, spec.values) for spec in case.inputs], strict=True)
     negative = False
     if operator.directml_index is not None:
         position = operator.inputs.index(operator.directml_index)
         written = case.literals[position] if case.literals is not None else None
         if written is None:
-            negative = operator.kind(case.inputs[position].values).negative
+            negative = operator.kind(kinds[position]).negative
         else:
             negative = written.dtype.kind in "if" and bool(np.any(written < 0))
     rank, batched = operator.directml_rank(shapes, case.attributes), operator.batched(case.attributes)
