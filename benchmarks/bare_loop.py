@@ -1,7 +1,7 @@
 """The raw limit: a bare loop over prepared graphs and feeds, with the session options of the harness, in as many processes.
 
-Started as `python -m benchmarks.bare_loop PART PARTS SPEC…`; prepares its part of the cases, says `ready`, waits for a line, runs, prints the
-seconds that creating the sessions and running took.
+Started as `python -m benchmarks.bare_loop PART PARTS SPEC…`; prepares its part of the cases, says `ready`, waits for a line, runs, prints
+the seconds that creating the sessions and running took.
 """
 
 from __future__ import annotations

@@ -21,7 +21,10 @@ def case_inputs(operator: Operator, case: Case, seed: int) -> tuple[Tensor, ...]
     """Return the tensors of all inputs, in the order of the specification; written-out elements come first."""
     shapes = [spec.shape for spec in case.inputs]
     counts = [prod(shape) for shape in shapes]
-    sizes = [8 * count if spec.name == operator.values_input else _random_bytes(spec.dtype, count) for spec, count in zip(case.inputs, counts, strict=True)]
+    sizes = [
+        8 * count if spec.name == operator.values_input else _random_bytes(spec.dtype, count)
+        for spec, count in zip(case.inputs, counts, strict=True)
+    ]
     stream = memoryview(shake_128(f"{seed}:{case.id}".encode()).digest(sum(sizes)))
     made = []
     at = 0

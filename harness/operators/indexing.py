@@ -72,9 +72,7 @@ def _boundary(raw: NDArray[np.int64], sizes: int | NDArray[np.int64]) -> NDArray
     return np.take_along_axis(edges, pick, axis=0)
 
 
-def _with_one_illegal(
-    kind: str, legal: NDArray[np.int64], sizes: int | NDArray[np.int64], dtype: str, pick: int
-) -> NDArray[np.int64]:
+def _with_one_illegal(kind: str, legal: NDArray[np.int64], sizes: int | NDArray[np.int64], dtype: str, pick: int) -> NDArray[np.int64]:
     flat = legal.reshape(-1)
     limits = np.iinfo(DTYPES[dtype].storage)
     at = pick % flat.size

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby, product
 from typing import NamedTuple
 
@@ -129,7 +130,8 @@ class SweepPlan(NamedTuple):
         return shapes
 
 
-class Plan(NamedTuple):
+@dataclass(frozen=True)
+class Plan:
     """All cases of some specs; `left_out` counts by reason the combinations that iterating has passed over."""
 
     specs: tuple[LoadedSpec, ...]
@@ -137,7 +139,7 @@ class Plan(NamedTuple):
     sweeps: tuple[SweepPlan, ...]
     left_out: Counter[str]
 
-    def __iter__(self) -> Iterator[Case]:  # type: ignore[override] # the fields are not what one walks through
+    def __iter__(self) -> Iterator[Case]:
         yield from self.cases(valid=True)
         yield from self.cases(valid=False)
 
