@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from harness.records import Outcome, TargetInfo, Verdict
-from harness.tables import ATTENTION, NOT_EXECUTED, Tables
+from harness.tables import ATTENTION, NOT_EXECUTED, Tables, Tally
 
 Tone = Literal["good", "bad", "warn"]
 
@@ -45,7 +45,7 @@ def summarize(tables: Tables) -> Summary:
     unexpected = [count(number, *_UNEXPECTED[verdict]) for verdict in ATTENTION if (number := tables.needing_attention(verdict))]
     if tables.problems:
         unexpected.append(count(len(tables.problems), "problem") + " in the expectations")
-    known = f"{count(total.conforming, 'conforms', 'conform')}, {count(total.known, 'deviates in a known way', 'deviate in known ways')}"
+    known = "all conform" if total.conforming == total.run else _conforming(total)
     if unexpected:
         tone: Tone = "bad" if total.failing or tables.problems else "warn"
         return Summary(tone, f"{', '.join(unexpected)} in {count(total.run, 'result')}; {known}.", remarks)
@@ -53,6 +53,10 @@ def summarize(tables: Tables) -> Summary:
     if tables.truncated or total.run < tables.selected:
         return Summary("warn", f"{as_expected}, of {tables.selected:,} selected; {known}.", remarks)
     return Summary("good", f"{as_expected}: {known}.", remarks)
+
+
+def _conforming(total: Tally) -> str:
+    return f"{count(total.conforming, 'conforms', 'conform')}, {count(total.known, 'deviates in a known way', 'deviate in known ways')}"
 
 
 def _remarks(tables: Tables) -> tuple[str, ...]:
