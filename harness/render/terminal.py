@@ -12,7 +12,7 @@ from rich.text import Text
 from harness.leveltable import counts, level_table, levels, rate, status, validity_table
 from harness.records import Outcome, Result, Validity
 from harness.render.text import line, ranks, visible
-from harness.summary import summarize
+from harness.summary import count, summarize
 from harness.support import support
 from harness.tables import NOT_EXECUTED, Tables, Tally
 
@@ -142,4 +142,5 @@ def _disagreements(tables: Tables, console: Console) -> None:
     rows = [row for row in support(tables) if row.disagreements]
     if rows:
         console.print()
-        console.print(Text(f"documented, registered and measured support disagree in {len(rows):,} places: see the report", style="bold"))
+        places = count(len(rows), "group")
+        console.print(Text(f"documented, registered and measured support disagree in {places}: see the report", style="bold"))
