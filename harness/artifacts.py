@@ -29,9 +29,7 @@ class Artifacts:
 
     def keep(self, target: str, prepared: Prepared, execution: Execution, judgement: Judgement) -> None:
         """Keep the tensors of one result, if there is room."""
-        arrays = {
-            f"input_{spec.name}": tensor.array for spec, tensor in zip(prepared.case.inputs, prepared.inputs, strict=True)
-        }
+        arrays = {f"input_{spec.name}": tensor.array for spec, tensor in zip(prepared.case.inputs, prepared.inputs, strict=True)}
         if judgement.expected is not None:
             arrays["expected"] = judgement.expected.array
         if execution.output is not None:

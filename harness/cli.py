@@ -10,11 +10,15 @@ import sys
 from datetime import date
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import click
 
 from harness.errors import HarnessError
 from harness.progress import Progress
+
+if TYPE_CHECKING:
+    from harness.selection import Shard
 
 _SPECS = click.argument("specs", nargs=-1, type=click.Path(path_type=Path), metavar="[SPEC]...")
 _QUERY = click.option("-k", "--query", "queries", multiple=True, metavar="QUERY", help="Only cases that match, e.g. 'Round@22:X=float16'.")
@@ -57,10 +61,10 @@ def run(
 ) -> None:
     """Run specs on targets, compare with the oracle, write run file and reports."""
     from harness import folders, graph_files
+    from harness.finish import finish
     from harness.pipeline import Request
     from harness.pipeline import run as run_pipeline
     from harness.query import parse_all
-    from harness.finish import finish
     from harness.targets import default_targets, parse_target
 
     graph_files.verify_existing()
@@ -69,7 +73,7 @@ def run(
             Request(
                 out=folders.run_folder(output, resume=resume),
                 command=shlex.join(["harness", *sys.argv[1:]]),
-                targets=tuple(dict.fromkeys(map(parse_target, targets))) if targets else tuple(default_targets()),
+                targets=tuple(map(parse_target, dict.fromkeys(targets))) if targets else tuple(default_targets()),
                 specs=specs,
                 expectations=expectations,
                 queries=parse_all(queries),
@@ -103,7 +107,9 @@ def check(specs: tuple[Path, ...], expectations: tuple[Path, ...]) -> None:
     problems = lint(known, date.today(), None if specs else ids)
     for line in problems:
         click.echo(line, err=True)
-    click.echo(f"{len(plan.specs)} specs with {len(ids):,} cases, {len(known.entries)} expectations: {'ok' if not problems else 'see above'}")
+    click.echo(
+        f"{len(plan.specs)} specs with {len(ids):,} cases, {len(known.entries)} expectations: {'ok' if not problems else 'see above'}"
+    )
     sys.exit(1 if problems else 0)
 
 
@@ -151,15 +157,15 @@ def targets() -> None:
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="DIR", help="Folder of the merged run.")
 def merge(runs: tuple[Path, ...], output: Path) -> None:
     """Join the runs of shards into one run."""
-    from harness.merging import merge_runs
     from harness.finish import finish
+    from harness.merging import merge_runs
 
     summary = merge_runs(runs, output)
     finish(summary.path)
     sys.exit(summary.exit_code)
 
 
-def _shard(text: str | None) -> object:
+def _shard(text: str | None) -> Shard | None:
     from harness.errors import UsageError
     from harness.selection import Shard
 

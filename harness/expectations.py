@@ -61,11 +61,15 @@ def _url(text: str) -> str:
     return text
 
 
-def _date(text: object) -> object:
+def _date(text: object) -> date | None:
+    if text is None:
+        return None
     try:
-        return date.fromisoformat(text) if isinstance(text, str) and len(text) == 10 else text
+        if isinstance(text, str) and len(text) == 10:
+            return date.fromisoformat(text)
     except ValueError:
-        raise refuse(f"{shown(text)} is not a date such as 2027-01-31") from None
+        pass
+    raise refuse(f"{shown(text)} is not a date such as 2027-01-31")
 
 
 QueryText = Annotated[str, AfterValidator(_query)]
@@ -116,11 +120,11 @@ def expectations_json_schema() -> str:
 
 
 def _within(version: str | None, wanted: str) -> bool:
-    """Say whether a version, or a feature level such as `5_0`, lies in a range; build metadata after `+` does not count."""
+    """Say whether a version, or a feature level such as `5_0`, lies in a range."""
     if version is None:
         return False
     try:
-        return SpecifierSet(wanted.replace("_", ".")).contains(version.partition("+")[0].replace("_", "."), prereleases=True)
+        return SpecifierSet(wanted.replace("_", ".")).contains(version.replace("_", "."), prereleases=True)
     except InvalidVersion:
         return False
 

@@ -17,6 +17,8 @@ _FRAME = struct.Struct("<BI")
 _NUMBER = struct.Struct("<I")
 _RESULT = struct.Struct("<IdBB")
 _MAX_BODY = 1 << 31
+FAKE = "FakeExecutionProvider"
+"""The only provider that is told which cases it runs: it has to act out their outcomes."""
 _KINDS = frozenset(b"HAPRED")
 
 
@@ -40,7 +42,6 @@ class _Placement(msgspec.Struct, frozen=True):
 
     unit: int
     nodes: tuple[tuple[str, str], ...]
-
 
 
 def encode_batch(
@@ -69,9 +70,10 @@ def encode_batch(
                 "in_place": graph.in_place,
                 "inputs": graph.inputs,
                 "output": graph.output,
+                "tested": graph.tested,
                 "first": first,
                 "cases": shapes,
-                **({"ids": [case.id for case, _ in cases]} if provider == "FakeExecutionProvider" else {}),
+                **({"fake": [(case.id, case.validity) for case, _ in cases]} if provider == FAKE else {}),
             }
         )
         first += len(cases)
@@ -90,7 +92,9 @@ class FrameReader:
     """Takes a worker's stream apart and remembers the placement of the unit that the worker is at."""
 
     def __init__(self) -> None:
-        self._left = b""
+        self._parts: list[bytes] = []
+        self._held = 0
+        self._needed = 0
         self._nodes: Nodes | None = None
         self._unit: Unit | None = None
         self._failure = msgspec.json.Decoder(_Failure).decode
@@ -102,15 +106,21 @@ class FrameReader:
 
     def feed(self, data: bytes) -> Iterator[tuple[str, Any]]:
         """Yield the complete frames: ("A", case number), ("D", b""), (kind, body)."""
-        buffer = self._left + data if self._left else data
+        self._parts.append(data)
+        self._held += len(data)
+        if self._held < self._needed:
+            return  # a long frame is joined once, not with every piece of it
+        buffer = data if len(self._parts) == 1 else b"".join(self._parts)
+        self._parts.clear()
+        self._needed = 0
         at, end = 0, len(buffer)
         view = memoryview(buffer)
         while end - at >= 5:
             kind, size = _FRAME.unpack_from(buffer, at)
             if kind not in _KINDS or size > _MAX_BODY:
-                self._left = b""
                 raise GarbledError(f"byte {kind:#04x} where a frame should begin")
             if end - at - 5 < size:
+                self._needed = 5 + size
                 break
             body = view[at + 5 : at + 5 + size]
             at += 5 + size
@@ -120,7 +130,9 @@ class FrameReader:
                 yield "A", _NUMBER.unpack(body)[0]
             else:
                 yield chr(kind), body
-        self._left = buffer[at:]
+        self._held = end - at
+        if self._held:
+            self._parts.append(buffer[at:])
 
     def answers(self, kind: str, body: memoryview, cases: Sequence[tuple[Prepared, Unit]], done: int) -> Iterator[Execution]:
         """Yield the executions that an R or E frame tells of, for the cases from number `done` on; take note of a P frame."""

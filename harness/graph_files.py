@@ -77,4 +77,6 @@ def check_manifest(specs: Sequence[Path], folder: Path | None) -> str | None:
     found, wanted = set(tracked.splitlines()), set(manifest_text(specs).splitlines())
     if found == wanted:
         return None
-    return f"{path}: stale: {len(wanted - found):,} graphs are missing or changed, {len(found - wanted):,} are obsolete; run: harness compile"
+    return (
+        f"{path}: stale: {len(wanted - found):,} graphs are missing or changed, {len(found - wanted):,} are obsolete; run: harness compile"
+    )

@@ -31,7 +31,7 @@ def compile_case(case: Case, inputs: tuple[Tensor, ...]) -> Graph:
     dtypes = tuple(spec.dtype for spec in case.inputs)
     attributes = tuple(sorted(case.attributes.items()))
     shapes = tuple(spec.shape for spec in case.inputs)
-    ranks = (*map(len, shapes), OPERATORS[case.operator].output_rank(shapes, case.attributes))
+    ranks = (*map(len, shapes), len(OPERATORS[case.operator].output_shape(shapes, case.attributes)))
     if options.initializer is not None:
         names = OPERATORS[case.operator].inputs
         position = names.index(options.initializer)
@@ -128,33 +128,47 @@ def _graph(model: ModelProto, operator: str, dtypes: tuple[str, ...], options: O
 
 
 def _toward_zero(x: str, y: str, dtype: str) -> list[NodeProto]:
-    """Y = Ceil(X) where X < 0, Floor(X) elsewhere: keeps the sign of zero, NaN and infinity."""
-    return [
-        _constant("zero", 0.0, dtype),
-        helper.make_node("Less", [x, "zero"], ["below_zero"]),
-        helper.make_node("Ceil", [x], ["ceiling"]),
-        helper.make_node("Floor", [x], ["floor"]),
-        helper.make_node("Where", ["below_zero", "ceiling", "floor"], [y]),
-    ]
+    """Y = sign(X) * Floor(|X|), with a sign that is -0 for -0."""
+    return [*_sign_and_floor(x, dtype), helper.make_node("Mul", ["sign", "floor"], [y])]
 
 
 def _halves_away(x: str, y: str, dtype: str) -> list[NodeProto]:
-    """Y = T where |X - T| < 0.5, T with one added away from zero elsewhere, T being X without its fraction.
+    """Y = sign(X) * (Floor(|X|) + 1) where |X| - Floor(|X|) is not below 0.5, sign(X) * Floor(|X|) elsewhere.
 
-    X - T is exact, and T + 1 is formed only where X has a fraction and T is small. For NaN and infinity X - T is NaN, which is not below
-    0.5, and adding one changes neither.
+    The difference is exact, and one is added only where |X| has a fraction and is therefore small; for NaN and infinity the difference
+    is NaN, which is not below 0.5, and adding one changes neither.
     """
     return [
-        *_toward_zero(x, "whole", dtype),
+        *_sign_and_floor(x, dtype),
         _constant("half", 0.5, dtype),
+        helper.make_node("Sub", ["magnitude", "floor"], ["fraction"]),
+        helper.make_node("Less", ["fraction", "half"], ["near"]),
+        helper.make_node("Not", ["near"], ["far"]),
+        helper.make_node("Cast", ["far"], ["step"], to=DTYPES[dtype].onnx),
+        helper.make_node("Add", ["floor", "step"], ["rounded"]),
+        helper.make_node("Mul", ["sign", "rounded"], [y]),
+    ]
+
+
+def _sign_and_floor(x: str, dtype: str) -> list[NodeProto]:
+    """Make `sign` (-1, 1, and X itself for a zero), `magnitude` |X| and `floor` of it.
+
+    `sign` is Z / |Z| for X clipped to Z in [-1, 1], which keeps infinity from becoming NaN, with 1 for |Z| where Z is zero. Where would be
+    shorter, but ONNX Runtime's CPU kernel of it turns -0 into 0.
+    """
+    return [
+        _constant("zero", 0.0, dtype),
         _constant("one", 1.0, dtype),
         _constant("minus_one", -1.0, dtype),
-        helper.make_node("Sub", [x, "whole"], ["fraction"]),
-        helper.make_node("Abs", ["fraction"], ["distance"]),
-        helper.make_node("Less", ["distance", "half"], ["near"]),
-        helper.make_node("Where", ["below_zero", "minus_one", "one"], ["away"]),
-        helper.make_node("Add", ["whole", "away"], ["farther"]),
-        helper.make_node("Where", ["near", "whole", "farther"], [y]),
+        helper.make_node("Min", [x, "one"], ["at_most_one"]),
+        helper.make_node("Max", ["at_most_one", "minus_one"], ["clipped"]),
+        helper.make_node("Abs", ["clipped"], ["clipped_magnitude"]),
+        helper.make_node("Equal", ["clipped", "zero"], ["is_zero"]),
+        helper.make_node("Cast", ["is_zero"], ["one_for_zero"], to=DTYPES[dtype].onnx),
+        helper.make_node("Add", ["clipped_magnitude", "one_for_zero"], ["divisor"]),
+        helper.make_node("Div", ["clipped", "divisor"], ["sign"]),
+        helper.make_node("Abs", [x], ["magnitude"]),
+        helper.make_node("Floor", ["magnitude"], ["floor"]),
     ]
 
 

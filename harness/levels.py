@@ -22,7 +22,7 @@ _PREFIX = "DML_FEATURE_LEVEL_"
 
 
 class Call(NamedTuple):
-    """What the published tables speak of: candidates for the operator, DirectML types of data and (alternatives for) indices, and the rank."""
+    """What the published tables speak of: candidates for the operator, types of data and (alternatives for) indices, DimensionCount."""
 
     operators: tuple[str, ...]
     data: str | None
@@ -44,7 +44,7 @@ def known_operators() -> tuple[str, ...]:
 
 
 def levels_of(case: Case, lowers_to: Sequence[str]) -> Mapping[str, str]:
-    """Return {"directml": level or "beyond"} for a case of a spec that lowers to these DirectML operators; equal levels share one mapping."""
+    """Return {"directml": level or "beyond"} for a case whose spec lowers to these operators; equal levels share one mapping."""
     operator = OPERATORS[case.operator]
     shapes = tuple(spec.shape for spec in case.inputs)
     dtypes = tuple(spec.dtype for spec in case.inputs)
@@ -61,9 +61,7 @@ def levels_of(case: Case, lowers_to: Sequence[str]) -> Mapping[str, str]:
 
 
 @lru_cache(maxsize=8192)
-def _level(
-    name: str, lowers_to: tuple[str, ...], dtypes: tuple[str, ...], rank: int, negative: bool, batched: bool
-) -> Mapping[str, str]:
+def _level(name: str, lowers_to: tuple[str, ...], dtypes: tuple[str, ...], rank: int, negative: bool, batched: bool) -> Mapping[str, str]:
     operator = OPERATORS[name]
     indices: tuple[str, ...] | None = None
     if operator.directml_index is not None:

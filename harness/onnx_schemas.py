@@ -82,17 +82,15 @@ def operator_versions() -> dict[str, tuple[int, ...]]:
 @lru_cache(maxsize=256)
 def operator_schema(name: str, opset: int) -> OperatorSchema:
     """Return the schema of an operator at an opset; raise UnknownOperator or OpsetUnavailable with a message for users."""
-    versions = operator_versions().get(name)
-    if versions is None:
-        raise UnknownOperator(f"ONNX has no operator {name!r}")
     if opset > latest_opset():
         raise OpsetUnavailable(f"opset {opset} is not in the installed onnx {onnx.__version__}, whose newest is {latest_opset()}")
-    if opset < versions[0]:
-        raise OpsetUnavailable(f"{name} exists since opset {versions[0]}, not at {opset}")
     try:
         schema = onnx.defs.get_schema(name, opset, "")
     except onnx.defs.SchemaError as error:
-        raise OpsetUnavailable(f"{name} is not defined at opset {opset}") from error
+        versions = operator_versions().get(name)
+        if versions is None:
+            raise UnknownOperator(f"ONNX has no operator {name!r}") from error
+        raise OpsetUnavailable(f"{name} exists since opset {versions[0]}, not at {opset}") from error
     constraints = {c.type_param_str: tuple(c.allowed_type_strs) for c in schema.type_constraints}
     return OperatorSchema(
         name,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import date, datetime, timezone
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from harness.artifacts import LIMIT_BYTES, Artifacts
 from harness.baseline import Baseline
@@ -29,6 +29,7 @@ from harness.specs.expand import expand
 from harness.specs.load import load_specs
 from harness.targets import Target, launch
 
+_DEVICE = ("directml", "directml_sha256", "adapter", "vendor", "luid", "driver", "max_feature_level")
 _ABSENT = frozenset({Outcome.UNAVAILABLE, Outcome.NOT_RUN})
 
 
@@ -122,7 +123,7 @@ def run(request: Request) -> Summary:
                 known = expectations.for_target(target.name, info)
                 job = _Job(request, target, known, baseline, lowered, selection, done, artifacts)
                 number = 0
-                for number, result in enumerate(job.results(pool, info), start=1):
+                for number, result in enumerate(job.results(pool), start=1):
                     writer.add(result)
                     counts.add(result.validity, result.outcome, result.verdict)
                     if not number & 0xFF:
@@ -165,7 +166,7 @@ def _info(target: Target, hello: Hello | str) -> TargetInfo:
     if isinstance(hello, str):
         return TargetInfo(target.provider, unavailable=hello, options=target.options)
     device = hello.device
-    texts = {key: str(device[key]) for key in ("directml", "directml_sha256", "adapter", "vendor", "luid", "driver", "max_feature_level") if key in device}
+    texts: dict[str, Any] = {key: str(device[key]) for key in _DEVICE if key in device}
     dtypes = device.get("device_dtypes", ())
     return TargetInfo(
         provider=target.provider,
@@ -176,7 +177,7 @@ def _info(target: Target, hello: Hello | str) -> TargetInfo:
         options=target.options,
         artifact_limit_bytes=LIMIT_BYTES,
         device_dtypes=tuple(map(str, dtypes)) if isinstance(dtypes, list) else (),
-        **texts,  # type: ignore[arg-type] # all of them are str | None fields
+        **texts,
     )
 
 
@@ -200,13 +201,12 @@ class _Job(NamedTuple):
     done: Done | None
     artifacts: Artifacts
 
-    def results(self, pool: Pool | None, info: TargetInfo) -> Iterator[Result]:
+    def results(self, pool: Pool | None) -> Iterator[Result]:
         """Yield one result a case; invalid and unspecified cases run in workers of their own, after the valid ones."""
         for valid in (True, False):
             cases = self._cases(valid=valid)
             if pool is None:
-                reason = info.unavailable or ""
-                yield from (self._unavailable(case, reason) for case in cases)
+                yield from map(self._unavailable, cases)
                 continue
             with closing(pool.run(units(cases, self.request.seed))) as answers:
                 for prepared, graph, execution in answers:
@@ -255,8 +255,8 @@ class _Job(NamedTuple):
             seconds=round(execution.seconds, 6),
         )
 
-    def _unavailable(self, case: Case, reason: str) -> Result:
-        del reason  # it stands once, in the header
+    def _unavailable(self, case: Case) -> Result:
+        """Say that the target is not here; the reason stands once, in the header."""
         return Result(
             case=case.id,
             operator=case.operator,

@@ -1,7 +1,7 @@
 """Executes units in crash-proof workers: announces, deadlines, restarts.
 
-A worker holds at most two batches. It announces each case before it starts it, so that a crash, a hang or a lost pipe costs that case alone:
-the worker is replaced and the cases that it had not answered go to another one. If creating a session ends two workers in a row, the
+A worker holds at most two batches. It announces each case before it starts it, so that a crash, a hang or a lost pipe costs that case
+alone: the worker is replaced and the cases that it had not answered go to another one. If creating a session ends two workers in a row, the
 remaining cases of that graph are recorded as ended with it, since they would all repeat the same step.
 """
 

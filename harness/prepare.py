@@ -20,7 +20,7 @@ def units(cases: Iterable[Case], seed: int) -> Iterator[Unit]:
     for case in cases:
         inputs = case_inputs(OPERATORS[case.operator], case, seed)
         graph = compile_case(case, inputs)
-        if current is not None and (graph is not current and graph.digest != current.digest or len(collected) >= _UNIT_CASES):
+        if current is not None and ((graph is not current and graph.digest != current.digest) or len(collected) >= _UNIT_CASES):
             yield Unit(current, collected)
             collected = []
         current = graph

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import signal
 import struct
@@ -16,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+fcntl: Any = importlib.import_module("fcntl") if sys.platform == "linux" else None
 _REQUEST = struct.Struct("<II")
 _KEPT_STDERR = 1 << 13
 Inbox = SimpleQueue[tuple["WorkerProcess", bytes | None]]
@@ -26,9 +28,10 @@ class WorkerProcess:
     """A running worker. `send` never blocks; what the worker writes arrives in the inbox; `stderr` keeps the last 8 KiB it printed."""
 
     def __init__(self, argv: Sequence[str], env: Mapping[str, str] | None, inbox: Inbox) -> None:
-        group: dict[str, Any] = (
-            {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP} if sys.platform == "win32" else {"start_new_session": True}
-        )
+        # a group of its own: Ctrl-C reaches the harness alone, which then ends its workers
+        group: dict[str, Any] = {"start_new_session": True}
+        if sys.platform == "win32":
+            group = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
         self._popen = subprocess.Popen(
             list(argv),
             stdin=subprocess.PIPE,
@@ -38,6 +41,9 @@ class WorkerProcess:
             bufsize=0,
             **group,
         )
+        if fcntl is not None and self._popen.stdout is not None:
+            with contextlib.suppress(OSError):
+                fcntl.fcntl(self._popen.stdout.fileno(), fcntl.F_SETPIPE_SZ, 1 << 20)
         self._inbox = inbox
         self._outbox: SimpleQueue[bytes | None] = SimpleQueue()
         self._stderr: deque[bytes] = deque()

@@ -50,7 +50,9 @@ def read_done(path: Path, header: Header) -> Done:
     done = Done(0)
     for result in reader:
         if result.outcome in _AGAIN:
-            raise UsageError(f"{reader.path}: cannot be continued: {result.target} was not available then; start a new run without --resume")
+            raise UsageError(
+                f"{reader.path}: cannot be continued: {result.target} was not available then; start a new run without --resume"
+            )
         done.note(result.case, result.target, (result.validity, result.outcome, result.verdict))
     done.keep = reader.bytes_read
     return done

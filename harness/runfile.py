@@ -75,7 +75,8 @@ class RunWriter:
 class RunReader:
     """Reads a run file once, result by result; `end` and `truncated` are known after the last one.
 
-    A pass that was placed on another provider than its target's, a result for a target that the header does not name, or a second end is damage.
+    A pass that was placed on another provider than its target's, a result for a target that the header does not name, or a line after
+    the end is damage.
     """
 
     def __init__(self, path: Path) -> None:

@@ -56,6 +56,7 @@ class Selection(NamedTuple):
         """Count the selected cases; NothingRan with a hint if there are none."""
         count = sum(1 for valid in (True, False) for _ in self.cases(valid=valid))
         self.left_out.clear()
+        self.plan.left_out.clear()
         if not count:
             raise NothingRan(self._why_nothing())
         return count

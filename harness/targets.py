@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness.errors import TargetUnavailable, UsageError
+from harness.frames import FAKE
 from harness.pool import Launch
 
-CPU, DML, FAKE = "CPUExecutionProvider", "DmlExecutionProvider", "FakeExecutionProvider"
+CPU, DML = "CPUExecutionProvider", "DmlExecutionProvider"
 _PACKAGE = Path(__file__).resolve().parent
 _DML_OPTIONS = ("device_id", "performance_preference", "device_filter", "disable_metacommands")
 _SESSION_OPTIONS = ("graph_fusion", "graph_capture")
@@ -70,9 +71,13 @@ def launch(target: Target) -> Launch:
         arguments = [str(Path(script).resolve())] if script else []
         return Launch([sys.executable, "-m", "harness.fake", *arguments], None, FAKE, {}, {})
     if target.release is not None:
-        raise TargetUnavailable(f"target {target.name!r}: no runtime named {target.release!r} here; this interpreter's is {target.name.split('@')[0]!r}")
+        raise TargetUnavailable(
+            f"target {target.name!r}: no runtime named {target.release!r} here; this interpreter's is {target.name.split('@')[0]!r}"
+        )
     if find_spec("onnxruntime") is None:
-        raise TargetUnavailable(f"target {target.name!r}: onnxruntime is not installed in this interpreter; run: python -m pip install onnxruntime")
+        raise TargetUnavailable(
+            f"target {target.name!r}: onnxruntime is not installed in this interpreter; run: python -m pip install onnxruntime"
+        )
     if target.provider == DML and sys.platform != "win32":
         raise TargetUnavailable("target 'dml': onnxruntime-directml exists for Windows only, and no Windows runtime is installed here")
     return Launch(

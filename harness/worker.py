@@ -17,14 +17,19 @@ every result is handed to the operating system before the next case is announced
 from __future__ import annotations
 
 import ctypes
+import importlib
 import json
 import os
 import struct
 import sys
 import tempfile
 import time
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+
+Unit = Dict[str, Any]
 
 PROTOCOL = 1
+np: Any = None
 _FRAME = struct.Struct("<BI")
 _ANNOUNCE = struct.Struct("<BII")
 _RESULT = struct.Struct("<IdBB")
@@ -47,18 +52,18 @@ class CannotFeedError(Exception):
 class Channel:
     """The private frame channel: descriptor 1 is moved away, so that stray prints of native libraries go to stderr."""
 
-    def __init__(self):
-        self._out = os.dup(1)
+    def __init__(self) -> None:
+        self.out = os.dup(1)
         os.dup2(2, 1)
         if sys.platform == "win32":
             import msvcrt
 
-            msvcrt.setmode(0, os.O_BINARY)
-            msvcrt.setmode(self._out, os.O_BINARY)
+            for descriptor in (0, self.out):
+                msvcrt.setmode(descriptor, os.O_BINARY)
         self._in = os.fdopen(0, "rb", buffering=1 << 20, closefd=False)
-        self.pending = []
+        self.pending: List[bytes] = []
 
-    def read(self):
+    def read(self) -> Optional[Tuple[Any, memoryview]]:
         """Return the next request as (header, payload), or None at the end of the stream."""
         sizes = self._in.read(_REQUEST.size)
         if len(sizes) < _REQUEST.size:
@@ -69,28 +74,28 @@ class Channel:
             return None
         return json.loads(data[:header].decode()), memoryview(data)[header:]
 
-    def add(self, kind, body):
+    def add(self, kind: str, body: bytes) -> None:
         """Queue a frame for the next `send`."""
         self.pending.append(_FRAME.pack(ord(kind), len(body)))
         self.pending.append(body)
 
-    def add_json(self, kind, value):
+    def add_json(self, kind: str, value: Any) -> None:
         self.add(kind, json.dumps(value).encode())
 
-    def announce(self, case):
+    def announce(self, case: int) -> None:
         """Queue the announcement of a case and hand everything queued to the operating system."""
         self.pending.append(_ANNOUNCE.pack(65, 4, case))
         self.send()
 
-    def send(self):
+    def send(self) -> None:
         data = b"".join(self.pending)
         del self.pending[:]
-        sent = os.write(self._out, data)
+        sent = os.write(self.out, data)
         while sent < len(data):
-            sent += os.write(self._out, data[sent:])
+            sent += os.write(self.out, data[sent:])
 
 
-def decode_tensor(view, onnx_number, shape):
+def decode_tensor(view: memoryview, onnx_number: int, shape: Sequence[int]) -> Tuple[Any, int]:
     """Return the array at the start of `view` and the number of bytes it took; strings are u32 length and UTF-8 each."""
     count = 1
     for extent in shape:
@@ -108,7 +113,7 @@ def decode_tensor(view, onnx_number, shape):
     return array.reshape(shape), at
 
 
-def encode_elements(array):
+def encode_elements(array: Any) -> bytes:
     """Return the bytes of an array as they cross the pipe."""
     if array.dtype != object:
         return array.tobytes()
@@ -119,18 +124,18 @@ def encode_elements(array):
 class OnnxRuntime:
     """Creates sessions and runs cases; the only place that speaks to onnxruntime."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         import onnxruntime
 
-        self.ort = onnxruntime
+        self.ort: Any = onnxruntime
         onnxruntime.set_default_logger_severity(4)
-        self._options = {}
+        self._options: Dict[Any, Any] = {}
         boot = sys.modules.get("harness_boot")
         if boot is not None:
             boot.before_sessions()
         self._describe = getattr(boot, "describe_device", None)
 
-    def hello(self):
+    def hello(self) -> Dict[str, Any]:
         """Say which onnxruntime this is and what it offers."""
         device = {}
         providers = self.ort.get_available_providers()
@@ -138,10 +143,10 @@ class OnnxRuntime:
             device = self._describe()
         return {"onnxruntime": self.ort.__version__, "providers": providers, "device": device}
 
-    def session(self, unit, model):
+    def session(self, unit: Unit, model: bytes) -> Any:
         """Create the unit's session on its provider alone; an absent provider is an error, never a quiet CPU session."""
         if unit["provider"] not in self.ort.get_available_providers():
-            raise RuntimeError(unit["provider"] + " is not in this onnxruntime")
+            raise RuntimeError(f"{unit['provider']} is not in this onnxruntime")
         return self.ort.InferenceSession(
             model,
             self._session_options(unit),
@@ -149,14 +154,14 @@ class OnnxRuntime:
             enable_fallback=0,
         )
 
-    def _session_options(self, unit):
+    def _session_options(self, unit: Unit) -> Any:
         key = (unit["optimization"], tuple(sorted(unit["config"].items())))
         options = self._options.get(key)
         if options is None:
             options = self._options[key] = self._new_options(unit)
         return options
 
-    def _new_options(self, unit):
+    def _new_options(self, unit: Unit) -> Any:
         ort = self.ort
         options = ort.SessionOptions()
         options.graph_optimization_level = {
@@ -174,16 +179,16 @@ class OnnxRuntime:
             options.add_session_config_entry(key, value)
         if not hasattr(ort.InferenceSession, "get_provider_graph_assignment_info"):
             options.enable_profiling = True
-            options.profile_file_prefix = os.path.join(tempfile.gettempdir(), "harness-profile-%d" % os.getpid())
+            options.profile_file_prefix = os.path.join(tempfile.gettempdir(), f"harness-profile-{os.getpid()}")
         return options
 
-    def assignment(self, session):
+    def assignment(self, session: Any) -> Optional[List[List[str]]]:
         """Return [provider, operator type] of every node, or None where this release cannot tell before a run (before 1.24)."""
         if not hasattr(session, "get_provider_graph_assignment_info"):
             return None
         return [[group.ep_name, node.op_type] for group in session.get_provider_graph_assignment_info() for node in group.get_nodes()]
 
-    def profiled(self, session):
+    def profiled(self, session: Any) -> List[List[str]]:
         """Return [provider, operator type] of every node that a profile of the session's runs shows, and end profiling."""
         path = session.end_profiling()
         try:
@@ -202,7 +207,7 @@ class OnnxRuntime:
             if event.get("cat") == "Node" and event.get("name", "").endswith("_kernel_time") and event.get("args", {}).get("provider")
         ]
 
-    def run(self, session, unit, arrays):
+    def run(self, session: Any, unit: Unit, arrays: Sequence[Any], position: int) -> Tuple[Any, int]:
         """Run one case and return its output as (array, ONNX element type)."""
         names = unit["inputs"]
         name, number = unit["output"]
@@ -214,7 +219,7 @@ class OnnxRuntime:
         output = session.run([name], feeds)[0]
         return output, _ONNX_NUMBER.get(output.dtype.name if output.dtype != object else "object", 0)
 
-    def _run_bound(self, session, unit, arrays):
+    def _run_bound(self, session: Any, unit: Unit, arrays: Sequence[Any]) -> Tuple[Any, int]:
         """Run with bound buffers: `session.run` neither takes nor returns bfloat16, and only a binding can alias output and input."""
         binding = session.io_binding()
         name, number = unit["output"]
@@ -229,7 +234,7 @@ class OnnxRuntime:
                 else:
                     binding.bind_input(key, "cpu", 0, kind, list(own.shape), own.ctypes.data)
             except (TypeError, KeyError) as error:
-                raise CannotFeedError("cannot bind element type %d: %s" % (element, error))
+                raise CannotFeedError(f"cannot bind element type {element}: {error}") from error
         if unit["in_place"]:
             kind = number if number == _BFLOAT16 else kept[0].dtype.type
             binding.bind_output(name, "cpu", 0, kind, list(kept[0].shape), kept[0].ctypes.data)
@@ -249,7 +254,7 @@ class OnnxRuntime:
         return np.frombuffer(raw, storage).reshape(shape), number
 
 
-def run_unit(channel, backend, unit, payload, at):
+def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at: int) -> int:
     """Run all cases of one unit; return where its payload ends."""
     model = bytes(payload[at : at + unit["model"]])
     at += unit["model"]
@@ -283,20 +288,20 @@ def run_unit(channel, backend, unit, payload, at):
                 at += size
                 arrays.append(array)
             try:
-                output, element = backend.run(session, unit, arrays)
+                output, element = backend.run(session, unit, arrays, number - first)
             finally:
                 if not placed:
                     channel.add_json("P", {"unit": unit["unit"], "nodes": backend.profiled(session)})
                     placed = True
             body = encode_elements(output)
             head = _RESULT.pack(number, time.perf_counter() - started, element, output.ndim)
-            channel.add("R", head + struct.pack("<%dq" % output.ndim, *output.shape) + body)
+            channel.add("R", head + struct.pack(f"<{output.ndim}q", *output.shape) + body)
         except Exception as error:  # noqa: BLE001 - whatever a provider raises is its answer
             channel.add_json("E", failure(number, "run", error, time.perf_counter() - started))
     return at
 
 
-def skip(unit, payload, at, shapes):
+def skip(unit: Unit, payload: memoryview, at: int, shapes: Sequence[Sequence[int]]) -> int:
     """Return where the payload of a case ends that is not decoded."""
     for (_, element), shape in zip(unit["inputs"], shapes):
         if element == _STRING:
@@ -309,12 +314,13 @@ def skip(unit, payload, at, shapes):
     return at
 
 
-def failure(case, stage, error, seconds):
+def failure(case: int, stage: str, error: Exception, seconds: float) -> Dict[str, Any]:
+    """Describe a provider's error: class, message, and the stage it came from."""
     text = str(error)
     return {"case": case, "stage": stage, "class": type(error).__name__, "message": text[:4000], "seconds": seconds}
 
 
-def die_with_parent():
+def die_with_parent() -> None:
     """Ask the operating system to end this process with its parent, so that a killed harness leaves nothing behind."""
     parent = os.getppid()
     if sys.platform.startswith("linux"):
@@ -324,7 +330,7 @@ def die_with_parent():
     elif sys.platform != "win32":
         import threading
 
-        def watch():
+        def watch() -> None:
             while os.getppid() == parent:
                 time.sleep(1)
             os._exit(1)
@@ -332,16 +338,15 @@ def die_with_parent():
         threading.Thread(target=watch, daemon=True).start()
 
 
-def limit_memory(limit):
+def limit_memory(limit: int) -> None:
     """Bound this process's address space to `limit` bytes, where the platform can."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
-def main(make_backend):
+def serve(channel: Channel, make_backend: Callable[[], Any]) -> None:
     """Greet, then answer requests until the stream ends."""
-    channel = Channel()
     die_with_parent()
     request = channel.read()
     if request is None:
@@ -349,17 +354,16 @@ def main(make_backend):
     start = request[0]
     if start.get("memory_limit"):
         limit_memory(start["memory_limit"])
-    global np
     import platform
 
-    import numpy as np
-
+    global np
+    np = importlib.import_module("numpy")  # after the memory limit, and after what a platform has to do before
     backend = make_backend()
     hello = {
         "protocol": PROTOCOL,
         "python": platform.python_version(),
         "numpy": np.__version__,
-        "platform": "%s %s" % (platform.system(), platform.machine()),
+        "platform": f"{platform.system()} {platform.machine()}",
     }
     hello.update(backend.hello())
     channel.add_json("H", hello)
@@ -377,4 +381,4 @@ def main(make_backend):
 
 
 if __name__ == "__main__":
-    main(OnnxRuntime)
+    serve(Channel(), OnnxRuntime)

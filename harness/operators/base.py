@@ -1,7 +1,7 @@
 """What an operator module tells the harness: its oracle, the rules of the ONNX specification, and its DirectML lowering.
 
-An operator is one module here (`OPERATOR = Operator(...)`) and one file in `specs/`; the package's `OPERATORS` collects them. Nothing in this
-package knows ONNX or ONNX Runtime: it is the independent side of every comparison.
+An operator is one module here (`OPERATOR = Operator(...)`) and one file in `specs/`; the package's `OPERATORS` collects them. Nothing in
+this package knows ONNX or ONNX Runtime: it is the independent side of every comparison.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Bits = Callable[[int], bytes]
 class ValueKind(NamedTuple):
     """One way to choose the elements of the operator's `values_input`.
 
-    `negative` and `invalid` state what the elements contain: negative indices (DirectML allows them from level 3_0), or at least one element
-    that the ONNX specification forbids.
+    `negative` and `invalid` state what the elements contain: negative indices (DirectML allows them from level 3_0), or at least one
+    element that the ONNX specification forbids.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Operator(NamedTuple):
     - `applies(kind, dtype, shapes)`: whether a kind has a meaning for such a `values_input`.
     - `natural_shape(kind, dtype)`: the shape a kind needs when the spec gives none, or None.
     - `oracle(inputs, attributes, variant)`: the expected output; the formula stands above it.
-    - `output_rank(shapes, attributes)`: the rank of the output, also for shapes that break a rule (then any rank).
+    - `output_shape(shapes, attributes)`: the shape of the output, also for shapes that break a rule (then any shape).
     - `directml_rank(shapes, attributes)`: the DimensionCount that the lowered DirectML call needs at least.
     - `directml_index`: which input is lowered to an IndicesTensor, or None; `batched(attributes)`: the call needs a BatchDimensionCount.
     - `variants`: graphs composed of several ONNX operators that stand for another mode of the DirectML operator.
@@ -63,7 +63,7 @@ class Operator(NamedTuple):
     broken_by_values: Callable[[Sequence[Tensor], Attributes], str | None]
     generate: Callable[[str, str, Shapes, Attributes, Bits], Array]
     oracle: Callable[[Sequence[Tensor], Attributes, str | None], Tensor]
-    output_rank: Callable[[Shapes, Attributes], int]
+    output_shape: Callable[[Shapes, Attributes], Shape]
     directml_rank: Callable[[Shapes, Attributes], int]
     directml_index: str | None = None
     batched: Callable[[Attributes], bool] = lambda _: False

@@ -91,15 +91,16 @@ def generate(kind: str, dtype: str, given: Shapes, attributes: Attributes, bits:
     return indices(kind, dtype, index, np.array(sizes, np.int64) if index and width else 1, bits)
 
 
-def output_rank(given: Shapes, attributes: Attributes) -> int:
-    """q + r - indices_shape[-1] - 1 - b, at least 0 for shapes that break a rule."""
+def output_shape(given: Shapes, attributes: Attributes) -> Shape:
+    """indices_shape[:-1] ++ data_shape[b + k:], k the length of a tuple."""
     data, index = given
-    return max(0, len(index) + len(data) - (index[-1] if index else 0) - 1 - attributes.get("batch_dims", 0))
+    left = max(0, attributes.get("batch_dims", 0)) + (index[-1] if index else 0)
+    return index[:-1] + data[left:]
 
 
 def directml_rank(given: Shapes, attributes: Attributes) -> int:
     """The largest of the ranks of data, indices and output: a DirectML call has one DimensionCount for all three."""
-    return max(*map(len, given), output_rank(given, attributes))
+    return max(*map(len, given), len(output_shape(given, attributes)))
 
 
 OPERATOR = Operator(
@@ -115,7 +116,7 @@ OPERATOR = Operator(
     broken_by_values=broken_by_values,
     generate=generate,
     oracle=oracle,
-    output_rank=output_rank,
+    output_shape=output_shape,
     directml_rank=directml_rank,
     applies=lambda kind, dtype, given: applies(kind, dtype, given[1]),
     directml_index="indices",

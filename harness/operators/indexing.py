@@ -27,8 +27,8 @@ INDEX_KINDS = (
     ValueKind("wraps_to_legal", invalid=True),
     ValueKind("wraps_to_legal_negative", negative=True, invalid=True),
 )
-"""in_range: 0..s-1; repeated: one legal index everywhere; first, last: 0, s-1; negative: -s..-1; mixed: both signs; boundary: -s, -1, 0, s-1.
-Invalid, in one element of otherwise legal ones: above: s; below: -s-1; far_*: the extreme of the index type; wraps_to_legal*: a legal
+"""in_range: 0..s-1; repeated: one legal index everywhere; first, last: 0, s-1; negative: -s..-1; mixed: both signs; boundary: -s, -1, 0,
+s-1. Invalid, in one element of otherwise legal ones: above: s; below: -s-1; far_*: the extreme of the index type; wraps_to_legal*: a legal
 index plus or minus 2**32 (an implementation that truncates to 32 bits reads a wrong element instead of refusing; int64 only)."""
 
 

@@ -98,7 +98,7 @@ OPERATOR = Operator(
     broken_by_values=lambda _inputs, _attributes: None,
     generate=generate,
     oracle=oracle,
-    output_rank=lambda given, _: len(given[0]),
+    output_shape=lambda given, _: given[0],
     directml_rank=lambda given, _: max(1, len(given[0])),
     applies=lambda kind, dtype, _given: kind != "patterns" or DTYPES[dtype].itemsize == 2,
     natural_shape=natural_shape,

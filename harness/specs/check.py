@@ -47,8 +47,7 @@ class Checks:
                     self.problem(("opsets", position), str(error))
                 except UnknownOperator:
                     break
-        names = onnx_schemas.operator_versions()
-        if self.operator not in names:
+        if not found and self.operator not in (names := onnx_schemas.operator_versions()):
             self.problem(("operator",), f"ONNX has no operator {shown(self.operator)}", given=self.operator, allowed=names)
         return found
 

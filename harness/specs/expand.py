@@ -18,6 +18,7 @@ from harness.operators import OPERATORS
 from harness.operators.base import Choice, Operator, Shape, Shapes
 from harness.records import Case, Options, TensorSpec, Validity
 from harness.specs.literal_cases import literal_cases, option_problems
+from harness.specs.literals import shape_problem
 from harness.specs.load import LoadedSpec
 from harness.specs.schema import ALL, Sweep, SweepInput
 
@@ -174,6 +175,10 @@ def _plan(spec: LoadedSpec, operator: Operator, number: int, sweep: Sweep, probl
                     derived = operator.shapes(shapes[0], chosen, dict(attributes)) if shapes and len(shapes) == 1 else shapes
                     if shapes and derived is None:
                         continue
+                    wrong = derived and _size_problem(operator, derived, dict(attributes))
+                    if wrong:
+                        problems.append(spec.problem(("sweeps", number), wrong))
+                        return SweepPlan(spec, operator, sweep, [], ())
                     broken = operator.broken_rule(derived, dict(attributes)) if derived else None
                     steps[Step(opset, attributes, options, derived, broken)] = None
                     if not broken or sweep.validity is not Validity.VALID:
@@ -188,6 +193,14 @@ def _plan(spec: LoadedSpec, operator: Operator, number: int, sweep: Sweep, probl
     if not problems and next(plan.cases(Counter()), None) is None:
         problems.append(spec.problem(("sweeps", number), "the sweep has no case: the operator forbids every combination"))
     return plan
+
+
+def _size_problem(operator: Operator, shapes: Shapes, attributes: dict[str, int]) -> str | None:
+    for what, shape in (*zip(operator.inputs, shapes, strict=True), (operator.output, operator.output_shape(shapes, attributes))):
+        wrong = shape_problem(shape)
+        if wrong is not None:
+            return f"{what} would have shape {list(shape)}: {wrong}"
+    return None
 
 
 def _options(sweep: Sweep) -> Iterator[Options]:
@@ -249,7 +262,9 @@ def _sweep_problems(spec: LoadedSpec, operator: Operator, number: int, sweep: Sw
         for position, kind in enumerate(given.values or ()):
             if name == operator.values_input and kind not in {entry.name for entry in operator.value_kinds}:
                 allowed = [entry.name for entry in operator.value_kinds]
-                problems.append(spec.problem((*at, name, "values", position), f"unknown kind of values {kind!r}", given=kind, allowed=allowed))
+                problems.append(
+                    spec.problem((*at, name, "values", position), f"unknown kind of values {kind!r}", given=kind, allowed=allowed)
+                )
     first = sweep.inputs[operator.inputs[0]]
     kinds = sweep.inputs[operator.values_input].values or ()
     natural = [kind for kind in kinds if any(operator.natural_shape(kind, dtype) for dtype in DTYPES if DTYPES[dtype].is_float)]

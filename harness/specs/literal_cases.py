@@ -88,7 +88,10 @@ def _validity_problem(
     broken = operator.broken_rule(shapes, literal.attributes)
     position = operator.inputs.index(operator.values_input)
     if broken is None and arrays[position] is not None:
-        tensors = [Tensor(one.dtype, np.zeros(one.shape, DTYPES[one.dtype].storage) if array is None else array) for one, array in zip(specs, arrays, strict=True)]
+        tensors = [
+            Tensor(one.dtype, np.zeros(one.shape, DTYPES[one.dtype].storage) if array is None else array)
+            for one, array in zip(specs, arrays, strict=True)
+        ]
         broken = operator.broken_by_values(tensors, literal.attributes)
     elif broken is None and operator.kind(specs[position].values).invalid:
         broken = "index values"

@@ -25,6 +25,7 @@ MAX_DEPTH = 40
 _MAX_DIGITS = 400
 _MAX_LISTED = 20
 _MAX_SHOWN = 60
+_MAX_PROBLEMS = 100
 
 Key = str | int
 KeyPath = tuple[Key, ...]
@@ -94,12 +95,19 @@ class Source:
 
     def problem(self, path: KeyPath, what: str, *, given: str | None = None, allowed: Iterable[str] = ()) -> str:
         """Return one line: `file:line: path: what; did you mean 'x'?; allowed: a, b`."""
+        while path and isinstance(path[-1], int) and path not in self.lines:
+            path = path[:-1]  # a single value stands where a list may
         at = f"{show_path(path)}: " if path else ""
         return f"{self.where(*path)}: {at}{what}{suggestion(given, allowed)}"
 
     def by_line(self, problems: Iterable[str]) -> list[str]:
-        """Return this file's problems, each once, in the order of their lines."""
-        return sorted(dict.fromkeys(problems), key=lambda text: int(text[len(self.label) + 1 :].partition(":")[0]))
+        """Return this file's problems, each once, in the order of their lines, and not thousands of them."""
+        return _few(self.label, sorted(dict.fromkeys(problems), key=lambda text: int(text[len(self.label) + 1 :].partition(":")[0])))
+
+
+def _few(label: str, problems: list[str]) -> list[str]:
+    more = len(problems) - _MAX_PROBLEMS
+    return problems if more <= 0 else [*problems[:_MAX_PROBLEMS], f"{label}:1: {more:,} more problems in this file"]
 
 
 class _Refused(Exception):
@@ -145,7 +153,7 @@ def parse(data: bytes, *, path: Path, label: str) -> Source:
         # The parser's own defects on odd input (an empty directive, a truncated escape) come out as these.
         builder.problems.append((1, f"not YAML: {' '.join(str(error).split()) or type(error).__name__}"))
     if builder.problems:
-        raise SpecError([f"{label}:{line}: {what}" for line, what in sorted(builder.problems)])
+        raise SpecError(_few(label, [f"{label}:{line}: {what}" for line, what in sorted(builder.problems)]))
     return Source(path, label, tree, builder.lines)
 
 
