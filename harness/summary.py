@@ -50,7 +50,9 @@ def summarize(tables: Tables) -> Summary:
         tone: Tone = "bad" if total.failing or tables.problems else "warn"
         return Summary(tone, f"{', '.join(unexpected)} in {count(total.run, 'result')}; {known}.", remarks)
     as_expected = "The only result is as expected" if total.run == 1 else f"All {total.run:,} results are as expected"
-    if tables.truncated or total.run < tables.selected:
+    if tables.truncated:
+        return Summary("warn", f"The run is incomplete. {as_expected}: {known}.", remarks)
+    if total.run < tables.selected:
         return Summary("warn", f"{as_expected}, of {tables.selected:,} selected; {known}.", remarks)
     return Summary("good", f"{as_expected}: {known}.", remarks)
 
@@ -63,7 +65,7 @@ def _remarks(tables: Tables) -> tuple[str, ...]:
     remarks = []
     held = tables.tally().selected
     if tables.truncated:
-        remarks.append(f"The run is incomplete: its file ends after {count(held, 'result')}. Continue it with --resume.")
+        remarks.append(f"The run file ends after {count(held, 'result')}, without its last line. Continue the run with --resume.")
     elif held < tables.selected:
         remarks.append(f"The run file holds {held:,} of {count(tables.selected, 'selected result')}.")
     for target, info in tables.header.targets.items():

@@ -52,7 +52,7 @@ def test_what_a_reader_must_know() -> None:
         "Left out before the run: 12 cases (the operator forbids it: 12).",
     )
     tables.finish(None)
-    assert summarize(tables).remarks[0] == "The run is incomplete: its file ends after 20 results. Continue it with --resume."
+    assert summarize(tables).remarks[0] == "The run file ends after 20 results, without its last line. Continue the run with --resume."
 
 
 def test_facts_that_a_runtime_cannot_tell_are_left_out() -> None:
