@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from harness.records import Outcome, TargetInfo, Verdict
-from harness.tables import ATTENTION, NOT_EXECUTED, Tables, Tally
+from harness.tables import NOT_EXECUTED, Tables, Tally
 
 Tone = Literal["good", "bad", "warn"]
 
+REASONS = 2
+"""Reasons for leaving out that a remark names; tables name them all."""
 _UNEXPECTED = {
     Verdict.REGRESSION: ("regression", "regressions"),
     Verdict.CHANGED: ("changed result", "changed results"),
@@ -42,7 +44,7 @@ def summarize(tables: Tables) -> Summary:
     remarks = _remarks(tables)
     if not total.run:
         return Summary("warn", f"Nothing ran: 0 of {count(tables.selected, 'selected result')}.", remarks)
-    unexpected = [count(number, *_UNEXPECTED[verdict]) for verdict in ATTENTION if (number := tables.needing_attention(verdict))]
+    unexpected = [count(number, *_UNEXPECTED[verdict]) for verdict, number in tables.attention.numbers.items() if number]
     if tables.problems:
         unexpected.append(count(len(tables.problems), "problem") + " in the expectations")
     known = "all conform" if total.conforming == total.run else _conforming(total)
@@ -58,7 +60,8 @@ def summarize(tables: Tables) -> Summary:
 
 
 def _conforming(total: Tally) -> str:
-    return f"{count(total.conforming, 'conforms', 'conform')}, {count(total.known, 'deviates in a known way', 'deviate in known ways')}"
+    known = f", {count(total.known, 'deviates in a known way', 'deviate in known ways')}" if total.known else ""
+    return count(total.conforming, "conforms", "conform") + known
 
 
 def _remarks(tables: Tables) -> tuple[str, ...]:
@@ -75,8 +78,10 @@ def _remarks(tables: Tables) -> tuple[str, ...]:
         elif missing := sum(tally.outcomes[outcome] for outcome in NOT_EXECUTED):
             remarks.append(f"{target} did not run {missing:,} of {count(tally.selected, 'result')}.")
     if tables.left_out:
-        reasons = ", ".join(f"{one_line(reason)}: {number:,}" for reason, number in sorted(tables.left_out.items()))
-        remarks.append(f"Left out before the run: {count(sum(tables.left_out.values()), 'case')} ({reasons}).")
+        largest = sorted(tables.left_out.items(), key=lambda item: (-item[1], item[0]))
+        named = ", ".join(f"{one_line(reason)}: {number:,}" for reason, number in largest[:REASONS])
+        more = f", and {count(len(largest) - REASONS, 'more reason')}" if len(largest) > REASONS else ""
+        remarks.append(f"Left out before the run: {count(sum(tables.left_out.values()), 'combination')} ({named}{more}).")
     return tuple(remarks)
 
 

@@ -10,15 +10,16 @@ from tests.synthetic import cases
 @pytest.mark.parametrize(
     ("case", "expected"),
     [
-        ("GatherElements@13:sweep=a;data=float16[3,4];indices=int64[3,2];axis=1", Facets("GatherElements", 13, "float16", 2, "int64")),
-        ("Round@22:case=nan;X=bfloat16[]", Facets("Round", 22, "bfloat16", 0, "")),
+        ("GatherElements@13:sweep=a;data=float16[3,4];indices=int64[3,2];axis=1", Facets("GatherElements", 13, "float16", 2, "int64", "")),
+        ("Round@22:case=nan;X=bfloat16[]", Facets("Round", 22, "bfloat16", 0, "", "")),
         (
             "GatherND@12:sweep=a;data=bool[0,1,2];indices=int64[1];batch_dims=1;initializer=indices",
-            Facets("GatherND", 12, "bool", 3, "int64"),
+            Facets("GatherND", 12, "bool", 3, "int64", ""),
         ),
-        ("Round@11:case=no_tensor", Facets("Round", 11, "", -1, "")),
-        ("</script>", Facets("</script>", 0, "", -1, "")),
-        ("", Facets("", 0, "", -1, "")),
+        ("Round@11:sweep=a;X=float32[2];variant=toward_zero;shapes=static", Facets("Round", 11, "float32", 1, "", "toward_zero")),
+        ("Round@11:case=no_tensor", Facets("Round", 11, "", -1, "", "")),
+        ("</script>", Facets("</script>", 0, "", -1, "", "")),
+        ("", Facets("", 0, "", -1, "", "")),
     ],
 )
 def test_facets_of_an_id(case: str, expected: Facets) -> None:

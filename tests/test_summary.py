@@ -49,7 +49,7 @@ def test_what_a_reader_must_know() -> None:
     assert summary.remarks == (
         "The run file holds 20 of 30 selected results.",
         "dml is not available here: onnxruntime here has no DmlExecutionProvider; run `harness windows install`",
-        "Left out before the run: 12 cases (the operator forbids it: 12).",
+        "Left out before the run: 12 combinations (the operator forbids it: 12).",
     )
     tables.finish(None)
     assert summarize(tables).remarks[0] == "The run file ends after 20 results, without its last line. Continue the run with --resume."

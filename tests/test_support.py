@@ -32,7 +32,8 @@ def rows(*given: tuple[str, str, str, Outcome]) -> list[Support]:
         ((FLOAT, "dml", "2_1", Outcome.PASS), ("2_1",), "yes", "yes", ()),
         ((FLOAT, "dml", "2_1", Outcome.MISMATCH), ("2_1",), "yes", "yes", ()),
         ((FLOAT, "dml", "2_1", Outcome.UNSUPPORTED), ("2_1",), "yes", "no", ("registered, but not taken",)),
-        ((FLOAT, "dml", BEYOND, Outcome.REJECTED), (BEYOND,), "yes", "yes", ()),
+        ((FLOAT, "dml", BEYOND, Outcome.REJECTED), (BEYOND,), "yes", "no", ()),
+        ((FLOAT, "cpu", "2_1", Outcome.CRASH), ("2_1",), "yes", "unclear", ()),
         ((FLOAT, "dml", BEYOND, Outcome.UNSUPPORTED), (BEYOND,), "yes", "no", ()),
         ((FLOAT, "dml", BEYOND, Outcome.PASS), (BEYOND,), "yes", "yes", ("passes beyond the documented tables",)),
         ((NARROW, "dml", "3_0", Outcome.UNSUPPORTED), ("3_0",), "no", "no", ("documented from 3_0, but not registered",)),
@@ -47,6 +48,10 @@ def test_one_kind(
 ) -> None:
     (row,) = rows(given)
     assert (row.documented, row.registered, row.measured, row.disagreements) == (documented, registered, measured, disagreements)
+
+
+def test_a_variant_says_nothing_of_the_operators_kernel() -> None:
+    assert rows((f"{FLOAT};variant=other", "cpu", "2_1", Outcome.PASS)) == []
 
 
 def test_kinds_that_agree_in_everything_are_one_row() -> None:

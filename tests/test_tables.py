@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from harness.attention import KEEP, MESSAGE_LIMIT
 from harness.errors import UsageError
 from harness.leveltable import counts, level_table, levels, rate, status, validity_table
 from harness.records import Error, Outcome, Result, Validity, Verdict
 from harness.runfile import RunReader
-from harness.tables import KEEP, MESSAGE_LIMIT, Tables, Tally, fails, read_tables
+from harness.tables import Tables, Tally, fails, read_tables
 from tests import synthetic
 from tests.synthetic import CPU, DML
 
@@ -78,16 +79,18 @@ def test_attention_keeps_what_must_be_read_and_counts_the_rest() -> None:
     tables = table(
         *many, result(Outcome.PASS, Verdict.NEW), result(Outcome.CRASH, Verdict.NEW), result(Outcome.UNAVAILABLE, Verdict.MISSING)
     )
-    assert len(tables.attention[Verdict.REGRESSION]) == KEEP
-    assert tables.needing_attention(Verdict.REGRESSION) == KEEP + 5
-    assert [each.outcome for each in tables.attention[Verdict.NEW]] == [Outcome.CRASH]
-    assert tables.needing_attention(Verdict.NEW) == 1
-    assert Verdict.MISSING not in tables.attention
+    attention = tables.attention
+    assert len(attention.results[Verdict.REGRESSION]) == KEEP
+    assert attention.numbers == {Verdict.REGRESSION: KEEP + 5, Verdict.CHANGED: 0, Verdict.NEW: 1, Verdict.IMPROVEMENT: 0}
+    assert [each.outcome for each in attention.results[Verdict.NEW]] == [Outcome.CRASH]
+    first, second = attention.groups()
+    assert (first.number, first.kind.outcome, first.cases) == (KEEP + 5, Outcome.MISMATCH, "Round 22, float32")
+    assert (second.number, second.kind.verdict) == (1, Verdict.NEW)
 
 
 def test_a_kept_message_is_short() -> None:
     long = Result(CASE, "Round", "cpu", Validity.VALID, {}, Outcome.REJECTED, Verdict.REGRESSION, error=Error("Fail", "x" * 1_000_000))
-    kept = table(long).attention[Verdict.REGRESSION][0]
+    kept = table(long).attention.results[Verdict.REGRESSION][0]
     assert kept.error is not None
     assert kept.error.message == "x" * MESSAGE_LIMIT + "… [1,000,000 characters in the run file]"
 
