@@ -21,7 +21,9 @@ MIRROR_ENV = "HARNESS_DEBIAN_MIRROR"
 SOURCES = ("/etc/apt/sources.list", "/etc/apt/sources.list.d")
 APT_HELPER = "/usr/lib/apt/apt-helper"
 BATCH = 24
-_DEBIAN_SUITE = re.compile(r"^(stretch|buster|bullseye|bookworm|trixie|forky|duke|sid|unstable|testing|stable|oldstable)(-security|/updates)?/?$")
+_DEBIAN_SUITE = re.compile(
+    r"^(stretch|buster|bullseye|bookworm|trixie|forky|duke|sid|unstable|testing|stable|oldstable)(-security|/updates)?/?$"
+)
 
 Progress = Callable[[str], None]
 
@@ -58,16 +60,17 @@ def find_mirrors(option: str | None = None, sources: Sequence[str] = SOURCES) ->
         if not re.match(r"^(https?|file|ftp)://?\S+$", main):
             raise UsageError(f"{named!r} is not the address of a Debian mirror, such as scheme://host/debian")
         return Mirrors(main, f"{main}-security")
-    main = security = None
+    main_found: str | None = None
+    security_found: str | None = None
     for address, suite in configured_sources(sources):
         match = _DEBIAN_SUITE.match(suite)
         if match and match[2]:
-            security = security or address
+            security_found = security_found or address
         elif match:
-            main = main or address
-    if main is None:
+            main_found = main_found or address
+    if main_found is None:
         raise TargetUnavailable(f"apt's configuration names no Debian mirror: give one with --mirror or {MIRROR_ENV}")
-    return Mirrors(main, security or f"{main}-security")
+    return Mirrors(main_found, security_found or f"{main_found}-security")
 
 
 def configured_sources(sources: Sequence[str]) -> list[tuple[str, str]]:
@@ -80,7 +83,9 @@ def configured_sources(sources: Sequence[str]) -> list[tuple[str, str]]:
                 for stanza in re.split(r"\n\s*\n", re.sub(r"(?m)^#.*\n?", "", text)):
                     fields = {key.lower(): value for key, value in re.findall(r"(?m)^([A-Za-z-]+):[ \t]*(.*(?:\n[ \t].*)*)", stanza)}
                     if fields.get("enabled", "yes").strip().lower() != "no" and "deb" in fields.get("types", "").split():
-                        found += [(_plain(uri), suite) for uri in fields.get("uris", "").split() for suite in fields.get("suites", "").split()]
+                        found += [
+                            (_plain(uri), suite) for uri in fields.get("uris", "").split() for suite in fields.get("suites", "").split()
+                        ]
             elif path.suffix == ".list":
                 found += [(_plain(uri), suite) for uri, suite in re.findall(r"(?m)^deb\s+(?:\[[^\]]*\]\s+)?(\S+)\s+(\S+)", text)]
     return found
@@ -114,8 +119,8 @@ def fetch_packages(packages: Sequence[DebianPackage], mirrors: Mirrors, folder: 
             if not _is_complete(paths[package.name], package):
                 paths[package.name].unlink(missing_ok=True)
                 raise TargetUnavailable(
-                    f"could not download {package.name} {package.version} with its pinned hash: check the network and the mirror, then repeat "
-                    "`harness windows install`; a mirror that has moved on needs a newer lock (`harness windows lock`)"
+                    f"could not download {package.name} {package.version} with its pinned hash: check the network and the mirror, "
+                    "then repeat `harness windows install`; a mirror that has moved on needs a newer lock (`harness windows lock`)"
                 )
             done += package.size
         progress(f"downloaded {start + len(batch)} of {len(missing)} packages, {done >> 20} of {total >> 20} MiB")
@@ -134,7 +139,7 @@ def _fetch_with_apt(helper: str, wanted: Sequence[tuple[str, Path, str]]) -> Non
     """Let apt download: it knows the machine's proxies, retries and resumes; what is missing afterwards is found by its hash."""
     items = [part for address, path, sha256 in wanted for part in (address, str(path), f"SHA256:{sha256}")]
     options = ["-qq", "-o", "APT::Sandbox::User=root", "-o", "Acquire::Retries=2"]
-    subprocess.run([helper, *options, "download-file", *items], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+    subprocess.run([helper, *options, "download-file", *items], capture_output=True, stdin=subprocess.DEVNULL)
 
 
 def fetch_url(address: str, path: Path, size: int) -> None:

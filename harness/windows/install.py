@@ -32,12 +32,13 @@ LAYOUT = "1"
 NEEDED_BYTES = 1_700_000_000
 HASHED_BELOW = 24 << 20
 """Key files below this size are hashed before each use, larger ones compared by size and time."""
+_PATCHED_DLLS = ("ntdll", "kernelbase", "ucrtbase", "d3d12", "d3d12core", "dxgi", "wined3d")
 _KEYS = {
     "system": (
         "root/usr/lib/wine/*",
         "root/usr/lib/x86_64-linux-gnu/wine/x86_64-unix/ntdll.so",
         "root/usr/lib/x86_64-linux-gnu/wine/x86_64-unix/winevulkan.so",
-        *(f"root/{system.WINDOWS_DLLS}/{name}.dll" for name in ("ntdll", "kernelbase", "ucrtbase", "d3d12", "d3d12core", "dxgi", "wined3d")),
+        *(f"root/{system.WINDOWS_DLLS}/{name}.dll" for name in _PATCHED_DLLS),
         "root/usr/lib/x86_64-linux-gnu/libvulkan_lvp.so",
         "root/usr/lib/x86_64-linux-gnu/libLLVM*",
         "prefix/*.reg",
@@ -95,9 +96,8 @@ def installed(ort: str | None = None) -> Installed | None:
     paths = {kind: base / name for kind, name in component_names(load(), chosen).items()}
     if not all((path / "stamp.json").is_file() for path in paths.values()):
         return None
-    return Installed(
-        chosen, paths["system"] / "root", paths["system"] / "prefix", paths["python"], paths["numpy"], paths["onnxruntime"], base / "shaders"
-    )
+    tree = paths["system"]
+    return Installed(chosen, tree / "root", tree / "prefix", paths["python"], paths["numpy"], paths["onnxruntime"], base / "shaders")
 
 
 def install(ort: str | None = None, *, mirror: str | None = None, progress: fetch.Progress = fetch.note) -> Installed:
@@ -219,7 +219,9 @@ def verify(ort: str | None = None) -> Installed:
     found = installed(chosen.onnxruntime)
     which = "" if chosen == default_release() else f" --ort {chosen.onnxruntime}"
     if found is None:
-        raise TargetUnavailable(f"the Windows runtime for onnxruntime-directml {chosen.onnxruntime} is not installed: run `harness windows install{which}`")
+        raise TargetUnavailable(
+            f"the Windows runtime for onnxruntime-directml {chosen.onnxruntime} is not installed: run `harness windows install{which}`"
+        )
     wrong = [text for name in component_names(load(), chosen).values() for text in problems(cache_dir() / name)]
     if wrong:
         raise TargetUnavailable(f"the Windows runtime is damaged ({wrong[0]}): run `harness windows install{which}`")

@@ -57,10 +57,10 @@ def resolve_debian(mirrors: Mirrors, folder: Path) -> DebianSet:
     for sub in ("state/lists/partial", "cache/archives/partial"):
         (folder / sub).mkdir(parents=True)
     (folder / "status").touch()
-    signed = f"signed-by={KEYRING}" if Path(KEYRING).is_file() else ""
-    if not signed:
+    if not Path(KEYRING).is_file():
         raise TargetUnavailable(f"{KEYRING} is missing, so Debian's signatures cannot be checked: install debian-archive-keyring")
-    lines = [f"deb [{signed}] {mirrors.url(archive)} {suite} main" for archive, suite in (("main", SUITE), ("security", f"{SUITE}-security"))]
+    suites = {"main": SUITE, "security": f"{SUITE}-security"}
+    lines = [f"deb [signed-by={KEYRING}] {mirrors.url(archive)} {suite} main" for archive, suite in suites.items()]
     (folder / "sources.list").write_text("\n".join(lines) + "\n")
     settings = {
         "Dir::Etc::sourcelist": folder / "sources.list",
@@ -130,7 +130,7 @@ def verify_authenticode(path: Path, folder: Path) -> bool:
     if subprocess.run(["osslsigncode", "extract-signature", "-pem", "-in", path, "-out", signature], capture_output=True).returncode:
         return False
     roots.write_text(Path(bundle).read_text() + "".join(_embedded_roots(signature)))
-    command = ["osslsigncode", "verify", "-ignore-crl", "-CAfile", roots, "-TSA-CAfile", roots, "-in", path]
+    command = ["osslsigncode", "verify", "-ignore-crl", "-CAfile", str(roots), "-TSA-CAfile", str(roots), "-in", str(path)]
     done = subprocess.run(command, capture_output=True, text=True)
     signer = re.search(r"Signer's certificate:\s+-+\s+Signer #0:\s+Subject: (.*)", done.stdout)
     return done.returncode == 0 and signer is not None and signer[1].endswith(f"/CN={PUBLISHER}")

@@ -51,7 +51,7 @@ def release(version: str | None = None) -> Release:
             return row
     known = [row.onnxruntime for row in releases()]
     close = difflib.get_close_matches(version, known, 1, 0.0)
-    raise UsageError(f"onnxruntime-directml {version} has no entry in the releases table; did you mean {close[0]}? Known: {', '.join(known)}")
+    raise UsageError(f"no onnxruntime-directml {version} in the releases table; did you mean {close[0]}? Known: {', '.join(known)}")
 
 
 def usable_levels() -> tuple[str, ...]:

@@ -19,12 +19,27 @@ from harness.errors import TargetUnavailable
 
 WINE = "/usr/lib/wine/wine64"
 WINESERVER = "/usr/lib/wine/wineserver64"
-MOUNT_POINTS = ("proc", "dev", "tmp", "prefix", "template", "shaders", "windows/python", "windows/numpy", "windows/onnxruntime", "windows/boot")
+CPU_FACTS = "sys/devices/system/cpu"
+"""Where Wine reads which instructions and caches the processor has."""
+MOUNT_POINTS = (
+    "proc",
+    "dev",
+    "tmp",
+    "prefix",
+    "template",
+    "shaders",
+    "windows/python",
+    "windows/numpy",
+    "windows/onnxruntime",
+    "windows/boot",
+    CPU_FACTS,
+)
 MOUNT_FILES = ("work/worker.py",)
 DEVICES = ("null", "zero", "full", "random", "urandom")
 ENVIRONMENT = {
     "PATH": "/usr/lib/wine:/usr/bin:/bin",
     "HOME": "/tmp",
+    "XDG_RUNTIME_DIR": "/tmp",
     "LANG": "C.UTF-8",
     "WINEPREFIX": "/prefix",
     "WINESERVER": WINESERVER,
@@ -40,7 +55,7 @@ ENVIRONMENT = {
 }
 _LINK_PREFIX = (
     "cp /template/*.reg /template/.update-timestamp /prefix/ && mkdir /prefix/dosdevices && ln -s /template/drive_c /prefix/drive_c"
-    " && ln -s ../drive_c /prefix/dosdevices/c: && ln -s / /prefix/dosdevices/z: && exec \"$@\""
+    ' && ln -s ../drive_c /prefix/dosdevices/c: && ln -s / /prefix/dosdevices/z: && exec "$@"'
 )
 REMEDY = (
     "neither bubblewrap nor unshare can make a user namespace here: install bubblewrap, or allow unprivileged user namespaces "
@@ -77,7 +92,7 @@ def command(
     With a `template` each run gets its own prefix in memory; with a `prefix` that folder itself is written to, which is how the
     template is made. Killing the process that this command starts, or its parent's death, ends everything inside.
     """
-    binds = list(binds)
+    binds = [Bind(Path("/", CPU_FACTS), f"/{CPU_FACTS}"), *binds]
     environment = ["/usr/bin/env", "-i", *(f"{key}={value}" for key, value in ENVIRONMENT.items())]
     if template is not None:
         binds.append(Bind(template, "/template"))
