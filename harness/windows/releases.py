@@ -1,12 +1,12 @@
 """Which onnxruntime-directml releases run here, and which DirectML, feature level, Windows Python and NumPy go with each.
 
-`releases.json` holds measured facts: the DirectML version is the version resource of the DLL inside the wheel, the level what that DLL
-answers to `CheckFeatureSupport`. Releases before 1.10 need a decompressor that Wine lacks.
+In `releases.json` the DirectML version is the version resource of the DLL inside the wheel, `level` the maximum that Microsoft's
+history gives that version, and `answers` the maximum that the DLL itself answered when it was run here. They differ for DirectML 1.9,
+which is documented with 5_1 and answers 5_0. Releases before 1.10 need a decompressor that Wine lacks.
 """
 
 from __future__ import annotations
 
-import difflib
 from functools import cache
 from importlib.resources import files
 
@@ -17,11 +17,12 @@ from harness.errors import UsageError
 
 
 class Release(msgspec.Struct, frozen=True):
-    """One onnxruntime-directml release; `level` is the maximum feature level of its DirectML.dll."""
+    """One onnxruntime-directml release; `level` is the documented and `answers` the measured maximum level of its DirectML.dll."""
 
     onnxruntime: str
     directml: str
     level: str
+    answers: str
     python: str
     numpy: str
 
@@ -49,18 +50,17 @@ def release(version: str | None = None) -> Release:
     for row in reversed(releases()):
         if wanted and Version(row.onnxruntime).release[: max(len(wanted), 2)] == wanted:
             return row
-    known = [row.onnxruntime for row in releases()]
-    close = difflib.get_close_matches(version, known, 1, 0.0)
-    raise UsageError(f"no onnxruntime-directml {version} in the releases table; did you mean {close[0]}? Known: {', '.join(known)}")
+    known = ", ".join(row.onnxruntime for row in releases())
+    raise UsageError(f"onnxruntime-directml {version!r} is not a release that runs here; those that do: {known}")
 
 
 def usable_levels() -> tuple[str, ...]:
-    """Return the feature levels that some release has as its maximum, lowest first."""
+    """Return the feature levels that some release is documented with as its maximum, lowest first."""
     return tuple(sorted({row.level for row in releases()}, key=lambda level: tuple(map(int, level.split("_")))))
 
 
 def release_for_level(level: str) -> Release:
-    """Return the newest release whose DirectML.dll has exactly this maximum level.
+    """Return the newest release whose DirectML.dll is documented with exactly this maximum level.
 
     A minimum level asked of a newer DLL restricts nothing, so a level is tested with the DLL that ends there.
     """

