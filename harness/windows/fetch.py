@@ -153,7 +153,9 @@ def fetch_url(address: str, path: Path, size: int) -> None:
     try:
         with urllib.request.urlopen(request, timeout=60) as answer, part.open("ab" if have and answer.status == 206 else "wb") as file:
             shutil.copyfileobj(answer, file, 1 << 20)
-    except (urllib.error.URLError, OSError) as exc:
+    except OSError as exc:  # also urllib's own errors
         reason = getattr(exc, "reason", None) or exc
+        if isinstance(exc, urllib.error.HTTPError):
+            exc.close()
         raise TargetUnavailable(f"could not download {path.name}: {reason}; check the network and repeat, what is there is kept") from exc
     part.replace(path)

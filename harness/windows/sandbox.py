@@ -76,7 +76,7 @@ def launcher() -> str:
     """Return `bwrap` or `unshare`, whichever works here; raises TargetUnavailable with the remedy when neither does."""
     probes = {
         "bwrap": ["bwrap", "--unshare-all", "--unshare-user", "--uid", "0", "--gid", "0", "--ro-bind", "/", "/", "--proc", "/proc", "true"],
-        "unshare": [*_UNSHARE, "sh", "-c", "mount -t tmpfs tmpfs /tmp && mount -t proc proc /proc"],
+        "unshare": [*_UNSHARE, "sh", "-c", "mount -t proc proc /proc && mount -t tmpfs tmpfs /tmp"],
     }
     for name, probe in probes.items():
         if which(probe[0]) and subprocess.run(probe, capture_output=True, stdin=subprocess.DEVNULL).returncode == 0:

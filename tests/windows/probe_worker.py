@@ -72,6 +72,6 @@ print(json.dumps({"ready": True}), flush=True)
 for line in sys.stdin:
     try:
         result = answer(json.loads(line))
-    except Exception as exc:  # noqa: BLE001: a probe reports what happened
+    except Exception as exc:  # noqa: BLE001
         result = {"error": repr(exc)}
     print(json.dumps(result), flush=True)

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -70,10 +70,8 @@ def probe(ort: str | None = None, args: tuple[str, ...] = ()) -> Iterator[Probe]
         started.process.wait(10)
         for pipe in (started.process.stdin, started.process.stdout):
             assert pipe is not None
-            try:
+            with suppress(BrokenPipeError):
                 pipe.close()
-            except BrokenPipeError:
-                pass
 
 
 def gather_elements(data: np.ndarray, indices: np.ndarray, axis: int) -> str:
