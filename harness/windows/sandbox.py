@@ -134,7 +134,12 @@ def _unshare(root: Path, inner: Sequence[str], binds: Sequence[Bind], *, prefix_
         target = shlex.quote(bind.inside.lstrip("/"))
         steps.append(f"mount --bind {shlex.quote(str(bind.source))} {target}")
         if not bind.writable:
-            # best effort: on a file system with locked flags the remount is refused, and the files are the user's own
-            steps.append(f"{{ mount -o remount,bind,ro {target} 2>/dev/null || :; }}")
+            steps.append(_read_only(target))
+    steps.append(_read_only(tree))
     steps.append('exec chroot . /usr/bin/env --chdir=/tmp "$@"')
     return [*_UNSHARE, "sh", "-c", " && ".join(["mount --bind " + f"{tree} {tree}", *steps]), "sh", *inner]
+
+
+def _read_only(target: str) -> str:
+    """Return a step that makes a bind read-only where it can: with locked mount flags it is refused, and the files are the user's own."""
+    return f"{{ mount -o remount,bind,ro {target} 2>/dev/null || :; }}"

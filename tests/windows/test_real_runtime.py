@@ -182,7 +182,9 @@ def test_two_workers_share_one_installation() -> None:
                 assert worker.gather(data, indices, 1).tolist() == [[1], [6], [8]]
 
 
-def test_a_worker_writes_only_to_its_own_memory() -> None:
+@pytest.mark.parametrize("tool", ["bwrap", "unshare"])
+def test_a_worker_writes_only_to_its_own_memory(tool: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "launcher", lambda: tool)
     with probe() as worker:
         for path in (r"Z:\windows\python\x", r"Z:\work\x", r"C:\windows\x", r"Z:\windows\onnxruntime\x", r"Z:\etc\x"):
             assert worker.ask(do="write", path=path)["refused"], path
