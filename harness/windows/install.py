@@ -275,17 +275,25 @@ def _remove_tree(path: Path) -> None:
 @contextlib.contextmanager
 def _exclusive(base: Path, progress: fetch.Progress) -> Iterator[None]:
     """Hold the installation lock; a second installation waits for the first and then finds its work done."""
-    try:
-        base.mkdir(parents=True, exist_ok=True)
-        handle = os.open(base / "install.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as exc:
-        raise TargetUnavailable(f"cannot write to {base} ({exc.strerror}): set {CACHE_ENV} to a folder of your own") from exc
-    try:
+    while True:
+        handle = _open_lock(base)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             progress("another installation is under way, waiting for it")
             fcntl.flock(handle, fcntl.LOCK_EX)
+        if os.fstat(handle).st_nlink:  # else a removal took the file away meanwhile
+            break
+        os.close(handle)
+    try:
         yield
     finally:
         os.close(handle)
+
+
+def _open_lock(base: Path) -> int:
+    try:
+        base.mkdir(parents=True, exist_ok=True)
+        return os.open(base / "install.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as exc:
+        raise TargetUnavailable(f"cannot write to {base} ({exc.strerror}): set {CACHE_ENV} to a folder of your own") from exc
