@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from harness.records import Options
+
 _HEAD = re.compile(r"(?P<operator>[A-Za-z_][A-Za-z0-9_.]*)@(?P<opset>\d+):(?P<terms>.+)\Z")
 _TENSOR = re.compile(r"(?P<dtype>[a-z]+\d*)\[(?P<shape>[\d,]*)\]\Z")
 
@@ -34,6 +36,17 @@ class ParsedId(NamedTuple):
 def tensor_term(name: str, dtype: str, shape: tuple[int, ...]) -> str:
     """Write one tensor as an id does: `data=float16[3,4]`, a scalar as `x=float32[]`."""
     return f"{name}={dtype}[{','.join(map(str, shape))}]"
+
+
+def option_terms(options: Options) -> str:
+    """Write the options that differ from their defaults as terms of an id."""
+    default = Options()
+    terms = []
+    for name in Options.__struct_fields__:
+        value = getattr(options, name)
+        if value != getattr(default, name):
+            terms.append(f";{name}={'true' if value is True else value}")
+    return "".join(terms)
 
 
 def parse(case_id: str) -> ParsedId:

@@ -6,7 +6,7 @@ difference asks the `DType`, never the array. Numbers: onnx.proto `TensorProto.D
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,5 +63,5 @@ DTYPES: dict[str, DType] = {
 
 BY_ONNX_NUMBER: dict[int, DType] = {d.onnx: d for d in DTYPES.values()}
 
-Array = NDArray[np.generic]
+Array = NDArray[Any]
 """A tensor's elements in the storage dtype of its `DType`; strings as an object array of `str`."""

@@ -88,7 +88,7 @@ class Options(msgspec.Struct, frozen=True, gc=False):
 class Case(msgspec.Struct, frozen=True):
     """One concrete operator call.
 
-    `literals` holds written-out input elements and `documented` the documented result, both only for literal cases.
+    `literals` holds written-out input elements (None for an input that is filled) and `documented` the documented result.
     `rule` says for an invalid case which rule it breaks and for an unspecified one what the sources leave open.
     """
 
@@ -101,7 +101,7 @@ class Case(msgspec.Struct, frozen=True):
     validity: Validity = Validity.VALID
     rule: str | None = None
     source: str | None = None
-    literals: tuple[Array, ...] | None = None
+    literals: tuple[Array | None, ...] | None = None
     documented: Array | None = None
 
 

@@ -6,6 +6,7 @@ reader leaves such a line out and says so. Any other damage is an error that nam
 
 from __future__ import annotations
 
+import contextlib
 import io
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,13 +21,13 @@ _BUFFER = 1 << 16
 
 
 class RunWriter:
-    """Writes a run file; each call hands complete lines to the operating system at the latest with `flush`."""
+    """Writes a run file; each line is in the hands of the operating system before the next one is made."""
 
     def __init__(self, path: Path, header: Header | None = None, *, keep: int | None = None) -> None:
         """Open `path` for a new run that starts with `header`, or continue it after its first `keep` bytes."""
         self.path = path
         self._encode = msgspec.json.Encoder().encode
-        self._pending: list[bytes] = []
+        self._size: int | None = keep
         try:
             if keep is None:
                 self._file: io.FileIO = open(path, "wb", buffering=0)  # noqa: SIM115 - closed by close()
@@ -37,40 +38,29 @@ class RunWriter:
         except OSError as error:
             raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
         if header is not None:
-            self._pending.append(self._encode(header))
-            self.flush()
+            self.add(header)
 
-    def add(self, result: Result) -> None:
-        """Append one result; it reaches the file with the next `flush`, at the latest after some hundred results."""
-        self._pending.append(self._encode(result))
-        if len(self._pending) >= 256:
-            self.flush()
-
-    def flush(self) -> None:
-        """Hand all complete lines to the operating system; a full disk leaves whole lines and is an error."""
-        if not self._pending:
-            return
-        data = b"\n".join(self._pending) + b"\n"
-        self._pending.clear()
-        whole = self._file.tell()
+    def add(self, record: Result | Header | End) -> None:
+        """Append one line in one write; a full disk leaves whole lines and is an error that says how to go on."""
+        data = self._encode(record) + b"\n"
+        whole = self._size or 0
+        self._size = whole + len(data)
         view = memoryview(data)
         try:
             while view:
                 view = view[self._file.write(view) :]
         except OSError as error:
-            written = len(data) - len(view)
-            cut = whole + data.rfind(b"\n", 0, written) + 1
-            self._file.truncate(cut)
+            with contextlib.suppress(OSError):
+                self._file.truncate(whole)
             raise HarnessFault(
-                f"{self.path}: {error.strerror}; the results before it are kept: free some space, then continue with --resume"
+                f"{self.path}: {error.strerror}; the results so far are kept: free some space, then continue with --resume"
             ) from error
 
     def close(self, end: End | None = None) -> None:
-        """Write what is pending, and `end` if the run is complete."""
-        if end is not None:
-            self._pending.append(self._encode(end))
+        """Write `end` if the run is complete, and close the file."""
         try:
-            self.flush()
+            if end is not None:
+                self.add(end)
         finally:
             self._file.close()
 
@@ -85,7 +75,8 @@ class RunWriter:
 class RunReader:
     """Reads a run file once, result by result; `end` and `truncated` are known after the last one.
 
-    A pass that was placed on another provider than its target's, a result for a target that the header does not name, or a second end is damage.
+    A pass that was placed on another provider than its target's, a result for a target that the header does not name, or a line after
+    the end is damage.
     """
 
     def __init__(self, path: Path) -> None:
@@ -94,6 +85,7 @@ class RunReader:
         self.end: End | None = None
         self.truncated = False
         self.bytes_read = 0
+        """Bytes of the header and of the complete results: where a continued run goes on."""
         self._lines = self._open()
         first = next(self._lines, None)
         if first is None:
@@ -132,10 +124,10 @@ class RunReader:
                 raise UsageError(f"{self.path}:{number}: damaged run file: {error}") from error
             if self.end is not None:
                 raise UsageError(f"{self.path}:{number}: damaged run file: a line after the end")
-            self.bytes_read += len(line)
             if isinstance(record, End):
                 self.end = record
                 continue
+            self.bytes_read += len(line)
             target = targets.get(record.target)
             if target is None:
                 raise UsageError(f"{self.path}:{number}: damaged run file: target {record.target!r} is not in the header")

@@ -1,0 +1,38 @@
+"""An earlier run as the expectation: what each case did then."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from pathlib import Path
+
+from harness.records import Outcome, Validity, Verdict, conforms
+from harness.runfile import RunReader
+
+_OUTCOMES = tuple(Outcome)
+
+
+class Baseline:
+    """Outcomes of an earlier run by case and target, in a few bytes each."""
+
+    def __init__(self, path: Path) -> None:
+        self._outcomes: dict[bytes, int] = {}
+        for result in RunReader(path):
+            self._outcomes[_key(result.case, result.target)] = _OUTCOMES.index(result.outcome)
+
+    def verdict(self, case_id: str, target: str, validity: Validity, outcome: Outcome) -> Verdict:
+        """Hold an outcome against the earlier run's."""
+        position = self._outcomes.get(_key(case_id, target))
+        if position is None:
+            return Verdict.NEW
+        earlier = _OUTCOMES[position]
+        if earlier is outcome:
+            return Verdict.EXPECTED
+        if validity is Validity.UNSPECIFIED:
+            return Verdict.CHANGED
+        if conforms(validity, outcome):
+            return Verdict.IMPROVEMENT
+        return Verdict.REGRESSION if conforms(validity, earlier) else Verdict.CHANGED
+
+
+def _key(case_id: str, target: str) -> bytes:
+    return blake2b(f"{case_id}|{target}".encode(), digest_size=10).digest()

@@ -1,0 +1,203 @@
+"""The command line. Exit codes: 0 as expected, 1 unexpected results, 2 usage or spec error, 3 a named target is unavailable or placement is
+unproven, 4 nothing ran, 5 fault in the harness; 130 after Ctrl-C. Results go to stdout, progress and errors to stderr.
+"""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import sys
+from datetime import date
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import click
+
+from harness.errors import HarnessError
+from harness.progress import Progress
+
+if TYPE_CHECKING:
+    from harness.selection import Shard
+
+_SPECS = click.argument("specs", nargs=-1, type=click.Path(path_type=Path), metavar="[SPEC]...")
+_QUERY = click.option("-k", "--query", "queries", multiple=True, metavar="QUERY", help="Only cases that match, e.g. 'Round@22:X=float16'.")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="onnxruntime-conformance-harness", prog_name="harness")
+def cli() -> None:
+    """Bit-exact conformance runs for ONNX Runtime execution providers."""
+
+
+@cli.command()
+@_SPECS
+@click.option("-t", "--target", "targets", multiple=True, metavar="TARGET", help="cpu, dml, fake …; default: all this machine has.")
+@_QUERY
+@click.option("--shard", metavar="I/N", help="Run the I-th of N parts.")
+@click.option("-j", "--jobs", type=click.IntRange(1, 256), help="Worker processes per target (default: the number of processors).")
+@click.option("--timeout", type=click.FloatRange(min=0.1), default=30.0, show_default=True, help="Seconds a case may take.")
+@click.option("--select", type=click.Choice(["all", "pairwise"]), default="all", show_default=True, help="Which cases of the sweeps.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Other random inputs for the same cases.")
+@click.option("--baseline", type=click.Path(path_type=Path), metavar="RUN", help="Judge against an earlier run.")
+@click.option("--expectations", multiple=True, type=click.Path(path_type=Path), help="Expectation files or folders.")
+@click.option("--resume", is_flag=True, help="Continue the interrupted run in -o (default: reports/latest).")
+@click.option("--min-cases", type=click.IntRange(1), default=1, show_default=True, help="Fail with 4 if fewer are selected.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="DIR", help="Folder of the run (default: reports/<run id>).")
+def run(
+    specs: tuple[Path, ...],
+    targets: tuple[str, ...],
+    queries: tuple[str, ...],
+    shard: str | None,
+    jobs: int | None,
+    timeout: float,
+    select: str,
+    seed: int,
+    baseline: Path | None,
+    expectations: tuple[Path, ...],
+    resume: bool,
+    min_cases: int,
+    output: Path | None,
+) -> None:
+    """Run specs on targets, compare with the oracle, write run file and reports."""
+    from harness import folders, graph_files
+    from harness.finish import finish
+    from harness.pipeline import Request
+    from harness.pipeline import run as run_pipeline
+    from harness.query import parse_all
+    from harness.targets import default_targets, parse_target
+
+    graph_files.verify_existing()
+    with Progress() as progress:
+        summary = run_pipeline(
+            Request(
+                out=folders.run_folder(output, resume=resume),
+                command=shlex.join(["harness", *sys.argv[1:]]),
+                targets=tuple(map(parse_target, dict.fromkeys(targets))) if targets else tuple(default_targets()),
+                specs=specs,
+                expectations=expectations,
+                queries=parse_all(queries),
+                shard=_shard(shard),
+                pairwise=select == "pairwise",
+                jobs=jobs or folders.processors(),
+                timeout=timeout,
+                seed=seed,
+                min_cases=min_cases,
+                resume=resume,
+                baseline=baseline,
+                progress=progress.update,
+            )
+        )
+    finish(summary.path)
+    sys.exit(summary.exit_code)
+
+
+@cli.command()
+@_SPECS
+@click.option("--expectations", multiple=True, type=click.Path(path_type=Path), help="Expectation files or folders.")
+def check(specs: tuple[Path, ...], expectations: tuple[Path, ...]) -> None:
+    """Validate specs and expectations; report all errors at once."""
+    from harness.expectations import lint, load_expectations
+    from harness.specs.expand import expand
+    from harness.specs.load import load_specs
+
+    plan = expand(load_specs(specs))
+    known = load_expectations(expectations)
+    ids = [case.id for case in plan]
+    problems = lint(known, date.today(), None if specs else ids)
+    for line in problems:
+        click.echo(line, err=True)
+    click.echo(
+        f"{len(plan.specs)} specs with {len(ids):,} cases, {len(known.entries)} expectations: {'ok' if not problems else 'see above'}"
+    )
+    sys.exit(1 if problems else 0)
+
+
+@cli.command("list")
+@_SPECS
+@_QUERY
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, with everything the case says.")
+@click.option("--count", is_flag=True, help="Only how many, and how many combinations are left out and why.")
+def list_(specs: tuple[Path, ...], queries: tuple[str, ...], as_json: bool, count: bool) -> None:
+    """List the ids of the cases that a query selects."""
+    from harness.listing import lines
+    from harness.query import parse_all
+
+    for line in lines(specs, parse_all(queries), as_json=as_json, count=count):
+        click.echo(line)
+
+
+@cli.command("compile")
+@_SPECS
+@_QUERY
+@click.option("--check", "only_check", is_flag=True, help="Only compare with the manifest; exit 1 if it is stale.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="DIR", help="Folder of the graphs (default: generated_models).")
+def compile_(specs: tuple[Path, ...], queries: tuple[str, ...], only_check: bool, output: Path | None) -> None:
+    """Write the graphs of the selected cases to generated_models/, with a manifest of hashes."""
+    from harness.graph_files import check_manifest, write_graphs
+    from harness.query import parse_all
+
+    if only_check:
+        stale = check_manifest(specs, output)
+        click.echo(stale or "the manifest is fresh")
+        sys.exit(1 if stale else 0)
+    click.echo(write_graphs(specs, parse_all(queries), output))
+
+
+@cli.command()
+def targets() -> None:
+    """Show what can run here and, where not, why and how to get it."""
+    from harness.target_list import show_targets
+
+    show_targets()
+
+
+@cli.command()
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="DIR", help="Folder of the merged run.")
+def merge(runs: tuple[Path, ...], output: Path) -> None:
+    """Join the runs of shards into one run."""
+    from harness.finish import finish
+    from harness.merging import merge_runs
+
+    summary = merge_runs(runs, output)
+    finish(summary.path)
+    sys.exit(summary.exit_code)
+
+
+def _shard(text: str | None) -> Shard | None:
+    from harness.errors import UsageError
+    from harness.selection import Shard
+
+    if text is None:
+        return None
+    number, slash, of = text.partition("/")
+    if not (slash and number.isdigit() and of.isdigit() and 1 <= int(number) <= int(of)):
+        raise UsageError(f"--shard {text}: write I/N with 1 <= I <= N, for example 1/4")
+    return Shard(int(number), int(of))
+
+
+def _terminated(signum: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def main() -> None:
+    """Run the command line; every error of the harness is one line and an exit code, never a traceback."""
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        cli.main(standalone_mode=False, prog_name="harness")
+    except HarnessError as error:
+        _fail(str(error), error.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except (click.Abort, KeyboardInterrupt):
+        _fail("interrupted; what was finished is kept: continue with --resume", 130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+
+
+def _fail(message: str, code: int) -> None:
+    click.echo("\n".join(f"harness: {line}" for line in message.splitlines()) or "harness: failed", err=True)
+    sys.exit(code)

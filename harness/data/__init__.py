@@ -1,0 +1,1 @@
+"""Published facts that the harness relies on, as data files."""

@@ -1,0 +1,287 @@
+"""Reviewed entries that say: this outcome is known, for this reason, see this link.
+
+An entry applies to a target if every condition of its `when` holds there. Within a complete run an entry must earn its place: it is a
+problem if it matches no case (unmatched), if all its cases conform by now (stale), or if its date has passed (expired).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from fnmatch import fnmatchcase
+from itertools import combinations
+from pathlib import Path
+from typing import Annotated
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import InvalidVersion
+from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError, WithJsonSchema
+
+from harness.errors import SpecError, UsageError
+from harness.query import Query
+from harness.records import Outcome, TargetInfo
+from harness.specs import source
+from harness.specs.load import default_folder, yaml_files
+from harness.specs.problems import validation_problems
+from harness.specs.schema import DIALECT, Alternatives, Strict, Text, refuse
+from harness.specs.source import Source, shown
+
+
+def _query(text: str) -> str:
+    try:
+        Query.parse(text)
+    except UsageError as error:
+        raise refuse(str(error)) from None
+    return text
+
+
+def _specifier(text: str) -> str:
+    try:
+        SpecifierSet(text.replace("_", "."))
+    except InvalidSpecifier:
+        raise refuse(f"{shown(text)} is not a version range such as '>=1.20,<1.25'") from None
+    return text
+
+
+def _not_pass(name: object) -> object:
+    allowed = tuple(outcome.value for outcome in Outcome if outcome is not Outcome.PASS)
+    if name == Outcome.PASS.value:
+        raise refuse("'pass' needs no expectation", allowed=allowed)
+    if not isinstance(name, str) or name not in allowed:
+        raise refuse(f"{shown(name)} is not an outcome", given=name if isinstance(name, str) else None, allowed=allowed)
+    return Outcome(name)
+
+
+def _url(text: str) -> str:
+    if not re.fullmatch(r"https?://[^\s/]+(/\S*)?", text):
+        raise refuse(f"{shown(text)} is not a link such as 'https://…'")
+    return text
+
+
+def _date(text: object) -> date | None:
+    if text is None:
+        return None
+    try:
+        if isinstance(text, str) and len(text) == 10:
+            return date.fromisoformat(text)
+    except ValueError:
+        pass
+    raise refuse(f"{shown(text)} is not a date such as 2027-01-31")
+
+
+QueryText = Annotated[str, AfterValidator(_query)]
+VersionRange = Annotated[str, Field(min_length=1), AfterValidator(_specifier)]
+_UNEXPECTED = {"enum": [outcome.value for outcome in Outcome if outcome is not Outcome.PASS]}
+
+
+class When(Strict):
+    """Where an entry applies; a condition that is absent holds everywhere, a version that a target cannot tell lies in no range."""
+
+    target: Alternatives[Text] = ("*",)
+    provider: Text | None = None
+    onnxruntime: VersionRange | None = None
+    directml: VersionRange | None = None
+    max_feature_level: VersionRange | None = None
+
+    def holds(self, target: str, info: TargetInfo) -> bool:
+        """Say whether every condition holds for a target."""
+        ranges = (
+            (self.onnxruntime, info.onnxruntime),
+            (self.directml, info.directml),
+            (self.max_feature_level, info.max_feature_level),
+        )
+        return (
+            any(fnmatchcase(target, glob) for glob in self.target)
+            and (self.provider is None or fnmatchcase(info.provider, self.provider))
+            and all(wanted is None or _within(version, wanted) for wanted, version in ranges)
+        )
+
+
+class Entry(Strict):
+    """One expectation as the file writes it."""
+
+    match: Alternatives[QueryText]
+    when: When = When()
+    expect: Annotated[Outcome, BeforeValidator(_not_pass), WithJsonSchema(_UNEXPECTED)]
+    reason: Text
+    link: Annotated[str, AfterValidator(_url)]
+    expires: Annotated[date, BeforeValidator(_date)] | None = None
+
+
+_FILE = TypeAdapter(tuple[Entry, ...])
+
+
+def expectations_json_schema() -> str:
+    """Return the JSON Schema of an expectations file, for editors, as the text of `docs/expectations.schema.json`."""
+    return json.dumps({"$schema": DIALECT} | _FILE.json_schema() | {"title": "Expectations"}, indent=2) + "\n"
+
+
+def _within(version: str | None, wanted: str) -> bool:
+    """Say whether a version, or a feature level such as `5_0`, lies in a range."""
+    if version is None:
+        return False
+    try:
+        return SpecifierSet(wanted.replace("_", ".")).contains(version.replace("_", "."), prereleases=True)
+    except InvalidVersion:
+        return False
+
+
+@dataclass(frozen=True)
+class Located:
+    """An entry with its place in a file."""
+
+    entry: Entry
+    queries: tuple[Query, ...]
+    file: Source
+    position: int
+
+    def problem(self, what: str) -> str:
+        """Return one line: `file:line: [position]: what`."""
+        return self.file.problem((self.position,), what)
+
+    def matches(self, case_id: str) -> bool:
+        return any(query.matches(case_id) for query in self.queries)
+
+
+@dataclass(frozen=True)
+class Expectations:
+    """All entries, in the order of the files."""
+
+    entries: tuple[Located, ...] = ()
+
+    def for_target(self, target: str, info: TargetInfo) -> TargetExpectations:
+        """Return the entries that apply to one target of a run."""
+        return TargetExpectations(target, tuple(e for e in self.entries if e.entry.when.holds(target, info)))
+
+
+@dataclass
+class Used:
+    """What a run showed of an entry: how many cases it matched and how many of these did not conform."""
+
+    matched: int = 0
+    not_conforming: int = 0
+
+
+@dataclass
+class TargetExpectations:
+    """The expectations for one target; ask `expected` before the verdict of each case and tell `record` its outcome.
+
+    `used` counts by position in `entries`.
+    """
+
+    target: str
+    entries: tuple[Located, ...] = ()
+    used: list[Used] = field(default_factory=list)
+    _by_operator: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    _conflicts: dict[tuple[int, int], str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.used = [Used() for _ in self.entries]
+
+    def expected(self, case_id: str) -> Outcome | None:
+        """Return the outcome that an entry expects of a case, None if no entry matches it. With several, the first one counts."""
+        found = self._matching(case_id)
+        return self.entries[found[0]].entry.expect if found else None
+
+    def record(self, case_id: str, *, conforms: bool) -> None:
+        """Count the result of a case for the entries that match it."""
+        found = self._matching(case_id)
+        for position in found:
+            self.used[position].matched += 1
+            self.used[position].not_conforming += not conforms
+        for first, second in combinations(found, 2):
+            if self.entries[first].entry.expect is not self.entries[second].entry.expect:
+                self._conflicts.setdefault((first, second), case_id)
+
+    def problems(self, today: date, *, complete: bool = True) -> list[str]:
+        """Return what is wrong after a run: conflicting and expired entries; after a complete run also unmatched and stale ones."""
+        found = [
+            self.entries[second].problem(
+                f"expects {self.entries[second].entry.expect.value} where {self.entries[first].file.where(self.entries[first].position)} "
+                f"expects {self.entries[first].entry.expect.value}: {case_id}"
+            )
+            for (first, second), case_id in sorted(self._conflicts.items())
+        ]
+        found += [line for located in self.entries for line in _expired(located, today)]
+        if complete:
+            for located, used in zip(self.entries, self.used, strict=True):
+                if not used.matched:
+                    found.append(located.problem(f"matches no case on {self.target}; remove it or correct its query"))
+                elif not used.not_conforming:
+                    cases = f"all {used.matched:,} cases conform" if used.matched > 1 else "its case conforms"
+                    found.append(located.problem(f"{cases} on {self.target}; remove it or narrow its 'when'"))
+        return found
+
+    def _matching(self, case_id: str) -> list[int]:
+        candidates = self._candidates(case_id.partition("@")[0])
+        return [i for i in candidates if self.entries[i].matches(case_id)] if candidates else []
+
+    def _candidates(self, operator: str) -> tuple[int, ...]:
+        """Return the entries that can match an id of this operator: most operators have none."""
+        known = self._by_operator.get(operator)
+        if known is None:
+            known = tuple(
+                i
+                for i, located in enumerate(self.entries)
+                if any(q.operator is None or fnmatchcase(operator, q.operator) for q in located.queries)
+            )
+            self._by_operator[operator] = known
+        return known
+
+
+def load_expectations(paths: Sequence[Path] = ()) -> Expectations:
+    """Load expectation files, or the `*.yaml` in folders; without any, the harness's own. Raise SpecError with every problem."""
+    problems: list[str] = []
+    entries: list[Located] = []
+    default = default_folder() / "expectations"
+    for path in yaml_files(paths or ([default] if default.is_dir() else []), problems, empty=True):
+        try:
+            entries.extend(_load(path))
+        except SpecError as error:
+            problems.extend(error.problems)
+    if problems:
+        raise SpecError(problems)
+    return Expectations(tuple(entries))
+
+
+def _load(path: Path) -> list[Located]:
+    file = source.read(path)
+    if not isinstance(file.tree, tuple):
+        raise SpecError([file.problem((), f"an expectations file should be a list of entries, not {shown(file.tree)}")])
+    try:
+        entries = _FILE.validate_python(file.tree)
+    except ValidationError as error:
+        raise SpecError(file.by_line(validation_problems(file, error, Entry))) from error
+    return [Located(entry, tuple(map(Query.parse, entry.match)), file, i) for i, entry in enumerate(entries)]
+
+
+def lint(expectations: Expectations, today: date, case_ids: Iterable[str] | None = None) -> list[str]:
+    """Return what is wrong with entries before any run: expired, written twice, and, given every case's id, matching no case."""
+    problems: list[str] = []
+    seen: dict[tuple[frozenset[str], When], Located] = {}
+    for located in expectations.entries:
+        problems += _expired(located, today)
+        entry = located.entry
+        first = seen.setdefault((frozenset(entry.match), entry.when), located)
+        if first is not located:
+            problems.append(located.problem(f"has the same 'match' and 'when' as {first.file.where(first.position)}"))
+    unmatched = list(expectations.entries)
+    for case_id in () if case_ids is None else case_ids:
+        if not unmatched:
+            break
+        unmatched = [located for located in unmatched if not located.matches(case_id)]
+    if case_ids is not None:
+        problems += [located.problem("matches no case; remove it or correct its query") for located in unmatched]
+    return problems
+
+
+def _expired(located: Located, today: date) -> list[str]:
+    expires = located.entry.expires
+    return [located.problem(f"expired on {expires}; look whether it still holds")] if expires is not None and expires < today else []
+
+
+if __name__ == "__main__":
+    print(expectations_json_schema(), end="")

@@ -1,0 +1,37 @@
+"""Ends a run: the terminal summary, `report.md` and `report.html` beside the run file, the job summary, `reports/latest`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from harness.errors import UsageError
+from harness.folders import point_latest
+from harness.render.markdown import render_markdown
+from harness.render.terminal import render_terminal
+from harness.report import write_report
+from harness.runfile import RunReader
+from harness.tables import read_tables
+
+
+def finish(path: Path) -> None:
+    """Render what every run ends with; a report that cannot be written is one line, the results stay."""
+    tables = read_tables(RunReader(path))
+    render_terminal(tables, Console())
+    for format, name in (("markdown", "report.md"), ("html", "report.html")):
+        try:
+            write_report(path, format, path.parent / name)
+        except UsageError as error:
+            click.echo(f"harness: {error}", err=True)
+    point_latest(path.parent)
+    click.echo(f"\n{path}  report.md  report.html")
+    job_summary = os.environ.get("GITHUB_STEP_SUMMARY")
+    if job_summary:
+        try:
+            with open(job_summary, "a", encoding="utf-8") as file:
+                file.write(render_markdown(tables))
+        except OSError as error:
+            click.echo(f"harness: {job_summary}: cannot be written: {error.strerror}", err=True)

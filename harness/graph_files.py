@@ -1,0 +1,82 @@
+"""`generated_models/`: content-addressed graph files and the tracked manifest of their hashes.
+
+A file is named by the SHA-256 of its bytes. The manifest lists every graph of the default specs, one a line, sorted: hash, number of cases,
+operator and opset. `harness run` compiles in memory and never reads these files, but refuses to run beside edited ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+
+from harness.errors import UsageError
+from harness.prepare import units
+from harness.query import Query
+from harness.selection import select
+from harness.specs.expand import expand
+from harness.specs.load import load_specs
+
+FOLDER = Path("generated_models")
+MANIFEST = "manifest.txt"
+
+
+def verify_existing(folder: Path = FOLDER) -> None:
+    """Raise UsageError if a graph file in the folder is not what its name says."""
+    for path in sorted(folder.glob("*.onnx")):
+        try:
+            digest = sha256(path.read_bytes()).hexdigest()
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+        if digest != path.stem:
+            raise UsageError(f"{path}: was edited: its content has the hash {digest[:12]}…; delete it, `harness compile` makes it anew")
+
+
+def manifest_text(specs: Sequence[Path], queries: tuple[Query, ...] = (), models: dict[str, bytes] | None = None) -> str:
+    """Return the manifest of the selected cases; collect the graphs' bytes in `models` if given."""
+    selection = select(expand(load_specs(specs)), queries)
+    selection.total()
+    lines: dict[str, tuple[int, str]] = {}
+    for valid in (True, False):
+        for graph, cases in units(selection.cases(valid=valid), seed=0):
+            number, _ = lines.get(graph.digest, (0, ""))
+            lines[graph.digest] = (number + len(cases), f"{cases[0].case.operator}@{cases[0].case.opset}")
+            if models is not None:
+                models[graph.digest] = graph.model
+    return "".join(f"{digest} {number} {name}\n" for digest, (number, name) in sorted(lines.items()))
+
+
+def write_graphs(specs: Sequence[Path], queries: tuple[Query, ...], folder: Path | None) -> str:
+    """Write the graphs of the selected cases, and the manifest if they are those of all default specs; return what was done."""
+    folder = folder or FOLDER
+    models: dict[str, bytes] = {}
+    text = manifest_text(specs, queries, models)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        written = 0
+        for digest, model in models.items():
+            path = folder / f"{digest}.onnx"
+            if not path.exists() or sha256(path.read_bytes()).hexdigest() != digest:
+                path.write_bytes(model)
+                written += 1
+        if not specs and not queries:
+            (folder / MANIFEST).write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise UsageError(f"{folder}: cannot be written: {error.strerror}") from error
+    return f"{folder}: {len(models):,} graphs, {written:,} written"
+
+
+def check_manifest(specs: Sequence[Path], folder: Path | None) -> str | None:
+    """Return why the manifest is stale, None if it is fresh."""
+    path = (folder or FOLDER) / MANIFEST
+    verify_existing(path.parent)
+    try:
+        tracked = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}; run: harness compile") from error
+    found, wanted = set(tracked.splitlines()), set(manifest_text(specs).splitlines())
+    if found == wanted:
+        return None
+    return (
+        f"{path}: stale: {len(wanted - found):,} graphs are missing or changed, {len(found - wanted):,} are obsolete; run: harness compile"
+    )

@@ -1,0 +1,101 @@
+"""The DirectML feature level of a case: the lowest level whose published tables allow the lowered call. Derived from data, never typed.
+
+A case is lowered to one DirectML call (operator, element types, DimensionCount). Lowering may pad shapes with leading 1s to the rank that a
+level demands, and may pass non-negative int32 indices as UINT32, since the bits are the same. Sizes are not part of the published tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+import numpy as np
+from ruamel.yaml import YAML
+
+from harness.dtypes import DTYPES
+from harness.operators import OPERATORS
+from harness.records import BEYOND, Case
+
+_PREFIX = "DML_FEATURE_LEVEL_"
+
+
+class Call(NamedTuple):
+    """What the published tables speak of: candidates for the operator, types of data and (alternatives for) indices, DimensionCount."""
+
+    operators: tuple[str, ...]
+    data: str | None
+    indices: tuple[str, ...] | None
+    rank: int
+    batched: bool
+
+
+@lru_cache(maxsize=1)
+def tables() -> dict[str, Any]:
+    """Return `data/directml.yaml`: Microsoft's tables with their sources."""
+    loaded: dict[str, Any] = YAML(typ="safe").load(files("harness").joinpath("data/directml.yaml").read_text(encoding="utf-8"))
+    return loaded
+
+
+def known_operators() -> tuple[str, ...]:
+    """Return the DirectML operators whose tables are known."""
+    return tuple(tables()["operators"])
+
+
+def levels_of(case: Case, lowers_to: Sequence[str]) -> Mapping[str, str]:
+    """Return {"directml": level or "beyond"} for a case whose spec lowers to these operators; equal levels share one mapping."""
+    operator = OPERATORS[case.operator]
+    shapes = tuple(spec.shape for spec in case.inputs)
+    dtypes = tuple(spec.dtype for spec in case.inputs)
+    negative = False
+    if operator.directml_index is not None:
+        position = operator.inputs.index(operator.directml_index)
+        written = case.literals[position] if case.literals is not None else None
+        if written is None:
+            negative = operator.kind(case.inputs[position].values).negative
+        else:
+            negative = written.dtype.kind in "if" and bool(np.any(written < 0))
+    rank, batched = operator.directml_rank(shapes, case.attributes), operator.batched(case.attributes)
+    return _level(case.operator, tuple(lowers_to), dtypes, rank, negative, batched)
+
+
+@lru_cache(maxsize=8192)
+def _level(name: str, lowers_to: tuple[str, ...], dtypes: tuple[str, ...], rank: int, negative: bool, batched: bool) -> Mapping[str, str]:
+    operator = OPERATORS[name]
+    indices: tuple[str, ...] | None = None
+    if operator.directml_index is not None:
+        own = DTYPES[dtypes[operator.inputs.index(operator.directml_index)]]
+        same_bits = {"INT32": "UINT32", "INT64": "UINT64"}.get(own.directml or "")
+        indices = tuple(kind for kind in (own.directml, None if negative else same_bits) if kind is not None)
+    return _shared(lowest_level(Call(lowers_to, DTYPES[dtypes[0]].directml, indices, max(1, rank), batched)))
+
+
+@lru_cache(maxsize=64)
+def _shared(level: str) -> Mapping[str, str]:
+    return {"directml": level}
+
+
+def lowest_level(call: Call) -> str:
+    """Return the lowest level, such as `2_1`, whose table allows a call, or `beyond`."""
+    found = [level for operator in call.operators for level, table in _levels(operator) if _allows(operator, table, call)]
+    return min(found, key=_order, default=BEYOND)
+
+
+def _levels(operator: str) -> list[tuple[str, Mapping[str, Any]]]:
+    return [(level.removeprefix(_PREFIX), table) for level, table in tables()["operators"][operator]["levels"].items()]
+
+
+def _allows(operator: str, table: Mapping[str, Any], call: Call) -> bool:
+    if call.batched and operator == "DML_OPERATOR_GATHER_ND":
+        return False  # it has no BatchDimensionCount
+    if any(call.rank > tensor["dims"][1] for tensor in table.values()):
+        return False
+    if call.data not in table["InputTensor"]["dtypes"]:
+        return False
+    return call.indices is None or any(kind in table["IndicesTensor"]["dtypes"] for kind in call.indices)
+
+
+def _order(level: str) -> tuple[int, int]:
+    major, minor = level.split("_")
+    return int(major), int(minor)

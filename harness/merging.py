@@ -1,0 +1,72 @@
+"""`harness merge`: the runs of shards as one run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from hashlib import blake2b
+from pathlib import Path
+
+import msgspec
+
+from harness.errors import UsageError
+from harness.pipeline import Counts, Summary
+from harness.records import End, Header, Outcome
+from harness.runfile import RunReader, RunWriter
+
+
+def merge_runs(runs: Sequence[Path], folder: Path) -> Summary:
+    """Write the union of runs of one specification; a case that two of them hold, or a run of other specs, seed or targets is an error."""
+    readers = [RunReader(run) for run in runs]
+    first = readers[0].header
+    for reader in readers[1:]:
+        _same(first, reader.header, reader.path)
+    path = folder / "run.jsonl"
+    if any(reader.path.resolve() == path.resolve() for reader in readers):
+        raise UsageError(f"{path}: is one of the runs to merge; choose another folder with -o")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder}: cannot be made: {error.strerror}") from error
+    command = " + ".join(dict.fromkeys(reader.header.command for reader in readers))
+    seen: set[bytes] = set()
+    counts = Counts()
+    left_out: Counter[str] = Counter()
+    problems: list[str] = []
+    seconds = 0.0
+    with RunWriter(path, msgspec.structs.replace(first, command=command)) as writer:
+        for reader in readers:
+            for result in reader:
+                key = blake2b(f"{result.case}|{result.target}".encode(), digest_size=10).digest()
+                if key in seen:
+                    raise UsageError(f"{reader.path}: {result.case} on {result.target} is in an earlier run too: shards do not overlap")
+                seen.add(key)
+                writer.add(result)
+                counts.add(result.validity, result.outcome, result.verdict)
+            if reader.end is None:
+                raise UsageError(f"{reader.path}: the run is not complete: continue it with --resume before merging")
+            left_out += Counter({why: n for why, n in reader.end.left_out.items() if why != "in another shard"})
+            problems += reader.end.problems
+            seconds = max(seconds, reader.end.seconds)
+        absent = sum(counts.outcomes[outcome.value] for outcome in (Outcome.UNAVAILABLE, Outcome.NOT_RUN))
+        end = End(
+            selected=len(seen),
+            run=len(seen) - absent,
+            left_out=dict(sorted(left_out.items())),
+            outcomes=dict(sorted(counts.outcomes.items())),
+            verdicts=dict(sorted(counts.verdicts.items())),
+            problems=tuple(dict.fromkeys(problems)),
+            seconds=seconds,
+        )
+        writer.close(end)
+    return Summary(path, end, counts.exit_code(end.problems, baseline=False))
+
+
+def _same(first: Header, other: Header, path: Path) -> None:
+    for what, a, b in (
+        ("seed", first.seed, other.seed),
+        *((f"hash of the {name}", value, other.hashes.get(name)) for name, value in first.hashes.items()),
+        ("targets", first.targets, other.targets),
+    ):
+        if a != b:
+            raise UsageError(f"{path}:1: cannot be merged with the first run: the {what} differs")

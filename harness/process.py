@@ -1,0 +1,129 @@
+"""One worker process: started in a session of its own, read and written by threads, ended without leaving anything behind."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import signal
+import struct
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Mapping, Sequence
+from queue import SimpleQueue
+from typing import Any
+
+import msgspec
+
+fcntl: Any = importlib.import_module("fcntl") if sys.platform == "linux" else None
+_REQUEST = struct.Struct("<II")
+_KEPT_STDERR = 1 << 13
+Inbox = SimpleQueue[tuple["WorkerProcess", bytes | None]]
+"""What the reader threads deliver: bytes as they arrive, None at the end of a worker's stream."""
+
+
+class WorkerProcess:
+    """A running worker. `send` never blocks; what the worker writes arrives in the inbox; `stderr` keeps the last 8 KiB it printed."""
+
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str] | None, inbox: Inbox) -> None:
+        # a group of its own: Ctrl-C reaches the harness alone, which then ends its workers
+        group: dict[str, Any] = {"start_new_session": True}
+        if sys.platform == "win32":
+            group = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+        self._popen = subprocess.Popen(
+            list(argv),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=None if env is None else {**os.environ, **env},
+            bufsize=0,
+            **group,
+        )
+        if fcntl is not None and self._popen.stdout is not None:
+            with contextlib.suppress(OSError):
+                fcntl.fcntl(self._popen.stdout.fileno(), fcntl.F_SETPIPE_SZ, 1 << 20)
+        self._inbox = inbox
+        self._outbox: SimpleQueue[bytes | None] = SimpleQueue()
+        self._stderr: deque[bytes] = deque()
+        self._threads = [threading.Thread(target=work, daemon=True) for work in (self._read, self._write, self._read_stderr)]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def pid(self) -> int:
+        return self._popen.pid
+
+    @property
+    def stderr(self) -> str:
+        """The end of what the worker and its libraries printed."""
+        return b"".join(self._stderr)[-_KEPT_STDERR:].decode("utf-8", "replace").strip()
+
+    def send(self, header: object, payload: Sequence[bytes] = ()) -> None:
+        """Queue one request."""
+        head = msgspec.json.encode(header)
+        body = b"".join(payload)
+        self._outbox.put(_REQUEST.pack(len(head), len(body)) + head + body)
+
+    def end(self) -> str:
+        """Wait for a worker whose stream has ended and say how: `SIGSEGV`, `exit code 3`."""
+        try:
+            code = self._popen.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            code = self._popen.wait()
+        self._close()
+        if code < 0:
+            try:
+                return signal.Signals(-code).name
+            except ValueError:
+                return f"signal {-code}"
+        return f"exit code {code}"
+
+    def kill(self) -> None:
+        """End the worker and everything it started, at once."""
+        if sys.platform == "win32":
+            self._popen.kill()
+        else:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._popen.pid, signal.SIGKILL)
+        self._popen.wait()
+        self._close()
+
+    def _close(self) -> None:
+        self._outbox.put(None)
+        for thread in self._threads:
+            thread.join(timeout=10)
+        for stream in (self._popen.stdin, self._popen.stdout, self._popen.stderr):
+            with contextlib.suppress(OSError):
+                if stream is not None:
+                    stream.close()
+
+    def _read(self) -> None:
+        assert self._popen.stdout is not None
+        descriptor = self._popen.stdout.fileno()
+        while True:
+            data = os.read(descriptor, 1 << 20)
+            self._inbox.put((self, data or None))
+            if not data:
+                return
+
+    def _read_stderr(self) -> None:
+        assert self._popen.stderr is not None
+        descriptor = self._popen.stderr.fileno()
+        while data := os.read(descriptor, 1 << 16):
+            self._stderr.append(data)
+            while len(self._stderr) > 1 and sum(map(len, self._stderr)) > 2 * _KEPT_STDERR:
+                self._stderr.popleft()
+
+    def _write(self) -> None:
+        assert self._popen.stdin is not None
+        descriptor = self._popen.stdin.fileno()
+        while (data := self._outbox.get()) is not None:
+            view = memoryview(data)
+            try:
+                while view:
+                    view = view[os.write(descriptor, view) :]
+            except OSError:
+                return  # the reader sees the end of the worker's stream and reports it

@@ -1,0 +1,418 @@
+// The table of single cases and the view of one case. Everything shown is set as text; nothing is parsed as markup.
+
+const PAGE = 100;
+const FILTERS = [
+  ["operator", "Operator"], ["target", "Target"], ["judged", "Judged"], ["outcome", "Outcome"], ["verdict", "Verdict"], ["validity", "Validity"],
+  ["level", "Level"], ["dtype", "Element type"], ["index_dtype", "Index type"], ["rank", "Rank"], ["opset", "Opset"],
+];
+const FACETS = ["operator", "opset", "dtype", "rank", "index_dtype"];
+
+// ---------------------------------------------------------------------------------------------------------------- data
+
+async function decode() {
+  const text = document.getElementById("data").textContent.trim();
+  const packed = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+  const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
+  const length = new DataView(bytes.buffer).getUint32(0, true);
+  const run = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
+  let offset = 4 + length;
+  for (const [name, width, count] of run.columns) {
+    const values = width === 1 ? bytes.subarray(offset, offset + count) : new Uint32Array(count);
+    for (let place = 0; width > 1 && place < width; place++) {
+      const factor = 2 ** (8 * place), from = offset + place * count;
+      for (let n = 0; n < count; n++) values[n] += bytes[from + n] * factor;
+    }
+    offset += width * count;
+    run[name] = values;
+  }
+  let number = -1;
+  const cases = new Uint32Array(run.case.length);
+  for (let n = 0; n < cases.length; n++) cases[n] = number = (number + run.case[n]) >>> 0;
+  run.case = cases;
+  const starts = new Uint32Array(run.case_length.length + 1);
+  for (let n = 0; n < run.case_length.length; n++) starts[n + 1] = starts[n] + run.case_length[n];
+  run.starts = starts;
+  run.order = byJudgement(run.judged, run.judgements.length);
+  return run;
+}
+
+// Failing results first, conforming ones last; within that as they ran.
+function byJudgement(judged, states) {
+  const counts = new Uint32Array(states + 1);
+  for (const state of judged) counts[state + 1]++;
+  for (let n = 0; n < states; n++) counts[n + 1] += counts[n];
+  const order = new Uint32Array(judged.length);
+  for (let n = 0; n < judged.length; n++) order[counts[judged[n]]++] = n;
+  return order;
+}
+
+const termsOf = (number) => Array.from(run.case_part.subarray(run.starts[number], run.starts[number + 1]), (part) => run.parts[part]);
+const idOf = (number) => termsOf(number).join(";");
+let searchable = null;
+const searchTexts = () => (searchable ??= Array.from(run.starts.subarray(0, -1), (_, number) => idOf(number).toLowerCase()));
+
+const facetOf = (number, name) => run.facets[run.case_facet[number]][FACETS.indexOf(name)];
+
+// ------------------------------------------------------------------------------------------------------------- filter
+
+// The values of a filter's dictionary that are wanted, as a lookup by number; null where everything is.
+function wanted(values, text) {
+  if (!text) return null;
+  const negated = text.startsWith("!");
+  const named = new Set((negated ? text.slice(1) : text).split(","));
+  return Uint8Array.from(values, (value) => (named.has(String(value)) !== negated ? 1 : 0));
+}
+
+function select(filter) {
+  const count = run.starts.length - 1;
+  const cases = new Uint8Array(count).fill(1);
+  const narrow = (lookup, column) => { if (lookup) for (let n = 0; n < count; n++) cases[n] &= lookup[column[n]]; };
+  for (const name of FACETS) narrow(wanted(run.facets.map((facet) => facet[FACETS.indexOf(name)]), filter[name]), run.case_facet);
+  narrow(wanted(run.levels, filter.level), run.case_level);
+  narrow(wanted(run.validities, filter.validity), run.case_validity);
+  const words = (filter.q ?? "").toLowerCase().split(/\s+/).filter(Boolean);
+  if (words.length) {
+    const texts = searchTexts();
+    for (let n = 0; n < count; n++) if (cases[n] && !words.every((word) => texts[n].includes(word))) cases[n] = 0;
+  }
+  const tests = [[wanted(run.targets, filter.target), run.target], [wanted(run.outcomes, filter.outcome), run.outcome],
+    [wanted(run.verdicts, filter.verdict), run.verdict], [wanted(run.judgements, filter.judged), run.judged]].filter(([lookup]) => lookup);
+  const found = new Uint32Array(run.order.length);
+  let size = 0;
+  for (const result of run.order) {
+    if (cases[run.case[result]] && tests.every(([lookup, column]) => lookup[column[result]])) found[size++] = result;
+  }
+  return found.subarray(0, size);
+}
+
+const readFragment = () => {
+  const text = location.hash.slice(1);
+  return text.includes("=") ? Object.fromEntries(new URLSearchParams(text.replaceAll("+", "%2B"))) : {};
+};
+const writeFragment = (terms) => {
+  const text = Object.entries(terms).filter(([, value]) => value).map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&");
+  return `#${text || "cases"}`;
+};
+
+// ------------------------------------------------------------------------------------------------------------ elements
+
+function element(name, attributes = {}, ...children) {
+  const made = name.startsWith("svg:") ? document.createElementNS("http://www.w3.org/2000/svg", name.slice(4)) : document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
+    else if (value !== false && value != null) made.setAttribute(key, value === true ? "" : value);
+  }
+  made.append(...children.flat(Infinity).filter((child) => child != null && child !== false));
+  return made;
+}
+const breakable = (id) => id.split(/(?<=[;:])/).flatMap((part) => [part, element("wbr")]);
+const tag = (word, kind = word) => element("span", { class: `tag ${kind}` }, word);
+const grouped = (number) => number.toLocaleString("en-US");
+
+function table(heads, rows, attributes = {}) {
+  return element("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": attributes.label }, element("table", { class: attributes.class },
+    element("thead", {}, element("tr", {}, heads.map((head) => element("th", { scope: "col" }, head)))), element("tbody", {}, rows)));
+}
+
+async function copy(text, button) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const area = element("textarea", { class: "hidden" });
+    area.value = text;
+    (button.closest("dialog") ?? document.body).append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+  }
+  const before = button.textContent;
+  button.textContent = "Copied";
+  setTimeout(() => { button.textContent = before; }, 1500);
+}
+const copyButton = (label, text) => element("button", { type: "button", onclick: (event) => copy(text(), event.currentTarget) }, label);
+
+// What a result was, in a few words.
+function happened(result) {
+  const detail = run.details[run.detail[result]];
+  if (!detail) return "";
+  if (detail === "left out") return "(left out of this page: see the run file)";
+  const [error, diff] = detail;
+  const words = [];
+  if (diff.length) {
+    const [ulp, differing, total, at] = diff;
+    words.push(`${grouped(differing)} of ${grouped(total)} differ${at ? `, first at [${at.join(", ")}]` : ""}${ulp == null ? "" : `, max ${grouped(ulp)} ULP`}`);
+  }
+  if (error.length) words.push(`${error[0]}: ${error[1]}`);
+  return words.join(" · ");
+}
+
+// -------------------------------------------------------------------------------------------------------- table of cases
+
+function occurring(name) {
+  const used = (values, column) => { const seen = new Set(column); return values.filter((_, number) => seen.has(number)); };
+  if (FACETS.includes(name)) {
+    const values = [...new Set(run.facets.map((facet) => facet[FACETS.indexOf(name)]))].filter((value) => value !== "" && value !== -1);
+    return values.sort((a, b) => (typeof a === "number" ? a - b : a < b ? -1 : 1));
+  }
+  return { level: () => used(run.levels, run.case_level), validity: () => used(run.validities, run.case_validity), target: () => run.targets,
+    outcome: () => used(run.outcomes, run.outcome), verdict: () => used(run.verdicts, run.verdict), judged: () => used(run.judgements, run.judged) }[name]();
+}
+
+class Browser {
+  constructor(place) {
+    this.first = 0;
+    this.found = new Uint32Array();
+    this.inputs = {};
+    const fields = FILTERS.map(([name, label]) => {
+      const values = occurring(name);
+      if (values.length < 2 && name !== "judged") return null;
+      const choice = element("select", { name }, element("option", { value: "" }, "any"), values.map((value) => element("option", { value }, String(value))));
+      this.inputs[name] = choice;
+      return element("label", {}, element("span", {}, label), choice);
+    });
+    this.inputs.q = element("input", { name: "q", type: "search", placeholder: "part of a case id, for instance axis=-1", autocomplete: "off", spellcheck: "false" });
+    this.status = element("p", { role: "status", class: "count" });
+    this.body = element("tbody");
+    this.back = element("button", { type: "button", onclick: () => this.turn(-PAGE) }, "← Previous");
+    this.on = element("button", { type: "button", onclick: () => this.turn(PAGE) }, "Next →");
+    this.empty = element("p", { class: "empty", hidden: true }, "No result matches this filter.");
+    this.table = element("div", { class: "scroll", role: "region", tabindex: "0", "aria-labelledby": "cases-title" }, element("table", { class: "cases" },
+      element("thead", {}, element("tr", {}, ["Case", "Target", "Validity", "Level", "Outcome", "Verdict", "What happened"].map((head) => element("th", { scope: "col" }, head)))), this.body));
+    place.append(
+      element("form", { role: "search", "aria-label": "Filter the cases", oninput: () => this.changed(), onsubmit: (event) => event.preventDefault() },
+        element("label", { class: "wide" }, element("span", {}, "Text"), this.inputs.q), fields,
+        element("div", { class: "buttons" }, element("button", { type: "reset", onclick: () => setTimeout(() => this.changed()) }, "Clear"), copyButton("Copy link", () => location.href), copyButton("Copy command", () => this.command()))),
+      this.status, this.table, this.empty, element("div", { class: "pager" }, this.back, this.on));
+    place.hidden = false;
+  }
+
+  changed() {
+    const filter = Object.fromEntries(Object.entries(this.inputs).map(([name, input]) => [name, input.value]));
+    history.replaceState(null, "", writeFragment(filter));
+    this.show(filter);
+  }
+
+  // Takes a filter from the fragment; a value that the form does not offer becomes an option, so that any link can be shown.
+  take(filter) {
+    for (const [name, input] of Object.entries(this.inputs)) {
+      const value = filter[name] ?? "";
+      if (input.tagName === "SELECT" && ![...input.options].some((option) => option.value === value)) {
+        input.append(element("option", { value }, value.startsWith("!") ? `any but ${value.slice(1)}` : value));
+      }
+      input.value = value;
+    }
+    this.show(filter);
+  }
+
+  show(filter) {
+    this.filter = filter;
+    this.first = 0;
+    this.found = select(filter);
+    this.draw();
+  }
+
+  turn(by) {
+    this.first = Math.max(0, Math.min(this.first + by, Math.floor((this.found.length - 1) / PAGE) * PAGE));
+    this.draw();
+    document.getElementById("cases-title").scrollIntoView();
+  }
+
+  draw() {
+    const last = Math.min(this.first + PAGE, this.found.length);
+    const all = run.order.length;
+    this.status.textContent = this.found.length ? `${grouped(this.first + 1)}–${grouped(last)} of ${grouped(this.found.length)} results${this.found.length < all ? `, filtered from ${grouped(all)}` : ""}` : `0 of ${grouped(all)} results`;
+    this.body.replaceChildren(...Array.from(this.found.subarray(this.first, last), (result) => this.row(result)));
+    this.table.hidden = !this.found.length;
+    this.empty.hidden = Boolean(this.found.length);
+    this.back.disabled = this.first === 0;
+    this.on.disabled = last === this.found.length;
+    this.back.parentElement.hidden = this.found.length <= PAGE;
+  }
+
+  row(result) {
+    const number = run.case[result], id = idOf(number), target = run.targets[run.target[result]];
+    const said = happened(result);
+    const href = writeFragment({ ...this.filter, case: id, on: target });
+    return element("tr", {}, element("th", { scope: "row" }, element("a", { href, class: "mono" }, breakable(id))), element("td", {}, target),
+      element("td", {}, run.validities[run.case_validity[number]]), element("td", {}, run.levels[run.case_level[number]]),
+      element("td", {}, tag(run.outcomes[run.outcome[result]])), element("td", {}, run.verdicts[run.verdict[result]] === "expected" ? "expected" : tag(run.verdicts[run.verdict[result]])),
+      element("td", { class: "said" }, said.length > 160 ? `${said.slice(0, 160)}…` : said));
+  }
+
+  // The command that runs the cases shown: each of them where they are few, else the narrowest query that holds them all.
+  command() {
+    const cases = [...new Set(Array.from(this.found.subarray(0, 2000), (result) => run.case[result]))];
+    const targets = this.filter.target && !/[!,]/.test(this.filter.target) ? ` -t ${shell(this.filter.target)}` : "";
+    if (cases.length && cases.length <= 20 && this.found.length <= 2000) return `harness run${targets}${cases.map((number) => ` -k ${shell(idOf(number))}`).join("")}`;
+    const one = (name) => (this.filter[name] && !/[!,]/.test(this.filter[name]) ? this.filter[name] : "");
+    const terms = [];
+    if (one("dtype") && cases.length) terms.push(`${termsOf(cases[0]).map((term) => /(\w+)=[a-z0-9]+\[/.exec(term)?.[1]).find(Boolean) ?? "data"}=${one("dtype")}`);
+    if (one("index_dtype")) terms.push(`indices=${one("index_dtype")}`);
+    const head = one("operator") || one("opset") ? `${one("operator") || "*"}${one("opset") ? `@${one("opset")}` : ""}` : "";
+    const query = [head, terms.join(";")].filter(Boolean).join(":");
+    return `harness run${targets}${query ? ` -k ${shell(query)}` : ""}`;
+  }
+}
+
+const shell = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+
+// ---------------------------------------------------------------------------------------------------------- one case
+
+const dialog = document.getElementById("case");
+
+function showCase(id, target) {
+  const number = caseNumber(id);
+  if (number < 0) return dialog.replaceChildren(head(id), element("p", { class: "empty" }, "This run has no such case."));
+  const results = [];
+  for (let n = 0; n < run.case.length; n++) if (run.case[n] === number) results.push(n);
+  const shown = results.find((result) => run.targets[run.target[result]] === target) ?? results.reduce((a, b) => (run.judged[b] < run.judged[a] ? b : a));
+  dialog.replaceChildren(head(id), element("div", { class: "body" }, onTargets(results, shown, id), whatIsTested(number), graph(number), found(shown), repeat(id, shown)));
+}
+
+function caseNumber(id) {
+  const texts = searchTexts(), wantedText = id.toLowerCase();
+  for (let n = 0; n < texts.length; n++) if (texts[n] === wantedText && idOf(n) === id) return n;
+  return -1;
+}
+
+const head = (id) => element("header", {}, element("h2", { id: "case-title", class: "mono" }, breakable(id)), element("button", { type: "button", onclick: () => dialog.close() }, "Close"));
+
+function onTargets(results, shown, id) {
+  const rows = results.map((result) => {
+    const target = run.targets[run.target[result]], current = result === shown;
+    return element("tr", { "aria-current": current ? "true" : false }, element("th", { scope: "row" }, current ? target : element("a", { href: writeFragment({ ...browser.filter, case: id, on: target }) }, target)),
+      element("td", {}, tag(run.outcomes[run.outcome[result]])), element("td", {}, tag(run.verdicts[run.verdict[result]])), element("td", {}, run.stages[run.stage[result]] || "–"),
+      element("td", {}, run.placed[run.placement[result]] || "–"), element("td", { class: "num" }, run.micros[result] ? `${(run.micros[result] / 1000).toFixed(3)} ms` : "–"));
+  });
+  return element("section", {}, element("h3", {}, "Results"), table(["Target", "Outcome", "Verdict", "Stage reached", "Placed on", "Time"], rows, { label: "Results by target" }));
+}
+
+function whatIsTested(number) {
+  const [operator, ...terms] = [termsOf(number)[0].split(":")[0], ...idOf(number).slice(termsOf(number)[0].split(":")[0].length + 1).split(";")];
+  const level = run.levels[run.case_level[number]];
+  const facts = [["operator", operator], ...terms.map((term) => term.split(/=(.*)/s)), ["validity", run.validities[run.case_validity[number]]],
+    ["feature level", level === "beyond" ? "beyond every published level" : `first allowed at ${level}`]];
+  return element("section", {}, element("h3", {}, "What is tested"), element("dl", { class: "terms" }, facts.map(([name, value]) => [element("dt", {}, name), element("dd", { class: "mono" }, value ?? "")])));
+}
+
+// Draws what the case id says: inputs, the operator with its attributes (or what a variant composes), output, neighbours.
+function graph(number) {
+  const id = idOf(number), colon = id.indexOf(":");
+  const terms = id.slice(colon + 1).split(";").map((term) => term.split(/=(.*)/s));
+  const get = (name) => terms.find(([key]) => key === name)?.[1];
+  const tensors = terms.filter(([, value]) => /^[a-z]+\d*\[[\d,]*\]$/.test(value ?? ""));
+  const described = new Set(["sweep", "case", "values", "shapes", "initializer", "in_place", "optimization", "neighbours", "variant", "draw", ...tensors.map(([name]) => name)]);
+  const attributes = terms.filter(([name, value]) => !described.has(name) && value !== undefined && !name.endsWith("values") && /^-?\d+$/.test(value));
+  const operator = id.slice(0, colon).split("@")[0], variant = get("variant"), sandwich = get("neighbours") === "true";
+  const inputs = tensors.length ? tensors : [[operator === "Round" ? "X" : "data", ""]];
+  const row = 58, height = Math.max(inputs.length * row + 12, 96), middle = height / 2;
+  const boxes = [], lines = [];
+  const box = (x, y, width, titleText, sub, kind) => boxes.push(element("svg:g", { class: kind }, element("svg:title", {}, `${titleText} ${sub}`),
+    element("svg:rect", { x, y: y - 22, width, height: 44, rx: kind === "node" ? 6 : 22 }), element("svg:text", { x: x + width / 2, y: sub ? y - 3 : y + 5, "text-anchor": "middle" }, clipped(titleText, width)),
+    sub ? element("svg:text", { x: x + width / 2, y: y + 14, "text-anchor": "middle", class: "sub" }, clipped(sub, width)) : null));
+  const line = (x1, y1, x2, y2) => lines.push(element("svg:path", { d: `M${x1} ${y1}C${(x1 + x2) / 2} ${y1} ${(x1 + x2) / 2} ${y2} ${x2 - 7} ${y2}`, "marker-end": "url(#arrow)" }));
+  const nodeX = sandwich ? 380 : 240, nodeWidth = 190;
+  inputs.forEach(([name, value], place) => {
+    const y = middle + (place - (inputs.length - 1) / 2) * row;
+    box(4, y, 184, name, get("initializer") === name ? `${value} initializer` : value, get("initializer") === name ? "constant" : "tensor");
+    if (sandwich && place === 0) {
+      box(232, y, 100, "Identity", "", "node");
+      line(188, y, 232, y);
+      line(332, y, nodeX, middle + (place - (inputs.length - 1) / 2) * 14);
+    } else line(188, y, nodeX, middle + (place - (inputs.length - 1) / 2) * 14);
+  });
+  box(nodeX, middle, nodeWidth, variant ? `${operator}, ${variant}` : operator, variant ? "composed of operators" : attributes.map(([name, value]) => `${name}=${value}`).join(" "), "node");
+  let x = nodeX + nodeWidth;
+  if (sandwich) { box(x + 44, middle, 100, "Identity", "", "node"); line(x, middle, x + 44, middle); x += 144; }
+  box(x + 44, middle, 130, "output", inputs[0][1].split("[")[0], "tensor");
+  line(x, middle, x + 44, middle);
+  const width = x + 180;
+  const arrow = element("svg:defs", {}, element("svg:marker", { id: "arrow", viewBox: "0 0 8 8", refX: 1, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" }, element("svg:path", { d: "M0 0 8 4 0 8z" })));
+  const label = `${inputs.map(([name, value]) => `${name} ${value}`).join(" and ")} into ${operator}`;
+  return element("section", {}, element("h3", {}, "Graph"), element("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": "Drawing of the graph" },
+    element("svg:svg", { class: "graph", viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": label }, arrow, lines, boxes)));
+}
+const clipped = (text, width) => { const most = Math.floor(width / 7.6); return text.length > most ? `${text.slice(0, most - 1)}…` : text; };
+
+function found(result) {
+  const detail = run.details[run.detail[result]], parts = [];
+  if (detail === "left out") parts.push(element("p", { class: "empty" }, "The error and difference of this result are left out to keep the page small; the run file has them."));
+  else if (detail) {
+    const [error, diff] = detail;
+    if (error.length) parts.push(element("h3", {}, "Error"), element("p", {}, element("strong", {}, error[0])), element("pre", { tabindex: "0" }, error[1]));
+    if (diff.length) {
+      const [ulp, differing, total, at, expected, actual] = diff;
+      parts.push(element("h3", {}, "Difference"), element("p", {}, `${grouped(differing)} of ${grouped(total)} elements differ${ulp == null ? "" : `, at most ${grouped(ulp)} ULP apart`}.`),
+        element("dl", { class: "terms" }, [[at ? `expected at [${at.join(", ")}]` : "expected", expected], ["actual", actual]].map(([name, value]) => [element("dt", {}, name), element("dd", { class: "mono" }, value)])));
+    }
+  }
+  const tensors = run.tensors[result];
+  if (tensors) {
+    if (tensors.ulp) parts.push(histogram(tensors.ulp));
+    parts.push(element("h3", {}, "Tensors"), element("div", { class: "grids" }, tensors.grids.map(grid)));
+    if (tensors.wrong?.length) parts.push(element("h3", {}, "Wrong elements"), table(["Index", "Expected", "Actual", "ULP"], tensors.wrong.map((cells) => element("tr", {}, cells.map((cell) => element("td", { class: "mono" }, cell)))), { label: "Wrong elements" }));
+  } else if (detail && detail !== "left out" && detail[1].length) parts.push(element("p", { class: "muted" }, "This page has no tensors of this result."));
+  return parts.length ? element("section", {}, parts) : null;
+}
+
+function histogram(buckets) {
+  const most = Math.max(...buckets.map(([, count]) => count), 1);
+  return [element("h3", {}, "ULP distance of wrong elements"), element("table", { class: "histogram" }, element("thead", { class: "hidden" }, element("tr", {}, element("th", { scope: "col" }, "ULP"), element("th", { scope: "col" }, "Elements"))), element("tbody", {}, buckets.map(([label, count]) =>
+    element("tr", {}, element("th", { scope: "row" }, label), element("td", {}, element("svg:svg", { class: "bar", width: 200, height: 12, "aria-hidden": "true" }, element("svg:rect", { width: count ? Math.max(2, (200 * count) / most) : 0, height: 12 })), ` ${grouped(count)}`)))))];
+}
+
+function grid(tensor) {
+  const rows = tensor.rows.map((line) => element("tr", {}, element("th", { scope: "row" }, `[${line.at.join(", ")}]`), line.cells.map((cell, place) => {
+    const wrong = line.wrong.includes(place);
+    return element("td", { class: wrong ? "wrong" : false }, wrong ? [element("span", { "aria-hidden": "true" }, "✗ "), element("span", { class: "hidden" }, "wrong "), cell] : cell);
+  })));
+  const left = tensor.size - tensor.shown;
+  return element("figure", {}, element("figcaption", {}, `${tensor.name}: ${tensor.dtype}[${tensor.shape.join(", ")}]`),
+    element("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": `Elements of ${tensor.name}` }, element("table", { class: "tensor" }, element("tbody", {}, rows))), left ? element("p", { class: "muted" }, `${grouped(left)} more elements are not shown`) : null);
+}
+
+function repeat(id, result) {
+  const command = `harness run -t ${shell(run.targets[run.target[result]])} -k ${shell(id)}`;
+  return element("section", {}, element("h3", {}, "Repeat it"), element("div", { class: "command" }, element("pre", { tabindex: "0" }, command), copyButton("Copy", () => command)));
+}
+
+// -------------------------------------------------------------------------------------------------------------- start
+
+function follow() {
+  const { case: id, on, ...filter } = readFragment();
+  if (Object.keys(filter).length || location.hash === "#cases") {
+    browser.take(filter);
+    if (!id && location.hash !== "#cases") document.getElementById("cases").scrollIntoView();
+  }
+  if (id) {
+    showCase(id, on);
+    if (!dialog.open) dialog.showModal();
+    dialog.scrollTop = 0;
+  } else if (dialog.open) dialog.close();
+}
+
+dialog.addEventListener("close", () => {
+  if (readFragment().case) history.replaceState(null, "", writeFragment(browser.filter));
+});
+dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
+document.addEventListener("keydown", (event) => {
+  if (event.key === "/" && !dialog.open && !event.target.closest("input, select, textarea")) { event.preventDefault(); browser.inputs.q.focus(); }
+});
+let closed = [];
+addEventListener("beforeprint", () => { closed = [...document.querySelectorAll("details:not([open])")]; for (const each of closed) each.open = true; });
+addEventListener("afterprint", () => { for (const each of closed) each.open = false; });
+
+const place = document.getElementById("browser");
+let run, browser;
+try {
+  run = await decode();
+  browser = new Browser(place);
+  browser.take(readFragment().case ? (({ case: _, on, ...filter }) => filter)(readFragment()) : readFragment());
+  addEventListener("hashchange", follow);
+  follow();
+  document.documentElement.dataset.ready = "true";
+} catch (error) {
+  place.hidden = false;
+  place.append(element("p", { class: "empty" }, `The cases cannot be shown: ${error.message}. This page needs a browser of 2023 or later.`));
+}

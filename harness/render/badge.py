@@ -1,0 +1,36 @@
+"""An SVG badge for a README: how many results conform, of how many that were selected."""
+
+from __future__ import annotations
+
+from xml.sax.saxutils import escape
+
+from harness.summary import summarize
+from harness.tables import Tables
+
+_COLOURS = {"good": "#1a7f37", "bad": "#b42318", "warn": "#8a5a00"}
+_LABEL = "ONNX Runtime conformance"
+
+
+def _width(text: str) -> int:
+    """Estimate the width of 11 px sans-serif text."""
+    return round(sum(4 if c in " .,:/il1jt()" else 9 if c in "mwMW" else 6.6 for c in text)) + 14
+
+
+def render_badge(tables: Tables) -> str:
+    """Draw the badge; its words say what its colour says."""
+    summary = summarize(tables)
+    total = tables.tally()
+    words = {"good": "as expected", "warn": "incomplete or changed", "bad": f"{total.failing:,} unexpected"}[summary.tone]
+    value = f"{total.conforming:,} / {tables.selected:,} conform, {words}" if tables.selected else "nothing ran"
+    left, right = _width(_LABEL), _width(value)
+    title = escape(f"{_LABEL}: {value}")
+    return f"""<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img" aria-label="{title}">
+<title>{title}</title>
+<clipPath id="r"><rect width="{left + right}" height="20" rx="3"/></clipPath>
+<g clip-path="url(#r)"><path fill="#3d444d" d="M0 0h{left}v20H0z"/>
+<path fill="{_COLOURS[summary.tone]}" d="M{left} 0h{right}v20H{left}z"/></g>
+<g fill="#fff" text-anchor="middle" font-family="Verdana,DejaVu Sans,Geneva,sans-serif" font-size="11">
+<text x="{left / 2:g}" y="14" textLength="{left - 12}">{escape(_LABEL)}</text>
+<text x="{left + right / 2:g}" y="14" textLength="{right - 12}">{escape(value)}</text></g>
+</svg>
+"""

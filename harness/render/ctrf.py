@@ -1,0 +1,86 @@
+"""CTRF, the Common Test Report Format (ctrf.io, specification 0.1.0): one JSON document, written piece by piece.
+
+A report has no clock, so `start` is the moment that the run id names, or 0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import datetime, timezone
+from typing import Any
+
+import msgspec
+
+from harness.records import Header, Result
+from harness.render.foreign import MESSAGE, status, summary
+from harness.render.text import message, visible
+from harness.runfile import RunReader
+from harness.summary import target_facts
+
+_STATUS = {"passed": "passed", "failed": "failed", "error": "failed", "known": "other", "skipped": "skipped"}
+_MOMENT = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)[T-]?(\d\d)[:-]?(\d\d)[:-]?(\d\d)")
+
+
+def _dump(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def render_ctrf(open_run: Callable[[], RunReader]) -> Iterator[str]:
+    """Yield the document; the run is read twice, first for the counts."""
+    first = open_run()
+    counts: Counter[str] = Counter()
+    seconds = 0.0
+    for result in first:
+        counts[_STATUS[status(result)]] += 1
+        seconds += result.seconds
+    if first.end is not None and first.end.seconds:
+        seconds = first.end.seconds
+    start = _start(first.header)
+    length = round(seconds * 1000)
+    numbers = {word: counts[word] for word in ("passed", "failed", "skipped", "pending", "other")}
+    head = {
+        "tests": counts.total(),
+        **numbers,
+        "suites": len(first.header.targets),
+        "start": start,
+        "stop": start + length,
+        "duration": length,
+    }
+    environment = {"extra": {target: dict(target_facts(info)) for target, info in first.header.targets.items()}}
+    yield '{"reportFormat":"CTRF","specVersion":"0.1.0","generatedBy":"onnxruntime-conformance-harness","results":{'
+    yield '"tool":{"name":"onnxruntime-conformance-harness"},'
+    yield f'"summary":{_dump(head)},"environment":{_dump(environment)},"tests":['
+    comma = "\n"
+    for result in open_run():
+        yield comma + _dump(_test(result))
+        comma = ",\n"
+    yield "\n]}}\n"
+
+
+def _start(header: Header) -> int:
+    moment = _MOMENT.search(header.run_id)
+    if moment is None:
+        return 0
+    try:
+        return int(datetime(*map(int, moment.groups()), tzinfo=timezone.utc).timestamp() * 1000)  # type: ignore[misc,arg-type]
+    except ValueError:
+        return 0
+
+
+def _test(result: Result) -> dict[str, Any]:
+    state = status(result)
+    test: dict[str, Any] = {
+        "name": visible(result.case) or "(no id)",
+        "status": _STATUS[state],
+        "duration": round(result.seconds * 1000),
+        "suite": [result.target, result.operator],
+        "rawStatus": result.outcome.value,
+        "tags": [result.validity.value, result.verdict.value],
+    }
+    if state != "passed":
+        test["message"] = summary(result)
+        if result.error is not None and state != "skipped":
+            test["trace"] = message(result.error.message, MESSAGE)
+    return test

@@ -1,0 +1,36 @@
+"""A result in the words of other tools' test reports, decided once for JUnit and CTRF.
+
+| result | status |
+|---|---|
+| regression, changed, or new and not conforming | failed; JUnit: error where the target died (crash, timeout) or the oracle is at fault |
+| target unavailable, or case not run | skipped, with that word as its type |
+| conforming | passed |
+| anything else: an expected deviation | known (JUnit: skipped with type `known …`, as pytest writes xfail; CTRF: other) |
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from harness.records import Outcome, Result, conforms
+from harness.render.terminal import describe
+from harness.tables import NOT_EXECUTED, fails
+
+Status = Literal["passed", "failed", "error", "known", "skipped"]
+
+MESSAGE = 4000
+_DIED = frozenset({Outcome.CRASH, Outcome.TIMEOUT, Outcome.ORACLE_ERROR})
+
+
+def status(result: Result) -> Status:
+    """Translate a result's outcome and verdict."""
+    if fails(result.validity, result.outcome, result.verdict):
+        return "error" if result.outcome in _DIED else "failed"
+    if result.outcome in NOT_EXECUTED:
+        return "skipped"
+    return "passed" if conforms(result.validity, result.outcome) else "known"
+
+
+def summary(result: Result) -> str:
+    """Say in one line what happened and how it was judged."""
+    return f"{result.verdict.value}: {describe(result)}"

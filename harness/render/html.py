@@ -1,0 +1,116 @@
+"""The report as one self-contained HTML page: tables as markup, single cases as compressed data that the page decodes.
+
+The page loads nothing and runs only its own module. Markup comes from the template alone: every text passes through Jinja2's autoescape,
+and what the module shows it sets as text.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from harness.leveltable import STATUS_WORDS, level_table, levels, rate, status, validity_table
+from harness.matrix import matrices
+from harness.records import Outcome
+from harness.render.payload import Payload
+from harness.render.text import line, ranks, visible
+from harness.runfile import RunReader
+from harness.summary import summarize, target_facts
+from harness.support import support
+from harness.tables import Tables
+
+GROUPS = 300
+_MARKS = {"pass": "✓", "known": "~", "failing": "✗", "partial": "!", "absent": "⊘", "none": "–"}
+
+
+def render_html(run: Path) -> str:
+    """Render the run file at `run`, or the `run.jsonl` in it, with the tensors of failing cases that lie beside it. Errors: UsageError."""
+    reader = RunReader(run)
+    tables = Tables(reader.header)
+    payload = Payload(reader.header)
+    for result in reader:
+        tables.add(result)
+        payload.add(result)
+    tables.finish(reader.end, truncated=reader.truncated)
+    payload.add_tensors(reader.path.parent / "artifacts")
+    return page(tables, payload.encode())
+
+
+def page(tables: Tables, data: str) -> str:
+    """Fill the template."""
+    template = _environment().get_template("report.html.j2")
+    return template.render(_context(tables), data=Markup(data), css=Markup(_asset("report.css")), script=Markup(_script()))
+
+
+def _asset(name: str) -> str:
+    return files("harness.render").joinpath("assets").joinpath(name).read_text(encoding="utf-8")
+
+
+def _script() -> str:
+    return _asset("report.js")
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=FunctionLoader(_asset),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=False,
+        keep_trailing_newline=True,
+        newline_sequence="\n",
+    )
+    made.filters.update(shown=visible, line=lambda text: line(text, 1000), number=lambda number: f"{number:,}", ranks=ranks)
+    made.globals.update(status=status, rate=rate, query=query, marks=_MARKS, words=STATUS_WORDS)
+    return made
+
+
+def query(**terms: object) -> str:
+    """Write a filter as a URL fragment; empty terms are left out."""
+    return "&".join(f"{name}={quote(str(value), safe='')}" for name, value in terms.items() if value != "")
+
+
+def _context(tables: Tables) -> dict[str, Any]:
+    header = tables.header
+    rows = support(tables)
+    groups = tables.differences.groups()
+    facts_of = {target: dict(target_facts(info)) for target, info in header.targets.items()}
+    names = list(dict.fromkeys(name for facts in facts_of.values() for name in facts))
+    counted = [
+        {"name": target, "tally": tables.tally(target=target), "link": query(target=target), "all": False} for target in tables.targets
+    ]
+    if len(counted) > 1:
+        counted.append({"name": "all", "tally": tables.tally(), "link": "target=", "all": True})
+    facts = [(name, [facts_of[target].get(name, "") for target in tables.targets]) for name in names]
+    if any(info.unavailable for info in header.targets.values()):
+        facts.insert(0, ("not available", [info.unavailable or "" for info in header.targets.values()]))
+    return {
+        "summary": summarize(tables),
+        "header": header,
+        "problems": tables.problems,
+        "operators": [visible(operator) for operator in tables.operators],
+        "targets": [{"name": target} for target in tables.targets],
+        "counted": counted,
+        "levels": levels(tables),
+        "level_rows": level_table(tables),
+        "validity_rows": [
+            {**row._asdict(), "outcomes": [(o, row.tally.outcomes[o]) for o in Outcome if row.tally.outcomes[o]]}
+            for row in validity_table(tables)
+        ],
+        "matrices": matrices(tables),
+        "nothing_ran": [target for target in tables.targets if not tables.tally(target=target).run],
+        "support": rows,
+        "disagreeing": [row for row in rows if row.disagreements],
+        "differences": groups,
+        "differences_shown": groups[:GROUPS],
+        "differing": sum(group.number for group in groups),
+        "facts": facts,
+        "hashes": sorted(header.hashes.items()),
+        "duration": f"{tables.end.seconds:,.1f} s" if tables.end else "",
+    }

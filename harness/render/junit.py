@@ -1,0 +1,87 @@
+"""JUnit XML: a suite a target, a test case a result, versions as properties; written piece by piece, so that any run fits in memory.
+
+Read by the GitHub, GitLab and Jenkins plugins, of which none knows a state for a known deviation: see `foreign`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from xml.sax.saxutils import escape, quoteattr
+
+from harness.records import Result, TargetInfo
+from harness.render.foreign import MESSAGE, status, summary
+from harness.render.text import message, visible
+from harness.runfile import RunReader
+from harness.summary import target_facts
+from harness.tables import NOT_EXECUTED
+
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def render_junit(open_run: Callable[[], RunReader]) -> Iterator[str]:
+    """Yield the document; the run is read once for the counts and once for each target."""
+    first = open_run()
+    counts: dict[str, Counter[str]] = {target: Counter() for target in first.header.targets}
+    seconds: dict[str, float] = dict.fromkeys(counts, 0.0)
+    for result in first:
+        counts[result.target][status(result)] += 1
+        seconds[result.target] += result.seconds
+    problems = first.end.problems if first.end else ()
+    total: Counter[str] = Counter()
+    for each in counts.values():
+        total.update(each)
+    total["failed"] += len(problems)
+    yield '<?xml version="1.0" encoding="UTF-8"?>\n'
+    yield f'<testsuites name="onnxruntime-conformance-harness" {_numbers(total, sum(seconds.values()))}>\n'
+    for target, info in first.header.targets.items():
+        yield f"<testsuite name={_attribute(target)} {_numbers(counts[target], seconds[target])}>\n<properties>\n"
+        yield from _properties(info, {"run": first.header.run_id, "seed": str(first.header.seed)})
+        yield "</properties>\n"
+        yield from _cases(result for result in open_run() if result.target == target)
+        yield "</testsuite>\n"
+    if problems:
+        yield f'<testsuite name="expectations" {_numbers(Counter(failed=len(problems)), 0.0)}>\n'
+        for problem in problems:
+            said = _attribute(message(problem, MESSAGE))
+            yield f'<testcase classname="expectations" name={said} time="0"><failure type="expectation" message={said}/></testcase>\n'
+        yield "</testsuite>\n"
+    yield "</testsuites>\n"
+
+
+def _numbers(counts: Counter[str], seconds: float) -> str:
+    skipped = counts["skipped"] + counts["known"]
+    tests = sum(counts.values())
+    return f'tests="{tests}" failures="{counts["failed"]}" errors="{counts["error"]}" skipped="{skipped}" time="{seconds:.6f}"'
+
+
+def _text(text: str) -> str:
+    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def _attribute(text: str) -> str:
+    return quoteattr(_text(text), {"\n": "&#10;", "\t": "&#9;"})
+
+
+def _properties(info: TargetInfo, more: dict[str, str]) -> Iterator[str]:
+    for name, value in (*target_facts(info), *more.items()):
+        yield f"<property name={_attribute(name)} value={_attribute(message(value, MESSAGE))}/>\n"
+
+
+def _cases(results: Iterable[Result]) -> Iterator[str]:
+    for result in results:
+        name = _attribute(visible(result.case))
+        head = f'<testcase classname={_attribute(f"{result.target}.{result.operator}")} name={name} time="{result.seconds:.6f}"'
+        state = status(result)
+        if state == "passed":
+            yield f"{head}/>\n"
+            continue
+        said = _attribute(_text(summary(result)))
+        if state in ("failed", "error"):
+            tag = "failure" if state == "failed" else "error"
+            body = escape(_text(message(result.error.message, MESSAGE))) if result.error else ""
+            yield f'{head}><{tag} type="{result.outcome.value}" message={said}>{body}</{tag}></testcase>\n'
+        else:
+            kind = result.outcome.value if result.outcome in NOT_EXECUTED else f"known {result.outcome.value}"
+            yield f'{head}><skipped type="{kind}" message={said}/></testcase>\n'

@@ -1,0 +1,41 @@
+"""The level table as CSV: a line for each operator, target, validity and level, a column for each outcome."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from harness.leveltable import levels
+from harness.records import Outcome, Validity
+from harness.render.text import visible
+from harness.summary import one_line
+from harness.tables import Tables
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def _cell(text: str) -> str:
+    shown = one_line(visible(text))
+    return f"'{shown}" if shown.startswith(_FORMULA) else shown
+
+
+def render_csv(tables: Tables) -> str:
+    """Write the table with a header line; lines end with a line feed, and no cell can be taken for a formula."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    outcomes = list(Outcome)
+    table.writerow(
+        ["operator", "target", "validity", "level", "selected", "run", "conform", "known", "unexpected", *(o.value for o in outcomes)]
+    )
+    cells = tables.by("operator", "target", "validity", "level")
+    for operator in tables.operators:
+        for target in tables.targets:
+            for validity in Validity:
+                for level in levels(tables):
+                    tally = cells.get((operator, target, validity, level))
+                    if tally is None:
+                        continue
+                    counts = [tally.selected, tally.run, tally.conforming, tally.known, tally.failing]
+                    row = [_cell(operator), _cell(target), validity.value, _cell(level)]
+                    table.writerow([*row, *counts, *(tally.outcomes[outcome] for outcome in outcomes)])
+    return text.getvalue()

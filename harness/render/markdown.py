@@ -1,0 +1,246 @@
+"""The report as Markdown for a pull request or a job summary: regressions first, never over `LIMIT` bytes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from harness.leveltable import counts, level_table, levels, rate, status, validity_table
+from harness.matrix import matrices
+from harness.records import Validity
+from harness.render.terminal import describe
+from harness.render.text import line, ranks, visible
+from harness.summary import count, summarize, target_facts
+from harness.support import support
+from harness.tables import Tables, Tally
+
+LIMIT = 900 * 1024
+"""A job summary may have 1 MiB; the rest is left to whatever else writes into it."""
+_SECTION_ROWS = 2000
+_MARKS = {"none": "", "absent": " ⊘", "pass": " ✓", "failing": " ✗", "known": " ~", "partial": " !"}
+_LEGEND = "✓ all pass · ✗ unexpected results · ~ known deviations · ! not all ran · ⊘ nothing ran · – no case"
+_SPECIAL = re.compile(r"([\\`*\[\]<>|~$]|(?<!\w)_|_(?!\w)|^[#+-]|^\d+(?=[.)]))")
+_ENTITY = re.compile(r"&(?=#?\w+;)")
+_MENTION = re.compile(r"(?<![\w])@(?=\w)")
+_LINK = re.compile(r"(?i)\b(https?|ftp)://")
+_WWW = re.compile(r"(?i)\b(www)\.")
+
+
+def escape(text: str) -> str:
+    """Make a text inert in a table cell and readable in the source: no markup, mention, link or formula; one line."""
+    flat = " ".join(visible(text).split())
+    flat = _ENTITY.sub("&amp;", _SPECIAL.sub(r"\\\1", flat))
+    return _MENTION.sub("&#64;", _LINK.sub(r"\1&#58;//", _WWW.sub(r"\1&#46;", flat)))
+
+
+def code(text: str) -> str:
+    """Write a text as a code span in a table cell; a backtick in it becomes an apostrophe, because it would end the span."""
+    flat = " ".join(visible(text).split()).replace("`", "'").replace("|", r"\|")
+    return f"`{flat or ' '}`"
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> Iterator[str]:
+    numeric = set(right)
+    yield f"| {' | '.join(heads)} |"
+    yield f"|{'|'.join(' ---: ' if place in numeric else ' --- ' for place in range(len(heads)))}|"
+    for row in rows:
+        yield f"| {' | '.join(row)} |"
+    yield ""
+
+
+def _cell(tally: Tally) -> str:
+    return rate(tally) + _MARKS[status(tally)]
+
+
+def render_markdown(tables: Tables, *, limit: int = LIMIT) -> str:
+    """Write the report; what does not fit in `limit` bytes is left out by whole rows and named at the end."""
+    sections: list[tuple[str, Iterator[str]]] = [
+        ("verdict", _verdict(tables)),
+        ("results that need attention", _attention(tables)),
+        ("level table", _levels(tables)),
+        ("other validities", _validities(tables)),
+        ("where targets differ", _differences(tables)),
+        ("support", _support(tables)),
+        ("matrices", _matrices(tables)),
+        ("what ran where", _environment(tables)),
+    ]
+    budget = limit - 1024
+    written: list[str] = []
+    left_out = []
+    for name, lines in sections:
+        missing = 0
+        for text in lines:
+            cost = len(text.encode()) + 1
+            if missing or cost > budget:
+                missing += 1
+                continue
+            budget -= cost
+            written.append(text)
+        if missing:
+            left_out.append(f"{missing:,} lines of {name}")
+            written.append("")
+    if left_out:
+        written.append(
+            f"**Left out to stay under {limit // 1024:,} KiB:** {', '.join(left_out)}. The whole is in the HTML report and the run file."
+        )
+    return "\n".join(written).rstrip() + "\n"
+
+
+def _verdict(tables: Tables) -> Iterator[str]:
+    summary = summarize(tables)
+    total = tables.tally()
+    yield "# Conformance report"
+    yield ""
+    yield f"**{summary.mark} {escape(summary.sentence)}**"
+    yield ""
+    for remark in summary.remarks:
+        yield f"- {escape(line(remark, 600))}"
+    for problem in tables.problems:
+        yield f"- expectation: {escape(line(problem, 600))}"
+    yield ""
+    if len(tables.targets) > 0:
+        rows = []
+        for target in tables.targets:
+            tally = tables.tally(target=target)
+            rows.append([escape(target), *_numbers(tally), escape(counts(tally))])
+        if len(rows) > 1:
+            rows.append(["all", *_numbers(total), escape(counts(total))])
+        heads = ["target", "selected", "run", "conform", "known deviations", "unexpected", "outcomes other than pass"]
+        yield from _table(heads, rows, right=range(1, 6))
+
+
+def _numbers(tally: Tally) -> list[str]:
+    return [f"{number:,}" for number in (tally.selected, tally.run, tally.conforming, tally.known, tally.failing)]
+
+
+def _attention(tables: Tables) -> Iterator[str]:
+    for verdict, results in tables.attention.items():
+        if not results:
+            continue
+        number = tables.needing_attention(verdict)
+        shown = f", the first {len(results):,} of them" if number > len(results) else ""
+        yield f"## {verdict.value.capitalize()}: {number:,}{shown}"
+        yield ""
+        rows = ([escape(result.target), code(line(result.case, 400)), escape(describe(result))] for result in results)
+        yield from _table(["target", "case", "what happened"], rows)
+
+
+def _levels(tables: Tables) -> Iterator[str]:
+    columns = levels(tables)
+    yield "## By DirectML feature level"
+    yield ""
+    yield "Passed / selected valid cases, by the feature level that first allows them."
+    yield ""
+    rows = (
+        [
+            escape(row.operator),
+            escape(row.target),
+            *(_cell(row.by_level[level]) for level in columns),
+            _cell(row.total),
+            escape(counts(row.total)),
+        ]
+        for row in level_table(tables)
+    )
+    heads = ["operator", "target", *(level.replace("_", "\\_") for level in columns), "all", "outcomes other than pass"]
+    yield from _table(heads, rows, right=range(2, 3 + len(columns)))
+    yield _LEGEND
+    yield ""
+
+
+def _validities(tables: Tables) -> Iterator[str]:
+    rows = validity_table(tables)
+    if not rows:
+        return
+    yield "## Invalid and unspecified cases"
+    yield ""
+    yield "An invalid case conforms when it is rejected; what an unspecified case does is recorded and never a failure."
+    yield ""
+    cells = (
+        [
+            escape(row.operator),
+            escape(row.target),
+            row.validity.value,
+            f"{row.tally.conforming:,} / {row.tally.selected:,}" if row.validity is Validity.INVALID else "–",
+            escape(", ".join(f"{outcome.value} {number:,}" for outcome, number in sorted(row.tally.outcomes.items()) if number)),
+        ]
+        for row in rows
+    )
+    yield from _table(["operator", "target", "validity", "conform / selected", "outcomes"], cells, right=(3,))
+
+
+def _differences(tables: Tables) -> Iterator[str]:
+    groups = tables.differences.groups()
+    if not groups:
+        return
+    yield f"## Where targets differ: {sum(group.number for group in groups):,} cases"
+    yield ""
+    rows = (
+        [
+            f"{group.number:,}",
+            escape(f"{group.operator} {', '.join(map(str, group.opsets))}"),
+            escape(", ".join(group.dtypes)) or "–",
+            escape(", ".join(group.index_dtypes)) or "–",
+            ranks(group.ranks) or "–",
+            escape(", ".join(group.levels)),
+            group.validity.value,
+            *(escape(outcome.value) if outcome else "–" for outcome in group.outcomes),
+            code(line(group.example, 400)),
+        ]
+        for group in groups[:_SECTION_ROWS]
+    )
+    targets = [escape(target) for target in tables.targets]
+    heads = ["cases", "operator, opsets", "dtypes", "index dtypes", "ranks", "levels", "validity", *targets, "for instance"]
+    yield from _table(heads, rows, right=(0,))
+
+
+def _support(tables: Tables) -> Iterator[str]:
+    rows = support(tables)
+    found = [row for row in rows if row.disagreements]
+    yield f"## Documented, registered and measured support: disagreement in {len(found):,} of {count(len(rows), 'group')}"
+    yield ""
+    if not found:
+        return
+    cells = (
+        [
+            escape(f"{row.operator} {', '.join(map(str, row.opsets))}"),
+            escape(row.target),
+            escape(", ".join(row.dtypes)),
+            escape(", ".join(row.index_dtypes)) or "–",
+            escape(", ".join(row.documented)),
+            row.registered,
+            f"{row.measured} ({row.tally.passed:,} / {row.tally.selected:,} pass)",
+            escape("; ".join(row.disagreements)),
+        ]
+        for row in found
+    )
+    yield from _table(
+        ["operator, opsets", "target", "dtypes", "index dtypes", "documented", "registered", "measured", "disagreement"], cells
+    )
+
+
+def _matrices(tables: Tables) -> Iterator[str]:
+    for each in matrices(tables):
+        rows_are = "dtype" if each.rows_are == "dtype" else "index dtype"
+        yield f"<details><summary>{escape(each.operator)} on {escape(each.target)}: {rows_are} × rank</summary>"
+        yield ""
+        rows = (
+            [escape(row), *(_cell(each.cells[row, rank].tally) if (row, rank) in each.cells else "–" for rank in each.ranks)]
+            for row in each.rows
+        )
+        ranks = [str(rank) if rank >= 0 else "?" for rank in each.ranks]
+        yield from _table([rows_are, *ranks], rows, right=range(1, 1 + len(ranks)))
+        yield "</details>"
+        yield ""
+
+
+def _environment(tables: Tables) -> Iterator[str]:
+    header = tables.header
+    yield "## What ran where"
+    yield ""
+    for target, info in header.targets.items():
+        facts = "; ".join(f"{name} {escape(value)}" for name, value in target_facts(info))
+        yield f"- **{escape(target)}**: {facts}" + (f"; not available: {escape(line(info.unavailable, 400))}" if info.unavailable else "")
+    yield f"- run {code(header.run_id)}, seed {header.seed}, command {code(line(header.command, 400))}"
+    for name, value in sorted(header.hashes.items()):
+        yield f"- {escape(name)} {code(value)}"
+    yield ""

@@ -1,0 +1,156 @@
+"""The tensors that a run kept of a failing case, as small grids of text with the wrong elements marked, and a histogram of ULP distances.
+
+Tensors lie beside the run file in `artifacts/`, one `.npz` a result. They are only shown: a file that is absent, damaged, too large or not
+what the case id says is no error and gives nothing.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Iterable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from harness.caseid import parse
+from harness.diff import differing, ulps, write_element
+from harness.dtypes import DTYPES, Array
+from harness.records import Tensor
+
+ROW = 8
+"""Elements a row of a grid shows; longer last axes are folded."""
+ROWS = 16
+WRONG = 40
+_FILE_LIMIT = 64 << 20
+_ULP_BOUNDS = (1, 2, 4, 16, 256, 65_536, 1 << 24)
+
+
+def artifact_name(case_id: str, target: str) -> str:
+    """Return the file name under which a run keeps a result's tensors."""
+    return sha256(f"{case_id}|{target}".encode()).hexdigest()[:24] + ".npz"
+
+
+def read_tensors(path: Path, case_id: str) -> dict[str, Any] | None:
+    """Read one result's tensors as JSON-able grids, None if nothing useful is there."""
+    arrays = _load(path)
+    if arrays is None:
+        return None
+    try:
+        stated = parse(case_id).tensors
+    except ValueError:
+        stated = {}
+    dtypes = {f"input_{name}": term.dtype for name, term in stated.items()}
+    data = next(iter(dtypes.values()), "")
+    tensors = {name: _tensor(array, dtypes.get(name, data)) for name, array in arrays.items()}
+    expected, actual = tensors.get("expected"), tensors.get("actual")
+    shown: dict[str, Any] = {"grids": []}
+    rows: dict[tuple[int, ...], list[int]] = {}
+    wrong = None
+    if expected and actual and expected.dtype == actual.dtype and expected.array.shape == actual.array.shape:
+        wrong = differing(expected, actual).reshape(-1)
+        rows[expected.array.shape] = _rows(expected.array.shape, np.flatnonzero(wrong).tolist())
+        shown["wrong"] = _differences(expected, actual, wrong)
+        distances = _distances(expected, actual, wrong)
+        if distances is not None:
+            shown["ulp"] = distances
+    for name, tensor in tensors.items():
+        shape = tensor.array.shape
+        marks = wrong if name in ("expected", "actual") else None
+        shown["grids"].append(_grid(name.removeprefix("input_"), tensor, rows.get(shape) or _rows(shape, ()), marks))
+    return shown if shown["grids"] else None
+
+
+def _load(path: Path) -> dict[str, Array] | None:
+    try:
+        if path.stat().st_size > _FILE_LIMIT:
+            return None
+        with np.load(path, allow_pickle=False) as file:
+            if sum(info.file_size for info in file.zip.infolist()) > _FILE_LIMIT:
+                return None
+            return {name: file[name] for name in sorted(file.files, key=_order)}
+    except (OSError, ValueError, EOFError, KeyError, AttributeError, zipfile.BadZipFile, zlib.error, NotImplementedError):
+        return None
+
+
+def _order(name: str) -> tuple[int, str]:
+    return ({"expected": 1, "actual": 2}.get(name, 0), name)
+
+
+def _tensor(array: Array, dtype: str) -> Tensor:
+    known = DTYPES.get(dtype)
+    if known is not None and known.storage != "O" and np.dtype(known.storage) == array.dtype:
+        return Tensor(dtype, array)
+    return Tensor(next((name for name, entry in DTYPES.items() if entry.storage == array.dtype.str[1:]), "float64"), array)
+
+
+def _rows(shape: tuple[int, ...], marked: Iterable[int]) -> list[int]:
+    """Choose up to `ROWS` rows of `ROW` elements, as the offsets at which they start: those with marked elements, else the first."""
+    width = shape[-1] if shape else 1
+    size = int(np.prod(shape))
+    if not size:
+        return []
+    chosen: dict[int, None] = {}
+    for offset in marked:
+        line, column = divmod(offset, width)
+        chosen[line * width + column // ROW * ROW] = None
+        if len(chosen) == ROWS:
+            break
+    if not chosen:
+        per_line = range(0, width, ROW)
+        for line in range(size // width):
+            for column in per_line:
+                chosen[line * width + column] = None
+                if len(chosen) == ROWS:
+                    return list(chosen)
+    return sorted(chosen)
+
+
+def _grid(name: str, tensor: Tensor, rows: list[int], wrong: Array | None) -> dict[str, Any]:
+    flat = np.ascontiguousarray(tensor.array).reshape(-1)
+    width = tensor.array.shape[-1] if tensor.array.shape else 1
+    lines: list[dict[str, Any]] = []
+    shown = 0
+    for start in rows:
+        stop = min(start + ROW, (start // width + 1) * width)
+        cells = [write_element(tensor.dtype, element).partition(" (")[0] for element in flat[start:stop]]
+        marks = [place for place in range(stop - start) if wrong is not None and wrong[start + place]]
+        shown += len(cells)
+        lines.append({"at": _index(start, tensor.array.shape), "cells": cells, "wrong": marks})
+    return {"name": name, "dtype": tensor.dtype, "shape": list(tensor.array.shape), "rows": lines, "size": flat.size, "shown": shown}
+
+
+def _index(offset: int, shape: tuple[int, ...]) -> list[int]:
+    return [int(place) for place in np.unravel_index(offset, shape)] if shape else []
+
+
+def _differences(expected: Tensor, actual: Tensor, wrong: Array) -> list[list[str]]:
+    a, b = np.ascontiguousarray(expected.array).reshape(-1), np.ascontiguousarray(actual.array).reshape(-1)
+    shape = expected.array.shape
+    found = []
+    for offset in np.flatnonzero(wrong)[:WRONG]:
+        distance = ulps(Tensor(expected.dtype, a[offset : offset + 1]), Tensor(actual.dtype, b[offset : offset + 1]))
+        far = "" if distance is None or not distance.size else f"{int(distance[0]):,}"
+        index = ", ".join(map(str, _index(int(offset), shape)))
+        found.append([index, write_element(expected.dtype, a[offset]), write_element(actual.dtype, b[offset]), far])
+    return found
+
+
+def _distances(expected: Tensor, actual: Tensor, wrong: Array) -> list[list[Any]] | None:
+    """Count the wrong elements by ULP distance; those with a NaN or an infinity have none and stand last."""
+    chosen = np.flatnonzero(wrong)
+    a = np.ascontiguousarray(expected.array).reshape(-1)[chosen]
+    b = np.ascontiguousarray(actual.array).reshape(-1)[chosen]
+    found = ulps(Tensor(expected.dtype, a), Tensor(actual.dtype, b))
+    if found is None:
+        return None
+    buckets = []
+    for place, low in enumerate(_ULP_BOUNDS):
+        high = _ULP_BOUNDS[place + 1] if place + 1 < len(_ULP_BOUNDS) else None
+        inside = (found >= low) & (found < high) if high is not None else found >= low
+        label = f"≥ {low:,}" if high is None else f"{low:,}" if high == low + 1 else f"{low:,}–{high - 1:,}"
+        buckets.append([label, int(np.count_nonzero(inside))])
+    buckets.append(["NaN or ∞", int(chosen.size - found.size)])
+    return buckets

@@ -1,0 +1,145 @@
+"""The summary that ends a run in the terminal; made for 80 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from harness.leveltable import counts, level_table, levels, rate, status, validity_table
+from harness.records import Outcome, Result, Validity
+from harness.render.text import line, ranks, visible
+from harness.summary import summarize
+from harness.support import support
+from harness.tables import NOT_EXECUTED, Tables, Tally
+
+SHOWN = 10
+_TONES = {"good": "bold green", "bad": "bold red", "warn": "bold yellow"}
+_STYLES = {"none": "dim", "absent": "yellow", "pass": "green", "failing": "red", "known": "cyan", "partial": "yellow"}
+_MARKS = {"none": "", "absent": " ?", "pass": "", "failing": " ✗", "known": " ~", "partial": " !"}
+
+
+def render_terminal(tables: Tables, console: Console) -> None:
+    """Print verdict, unexpected results, level table, validity table and where targets differ. Colour is the console's affair."""
+    summary = summarize(tables)
+    console.print(Text(f"{summary.mark} {summary.sentence}", style=_TONES[summary.tone]), soft_wrap=False)
+    for remark in summary.remarks:
+        console.print(Text(f"  {line(remark, 400)}", style="yellow"))
+    for problem in tables.problems:
+        console.print(Text(f"  expectation: {line(problem, 400)}", style="red"))
+    _attention(tables, console)
+    console.print()
+    console.print(_levels(tables))
+    console.print(Text("passed / selected valid cases by the feature level that first allows them", style="dim"))
+    if marks := _legend(tables):
+        console.print(Text(marks, style="dim"))
+    _others(tables, console)
+    _validities(tables, console)
+    _differences(tables, console)
+    _disagreements(tables, console)
+
+
+def _attention(tables: Tables, console: Console) -> None:
+    for verdict, results in tables.attention.items():
+        if not results:
+            continue
+        number = tables.needing_attention(verdict)
+        console.print()
+        console.print(Text(f"{verdict.value} ({number:,})", style="bold"))
+        for result in results[:SHOWN]:
+            console.print(Text(f"  {result.target}  {visible(result.case)}"), soft_wrap=True)
+            console.print(Padding(Text(describe(result), style="dim"), (0, 0, 0, 4), expand=False))
+        if number > SHOWN:
+            console.print(Text(f"  and {number - SHOWN:,} more in the report", style="dim"))
+
+
+def describe(result: Result) -> str:
+    """Say in one line what happened."""
+    words = [result.outcome.value]
+    if result.diff is not None:
+        diff = result.diff
+        at = f" at [{', '.join(map(str, diff.first_index))}]" if diff.first_index is not None else ""
+        words.append(f"{diff.differing:,} of {diff.total:,} differ{at}: expected {line(diff.expected, 60)}, actual {line(diff.actual, 60)}")
+        if diff.max_ulp is not None:
+            words.append(f"max {diff.max_ulp:,} ULP")
+    if result.error is not None:
+        words.append(f"{line(result.error.class_, 60)}: {line(result.error.message, 160)}")
+    return " · ".join(words)
+
+
+def _grid(*columns: str, right: Iterable[int] = ()) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    numeric = set(right)
+    for place, column in enumerate(columns):
+        table.add_column(column, justify="right" if place in numeric else "left", overflow="fold")
+    return table
+
+
+def _cell(tally: Tally) -> Text:
+    state = status(tally)
+    return Text(rate(tally).replace(" / ", "/").replace(",", "") + _MARKS[state], style=_STYLES[state])
+
+
+def _levels(tables: Tables) -> Table:
+    columns = levels(tables)
+    table = _grid("", *columns, "all", right=range(1, 2 + len(columns)))
+    before = ""
+    for row in level_table(tables):
+        if row.operator != before:
+            table.add_row(Text(visible(row.operator), style="bold"))
+        table.add_row(Text(f"  {row.target}"), *(_cell(row.by_level[level]) for level in columns), _cell(row.total))
+        before = row.operator
+    return table
+
+
+def _legend(tables: Tables) -> str:
+    states = {status(tally) for row in level_table(tables) for tally in (*row.by_level.values(), row.total)}
+    words = {"failing": "✗ unexpected results", "known": "~ known deviations", "partial": "! not all ran", "absent": "? nothing ran"}
+    return "  ".join(word for state, word in words.items() if state in states)
+
+
+def _others(tables: Tables, console: Console) -> None:
+    rows = [row for row in level_table(tables) if row.total.others()]
+    if rows:
+        console.print()
+        console.print(Text("valid cases that did not pass", style="bold"))
+    for row in rows:
+        console.print(Text(f"  {row.operator} on {row.target}: {counts(row.total)}"))
+
+
+def _validities(tables: Tables, console: Console) -> None:
+    rows = validity_table(tables)
+    if not rows:
+        return
+    console.print()
+    table = _grid("operator", "target", "validity", "conform", "outcomes", right=(3,))
+    for row in rows:
+        outcomes = ", ".join(f"{outcome.value} {row.tally.outcomes[outcome]:,}" for outcome in Outcome if row.tally.outcomes[outcome])
+        conform = f"{row.tally.conforming:,}/{row.tally.selected:,}" if row.validity is Validity.INVALID else "recorded"
+        table.add_row(Text(row.operator), Text(row.target), Text(row.validity.value), Text(conform), Text(outcomes))
+    console.print(table)
+
+
+def _differences(tables: Tables, console: Console) -> None:
+    groups = tables.differences.groups()
+    if not groups:
+        return
+    console.print()
+    console.print(Text(f"targets differ on {sum(group.number for group in groups):,} cases", style="bold"))
+    for group in groups[:SHOWN]:
+        said = [f"{target}: {o.value}" for target, o in zip(tables.targets, group.outcomes, strict=True) if o and o not in NOT_EXECUTED]
+        dtypes = ", ".join(group.dtypes) if len(group.dtypes) <= 3 else f"{len(group.dtypes)} dtypes"
+        kind = " ".join(part for part in (group.operator, dtypes, f"rank {ranks(group.ranks)}" if group.ranks else "") if part)
+        console.print(Text(f"  {group.number:,} × {kind} ({group.validity.value}): {', '.join(said)}"))
+    if len(groups) > SHOWN:
+        console.print(Text(f"  and {len(groups) - SHOWN:,} more groups in the report", style="dim"))
+
+
+def _disagreements(tables: Tables, console: Console) -> None:
+    rows = [row for row in support(tables) if row.disagreements]
+    if rows:
+        console.print()
+        console.print(Text(f"documented, registered and measured support disagree in {len(rows):,} places: see the report", style="bold"))

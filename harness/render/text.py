@@ -1,0 +1,54 @@
+"""How text from specs, errors and tensors is made safe to show: one line, no control or direction marks, no machine paths."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+
+_PATH = re.compile(
+    r"(?<![\w.:/\\])(?:file:/{2,3})?(?:[A-Za-z]:[\\/]|/|\\\\)(?:[^\s\\/:*?\"'<>|()\[\],;]+[\\/])+([^\s\\/:*?\"'<>|()\[\],;]*)"
+)
+_HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+
+
+def visible(text: str) -> str:
+    """Write characters that hide or reorder text as escapes; keep line ends and tabs."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(c if c in "\n\t" or unicodedata.category(c) not in _HIDDEN else _escape(c) for c in text)
+
+
+def _escape(character: str) -> str:
+    number = ord(character)
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+def without_paths(text: str) -> str:
+    """Shorten absolute paths to their last part: where a file lay on one machine says nothing on another."""
+    return _PATH.sub(lambda path: f"…/{path[1]}", text)
+
+
+def message(text: str, limit: int) -> str:
+    """Make an error message fit to show, at most about `limit` characters long."""
+    cut = text[: limit * 2]
+    shown = visible(without_paths(cut)).strip()
+    if len(shown) <= limit and len(cut) == len(text):
+        return shown
+    return f"{shown[:limit]}… [{len(text):,} characters in the run file]"
+
+
+def line(text: str, limit: int = 200) -> str:
+    """Make a message fit one line."""
+    return " ".join(message(text, limit).split())
+
+
+def ranks(found: Iterable[int]) -> str:
+    """Write ranks with runs of them folded: `1–4, 8`."""
+    parts: list[list[int]] = []
+    for rank in sorted(found):
+        if parts and parts[-1][-1] == rank - 1:
+            parts[-1].append(rank)
+        else:
+            parts.append([rank])
+    return ", ".join(str(part[0]) if len(part) == 1 else f"{part[0]}–{part[-1]}" for part in parts)

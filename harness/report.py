@@ -1,0 +1,82 @@
+"""`harness report`: any rendering of a run, from its run file alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Literal, get_args
+
+import click
+
+from harness.errors import UsageError
+from harness.render.badge import render_badge
+from harness.render.ctrf import render_ctrf
+from harness.render.html import render_html
+from harness.render.junit import render_junit
+from harness.render.level_csv import render_csv
+from harness.render.markdown import render_markdown
+from harness.runfile import RunReader
+from harness.tables import read_tables
+
+Format = Literal["html", "markdown", "junit", "ctrf", "csv"]
+FORMATS: tuple[str, ...] = get_args(Format)
+
+
+def rendering(run: Path, format: str) -> Iterator[str]:
+    """Yield the pieces of one rendering of a run file, or of the `run.jsonl` in a folder. Errors: UsageError."""
+    if format == "html":
+        yield render_html(run)
+    elif format == "markdown":
+        yield render_markdown(read_tables(RunReader(run)))
+    elif format == "csv":
+        yield render_csv(read_tables(RunReader(run)))
+    elif format == "junit":
+        yield from render_junit(lambda: RunReader(run))
+    elif format == "ctrf":
+        yield from render_ctrf(lambda: RunReader(run))
+    else:
+        raise UsageError(f"unknown format {format!r}; one of: {', '.join(FORMATS)}")
+
+
+def write_report(run: Path, format: str, out: Path | None) -> None:
+    """Render a run to a file, or to standard output; a file is replaced only by a whole one. Errors: UsageError."""
+    pieces = rendering(run, format)
+    if out is None:
+        for piece in pieces:
+            click.echo(piece.encode(), nl=False)
+        return
+    _write(out, pieces)
+
+
+def write_badge(run: Path, out: Path) -> None:
+    """Draw a run's badge into a file. Errors: UsageError."""
+    _write(out, [render_badge(read_tables(RunReader(run)))])
+
+
+def _write(out: Path, pieces: Iterable[str]) -> None:
+    partial = out.with_name(f"{out.name}.part")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with open(partial, "w", encoding="utf-8", newline="\n") as file:
+            file.writelines(pieces)
+        os.replace(partial, out)
+    except OSError as error:
+        raise UsageError(f"{out}: cannot be written: {error.strerror}") from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@click.command("report")
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--format", "format_", type=click.Choice(FORMATS), help="What to render.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write here instead of to standard output.")
+@click.option("--badge", type=click.Path(path_type=Path), help="Also draw an SVG badge for a README.")
+def report(run: Path, format_: str | None, output: Path | None, badge: Path | None) -> None:
+    """Render RUN, a run file or the folder of a run, as a report."""
+    if format_ is None and badge is None:
+        raise UsageError(f"say what to render: --format {'|'.join(FORMATS)}, or --badge FILE")
+    if format_ is not None:
+        write_report(run, format_, output)
+    if badge is not None:
+        write_badge(run, badge)

@@ -1,0 +1,62 @@
+"""Continues an interrupted run: which results it has, and whether the present one may be added to them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from hashlib import blake2b
+from pathlib import Path
+
+from harness.errors import UsageError
+from harness.records import Header, Outcome, Validity, Verdict, conforms
+from harness.runfile import RunReader
+
+_AGAIN = frozenset({Outcome.UNAVAILABLE, Outcome.NOT_RUN})
+
+
+class Done:
+    """The results of an interrupted run; `keep` are the bytes of its file that stay."""
+
+    def __init__(self, keep: int) -> None:
+        self.keep = keep
+        self._conforming: dict[bytes, bool] = {}
+        self._counts: Counter[tuple[Validity, Outcome, Verdict]] = Counter()
+
+    def conforming(self, case_id: str, target: str) -> bool | None:
+        """Return whether the result of a case conformed, None if the run has none."""
+        return self._conforming.get(_key(case_id, target))
+
+    def count(self, add: Callable[[Validity, Outcome, Verdict], None]) -> None:
+        """Count every earlier result again."""
+        for key, number in self._counts.items():
+            for _ in range(number):
+                add(*key)
+
+    def note(self, case_id: str, target: str, key: tuple[Validity, Outcome, Verdict]) -> None:
+        self._conforming[_key(case_id, target)] = conforms(key[0], key[1])
+        self._counts[key] += 1
+
+
+def read_done(path: Path, header: Header) -> Done:
+    """Read the run file to continue; raise UsageError where it is of other specs, seed, targets or versions."""
+    reader = RunReader(path)
+    for what, then, now in (
+        ("seed", reader.header.seed, header.seed),
+        *((f"hash of the {name}", reader.header.hashes.get(name), value) for name, value in header.hashes.items()),
+        ("targets", reader.header.targets, header.targets),
+    ):
+        if then != now:
+            raise UsageError(f"{reader.path}:1: cannot be continued: the {what} changed since; start a new run without --resume")
+    done = Done(0)
+    for result in reader:
+        if result.outcome in _AGAIN:
+            raise UsageError(
+                f"{reader.path}: cannot be continued: {result.target} was not available then; start a new run without --resume"
+            )
+        done.note(result.case, result.target, (result.validity, result.outcome, result.verdict))
+    done.keep = reader.bytes_read
+    return done
+
+
+def _key(case_id: str, target: str) -> bytes:
+    return blake2b(f"{case_id}|{target}".encode(), digest_size=10).digest()

@@ -1,0 +1,88 @@
+"""Which of the planned cases run: queries, shards, pairwise selection."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from hashlib import blake2b
+from itertools import combinations
+from typing import NamedTuple
+
+from harness.caseid import parse
+from harness.errors import NothingRan
+from harness.query import Query, explain_no_match
+from harness.records import Case, Validity
+from harness.specs.expand import Plan
+
+
+class Shard(NamedTuple):
+    """Shard `number` of `of`, counted from 1; a case belongs to one shard by the hash of its id, wherever it stands."""
+
+    number: int
+    of: int
+
+    def holds(self, case_id: str) -> bool:
+        return int.from_bytes(blake2b(case_id.encode(), digest_size=8).digest(), "little") % self.of == self.number - 1
+
+
+class Selection(NamedTuple):
+    """A selection of a plan's cases; `left_out` counts by reason what it passes over, over everything iterated so far."""
+
+    plan: Plan
+    queries: tuple[Query, ...] = ()
+    shard: Shard | None = None
+    pairwise: bool = False
+    left_out: Counter[str] = Counter()  # noqa: RUF012 - always given by `select`
+
+    @property
+    def complete(self) -> bool:
+        """Say whether every planned case runs: only then is an expectation that matches nothing known to be stale."""
+        return not self.queries and self.shard is None and not self.pairwise
+
+    def cases(self, *, valid: bool) -> Iterator[Case]:
+        """Yield the selected valid cases, or the selected others."""
+        pairs = _Pairs() if self.pairwise else None
+        for case in self.plan.cases(valid=valid):
+            if self.queries and not any(query.matches(case.id) for query in self.queries):
+                self.left_out["not in the query"] += 1
+            elif self.shard is not None and not self.shard.holds(case.id):
+                self.left_out["in another shard"] += 1
+            elif pairs is not None and case.validity is Validity.VALID and case.literals is None and not pairs.adds(case.id):
+                self.left_out["adds no new pair"] += 1
+            else:
+                yield case
+
+    def total(self) -> int:
+        """Count the selected cases; NothingRan with a hint if there are none."""
+        count = sum(1 for valid in (True, False) for _ in self.cases(valid=valid))
+        self.left_out.clear()
+        self.plan.left_out.clear()
+        if not count:
+            raise NothingRan(self._why_nothing())
+        return count
+
+    def _why_nothing(self) -> str:
+        if not self.queries:
+            return "no case is selected: the shard is empty" if self.shard else "no case is selected: the specs expand to none"
+        operators = {spec.model.operator for spec in self.plan.specs}
+        keys = {key for case in self.plan for key in parse(case.id).terms}
+        return f"no case matches {' or '.join(query.text for query in self.queries)}; {explain_no_match(self.queries, operators, keys)}"
+
+
+def select(plan: Plan, queries: tuple[Query, ...] = (), shard: Shard | None = None, *, pairwise: bool = False) -> Selection:
+    """Choose cases of a plan."""
+    return Selection(plan, queries, shard, pairwise, Counter())
+
+
+class _Pairs:
+    """Keeps a case if it shows a pair of terms that no case before it showed: every pair that occurs at all stays covered."""
+
+    def __init__(self) -> None:
+        self._seen: set[tuple[str, str]] = set()
+
+    def adds(self, case_id: str) -> bool:
+        head, _, rest = case_id.partition(":")
+        found = set(combinations([head, *rest.split(";")], 2))
+        new = not found <= self._seen
+        self._seen |= found
+        return new

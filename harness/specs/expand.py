@@ -1,0 +1,275 @@
+"""Expands specs to cases: literal ones as written, sweeps as the product of their lists without what the operator forbids.
+
+A plan is made eagerly, from shapes and attributes alone, so that every mistake in a spec is found before anything runs; the cases are made
+lazily, one after the other, in an order that keeps the cases of one graph together.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import groupby, product
+from typing import NamedTuple
+
+from harness.caseid import option_terms, tensor_term
+from harness.dtypes import DTYPES
+from harness.errors import SpecError
+from harness.operators import OPERATORS
+from harness.operators.base import Choice, Operator, Shape, Shapes
+from harness.records import Case, Options, TensorSpec, Validity
+from harness.specs.literal_cases import literal_cases, option_problems
+from harness.specs.literals import shape_problem
+from harness.specs.load import LoadedSpec
+from harness.specs.schema import ALL, Sweep, SweepInput
+
+
+class Step(NamedTuple):
+    """One combination of a sweep before element types and values are chosen."""
+
+    opset: int
+    attributes: tuple[tuple[str, int], ...]
+    options: Options
+    shapes: Shapes | None
+    """None where the kind of values decides the shape (Round's lists of special values)."""
+    broken: str | None
+
+
+class SweepPlan(NamedTuple):
+    """A checked sweep."""
+
+    spec: LoadedSpec
+    operator: Operator
+    sweep: Sweep
+    steps: list[Step]
+    kinds: tuple[str, ...]
+
+    def cases(self, left_out: Counter[str]) -> Iterator[Case]:
+        """Yield the sweep's cases and count by reason what is left out."""
+        operator, sweep = self.operator, self.sweep
+        for (opset, attributes, options, _), steps in groupby(self.steps, key=_graph_key):
+            group = list(steps)
+            schema = self.spec.schema(opset)
+            prefix = f"{operator.name}@{opset}:sweep={sweep.name}"
+            suffix = "".join(f";{name}={value}" for name, value in attributes)
+            tail = option_terms(options)
+            for dtypes in product(*self._dtypes(opset)):
+                illegal = any(dtype not in schema.inputs[n].dtypes for n, dtype in enumerate(dtypes))
+                if illegal and sweep.validity is not Validity.INVALID:
+                    left_out["element type not allowed at this opset"] += len(group) * len(self.kinds)
+                    continue
+                for step in group:
+                    for kind in self.kinds:
+                        case = self._case(step, dtypes, kind, illegal, (prefix, suffix, tail), dict(attributes), left_out)
+                        if case is not None:
+                            yield case
+
+    def _dtypes(self, opset: int) -> list[tuple[str, ...]]:
+        schema = self.spec.schema(opset)
+        chosen = [self.sweep.inputs[name].dtype for name in self.operator.inputs]
+        return [schema.inputs[n].dtypes if given == ALL else tuple(given) for n, given in enumerate(chosen)]
+
+    def _case(
+        self,
+        step: Step,
+        dtypes: tuple[str, ...],
+        kind: str,
+        illegal: bool,
+        text: tuple[str, str, str],
+        attributes: dict[str, int],
+        left_out: Counter[str],
+    ) -> Case | None:
+        operator, sweep = self.operator, self.sweep
+        position = operator.inputs.index(operator.values_input)
+        shapes = step.shapes
+        if shapes is None:
+            natural = operator.natural_shape(kind, dtypes[position])
+            shapes = None if natural is None else (natural,)
+        if shapes is None or not operator.applies(kind, dtypes[position], shapes):
+            left_out[f"values={kind} has no meaning there"] += 1
+            return None
+        entry = operator.kind(kind)
+        if sweep.validity is Validity.VALID and (step.broken or entry.invalid):
+            left_out[step.broken or "index values within [-s, s-1]"] += 1
+            return None
+        if sweep.validity is Validity.INVALID and not (step.broken or entry.invalid or illegal):
+            left_out["breaks no rule"] += 1
+            return None
+        inputs = tuple(
+            TensorSpec(name, dtypes[n], shapes[n], kind if n == position else "random") for n, name in enumerate(operator.inputs)
+        )
+        tensors = "".join(";" + tensor_term(spec.name, spec.dtype, spec.shape) for spec in inputs)
+        values = f";values={kind}" if sweep.inputs[operator.values_input].values else ""
+        return Case(
+            id=f"{text[0]}{tensors}{text[1]}{values}{text[2]}",
+            operator=operator.name,
+            opset=step.opset,
+            attributes=attributes,
+            inputs=inputs,
+            options=step.options,
+            validity=sweep.validity,
+            rule=sweep.rule,
+            source=sweep.source,
+        )
+
+
+class Plan(NamedTuple):
+    """All cases of some specs; `left_out` counts by reason the combinations that iterating has passed over."""
+
+    specs: tuple[LoadedSpec, ...]
+    literals: tuple[Case, ...]
+    sweeps: tuple[SweepPlan, ...]
+    left_out: Counter[str]
+
+    def __iter__(self) -> Iterator[Case]:  # type: ignore[override] # the fields are not what one walks through
+        yield from self.cases(valid=True)
+        yield from self.cases(valid=False)
+
+    def cases(self, *, valid: bool) -> Iterator[Case]:
+        """Yield the valid cases, or the others: the two kinds never share a worker."""
+        yield from (case for case in self.literals if (case.validity is Validity.VALID) is valid)
+        for sweep in self.sweeps:
+            if (sweep.sweep.validity is Validity.VALID) is valid:
+                yield from sweep.cases(self.left_out)
+
+
+def expand(specs: Sequence[LoadedSpec]) -> Plan:
+    """Check what only the operator can tell and plan all cases; raise SpecError with every problem."""
+    problems: list[str] = []
+    literals: list[Case] = []
+    sweeps: list[SweepPlan] = []
+    for spec in specs:
+        operator = OPERATORS.get(spec.model.operator)
+        if operator is None:
+            what = f"the harness has no oracle for {spec.model.operator}; add harness/operators/{spec.model.operator.lower()}.py"
+            problems.append(spec.problem(("operator",), what, allowed=OPERATORS))
+            continue
+        literals.extend(literal_cases(spec, operator, problems))
+        for number, sweep in enumerate(spec.model.sweeps):
+            found = _sweep_problems(spec, operator, number, sweep)
+            problems.extend(found)
+            if not found:
+                sweeps.append(_plan(spec, operator, number, sweep, problems))
+    if problems:
+        raise SpecError(problems)
+    return Plan(tuple(specs), tuple(literals), tuple(sweeps), Counter())
+
+
+def _graph_key(step: Step) -> tuple[int, tuple[tuple[str, int], ...], Options, str]:
+    shapes = "" if step.shapes is None else ",".join(str(len(shape)) for shape in step.shapes)
+    return step.opset, step.attributes, step.options, shapes
+
+
+def _sort_key(step: Step) -> str:
+    return f"{step.opset:4d} {option_terms(step.options)} {_graph_key(step)[3]} {step.attributes}"
+
+
+def _plan(spec: LoadedSpec, operator: Operator, number: int, sweep: Sweep, problems: list[str]) -> SweepPlan:
+    steps: dict[Step, None] = {}
+    used: set[tuple[str, int]] = set()
+    for opset in sweep.opsets or spec.model.opsets:
+        known = spec.schema(opset).attributes
+        names = [name for name in sweep.attributes if name in known]
+        for options in _options(sweep):
+            for shapes, chosen in _shape_choices(operator, sweep):
+                for attributes in _attribute_choices(operator, sweep, names, shapes, chosen):
+                    derived = operator.shapes(shapes[0], chosen, dict(attributes)) if shapes and len(shapes) == 1 else shapes
+                    if shapes and derived is None:
+                        continue
+                    wrong = derived and _size_problem(operator, derived, dict(attributes))
+                    if wrong:
+                        problems.append(spec.problem(("sweeps", number), wrong))
+                        return SweepPlan(spec, operator, sweep, [], ())
+                    broken = operator.broken_rule(derived, dict(attributes)) if derived else None
+                    steps[Step(opset, attributes, options, derived, broken)] = None
+                    if not broken or sweep.validity is not Validity.VALID:
+                        used.update(attributes)
+    for name, values in sweep.attributes.items():
+        for value in values if values != ALL else ():
+            if (name, value) not in used:
+                what = f"{name}: {value} is outside its domain for every shape of the sweep; if that is meant, write validity: invalid"
+                problems.append(spec.problem(("sweeps", number, "attributes", name), what))
+    kinds = sweep.inputs[operator.values_input].values or (operator.value_kinds[0].name,)
+    plan = SweepPlan(spec, operator, sweep, sorted(steps, key=_sort_key), kinds)
+    if not problems and next(plan.cases(Counter()), None) is None:
+        problems.append(spec.problem(("sweeps", number), "the sweep has no case: the operator forbids every combination"))
+    return plan
+
+
+def _size_problem(operator: Operator, shapes: Shapes, attributes: dict[str, int]) -> str | None:
+    for what, shape in (*zip(operator.inputs, shapes, strict=True), (operator.output, operator.output_shape(shapes, attributes))):
+        wrong = shape_problem(shape)
+        if wrong is not None:
+            return f"{what} would have shape {list(shape)}: {wrong}"
+    return None
+
+
+def _options(sweep: Sweep) -> Iterator[Options]:
+    fields = Options.__struct_fields__
+    for values in product(*(getattr(sweep.options, field) for field in fields)):
+        yield Options(**dict(zip(fields, values, strict=True)))
+
+
+def _shape_choices(operator: Operator, sweep: Sweep) -> Iterator[tuple[Shapes | None, dict[str, Choice]]]:
+    """Yield the first input's shape with one value per choice, or the shapes of all inputs where the sweep writes them all out."""
+    given = [sweep.inputs[name] for name in operator.inputs]
+    if given[0].shape is None:
+        yield None, {}
+        return
+    if len(given) > 1 and all(one.shape is not None for one in given):
+        for shapes in product(*(one.shape or () for one in given)):
+            yield tuple(shapes), {}
+        return
+    for first in given[0].shape:
+        keys = [(key, one) for name, one in zip(operator.inputs, given, strict=True) for key in operator.choices.get(name, ())]
+        alternatives = [_alternatives(one, key, first) for key, one in keys]
+        for picked in product(*alternatives):
+            yield (first,), {key: value for (key, _), value in zip(keys, picked, strict=True) if value is not None}
+
+
+def _alternatives(given: SweepInput, key: str, first: Shape) -> Sequence[Choice | None]:
+    values = getattr(given, "tuple_" if key == "tuple" else key)
+    if values == ALL:
+        return range(1, len(first) + 1)
+    return values or (None,)
+
+
+def _attribute_choices(
+    operator: Operator, sweep: Sweep, names: list[str], shapes: Shapes | None, chosen: dict[str, Choice]
+) -> Iterator[tuple[tuple[str, int], ...]]:
+    lists = []
+    for name in names:
+        values = sweep.attributes[name]
+        if values == ALL:
+            derived = operator.shapes(shapes[0], chosen, {}) if shapes and len(shapes) == 1 else shapes
+            values = tuple(operator.domain(name, derived)) if derived else ()
+        lists.append([(name, int(value)) for value in values])
+    yield from product(*lists)
+
+
+def _sweep_problems(spec: LoadedSpec, operator: Operator, number: int, sweep: Sweep) -> list[str]:
+    problems: list[str] = []
+    at = ("sweeps", number)
+    for name in operator.inputs:
+        given = sweep.inputs[name]
+        for key in ("extent", "outer", "tuple_"):
+            written = key.rstrip("_")
+            if getattr(given, key) is not None and written not in operator.choices.get(name, ()):
+                keys = ("dtype", "shape", "values", *operator.choices.get(name, ()))
+                problems.append(spec.problem((*at, name, written), f"{operator.name} has no choice {written!r} for {name}", allowed=keys))
+        if name != operator.values_input and given.values is not None:
+            what = f"{operator.name} lets only {operator.values_input} choose its values; {name} takes any bits"
+            problems.append(spec.problem((*at, name, "values"), what))
+        for position, kind in enumerate(given.values or ()):
+            if name == operator.values_input and kind not in {entry.name for entry in operator.value_kinds}:
+                allowed = [entry.name for entry in operator.value_kinds]
+                problems.append(
+                    spec.problem((*at, name, "values", position), f"unknown kind of values {kind!r}", given=kind, allowed=allowed)
+                )
+    first = sweep.inputs[operator.inputs[0]]
+    kinds = sweep.inputs[operator.values_input].values or ()
+    natural = [kind for kind in kinds if any(operator.natural_shape(kind, dtype) for dtype in DTYPES if DTYPES[dtype].is_float)]
+    if first.shape is None and (not kinds or len(natural) < len(kinds)):
+        problems.append(spec.problem((*at, operator.inputs[0]), "the input needs a 'shape'"))
+    for options in _options(sweep):
+        problems.extend(option_problems(spec, operator, options, (*at, "options")))
+    return list(dict.fromkeys(problems))

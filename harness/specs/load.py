@@ -1,0 +1,97 @@
+"""Load spec files: read, check the format, check against what ONNX says of the operator. All problems of all files come at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from harness import onnx_schemas
+from harness.errors import SpecError
+from harness.onnx_schemas import OperatorSchema
+from harness.specs import source
+from harness.specs.check import Checks
+from harness.specs.problems import validation_problems
+from harness.specs.schema import Spec
+from harness.specs.source import Key, KeyPath, Source, shown
+
+
+@dataclass(frozen=True)
+class LoadedSpec:
+    """A valid spec with the way back to its lines."""
+
+    path: Path
+    model: Spec
+    source: Source
+
+    def where(self, *path: Key) -> str:
+        """Return `file:line` of a part of the file."""
+        return self.source.where(*path)
+
+    def problem(self, path: KeyPath, what: str, *, given: str | None = None, allowed: Iterable[str] = ()) -> str:
+        """Return one line for SpecError: `file:line: path: what; did you mean 'x'?; allowed: a, b`."""
+        return self.source.problem(path, what, given=given, allowed=allowed)
+
+    def schema(self, opset: int) -> OperatorSchema:
+        """Return what ONNX says of the operator at one of the spec's opsets."""
+        return onnx_schemas.operator_schema(self.model.operator, opset)
+
+
+def default_folder() -> Path:
+    """Return the folder of the specs that come with the harness: inside an installed wheel, else beside the package."""
+    package = Path(__file__).resolve().parent.parent
+    packaged = package / "_specs"
+    return packaged if packaged.is_dir() else package.parent / "specs"
+
+
+def load_specs(paths: Sequence[Path] = ()) -> list[LoadedSpec]:
+    """Load spec files, or the `*.yaml` directly in folders; without any, the harness's own. Raise SpecError with every problem."""
+    problems: list[str] = []
+    specs: list[LoadedSpec] = []
+    for path in yaml_files(paths or [default_folder()], problems):
+        try:
+            specs.append(_load(path))
+        except SpecError as error:
+            problems.extend(error.problems)
+    first: dict[str, LoadedSpec] = {}
+    for spec in specs:
+        earlier = first.setdefault(spec.model.operator, spec)
+        if earlier is not spec:
+            problems.append(spec.problem(("operator",), f"{spec.model.operator} already has a spec, {earlier.where('operator')}"))
+    if problems:
+        raise SpecError(problems)
+    return specs
+
+
+def yaml_files(paths: Sequence[Path], problems: list[str], *, empty: bool = False) -> list[Path]:
+    """Return the YAML files that the paths name, each once, in order; a folder without any is a problem unless `empty`."""
+    found: dict[Path, None] = {}
+    for path in paths:
+        try:
+            inside = sorted(p for p in path.iterdir() if p.suffix == ".yaml") if path.is_dir() else [path]
+        except (OSError, ValueError) as error:
+            problems.append(f"{source.label_of(path)}: cannot read the folder: {getattr(error, 'strerror', None) or error}")
+            continue
+        if not inside and not empty:
+            problems.append(f"{source.label_of(path)}: no *.yaml file in this folder")
+        found.update(dict.fromkeys(inside))
+    return list(found)
+
+
+def _load(path: Path) -> LoadedSpec:
+    file = source.read(path)
+    if not isinstance(file.tree, dict):
+        raise SpecError([file.problem((), f"a spec should be a mapping that begins with 'operator:', not {shown(file.tree)}")])
+    checks = Checks(file)
+    checks.sweep_keys()
+    model: Spec | None = None
+    try:
+        model = Spec.model_validate(file.tree)
+    except ValidationError as error:
+        checks.problems += validation_problems(file, error, Spec)
+    checks.entries()
+    if checks.problems or model is None:
+        raise SpecError(file.by_line(checks.problems))
+    return LoadedSpec(path, model, file)

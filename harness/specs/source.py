@@ -1,0 +1,263 @@
+"""Read a YAML file as plain data and remember on which line each part of it stands.
+
+The YAML is a small, safe subset: one document of mappings, sequences and scalars with the scalar rules of YAML 1.2 (`no` is a
+string). Refused: anchors and aliases, tags, directives, duplicate or non-string keys, integers that other readers take for octal,
+text that is not UTF-8, and anything too large or too deep. Sequences become tuples; a plain `0x7fc00001` stays a string, since a
+spec means a bit pattern by it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML, events
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+from harness.errors import SpecError
+
+MAX_BYTES = 1 << 20
+MAX_DEPTH = 40
+_MAX_DIGITS = 400
+_MAX_LISTED = 20
+_MAX_SHOWN = 60
+_MAX_PROBLEMS = 100
+
+Key = str | int
+KeyPath = tuple[Key, ...]
+
+_INT = re.compile(r"[-+]?[0-9]+\Z")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
+_OCTAL = re.compile(r"[-+]?0(o[0-7]+|[0-9]+)\Z")
+_WORDS: dict[str, object] = dict.fromkeys(("", "~", "null", "Null", "NULL"))
+_WORDS |= dict.fromkeys(("true", "True", "TRUE"), True) | dict.fromkeys(("false", "False", "FALSE"), False)
+_WORDS |= {w: float("nan") for w in (".nan", ".NaN", ".NAN")}
+_WORDS |= {sign + w: float(sign + "inf") for sign in ("", "+", "-") for w in (".inf", ".Inf", ".INF")}
+
+
+def shown(value: object) -> str:
+    """Write a value from a file so that it fits into one line of a message."""
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else str(value).lower()
+    if isinstance(value, (tuple, dict)):
+        return "a list" if isinstance(value, tuple) else "a mapping"
+    text = value if isinstance(value, str) else str(value)
+    short = text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"
+    return repr(short) if isinstance(value, str) else short
+
+
+def show_path(path: KeyPath) -> str:
+    """Write a path into a file as `cases[2].attributes.axes`."""
+    text = ""
+    for key in path:
+        if isinstance(key, int):
+            text += f"[{key}]"
+        else:
+            plain = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,60}", key)
+            text += ("." if text else "") + (key if plain else shown(key))
+    return text
+
+
+def suggestion(given: str | None, allowed: Iterable[str]) -> str:
+    """Return `; did you mean 'x'?; allowed: a, b`, as far as there is something to say."""
+    names = [str(name) for name in allowed]
+    near = difflib.get_close_matches(given, names, n=1, cutoff=0.6) if given and len(given) <= 100 else []
+    if not near and given:
+        near = [name for name in names if name.lower() == given.lower()]
+    text = f"; did you mean {near[0]!r}?" if near else ""
+    return text + (f"; allowed: {', '.join(names)}" if 0 < len(names) <= _MAX_LISTED else "")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file's data (`tree`) and the line of each part of it; `label` is how messages name the file."""
+
+    path: Path
+    label: str
+    tree: Any
+    lines: Mapping[KeyPath, int]
+
+    def known(self, path: KeyPath) -> KeyPath:
+        """Return the part of a path that exists in the file, without keys that do not."""
+        found: KeyPath = ()
+        for key in path:
+            if (*found, key) in self.lines:
+                found = (*found, key)
+        return found
+
+    def where(self, *path: Key) -> str:
+        """Return `file:line` of a path, or of the nearest part around it."""
+        return f"{self.label}:{self.lines[self.known(path)]}"
+
+    def problem(self, path: KeyPath, what: str, *, given: str | None = None, allowed: Iterable[str] = ()) -> str:
+        """Return one line: `file:line: path: what; did you mean 'x'?; allowed: a, b`."""
+        while path and isinstance(path[-1], int) and path not in self.lines:
+            path = path[:-1]  # a single value stands where a list may
+        at = f"{show_path(path)}: " if path else ""
+        return f"{self.where(*path)}: {at}{what}{suggestion(given, allowed)}"
+
+    def by_line(self, problems: Iterable[str]) -> list[str]:
+        """Return this file's problems, each once, in the order of their lines, and not thousands of them."""
+        return _few(self.label, sorted(dict.fromkeys(problems), key=lambda text: int(text[len(self.label) + 1 :].partition(":")[0])))
+
+
+def _few(label: str, problems: list[str]) -> list[str]:
+    more = len(problems) - _MAX_PROBLEMS
+    return problems if more <= 0 else [*problems[:_MAX_PROBLEMS], f"{label}:1: {more:,} more problems in this file"]
+
+
+class _Refused(Exception):
+    """A part of the file is not in the subset."""
+
+    def __init__(self, line: int, what: str) -> None:
+        self.line, self.what = line, what
+
+
+def label_of(path: Path) -> str:
+    """Name a file as the user would: relative to the current folder where it lies below it."""
+    try:
+        return path.resolve().relative_to(Path.cwd()).as_posix()
+    except (ValueError, OSError):
+        return str(path)
+
+
+def read(path: Path) -> Source:
+    """Read a YAML file; raise SpecError with its problems, one for each place up to where reading must stop."""
+    label = label_of(path)
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise SpecError([f"{label}:1: the file is larger than {MAX_BYTES:,} bytes; split it, or use `fill` for large tensors"])
+        data = path.read_bytes()
+    except (OSError, ValueError) as error:
+        raise SpecError([f"{label}:1: cannot read: {getattr(error, 'strerror', None) or error}"]) from error
+    return parse(data, path=path, label=label)
+
+
+def parse(data: bytes, *, path: Path, label: str) -> Source:
+    """Parse the bytes of a YAML file; raise SpecError as `read` does."""
+    builder = _Builder()
+    try:
+        if len(data) > MAX_BYTES:
+            raise _Refused(1, f"the file is larger than {MAX_BYTES:,} bytes")
+        tree = builder.document(_decode(data))
+    except _Refused as refused:
+        builder.problems.append((refused.line, refused.what))
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        builder.problems.append((mark.line + 1 if mark else 1, f"not YAML: {error.problem or error.context}"))
+    except (YAMLError, ValueError, IndexError, AttributeError, AssertionError, TypeError, KeyError, RecursionError) as error:
+        # The parser's own defects on odd input (an empty directive, a truncated escape) come out as these.
+        builder.problems.append((1, f"not YAML: {' '.join(str(error).split()) or type(error).__name__}"))
+    if builder.problems:
+        raise SpecError(_few(label, [f"{label}:{line}: {what}" for line, what in sorted(builder.problems)]))
+    return Source(path, label, tree, builder.lines)
+
+
+def _decode(data: bytes) -> str:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise _Refused(line, f"not UTF-8 text: byte 0x{data[error.start]:02x}; save the file as UTF-8") from error
+    bad = re.search(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]", text)
+    if bad:
+        raise _Refused(text.count("\n", 0, bad.start()) + 1, f"not text: the control character U+{ord(bad[0]):04X}")
+    return text
+
+
+class _Builder:
+    """Turns parser events into plain data; keeps lines and the problems that reading can go on after."""
+
+    def __init__(self) -> None:
+        self.lines: dict[KeyPath, int] = {(): 1}
+        self.problems: list[tuple[int, str]] = []
+
+    def document(self, text: str) -> Any:
+        stream: Iterator[Any] = YAML(typ="safe", pure=True).parse(text)
+        tree: Any = None
+        documents = 0
+        for event in stream:
+            if isinstance(event, events.DocumentStartEvent):
+                documents += 1
+                line = event.start_mark.line + 1
+                if documents > 1:
+                    raise _Refused(line, "more than one YAML document in the file")
+                if event.version or event.tags:
+                    raise _Refused(line, "YAML directives are not allowed")
+                tree = self.node(next(stream), stream, ())
+        if tree is None and not self.problems:
+            raise _Refused(1, "the file is empty")
+        return tree
+
+    def node(self, event: Any, stream: Iterator[Any], path: KeyPath) -> Any:
+        line = event.start_mark.line + 1
+        self.lines.setdefault(path, line)
+        if isinstance(event, events.AliasEvent) or event.anchor is not None:
+            raise _Refused(line, "anchors and aliases are not allowed; write the value out")
+        if event.tag is not None:
+            raise _Refused(line, f"tags such as {shown(event.tag)} are not allowed")
+        if len(path) > MAX_DEPTH:
+            raise _Refused(line, f"nested deeper than {MAX_DEPTH} levels")
+        if isinstance(event, events.ScalarEvent):
+            return self.checked(line, _scalar, event.value) if event.implicit[0] else self.checked(line, _text, event.value)
+        return self.mapping(stream, path) if isinstance(event, events.MappingStartEvent) else self.sequence(stream, path)
+
+    def sequence(self, stream: Iterator[Any], path: KeyPath) -> tuple[Any, ...]:
+        items: list[Any] = []
+        while not isinstance(event := next(stream), events.SequenceEndEvent):
+            items.append(self.node(event, stream, (*path, len(items))))
+        return tuple(items)
+
+    def mapping(self, stream: Iterator[Any], path: KeyPath) -> dict[str, Any]:
+        items: dict[str, Any] = {}
+        first: dict[str, int] = {}
+        while not isinstance(event := next(stream), events.MappingEndEvent):
+            line = event.start_mark.line + 1
+            if not isinstance(event, events.ScalarEvent):
+                raise _Refused(line, "a key must be a word, not a list or a mapping")
+            key = self.node(event, stream, path)
+            if not isinstance(key, str):
+                raise _Refused(line, f"a key must be a word, not {shown(event.value)}; quote it if you mean text")
+            if key in first:
+                self.problems.append((line, f"{show_path((*path, key))}: the key is used twice; first on line {first[key]}"))
+            first.setdefault(key, line)
+            self.lines.setdefault((*path, key), line)
+            items[key] = self.node(next(stream), stream, (*path, key))
+        return items
+
+    def checked(self, line: int, convert: Callable[[str], Any], text: str) -> Any:
+        try:
+            return convert(text)
+        except _Refused as refused:
+            self.problems.append((line, refused.what))
+            return None
+
+
+def _text(text: str) -> str:
+    if re.search("[\ud800-\udfff]", text):
+        raise _Refused(0, "a string with half of a surrogate pair is not text")
+    return text
+
+
+def _scalar(text: str) -> object:
+    """Resolve a plain scalar by the core schema of YAML 1.2, without what people and readers disagree on."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if len(text) > _MAX_DIGITS and (_INT.match(text) or _FLOAT.match(text)):
+        raise _Refused(0, f"a number of more than {_MAX_DIGITS} digits")
+    if _OCTAL.match(text):
+        raise _Refused(0, f"{shown(text)} is octal to some readers and decimal to others; write a decimal number without leading zeros")
+    if _INT.match(text):
+        if text == "-0":
+            raise _Refused(0, "'-0' is the integer 0; write -0.0 for the negative zero of a float")
+        return int(text)
+    if _FLOAT.match(text):
+        value = float(text)
+        if abs(value) == float("inf"):
+            raise _Refused(0, f"{shown(text)} is too large for float64; write .inf if you mean infinity")
+        return value
+    return _text(text)

@@ -1,0 +1,103 @@
+"""The verdict of a run in one sentence, and the few facts that every report opens with."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from harness.records import Outcome, TargetInfo, Verdict
+from harness.tables import ATTENTION, NOT_EXECUTED, Tables
+
+Tone = Literal["good", "bad", "warn"]
+
+_UNEXPECTED = {
+    Verdict.REGRESSION: ("regression", "regressions"),
+    Verdict.CHANGED: ("changed result", "changed results"),
+    Verdict.NEW: ("new failure", "new failures"),
+    Verdict.IMPROVEMENT: ("improvement", "improvements"),
+}
+_MARKS: dict[Tone, str] = {"good": "✓", "bad": "✗", "warn": "!"}
+
+
+class Summary(NamedTuple):
+    """`sentence` is the verdict; `remarks` are what a reader must know before trusting it."""
+
+    tone: Tone
+    sentence: str
+    remarks: tuple[str, ...]
+
+    @property
+    def mark(self) -> str:
+        """A sign beside the colour."""
+        return _MARKS[self.tone]
+
+
+def count(number: int, one: str, many: str = "") -> str:
+    """Write a number with its noun."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def summarize(tables: Tables) -> Summary:
+    """Judge a run: bad with anything unexpected, a warning where it is incomplete or nothing ran, good otherwise."""
+    total = tables.tally()
+    remarks = _remarks(tables)
+    if not total.run:
+        return Summary("warn", f"Nothing ran: 0 of {count(tables.selected, 'selected result')}.", remarks)
+    unexpected = [count(number, *_UNEXPECTED[verdict]) for verdict in ATTENTION if (number := tables.needing_attention(verdict))]
+    if tables.problems:
+        unexpected.append(count(len(tables.problems), "problem") + " in the expectations")
+    known = f"{count(total.conforming, 'conforms', 'conform')}, {count(total.known, 'deviates in a known way', 'deviate in known ways')}"
+    if unexpected:
+        tone: Tone = "bad" if total.failing or tables.problems else "warn"
+        return Summary(tone, f"{', '.join(unexpected)} in {count(total.run, 'result')}; {known}.", remarks)
+    as_expected = "The only result is as expected" if total.run == 1 else f"All {total.run:,} results are as expected"
+    if tables.truncated or total.run < tables.selected:
+        return Summary("warn", f"{as_expected}, of {tables.selected:,} selected; {known}.", remarks)
+    return Summary("good", f"{as_expected}: {known}.", remarks)
+
+
+def _remarks(tables: Tables) -> tuple[str, ...]:
+    remarks = []
+    held = tables.tally().selected
+    if tables.truncated:
+        remarks.append(f"The run is incomplete: its file ends after {count(held, 'result')}. Continue it with --resume.")
+    elif held < tables.selected:
+        remarks.append(f"The run file holds {held:,} of {count(tables.selected, 'selected result')}.")
+    for target, info in tables.header.targets.items():
+        tally = tables.tally(target=target)
+        if info.unavailable:
+            remarks.append(f"{target} is not available here: {one_line(info.unavailable)}")
+        elif missing := sum(tally.outcomes[outcome] for outcome in NOT_EXECUTED):
+            remarks.append(f"{target} did not run {missing:,} of {count(tally.selected, 'result')}.")
+    if tables.left_out:
+        reasons = ", ".join(f"{one_line(reason)}: {number:,}" for reason, number in sorted(tables.left_out.items()))
+        remarks.append(f"Left out before the run: {count(sum(tables.left_out.values()), 'case')} ({reasons}).")
+    return tuple(remarks)
+
+
+def one_line(text: str) -> str:
+    """Fold a text into one line."""
+    return " ".join(text.split())
+
+
+def target_facts(info: TargetInfo) -> list[tuple[str, str]]:
+    """What a target was, as (name, value) in reading order; what its runtime could not tell is left out."""
+    facts = [
+        ("provider", info.provider),
+        ("runtime", info.runtime),
+        ("onnxruntime", info.onnxruntime),
+        ("DirectML", info.directml),
+        ("DirectML.dll sha256", info.directml_sha256),
+        ("adapter", " ".join(part for part in (info.vendor, info.adapter) if part)),
+        ("driver", info.driver),
+        ("maximum feature level", info.max_feature_level),
+        ("device dtypes", ", ".join(info.device_dtypes)),
+        ("Python", info.python),
+        ("NumPy", info.numpy),
+        ("platform", info.platform),
+        ("options", ", ".join(f"{key}={value}" for key, value in sorted(info.options.items()))),
+    ]
+    return [(name, one_line(value)) for name, value in facts if value]
+
+
+OUTCOME_WORDS: dict[Outcome, str] = {outcome: outcome.value.replace("_", " ") for outcome in Outcome}
+"""Outcomes as running text."""

@@ -1,0 +1,218 @@
+"""The tables of a run: results counted as they stream by, and what every report asks of the counts.
+
+A result is counted in one cell: operator, opset, element types, rank, level, validity, target. Every table is a sum over cells, so memory
+grows with the variety of the cases and not with their number. Kept beside the counts: the results that need attention (the first
+`KEEP`), and, where there is more than one target, one small integer a case (`differences`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import NamedTuple
+
+import msgspec
+
+from harness.differences import Differences
+from harness.facets import Facets, facets
+from harness.records import BEYOND, End, Error, Header, Outcome, Result, Validity, Verdict, conforms
+from harness.runfile import RunReader
+
+KEEP = 2000
+MESSAGE_LIMIT = 2000
+NOT_EXECUTED = frozenset({Outcome.UNAVAILABLE, Outcome.NOT_RUN})
+"""Outcomes of results that count as selected, but not as run."""
+ATTENTION = (Verdict.REGRESSION, Verdict.CHANGED, Verdict.NEW, Verdict.IMPROVEMENT)
+"""The verdicts whose results are kept for reading, worst first; a new result only if it does not conform, a missing one never."""
+
+
+class Cell(NamedTuple):
+    """One cell of the counts."""
+
+    operator: str
+    opset: int
+    dtype: str
+    rank: int
+    index_dtype: str
+    level: str
+    validity: Validity
+    target: str
+
+
+def fails(validity: Validity, outcome: Outcome, verdict: Verdict) -> bool:
+    """Say whether a result turns a run red."""
+    if verdict is Verdict.NEW:
+        return outcome not in NOT_EXECUTED and not conforms(validity, outcome)
+    return verdict is Verdict.REGRESSION or verdict is Verdict.CHANGED
+
+
+class Tally:
+    """Counts of some results by outcome and verdict. A rate is never given without `selected`."""
+
+    __slots__ = ("conforming", "failing", "known", "outcomes", "selected", "verdicts")
+
+    def __init__(self) -> None:
+        self.selected = 0
+        self.conforming = 0
+        """Valid cases that passed, invalid ones that were rejected, and unspecified ones that ran."""
+        self.known = 0
+        """Results that ran, do not conform, and are expected."""
+        self.failing = 0
+        """Regressions, changed results, and new ones that do not conform: what turns a run red."""
+        self.outcomes: Counter[Outcome] = Counter()
+        self.verdicts: Counter[Verdict] = Counter()
+
+    def add(self, validity: Validity, outcome: Outcome, verdict: Verdict, number: int) -> None:
+        self.selected += number
+        self.outcomes[outcome] += number
+        self.verdicts[verdict] += number
+        if fails(validity, outcome, verdict):
+            self.failing += number
+        if outcome in NOT_EXECUTED:
+            return
+        if conforms(validity, outcome):
+            self.conforming += number
+        elif verdict is Verdict.EXPECTED:
+            self.known += number
+
+    def include(self, other: Tally) -> None:
+        """Add another tally's counts."""
+        self.selected += other.selected
+        self.conforming += other.conforming
+        self.known += other.known
+        self.failing += other.failing
+        self.outcomes.update(other.outcomes)
+        self.verdicts.update(other.verdicts)
+
+    @property
+    def passed(self) -> int:
+        return self.outcomes[Outcome.PASS]
+
+    @property
+    def run(self) -> int:
+        """Results whose target did something."""
+        return self.selected - sum(self.outcomes[o] for o in NOT_EXECUTED)
+
+    def others(self) -> list[tuple[Outcome, int]]:
+        """Every outcome but `pass` that occurred, in the order of the outcomes."""
+        return [(o, self.outcomes[o]) for o in Outcome if o is not Outcome.PASS and self.outcomes[o]]
+
+
+class Tables:
+    """Counts the results of one run. Feed it with `add`, then ask; `finish` says how the run file ended."""
+
+    def __init__(self, header: Header) -> None:
+        self.header = header
+        self.end: End | None = None
+        self.truncated = False
+        self.attention: dict[Verdict, list[Result]] = {verdict: [] for verdict in ATTENTION}
+        self.differences = Differences(tuple(header.targets))
+        self._counts: dict[tuple[Facets, str, Validity, str, Outcome, Verdict], int] = {}
+        self._facets: dict[Facets, Facets] = {}
+
+    def add(self, result: Result) -> None:
+        """Count one result."""
+        read = facets(result.case)
+        read = self._facets.setdefault(read, read)
+        level = result.levels.get("directml", BEYOND)
+        key = (read, level, result.validity, result.target, result.outcome, result.verdict)
+        self._counts[key] = self._counts.get(key, 0) + 1
+        self.differences.add(result, read, level)
+        verdict = result.verdict
+        if verdict is not Verdict.EXPECTED and (verdict is Verdict.IMPROVEMENT or fails(result.validity, result.outcome, verdict)):
+            kept = self.attention[verdict]
+            if len(kept) < KEEP:
+                kept.append(_clipped(result))
+
+    def finish(self, end: End | None, *, truncated: bool = False) -> None:
+        """Take the run's last line, or learn that it is missing."""
+        self.end = end
+        self.truncated = truncated or end is None
+        self.__dict__.pop("cells", None)
+
+    @cached_property
+    def cells(self) -> dict[Cell, Tally]:
+        """The counts by cell; ask after the last `add`."""
+        cells: dict[Cell, Tally] = {}
+        for (read, level, validity, target, outcome, verdict), number in self._counts.items():
+            cells.setdefault(Cell(*read, level, validity, target), Tally()).add(validity, outcome, verdict, number)
+        return cells
+
+    def by(self, *fields: str, **where: object) -> dict[tuple[object, ...], Tally]:
+        """Sum the cells whose fields equal `where`, grouped by the named fields of `Cell`."""
+        places = [Cell._fields.index(field) for field in fields]
+        wanted = [(Cell._fields.index(field), value) for field, value in where.items()]
+        sums: dict[tuple[object, ...], Tally] = {}
+        for cell, tally in self.cells.items():
+            if all(cell[place] == value for place, value in wanted):
+                sums.setdefault(tuple(cell[place] for place in places), Tally()).include(tally)
+        return sums
+
+    def tally(self, **where: object) -> Tally:
+        """Sum all cells whose fields equal `where`."""
+        return self.by(**where).get((), Tally())
+
+    def needing_attention(self, verdict: Verdict) -> int:
+        """Count the results of which `attention` keeps the first."""
+        if verdict is not Verdict.NEW:
+            return self.tally().verdicts[verdict]
+        return sum(
+            number
+            for (*_, validity, _, outcome, each), number in self._counts.items()
+            if each is verdict and fails(validity, outcome, each)
+        )
+
+    @property
+    def targets(self) -> list[str]:
+        """The targets in the order of the header."""
+        return list(self.header.targets)
+
+    @cached_property
+    def operators(self) -> list[str]:
+        return sorted({cell.operator for cell in self.cells})
+
+    @property
+    def selected(self) -> int:
+        """Results that the run was to produce; what the file holds where its end is missing."""
+        counted = sum(self._counts.values())
+        return max(counted, self.end.selected) if self.end else counted
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Stale, unmatched or expired expectations."""
+        return self.end.problems if self.end else ()
+
+    @property
+    def left_out(self) -> Mapping[str, int]:
+        """Cases that were never selected, by reason."""
+        return self.end.left_out if self.end else {}
+
+
+def _clipped(result: Result) -> Result:
+    if result.error is None or len(result.error.message) <= MESSAGE_LIMIT:
+        return result
+    return msgspec.structs.replace(result, error=Error(result.error.class_, clip(result.error.message, MESSAGE_LIMIT)))
+
+
+def clip(text: str, limit: int) -> str:
+    """Cut a text at `limit` characters and say how long it was."""
+    return text if len(text) <= limit else f"{text[:limit]}… [{len(text):,} characters in the run file]"
+
+
+def tabulate(header: Header, results: Iterable[Result], end: End | None) -> Tables:
+    """Count the results of a run that is at hand."""
+    tables = Tables(header)
+    for result in results:
+        tables.add(result)
+    tables.finish(end)
+    return tables
+
+
+def read_tables(run: RunReader) -> Tables:
+    """Count a run file. Errors: UsageError for a damaged one."""
+    tables = Tables(run.header)
+    for result in run:
+        tables.add(result)
+    tables.finish(run.end, truncated=run.truncated)
+    return tables

@@ -1,0 +1,39 @@
+"""`harness targets`: what can run here and, where not, why and how to get it."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+
+from harness.errors import TargetUnavailable
+from harness.pool import Hello, Pool
+from harness.targets import launch, parse_target
+
+_SHOWN = ("cpu", "dml")
+
+
+def show_targets() -> None:
+    """Start a worker of every target and show what it says."""
+    table = Table("target", "here", "what", box=None, pad_edge=False)
+    for name in _SHOWN:
+        target = parse_target(name)
+        try:
+            pool = Pool(launch(target), size=1, timeout=30)
+            try:
+                hello = pool.probe()
+            finally:
+                pool.close()
+            if target.provider not in hello.providers:
+                table.add_row(name, "no", f"onnxruntime {hello.onnxruntime} has no {target.provider}")
+            else:
+                table.add_row(name, "yes", _describe(hello))
+        except TargetUnavailable as error:
+            table.add_row(name, "no", str(error))
+    Console().print(table)
+
+
+def _describe(hello: Hello) -> str:
+    facts = [f"onnxruntime {hello.onnxruntime}", f"Python {hello.python}", f"NumPy {hello.numpy}", hello.platform]
+    labels = {"directml": "DirectML", "adapter": "on", "driver": "driver", "max_feature_level": "feature level"}
+    facts += [f"{label} {hello.device[key]}" for key, label in labels.items() if hello.device.get(key)]
+    return ", ".join(facts)

@@ -1,0 +1,384 @@
+"""Runs graphs on ONNX Runtime in a process of its own: one file, standard library, numpy and onnxruntime, Python 3.8 or later.
+
+Started by `pool.py` as it is, in any interpreter that has some onnxruntime: here, with another version, on Windows, over ssh.
+
+Frames on the standard streams, little-endian, no pickle:
+    to the worker     u32 header length, u32 payload length, header (JSON), payload
+    from the worker   u8 kind, u32 body length, body
+
+    H  hello (JSON): versions, providers, device        A  u32 case: about to start it
+    P  placement of a unit's graph (JSON)               R  u32 case, f64 seconds, u8 dtype, u8 rank, i64 * rank, bytes: its output
+    E  error of a case (JSON)                           D  the batch is done
+
+A batch is a list of units; a unit is one graph with the cases that run on it in one session. Each case is announced before it starts, and
+every result is handed to the operating system before the next case is announced: whatever ends the process, only that case is lost.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import json
+import os
+import struct
+import sys
+import tempfile
+import time
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+
+Unit = Dict[str, Any]
+
+PROTOCOL = 1
+np: Any = None
+_FRAME = struct.Struct("<BI")
+_ANNOUNCE = struct.Struct("<BII")
+_RESULT = struct.Struct("<IdBB")
+_REQUEST = struct.Struct("<II")
+_BFLOAT16, _STRING = 16, 8
+_STORAGE = {
+    1: "<f4", 2: "<u1", 3: "<i1", 4: "<u2", 5: "<i2", 6: "<i4", 7: "<i8", 8: "O", 9: "|b1", 10: "<f2", 11: "<f8", 12: "<u4",
+    13: "<u8", 14: "<c8", 15: "<c16", 16: "<u2",
+}  # fmt: skip
+_ONNX_NUMBER = {
+    "float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "object": 8, "bool": 9, "float16": 10,
+    "float64": 11, "uint32": 12, "uint64": 13, "complex64": 14, "complex128": 15,
+}  # fmt: skip
+
+
+class CannotFeedError(Exception):
+    """This onnxruntime's Python binding has no way to pass such a tensor."""
+
+
+class Channel:
+    """The private frame channel: descriptor 1 is moved away, so that stray prints of native libraries go to stderr."""
+
+    def __init__(self) -> None:
+        self.out = os.dup(1)
+        os.dup2(2, 1)
+        if sys.platform == "win32":
+            import msvcrt
+
+            for descriptor in (0, self.out):
+                msvcrt.setmode(descriptor, os.O_BINARY)
+        self._in = os.fdopen(0, "rb", buffering=1 << 20, closefd=False)
+        self.pending: List[bytes] = []
+
+    def read(self) -> Optional[Tuple[Any, memoryview]]:
+        """Return the next request as (header, payload), or None at the end of the stream."""
+        sizes = self._in.read(_REQUEST.size)
+        if len(sizes) < _REQUEST.size:
+            return None
+        header, payload = _REQUEST.unpack(sizes)
+        data = self._in.read(header + payload)
+        if len(data) < header + payload:
+            return None
+        return json.loads(data[:header].decode()), memoryview(data)[header:]
+
+    def add(self, kind: str, body: bytes) -> None:
+        """Queue a frame for the next `send`."""
+        self.pending.append(_FRAME.pack(ord(kind), len(body)))
+        self.pending.append(body)
+
+    def add_json(self, kind: str, value: Any) -> None:
+        self.add(kind, json.dumps(value).encode())
+
+    def announce(self, case: int) -> None:
+        """Queue the announcement of a case and hand everything queued to the operating system."""
+        self.pending.append(_ANNOUNCE.pack(65, 4, case))
+        self.send()
+
+    def send(self) -> None:
+        data = b"".join(self.pending)
+        del self.pending[:]
+        sent = os.write(self.out, data)
+        while sent < len(data):
+            sent += os.write(self.out, data[sent:])
+
+
+def decode_tensor(view: memoryview, onnx_number: int, shape: Sequence[int]) -> Tuple[Any, int]:
+    """Return the array at the start of `view` and the number of bytes it took; strings are u32 length and UTF-8 each."""
+    count = 1
+    for extent in shape:
+        count *= extent
+    if onnx_number != _STRING:
+        dtype = np.dtype(_STORAGE[onnx_number])
+        size = count * dtype.itemsize
+        return np.frombuffer(view, dtype, count).reshape(shape) if count else np.empty(shape, dtype), size
+    array = np.empty(count, object)
+    at = 0
+    for n in range(count):
+        (length,) = struct.unpack_from("<I", view, at)
+        array[n] = bytes(view[at + 4 : at + 4 + length]).decode("utf-8")
+        at += 4 + length
+    return array.reshape(shape), at
+
+
+def encode_elements(array: Any) -> bytes:
+    """Return the bytes of an array as they cross the pipe."""
+    if array.dtype != object:
+        return array.tobytes()
+    texts = [str(text).encode("utf-8", "surrogatepass") for text in array.reshape(-1)]
+    return b"".join(struct.pack("<I", len(text)) + text for text in texts)
+
+
+class OnnxRuntime:
+    """Creates sessions and runs cases; the only place that speaks to onnxruntime."""
+
+    def __init__(self) -> None:
+        import onnxruntime
+
+        self.ort: Any = onnxruntime
+        onnxruntime.set_default_logger_severity(4)
+        self._options: Dict[Any, Any] = {}
+        boot = sys.modules.get("harness_boot")
+        if boot is not None:
+            boot.before_sessions()
+        self._describe = getattr(boot, "describe_device", None)
+
+    def hello(self) -> Dict[str, Any]:
+        """Say which onnxruntime this is and what it offers."""
+        device = {}
+        providers = self.ort.get_available_providers()
+        if self._describe is not None and "DmlExecutionProvider" in providers:
+            device = self._describe()
+        return {"onnxruntime": self.ort.__version__, "providers": providers, "device": device}
+
+    def session(self, unit: Unit, model: bytes) -> Any:
+        """Create the unit's session on its provider alone; an absent provider is an error, never a quiet CPU session."""
+        if unit["provider"] not in self.ort.get_available_providers():
+            raise RuntimeError(f"{unit['provider']} is not in this onnxruntime")
+        return self.ort.InferenceSession(
+            model,
+            self._session_options(unit),
+            providers=[(unit["provider"], unit["provider_options"])],
+            enable_fallback=0,
+        )
+
+    def _session_options(self, unit: Unit) -> Any:
+        key = (unit["optimization"], tuple(sorted(unit["config"].items())))
+        options = self._options.get(key)
+        if options is None:
+            options = self._options[key] = self._new_options(unit)
+        return options
+
+    def _new_options(self, unit: Unit) -> Any:
+        ort = self.ort
+        options = ort.SessionOptions()
+        options.graph_optimization_level = {
+            "off": ort.GraphOptimizationLevel.ORT_DISABLE_ALL,
+            "basic": ort.GraphOptimizationLevel.ORT_ENABLE_BASIC,
+            "extended": ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
+            "all": ort.GraphOptimizationLevel.ORT_ENABLE_ALL,
+        }[unit["optimization"]]
+        options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
+        options.intra_op_num_threads = 1
+        options.inter_op_num_threads = 1
+        options.enable_mem_pattern = unit["provider"] == "CPUExecutionProvider"
+        options.log_severity_level = 4
+        for key, value in unit["config"].items():
+            options.add_session_config_entry(key, value)
+        if not hasattr(ort.InferenceSession, "get_provider_graph_assignment_info"):
+            options.enable_profiling = True
+            options.profile_file_prefix = os.path.join(tempfile.gettempdir(), f"harness-profile-{os.getpid()}")
+        return options
+
+    def assignment(self, session: Any) -> Optional[List[List[str]]]:
+        """Return [provider, operator type] of every node, or None where this release cannot tell before a run (before 1.24)."""
+        if not hasattr(session, "get_provider_graph_assignment_info"):
+            return None
+        return [[group.ep_name, node.op_type] for group in session.get_provider_graph_assignment_info() for node in group.get_nodes()]
+
+    def profiled(self, session: Any) -> List[List[str]]:
+        """Return [provider, operator type] of every node that a profile of the session's runs shows, and end profiling."""
+        path = session.end_profiling()
+        try:
+            with open(path, encoding="utf-8") as file:
+                events = json.load(file)
+        except (OSError, ValueError):
+            return []
+        finally:
+            try:
+                os.unlink(path)
+            except OSError:
+                pass
+        return [
+            [event["args"]["provider"], event["args"].get("op_name", "")]
+            for event in events
+            if event.get("cat") == "Node" and event.get("name", "").endswith("_kernel_time") and event.get("args", {}).get("provider")
+        ]
+
+    def run(self, session: Any, unit: Unit, arrays: Sequence[Any], position: int) -> Tuple[Any, int]:
+        """Run one case and return its output as (array, ONNX element type)."""
+        names = unit["inputs"]
+        name, number = unit["output"]
+        if unit["in_place"] or number == _BFLOAT16 or any(n == _BFLOAT16 for _, n in names):
+            return self._run_bound(session, unit, arrays)
+        feeds = {}
+        for (key, _), array in zip(names, arrays):
+            feeds[key] = array
+        output = session.run([name], feeds)[0]
+        return output, _ONNX_NUMBER.get(output.dtype.name if output.dtype != object else "object", 0)
+
+    def _run_bound(self, session: Any, unit: Unit, arrays: Sequence[Any]) -> Tuple[Any, int]:
+        """Run with bound buffers: `session.run` neither takes nor returns bfloat16, and only a binding can alias output and input."""
+        binding = session.io_binding()
+        name, number = unit["output"]
+        kept = []
+        for (key, element), array in zip(unit["inputs"], arrays):
+            own = np.array(array, order="C", copy=True)
+            kept.append(own)
+            kind = element if element == _BFLOAT16 else own.dtype.type
+            try:
+                if element == _STRING:
+                    binding.bind_cpu_input(key, own)
+                else:
+                    binding.bind_input(key, "cpu", 0, kind, list(own.shape), own.ctypes.data)
+            except (TypeError, KeyError) as error:
+                raise CannotFeedError(f"cannot bind element type {element}: {error}") from error
+        if unit["in_place"]:
+            kind = number if number == _BFLOAT16 else kept[0].dtype.type
+            binding.bind_output(name, "cpu", 0, kind, list(kept[0].shape), kept[0].ctypes.data)
+            session.run_with_iobinding(binding)
+            return kept[0], number
+        binding.bind_output(name, "cpu")
+        session.run_with_iobinding(binding)
+        value = binding.get_outputs()[0]
+        if number != _BFLOAT16 and hasattr(value, "numpy"):
+            return value.numpy(), number
+        shape = value.shape()
+        count = 1
+        for extent in shape:
+            count *= extent
+        storage = np.dtype(_STORAGE[number])
+        raw = ctypes.string_at(value.data_ptr(), count * storage.itemsize) if count else b""
+        return np.frombuffer(raw, storage).reshape(shape), number
+
+
+def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at: int) -> int:
+    """Run all cases of one unit; return where its payload ends."""
+    model = bytes(payload[at : at + unit["model"]])
+    at += unit["model"]
+    first = unit["first"]
+    cases = unit["cases"]
+    started = time.perf_counter()
+    channel.announce(first)
+    placed = False
+    try:
+        session = backend.session(unit, model)
+        nodes = backend.assignment(session)
+        if nodes is not None:
+            channel.add_json("P", {"unit": unit["unit"], "nodes": nodes})
+            placed = True
+            channel.send()
+    except Exception as error:  # noqa: BLE001 - whatever a provider raises is its answer
+        # creating the session is common to all cases of the unit: one answer for all
+        report = failure(first, "load", error, time.perf_counter() - started)
+        channel.add_json("E", dict(report, count=len(cases)))
+        for shapes in cases:
+            at = skip(unit, payload, at, shapes)
+        return at
+    for number, shapes in enumerate(cases, start=first):
+        if number != first:
+            channel.announce(number)
+            started = time.perf_counter()
+        try:
+            arrays = []
+            for (_, element), shape in zip(unit["inputs"], shapes):
+                array, size = decode_tensor(payload[at:], element, shape)
+                at += size
+                arrays.append(array)
+            try:
+                output, element = backend.run(session, unit, arrays, number - first)
+            finally:
+                if not placed:
+                    channel.add_json("P", {"unit": unit["unit"], "nodes": backend.profiled(session)})
+                    placed = True
+            body = encode_elements(output)
+            head = _RESULT.pack(number, time.perf_counter() - started, element, output.ndim)
+            channel.add("R", head + struct.pack(f"<{output.ndim}q", *output.shape) + body)
+        except Exception as error:  # noqa: BLE001 - whatever a provider raises is its answer
+            channel.add_json("E", failure(number, "run", error, time.perf_counter() - started))
+    return at
+
+
+def skip(unit: Unit, payload: memoryview, at: int, shapes: Sequence[Sequence[int]]) -> int:
+    """Return where the payload of a case ends that is not decoded."""
+    for (_, element), shape in zip(unit["inputs"], shapes):
+        if element == _STRING:
+            at += decode_tensor(payload[at:], element, shape)[1]
+        else:
+            count = 1
+            for extent in shape:
+                count *= extent
+            at += count * np.dtype(_STORAGE[element]).itemsize
+    return at
+
+
+def failure(case: int, stage: str, error: Exception, seconds: float) -> Dict[str, Any]:
+    """Describe a provider's error: class, message, and the stage it came from."""
+    text = str(error)
+    return {"case": case, "stage": stage, "class": type(error).__name__, "message": text[:4000], "seconds": seconds}
+
+
+def die_with_parent() -> None:
+    """Ask the operating system to end this process with its parent, so that a killed harness leaves nothing behind."""
+    parent = os.getppid()
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL
+        if os.getppid() != parent:
+            os._exit(1)
+    elif sys.platform != "win32":
+        import threading
+
+        def watch() -> None:
+            while os.getppid() == parent:
+                time.sleep(1)
+            os._exit(1)
+
+        threading.Thread(target=watch, daemon=True).start()
+
+
+def limit_memory(limit: int) -> None:
+    """Bound this process's address space to `limit` bytes, where the platform can."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def serve(channel: Channel, make_backend: Callable[[], Any]) -> None:
+    """Greet, then answer requests until the stream ends."""
+    die_with_parent()
+    request = channel.read()
+    if request is None:
+        return
+    start = request[0]
+    if start.get("memory_limit"):
+        limit_memory(start["memory_limit"])
+    import platform
+
+    global np
+    np = importlib.import_module("numpy")  # after the memory limit, and after what a platform has to do before
+    backend = make_backend()
+    hello = {
+        "protocol": PROTOCOL,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "platform": f"{platform.system()} {platform.machine()}",
+    }
+    hello.update(backend.hello())
+    channel.add_json("H", hello)
+    channel.send()
+    while True:
+        request = channel.read()
+        if request is None:
+            return
+        header, payload = request
+        at = 0
+        for unit in header["units"]:
+            at = run_unit(channel, backend, unit, payload, at)
+        channel.add("D", b"")
+        channel.send()
+
+
+if __name__ == "__main__":
+    serve(Channel(), OnnxRuntime)

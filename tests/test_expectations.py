@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.errors import SpecError
+from harness.expectations import Expectations, TargetExpectations, When, lint, load_expectations
+from harness.records import Outcome, TargetInfo
+
+TODAY = date(2026, 6, 1)
+CPU = TargetInfo(provider="CPUExecutionProvider", onnxruntime="1.24.4")
+DML = TargetInfo(provider="DmlExecutionProvider", onnxruntime="1.24.4", directml="1.15.4+abc", max_feature_level="5_0")
+ENTRY = """\
+- match: {match}
+  expect: {expect}
+  reason: the indices are read as 32 bits
+  link: https://example.org/issues/1
+"""
+
+
+def entries(folder: Path, text: str) -> Expectations:
+    path = folder / "cpu.yaml"
+    path.write_text(text, encoding="utf-8")
+    return load_expectations([path])
+
+
+def entry(match: str, expect: str = "mismatch", more: str = "") -> str:
+    return ENTRY.format(match=match, expect=expect) + "".join(f"  {line}\n" for line in more.splitlines())
+
+
+@pytest.fixture(autouse=True)
+def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def cpu(folder: Path, text: str) -> TargetExpectations:
+    return entries(folder, text).for_target("cpu", CPU)
+
+
+def test_expected_outcome_of_the_cases_that_match(tmp_path: Path) -> None:
+    expectations = cpu(tmp_path, entry("['GatherND@13:data=int8', 'axis=3']") + entry("Gat*Elements", "crash"))
+    assert expectations.expected("GatherND@13:sweep=a;data=int8[3]") is Outcome.MISMATCH
+    assert expectations.expected("GatherND@13:sweep=a;data=int16[3]") is None
+    assert expectations.expected("Round@13:axis=3") is Outcome.MISMATCH
+    assert expectations.expected("GatherElements@13:sweep=a") is Outcome.CRASH
+    assert expectations.expected("Round@22:sweep=a") is None
+
+
+def test_entries_earn_their_place(tmp_path: Path) -> None:
+    expectations = cpu(tmp_path, "".join(entry(f"GatherND@13:sweep={name}") for name in ("a", "b", "c", "d")))
+    expectations.record("GatherND@13:sweep=a;x=1", conforms=False)
+    expectations.record("GatherND@13:sweep=a;x=2", conforms=True)
+    expectations.record("GatherND@13:sweep=b;x=1", conforms=True)
+    for number in range(1200):
+        expectations.record(f"GatherND@13:sweep=c;x={number}", conforms=True)
+    assert [(used.matched, used.not_conforming) for used in expectations.used] == [(2, 1), (1, 0), (1200, 0), (0, 0)]
+    assert expectations.problems(TODAY) == [
+        "cpu.yaml:5: [1]: its case conforms on cpu; remove it or narrow its 'when'",
+        "cpu.yaml:9: [2]: all 1,200 cases conform on cpu; remove it or narrow its 'when'",
+        "cpu.yaml:13: [3]: matches no case on cpu; remove it or correct its query",
+    ]
+    assert expectations.problems(TODAY, complete=False) == []
+
+
+def test_expired(tmp_path: Path) -> None:
+    expectations = cpu(tmp_path, entry("GatherND", more="expires: 2026-05-31") + entry("Round", more="expires: 2026-06-01"))
+    assert expectations.problems(TODAY, complete=False) == ["cpu.yaml:1: [0]: expired on 2026-05-31; look whether it still holds"]
+
+
+def test_conflict_is_told_once(tmp_path: Path) -> None:
+    expectations = cpu(tmp_path, entry("GatherND") + entry("GatherND@13", "crash") + entry("axis=1"))
+    for case in ("GatherND@13:axis=1", "GatherND@13:axis=2"):
+        expectations.record(case, conforms=False)
+    assert expectations.expected("GatherND@13:axis=1") is Outcome.MISMATCH
+    assert expectations.problems(TODAY) == [
+        "cpu.yaml:5: [1]: expects crash where cpu.yaml:1 expects mismatch: GatherND@13:axis=1",
+        "cpu.yaml:9: [2]: expects mismatch where cpu.yaml:5 expects crash: GatherND@13:axis=1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("when", "on_cpu", "on_dml"),
+    [
+        ("{}", True, True),
+        ("{target: cpu}", True, False),
+        ("{target: ['dml*', 'cpu@*']}", False, True),
+        ("{provider: DmlExecutionProvider}", False, True),
+        ("{onnxruntime: '>=1.20,<1.25'}", True, True),
+        ("{onnxruntime: '<1.24'}", False, False),
+        ("{directml: '>=1.15'}", False, True),
+        ("{directml: '==1.15.4'}", False, True),
+        ("{max_feature_level: '<=5_0'}", False, True),
+        ("{max_feature_level: '>5_0'}", False, False),
+        ("{target: 'dml*', directml: '<1.15'}", False, False),
+    ],
+)
+def test_when(tmp_path: Path, when: str, on_cpu: bool, on_dml: bool) -> None:
+    expectations = entries(tmp_path, entry("Round", more=f"when: {when}"))
+    assert bool(expectations.for_target("cpu", CPU).entries) is on_cpu
+    assert bool(expectations.for_target("dml@windows", DML).entries) is on_dml
+
+
+def test_a_version_that_is_none_lies_in_no_range() -> None:
+    strange = TargetInfo(provider="CPUExecutionProvider", onnxruntime="built from source")
+    assert not When(onnxruntime=">=1").holds("cpu", strange)
+    assert When(onnxruntime=">=1").holds("cpu", TargetInfo(provider="", onnxruntime="1.25.0.dev20260101+cu12"))
+
+
+def test_a_missing_folder_is_a_problem_but_an_empty_one_is_not(tmp_path: Path) -> None:
+    assert load_expectations([tmp_path]).entries == ()
+    with pytest.raises(SpecError, match="cannot read"):
+        load_expectations([tmp_path / "none"])
+
+
+def test_lint(tmp_path: Path) -> None:
+    text = (
+        entry("GatherND")
+        + entry("GatherND", "crash")
+        + entry("GatherND", more="when: {target: dml}")
+        + entry("Rond", more="expires: 2020-01-01")
+    )
+    expectations = entries(tmp_path, text)
+    before = [
+        "cpu.yaml:5: [1]: has the same 'match' and 'when' as cpu.yaml:1",
+        "cpu.yaml:14: [3]: expired on 2020-01-01; look whether it still holds",
+    ]
+    assert lint(expectations, TODAY) == before
+    assert lint(expectations, TODAY, ["GatherND@13:a=1", "Round@22:a=1"]) == [
+        *before,
+        "cpu.yaml:14: [3]: matches no case; remove it or correct its query",
+    ]
+
+
+@given(st.binary(max_size=60) | st.sampled_from([b"[]", b"- 1", b"- {match: a}", b"- {match: [[]], when: 3}", b"null"]))
+def test_any_file_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    path = tmp_path_factory.mktemp("any") / "x.yaml"
+    path.write_bytes(data)
+    try:
+        assert load_expectations([path]).entries == ()
+    except SpecError:
+        return

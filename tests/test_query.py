@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness import caseid
+from harness.errors import UsageError
+from harness.query import Query, explain_no_match, parse_all
+
+ID = "GatherElements@13:sweep=dtype_rank;data=float16[3,4];indices=int64[3,2];axis=1;values=negative"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "GatherElements",
+        "GatherElements@13",
+        "GatherElements@13:",
+        "GatherElements@13:sweep=dtype_rank",
+        "GatherElements@13:sweep=dtype_rank;",
+        ID,
+        "data=float16",
+        "data=float16[3,4]",
+        "data=float16[3,*]",
+        "data=float16[?,4]",
+        "data=float*",
+        "data=*16",
+        "indices=int64;data=float16",
+        "GatherElements:values=negative;axis=1",
+        "Gather*@1?:axis=?",
+        "*@13",
+        "*:axis=*",
+        " axis=1 ",
+    ],
+)
+def test_selects(text: str) -> None:
+    assert Query.parse(text).matches(ID)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Gather",
+        "GatherND",
+        "Elements",
+        "GatherElements@1",
+        "GatherElements@11",
+        "GatherElements@?",
+        "GatherElements@13:sweep=dtype",
+        "GatherElements@13:sweep=batch",
+        "data=float",
+        "data=float16[3",
+        "data=float16[3]",
+        "data=float16[3,4,5]",
+        "ata=float16",
+        "data=float1?[4,3]",
+        "axis=-1",
+        "axis=1;data=int8",
+        "GatherND:axis=1",
+        "*ND:axis=1",
+        "validity=valid",
+        "data=[a-z]*",
+    ],
+)
+def test_does_not_select(text: str) -> None:
+    assert not Query.parse(text).matches(ID)
+
+
+def test_a_value_is_not_found_inside_another_term() -> None:
+    assert not Query.parse("axis=1").matches("X@1:batch_axis=1;axis=2")
+    assert Query.parse("axis=2").matches("X@1:axis=22;other_axis=2;axis=2")
+    assert Query.parse("a.b=1").matches("X@1:a.b=1")
+    assert not Query.parse("a.b=1").matches("X@1:axb=1")
+
+
+def test_a_glob_stays_within_its_term() -> None:
+    assert not Query.parse("data=f*negative").matches(ID)
+    assert not Query.parse("G*t@13").matches(ID)
+    assert not Query.parse("data=f*;axis=1*e").matches(ID)
+    assert repr(Query.parse("axis=1")) == "Query('axis=1')"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "  ", "a b", "x=", "=x", "Gather@x", "axis=1;axis=2", ":", "@13", "G@13:a=b;;c=d", "Gather[A-Z]*", "a=b:c=d", ";", "G:a", "G\n"],
+)
+def test_malformed_queries_are_usage_errors_with_an_example(text: str) -> None:
+    if text == "G\n":
+        assert Query.parse(text).operator == "G"
+        return
+    with pytest.raises(UsageError, match="write for example 'GatherElements@13:data=float16;axis=-1'"):
+        Query.parse(text)
+
+
+def test_parse_all() -> None:
+    assert [query.text for query in parse_all(["axis=1", "Round"])] == ["axis=1", "Round"]
+
+
+def test_explain_no_match() -> None:
+    operators, keys = ["GatherND", "Round"], ["axis", "data", "sweep"]
+    assert explain_no_match(parse_all(["GaterND:axes=1"]), operators, keys) == (
+        "no operator 'GaterND'; did you mean 'GatherND'?; known: GatherND, Round"
+    )
+    assert explain_no_match(parse_all(["Gather*:axes=1"]), operators, keys) == (
+        "no case has the key 'axes'; did you mean 'axis'?; known: axis, data, sweep"
+    )
+    assert "ids do not hold it" in explain_no_match(parse_all(["validity=invalid"]), operators, keys)
+    assert "all of these terms together" in explain_no_match(parse_all(["Round:axis=1"]), operators, keys)
+
+
+NAMES = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)
+VALUES = st.from_regex(r"-?[a-z0-9_.]{1,8}", fullmatch=True)
+SHAPES = st.lists(st.integers(0, 99), max_size=4).map(tuple)
+
+
+@st.composite
+def case_ids(draw: st.DrawFn) -> str:
+    operator = draw(st.from_regex(r"[A-Z][A-Za-z0-9]{0,8}", fullmatch=True))
+    keys = draw(st.lists(NAMES, min_size=1, max_size=6, unique=True))
+    tensor = draw(st.sampled_from(keys))
+    terms = [
+        caseid.tensor_term(key, draw(st.sampled_from(["float16", "int8"])), draw(SHAPES)) if key == tensor else f"{key}={draw(VALUES)}"
+        for key in keys
+    ]
+    return f"{operator}@{draw(st.integers(1, 30))}:{';'.join(terms)}"
+
+
+@given(case_ids(), st.randoms(use_true_random=False))
+def test_every_prefix_and_every_order_of_terms_selects_the_case(case_id: str, random: object) -> None:
+    head, _, tail = case_id.partition(":")
+    terms = tail.split(";")
+    assert Query.parse(head).matches(case_id)
+    for count in range(1, len(terms) + 1):
+        assert Query.parse(f"{head}:{';'.join(terms[:count])}").matches(case_id)
+    random.shuffle(terms)  # type: ignore[attr-defined]
+    assert Query.parse(";".join(terms)).matches(case_id)
+    assert Query.parse(f"{head.split('@')[0]}:{';'.join(terms)}").matches(case_id)
+
+
+@given(case_ids(), case_ids())
+def test_a_whole_id_selects_only_ids_that_say_the_same(one: str, other: str) -> None:
+    if Query.parse(one).matches(other):
+        first, second = caseid.parse(one), caseid.parse(other)
+        assert (first.operator, first.opset) == (second.operator, second.opset)
+        assert first.terms.keys() <= second.terms.keys()
+
+
+@given(st.text("aG*?@:;=[]1 é\n", max_size=12))
+def test_any_text_is_a_query_or_a_usage_error(text: str) -> None:
+    try:
+        query = Query.parse(text)
+    except UsageError:
+        return
+    assert query.matches(ID) in (True, False)
