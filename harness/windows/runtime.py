@@ -13,6 +13,8 @@ from harness.windows.releases import release
 from harness.windows.sandbox import WINE, Bind, command, launcher
 
 BOOT = Path(__file__).with_name("boot.py")
+PROVIDER_OPTIONS = {"device_id": "0"}
+"""What the DirectML provider needs here: without an id newer releases ask DXCore, which Wine lacks."""
 START_SECONDS = 60.0
 """How long a worker may take until it says that it is ready; 1 to 3 s are usual."""
 

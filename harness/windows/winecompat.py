@@ -4,6 +4,7 @@
 |---|---|---|
 | `fill_complex_functions` | ucrtbase `crealf`, `cimagf`, `creal`, `cimag`: stubs that raise | NumPy 2.1 and later calls them |
 | `stub_wmi` | `platform._wmi_query` of Python 3.12 and later | WMI would load wined3d before it is prepared |
+| `ask_parent_simply` | `os.getppid` | from 3.12 it calls `PssCaptureSnapshot`, which Wine has not |
 | `choose_vulkan` | registry value `HKCU\\Software\\Wine\\Direct3D renderer` | otherwise DXGI draws with OpenGL on the CPU |
 | `drop_window_surface` | the Vulkan extension names in wined3d and d3d12 | without them no X server is needed |
 | `answer_meta_commands` | `ID3D12Device5::EnumerateMetaCommands`, a stub that fails | DirectML refuses such a device |
@@ -18,6 +19,7 @@ standard library only, Python 3.8 and later.
 from __future__ import annotations
 
 import ctypes
+import os
 import platform
 import sys
 from collections.abc import Iterator
@@ -191,6 +193,18 @@ def stub_wmi() -> None:
         vars(platform)["_wmi_query"] = no_wmi
 
 
+def ask_parent_simply() -> None:
+    """Let `os.getppid` ask NtQueryInformationProcess; the sixth field of PROCESS_BASIC_INFORMATION is the parent."""
+
+    def getppid() -> int:
+        facts = (c_size_t * 6)()
+        ask = function(library("ntdll"), "NtQueryInformationProcess", c_int32, c_void_p, c_uint32, c_void_p, c_uint32, c_void_p)
+        check(ask(c_void_p(-1), 0, byref(facts), ctypes.sizeof(facts), None), "NtQueryInformationProcess")
+        return int(facts[5])
+
+    os.getppid = getppid
+
+
 def choose_vulkan() -> None:
     """Let wined3d, and with it DXGI, use Vulkan; read once, when it is loaded."""
     if sys.platform == "win32":
@@ -260,6 +274,7 @@ def before_imports() -> None:
         return
     require_known_build(build)
     stub_wmi()
+    ask_parent_simply()
     fill_complex_functions()
     choose_vulkan()
     drop_window_surface()
