@@ -67,7 +67,7 @@ def _boundary(raw: NDArray[np.int64], sizes: int | NDArray[np.int64]) -> NDArray
     """Choose one of 0, s-1, -1, -s for each element."""
     pick = raw >> 30
     if isinstance(sizes, int):
-        return np.array((0, sizes - 1, -1, -sizes))[pick]
+        return np.asarray(np.array((0, sizes - 1, -1, -sizes))[pick], np.int64)
     edges = np.stack((0 * sizes, sizes - 1, 0 * sizes - 1, -sizes))
     return np.take_along_axis(edges, pick, axis=0)
 
