@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from array import array
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
@@ -79,8 +80,8 @@ class Payload:
             name: array("I") for name in ("case", "target", "judged", "outcome", "verdict", "stage", "placement", "detail", "micros")
         }
         self._before = -1
-        self._failing: list[tuple[int, str, str]] = []
-        self._deviating: list[tuple[int, str, str]] = []
+        self._kinds: Counter[tuple[str, ...]] = Counter()
+        self._wanted: list[tuple[int, int, int, str, str]] = []
         self._tensors: dict[str, Any] = {}
 
     def add(self, result: Result) -> None:
@@ -91,7 +92,7 @@ class Payload:
         columns = self._columns
         judged = _judged(result)
         if judged in (_FAILING, _KNOWN):
-            (self._failing if judged == _FAILING else self._deviating).append((len(columns["case"]), result.case, result.target))
+            self._want(result, judged, len(columns["case"]))
         columns["judged"].append(judged)
         columns["case"].append((case - self._before) & 0xFFFFFFFF)
         self._before = case
@@ -102,6 +103,14 @@ class Payload:
         columns["placement"].append(self._placed.number(result.placed_on or ""))
         columns["detail"].append(self._detail(result, failing=judged == _FAILING))
         columns["micros"].append(min(round(result.seconds * 1_000_000), 0xFFFFFFFF))
+
+    def _want(self, result: Result, judged: int, number: int) -> None:
+        """Note a result whose tensors are worth showing: failing ones before known ones, and of each kind the first before the second."""
+        kind = (result.operator, result.target, result.outcome.value, result.error.class_ if result.error else "", result.verdict.value)
+        place = self._kinds[kind]
+        self._kinds[kind] += 1
+        if place < TENSOR_CASES:
+            self._wanted.append((judged, place, number, result.case, result.target))
 
     def _new_case(self, result: Result) -> int:
         number = self._cases[result.case] = len(self._cases)
@@ -134,13 +143,13 @@ class Payload:
         return number
 
     def add_tensors(self, folder: Path) -> None:
-        """Take tensors kept of results that do not conform, failing ones first, up to a limit; pass over absent and damaged files."""
+        """Take tensors kept of results that do not conform, as far as they fit; pass over absent and damaged files."""
         try:
             present = {entry.name for entry in folder.iterdir()}
         except OSError:
             return
         spent = 0
-        for number, case, target in (*self._failing, *self._deviating):
+        for _, _, number, case, target in sorted(self._wanted):
             name = artifact_name(case, target)
             if name not in present:
                 continue

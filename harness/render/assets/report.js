@@ -135,7 +135,7 @@ const copyButton = (label, text) => element("button", { type: "button", onclick:
 // What a result was, in a few words.
 function happened(result) {
   const detail = run.details[run.detail[result]];
-  if (!detail) return "";
+  if (!detail) return run.outcomes[run.outcome[result]] === "accepted_invalid" ? "it ran without an error" : "";
   if (detail === "left out") return "(left out of this page: see the run file)";
   const [error, diff] = detail;
   const words = [];
@@ -411,6 +411,7 @@ try {
   browser.take(readFragment().case ? (({ case: _, on, ...filter }) => filter)(readFragment()) : readFragment());
   addEventListener("hashchange", follow);
   follow();
+  performance.mark("cases-ready");
   document.documentElement.dataset.ready = "true";
 } catch (error) {
   place.hidden = false;

@@ -1,0 +1,1 @@
+"""Measurements whose tables stand in docs/performance.md."""
