@@ -1,1 +1,1 @@
-"""Measurements whose tables stand in docs/performance.md."""
+"""The project's own benchmarks: `python -m benchmarks` prints the table that `docs/performance.md` keeps."""

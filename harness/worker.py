@@ -116,7 +116,7 @@ def decode_tensor(view: memoryview, onnx_number: int, shape: Sequence[int]) -> T
 def encode_elements(array: Any) -> bytes:
     """Return the bytes of an array as they cross the pipe."""
     if array.dtype != object:
-        return array.tobytes()
+        return bytes(array.tobytes())
     texts = [str(text).encode("utf-8", "surrogatepass") for text in array.reshape(-1)]
     return b"".join(struct.pack("<I", len(text)) + text for text in texts)
 
