@@ -13,12 +13,13 @@ import click
 from harness.errors import UsageError
 from harness.render.badge import render_badge
 from harness.render.ctrf import render_ctrf
-from harness.render.html import render_html
+from harness.render.html import page, render_html
 from harness.render.junit import render_junit
 from harness.render.level_csv import render_csv
 from harness.render.markdown import render_markdown
+from harness.render.payload import Payload
 from harness.runfile import RunReader
-from harness.tables import read_tables
+from harness.tables import Tables, read_tables
 
 Format = Literal["html", "markdown", "junit", "ctrf", "csv"]
 FORMATS: tuple[str, ...] = get_args(Format)
@@ -48,6 +49,12 @@ def write_report(run: Path, format: str, out: Path | None) -> None:
             click.echo(piece.encode(), nl=False)
         return
     _write(out, pieces)
+
+
+def write_reports(tables: Tables, payload: Payload, folder: Path) -> None:
+    """Write `report.md` and `report.html` into a folder, from one reading of a run (`render.html.read_page`). Errors: UsageError."""
+    _write(folder / "report.md", [render_markdown(tables)])
+    _write(folder / "report.html", [page(tables, payload)])
 
 
 def write_badge(run: Path, out: Path) -> None:

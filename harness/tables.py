@@ -8,9 +8,9 @@ where there is more than one target, one small integer a case (`differences`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from harness.attention import Attention
 from harness.differences import Differences
@@ -20,6 +20,37 @@ from harness.runfile import RunReader
 
 NOT_EXECUTED = frozenset({Outcome.UNAVAILABLE, Outcome.NOT_RUN})
 """Outcomes of results that count as selected, but not as run."""
+
+
+_STATE_BITS = 24
+
+
+class Kind(NamedTuple):
+    """What is counted of a case."""
+
+    facets: Facets
+    level: str
+    validity: Validity
+
+
+class State(NamedTuple):
+    """What is counted of what a target did with it."""
+
+    target: str
+    validity: Validity
+    outcome: Outcome
+    verdict: Verdict
+
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+class Numbers(dict[_Key, int]):
+    """Numbers distinct keys in the order in which they are first asked for."""
+
+    def __missing__(self, key: _Key) -> int:
+        number = self[key] = len(self)
+        return number
 
 
 class Cell(NamedTuple):
@@ -104,19 +135,34 @@ class Tables:
         self.truncated = False
         self.attention = Attention()
         self.differences = Differences(tuple(header.targets))
-        self._counts: dict[tuple[Facets, str, Validity, str, Outcome, Verdict], int] = {}
-        self._facets: dict[Facets, Facets] = {}
+        self._kinds: Numbers[tuple[Facets, str, Validity]] = Numbers()
+        self._states: Numbers[tuple[str, Validity, Outcome, Verdict]] = Numbers()
+        self._counts: dict[int, int] = {}
 
-    def add(self, result: Result) -> None:
-        """Count one result."""
+    def add(self, result: Result) -> tuple[int, int]:
+        """Count one result; return the numbers of its `Kind` and of its `State`."""
+        validity, verdict = result.validity, result.verdict
         read = facets(result.case)
-        read = self._facets.setdefault(read, read)
         level = result.levels.get("directml", BEYOND)
-        key = (read, level, result.validity, result.target, result.outcome, result.verdict)
+        kind = self._kinds[read, level, validity]
+        state = self._states[result.target, validity, result.outcome, verdict]
+        key = kind << _STATE_BITS | state
         self._counts[key] = self._counts.get(key, 0) + 1
-        self.differences.add(result, read, level)
-        if result.verdict is Verdict.IMPROVEMENT or fails(result.validity, result.outcome, result.verdict):
+        if self.differences.needed:
+            self.differences.add(result, read, level)
+        if verdict is not Verdict.EXPECTED and (verdict is Verdict.IMPROVEMENT or fails(validity, result.outcome, verdict)):
             self.attention.add(result, read)
+        return kind, state
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """The kinds of cases by number."""
+        return [Kind(*key) for key in self._kinds]
+
+    @property
+    def states(self) -> list[State]:
+        """The states of results by number."""
+        return [State(*key) for key in self._states]
 
     def finish(self, end: End | None, *, truncated: bool = False) -> None:
         """Take the run's last line, or learn that it is missing."""
@@ -128,8 +174,11 @@ class Tables:
     def cells(self) -> dict[Cell, Tally]:
         """The counts by cell; ask after the last `add`."""
         cells: dict[Cell, Tally] = {}
-        for (read, level, validity, target, outcome, verdict), number in self._counts.items():
-            cells.setdefault(Cell(*read, level, validity, target), Tally()).add(validity, outcome, verdict, number)
+        kinds, states = self.kinds, self.states
+        for key, number in self._counts.items():
+            kind, state = kinds[key >> _STATE_BITS], states[key & (1 << _STATE_BITS) - 1]
+            cell = Cell(*kind.facets, kind.level, kind.validity, state.target)
+            cells.setdefault(cell, Tally()).add(kind.validity, state.outcome, state.verdict, number)
         return cells
 
     def by(self, *fields: str, **where: object) -> dict[tuple[object, ...], Tally]:

@@ -32,19 +32,24 @@ _MARKS = {"pass": "✓", "known": "~", "failing": "✗", "partial": "!", "absent
 
 def render_html(run: Path) -> str:
     """Render the run file at `run`, or the `run.jsonl` in it, with the tensors of failing cases that lie beside it. Errors: UsageError."""
+    return page(*read_page(run))
+
+
+def read_page(run: Path) -> tuple[Tables, Payload]:
+    """Read a run once, for every report that is made of it."""
     reader = RunReader(run)
     tables = Tables(reader.header)
-    payload = Payload(reader.header)
+    payload = Payload()
     for result in reader:
-        tables.add(result)
-        payload.add(result)
+        payload.add(result, *tables.add(result))
     tables.finish(reader.end, truncated=reader.truncated)
     payload.add_tensors(reader.path.parent / "artifacts")
-    return page(tables, payload.encode())
+    return tables, payload
 
 
-def page(tables: Tables, data: str) -> str:
+def page(tables: Tables, payload: Payload) -> str:
     """Fill the template."""
+    data = payload.encode(tables)
     template = _environment().get_template("report.html.j2")
     return template.render(_context(tables), data=Markup(data), css=Markup(_asset("report.css")), script=Markup(_script()))
 

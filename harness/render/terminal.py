@@ -58,6 +58,8 @@ def _attention(tables: Tables, console: Console) -> None:
 def describe(result: Result) -> str:
     """Say in one line what happened."""
     words = [result.outcome.value]
+    if result.outcome is Outcome.ACCEPTED_INVALID:
+        words.append("it ran without an error")
     if result.diff is not None:
         diff = result.diff
         at = f" at [{', '.join(map(str, diff.first_index))}]" if diff.first_index is not None else ""

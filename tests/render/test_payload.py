@@ -9,16 +9,19 @@ import msgspec
 import numpy as np
 import pytest
 
+from harness.facets import facets
 from harness.records import Diff, Error, Outcome, Result, Validity, Verdict
-from harness.render.payload import JUDGED, MESSAGE, Payload
+from harness.render.payload import JUDGED, MESSAGE, Payload, judgement
 from harness.render.tensors import artifact_name
+from harness.tables import Tables
 from tests import synthetic
 from tests.synthetic import ABSENT, CPU, DML
 
 
-def decoded(payload: Payload) -> dict[str, Any]:
+def decoded(given: tuple[Tables, Payload]) -> dict[str, Any]:
     """Do what the page's module does."""
-    data = zlib.decompress(b64decode(payload.encode()), -15)
+    tables, payload = given
+    data = zlib.decompress(b64decode(payload.encode(tables)), -15)
     length = int.from_bytes(data[:4], "little")
     run: dict[str, Any] = msgspec.json.decode(data[4 : 4 + length])
     offset = 4 + length
@@ -30,30 +33,28 @@ def decoded(payload: Payload) -> dict[str, Any]:
     return run
 
 
-def payload_of(results: list[Result], targets: dict[str, Any] | None = None) -> Payload:
-    payload = Payload(synthetic.header(targets))
+def payload_of(results: list[Result], targets: dict[str, Any] | None = None) -> tuple[Tables, Payload]:
+    tables, payload = Tables(synthetic.header(targets)), Payload()
     for result in results:
-        payload.add(result)
-    return payload
+        payload.add(result, *tables.add(result))
+    return tables, payload
 
 
 def test_every_result_comes_back() -> None:
     targets = {"cpu": CPU, "dml": DML, "dml@windows": ABSENT}
     results = sorted(synthetic.results(3000, targets, faults=0.1), key=lambda result: result.target)
     run = decoded(payload_of(results, targets))
-    starts = np.concatenate([[0], np.cumsum(run["case_length"])])
+    starts = np.concatenate([[0], np.cumsum(run["length"])])
     number = -1
     for n, result in enumerate(results):
         number = (number + run["case"][n]) & 0xFFFFFFFF
-        parts = run["case_part"][starts[number] : starts[number + 1]]
+        parts = run["part"][starts[number] : starts[number + 1]]
         assert ";".join(run["parts"][part] for part in parts) == result.case
-        assert run["targets"][run["target"][n]] == result.target
-        assert run["outcomes"][run["outcome"][n]] == result.outcome.value
-        assert run["verdicts"][run["verdict"][n]] == result.verdict.value
-        assert run["levels"][run["case_level"][number]] == result.levels["directml"]
-        assert run["validities"][run["case_validity"][number]] == result.validity.value
-        assert run["stages"][run["stage"][n]] == (result.stage or "")
-        assert run["placed"][run["placement"][n]] == (result.placed_on or "")
+        assert run["kinds"][run["kind"][number]] == [*facets(result.case), result.levels["directml"], result.validity.value]
+        target, outcome, verdict, judged = run["states"][run["state"][n]]
+        assert (target, outcome, verdict) == (result.target, result.outcome.value, result.verdict.value)
+        assert run["judgements"][judged] == JUDGED[judgement(result.validity, result.outcome, result.verdict)]
+        assert run["places"][run["place"][n]] == [result.stage or "", result.placed_on or ""]
         assert run["micros"][n] == round(result.seconds * 1e6)
         detail = run["details"][run["detail"][n]]
         assert (detail is None) == (result.error is None and result.diff is None)
@@ -78,7 +79,7 @@ def test_judgement(outcome: Outcome, verdict: Verdict, expected: str) -> None:
     run = decoded(
         payload_of([Result("Round@22:a=b", "Round", "cpu", Validity.VALID, {}, outcome, verdict, placed_on=placed)], {"cpu": CPU})
     )
-    assert JUDGED[run["judged"][0]] == expected
+    assert run["judgements"][run["states"][0][3]] == expected
 
 
 def test_an_empty_run() -> None:
@@ -124,12 +125,13 @@ def test_tensors_of_failing_results_come_first(tmp_path: Path, monkeypatch: pyte
     results[1] = msgspec.structs.replace(results[1], case="Round@22:case=b;X=float32[2]")
     for result in results:
         np.savez(tmp_path / artifact_name(result.case, "cpu"), expected=np.float32([1, 2]), actual=np.float32([1, 3]))
-    payload = payload_of(results, {"cpu": CPU})
+    tables, payload = payload_of(results, {"cpu": CPU})
     payload.add_tensors(tmp_path)
     payload.add_tensors(tmp_path / "absent")
-    assert list(decoded(payload)["tensors"]) == ["1"]
+    assert list(decoded((tables, payload))["tensors"]) == ["1"]
 
 
 def test_the_same_results_give_the_same_text() -> None:
     results = list(synthetic.results(500))
-    assert payload_of(results).encode() == payload_of(results).encode()
+    (first_tables, first), (second_tables, second) = payload_of(results), payload_of(results)
+    assert first.encode(first_tables) == second.encode(second_tables)
