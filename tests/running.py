@@ -36,8 +36,7 @@ def harness(*arguments: str | Path) -> Ended:
         ):
             cli.main()
     except SystemExit as end:
-        assert end.code is None or isinstance(end.code, int)
-        code = end.code or 0
+        code = int(end.code or 0)
     finally:
         signal.signal(signal.SIGTERM, before)
     out.flush()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -98,7 +99,7 @@ def test_whole() -> None:
     assert_the_answers(*read([STREAM]))
 
 
-@pytest.mark.parametrize("at", range(0, len(STREAM) + 1))
+@pytest.mark.parametrize("at", range(len(STREAM) + 1))
 def test_split_at_every_byte(at: int) -> None:
     assert_the_answers(*read([STREAM[:at], STREAM[at:]]))
 
@@ -111,7 +112,7 @@ def test_byte_by_byte() -> None:
 @given(st.lists(st.integers(0, len(STREAM)), max_size=30))
 def test_split_anywhere(cuts: list[int]) -> None:
     edges = [0, *sorted(cuts), len(STREAM)]
-    assert_the_answers(*read([STREAM[a:b] for a, b in zip(edges, edges[1:], strict=False)]))
+    assert_the_answers(*read([STREAM[a:b] for a, b in pairwise(edges)]))
 
 
 @given(st.binary(min_size=1, max_size=64))
@@ -142,7 +143,7 @@ def test_garbage_is_garbled_or_waits_for_more_but_is_never_an_answer(data: bytes
         (frame("R", b"\x00"), "unpack_from requires a buffer"),
         (frame("R", struct.pack("<IdBB", 0, 0.0, 99, 0)), "99"),
         (frame("R", struct.pack("<IdBBq", 0, 0.0, 1, 1, 3) + b"\x00" * 8), "cannot reshape array of size 2"),
-        (frame("R", struct.pack("<IdBBq", 0, 0.0, 1, 1, -1) + b"\x00" * 7), "buffer size must be a multiple"),
+        (frame("R", struct.pack("<IdBBq", 0, 0.0, 1, 1, 1) + b"\x00" * 7), "buffer size must be a multiple"),
         (frame("R", struct.pack("<IdBBq", 0, 0.0, 8, 1, 1) + b"\x09\x00\x00"), "unpack_from requires a buffer"),
         (frame("R", struct.pack("<IdBBq", 0, 0.0, 8, 1, 1) + b"\x09\x00\x00\x00ab"), "a string is cut off"),
         (frame("R", struct.pack("<IdBBq", 0, 0.0, 1, 1, -1) + b"\x00" * 8), "a negative dimension"),
