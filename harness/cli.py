@@ -8,9 +8,10 @@ import shlex
 import signal
 import sys
 from datetime import date
+from importlib import import_module
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import click
 
@@ -24,7 +25,24 @@ _SPECS = click.argument("specs", nargs=-1, type=click.Path(path_type=Path), meta
 _QUERY = click.option("-k", "--query", "queries", multiple=True, metavar="QUERY", help="Only cases that match, e.g. 'Round@22:X=float16'.")
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class _Commands(click.Group):
+    """Loads the command groups of other modules only when they are called: no report needs the Windows runtime's code."""
+
+    _ELSEWHERE: ClassVar = {"report": "harness.report:report", "windows": "harness.windows.commands:windows"}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), *self._ELSEWHERE])
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in self._ELSEWHERE:
+            return super().get_command(ctx, name)
+        module, _, attribute = self._ELSEWHERE[name].partition(":")
+        found = getattr(import_module(module), attribute)
+        assert isinstance(found, click.Command)
+        return found
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="onnxruntime-conformance-harness", prog_name="harness")
 def cli() -> None:
     """Bit-exact conformance runs for ONNX Runtime execution providers."""
@@ -65,7 +83,7 @@ def run(
     from harness.pipeline import Request
     from harness.pipeline import run as run_pipeline
     from harness.query import parse_all
-    from harness.targets import default_targets, parse_target
+    from harness.targets import default_targets, parse_targets
 
     graph_files.verify_existing()
     with Progress() as progress:
@@ -73,7 +91,7 @@ def run(
             Request(
                 out=folders.run_folder(output, resume=resume),
                 command=shlex.join(["harness", *sys.argv[1:]]),
-                targets=tuple(map(parse_target, dict.fromkeys(targets))) if targets else tuple(default_targets()),
+                targets=parse_targets(targets) if targets else default_targets(),
                 specs=specs,
                 expectations=expectations,
                 queries=parse_all(queries),
@@ -150,6 +168,16 @@ def targets() -> None:
     from harness.target_list import show_targets
 
     show_targets()
+
+
+@cli.command()
+def setup() -> None:
+    """Install what this machine can have, and say what it cannot."""
+    from harness.windows.commands import setup_lines
+
+    click.echo("cpu: this interpreter's onnxruntime; nothing to install")
+    for line in setup_lines():
+        click.echo(line)
 
 
 @cli.command()

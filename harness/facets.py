@@ -11,6 +11,7 @@ DTYPE_ORDER = (
 )  # fmt: skip
 """Element types in the order of rows: kind, then width."""
 
+_VARIANT = ";variant="
 _TENSOR = re.compile(r"[:;](\w+)=([a-z]+\d*)\[([\d,]*)\](?=;|\Z)")
 
 
@@ -22,6 +23,8 @@ class Facets(NamedTuple):
     dtype: str
     rank: int
     index_dtype: str
+    variant: str
+    """What is computed in place of the operator alone, such as another rounding mode; empty for the operator itself."""
 
 
 def facets(case_id: str) -> Facets:
@@ -37,7 +40,8 @@ def facets(case_id: str) -> Facets:
             index_dtype = kind
         elif not dtype:
             dtype, rank = kind, shape.count(",") + 1 if shape else 0
-    return Facets(operator, int(number) if number.isdecimal() else 0, dtype, rank, index_dtype)
+    variant = case_id.partition(_VARIANT)[2].partition(";")[0]
+    return Facets(operator, int(number) if number.isdecimal() else 0, dtype, rank, index_dtype, variant)
 
 
 def dtype_key(dtype: str) -> tuple[int, str]:

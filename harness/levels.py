@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from ruamel.yaml import YAML
 
-from harness.dtypes import DTYPES
+from harness.dtypes import DTYPES, Array
 from harness.operators import OPERATORS
 from harness.records import BEYOND, Case
 
@@ -46,18 +46,18 @@ def known_operators() -> tuple[str, ...]:
 def levels_of(case: Case, lowers_to: Sequence[str]) -> Mapping[str, str]:
     """Return {"directml": level or "beyond"} for a case whose spec lowers to these operators; equal levels share one mapping."""
     operator = OPERATORS[case.operator]
-    shapes = tuple(spec.shape for spec in case.inputs)
-    dtypes = tuple(spec.dtype for spec in case.inputs)
+    dtypes, shapes, kinds = zip(*[(spec.dtype, spec.shape, spec.values) for spec in case.inputs], strict=True)
     negative = False
     if operator.directml_index is not None:
         position = operator.inputs.index(operator.directml_index)
         written = case.literals[position] if case.literals is not None else None
-        if written is None:
-            negative = operator.kind(case.inputs[position].values).negative
-        else:
-            negative = written.dtype.kind in "if" and bool(np.any(written < 0))
+        negative = operator.kind(kinds[position]).negative if written is None else _any_below_zero(written)
     rank, batched = operator.directml_rank(shapes, case.attributes), operator.batched(case.attributes)
     return _level(case.operator, tuple(lowers_to), dtypes, rank, negative, batched)
+
+
+def _any_below_zero(written: Array) -> bool:
+    return written.dtype.kind in "if" and bool(np.any(written < 0))
 
 
 @lru_cache(maxsize=8192)

@@ -121,6 +121,8 @@ def run(request: Request) -> Summary:
             for target, _, pool in pools:
                 info = header.targets[target.name]
                 known = expectations.for_target(target.name, info)
+                if pool is not None:
+                    pool.before_waiting = writer.flush
                 job = _Job(request, target, known, baseline, lowered, selection, done, artifacts)
                 number = 0
                 for number, result in enumerate(job.results(pool), start=1):

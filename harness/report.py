@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -64,7 +65,8 @@ def _write(out: Path, pieces: Iterable[str]) -> None:
     except OSError as error:
         raise UsageError(f"{out}: cannot be written: {error.strerror}") from error
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink()
 
 
 @click.command("report")

@@ -1,8 +1,8 @@
 """The tables of a run: results counted as they stream by, and what every report asks of the counts.
 
-A result is counted in one cell: operator, opset, element types, rank, level, validity, target. Every table is a sum over cells, so memory
-grows with the variety of the cases and not with their number. Kept beside the counts: the results that need attention (the first
-`KEEP`), and, where there is more than one target, one small integer a case (`differences`).
+A result is counted in one cell: operator, opset, element types, rank, variant, level, validity, target. Every table is a sum over cells, so
+memory grows with the variety of the cases and not with their number. Kept beside the counts: results that must be read (`attention`), and,
+where there is more than one target, one small integer a case (`differences`).
 """
 
 from __future__ import annotations
@@ -12,19 +12,14 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
-import msgspec
-
+from harness.attention import Attention
 from harness.differences import Differences
 from harness.facets import Facets, facets
-from harness.records import BEYOND, End, Error, Header, Outcome, Result, Validity, Verdict, conforms
+from harness.records import BEYOND, End, Header, Outcome, Result, Validity, Verdict, conforms
 from harness.runfile import RunReader
 
-KEEP = 2000
-MESSAGE_LIMIT = 2000
 NOT_EXECUTED = frozenset({Outcome.UNAVAILABLE, Outcome.NOT_RUN})
 """Outcomes of results that count as selected, but not as run."""
-ATTENTION = (Verdict.REGRESSION, Verdict.CHANGED, Verdict.NEW, Verdict.IMPROVEMENT)
-"""The verdicts whose results are kept for reading, worst first; a new result only if it does not conform, a missing one never."""
 
 
 class Cell(NamedTuple):
@@ -35,6 +30,7 @@ class Cell(NamedTuple):
     dtype: str
     rank: int
     index_dtype: str
+    variant: str
     level: str
     validity: Validity
     target: str
@@ -106,7 +102,7 @@ class Tables:
         self.header = header
         self.end: End | None = None
         self.truncated = False
-        self.attention: dict[Verdict, list[Result]] = {verdict: [] for verdict in ATTENTION}
+        self.attention = Attention()
         self.differences = Differences(tuple(header.targets))
         self._counts: dict[tuple[Facets, str, Validity, str, Outcome, Verdict], int] = {}
         self._facets: dict[Facets, Facets] = {}
@@ -119,11 +115,8 @@ class Tables:
         key = (read, level, result.validity, result.target, result.outcome, result.verdict)
         self._counts[key] = self._counts.get(key, 0) + 1
         self.differences.add(result, read, level)
-        verdict = result.verdict
-        if verdict is not Verdict.EXPECTED and (verdict is Verdict.IMPROVEMENT or fails(result.validity, result.outcome, verdict)):
-            kept = self.attention[verdict]
-            if len(kept) < KEEP:
-                kept.append(_clipped(result))
+        if result.verdict is Verdict.IMPROVEMENT or fails(result.validity, result.outcome, result.verdict):
+            self.attention.add(result, read)
 
     def finish(self, end: End | None, *, truncated: bool = False) -> None:
         """Take the run's last line, or learn that it is missing."""
@@ -153,16 +146,6 @@ class Tables:
         """Sum all cells whose fields equal `where`."""
         return self.by(**where).get((), Tally())
 
-    def needing_attention(self, verdict: Verdict) -> int:
-        """Count the results of which `attention` keeps the first."""
-        if verdict is not Verdict.NEW:
-            return self.tally().verdicts[verdict]
-        return sum(
-            number
-            for (*_, validity, _, outcome, each), number in self._counts.items()
-            if each is verdict and fails(validity, outcome, each)
-        )
-
     @property
     def targets(self) -> list[str]:
         """The targets in the order of the header."""
@@ -187,17 +170,6 @@ class Tables:
     def left_out(self) -> Mapping[str, int]:
         """Cases that were never selected, by reason."""
         return self.end.left_out if self.end else {}
-
-
-def _clipped(result: Result) -> Result:
-    if result.error is None or len(result.error.message) <= MESSAGE_LIMIT:
-        return result
-    return msgspec.structs.replace(result, error=Error(result.error.class_, clip(result.error.message, MESSAGE_LIMIT)))
-
-
-def clip(text: str, limit: int) -> str:
-    """Cut a text at `limit` characters and say how long it was."""
-    return text if len(text) <= limit else f"{text[:limit]}… [{len(text):,} characters in the run file]"
 
 
 def tabulate(header: Header, results: Iterable[Result], end: End | None) -> Tables:

@@ -19,6 +19,7 @@ from harness.leveltable import STATUS_WORDS, level_table, levels, rate, status, 
 from harness.matrix import matrices
 from harness.records import Outcome
 from harness.render.payload import Payload
+from harness.render.terminal import describe
 from harness.render.text import line, ranks, visible
 from harness.runfile import RunReader
 from harness.summary import summarize, target_facts
@@ -67,7 +68,7 @@ def _environment() -> Environment:
         newline_sequence="\n",
     )
     made.filters.update(shown=visible, line=lambda text: line(text, 1000), number=lambda number: f"{number:,}", ranks=ranks)
-    made.globals.update(status=status, rate=rate, query=query, marks=_MARKS, words=STATUS_WORDS)
+    made.globals.update(status=status, rate=rate, query=query, describe=describe, marks=_MARKS, words=STATUS_WORDS)
     return made
 
 
@@ -93,6 +94,8 @@ def _context(tables: Tables) -> dict[str, Any]:
     return {
         "summary": summarize(tables),
         "header": header,
+        "groups": tables.attention.groups()[:GROUPS],
+        "left_out": sorted(tables.left_out.items(), key=lambda item: (-item[1], item[0])),
         "problems": tables.problems,
         "operators": [visible(operator) for operator in tables.operators],
         "targets": [{"name": target} for target in tables.targets],

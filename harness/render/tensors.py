@@ -67,7 +67,7 @@ def _load(path: Path) -> dict[str, Array] | None:
     try:
         if path.stat().st_size > _FILE_LIMIT:
             return None
-        with np.load(path, allow_pickle=False) as file:
+        with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
             if sum(info.file_size for info in file.zip.infolist()) > _FILE_LIMIT:
                 return None
             return {name: file[name] for name in sorted(file.files, key=_order)}

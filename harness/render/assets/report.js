@@ -1,6 +1,6 @@
 // The table of single cases and the view of one case. Everything shown is set as text; nothing is parsed as markup.
 
-const PAGE = 100;
+const PAGE = 50;
 const FILTERS = [
   ["operator", "Operator"], ["target", "Target"], ["judged", "Judged"], ["outcome", "Outcome"], ["verdict", "Verdict"], ["validity", "Validity"],
   ["level", "Level"], ["dtype", "Element type"], ["index_dtype", "Index type"], ["rank", "Rank"], ["opset", "Opset"],

@@ -1,0 +1,100 @@
+"""`harness windows install|status|remove|lock`, and what `harness setup` says about DirectML on this machine."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from harness.errors import TargetUnavailable
+from harness.windows import install as installation
+from harness.windows import sandbox
+from harness.windows.fetch import MIRROR_ENV, find_mirrors, note
+from harness.windows.lock import LOCK_FILE, dump, load
+from harness.windows.releases import default_release, release, release_for_level, releases, usable_levels
+
+_mirror = click.option("--mirror", metavar="ADDRESS", help=f"Debian mirror; default: {MIRROR_ENV}, else the one in apt's configuration.")
+
+
+@click.group("windows")
+def windows() -> None:
+    """The Windows runtime on Linux: the real DirectML provider without Windows or a GPU."""
+
+
+@windows.command("install")
+@click.option("--ort", metavar="VERSION", help="An onnxruntime-directml release; default: the newest.")
+@click.option("--levels", is_flag=True, help="The newest release of every feature level that a usable release reaches.")
+@_mirror
+def install_command(ort: str | None, levels: bool, mirror: str | None) -> None:
+    """Download, verify and set up what is missing: about 1.3 GB in the user's cache, no root needed."""
+    chosen = [release_for_level(level).onnxruntime for level in usable_levels()] if levels else [release(ort).onnxruntime]
+    for version in chosen:
+        installation.install(version, mirror=mirror)
+    click.echo(f"onnxruntime-directml {', '.join(chosen)} can run here ({installation.cache_dir()})")
+
+
+@windows.command("status")
+@click.option("--deep", is_flag=True, help="Hash the large files too.")
+def status_command(deep: bool) -> None:
+    """Say what is installed and whether it is whole; exit code 3 where `dml` cannot run."""
+    for line in status_lines(deep=deep):
+        click.echo(line)
+    installation.require_linux()
+    sandbox.launcher()
+    installation.verify()
+
+
+@windows.command("remove")
+def remove_command() -> None:
+    """Delete everything that was installed."""
+    place = installation.cache_dir()
+    click.echo(f"removed {place}" if installation.remove() else f"nothing is installed in {place}")
+
+
+@windows.command("lock")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), default=Path(__file__).with_name(LOCK_FILE), show_default=True
+)
+@_mirror
+def lock_command(output: Path, mirror: str | None) -> None:
+    """Pin today's packages and wheels: for maintainers, on Debian, with osslsigncode."""
+    from harness.windows.refresh import refresh
+
+    fresh = refresh(find_mirrors(mirror), releases())
+    output.write_bytes(dump(fresh))
+    click.echo(f"{output}: {len(fresh.debian.packages)} packages with Wine {fresh.debian.wine}, {len(fresh.wheels)} wheels")
+
+
+def status_lines(*, deep: bool = False) -> list[str]:
+    """Return what is installed: one line for the machine, one a component, one a release."""
+    base = installation.cache_dir()
+    try:
+        tool = sandbox.launcher()
+    except TargetUnavailable as exc:
+        tool = str(exc)
+    lines = [f"cache: {base}", f"sandbox: {tool}"]
+    for name, stamp in installation.installed_components().items():
+        wrong = installation.problems(base / name, deep=deep)
+        lines.append(f"{name}: {stamp.bytes / 1e6:.0f} MB, {wrong[0] if wrong else 'whole'}")
+    ready = [row.onnxruntime for row in releases() if installation.installed(row.onnxruntime)]
+    lines.append(f"onnxruntime-directml installed: {', '.join(ready) or 'none'}")
+    lines.append(f"others on demand: {', '.join(row.onnxruntime for row in releases() if row.onnxruntime not in ready) or 'none'}")
+    return lines
+
+
+def setup_lines(*, mirror: str | None = None) -> list[str]:
+    """Install what this machine can have of DirectML and return what it can and cannot run, one line each; never raises for the machine."""
+    if sys.platform == "win32":
+        return ["dml: this interpreter's onnxruntime-directml; nothing to install"]
+    try:
+        found = installation.install(mirror=mirror, progress=note)
+    except TargetUnavailable as exc:
+        return [f"dml: not on this machine: {exc}", "cpu runs without it"]
+    row = default_release()
+    return [
+        f"dml: onnxruntime-directml {row.onnxruntime}, DirectML {row.directml}, level {row.level}, on a software device "
+        f"under Wine {load().debian.wine}",
+        f"dml@ort-VERSION, dml@level-LEVEL: {', '.join(other.onnxruntime for other in releases())}, fetched when first used",
+        f"installed in {found.root.parent.parent}; `harness windows remove` deletes it",
+    ]

@@ -1,0 +1,197 @@
+"""Describe the device that a DirectML session runs on, asked of the very DirectML.dll that the provider loaded.
+
+Works on Windows and under Wine with ctypes alone. Runs inside the Windows Python: standard library only, Python 3.8 and later.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import sys
+from ctypes import POINTER, byref, c_int32, c_int64, c_size_t, c_uint32, c_void_p, c_wchar, c_wchar_p
+from typing import Any
+
+from .com import ComError, Guid, check, function, library, method, release
+
+IDXGI_FACTORY1 = "770aae78-f26f-4dba-a829-253c83d1b387"
+IDXGI_DEVICE = "54ec77fa-1377-44e6-8c32-88fd5f44c84c"
+ID3D12_DEVICE = "189819f1-1db6-4b57-be54-1821339b85f7"
+IDML_DEVICE = "6dbd6437-96fd-423f-a98c-ae5e7c2a573f"
+FEATURE_LEVEL_11_0 = 0xB000
+TENSOR_DATA_TYPES = {
+    "float32": 1, "float16": 2, "uint32": 3, "uint16": 4, "uint8": 5, "int32": 6, "int16": 7, "int8": 8,
+    "float64": 9, "uint64": 10, "int64": 11, "uint4": 12, "int4": 13,
+}  # fmt: skip
+FEATURE_LEVELS = [
+    *(0x1000, 0x2000, 0x2100, 0x3000, 0x3100, 0x4000, 0x4100),
+    *(0x5000, 0x5100, 0x5200, 0x6000, 0x6100, 0x6200, 0x6300, 0x6400),
+]
+VENDORS = {0x1002: "AMD", 0x10DE: "NVIDIA", 0x8086: "Intel", 0x1414: "Microsoft", 0x5143: "Qualcomm", 0x10005: "Mesa"}
+
+
+class AdapterDescription(ctypes.Structure):
+    """DXGI_ADAPTER_DESC1."""
+
+    _fields_ = [
+        ("description", c_wchar * 128),
+        ("vendor", c_uint32),
+        ("device", c_uint32),
+        ("subsystem", c_uint32),
+        ("revision", c_uint32),
+        ("dedicated_video", c_size_t),
+        ("dedicated_system", c_size_t),
+        ("shared_system", c_size_t),
+        ("luid_low", c_uint32),
+        ("luid_high", c_int32),
+        ("flags", c_uint32),
+    ]
+
+
+class FixedFileInfo(ctypes.Structure):
+    """The first fields of VS_FIXEDFILEINFO."""
+
+    _fields_ = [("signature", c_uint32), ("structure", c_uint32), ("high", c_uint32), ("low", c_uint32)]
+
+
+class LevelQuery(ctypes.Structure):
+    """DML_FEATURE_QUERY_FEATURE_LEVELS."""
+
+    _fields_ = [("count", c_uint32), ("levels", c_void_p)]
+
+
+def describe_device(device_id: int = 0) -> dict[str, Any]:
+    """Return what is known of DXGI adapter `device_id` and of DirectML, ready for JSON.
+
+    Keys: directml (version), directml_path, directml_sha256, adapter, vendor, luid, driver (None where it cannot be told), software,
+    max_feature_level such as `6_4`, device_dtypes. Raises OSError where there is no such adapter or no DirectML.dll.
+    """
+    path = directml_path()
+    facts: dict[str, Any] = {"directml": file_version(path), "directml_path": path, "directml_sha256": sha256_of(path)}
+    factory = adapter = 0
+    try:
+        factory = _create("dxgi", "CreateDXGIFactory1", (c_void_p, c_void_p), byref(Guid(IDXGI_FACTORY1)))
+        adapter = _from_method(factory, 12, "EnumAdapters1", (c_uint32,), device_id)
+        facts.update(_describe_adapter(adapter))
+        facts.update(_describe_directml(path, adapter))
+    finally:
+        release(adapter, factory)
+    return facts
+
+
+def directml_path() -> str:
+    """Return the full path of the DirectML.dll in this process, or of the one that onnxruntime brings and would load."""
+    handle = function(library("kernel32"), "GetModuleHandleW", c_void_p, c_wchar_p)("DirectML.dll")
+    if handle:
+        buffer = ctypes.create_unicode_buffer(32768)
+        function(library("kernel32"), "GetModuleFileNameW", c_uint32, c_void_p, c_wchar_p, c_uint32)(handle, buffer, len(buffer))
+        return buffer.value
+    package = getattr(sys.modules.get("onnxruntime"), "__file__", None)
+    beside = os.path.join(os.path.dirname(package), "capi", "DirectML.dll") if package else ""
+    if not os.path.isfile(beside):
+        raise OSError("no DirectML.dll: import onnxruntime first, from a package with DirectML")
+    return beside
+
+
+def file_version(path: str) -> str | None:
+    """Return the version resource of a file, such as `1.15.4`, or None where it has none."""
+    dll = library("version")
+    size = function(dll, "GetFileVersionInfoSizeW", c_uint32, c_wchar_p, c_void_p)(path, None)
+    block = ctypes.create_string_buffer(size or 1)
+    get = function(dll, "GetFileVersionInfoW", c_int32, c_wchar_p, c_uint32, c_uint32, c_void_p)
+    value, length = c_void_p(), c_uint32()
+    find = function(dll, "VerQueryValueW", c_int32, c_void_p, c_wchar_p, c_void_p, c_void_p)
+    if not size or not get(path, 0, size, block) or not find(block, "\\", byref(value), byref(length)):
+        return None
+    info = ctypes.cast(value, POINTER(FixedFileInfo))[0]
+    return version_text(info.high, info.low)
+
+
+def version_text(high: int, low: int) -> str:
+    """Return a version of four 16-bit parts as text, without a last part of 0."""
+    parts = [high >> 16, high & 0xFFFF, low >> 16, low & 0xFFFF]
+    return ".".join(map(str, parts if parts[3] else parts[:3]))
+
+
+def level_text(value: int) -> str:
+    """Return a DML_FEATURE_LEVEL value as text: 0x5200 is `5_2`."""
+    return f"{value >> 12}_{value >> 8 & 15}"
+
+
+def vendor_text(vendor: int) -> str:
+    """Return a vendor's name with its number, or the number alone."""
+    return f"{VENDORS[vendor]} ({vendor:#06x})" if vendor in VENDORS else f"{vendor:#06x}"
+
+
+def sha256_of(path: str) -> str:
+    """Return the SHA-256 of a file."""
+    state = hashlib.sha256()
+    with open(path, "rb") as file:
+        for block in iter(lambda: file.read(1 << 20), b""):
+            state.update(block)
+    return state.hexdigest()
+
+
+def _create(dll: str, name: str, types: tuple[Any, ...], *arguments: Any) -> int:
+    """Call a function whose last argument receives an object."""
+    made = c_void_p()
+    check(function(library(dll), name, c_int32, *types)(*arguments, byref(made)), name)
+    return int(made.value or 0)
+
+
+def _from_method(pointer: int, slot: int, name: str, types: tuple[Any, ...], *arguments: Any) -> int:
+    """Call a method whose last argument receives an object."""
+    made = c_void_p()
+    check(method(pointer, slot, *types, c_void_p)(*arguments, byref(made)), name)
+    return int(made.value or 0)
+
+
+def _describe_adapter(adapter: int) -> dict[str, Any]:
+    facts = AdapterDescription()
+    check(method(adapter, 10, c_void_p)(byref(facts)), "IDXGIAdapter1::GetDesc1")
+    driver = c_int64()
+    known = method(adapter, 9, c_void_p, c_void_p)(byref(Guid(IDXGI_DEVICE)), byref(driver)) >= 0 and driver.value
+    return {
+        "adapter": facts.description,
+        "vendor": vendor_text(facts.vendor),
+        "luid": f"{facts.luid_high & 0xFFFFFFFF:08x}:{facts.luid_low:08x}",
+        "driver": ".".join(str(driver.value >> shift & 0xFFFF) for shift in (48, 32, 16, 0)) if known else None,
+        "software": bool(facts.flags & 2),
+    }
+
+
+def _describe_directml(path: str, adapter: int) -> dict[str, Any]:
+    device = directml = 0
+    try:
+        types = (c_void_p, c_uint32, c_void_p, c_void_p)
+        device = _create("d3d12", "D3D12CreateDevice", types, adapter, FEATURE_LEVEL_11_0, byref(Guid(ID3D12_DEVICE)))
+        types = (c_void_p, c_uint32, c_void_p, c_void_p)
+        directml = _create(path, "DMLCreateDevice", types, device, 0, byref(Guid(IDML_DEVICE)))
+        dtypes = [name for name, value in TENSOR_DATA_TYPES.items() if _supports(directml, value)]
+        return {"max_feature_level": level_text(_maximum_level(directml)), "device_dtypes": dtypes}
+    finally:
+        release(directml, device)
+
+
+def _feature(directml: int, feature: int, query: Any, answer: Any) -> None:
+    """IDMLDevice::CheckFeatureSupport."""
+    ask = method(directml, 7, c_uint32, c_uint32, c_void_p, c_uint32, c_void_p)
+    check(ask(feature, ctypes.sizeof(query), byref(query), ctypes.sizeof(answer), byref(answer)), "IDMLDevice::CheckFeatureSupport")
+
+
+def _supports(directml: int, dtype: int) -> bool:
+    """Ask feature 0; a DLL that does not know the type answers with an error."""
+    answer = c_uint32()
+    try:
+        _feature(directml, 0, c_uint32(dtype), answer)
+    except ComError:
+        return False
+    return bool(answer.value)
+
+
+def _maximum_level(directml: int) -> int:
+    """Ask feature 1 with all levels, because it answers only with one that it was asked about."""
+    levels = (c_uint32 * len(FEATURE_LEVELS))(*FEATURE_LEVELS)
+    answer = c_uint32()
+    _feature(directml, 1, LevelQuery(len(levels), ctypes.addressof(levels)), answer)
+    return answer.value

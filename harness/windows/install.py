@@ -1,0 +1,299 @@
+"""Install, verify and remove the Windows runtime in the user's cache.
+
+    <cache>/windows/install.lock          one installation at a time
+    <cache>/windows/downloads/            kept until what they belong to is installed
+    <cache>/windows/shaders/              compiled shaders, the only thing that workers write
+    <cache>/windows/<component>/          files and `stamp.json`; the name carries a hash of the locked content
+
+A component is built beside its place and renamed when it is complete: what is there is whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import msgspec
+import platformdirs
+
+from harness.errors import HarnessFault, TargetUnavailable
+from harness.windows import fetch, sandbox, system, wheels
+from harness.windows.lock import Lock, digest, load, sha256_of
+from harness.windows.releases import Release, default_release, release
+
+CACHE_ENV = "HARNESS_CACHE"
+LAYOUT = "1"
+NEEDED_BYTES = 1_700_000_000
+HASHED_BELOW = 24 << 20
+"""Key files below this size are hashed before each use, larger ones compared by size and time."""
+_PATCHED_DLLS = ("ntdll", "kernelbase", "ucrtbase", "d3d12", "d3d12core", "dxgi", "wined3d")
+_KEYS = {
+    "system": (
+        "root/usr/lib/wine/*",
+        "root/usr/lib/x86_64-linux-gnu/wine/x86_64-unix/ntdll.so",
+        "root/usr/lib/x86_64-linux-gnu/wine/x86_64-unix/winevulkan.so",
+        *(f"root/{system.WINDOWS_DLLS}/{name}.dll" for name in _PATCHED_DLLS),
+        "root/usr/lib/x86_64-linux-gnu/libvulkan_lvp.so",
+        "root/usr/lib/x86_64-linux-gnu/libLLVM*",
+        "prefix/*.reg",
+    ),
+    "python": ("python*.exe", "python*.dll", "python*.zip", "python*._pth", "_ctypes.pyd"),
+    "numpy": ("numpy/*/_multiarray_umath*.pyd", "numpy/version.py"),
+    "onnxruntime": ("onnxruntime/capi/*.dll", "onnxruntime/capi/*.pyd", "onnxruntime/__init__.py"),
+}
+
+
+class Stamp(msgspec.Struct, frozen=True):
+    """What a complete component is: its size on disk in bytes and (size, time in ns, SHA-256) of its key files."""
+
+    component: str
+    bytes: int
+    files: dict[str, tuple[int, int, str]]
+
+
+class Installed(msgspec.Struct, frozen=True):
+    """The folders that a worker of one release needs."""
+
+    release: Release
+    root: Path
+    prefix: Path
+    python: Path
+    numpy: Path
+    onnxruntime: Path
+    shaders: Path
+
+
+def cache_dir() -> Path:
+    """Return the folder of the Windows runtime: under HARNESS_CACHE, else under the user's cache."""
+    named = os.environ.get(CACHE_ENV)
+    base = Path(named) if named else platformdirs.user_cache_path("onnxruntime-conformance-harness")
+    return base.absolute() / "windows"
+
+
+def component_names(lock: Lock, chosen: Release) -> dict[str, str]:
+    """Return the folder name of each component that a release needs."""
+    python = lock.python(chosen.python)
+    numpy = lock.wheel("numpy", chosen.numpy, chosen.python)
+    onnxruntime = lock.wheel("onnxruntime-directml", chosen.onnxruntime, chosen.python)
+    names = [package.sha256 for package in lock.debian.packages]
+    return {
+        "system": f"system-{digest(LAYOUT, *names)}",
+        "python": f"python-{chosen.python}-{digest(LAYOUT, python.sha256)}",
+        "numpy": f"numpy-{chosen.numpy}-{digest(LAYOUT, numpy.sha256)}",
+        "onnxruntime": f"onnxruntime-{chosen.onnxruntime}-{digest(LAYOUT, onnxruntime.sha256)}",
+    }
+
+
+def installed(ort: str | None = None) -> Installed | None:
+    """Return the folders of a release when all its components are there, else None; nothing is verified."""
+    base, chosen = cache_dir(), release(ort)
+    paths = {kind: base / name for kind, name in component_names(load(), chosen).items()}
+    if not all((path / "stamp.json").is_file() for path in paths.values()):
+        return None
+    tree = paths["system"]
+    return Installed(chosen, tree / "root", tree / "prefix", paths["python"], paths["numpy"], paths["onnxruntime"], base / "shaders")
+
+
+def install(ort: str | None = None, *, mirror: str | None = None, progress: fetch.Progress = fetch.note) -> Installed:
+    """Install what a release needs and return where it is; what is there and whole is kept.
+
+    Raises TargetUnavailable where this machine cannot have it, with the remedy.
+    """
+    require_linux()
+    sandbox.launcher()
+    base, chosen, lock = cache_dir(), release(ort), load()
+    names = component_names(lock, chosen)
+    with _exclusive(base, progress):
+        missing = [kind for kind, name in names.items() if not _is_whole(base / name)]
+        if "system" in missing:
+            free = shutil.disk_usage(base).free
+            if free < NEEDED_BYTES:
+                raise TargetUnavailable(
+                    f"the Windows runtime needs {NEEDED_BYTES / 1e9:.1f} GB in {base} and {free / 1e9:.1f} GB are free: "
+                    f"make room or set {CACHE_ENV} to another folder"
+                )
+        for kind in missing:
+            progress(f"installing {names[kind]}")
+            _build(kind, base, names, lock, chosen, mirror, progress)
+        _sweep(base, lock)
+        (base / "shaders").mkdir(exist_ok=True)
+    verify.cache_clear()
+    found = installed(ort)
+    assert found is not None
+    return found
+
+
+def require_linux() -> None:
+    """Raise TargetUnavailable on a machine that cannot run the Windows runtime at all."""
+    machine = os.uname() if hasattr(os, "uname") else None
+    if machine is None or machine.sysname != "Linux" or machine.machine != "x86_64":
+        raise TargetUnavailable("the Windows runtime needs x86-64 Linux; on Windows the installed onnxruntime-directml is used directly")
+
+
+def _build(kind: str, base: Path, names: dict[str, str], lock: Lock, chosen: Release, mirror: str | None, progress: fetch.Progress) -> None:
+    """Build one component beside its place, stamp it and put it there."""
+    place, partial, downloads = base / names[kind], base / f"{names[kind]}.partial", base / "downloads"
+    for stale in (place, partial):
+        _remove_tree(stale)
+    partial.mkdir()
+    if kind == "system":
+        paths = fetch.fetch_packages(lock.debian.packages, fetch.find_mirrors(mirror), downloads / "debian", progress)
+        system.unpack(list(paths.values()), partial / "root", progress)
+        progress("making the wine prefix")
+        system.make_prefix(partial / "root", partial / "prefix")
+        used = list(paths.values())
+    elif kind == "python":
+        python = lock.python(chosen.python)
+        used = [wheels.fetch_python(python, downloads)]
+        wheels.unpack_python(used[0], python, partial)
+    else:
+        version = chosen.numpy if kind == "numpy" else chosen.onnxruntime
+        wheel = lock.wheel("numpy" if kind == "numpy" else "onnxruntime-directml", version, chosen.python)
+        used = [wheels.fetch_wheel(wheel, downloads)]
+        wheels.unpack_wheel(used[0], partial)
+        _compile(kind, partial, base, names)
+    _stamp(kind, partial)
+    partial.rename(place)
+    for path in used:
+        path.unlink()
+
+
+def _compile(kind: str, folder: Path, base: Path, names: dict[str, str]) -> None:
+    """Compile a wheel's modules with the Windows Python: its folder is read-only for the workers."""
+    root, template = base / names["system"] / "root", base / names["system"] / "prefix"
+    binds = [sandbox.Bind(base / names["python"], "/windows/python"), sandbox.Bind(folder, f"/windows/{kind}", writable=True)]
+    argv = [sandbox.WINE, "/windows/python/python.exe", "-m", "compileall", "-q", rf"Z:\windows\{kind}\{kind}"]
+    line = sandbox.command(root, argv, binds, template=template)
+    done = subprocess.run(line, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL, timeout=300)
+    if not next(folder.rglob("*.pyc"), None):
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise HarnessFault(f"the Windows Python does not run under Wine (exit code {done.returncode}): {last}")
+
+
+def _stamp(kind: str, folder: Path) -> None:
+    total = sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    files = {}
+    for path in sorted({path for pattern in _KEYS[kind] for path in folder.glob(pattern) if path.is_file() and not path.is_symlink()}):
+        status = path.stat()
+        files[str(path.relative_to(folder))] = (status.st_size, status.st_mtime_ns, sha256_of(path))
+    (folder / "stamp.json").write_bytes(msgspec.json.encode(Stamp(folder.name.removesuffix(".partial"), total, files)))
+
+
+def problems(folder: Path, *, deep: bool = False) -> list[str]:
+    """Return what is wrong with a component: key files that are gone or differ; `deep` hashes the large ones too."""
+    try:
+        stamp = msgspec.json.decode((folder / "stamp.json").read_bytes(), type=Stamp)
+    except (OSError, msgspec.DecodeError):
+        return [f"{folder.name}: not installed"]
+    wrong = [] if stamp.component == folder.name else [f"{folder.name}: its stamp is of {stamp.component}"]
+    for name, (size, time, sha256) in stamp.files.items():
+        path = folder / name
+        try:
+            status = path.stat()
+        except OSError:
+            wrong.append(f"{folder.name}/{name} is gone")
+            continue
+        same = (status.st_size, status.st_mtime_ns) == (size, time)
+        if not same or ((deep or size < HASHED_BELOW) and sha256_of(path) != sha256):
+            wrong.append(f"{folder.name}/{name} has changed")
+    return wrong
+
+
+def _is_whole(folder: Path) -> bool:
+    return not problems(folder)
+
+
+@cache
+def verify(ort: str | None = None) -> Installed:
+    """Return the folders of an installed release after checking its key files, once a process.
+
+    Raises TargetUnavailable when it is not installed or has been changed.
+    """
+    chosen = release(ort)
+    found = installed(chosen.onnxruntime)
+    which = "" if chosen == default_release() else f" --ort {chosen.onnxruntime}"
+    if found is None:
+        raise TargetUnavailable(
+            f"the Windows runtime for onnxruntime-directml {chosen.onnxruntime} is not installed: run `harness windows install{which}`"
+        )
+    wrong = [text for name in component_names(load(), chosen).values() for text in problems(cache_dir() / name)]
+    if wrong:
+        raise TargetUnavailable(f"the Windows runtime is damaged ({wrong[0]}): run `harness windows install{which}`")
+    return found
+
+
+def installed_components() -> dict[str, Stamp]:
+    """Return the stamp of each component in the cache by folder name."""
+    found = {}
+    for path in sorted(cache_dir().glob("*/stamp.json")):
+        with contextlib.suppress(msgspec.DecodeError):
+            found[path.parent.name] = msgspec.json.decode(path.read_bytes(), type=Stamp)
+    return found
+
+
+def remove() -> bool:
+    """Remove everything that was installed; say whether there was anything."""
+    base = cache_dir()
+    if not base.exists():
+        return False
+    with _exclusive(base, fetch.note):
+        _remove_tree(base)
+    verify.cache_clear()
+    with contextlib.suppress(OSError):
+        base.parent.rmdir()  # only if nothing else is in it
+    return True
+
+
+def _sweep(base: Path, lock: Lock) -> None:
+    """Delete components of an older lock, half-built ones and downloads that nothing needs any more."""
+    from harness.windows.releases import releases
+
+    current = {name for row in releases() for name in component_names(lock, row).values()}
+    for path in base.iterdir():
+        if path.is_dir() and path.name not in current | {"shaders"}:
+            _remove_tree(path)
+
+
+def _remove_tree(path: Path) -> None:
+    """Delete a tree, also folders without write permission."""
+
+    def retry(function: Callable[[str], object], name: str, _: object) -> None:
+        os.chmod(os.path.dirname(name), 0o700)
+        with contextlib.suppress(FileNotFoundError):
+            function(name)
+
+    if path.exists():
+        shutil.rmtree(path, onerror=retry)
+
+
+@contextlib.contextmanager
+def _exclusive(base: Path, progress: fetch.Progress) -> Iterator[None]:
+    """Hold the installation lock; a second installation waits for the first and then finds its work done."""
+    while True:
+        handle = _open_lock(base)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            progress("another installation is under way, waiting for it")
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        if os.fstat(handle).st_nlink:  # else a removal took the file away meanwhile
+            break
+        os.close(handle)
+    try:
+        yield
+    finally:
+        os.close(handle)
+
+
+def _open_lock(base: Path) -> int:
+    try:
+        base.mkdir(parents=True, exist_ok=True)
+        return os.open(base / "install.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as exc:
+        raise TargetUnavailable(f"cannot write to {base} ({exc.strerror}): set {CACHE_ENV} to a folder of your own") from exc

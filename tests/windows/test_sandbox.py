@@ -1,0 +1,75 @@
+"""Command lines of the sandbox, and the one line for a machine that cannot make one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.errors import TargetUnavailable
+from harness.windows import sandbox
+from harness.windows.sandbox import Bind, command
+
+
+@pytest.fixture(autouse=True)
+def _forget_launcher() -> Iterator[None]:
+    sandbox.launcher.cache_clear()
+    yield
+    sandbox.launcher.cache_clear()
+
+
+def build(tool: str, **options: Path | None) -> list[str]:
+    arguments = {"template": Path("/c/prefix"), **options}
+    return command(Path("/c/my root"), ["prog", "an argument"], [Bind(Path("/w/x.py"), "/work/worker.py")], tool=tool, **arguments)
+
+
+def test_bubblewrap_shares_nothing_and_dies_with_its_parent() -> None:
+    line = build("bwrap")
+    assert line[0] == "bwrap"
+    assert {"--die-with-parent", "--unshare-all", "--new-session"} <= set(line)
+    assert line[line.index("--ro-bind") + 1 :][:2] == ["/c/my root", "/"]
+    assert line[line.index("/prefix") - 1 : line.index("/prefix") + 1] == ["--tmpfs", "/prefix"]
+    assert line[line.index("/w/x.py") - 1 : line.index("/w/x.py") + 2] == ["--ro-bind", "/w/x.py", "/work/worker.py"]
+    assert line[-2:] == ["prog", "an argument"]
+
+
+def test_unshare_kills_its_child_and_quotes_paths() -> None:
+    line = build("unshare")
+    assert line[:4] == ["setpriv", "--pdeathsig", "KILL", "unshare"]
+    assert "--kill-child=KILL" in line
+    script = line[line.index("-c") + 1]
+    assert script.startswith("mount --bind '/c/my root' '/c/my root' && cd '/c/my root'")
+    assert "mount --bind /w/x.py work/worker.py" in script
+    assert line[-2:] == ["prog", "an argument"]
+
+
+@pytest.mark.parametrize("tool", ["bwrap", "unshare"])
+def test_the_environment_is_closed(tool: str) -> None:
+    line = build(tool)
+    start = line.index("-i")
+    assert line[start - 1] == "/usr/bin/env"
+    assert "WINEPREFIX=/prefix" in line[start:]
+    assert not [part for part in line if part.startswith("HOME=") and part != "HOME=/tmp"]
+
+
+def test_the_template_is_made_in_a_writable_prefix() -> None:
+    line = command(Path("/r"), ["prog"], [], template=None, prefix=Path("/p"), tool="bwrap")
+    assert line[line.index("/p") - 1 : line.index("/p") + 2] == ["--bind", "/p", "/prefix"]
+    assert "/template" not in " ".join(line)
+
+
+def test_without_any_tool_the_error_is_one_line_with_a_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(TargetUnavailable, match="install bubblewrap, or allow unprivileged user namespaces") as caught:
+        sandbox.launcher()
+    assert "\n" not in str(caught.value)
+
+
+def test_a_tool_that_fails_is_passed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name, status in (("bwrap", 1), ("setpriv", 0)):
+        (tmp_path / name).write_text(f"#!/bin/sh\nexit {status}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path) + os.pathsep + os.environ["PATH"])
+    assert sandbox.launcher() == "unshare"
