@@ -7,6 +7,7 @@ from __future__ import annotations
 import shlex
 import signal
 import sys
+import traceback
 from datetime import date
 from importlib import import_module
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import click
 
-from harness.errors import HarnessError
+from harness.errors import HarnessError, HarnessFault
 from harness.progress import Progress
 
 if TYPE_CHECKING:
@@ -200,7 +201,7 @@ def _shard(text: str | None) -> Shard | None:
     if text is None:
         return None
     number, slash, of = text.partition("/")
-    if not (slash and number.isdigit() and of.isdigit() and 1 <= int(number) <= int(of)):
+    if not (slash and number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of)):
         raise UsageError(f"--shard {text}: write I/N with 1 <= I <= N, for example 1/4")
     return Shard(int(number), int(of))
 
@@ -210,7 +211,7 @@ def _terminated(signum: int, frame: FrameType | None) -> None:
 
 
 def main() -> None:
-    """Run the command line; every error of the harness is one line and an exit code, never a traceback."""
+    """Run the command line; every error is one line and an exit code. Only a defect of the harness itself shows a traceback above it."""
     signal.signal(signal.SIGTERM, _terminated)
     try:
         cli.main(standalone_mode=False, prog_name="harness")
@@ -224,6 +225,9 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)
+    except Exception as error:  # noqa: BLE001 - Python's own exit code for it would say "unexpected results"
+        traceback.print_exc()
+        _fail(f"a fault in the harness: {type(error).__name__}: {error}", HarnessFault.exit_code)
 
 
 def _fail(message: str, code: int) -> None:

@@ -100,18 +100,19 @@ def run(request: Request) -> Summary:
     if total < request.min_cases:
         raise NothingRan(f"{total} cases are selected, fewer than --min-cases {request.min_cases}")
     gc.freeze()  # modules and plan stay: the collector need not walk through them again and again
-    pools = [_open(target, request) for target in request.targets]
-    header = Header(
-        SCHEMA,
-        f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}",
-        request.command,
-        request.seed,
-        run_hashes([spec.path for spec in specs], expectations),
-        {target.name: _info(target, hello) for target, hello, _ in pools},
-    )
     path = request.out / "run.jsonl"
-    done = read_done(path, header) if request.resume else None
+    pools: list[tuple[Target, Hello | str, Pool | None]] = []
     try:
+        pools.extend(_open(target, request) for target in request.targets)
+        header = Header(
+            SCHEMA,
+            f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}",
+            request.command,
+            request.seed,
+            run_hashes([spec.path for spec in specs], expectations),
+            {target.name: _info(target, hello) for target, hello, _ in pools},
+        )
+        done = read_done(path, header) if request.resume else None
         with _writer(path, header, done) as writer:
             counts = Counts()
             if done is not None:

@@ -41,7 +41,11 @@ class RunWriter:
             raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
         if header is not None:
             self.add(header)
-            self.flush()
+            try:
+                self.flush()
+            except HarnessFault:
+                self._file.close()
+                raise
 
     def add(self, record: Result | Header | End) -> None:
         """Append one line; it is in the hands of the operating system with the next `flush`, after some dozen lines at the latest."""
@@ -113,9 +117,11 @@ class RunReader:
             raise UsageError(f"{self.path}: cannot be read: {error.strerror}") from error
 
     def _header(self, line: bytes) -> Header:
+        if not line.endswith(b"\n"):
+            raise UsageError(f"{self.path}:1: the header is cut off: nothing of this run was kept; start a new one")
         try:
             header = msgspec.json.decode(line, type=Header)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise UsageError(f"{self.path}:1: not the header of a run file: {error}") from error
         if header.schema != SCHEMA:
             raise UsageError(
@@ -133,7 +139,7 @@ class RunReader:
                 return
             try:
                 record = decode(line)
-            except msgspec.MsgspecError as error:
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
                 raise UsageError(f"{self.path}:{number}: damaged run file: {error}") from error
             if self.end is not None:
                 raise UsageError(f"{self.path}:{number}: damaged run file: a line after the end")

@@ -54,7 +54,7 @@ def parse_target(text: str) -> Target:
         if not equals or not value or key not in _OPTIONS[name] or key in options:
             raise UsageError(f"target {text!r}: bad option {pair!r}; allowed, each once: {', '.join(f'{k}=…' for k in _OPTIONS[name])}")
         options[key] = value
-    if not options.get("memory_limit", "0").isdigit():
+    if not options.get("memory_limit", "0").isdecimal():
         raise UsageError(f"target {text!r}: memory_limit is a number of bytes, not {options['memory_limit']!r}")
     return Target(text, _PROVIDERS[name], _release(text, release) if at else None, options)
 

@@ -13,7 +13,7 @@ BITS = {"int32": 32, "int64": 64}
 
 
 def made(kind: str, dtype: str, size: int, count: int = 64) -> list[int]:
-    return [int(n) for n in indices(kind, dtype, (count,), size, np.random.default_rng([size, count]).bytes)]
+    return [int(n) for n in indices(kind, dtype, (count,), size, np.random.default_rng([size, count]).bytes(1 << 16))]
 
 
 @pytest.mark.parametrize("dtype", BITS)
@@ -66,7 +66,7 @@ def test_invalid_kinds_have_one_illegal_element(kind: str, size: int, dtype: str
 
 def test_one_size_a_coordinate() -> None:
     sizes = np.array([2, 5, 1], np.int64)
-    draw = np.random.default_rng(1).bytes
+    draw = np.random.default_rng(1).bytes(1 << 16)
     found = indices("boundary", "int64", (400, 3), sizes, draw)
     for coordinate, size in enumerate(sizes):
         assert set(found[:, coordinate].tolist()) == {-size, -1, 0, size - 1}
