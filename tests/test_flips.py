@@ -148,11 +148,11 @@ def test_a_documented_result_that_contradicts_the_oracle_is_an_oracle_error(oper
 
 
 SCRIPT = [  # the outcome that each scripted answer must lead to, on a case of its own
-    ("GatherElements@13:sweep=values;data=float32[5,7,11];values=in_range", "bit", "mismatch"),
-    ("GatherElements@13:sweep=values;data=float32[5,7,11];values=last", "ulp", "mismatch"),
-    ("GatherElements@13:sweep=values;data=float32[5,7,11];values=negative", "order", "mismatch"),
-    ("GatherElements@13:sweep=values;data=float32[5,7,11];values=mixed", "dtype", "mismatch"),
-    ("GatherElements@13:sweep=values;data=float32[5,7,11];values=boundary", "shape", "mismatch"),
+    ("GatherElements@13:sweep=values;data=float32[257];values=in_range", "bit", "mismatch"),
+    ("GatherElements@13:sweep=values;data=float32[257];values=last", "ulp", "mismatch"),
+    ("GatherElements@13:sweep=values;data=float32[257];values=negative", "order", "mismatch"),
+    ("GatherElements@13:sweep=values;data=float32[257];values=mixed", "dtype", "mismatch"),
+    ("GatherElements@13:sweep=values;data=float32[257];values=boundary", "shape", "mismatch"),
     ("Round@22:sweep=values;X=float16;values=specials;shapes=static", "zero_sign", "mismatch"),
     ("Round@22:sweep=values;X=float64;values=specials;shapes=static", "nan", "mismatch"),
     ("GatherND@13:case=documented_onnx_1", "misplace", "not_placed"),
