@@ -134,6 +134,7 @@ class OnnxRuntime:
         if boot is not None:
             boot.before_sessions()
         self._describe = getattr(boot, "describe_device", None)
+        self._after_failure = getattr(boot, "after_failure", None)
 
     def hello(self) -> Dict[str, Any]:
         """Say which onnxruntime this is and what it offers."""
@@ -142,6 +143,11 @@ class OnnxRuntime:
         if self._describe is not None and "DmlExecutionProvider" in providers:
             device = self._describe()
         return {"onnxruntime": self.ort.__version__, "providers": providers, "device": device}
+
+    def after_failure(self, unit: Unit) -> None:
+        """Keep what a failed session of DirectML had recorded out of the next one: the sessions of a device share their command list."""
+        if self._after_failure is not None and unit["provider"] == "DmlExecutionProvider":
+            self._after_failure(int(unit["provider_options"].get("device_id", 0)))
 
     def session(self, unit: Unit, model: bytes) -> Any:
         """Create the unit's session on its provider alone; an absent provider is an error, never a quiet CPU session."""
@@ -273,6 +279,7 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
     except Exception as error:  # noqa: BLE001 - whatever a provider raises is its answer
         # creating the session is common to all cases of the unit: one answer for all
         report = failure(first, "load", error, time.perf_counter() - started)
+        backend.after_failure(unit)
         channel.add_json("E", dict(report, count=len(cases)))
         for shapes in cases:
             at = skip(unit, payload, at, shapes)
@@ -298,6 +305,7 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
             channel.add("R", head + struct.pack(f"<{output.ndim}q", *output.shape) + body)
         except Exception as error:  # noqa: BLE001 - whatever a provider raises is its answer
             channel.add_json("E", failure(number, "run", error, time.perf_counter() - started))
+            backend.after_failure(unit)
     return at
 
 

@@ -8,7 +8,6 @@
 | `choose_vulkan` | registry value `HKCU\\Software\\Wine\\Direct3D renderer` | otherwise DXGI draws with OpenGL on the CPU |
 | `drop_window_surface` | the Vulkan extension names in wined3d and d3d12 | without them no X server is needed |
 | `answer_meta_commands` | `ID3D12Device5::EnumerateMetaCommands`, a stub that fails | DirectML refuses such a device |
-| `finish_each_submission` | `ID3D12CommandQueue::ExecuteCommandLists` | Windows keeps freed memory until the device is done with it |
 | `keep_one_device` | `D3D12CreateDevice` | on Windows an adapter has one; Wine leaks one a session |
 | `keep_one_factory` | `CreateDXGIFactory`, `…1`, `…2` | each new factory of Wine starts a Vulkan instance |
 
@@ -24,10 +23,10 @@ import os
 import platform
 import sys
 from collections.abc import Iterator
-from ctypes import POINTER, byref, c_char_p, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, byref, c_char_p, c_int32, c_size_t, c_uint32, c_void_p
 from typing import Any
 
-from .com import Guid, address_of, check, function, library, method, query
+from .com import Guid, address_of, check, function, library, query
 
 WINE_BUILDS = ("wine-10.0 (Debian 10.0~repack-6)",)
 
@@ -50,15 +49,11 @@ ENUMERATE_META_COMMANDS = "4883ec38 4c89442428 4989c9 4c8d05???????? b903000000 
 META_COMMANDS_SLOT = 59
 # test rdx,rdx; jz +6; mov dword [rdx],0; xor eax,eax; ret     (this rcx, UINT *count rdx, descriptions r8): none, S_OK
 NO_META_COMMANDS = "4885d27406c7020000000031c0c3"
-EXECUTE_COMMAND_LISTS = "4157 4156 4155 4154 5557 5653 4883ec58 4c89442428 89d6 4c89c5 4989c9 89542420 4c8d05"
-SIGNAL_SLOT, SET_EVENT_SLOT, EXECUTE_SLOT = 14, 9, 10
 SURFACE_NAMES = {b"VK_KHR_win32_surface\0": b"VK_KHR_surface\0", b"vkCreateWin32SurfaceKHR\0": b"vkDestroySurfaceKHR\0"}
 SURFACE_USERS = {"wined3d.dll": 2, "d3d12core.dll": 0, "d3d12.dll": 1}
 
 ID3D12_DEVICE = "189819f1-1db6-4b57-be54-1821339b85f7"
 ID3D12_DEVICE5 = "8b4f173b-2fea-4b80-8f58-4307191ab95d"
-ID3D12_COMMAND_QUEUE = "0ec870a6-5d7e-4c22-8cfc-5baae07616ed"
-ID3D12_FENCE = "0a753dcf-c4d8-4b91-adf6-be5a60d95a76"
 IDXGI_FACTORY4 = "1bc6ea02-ef36-464f-bf0c-21ca39e5168a"
 FEATURE_LEVEL_11_0 = 0xB000
 
@@ -124,29 +119,6 @@ def factory_code(factory: int, with_flags: bool) -> bytes:
     """
     shift = b"" if with_flags else bytes.fromhex("4989d0 4889ca")
     return shift + b"\x48\xb9" + factory.to_bytes(8, "little") + bytes.fromhex("488b01 ff20")
-
-
-def submission_code(original: int, fence: int, counter: int) -> bytes:
-    """Return an ExecuteCommandLists(this rcx, count edx, lists r8) that returns when the device has done the work.
-
-    push rbx; sub rsp,32; mov rbx,rcx; call original; inc [counter]; Signal(this, fence, [counter]);
-    SetEventOnCompletion(fence, [counter], NULL), which waits; add rsp,32; pop rbx; ret
-    """
-
-    def load(register: str, value: int) -> bytes:
-        return bytes.fromhex({"rax": "48b8", "rcx": "48b9", "rdx": "48ba"}[register]) + value.to_bytes(8, "little")
-
-    return b"".join(
-        [
-            bytes.fromhex("53 4883ec20 4889cb"),
-            load("rax", original) + bytes.fromhex("ffd0"),
-            load("rax", counter) + bytes.fromhex("48ff00 4c8b00"),  # inc qword [rax]; mov r8,[rax]
-            load("rdx", fence) + bytes.fromhex("4889d9 488b03 ff50") + bytes([SIGNAL_SLOT * 8]),  # mov rcx,rbx; mov rax,[rbx]; call
-            load("rax", counter) + bytes.fromhex("488b10 4531c0"),  # mov rdx,[rax]; xor r8d,r8d
-            load("rcx", fence) + bytes.fromhex("488b01 ff50") + bytes([SET_EVENT_SLOT * 8]),  # mov rax,[rcx]; call
-            bytes.fromhex("4883c420 5b c3"),
-        ]
-    )
 
 
 def read_only_sections(image_header: bytes) -> Iterator[tuple[int, int]]:
@@ -275,26 +247,6 @@ def answer_meta_commands(device: int) -> None:
     _write(entry, _new_code(bytes.fromhex(NO_META_COMMANDS)).to_bytes(8, "little"), _READ_WRITE)
 
 
-def finish_each_submission(device: int) -> None:
-    """Let ExecuteCommandLists of all queues wait for the device.
-
-    A provider whose session fails frees buffers that submitted work still uses. On Windows the memory manager keeps them until the work is
-    done; here the next session would read and write foreign memory, or crash.
-    """
-    queue, fence = c_void_p(), c_void_p()
-    description = (c_uint32 * 4)(2, 0, 0, 0)  # D3D12_COMMAND_LIST_TYPE_COMPUTE
-    create = method(device, 8, c_void_p, c_void_p, c_void_p)
-    check(create(byref(description), byref(Guid(ID3D12_COMMAND_QUEUE)), byref(queue)), "ID3D12Device::CreateCommandQueue")
-    create = method(device, 36, c_uint64, c_uint32, c_void_p, c_void_p)
-    check(create(0, 0, byref(Guid(ID3D12_FENCE)), byref(fence)), "ID3D12Device::CreateFence")
-    entry = (ctypes.cast(queue.value or 0, POINTER(c_void_p))[0] or 0) + EXECUTE_SLOT * 8
-    current = ctypes.cast(entry, POINTER(c_void_p))[0] or 0
-    require_bytes("ExecuteCommandLists", ctypes.string_at(current, 64), EXECUTE_COMMAND_LISTS)
-    counter = _new_code(bytes(8))
-    _write(entry, _new_code(submission_code(current, int(fence.value or 0), counter)).to_bytes(8, "little"), _READ_WRITE)
-    _kept.extend([int(queue.value or 0), int(fence.value or 0)])
-
-
 def keep_one_device(device: int) -> None:
     """Let D3D12CreateDevice return this device from now on."""
     entry = _checked_entry(library("d3d12"), "D3D12CreateDevice", CREATE_DEVICE)
@@ -334,7 +286,6 @@ def before_sessions() -> None:
         return
     device = create_device()
     answer_meta_commands(device)
-    finish_each_submission(device)
     keep_one_device(device)
     keep_one_factory()
     _prepared.append(True)
