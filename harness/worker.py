@@ -144,10 +144,12 @@ class OnnxRuntime:
             device = self._describe()
         return {"onnxruntime": self.ort.__version__, "providers": providers, "device": device}
 
-    def after_failure(self, unit: Unit) -> None:
-        """Keep what a failed session of DirectML had recorded out of the next one: the sessions of a device share their command list."""
-        if self._after_failure is not None and unit["provider"] == "DmlExecutionProvider":
-            self._after_failure(int(unit["provider_options"].get("device_id", 0)))
+    def after_failure(self, unit: Unit) -> bool:
+        """Say whether the session must be replaced: a failed DirectML session leaves half its work in a command list that all share."""
+        if self._after_failure is None or unit["provider"] != "DmlExecutionProvider":
+            return False
+        self._after_failure(int(unit["provider_options"].get("device_id", 0)))
+        return True
 
     def session(self, unit: Unit, model: bytes) -> Any:
         """Create the unit's session on its provider alone; an absent provider is an error, never a quiet CPU session."""
@@ -294,6 +296,8 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
                 array, size = decode_tensor(payload[at:], element, shape)
                 at += size
                 arrays.append(array)
+            if session is None:
+                session = backend.session(unit, model)
             try:
                 output, element = backend.run(session, unit, arrays, number - first)
             finally:
@@ -305,7 +309,8 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
             channel.add("R", head + struct.pack(f"<{output.ndim}q", *output.shape) + body)
         except Exception as error:  # noqa: BLE001 - whatever a provider raises is its answer
             channel.add_json("E", failure(number, "run", error, time.perf_counter() - started))
-            backend.after_failure(unit)
+            if backend.after_failure(unit):
+                session = None
     return at
 
 

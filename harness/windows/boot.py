@@ -38,7 +38,10 @@ def main() -> None:
         return device.describe_device(device_id)
 
     def after_failure(device_id: int = 0) -> None:
-        device.forget_execution_context(device_id)
+        try:
+            device.forget_execution_context(device_id)
+        except OSError:  # no such adapter: it has no context either
+            pass
 
     boot = types.ModuleType(NAME)
     boot.__dict__.update(

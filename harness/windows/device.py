@@ -85,8 +85,9 @@ def describe_device(device_id: int = 0) -> dict[str, Any]:
 def forget_execution_context(device_id: int = 0) -> None:
     """Let the next session on an adapter start with a queue and command list of its own.
 
-    onnxruntime's Python binding shares one execution context between all sessions of a device. A session that fails leaves the work that it
-    had recorded in there, and frees the memory that this work uses: the next session would run it, and crash or compute with foreign values.
+    onnxruntime's Python binding shares one execution context between all sessions of a device. A session that fails leaves the work that
+    it had recorded in there, and frees the memory that this work uses: the next session would run it, and crash or compute with foreign
+    values.
     """
     factory = adapter = device = 0
     try:
