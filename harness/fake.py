@@ -90,6 +90,9 @@ class FakeRuntime:
     def hello(self) -> dict[str, Any]:
         return {"onnxruntime": "0.0.0", "providers": [FAKE], "device": {}}
 
+    def after_failure(self, unit: dict[str, Any]) -> bool:
+        return False
+
     def session(self, unit: dict[str, Any], model: bytes) -> dict[str, Any]:
         """Return the initializers of the graph, and the provider that the first case is to be placed on."""
         action = self._script.action(unit["fake"][0][0])

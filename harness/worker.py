@@ -134,6 +134,7 @@ class OnnxRuntime:
         if boot is not None:
             boot.before_sessions()
         self._describe = getattr(boot, "describe_device", None)
+        self._after_failure = getattr(boot, "after_failure", None)
 
     def hello(self) -> Dict[str, Any]:
         """Say which onnxruntime this is and what it offers."""
@@ -142,6 +143,13 @@ class OnnxRuntime:
         if self._describe is not None and "DmlExecutionProvider" in providers:
             device = self._describe()
         return {"onnxruntime": self.ort.__version__, "providers": providers, "device": device}
+
+    def after_failure(self, unit: Unit) -> bool:
+        """Say whether the session must be replaced: a failed DirectML session leaves half its work in a command list that all share."""
+        if self._after_failure is None or unit["provider"] != "DmlExecutionProvider":
+            return False
+        self._after_failure(int(unit["provider_options"].get("device_id", 0)))
+        return True
 
     def session(self, unit: Unit, model: bytes) -> Any:
         """Create the unit's session on its provider alone; an absent provider is an error, never a quiet CPU session."""
@@ -286,6 +294,7 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
     except Exception as error:  # noqa: BLE001 - whatever a provider raises is its answer
         # creating the session is common to all cases of the unit: one answer for all
         seconds = time.perf_counter() - started
+        backend.after_failure(unit)
         try:
             nodes = backend.elsewhere(unit, model)
             if nodes is not None:
@@ -293,6 +302,7 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
             report = failure(first, "load", error, seconds)
         except Exception as other:  # noqa: BLE001 - with every provider allowed it fails for another reason, which says more
             report = failure(first, "load", other, seconds)
+            backend.after_failure(unit)
         channel.add_json("E", dict(report, count=len(cases)))
         for shapes in cases:
             at = skip(unit, payload, at, shapes)
@@ -307,6 +317,8 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
                 array, size = decode_tensor(payload[at:], element, shape)
                 at += size
                 arrays.append(array)
+            if session is None:
+                session = backend.session(unit, model)
             try:
                 output, element = backend.run(session, unit, arrays, number - first)
             finally:
@@ -318,6 +330,8 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
             channel.add("R", head + struct.pack(f"<{output.ndim}q", *output.shape) + body)
         except Exception as error:  # noqa: BLE001 - whatever a provider raises is its answer
             channel.add_json("E", failure(number, "run", error, time.perf_counter() - started))
+            if backend.after_failure(unit):
+                session = None
     return at
 
 

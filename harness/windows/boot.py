@@ -3,7 +3,7 @@
 Prepares the process (under Wine; on Windows there is nothing to prepare), registers itself as `harness_boot` and runs the worker as
 `__main__`. The worker calls `before_sessions()` right after `import onnxruntime` and `describe_device()` when it wants to know what it
 runs on. A Wine that the compatibility layer does not know ends the process with code 86 and one line on stderr, before the worker
-starts. Standard library only, Python 3.8 and later.
+starts. After a session on DirectML has failed, the worker calls `after_failure()`. Standard library only, Python 3.8 and later.
 """
 
 from __future__ import annotations
@@ -37,8 +37,19 @@ def main() -> None:
         winecompat.before_sessions()
         return device.describe_device(device_id)
 
+    def after_failure(device_id: int = 0) -> None:
+        try:
+            device.forget_execution_context(device_id)
+        except OSError:  # no such adapter: it has no context either
+            pass
+
     boot = types.ModuleType(NAME)
-    boot.__dict__.update(before_sessions=winecompat.before_sessions, describe_device=describe_device, wine_build=winecompat.wine_build)
+    boot.__dict__.update(
+        before_sessions=winecompat.before_sessions,
+        after_failure=after_failure,
+        describe_device=describe_device,
+        wine_build=winecompat.wine_build,
+    )
     sys.modules[NAME] = boot
     try:
         winecompat.before_imports()

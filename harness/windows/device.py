@@ -19,6 +19,9 @@ IDXGI_DEVICE = "54ec77fa-1377-44e6-8c32-88fd5f44c84c"
 ID3D12_DEVICE = "189819f1-1db6-4b57-be54-1821339b85f7"
 IDML_DEVICE = "6dbd6437-96fd-423f-a98c-ae5e7c2a573f"
 FEATURE_LEVEL_11_0 = 0xB000
+# where onnxruntime's Python binding keeps the queue and the half-recorded work that all sessions of a device share
+# (dml_execution_context_guid in onnxruntime's dml_provider_factory_creator.h)
+EXECUTION_CONTEXT = "e270a9ef-41ab-430f-b6d4-af501eb67eb7"
 TENSOR_DATA_TYPES = {
     "float32": 1, "float16": 2, "uint32": 3, "uint16": 4, "uint8": 5, "int32": 6, "int16": 7, "int8": 8,
     "float64": 9, "uint64": 10, "int64": 11, "uint4": 12, "int4": 13,
@@ -77,6 +80,24 @@ def describe_device(device_id: int = 0) -> dict[str, Any]:
     finally:
         release(adapter, factory)
     return facts
+
+
+def forget_execution_context(device_id: int = 0) -> None:
+    """Let the next session on an adapter start with a queue and command list of its own.
+
+    onnxruntime's Python binding shares one execution context between all sessions of a device. A session that fails leaves the work that
+    it had recorded in there, and frees the memory that this work uses: the next session would run it, and crash or compute with foreign
+    values.
+    """
+    factory = adapter = device = 0
+    try:
+        factory = _create("dxgi", "CreateDXGIFactory1", (c_void_p, c_void_p), byref(Guid(IDXGI_FACTORY1)))
+        adapter = _from_method(factory, 12, "EnumAdapters1", (c_uint32,), device_id)
+        types = (c_void_p, c_uint32, c_void_p, c_void_p)
+        device = _create("d3d12", "D3D12CreateDevice", types, adapter, FEATURE_LEVEL_11_0, byref(Guid(ID3D12_DEVICE)))
+        check(method(device, 4, c_void_p, c_uint32, c_void_p)(byref(Guid(EXECUTION_CONTEXT)), 0, None), "ID3D12Object::SetPrivateData")
+    finally:
+        release(device, adapter, factory)
 
 
 def directml_path() -> str:

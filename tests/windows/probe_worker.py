@@ -14,7 +14,7 @@ import onnxruntime as ort  # noqa: E402
 boot and boot.before_sessions()
 
 
-def session(model: str) -> ort.InferenceSession:
+def session(model: str, config: dict) -> ort.InferenceSession:
     options = ort.SessionOptions()
     options.enable_mem_pattern = False
     options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
@@ -22,6 +22,8 @@ def session(model: str) -> ort.InferenceSession:
     options.log_severity_level = 3
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
+    for key, value in config.items():
+        options.add_session_config_entry(key, value)
     if hasattr(ort.InferenceSession, "get_provider_graph_assignment_info"):
         options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     return ort.InferenceSession(
@@ -56,11 +58,11 @@ def answer(ask: dict) -> dict:
         times = []
         for _ in range(ask["count"]):
             started = time.perf_counter()
-            session(ask["model"])
+            session(ask["model"], ask.get("config", {}))
             times.append(time.perf_counter() - started)
         return {"seconds": times}
     feeds = {name: np.frombuffer(base64.b64decode(data), dtype=dtype).reshape(shape) for name, dtype, shape, data in ask["feeds"]}
-    made = session(ask["model"])
+    made = session(ask["model"], ask.get("config", {}))
     (out,) = made.run(None, feeds)
     placed = None
     if hasattr(made, "get_provider_graph_assignment_info"):
@@ -74,4 +76,5 @@ for line in sys.stdin:
         result = answer(json.loads(line))
     except Exception as exc:  # noqa: BLE001
         result = {"error": repr(exc)}
+        boot and boot.after_failure()
     print(json.dumps(result), flush=True)

@@ -163,6 +163,16 @@ def test_device_is_described_from_the_loaded_dll() -> None:
         assert got["luid"].count(":") == 1
 
 
+def test_a_failed_session_leaves_nothing_to_the_next() -> None:
+    """Without `after_failure` the second rank-9 session crashes in the device, and others compute with foreign values."""
+    data, indices = np.arange(12, dtype=np.float32).reshape(3, 4), np.array([[3, 0], [1, 1], [-1, 2]], np.int64)
+    beyond = gather_elements(np.zeros((1,) * 9, np.float32), np.zeros((1,) * 9, np.int64), 0)
+    with probe() as worker:
+        for _ in range(10):
+            assert "error" in worker.ask(do="run", model=beyond, feeds=[])
+            assert worker.gather(data, indices, 1).tobytes() == np.take_along_axis(data, indices, 1).tobytes()
+
+
 @pytest.mark.parametrize("level", usable_levels())
 def test_each_level_runs_with_its_release(level: str) -> None:
     row = release_for_level(level)
