@@ -96,11 +96,15 @@ class Pool:
 
     def probe(self) -> Hello:
         """Start the first worker and return its greeting; TargetUnavailable with the reason if none comes."""
-        if not self._slots:
-            self._spawn()
-        while self.hello is None:
-            for _ in self._step():
-                raise AssertionError("a result before any case was sent")
+        try:
+            if not self._slots:
+                self._spawn()
+            while self.hello is None:
+                for _ in self._step():
+                    raise AssertionError("a result before any case was sent")
+        except BaseException:
+            self.close()
+            raise
         return self.hello
 
     def run(self, units: Iterator[Unit]) -> Generator[Answer, None, None]:

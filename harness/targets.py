@@ -103,7 +103,9 @@ def launch(target: Target) -> Launch:
         options = {**(runtime.PROVIDER_OPTIONS if sys.platform != "win32" else {}), **chosen}
         return Launch(argv, env, DML, options, session_config(target), runtime.START_SECONDS, limit)
     if find_spec("onnxruntime") is None:
-        raise TargetUnavailable(f"target {target.name!r}: onnxruntime is not installed in this interpreter; run: python -m pip install onnxruntime")
+        raise TargetUnavailable(
+            f"target {target.name!r}: onnxruntime is not installed in this interpreter; run: python -m pip install onnxruntime"
+        )
     env = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     return Launch([sys.executable, str(_WORKER)], env, CPU, {}, session_config(target), memory_limit=limit)
 

@@ -5,6 +5,7 @@ The bits come from SHAKE-128 (FIPS 202) of `seed` and id, so that they depend on
 
 from __future__ import annotations
 
+from functools import lru_cache
 from hashlib import shake_128
 from math import prod
 
@@ -12,34 +13,42 @@ import numpy as np
 
 from harness.dtypes import DTYPES, Array
 from harness.operators.base import Operator
-from harness.records import Case, Tensor
+from harness.records import Case, Tensor, TensorSpec
 
 _ALPHABET = ("", "a", "B", "\u00e9", "\u4e2d", "\U0001f600", " ", "\x01", "'", "longer text, so that it is not stored in place")
 
 
 def case_inputs(operator: Operator, case: Case, seed: int) -> tuple[Tensor, ...]:
     """Return the tensors of all inputs, in the order of the specification; written-out elements come first."""
-    shapes = [spec.shape for spec in case.inputs]
-    counts = [prod(shape) for shape in shapes]
-    sizes = [
-        8 * count if spec.name == operator.values_input else _random_bytes(spec.dtype, count)
-        for spec, count in zip(case.inputs, counts, strict=True)
-    ]
-    stream = memoryview(shake_128(f"{seed}:{case.id}".encode()).digest(sum(sizes)))
+    shapes, counts, ends = _layout(case.inputs, operator.values_input)
+    stream = memoryview(shake_128(f"{seed}:{case.id}".encode()).digest(ends[-1]))
+    literals = case.literals
     made = []
-    at = 0
+    start = 0
     for number, spec in enumerate(case.inputs):
-        entropy = stream[at : at + sizes[number]]
-        at += sizes[number]
-        written = case.literals[number] if case.literals is not None else None
+        entropy = stream[start : ends[number]]
+        start = ends[number]
+        written = literals[number] if literals is not None else None
         if written is not None:
             array = written
         elif spec.name == operator.values_input:
-            array = operator.generate(spec.values, spec.dtype, tuple(shapes), case.attributes, entropy)
+            array = operator.generate(spec.values, spec.dtype, shapes, case.attributes, entropy)
         else:
             array = random_tensor(spec.dtype, spec.shape, counts[number], entropy)
         made.append(Tensor(spec.dtype, array))
     return tuple(made)
+
+
+@lru_cache(maxsize=1024)
+def _layout(inputs: tuple[TensorSpec, ...], values_input: str) -> tuple[tuple[tuple[int, ...], ...], list[int], list[int]]:
+    """Return shapes and element counts of the inputs, and where the bytes of each end in the case's stream."""
+    shapes = tuple(spec.shape for spec in inputs)
+    counts = list(map(prod, shapes))
+    ends: list[int] = []
+    for spec, count in zip(inputs, counts, strict=True):
+        size = max(4, DTYPES[spec.dtype].itemsize) * count if spec.name == values_input else _random_bytes(spec.dtype, count)
+        ends.append(size + (ends[-1] if ends else 0))
+    return shapes, counts, ends
 
 
 def _random_bytes(dtype: str, count: int) -> int:

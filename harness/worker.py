@@ -155,7 +155,7 @@ class OnnxRuntime:
         )
 
     def elsewhere(self, unit: Unit, model: bytes) -> Optional[List[List[str]]]:
-        """Return the placement that a graph would get if other providers were allowed, after its provider refused it; None if it would not load.
+        """Return the placement that a graph would get if other providers were allowed, after its own refused it; None where there is none.
 
         A session that is refused with the fallback forbidden and created with it allowed has nodes on another provider, and by that its own
         provider has no kernel for them; where the release cannot list the nodes, that alone is the proof.
@@ -290,9 +290,9 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
             nodes = backend.elsewhere(unit, model)
             if nodes is not None:
                 channel.add_json("P", {"unit": unit["unit"], "nodes": nodes})
+            report = failure(first, "load", error, seconds)
         except Exception as other:  # noqa: BLE001 - with every provider allowed it fails for another reason, which says more
-            error = other
-        report = failure(first, "load", error, seconds)
+            report = failure(first, "load", other, seconds)
         channel.add_json("E", dict(report, count=len(cases)))
         for shapes in cases:
             at = skip(unit, payload, at, shapes)

@@ -18,7 +18,7 @@ Shapes = tuple[Shape, ...]
 Attributes = Mapping[str, int]
 Choice = str | int | Shape
 Entropy = bytes | memoryview
-"""Pseudo-random bytes, 8 for each element to choose; see `values.py`."""
+"""Pseudo-random bytes: for each element to choose as many as it is wide, at least 4; see `values.py`."""
 
 
 class ValueKind(NamedTuple):

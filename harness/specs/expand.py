@@ -15,6 +15,7 @@ from typing import NamedTuple
 from harness.caseid import option_terms, tensor_term
 from harness.dtypes import DTYPES
 from harness.errors import SpecError
+from harness.levels import levels
 from harness.operators import OPERATORS
 from harness.operators.base import Choice, Operator, Shape, Shapes
 from harness.records import Case, Options, TensorSpec, Validity
@@ -56,12 +57,15 @@ class SweepPlan(NamedTuple):
     def cases(self, left_out: Counter[str]) -> Iterator[Case]:
         """Yield the sweep's cases and count by reason what is left out."""
         sweep = self.sweep
+        lowers_to = self.spec.model.lowers_to.directml
+        values = {kind: self._values(kind) for kind in self.kinds}
         for call in self.calls(left_out):
             step, dtypes, shapes, kinds = call
             prefix, suffix = self._text(step, dtypes, shapes)
             attributes = dict(step.attributes)
+            lowered = [levels(self.operator, lowers_to, dtypes, shapes, attributes, negative) for negative in (False, True)]
             for kind in kinds:
-                inputs = tuple(map(TensorSpec, self.operator.inputs, dtypes, shapes, self._values(kind)))
+                inputs = tuple(map(TensorSpec, self.operator.inputs, dtypes, shapes, values[kind]))
                 yield Case(
                     id=f"{prefix}{kind}{suffix}" if sweep.inputs[self.operator.values_input].values else prefix + suffix,
                     operator=self.operator.name,
@@ -72,6 +76,7 @@ class SweepPlan(NamedTuple):
                     validity=sweep.validity,
                     rule=sweep.rule,
                     source=sweep.source,
+                    levels=lowered[self.operator.kind(kind).negative],
                 )
 
     def calls(self, left_out: Counter[str]) -> Iterator[Call]:
