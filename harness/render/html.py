@@ -20,7 +20,7 @@ from harness.matrix import matrices
 from harness.published import level_key
 from harness.records import BEYOND, Outcome
 from harness.render.payload import Payload
-from harness.render.terminal import describe
+from harness.render.terminal import details
 from harness.render.text import line, ranks, visible
 from harness.runfile import RunReader
 from harness.summary import summarize, target_facts
@@ -75,7 +75,7 @@ def _environment() -> Environment:
     )
     made.filters.update(shown=visible, line=lambda text: line(text, 1000), number=lambda number: f"{number:,}", ranks=ranks)
     made.globals.update(
-        status=status, rate=rate, query=query, levels_within=levels_within, describe=describe, marks=_MARKS, words=STATUS_WORDS
+        status=status, rate=rate, query=query, levels_within=levels_within, details=details, marks=_MARKS, words=STATUS_WORDS
     )
     return made
 
