@@ -1,6 +1,6 @@
 """How large and how fast the HTML report is, in a real Chromium: `python -m benchmarks.report_page [CASES…]`, results on three targets.
 
-Needs the extra `browser` and the system's Chromium. Prints the rows of the table in docs/performance.md; the runs are synthetic.
+Needs the extra `test` and the system's Chromium. Prints the rows of the table in docs/performance.md; the runs are synthetic.
 """
 
 from __future__ import annotations

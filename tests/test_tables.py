@@ -3,6 +3,7 @@ from __future__ import annotations
 import tracemalloc
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from harness.attention import KEEP, MESSAGE_LIMIT
@@ -107,6 +108,15 @@ def test_level_table_counts_every_case_once() -> None:
         assert row.total.selected == sum(row.total.outcomes.values())
     others = sum(row.tally.selected for row in validity_table(tables))
     assert sum(row.total.selected for row in rows) + others == tables.tally().selected == 6000
+
+
+def test_what_the_devices_level_allows() -> None:
+    low = msgspec.structs.replace(DML, max_feature_level="3_0")
+    rows = {(row.operator, row.target): row for row in level_table(synthetic.tables(3000, {"cpu": CPU, "dml": low}))}
+    cpu, dml = rows["GatherElements", "cpu"], rows["GatherElements", "dml"]
+    assert (cpu.device_level, dml.device_level) == (None, "3_0")
+    assert cpu.allowed.selected == sum(cpu.by_level[level].selected for level in ("2_1", "3_0", "4_1"))
+    assert dml.allowed.selected == sum(dml.by_level[level].selected for level in ("2_1", "3_0"))
 
 
 def test_a_level_that_no_table_names_gets_a_column() -> None:

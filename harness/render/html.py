@@ -15,11 +15,12 @@ from urllib.parse import quote
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from harness.leveltable import STATUS_WORDS, level_table, levels, rate, status, validity_table
+from harness.leveltable import STATUS_WORDS, LevelRow, level_table, levels, rate, status, validity_table
 from harness.matrix import matrices
-from harness.records import Outcome
+from harness.published import level_key
+from harness.records import BEYOND, Outcome
 from harness.render.payload import Payload
-from harness.render.terminal import describe
+from harness.render.terminal import details
 from harness.render.text import line, ranks, visible
 from harness.runfile import RunReader
 from harness.summary import summarize, target_facts
@@ -73,8 +74,16 @@ def _environment() -> Environment:
         newline_sequence="\n",
     )
     made.filters.update(shown=visible, line=lambda text: line(text, 1000), number=lambda number: f"{number:,}", ranks=ranks)
-    made.globals.update(status=status, rate=rate, query=query, describe=describe, marks=_MARKS, words=STATUS_WORDS)
+    made.globals.update(
+        status=status, rate=rate, query=query, levels_within=levels_within, details=details, marks=_MARKS, words=STATUS_WORDS
+    )
     return made
+
+
+def levels_within(row: LevelRow) -> str:
+    """Name the levels that a row's device allows, as a filter does."""
+    most = level_key(row.device_level or BEYOND)
+    return ",".join(level for level in row.by_level if level != BEYOND and level_key(level) <= most)
 
 
 def query(**terms: object) -> str:

@@ -167,7 +167,10 @@ def _levels(tables: Tables) -> Iterator[str]:
     columns = levels(tables)
     yield "## By DirectML feature level"
     yield ""
-    yield "Passed / selected valid cases, by the feature level that first allows them."
+    yield (
+        "Passed / selected valid cases, by the feature level that first allows them; under *device's level* all that it allows, "
+        "or that any published level does where the device reports none."
+    )
     yield ""
     rows = (
         [
@@ -175,12 +178,13 @@ def _levels(tables: Tables) -> Iterator[str]:
             escape(row.target),
             *(_cell(row.by_level[level]) for level in columns),
             _cell(row.total),
+            _cell(row.allowed) + (f" ({escape(row.device_level)})" if row.device_level else ""),
             escape(counts(row.total)),
         ]
         for row in level_table(tables)
     )
-    heads = ["operator", "target", *(level.replace("_", "\\_") for level in columns), "all", "outcomes other than pass"]
-    yield from _table(heads, rows, right=range(2, 3 + len(columns)))
+    heads = ["operator", "target", *(level.replace("_", "\\_") for level in columns), "all", "device's level", "outcomes other than pass"]
+    yield from _table(heads, rows, right=range(2, 4 + len(columns)))
     yield _LEGEND
     yield ""
 

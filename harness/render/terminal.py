@@ -57,7 +57,12 @@ def _attention(tables: Tables, console: Console) -> None:
 
 def describe(result: Result) -> str:
     """Say in one line what happened."""
-    words = [result.outcome.value]
+    return " · ".join((result.outcome.value, *details(result)))
+
+
+def details(result: Result) -> list[str]:
+    """Say what is known beside the outcome."""
+    words = []
     if result.outcome is Outcome.ACCEPTED_INVALID:
         words.append("it ran without an error")
     if result.diff is not None:
@@ -68,7 +73,7 @@ def describe(result: Result) -> str:
             words.append(f"max {diff.max_ulp:,} ULP")
     if result.error is not None:
         words.append(f"{line(result.error.class_, 60)}: {line(result.error.message, 160)}")
-    return " · ".join(words)
+    return words
 
 
 def _grid(*columns: str, right: Iterable[int] = ()) -> Table:

@@ -23,7 +23,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="install the extra 'browser'")
+    from playwright import sync_api as playwright
+
     if CHROMIUM is None:
         pytest.skip("no Chromium: install the system's package chromium, or set CHROMIUM")
     with playwright.sync_playwright() as driver:

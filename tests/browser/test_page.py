@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 
 from harness.records import Diff, Error, Outcome, Result, TargetInfo, Validity, Verdict
 from harness.render.html import render_html
@@ -152,7 +153,7 @@ def test_a_link_to_a_case_that_is_not_there(open_page: Open, report: Path) -> No
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("fragment", ["", "#judged=failing&case"])
 def test_nothing_serious_for_axe(open_page: Open, report: Path, width: int, scheme: str, fragment: str) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    axe = Axe()
     page = open_page(report, fragment.removesuffix("&case"), width=width, color_scheme=scheme)
     if fragment.endswith("&case"):
         page.locator("#cases tbody a").first.click()

@@ -61,8 +61,10 @@ def test_a_large_tensor_shows_the_rows_with_wrong_elements(tmp_path: Path) -> No
     actual[[5, 40_000, 40_001]] = 1
     shown = read_tensors(saved(tmp_path / "a.npz", expected=expected, actual=actual), "Round@22:sweep=a;X=float16[65536]")
     assert shown is not None
-    assert [row["at"] for row in shown["grids"][0]["rows"]] == [[0], [40_000]]
-    assert shown["grids"][0]["shown"] == 2 * ROW
+    rows = shown["grids"][0]["rows"]
+    assert [row["at"] for row in rows] == [[8 * n] for n in range(ROWS - 1)] + [[40_000]]
+    assert [row["at"] for row in rows if row["wrong"]] == [[0], [40_000]]
+    assert shown["grids"][0]["shown"] == ROWS * ROW
     actual[:] = 1
     shown = read_tensors(saved(tmp_path / "a.npz", expected=expected, actual=actual), "Round@22:sweep=a;X=float16[65536]")
     assert shown is not None

@@ -318,14 +318,14 @@ function graph(number) {
   const nodeX = sandwich ? 380 : 240, nodeWidth = 190;
   inputs.forEach(([name, value], place) => {
     const y = middle + (place - (inputs.length - 1) / 2) * row;
-    box(4, y, 184, name, get("initializer") === name ? `${value} initializer` : value, get("initializer") === name ? "constant" : "tensor");
+    box(4, y, 184, get("initializer") === name ? `${name}, initializer` : name, value, get("initializer") === name ? "constant" : "tensor");
     if (sandwich && place === 0) {
       box(232, y, 100, "Identity", "", "node");
       line(188, y, 232, y);
       line(332, y, nodeX, middle + (place - (inputs.length - 1) / 2) * 14);
     } else line(188, y, nodeX, middle + (place - (inputs.length - 1) / 2) * 14);
   });
-  box(nodeX, middle, nodeWidth, variant ? `${operator}, ${variant}` : operator, variant ? "composed of operators" : attributes.map(([name, value]) => `${name}=${value}`).join(" "), "node");
+  box(nodeX, middle, nodeWidth, variant ? `${operator}, composed` : operator, variant ? variant : attributes.map(([name, value]) => `${name}=${value}`).join(" "), "node");
   let x = nodeX + nodeWidth;
   if (sandwich) { box(x + 44, middle, 100, "Identity", "", "node"); line(x, middle, x + 44, middle); x += 144; }
   box(x + 44, middle, 130, "output", inputs[0][1].split("[")[0], "tensor");
@@ -354,7 +354,8 @@ function found(result) {
   if (tensors) {
     if (tensors.ulp) parts.push(histogram(tensors.ulp));
     parts.push(element("h3", {}, "Tensors"), element("div", { class: "grids" }, tensors.grids.map(grid)));
-    if (tensors.wrong?.length) parts.push(element("h3", {}, "Wrong elements"), table(["Index", "Expected", "Actual", "ULP"], tensors.wrong.map((cells) => element("tr", {}, cells.map((cell) => element("td", { class: "mono" }, cell)))), { label: "Wrong elements" }));
+    const columns = ["Index", "Expected", "Actual", ...(tensors.ulp ? ["ULP"] : [])];
+    if (tensors.wrong?.length) parts.push(element("h3", {}, "Wrong elements"), table(columns, tensors.wrong.map((cells) => element("tr", {}, cells.slice(0, columns.length).map((cell) => element("td", { class: "mono" }, cell)))), { label: "Wrong elements" }));
   } else if (detail && detail !== "left out" && detail[1].length) parts.push(element("p", { class: "muted" }, "This page has no tensors of this result."));
   return parts.length ? element("section", {}, parts) : null;
 }
