@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 
+from harness.errors import HarnessFault
 from harness.execution import Execution, Prepared
 from harness.judge import Judgement
 
@@ -40,5 +42,11 @@ class Artifacts:
             return
         self._bytes += size
         self._cases += 1
-        self._folder.mkdir(exist_ok=True)
-        np.savez(self._folder / artifact_name(prepared.case.id, target), **arrays)  # type: ignore[arg-type] # numpy types savez's keywords as its flag
+        path = self._folder / artifact_name(prepared.case.id, target)
+        try:
+            self._folder.mkdir(exist_ok=True)
+            np.savez(path, **arrays)  # type: ignore[arg-type] # numpy types savez's keywords as its flag
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                path.unlink()
+            raise HarnessFault(f"{path}: {error.strerror}; the results so far are kept: make room, then continue with --resume") from error

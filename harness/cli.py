@@ -7,14 +7,16 @@ from __future__ import annotations
 import shlex
 import signal
 import sys
+import traceback
 from datetime import date
+from importlib import import_module
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import click
 
-from harness.errors import HarnessError
+from harness.errors import HarnessError, HarnessFault
 from harness.progress import Progress
 
 if TYPE_CHECKING:
@@ -24,7 +26,24 @@ _SPECS = click.argument("specs", nargs=-1, type=click.Path(path_type=Path), meta
 _QUERY = click.option("-k", "--query", "queries", multiple=True, metavar="QUERY", help="Only cases that match, e.g. 'Round@22:X=float16'.")
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class _Commands(click.Group):
+    """Loads the command groups of other modules only when they are called: no report needs the Windows runtime's code."""
+
+    _ELSEWHERE: ClassVar = {"report": "harness.report:report", "windows": "harness.windows.commands:windows"}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), *self._ELSEWHERE])
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in self._ELSEWHERE:
+            return super().get_command(ctx, name)
+        module, _, attribute = self._ELSEWHERE[name].partition(":")
+        found = getattr(import_module(module), attribute)
+        assert isinstance(found, click.Command)
+        return found
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="onnxruntime-conformance-harness", prog_name="harness")
 def cli() -> None:
     """Bit-exact conformance runs for ONNX Runtime execution providers."""
@@ -65,7 +84,7 @@ def run(
     from harness.pipeline import Request
     from harness.pipeline import run as run_pipeline
     from harness.query import parse_all
-    from harness.targets import default_targets, parse_target
+    from harness.targets import default_targets, parse_targets
 
     graph_files.verify_existing()
     with Progress() as progress:
@@ -73,7 +92,7 @@ def run(
             Request(
                 out=folders.run_folder(output, resume=resume),
                 command=shlex.join(["harness", *sys.argv[1:]]),
-                targets=tuple(map(parse_target, dict.fromkeys(targets))) if targets else tuple(default_targets()),
+                targets=parse_targets(targets) if targets else default_targets(),
                 specs=specs,
                 expectations=expectations,
                 queries=parse_all(queries),
@@ -153,6 +172,16 @@ def targets() -> None:
 
 
 @cli.command()
+def setup() -> None:
+    """Install what this machine can have, and say what it cannot."""
+    from harness.windows.commands import setup_lines
+
+    click.echo("cpu: this interpreter's onnxruntime; nothing to install")
+    for line in setup_lines():
+        click.echo(line)
+
+
+@cli.command()
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="DIR", help="Folder of the merged run.")
 def merge(runs: tuple[Path, ...], output: Path) -> None:
@@ -172,7 +201,7 @@ def _shard(text: str | None) -> Shard | None:
     if text is None:
         return None
     number, slash, of = text.partition("/")
-    if not (slash and number.isdigit() and of.isdigit() and 1 <= int(number) <= int(of)):
+    if not (slash and number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of)):
         raise UsageError(f"--shard {text}: write I/N with 1 <= I <= N, for example 1/4")
     return Shard(int(number), int(of))
 
@@ -182,7 +211,7 @@ def _terminated(signum: int, frame: FrameType | None) -> None:
 
 
 def main() -> None:
-    """Run the command line; every error of the harness is one line and an exit code, never a traceback."""
+    """Run the command line; every error is one line and an exit code. Only a defect of the harness itself shows a traceback above it."""
     signal.signal(signal.SIGTERM, _terminated)
     try:
         cli.main(standalone_mode=False, prog_name="harness")
@@ -196,6 +225,9 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)
+    except Exception as error:  # noqa: BLE001 - Python's own exit code for it would say "unexpected results"
+        traceback.print_exc()
+        _fail(f"a fault in the harness: {type(error).__name__}: {error}", HarnessFault.exit_code)
 
 
 def _fail(message: str, code: int) -> None:

@@ -40,15 +40,14 @@ class Differences:
 
     def __init__(self, targets: tuple[str, ...]) -> None:
         self.targets = targets
+        self.needed = len(targets) > 1
         self._shift = {target: place * _BITS for place, target in enumerate(targets)}
         self._seen: dict[str, int] = {}
         self._kind: dict[str, tuple[Facets, str, Validity]] = {}
         self._kinds: dict[tuple[Facets, str, Validity], tuple[Facets, str, Validity]] = {}
 
     def add(self, result: Result, read: Facets, level: str) -> None:
-        """Note one result."""
-        if len(self.targets) < 2:
-            return
+        """Note one result; not needed where there is one target."""
         case = result.case
         before = self._seen.get(case, 0)
         self._seen[case] = before | _CODES[result.outcome] << self._shift[result.target]

@@ -11,6 +11,9 @@ DTYPE_ORDER = (
 )  # fmt: skip
 """Element types in the order of rows: kind, then width."""
 
+_MEMORY = 50_000
+_known: dict[str, Facets] = {}
+_VARIANT = ";variant="
 _TENSOR = re.compile(r"[:;](\w+)=([a-z]+\d*)\[([\d,]*)\](?=;|\Z)")
 
 
@@ -22,6 +25,8 @@ class Facets(NamedTuple):
     dtype: str
     rank: int
     index_dtype: str
+    variant: str
+    """What is computed in place of the operator alone, such as another rounding mode; empty for the operator itself."""
 
 
 def facets(case_id: str) -> Facets:
@@ -29,15 +34,29 @@ def facets(case_id: str) -> Facets:
 
     Costs a fraction of `caseid.parse`, because every result of a run passes through here; a text that is no id has few facets and no error.
     """
-    operator, _, rest = case_id.partition("@")
+    told = case_id[: case_id.rfind("]") + 1] or case_id
+    known = _known.get(told)
+    if known is None:
+        known = _read(told)
+        if len(_known) >= _MEMORY:
+            _known.clear()
+        _known[told] = known
+    if _VARIANT in case_id:
+        return known._replace(variant=case_id.partition(_VARIANT)[2].partition(";")[0])
+    return known
+
+
+def _read(told: str) -> Facets:
+    """Read what stands up to the last tensor, which many cases share."""
+    operator, _, rest = told.partition("@")
     number = rest.partition(":")[0]
     dtype, rank, index_dtype = "", -1, ""
-    for name, kind, shape in _TENSOR.findall(case_id):
+    for name, kind, shape in _TENSOR.findall(told):
         if name == "indices":
             index_dtype = kind
         elif not dtype:
             dtype, rank = kind, shape.count(",") + 1 if shape else 0
-    return Facets(operator, int(number) if number.isdecimal() else 0, dtype, rank, index_dtype)
+    return Facets(operator, int(number) if number.isdecimal() else 0, dtype, rank, index_dtype, "")
 
 
 def dtype_key(dtype: str) -> tuple[int, str]:

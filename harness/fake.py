@@ -109,6 +109,9 @@ class FakeRuntime:
         nodes: list[list[str]] = session["nodes"]
         return nodes
 
+    def elsewhere(self, unit: dict[str, Any], model: bytes) -> None:
+        """No other provider would take what the fake refuses."""
+
     def run(self, session: dict[str, Any], unit: dict[str, Any], arrays: Sequence[Array], position: int) -> tuple[Array, int]:
         """Compute with the oracle, then do what the script says."""
         case_id, validity = unit["fake"][position]

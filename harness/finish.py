@@ -10,22 +10,20 @@ from rich.console import Console
 
 from harness.errors import UsageError
 from harness.folders import point_latest
+from harness.render.html import read_page
 from harness.render.markdown import render_markdown
 from harness.render.terminal import render_terminal
-from harness.report import write_report
-from harness.runfile import RunReader
-from harness.tables import read_tables
+from harness.report import write_reports
 
 
 def finish(path: Path) -> None:
     """Render what every run ends with; a report that cannot be written is one line, the results stay."""
-    tables = read_tables(RunReader(path))
+    tables, payload = read_page(path)
     render_terminal(tables, Console())
-    for format, name in (("markdown", "report.md"), ("html", "report.html")):
-        try:
-            write_report(path, format, path.parent / name)
-        except UsageError as error:
-            click.echo(f"harness: {error}", err=True)
+    try:
+        write_reports(tables, payload, path.parent)
+    except UsageError as error:
+        click.echo(f"harness: {error}", err=True)
     point_latest(path.parent)
     click.echo(f"\n{path}  report.md  report.html")
     job_summary = os.environ.get("GITHUB_STEP_SUMMARY")

@@ -160,6 +160,8 @@ class FrameReader:
         if number != done:
             raise GarbledError("an answer out of order")
         shape = struct.unpack_from(f"<{rank}q", body, _RESULT.size) if rank else ()
+        if any(extent < 0 for extent in shape):
+            raise GarbledError("a negative dimension")
         dtype = BY_ONNX_NUMBER[element]
         raw = body[_RESULT.size + 8 * rank :]
         array: Array = _strings(raw, shape) if dtype.storage == "O" else np.frombuffer(raw, dtype.storage).reshape(shape)
@@ -171,8 +173,10 @@ def _strings(raw: memoryview, shape: tuple[int, ...]) -> Array:
     at = 0
     while at < len(raw):
         (length,) = _NUMBER.unpack_from(raw, at)
-        texts.append(bytes(raw[at + 4 : at + 4 + length]).decode("utf-8", "surrogatepass"))
         at += 4 + length
+        if at > len(raw):
+            raise GarbledError("a string is cut off")
+        texts.append(bytes(raw[at - length : at]).decode("utf-8", "surrogatepass"))
     array = np.empty(len(texts), object)
     array[:] = texts
     return array.reshape(shape)

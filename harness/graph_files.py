@@ -1,7 +1,8 @@
 """`generated_models/`: content-addressed graph files and the tracked manifest of their hashes.
 
-A file is named by the SHA-256 of its bytes. The manifest lists every graph of the default specs, one a line, sorted: hash, number of cases,
-operator and opset. `harness run` compiles in memory and never reads these files, but refuses to run beside edited ones.
+A file is named by the SHA-256 of its bytes. The manifest lists every graph of the default specs, one a line, sorted: the beginning of its
+hash, number of cases, operator and opset. `harness run` compiles in memory and never reads these files, but refuses to run beside edited
+ones.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from harness.specs.load import load_specs
 
 FOLDER = Path("generated_models")
 MANIFEST = "manifest.txt"
+_SHOWN = 20
+"""Hexadecimal digits of a hash in the manifest: 80 bits tell all graphs apart."""
 
 
 def verify_existing(folder: Path = FOLDER) -> None:
@@ -43,7 +46,7 @@ def manifest_text(specs: Sequence[Path], queries: tuple[Query, ...] = (), models
             lines[graph.digest] = (number + len(cases), f"{cases[0].case.operator}@{cases[0].case.opset}")
             if models is not None:
                 models[graph.digest] = graph.model
-    return "".join(f"{digest} {number} {name}\n" for digest, (number, name) in sorted(lines.items()))
+    return "".join(f"{digest[:_SHOWN]} {number} {name}\n" for digest, (number, name) in sorted(lines.items()))
 
 
 def write_graphs(specs: Sequence[Path], queries: tuple[Query, ...], folder: Path | None) -> str:

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from ruamel.yaml import YAML
 
-from harness.dtypes import DTYPES
+from harness.dtypes import DTYPES, Array
 from harness.operators import OPERATORS
+from harness.operators.base import Attributes, Operator, Shapes
 from harness.records import BEYOND, Case
 
 _PREFIX = "DML_FEATURE_LEVEL_"
@@ -43,25 +44,32 @@ def known_operators() -> tuple[str, ...]:
     return tuple(tables()["operators"])
 
 
-def levels_of(case: Case, lowers_to: Sequence[str]) -> Mapping[str, str]:
+def levels_of(case: Case, lowers_to: Sequence[str]) -> dict[str, str]:
     """Return {"directml": level or "beyond"} for a case whose spec lowers to these operators; equal levels share one mapping."""
     operator = OPERATORS[case.operator]
-    shapes = tuple(spec.shape for spec in case.inputs)
-    dtypes = tuple(spec.dtype for spec in case.inputs)
     negative = False
     if operator.directml_index is not None:
         position = operator.inputs.index(operator.directml_index)
         written = case.literals[position] if case.literals is not None else None
-        if written is None:
-            negative = operator.kind(case.inputs[position].values).negative
-        else:
-            negative = written.dtype.kind in "if" and bool(np.any(written < 0))
-    rank, batched = operator.directml_rank(shapes, case.attributes), operator.batched(case.attributes)
-    return _level(case.operator, tuple(lowers_to), dtypes, rank, negative, batched)
+        negative = operator.kind(case.inputs[position].values).negative if written is None else _any_below_zero(written)
+    dtypes, shapes = tuple(spec.dtype for spec in case.inputs), tuple(spec.shape for spec in case.inputs)
+    return levels(operator, tuple(lowers_to), dtypes, shapes, case.attributes, negative)
+
+
+def levels(
+    operator: Operator, lowers_to: tuple[str, ...], dtypes: tuple[str, ...], shapes: Shapes, attributes: Attributes, negative: bool
+) -> dict[str, str]:
+    """Return the levels of all cases of an operator with these element types, shapes and attributes, with or without negative indices."""
+    rank, batched = operator.directml_rank(shapes, attributes), operator.batched(attributes)
+    return _level(operator.name, lowers_to, dtypes, rank, negative, batched)
+
+
+def _any_below_zero(written: Array) -> bool:
+    return written.dtype.kind in "if" and bool(np.any(written < 0))
 
 
 @lru_cache(maxsize=8192)
-def _level(name: str, lowers_to: tuple[str, ...], dtypes: tuple[str, ...], rank: int, negative: bool, batched: bool) -> Mapping[str, str]:
+def _level(name: str, lowers_to: tuple[str, ...], dtypes: tuple[str, ...], rank: int, negative: bool, batched: bool) -> dict[str, str]:
     operator = OPERATORS[name]
     indices: tuple[str, ...] | None = None
     if operator.directml_index is not None:
@@ -72,7 +80,7 @@ def _level(name: str, lowers_to: tuple[str, ...], dtypes: tuple[str, ...], rank:
 
 
 @lru_cache(maxsize=64)
-def _shared(level: str) -> Mapping[str, str]:
+def _shared(level: str) -> dict[str, str]:
     return {"directml": level}
 
 

@@ -7,18 +7,23 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from harness.published import level_key, table_levels
-from harness.records import Validity
+from harness.published import level_key, level_order, table_levels
+from harness.records import BEYOND, Validity
 from harness.tables import Tables, Tally
 
 
 class LevelRow(NamedTuple):
-    """One operator on one target: a tally for each of the table's levels, and their sum."""
+    """One operator on one target: a tally for each of the table's levels, and their sum.
+
+    `allowed` sums the levels up to `device_level`, the one that the target's device reports; all published levels where it reports none.
+    """
 
     operator: str
     target: str
     by_level: dict[str, Tally]
     total: Tally
+    allowed: Tally
+    device_level: str | None
 
 
 def levels(tables: Tables) -> list[str]:
@@ -31,16 +36,18 @@ def level_table(tables: Tables) -> list[LevelRow]:
     cells = tables.by("operator", "target", "level", validity=Validity.VALID)
     totals = tables.by("operator", "target", validity=Validity.VALID)
     columns = levels(tables)
-    return [
-        LevelRow(
-            operator,
-            target,
-            {level: cells.get((operator, target, level), Tally()) for level in columns},
-            totals.get((operator, target), Tally()),
-        )
-        for operator in tables.operators
-        for target in tables.targets
-    ]
+    rows = []
+    for operator in tables.operators:
+        for target in tables.targets:
+            by_level = {level: cells.get((operator, target, level), Tally()) for level in columns}
+            reported = tables.header.targets[target].max_feature_level
+            device = reported if reported in level_order() else None
+            allowed = Tally()
+            for level, tally in by_level.items():
+                if level != BEYOND and (device is None or level_key(level) <= level_key(device)):
+                    allowed.include(tally)
+            rows.append(LevelRow(operator, target, by_level, totals.get((operator, target), Tally()), allowed, device))
+    return rows
 
 
 class ValidityRow(NamedTuple):

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import msgspec
 
-from harness.levels import levels_of
 from harness.query import Query
 from harness.records import Case
 from harness.selection import select
@@ -18,14 +17,13 @@ from harness.specs.load import load_specs
 def lines(specs: Sequence[Path], queries: tuple[Query, ...], *, as_json: bool, count: bool) -> Iterator[str]:
     """Yield the lines to print; NothingRan if no case is selected."""
     loaded = load_specs(specs)
-    lowered = {spec.model.operator: spec.model.lowers_to.directml for spec in loaded}
     plan = expand(loaded)
     selection = select(plan, queries)
     total = selection.total()
     cases = (case for valid in (True, False) for case in selection.cases(valid=valid))
     if not count:
         for case in cases:
-            yield _json(case, lowered[case.operator]) if as_json else case.id
+            yield _json(case) if as_json else case.id
         return
     for _ in cases:
         pass
@@ -36,7 +34,7 @@ def lines(specs: Sequence[Path], queries: tuple[Query, ...], *, as_json: bool, c
         yield f"{number:,} combinations left out: {reason}"
 
 
-def _json(case: Case, lowered: Sequence[str]) -> str:
+def _json(case: Case) -> str:
     described = {
         "case": case.id,
         "operator": case.operator,
@@ -47,6 +45,6 @@ def _json(case: Case, lowered: Sequence[str]) -> str:
         "validity": case.validity,
         "rule": case.rule,
         "source": case.source,
-        "levels": levels_of(case, lowered),
+        "levels": case.levels,
     }
     return msgspec.json.encode(described).decode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,7 +18,6 @@ from harness.execution import Execution, Graph, Prepared
 from harness.expectations import TargetExpectations, load_expectations
 from harness.hashes import run_hashes
 from harness.judge import Judgement, judge, verdict
-from harness.levels import levels_of
 from harness.pool import Hello, Pool
 from harness.prepare import units
 from harness.query import Query
@@ -93,25 +93,26 @@ def run(request: Request) -> Summary:
     started = time.monotonic()
     specs = load_specs(request.specs)
     plan = expand(specs)
-    lowered = {spec.model.operator: spec.model.lowers_to.directml for spec in specs}
     expectations = load_expectations(request.expectations)
     baseline = None if request.baseline is None else Baseline(request.baseline)
     selection = select(plan, request.queries, request.shard, pairwise=request.pairwise)
     total = selection.total()
     if total < request.min_cases:
         raise NothingRan(f"{total} cases are selected, fewer than --min-cases {request.min_cases}")
-    pools = [_open(target, request) for target in request.targets]
-    header = Header(
-        SCHEMA,
-        f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}",
-        request.command,
-        request.seed,
-        run_hashes([spec.path for spec in specs], expectations),
-        {target.name: _info(target, hello) for target, hello, _ in pools},
-    )
+    gc.freeze()  # modules and plan stay: the collector need not walk through them again and again
     path = request.out / "run.jsonl"
-    done = read_done(path, header) if request.resume else None
+    pools: list[tuple[Target, Hello | str, Pool | None]] = []
     try:
+        pools.extend(_open(target, request) for target in request.targets)
+        header = Header(
+            SCHEMA,
+            f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}",
+            request.command,
+            request.seed,
+            run_hashes([spec.path for spec in specs], expectations),
+            {target.name: _info(target, hello) for target, hello, _ in pools},
+        )
+        done = read_done(path, header) if request.resume else None
         with _writer(path, header, done) as writer:
             counts = Counts()
             if done is not None:
@@ -121,7 +122,9 @@ def run(request: Request) -> Summary:
             for target, _, pool in pools:
                 info = header.targets[target.name]
                 known = expectations.for_target(target.name, info)
-                job = _Job(request, target, known, baseline, lowered, selection, done, artifacts)
+                if pool is not None:
+                    pool.before_waiting = writer.flush
+                job = _Job(request, target, known, baseline, selection, done, artifacts)
                 number = 0
                 for number, result in enumerate(job.results(pool), start=1):
                     writer.add(result)
@@ -196,7 +199,6 @@ class _Job(NamedTuple):
     target: Target
     known: TargetExpectations
     baseline: Baseline | None
-    lowered: dict[str, tuple[str, ...]]
     selection: Selection
     done: Done | None
     artifacts: Artifacts
@@ -245,7 +247,7 @@ class _Job(NamedTuple):
             operator=case.operator,
             target=self.target.name,
             validity=case.validity,
-            levels=levels_of(case, self.lowered[case.operator]),  # type: ignore[arg-type] # shared and never written
+            levels=case.levels,
             outcome=judgement.outcome,
             verdict=found,
             stage=execution.stage,
@@ -262,7 +264,7 @@ class _Job(NamedTuple):
             operator=case.operator,
             target=self.target.name,
             validity=case.validity,
-            levels=levels_of(case, self.lowered[case.operator]),  # type: ignore[arg-type] # shared and never written
+            levels=case.levels,
             outcome=Outcome.UNAVAILABLE,
             verdict=Verdict.MISSING,
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
@@ -91,14 +91,20 @@ class Pool:
         self._load_crashes: dict[str, int] = {}
         self.hello: Hello | None = None
         self.restarts = 0
+        self.before_waiting: Callable[[], None] = lambda: None
+        """Called whenever the pool has nothing to hand on and is about to wait for a worker."""
 
     def probe(self) -> Hello:
         """Start the first worker and return its greeting; TargetUnavailable with the reason if none comes."""
-        if not self._slots:
-            self._spawn()
-        while self.hello is None:
-            for _ in self._step():
-                raise AssertionError("a result before any case was sent")
+        try:
+            if not self._slots:
+                self._spawn()
+            while self.hello is None:
+                for _ in self._step():
+                    raise AssertionError("a result before any case was sent")
+        except BaseException:
+            self.close()
+            raise
         return self.hello
 
     def run(self, units: Iterator[Unit]) -> Generator[Answer, None, None]:
@@ -160,6 +166,8 @@ class Pool:
                 return
             else:
                 slot.grace -= 1
+        if self._inbox.empty():
+            self.before_waiting()
         try:
             process, data = self._inbox.get(timeout=max(0.0, min(slot.deadline for slot in waiting) - now) if waiting else 1.0)
         except Empty:

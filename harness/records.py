@@ -6,7 +6,7 @@ Everything here is frozen, knows no other module but `dtypes`, and is what the s
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -89,7 +89,8 @@ class Case(msgspec.Struct, frozen=True):
     """One concrete operator call.
 
     `literals` holds written-out input elements (None for an input that is filled) and `documented` the documented result.
-    `rule` says for an invalid case which rule it breaks and for an unspecified one what the sources leave open.
+    `rule` says for an invalid case which rule it breaks and for an unspecified one what the sources leave open. `levels` are
+    derived (`levels.py`).
     """
 
     id: str
@@ -103,6 +104,7 @@ class Case(msgspec.Struct, frozen=True):
     source: str | None = None
     literals: tuple[Array | None, ...] | None = None
     documented: Array | None = None
+    levels: dict[str, str] = {}
 
 
 class Error(msgspec.Struct, frozen=True):
@@ -209,6 +211,14 @@ def conforms(validity: Validity, outcome: Outcome) -> bool:
     return validity is Validity.UNSPECIFIED or CONFORMING[validity] is outcome
 
 
-def header_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a run file's lines."""
-    return msgspec.json.schema(Header | Result | End)
+def run_json_schema() -> str:
+    """Return the JSON Schema of a run file's lines, as the text of `docs/run.schema.json`."""
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A line of a run file", **msgspec.json.schema(_Line)}
+    return msgspec.json.format(msgspec.json.encode(schema), indent=2).decode() + "\n"
+
+
+_Line = Header | Result | End
+
+
+if __name__ == "__main__":
+    print(run_json_schema(), end="")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -12,12 +13,13 @@ import click
 from harness.errors import UsageError
 from harness.render.badge import render_badge
 from harness.render.ctrf import render_ctrf
-from harness.render.html import render_html
+from harness.render.html import page, render_html
 from harness.render.junit import render_junit
 from harness.render.level_csv import render_csv
 from harness.render.markdown import render_markdown
+from harness.render.payload import Payload
 from harness.runfile import RunReader
-from harness.tables import read_tables
+from harness.tables import Tables, read_tables
 
 Format = Literal["html", "markdown", "junit", "ctrf", "csv"]
 FORMATS: tuple[str, ...] = get_args(Format)
@@ -49,6 +51,12 @@ def write_report(run: Path, format: str, out: Path | None) -> None:
     _write(out, pieces)
 
 
+def write_reports(tables: Tables, payload: Payload, folder: Path) -> None:
+    """Write `report.md` and `report.html` into a folder, from one reading of a run (`render.html.read_page`). Errors: UsageError."""
+    _write(folder / "report.md", [render_markdown(tables)])
+    _write(folder / "report.html", [page(tables, payload)])
+
+
 def write_badge(run: Path, out: Path) -> None:
     """Draw a run's badge into a file. Errors: UsageError."""
     _write(out, [render_badge(read_tables(RunReader(run)))])
@@ -64,7 +72,8 @@ def _write(out: Path, pieces: Iterable[str]) -> None:
     except OSError as error:
         raise UsageError(f"{out}: cannot be written: {error.strerror}") from error
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink()
 
 
 @click.command("report")

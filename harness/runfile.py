@@ -18,16 +18,18 @@ from harness.errors import HarnessFault, UsageError
 from harness.records import SCHEMA, End, Header, Outcome, Result
 
 _BUFFER = 1 << 16
+_LINES = 64
 
 
 class RunWriter:
-    """Writes a run file; each line is in the hands of the operating system before the next one is made."""
+    """Writes a run file in whole lines."""
 
     def __init__(self, path: Path, header: Header | None = None, *, keep: int | None = None) -> None:
         """Open `path` for a new run that starts with `header`, or continue it after its first `keep` bytes."""
         self.path = path
         self._encode = msgspec.json.Encoder().encode
-        self._size: int | None = keep
+        self._size = keep or 0
+        self._pending: list[bytes] = []
         try:
             if keep is None:
                 self._file: io.FileIO = open(path, "wb", buffering=0)  # noqa: SIM115 - closed by close()
@@ -39,28 +41,43 @@ class RunWriter:
             raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
         if header is not None:
             self.add(header)
+            try:
+                self.flush()
+            except HarnessFault:
+                self._file.close()
+                raise
 
     def add(self, record: Result | Header | End) -> None:
-        """Append one line in one write; a full disk leaves whole lines and is an error that says how to go on."""
-        data = self._encode(record) + b"\n"
-        whole = self._size or 0
-        self._size = whole + len(data)
+        """Append one line; it is in the hands of the operating system with the next `flush`, after some dozen lines at the latest."""
+        self._pending.append(self._encode(record))
+        if len(self._pending) >= _LINES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand over all lines; call before waiting for anything. A full disk leaves whole lines and is an error that says how to go on."""
+        if not self._pending:
+            return
+        data = b"\n".join(self._pending) + b"\n"
+        self._pending.clear()
         view = memoryview(data)
         try:
             while view:
                 view = view[self._file.write(view) :]
         except OSError as error:
+            whole = data.rfind(b"\n", 0, len(data) - len(view)) + 1
             with contextlib.suppress(OSError):
-                self._file.truncate(whole)
+                self._file.truncate(self._size + whole)
             raise HarnessFault(
                 f"{self.path}: {error.strerror}; the results so far are kept: free some space, then continue with --resume"
             ) from error
+        self._size += len(data)
 
     def close(self, end: End | None = None) -> None:
         """Write `end` if the run is complete, and close the file."""
         try:
             if end is not None:
                 self.add(end)
+            self.flush()
         finally:
             self._file.close()
 
@@ -100,9 +117,11 @@ class RunReader:
             raise UsageError(f"{self.path}: cannot be read: {error.strerror}") from error
 
     def _header(self, line: bytes) -> Header:
+        if not line.endswith(b"\n"):
+            raise UsageError(f"{self.path}:1: the header is cut off: nothing of this run was kept; start a new one")
         try:
             header = msgspec.json.decode(line, type=Header)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise UsageError(f"{self.path}:1: not the header of a run file: {error}") from error
         if header.schema != SCHEMA:
             raise UsageError(
@@ -120,7 +139,7 @@ class RunReader:
                 return
             try:
                 record = decode(line)
-            except msgspec.MsgspecError as error:
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
                 raise UsageError(f"{self.path}:{number}: damaged run file: {error}") from error
             if self.end is not None:
                 raise UsageError(f"{self.path}:{number}: damaged run file: a line after the end")

@@ -41,6 +41,9 @@ class Selection(NamedTuple):
 
     def cases(self, *, valid: bool) -> Iterator[Case]:
         """Yield the selected valid cases, or the selected others."""
+        if self.complete:
+            yield from self.plan.cases(valid=valid)
+            return
         pairs = _Pairs() if self.pairwise else None
         for case in self.plan.cases(valid=valid):
             if self.queries and not any(query.matches(case.id) for query in self.queries):
@@ -54,7 +57,7 @@ class Selection(NamedTuple):
 
     def total(self) -> int:
         """Count the selected cases; NothingRan with a hint if there are none."""
-        count = sum(1 for valid in (True, False) for _ in self.cases(valid=valid))
+        count = self.plan.count() if self.complete else sum(1 for valid in (True, False) for _ in self.cases(valid=valid))
         self.left_out.clear()
         self.plan.left_out.clear()
         if not count:

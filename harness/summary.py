@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from harness.records import Outcome, TargetInfo, Verdict
-from harness.tables import ATTENTION, NOT_EXECUTED, Tables
+from harness.tables import NOT_EXECUTED, Tables, Tally
 
 Tone = Literal["good", "bad", "warn"]
 
+REASONS = 2
+"""Reasons for leaving out that a remark names; tables name them all."""
 _UNEXPECTED = {
     Verdict.REGRESSION: ("regression", "regressions"),
     Verdict.CHANGED: ("changed result", "changed results"),
@@ -42,24 +44,31 @@ def summarize(tables: Tables) -> Summary:
     remarks = _remarks(tables)
     if not total.run:
         return Summary("warn", f"Nothing ran: 0 of {count(tables.selected, 'selected result')}.", remarks)
-    unexpected = [count(number, *_UNEXPECTED[verdict]) for verdict in ATTENTION if (number := tables.needing_attention(verdict))]
+    unexpected = [count(number, *_UNEXPECTED[verdict]) for verdict, number in tables.attention.numbers.items() if number]
     if tables.problems:
         unexpected.append(count(len(tables.problems), "problem") + " in the expectations")
-    known = f"{count(total.conforming, 'conforms', 'conform')}, {count(total.known, 'deviates in a known way', 'deviate in known ways')}"
+    known = "all conform" if total.conforming == total.run else _conforming(total)
     if unexpected:
         tone: Tone = "bad" if total.failing or tables.problems else "warn"
         return Summary(tone, f"{', '.join(unexpected)} in {count(total.run, 'result')}; {known}.", remarks)
     as_expected = "The only result is as expected" if total.run == 1 else f"All {total.run:,} results are as expected"
-    if tables.truncated or total.run < tables.selected:
+    if tables.truncated:
+        return Summary("warn", f"The run is incomplete. {as_expected}: {known}.", remarks)
+    if total.run < tables.selected:
         return Summary("warn", f"{as_expected}, of {tables.selected:,} selected; {known}.", remarks)
     return Summary("good", f"{as_expected}: {known}.", remarks)
+
+
+def _conforming(total: Tally) -> str:
+    known = f", {count(total.known, 'deviates in a known way', 'deviate in known ways')}" if total.known else ""
+    return count(total.conforming, "conforms", "conform") + known
 
 
 def _remarks(tables: Tables) -> tuple[str, ...]:
     remarks = []
     held = tables.tally().selected
     if tables.truncated:
-        remarks.append(f"The run is incomplete: its file ends after {count(held, 'result')}. Continue it with --resume.")
+        remarks.append(f"The run file ends after {count(held, 'result')}, without its last line. Continue the run with --resume.")
     elif held < tables.selected:
         remarks.append(f"The run file holds {held:,} of {count(tables.selected, 'selected result')}.")
     for target, info in tables.header.targets.items():
@@ -69,8 +78,10 @@ def _remarks(tables: Tables) -> tuple[str, ...]:
         elif missing := sum(tally.outcomes[outcome] for outcome in NOT_EXECUTED):
             remarks.append(f"{target} did not run {missing:,} of {count(tally.selected, 'result')}.")
     if tables.left_out:
-        reasons = ", ".join(f"{one_line(reason)}: {number:,}" for reason, number in sorted(tables.left_out.items()))
-        remarks.append(f"Left out before the run: {count(sum(tables.left_out.values()), 'case')} ({reasons}).")
+        largest = sorted(tables.left_out.items(), key=lambda item: (-item[1], item[0]))
+        named = ", ".join(f"{one_line(reason)}: {number:,}" for reason, number in largest[:REASONS])
+        more = f", and {count(len(largest) - REASONS, 'more reason')}" if len(largest) > REASONS else ""
+        remarks.append(f"Left out before the run: {count(sum(tables.left_out.values()), 'combination')} ({named}{more}).")
     return tuple(remarks)
 
 

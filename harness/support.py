@@ -1,6 +1,7 @@
 """Documented, registered and measured support side by side, with their disagreements.
 
-Only valid cases speak of support. Documented support is DirectML's alone and is compared for targets that lower to it.
+Only valid cases of the operator itself speak of support; a variant is composed of other operators. Documented support is DirectML's alone
+and is compared for targets that lower to it.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from harness.published import Registered, level_key, registered
 from harness.records import BEYOND, Outcome, Validity
 from harness.tables import Tables, Tally
 
-Measured = Literal["yes", "no", "partly", "nothing ran"]
+Measured = Literal["yes", "no", "partly", "unclear", "nothing ran"]
 
 LOWERS_TO_DIRECTML = frozenset({"DmlExecutionProvider", "DirectML"})
-_DENIED = frozenset({Outcome.UNSUPPORTED, Outcome.NOT_PLACED})
+_TAKEN = (Outcome.PASS, Outcome.MISMATCH, Outcome.ORACLE_ERROR)
+_DENIED = (Outcome.UNSUPPORTED, Outcome.NOT_PLACED, Outcome.REJECTED)
 
 
 class Support(NamedTuple):
@@ -35,21 +37,22 @@ class Support(NamedTuple):
 
 
 def measured(tally: Tally) -> Measured:
-    """Say whether a target took the cases: `unsupported` and `not_placed` are a no, whatever else it did is a yes."""
+    """Say whether a target took valid cases: a result says yes, a refusal no, a crash or timeout neither."""
+    taken = sum(tally.outcomes[outcome] for outcome in _TAKEN)
     denied = sum(tally.outcomes[outcome] for outcome in _DENIED)
-    if not tally.run:
-        return "nothing ran"
-    return "no" if denied == tally.run else "partly" if denied else "yes"
+    if not taken and not denied:
+        return "unclear" if tally.run else "nothing ran"
+    return "partly" if taken and denied else "yes" if taken else "no"
 
 
 def support(tables: Tables) -> list[Support]:
     """Compare the three for everything that the run's valid cases cover, in the order of operator, target, opset and element type."""
     levels: dict[tuple[object, ...], dict[str, Tally]] = {}
     fields = ("operator", "opset", "target", "dtype", "index_dtype")
-    for leaf, tally in tables.by(*fields, "level", validity=Validity.VALID).items():
+    for leaf, tally in tables.by(*fields, "level", validity=Validity.VALID, variant="").items():
         levels.setdefault(leaf[:-1], {})[str(leaf[-1])] = tally
     joined: dict[tuple[object, ...], list[tuple[int, str, str, Tally]]] = {}
-    for key, total in tables.by(*fields, validity=Validity.VALID).items():
+    for key, total in tables.by(*fields, validity=Validity.VALID, variant="").items():
         operator, opset, target, dtype, index_dtype = str(key[0]), int(str(key[1])), str(key[2]), str(key[3]), str(key[4])
         if not dtype:
             continue

@@ -1,30 +1,56 @@
 """The tables of a run: results counted as they stream by, and what every report asks of the counts.
 
-A result is counted in one cell: operator, opset, element types, rank, level, validity, target. Every table is a sum over cells, so memory
-grows with the variety of the cases and not with their number. Kept beside the counts: the results that need attention (the first
-`KEEP`), and, where there is more than one target, one small integer a case (`differences`).
+A result is counted in one cell: operator, opset, element types, rank, variant, level, validity, target. Every table is a sum over cells, so
+memory grows with the variety of the cases and not with their number. Kept beside the counts: results that must be read (`attention`), and,
+where there is more than one target, one small integer a case (`differences`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-import msgspec
-
+from harness.attention import Attention
 from harness.differences import Differences
 from harness.facets import Facets, facets
-from harness.records import BEYOND, End, Error, Header, Outcome, Result, Validity, Verdict, conforms
+from harness.records import BEYOND, End, Header, Outcome, Result, Validity, Verdict, conforms
 from harness.runfile import RunReader
 
-KEEP = 2000
-MESSAGE_LIMIT = 2000
 NOT_EXECUTED = frozenset({Outcome.UNAVAILABLE, Outcome.NOT_RUN})
 """Outcomes of results that count as selected, but not as run."""
-ATTENTION = (Verdict.REGRESSION, Verdict.CHANGED, Verdict.NEW, Verdict.IMPROVEMENT)
-"""The verdicts whose results are kept for reading, worst first; a new result only if it does not conform, a missing one never."""
+
+
+_STATE_BITS = 24
+
+
+class Kind(NamedTuple):
+    """What is counted of a case."""
+
+    facets: Facets
+    level: str
+    validity: Validity
+
+
+class State(NamedTuple):
+    """What is counted of what a target did with it."""
+
+    target: str
+    validity: Validity
+    outcome: Outcome
+    verdict: Verdict
+
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+class Numbers(dict[_Key, int]):
+    """Numbers distinct keys in the order in which they are first asked for."""
+
+    def __missing__(self, key: _Key) -> int:
+        number = self[key] = len(self)
+        return number
 
 
 class Cell(NamedTuple):
@@ -35,6 +61,7 @@ class Cell(NamedTuple):
     dtype: str
     rank: int
     index_dtype: str
+    variant: str
     level: str
     validity: Validity
     target: str
@@ -106,24 +133,36 @@ class Tables:
         self.header = header
         self.end: End | None = None
         self.truncated = False
-        self.attention: dict[Verdict, list[Result]] = {verdict: [] for verdict in ATTENTION}
+        self.attention = Attention()
         self.differences = Differences(tuple(header.targets))
-        self._counts: dict[tuple[Facets, str, Validity, str, Outcome, Verdict], int] = {}
-        self._facets: dict[Facets, Facets] = {}
+        self._kinds: Numbers[tuple[Facets, str, Validity]] = Numbers()
+        self._states: Numbers[tuple[str, Validity, Outcome, Verdict]] = Numbers()
+        self._counts: dict[int, int] = {}
 
-    def add(self, result: Result) -> None:
-        """Count one result."""
+    def add(self, result: Result) -> tuple[int, int]:
+        """Count one result; return the numbers of its `Kind` and of its `State`."""
+        validity, verdict = result.validity, result.verdict
         read = facets(result.case)
-        read = self._facets.setdefault(read, read)
         level = result.levels.get("directml", BEYOND)
-        key = (read, level, result.validity, result.target, result.outcome, result.verdict)
+        kind = self._kinds[read, level, validity]
+        state = self._states[result.target, validity, result.outcome, verdict]
+        key = kind << _STATE_BITS | state
         self._counts[key] = self._counts.get(key, 0) + 1
-        self.differences.add(result, read, level)
-        verdict = result.verdict
-        if verdict is not Verdict.EXPECTED and (verdict is Verdict.IMPROVEMENT or fails(result.validity, result.outcome, verdict)):
-            kept = self.attention[verdict]
-            if len(kept) < KEEP:
-                kept.append(_clipped(result))
+        if self.differences.needed:
+            self.differences.add(result, read, level)
+        if verdict is not Verdict.EXPECTED and (verdict is Verdict.IMPROVEMENT or fails(validity, result.outcome, verdict)):
+            self.attention.add(result, read)
+        return kind, state
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """The kinds of cases by number."""
+        return [Kind(*key) for key in self._kinds]
+
+    @property
+    def states(self) -> list[State]:
+        """The states of results by number."""
+        return [State(*key) for key in self._states]
 
     def finish(self, end: End | None, *, truncated: bool = False) -> None:
         """Take the run's last line, or learn that it is missing."""
@@ -135,8 +174,11 @@ class Tables:
     def cells(self) -> dict[Cell, Tally]:
         """The counts by cell; ask after the last `add`."""
         cells: dict[Cell, Tally] = {}
-        for (read, level, validity, target, outcome, verdict), number in self._counts.items():
-            cells.setdefault(Cell(*read, level, validity, target), Tally()).add(validity, outcome, verdict, number)
+        kinds, states = self.kinds, self.states
+        for key, number in self._counts.items():
+            kind, state = kinds[key >> _STATE_BITS], states[key & (1 << _STATE_BITS) - 1]
+            cell = Cell(*kind.facets, kind.level, kind.validity, state.target)
+            cells.setdefault(cell, Tally()).add(kind.validity, state.outcome, state.verdict, number)
         return cells
 
     def by(self, *fields: str, **where: object) -> dict[tuple[object, ...], Tally]:
@@ -152,16 +194,6 @@ class Tables:
     def tally(self, **where: object) -> Tally:
         """Sum all cells whose fields equal `where`."""
         return self.by(**where).get((), Tally())
-
-    def needing_attention(self, verdict: Verdict) -> int:
-        """Count the results of which `attention` keeps the first."""
-        if verdict is not Verdict.NEW:
-            return self.tally().verdicts[verdict]
-        return sum(
-            number
-            for (*_, validity, _, outcome, each), number in self._counts.items()
-            if each is verdict and fails(validity, outcome, each)
-        )
 
     @property
     def targets(self) -> list[str]:
@@ -187,17 +219,6 @@ class Tables:
     def left_out(self) -> Mapping[str, int]:
         """Cases that were never selected, by reason."""
         return self.end.left_out if self.end else {}
-
-
-def _clipped(result: Result) -> Result:
-    if result.error is None or len(result.error.message) <= MESSAGE_LIMIT:
-        return result
-    return msgspec.structs.replace(result, error=Error(result.error.class_, clip(result.error.message, MESSAGE_LIMIT)))
-
-
-def clip(text: str, limit: int) -> str:
-    """Cut a text at `limit` characters and say how long it was."""
-    return text if len(text) <= limit else f"{text[:limit]}… [{len(text):,} characters in the run file]"
 
 
 def tabulate(header: Header, results: Iterable[Result], end: End | None) -> Tables:

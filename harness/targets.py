@@ -1,8 +1,10 @@
 """Targets by name: which provider, in which runtime, with which options; and whether this machine has it.
 
-    cpu          ONNX Runtime's CPU provider in this interpreter
-    dml          the DirectML provider, in whichever runtime of this machine has it
-    fake         a shipped target with scripted outcomes, to try reports and CI without a provider (`fake,script=FILE`)
+    cpu               ONNX Runtime's CPU provider in this interpreter
+    dml               the DirectML provider: of this interpreter on Windows, in the Windows runtime on Linux (`dml@windows`)
+    dml@ort-1.12.1    the DirectML provider of another release, in the Windows runtime
+    dml@level-5_0     of the newest release whose DirectML.dll ends at this feature level; `dml@levels` is one for each such level
+    fake              a shipped target with scripted outcomes, to try reports and CI without a provider (`fake,script=FILE`)
 
 Options follow a comma: `cpu,memory_limit=2000000000`, `dml,device_id=1`.
 """
@@ -10,6 +12,7 @@ Options follow a comma: `cpu,memory_limit=2000000000`, `dml,device_id=1`.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -17,9 +20,11 @@ from typing import NamedTuple
 from harness.errors import TargetUnavailable, UsageError
 from harness.frames import FAKE
 from harness.pool import Launch
+from harness.windows import releases, runtime
 
 CPU, DML = "CPUExecutionProvider", "DmlExecutionProvider"
-_PACKAGE = Path(__file__).resolve().parent
+_WORKER = Path(__file__).resolve().parent / "worker.py"
+_FORMS = "cpu, dml, dml@windows, dml@ort-VERSION, dml@level-N_N, dml@levels, fake"
 _DML_OPTIONS = ("device_id", "performance_preference", "device_filter", "disable_metacommands")
 _SESSION_OPTIONS = ("graph_fusion", "graph_capture")
 
@@ -41,27 +46,48 @@ def parse_target(text: str) -> Target:
     """Parse `name[@release][,key=value…]`; raise UsageError that names what is allowed."""
     head, *pairs = text.split(",")
     name, at, release = head.partition("@")
-    if name not in _PROVIDERS or (at and not release):
-        raise UsageError(f"unknown target {text!r}; allowed: {', '.join(_PROVIDERS)}, each with options such as dml,device_id=1")
+    if name not in _PROVIDERS or (at and name != "dml"):
+        raise UsageError(f"unknown target {text!r}; allowed: {_FORMS}, each with options such as dml,device_id=1")
     options: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not value or key not in _OPTIONS[name] or key in options:
             raise UsageError(f"target {text!r}: bad option {pair!r}; allowed, each once: {', '.join(f'{k}=…' for k in _OPTIONS[name])}")
         options[key] = value
-    if not options.get("memory_limit", "0").isdigit():
+    if not options.get("memory_limit", "0").isdecimal():
         raise UsageError(f"target {text!r}: memory_limit is a number of bytes, not {options['memory_limit']!r}")
-    return Target(text, _PROVIDERS[name], release or None, options)
+    return Target(text, _PROVIDERS[name], _release(text, release) if at else None, options)
 
 
-def default_targets() -> list[Target]:
+def _release(text: str, release: str) -> str | None:
+    kind, dash, value = release.partition("-")
+    if release == "windows":
+        return None
+    if kind == "ort" and dash:
+        return releases.release(value).onnxruntime
+    if kind == "level" and dash:
+        return releases.release_for_level(value).onnxruntime
+    raise UsageError(f"unknown target {text!r}; allowed: {_FORMS}")
+
+
+def parse_targets(texts: Sequence[str]) -> tuple[Target, ...]:
+    """Parse the targets of a command line, each once; `dml@levels` stands for one target a feature level."""
+    names: list[str] = []
+    for text in texts:
+        if text.partition(",")[0] == "dml@levels":
+            rest = text.removeprefix("dml@levels")
+            names += [f"dml@level-{level}{rest}" for level in releases.usable_levels()]
+        else:
+            names.append(text)
+    return tuple(map(parse_target, dict.fromkeys(names)))
+
+
+def default_targets() -> tuple[Target, ...]:
     """Return every target that this machine has."""
     found = [parse_target("cpu")]
-    try:
-        launch(parse_target("dml"))
-    except TargetUnavailable:
-        return found
-    return [*found, parse_target("dml")]
+    if sys.platform == "win32" or runtime.unavailable() is None:
+        found.append(parse_target("dml"))
+    return tuple(found)
 
 
 def launch(target: Target) -> Launch:
@@ -70,24 +96,18 @@ def launch(target: Target) -> Launch:
         script = target.options.get("script")
         arguments = [str(Path(script).resolve())] if script else []
         return Launch([sys.executable, "-m", "harness.fake", *arguments], None, FAKE, {}, {})
-    if target.release is not None:
-        raise TargetUnavailable(
-            f"target {target.name!r}: no runtime named {target.release!r} here; this interpreter's is {target.name.split('@')[0]!r}"
-        )
+    limit = int(target.options["memory_limit"]) if "memory_limit" in target.options else None
+    if target.provider == DML:
+        argv, env = runtime.launch(_WORKER, ort=target.release)
+        chosen = {key: value for key, value in target.options.items() if key in _DML_OPTIONS}
+        options = {**(runtime.PROVIDER_OPTIONS if sys.platform != "win32" else {}), **chosen}
+        return Launch(argv, env, DML, options, session_config(target), runtime.START_SECONDS, limit)
     if find_spec("onnxruntime") is None:
         raise TargetUnavailable(
             f"target {target.name!r}: onnxruntime is not installed in this interpreter; run: python -m pip install onnxruntime"
         )
-    if target.provider == DML and sys.platform != "win32":
-        raise TargetUnavailable("target 'dml': onnxruntime-directml exists for Windows only, and no Windows runtime is installed here")
-    return Launch(
-        argv=[sys.executable, str(_PACKAGE / "worker.py")],
-        env={"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
-        provider=target.provider,
-        provider_options={key: value for key, value in target.options.items() if key in _DML_OPTIONS},
-        config=session_config(target),
-        memory_limit=int(target.options["memory_limit"]) if "memory_limit" in target.options else None,
-    )
+    env = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    return Launch([sys.executable, str(_WORKER)], env, CPU, {}, session_config(target), memory_limit=limit)
 
 
 def session_config(target: Target) -> dict[str, str]:

@@ -5,52 +5,66 @@ The bits come from SHAKE-128 (FIPS 202) of `seed` and id, so that they depend on
 
 from __future__ import annotations
 
+from functools import lru_cache
 from hashlib import shake_128
+from math import prod
 
 import numpy as np
 
 from harness.dtypes import DTYPES, Array
 from harness.operators.base import Operator
-from harness.records import Case, Tensor
+from harness.records import Case, Tensor, TensorSpec
 
 _ALPHABET = ("", "a", "B", "\u00e9", "\u4e2d", "\U0001f600", " ", "\x01", "'", "longer text, so that it is not stored in place")
 
 
 def case_inputs(operator: Operator, case: Case, seed: int) -> tuple[Tensor, ...]:
     """Return the tensors of all inputs, in the order of the specification; written-out elements come first."""
-    shapes = tuple(spec.shape for spec in case.inputs)
-    source = f"{seed}:{case.id}".encode()
+    shapes, counts, ends = _layout(case.inputs, operator.values_input)
+    stream = memoryview(shake_128(f"{seed}:{case.id}".encode()).digest(ends[-1]))
+    literals = case.literals
     made = []
+    start = 0
     for number, spec in enumerate(case.inputs):
-        written = case.literals[number] if case.literals is not None else None
+        entropy = stream[start : ends[number]]
+        start = ends[number]
+        written = literals[number] if literals is not None else None
         if written is not None:
-            made.append(Tensor(spec.dtype, written))
-            continue
-        # one stream an input: the first byte keeps them apart
-        prefix = b"%d:" % number + source
-        if spec.name == operator.values_input:
-            array = operator.generate(spec.values, spec.dtype, shapes, case.attributes, lambda n, p=prefix: shake_128(p).digest(n))  # type: ignore[misc]
+            array = written
+        elif spec.name == operator.values_input:
+            array = operator.generate(spec.values, spec.dtype, shapes, case.attributes, entropy)
         else:
-            array = random_tensor(spec.dtype, spec.shape, prefix)
+            array = random_tensor(spec.dtype, spec.shape, counts[number], entropy)
         made.append(Tensor(spec.dtype, array))
     return tuple(made)
 
 
-def random_tensor(dtype: str, shape: tuple[int, ...], source: bytes) -> Array:
+@lru_cache(maxsize=1024)
+def _layout(inputs: tuple[TensorSpec, ...], values_input: str) -> tuple[tuple[tuple[int, ...], ...], list[int], list[int]]:
+    """Return shapes and element counts of the inputs, and where the bytes of each end in the case's stream."""
+    shapes = tuple(spec.shape for spec in inputs)
+    counts = list(map(prod, shapes))
+    ends: list[int] = []
+    for spec, count in zip(inputs, counts, strict=True):
+        size = max(4, DTYPES[spec.dtype].itemsize) * count if spec.name == values_input else _random_bytes(spec.dtype, count)
+        ends.append(size + (ends[-1] if ends else 0))
+    return shapes, counts, ends
+
+
+def _random_bytes(dtype: str, count: int) -> int:
+    return count * (DTYPES[dtype].itemsize or 2)
+
+
+def random_tensor(dtype: str, shape: tuple[int, ...], count: int, entropy: memoryview) -> Array:
     """Return any bit patterns of a dtype: NaNs with payloads, subnormals and infinities are as likely as their share of the patterns."""
-    count = 1
-    for extent in shape:
-        count *= extent
     if dtype == "string":
-        return _strings(count, shape, source)
-    storage = DTYPES[dtype].storage
+        return _strings(count, shape, entropy)
     if dtype == "bool":
-        return (np.frombuffer(shake_128(source).digest(count), np.uint8) & 1).view(np.bool_).reshape(shape)
-    return np.frombuffer(shake_128(source).digest(count * DTYPES[dtype].itemsize), storage).reshape(shape)
+        return (np.frombuffer(entropy, np.uint8, count) & 1).view(np.bool_).reshape(shape)
+    return np.frombuffer(entropy, DTYPES[dtype].storage, count).reshape(shape)
 
 
-def _strings(count: int, shape: tuple[int, ...], source: bytes) -> Array:
-    picks = shake_128(source).digest(2 * count)
+def _strings(count: int, shape: tuple[int, ...], picks: memoryview) -> Array:
     array = np.empty(count, object)
     for n in range(count):
         array[n] = f"{_ALPHABET[picks[2 * n] % len(_ALPHABET)]}{picks[2 * n + 1]}" if picks[2 * n + 1] % 8 else ""

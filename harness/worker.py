@@ -116,7 +116,7 @@ def decode_tensor(view: memoryview, onnx_number: int, shape: Sequence[int]) -> T
 def encode_elements(array: Any) -> bytes:
     """Return the bytes of an array as they cross the pipe."""
     if array.dtype != object:
-        return array.tobytes()
+        return bytes(array.tobytes())
     texts = [str(text).encode("utf-8", "surrogatepass") for text in array.reshape(-1)]
     return b"".join(struct.pack("<I", len(text)) + text for text in texts)
 
@@ -161,6 +161,19 @@ class OnnxRuntime:
             providers=[(unit["provider"], unit["provider_options"])],
             enable_fallback=0,
         )
+
+    def elsewhere(self, unit: Unit, model: bytes) -> Optional[List[List[str]]]:
+        """Return the placement that a graph would get if other providers were allowed, after its own refused it; None where there is none.
+
+        A session that is refused with the fallback forbidden and created with it allowed has nodes on another provider, and by that its own
+        provider has no kernel for them; where the release cannot list the nodes, that alone is the proof.
+        """
+        if "session.disable_cpu_ep_fallback" not in unit["config"]:
+            return None
+        config = {key: value for key, value in unit["config"].items() if key != "session.disable_cpu_ep_fallback"}
+        session = self.session(dict(unit, config=config), model)
+        nodes = self.assignment(session)
+        return nodes if nodes is not None else [["CPUExecutionProvider", operator] for operator in unit["tested"]]
 
     def _session_options(self, unit: Unit) -> Any:
         key = (unit["optimization"], tuple(sorted(unit["config"].items())))
@@ -280,8 +293,16 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
             channel.send()
     except Exception as error:  # noqa: BLE001 - whatever a provider raises is its answer
         # creating the session is common to all cases of the unit: one answer for all
-        report = failure(first, "load", error, time.perf_counter() - started)
+        seconds = time.perf_counter() - started
         backend.after_failure(unit)
+        try:
+            nodes = backend.elsewhere(unit, model)
+            if nodes is not None:
+                channel.add_json("P", {"unit": unit["unit"], "nodes": nodes})
+            report = failure(first, "load", error, seconds)
+        except Exception as other:  # noqa: BLE001 - with every provider allowed it fails for another reason, which says more
+            report = failure(first, "load", other, seconds)
+            backend.after_failure(unit)
         channel.add_json("E", dict(report, count=len(cases)))
         for shapes in cases:
             at = skip(unit, payload, at, shapes)

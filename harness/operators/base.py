@@ -7,6 +7,7 @@ this package knows ONNX or ONNX Runtime: it is the independent side of every com
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from harness.dtypes import Array
@@ -16,8 +17,8 @@ Shape = tuple[int, ...]
 Shapes = tuple[Shape, ...]
 Attributes = Mapping[str, int]
 Choice = str | int | Shape
-Bits = Callable[[int], bytes]
-"""Source of n pseudo-random bytes; see `values.py`."""
+Entropy = bytes | memoryview
+"""Pseudo-random bytes: for each element to choose as many as it is wide, at least 4; see `values.py`."""
 
 
 class ValueKind(NamedTuple):
@@ -41,7 +42,7 @@ class Operator(NamedTuple):
     - `domain(attribute, shapes)`: all legal values of an attribute.
     - `broken_rule(shapes, attributes)`: the rule of the ONNX specification that shapes and attributes break, or None.
     - `broken_by_values(inputs, attributes)`: the rule that the elements break, or None; asked only when `broken_rule` is silent.
-    - `generate(kind, dtype, shapes, attributes, bits)`: elements of the `values_input`.
+    - `generate(kind, dtype, shapes, attributes, entropy)`: elements of the `values_input`.
     - `applies(kind, dtype, shapes)`: whether a kind has a meaning for such a `values_input`.
     - `natural_shape(kind, dtype)`: the shape a kind needs when the spec gives none, or None.
     - `oracle(inputs, attributes, variant)`: the expected output; the formula stands above it.
@@ -61,7 +62,7 @@ class Operator(NamedTuple):
     domain: Callable[[str, Shapes], Iterable[int]]
     broken_rule: Callable[[Shapes, Attributes], str | None]
     broken_by_values: Callable[[Sequence[Tensor], Attributes], str | None]
-    generate: Callable[[str, str, Shapes, Attributes, Bits], Array]
+    generate: Callable[[str, str, Shapes, Attributes, Entropy], Array]
     oracle: Callable[[Sequence[Tensor], Attributes, str | None], Tensor]
     output_shape: Callable[[Shapes, Attributes], Shape]
     directml_rank: Callable[[Shapes, Attributes], int]
@@ -73,7 +74,9 @@ class Operator(NamedTuple):
 
     def kind(self, name: str) -> ValueKind:
         """Return a value kind by name; KeyError if the operator has none of that name."""
-        for kind in self.value_kinds:
-            if kind.name == name:
-                return kind
-        raise KeyError(name)
+        return _by_name(self.value_kinds)[name]
+
+
+@lru_cache(maxsize=64)
+def _by_name(kinds: tuple[ValueKind, ...]) -> dict[str, ValueKind]:
+    return {kind.name: kind for kind in kinds}

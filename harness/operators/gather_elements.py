@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.dtypes import Array
-from harness.operators.base import Attributes, Bits, Choice, Operator, Shape, Shapes
+from harness.operators.base import Attributes, Choice, Entropy, Operator, Shape, Shapes
 from harness.operators.indexing import INDEX_KINDS, applies, indices, out_of_range
 from harness.records import Tensor
 
@@ -24,7 +24,7 @@ def oracle(inputs: Sequence[Tensor], attributes: Attributes, variant: str | None
     (dtype, data), (_, index) = inputs
     axis = attributes.get("axis", 0) % data.ndim
     elsewhere, stride = _offsets(data.shape, index.shape, axis)
-    along = np.where(index < 0, index + data.shape[axis], index)
+    along = index % max(data.shape[axis], 1)  # index + size for a negative index, since -size <= index < size
     return Tensor(dtype, data.reshape(-1)[elsewhere + along * stride])
 
 
@@ -95,11 +95,11 @@ def broken_by_values(inputs: Sequence[Tensor], attributes: Attributes) -> str | 
     return "index values within [-s, s-1]" if bad else None
 
 
-def generate(kind: str, dtype: str, given: Shapes, attributes: Attributes, bits: Bits) -> Array:
+def generate(kind: str, dtype: str, given: Shapes, attributes: Attributes, entropy: Entropy) -> Array:
     """Choose indices along the axis; an axis outside its domain is drawn as axis 0."""
     data, index = given
     axis = attributes.get("axis", 0)
-    return indices(kind, dtype, index, data[axis if -len(data) <= axis < len(data) else 0] if data else 1, bits)
+    return indices(kind, dtype, index, data[axis if -len(data) <= axis < len(data) else 0] if data else 1, entropy)
 
 
 OPERATOR = Operator(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import prod
 
 import numpy as np
 
 from harness.dtypes import Array
-from harness.operators.base import Attributes, Bits, Choice, Operator, Shape, Shapes
+from harness.operators.base import Attributes, Choice, Entropy, Operator, Shape, Shapes
 from harness.operators.indexing import INDEX_KINDS, applies, indices, out_of_range
 from harness.records import Tensor
 
@@ -27,13 +28,12 @@ def oracle(inputs: Sequence[Tensor], attributes: Attributes, variant: str | None
     rest = data.shape[batch + width :]
     flat = np.zeros(index.shape[:-1], np.int64)
     for coordinate, size in enumerate(sizes):
-        along = index[..., coordinate]
-        flat = flat * size + np.where(along < 0, along + size, along)
+        flat = flat * size + index[..., coordinate] % max(size, 1)  # index + size for a negative index, since -size <= index < size
     if batch:
         batches = data.shape[:batch]
-        number = np.arange(int(np.prod(batches, dtype=np.int64))).reshape(batches + (1,) * (flat.ndim - batch))
-        flat = flat + number * int(np.prod(sizes, dtype=np.int64))
-    rows = data.reshape((int(np.prod(data.shape[: batch + width], dtype=np.int64)), *rest))
+        number = np.arange(prod(batches)).reshape(batches + (1,) * (flat.ndim - batch))
+        flat = flat + number * prod(sizes)
+    rows = data.reshape((prod(data.shape[: batch + width]), *rest))
     return Tensor(dtype, rows[np.asarray(flat).reshape(-1)].reshape(index.shape[:-1] + rest))
 
 
@@ -82,13 +82,13 @@ def broken_by_values(inputs: Sequence[Tensor], attributes: Attributes) -> str | 
     return "index values within [-s, s-1]" if bad else None
 
 
-def generate(kind: str, dtype: str, given: Shapes, attributes: Attributes, bits: Bits) -> Array:
+def generate(kind: str, dtype: str, given: Shapes, attributes: Attributes, entropy: Entropy) -> Array:
     """Choose index tuples; coordinates for which data has no dimension are drawn as for size 1."""
     data, index = given
     batch = max(attributes.get("batch_dims", 0), 0)
     width = index[-1] if index else 1
     sizes = (list(data[batch : batch + width]) + [1] * width)[:width]
-    return indices(kind, dtype, index, np.array(sizes, np.int64) if index and width else 1, bits)
+    return indices(kind, dtype, index, np.array(sizes, np.int64) if index and width else 1, entropy)
 
 
 def output_shape(given: Shapes, attributes: Attributes) -> Shape:

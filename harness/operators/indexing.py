@@ -6,11 +6,13 @@ indexed dimension, or one size per coordinate of an index tuple, broadcast along
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.dtypes import DTYPES, Array
-from harness.operators.base import Bits, Shape, ValueKind
+from harness.operators.base import Entropy, Shape, ValueKind
 
 INDEX_KINDS = (
     ValueKind("in_range"),
@@ -32,43 +34,59 @@ s-1. Invalid, in one element of otherwise legal ones: above: s; below: -s-1; far
 index plus or minus 2**32 (an implementation that truncates to 32 bits reads a wrong element instead of refusing; int64 only)."""
 
 
-def indices(kind: str, dtype: str, shape: Shape, sizes: int | NDArray[np.int64], bits: Bits) -> Array:
-    """Choose indices of `shape` by kind, which must apply to them; in an empty dimension, where none is legal, as if it had one element."""
-    storage = DTYPES[dtype].storage
-    count = int(np.prod(shape, dtype=np.int64))
-    sizes = np.maximum(sizes, 1)
-    raw = np.frombuffer(bits(4 * count), np.uint32).reshape(shape).astype(np.int64)
-    legal = raw % sizes if count else raw
-    if kind == "in_range":
-        return legal.astype(storage)
-    if kind == "negative":
-        return (legal - sizes).astype(storage)
-    if kind == "mixed":
-        return np.where(raw & 0x10000, legal, legal - sizes).astype(storage)
+def indices(kind: str, dtype: str, shape: Shape, sizes: int | NDArray[np.int64], entropy: Entropy) -> Array:
+    """Choose indices of `shape` by kind, which must apply to them; in an empty dimension, where none is legal, as if it had one element.
+
+    `sizes` is the size of the indexed dimension, or an array of one size per coordinate, int64, along the last axis.
+    """
+    count = prod(shape)
+    sizes = max(sizes, 1) if isinstance(sizes, int) else np.maximum(sizes, 1)
+    raw = np.frombuffer(entropy, "<u4", count).astype(np.int64)
+    if not isinstance(sizes, int):
+        raw = raw.reshape(-1, sizes.size)
     if kind == "boundary":
-        edges = np.stack(np.broadcast_arrays(0, np.subtract(sizes, 1), -1, np.negative(sizes)))
-        picked = np.choose((raw >> 20) & 3, [edges[i] for i in range(4)])
-        return np.broadcast_to(picked, shape).astype(storage)
-    if kind in ("repeated", "first", "last"):
-        one = {"repeated": legal.reshape(-1)[:1].sum() % sizes, "first": 0 * np.asarray(sizes), "last": np.subtract(sizes, 1)}[kind]
-        return np.broadcast_to(one, shape).astype(storage)
-    return _with_one_illegal(kind, legal, sizes, storage, int(raw.reshape(-1)[:1].sum()))
+        chosen = _boundary(raw, sizes)
+    elif kind == "first":
+        chosen = raw * 0
+    elif kind == "last":
+        chosen = raw * 0 + (sizes - 1)
+    else:
+        chosen = raw % sizes
+        if kind == "negative":
+            chosen -= sizes
+        elif kind == "mixed":
+            chosen -= sizes * (raw >> 31)
+        elif kind == "repeated":
+            chosen[:] = chosen[:1]
+        elif kind != "in_range":
+            chosen = _with_one_illegal(kind, chosen, sizes, dtype, int(raw.flat[0]))
+    return chosen.reshape(shape).astype(DTYPES[dtype].storage, copy=False)
 
 
-def _with_one_illegal(kind: str, legal: NDArray[np.int64], sizes: int | NDArray[np.int64], storage: str, pick: int) -> Array:
-    flat = legal.astype(storage).reshape(-1)
-    limits = np.iinfo(storage)
+def _boundary(raw: NDArray[np.int64], sizes: int | NDArray[np.int64]) -> NDArray[np.int64]:
+    """Choose one of 0, s-1, -1, -s for each element."""
+    pick = raw >> 30
+    if isinstance(sizes, int):
+        return np.asarray(np.array((0, sizes - 1, -1, -sizes))[pick], np.int64)
+    edges = np.stack((0 * sizes, sizes - 1, 0 * sizes - 1, -sizes))
+    return np.take_along_axis(edges, pick, axis=0)
+
+
+def _with_one_illegal(kind: str, legal: NDArray[np.int64], sizes: int | NDArray[np.int64], dtype: str, pick: int) -> NDArray[np.int64]:
+    flat = legal.reshape(-1)
+    limits = np.iinfo(DTYPES[dtype].storage)
     at = pick % flat.size
-    size = int(np.broadcast_to(sizes, legal.shape).reshape(-1)[at])
+    size = sizes if isinstance(sizes, int) else int(sizes[at % sizes.size])
+    wrap = 2**32 if limits.bits > 32 else 0
     flat[at] = {
         "above": size,
         "below": -size - 1,
         "far_above": int(limits.max),
         "far_below": int(limits.min),
-        "wraps_to_legal": int(flat[at]) + (2**32 if limits.bits > 32 else 0),
-        "wraps_to_legal_negative": int(flat[at]) - (2**32 if limits.bits > 32 else 0),
+        "wraps_to_legal": int(flat[at]) + wrap,
+        "wraps_to_legal_negative": int(flat[at]) - wrap,
     }[kind]
-    return flat.reshape(legal.shape)
+    return flat
 
 
 def applies(kind: str, dtype: str, shape: Shape) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.dtypes import DTYPES, Array
-from harness.operators.base import Attributes, Bits, Operator, Shape, Shapes, ValueKind
+from harness.operators.base import Attributes, Entropy, Operator, Shape, Shapes, ValueKind
 from harness.operators.binary_floats import decode_bfloat16, encode, encode_bfloat16, halfway_values, special_patterns
 from harness.records import Tensor
 
@@ -42,7 +43,7 @@ def _rounded(x: Array, variant: str | None) -> Array:
     return np.where(np.abs(x - whole) >= 0.5, whole + one, whole)  # x - whole is exact
 
 
-def generate(kind: str, dtype: str, given: Shapes, attributes: Attributes, bits: Bits) -> Array:
+def generate(kind: str, dtype: str, given: Shapes, attributes: Attributes, entropy: Entropy) -> Array:
     """Choose X by kind, repeated or cut to the shape.
 
     random: any bit pattern; ordinary: uniform in -100..100; specials, halves: lists that `natural_shape` holds whole; subnormal: random
@@ -50,15 +51,15 @@ def generate(kind: str, dtype: str, given: Shapes, attributes: Attributes, bits:
     """
     del attributes
     shape = given[0]
-    count = int(np.prod(shape, dtype=np.int64))
+    count = prod(shape)
     storage = np.dtype(DTYPES[dtype].storage)
     if kind in ("random", "subnormal"):
-        drawn = np.frombuffer(bits(count * storage.itemsize), f"<u{storage.itemsize}")
+        drawn = np.frombuffer(entropy, f"<u{storage.itemsize}", count)
         if kind == "subnormal":
             drawn = _subnormal(drawn, dtype)
         return np.array(drawn.view(storage).reshape(shape))
     if kind == "ordinary":
-        quarters = np.frombuffer(bits(4 * count), "<u4") % 801
+        quarters = np.frombuffer(entropy, "<u4", count) % 801
         return encode(quarters / 4.0 - 100.0, dtype).reshape(shape)
     if kind == "patterns":
         whole = np.arange(1 << (8 * storage.itemsize), dtype=f"<u{storage.itemsize}") if storage.itemsize == 2 else None

@@ -15,10 +15,12 @@ from urllib.parse import quote
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from harness.leveltable import STATUS_WORDS, level_table, levels, rate, status, validity_table
+from harness.leveltable import STATUS_WORDS, LevelRow, level_table, levels, rate, status, validity_table
 from harness.matrix import matrices
-from harness.records import Outcome
+from harness.published import level_key
+from harness.records import BEYOND, Outcome
 from harness.render.payload import Payload
+from harness.render.terminal import details
 from harness.render.text import line, ranks, visible
 from harness.runfile import RunReader
 from harness.summary import summarize, target_facts
@@ -31,19 +33,24 @@ _MARKS = {"pass": "✓", "known": "~", "failing": "✗", "partial": "!", "absent
 
 def render_html(run: Path) -> str:
     """Render the run file at `run`, or the `run.jsonl` in it, with the tensors of failing cases that lie beside it. Errors: UsageError."""
+    return page(*read_page(run))
+
+
+def read_page(run: Path) -> tuple[Tables, Payload]:
+    """Read a run once, for every report that is made of it."""
     reader = RunReader(run)
     tables = Tables(reader.header)
-    payload = Payload(reader.header)
+    payload = Payload()
     for result in reader:
-        tables.add(result)
-        payload.add(result)
+        payload.add(result, *tables.add(result))
     tables.finish(reader.end, truncated=reader.truncated)
     payload.add_tensors(reader.path.parent / "artifacts")
-    return page(tables, payload.encode())
+    return tables, payload
 
 
-def page(tables: Tables, data: str) -> str:
+def page(tables: Tables, payload: Payload) -> str:
     """Fill the template."""
+    data = payload.encode(tables)
     template = _environment().get_template("report.html.j2")
     return template.render(_context(tables), data=Markup(data), css=Markup(_asset("report.css")), script=Markup(_script()))
 
@@ -67,8 +74,16 @@ def _environment() -> Environment:
         newline_sequence="\n",
     )
     made.filters.update(shown=visible, line=lambda text: line(text, 1000), number=lambda number: f"{number:,}", ranks=ranks)
-    made.globals.update(status=status, rate=rate, query=query, marks=_MARKS, words=STATUS_WORDS)
+    made.globals.update(
+        status=status, rate=rate, query=query, levels_within=levels_within, details=details, marks=_MARKS, words=STATUS_WORDS
+    )
     return made
+
+
+def levels_within(row: LevelRow) -> str:
+    """Name the levels that a row's device allows, as a filter does."""
+    most = level_key(row.device_level or BEYOND)
+    return ",".join(level for level in row.by_level if level != BEYOND and level_key(level) <= most)
 
 
 def query(**terms: object) -> str:
@@ -93,6 +108,8 @@ def _context(tables: Tables) -> dict[str, Any]:
     return {
         "summary": summarize(tables),
         "header": header,
+        "groups": tables.attention.groups()[:GROUPS],
+        "left_out": sorted(tables.left_out.items(), key=lambda item: (-item[1], item[0])),
         "problems": tables.problems,
         "operators": [visible(operator) for operator in tables.operators],
         "targets": [{"name": target} for target in tables.targets],

@@ -17,6 +17,7 @@ from harness.tables import Tables, Tally
 LIMIT = 900 * 1024
 """A job summary may have 1 MiB; the rest is left to whatever else writes into it."""
 _SECTION_ROWS = 2000
+_LISTED = 500
 _MARKS = {"none": "", "absent": " ⊘", "pass": " ✓", "failing": " ✗", "known": " ~", "partial": " !"}
 _LEGEND = "✓ all pass · ✗ unexpected results · ~ known deviations · ! not all ran · ⊘ nothing ran · – no case"
 _SPECIAL = re.compile(r"([\\`*\[\]<>|~$]|(?<!\w)_|_(?!\w)|^[#+-]|^\d+(?=[.)]))")
@@ -62,6 +63,8 @@ def render_markdown(tables: Tables, *, limit: int = LIMIT) -> str:
         ("where targets differ", _differences(tables)),
         ("support", _support(tables)),
         ("matrices", _matrices(tables)),
+        ("single results", _listing(tables)),
+        ("combinations left out", _left_out(tables)),
         ("what ran where", _environment(tables)),
     ]
     budget = limit - 1024
@@ -114,22 +117,60 @@ def _numbers(tally: Tally) -> list[str]:
 
 
 def _attention(tables: Tables) -> Iterator[str]:
-    for verdict, results in tables.attention.items():
-        if not results:
+    attention = tables.attention
+    groups = attention.groups()
+    if not groups:
+        return
+    yield f"## Not as expected: {sum(attention.numbers.values()):,} results"
+    yield ""
+    cells = (
+        [
+            f"{group.number:,}",
+            group.kind.verdict.value,
+            escape(group.kind.target),
+            escape(line(group.cases)),
+            escape(describe(group.example)),
+            code(line(group.example.case, 400)),
+        ]
+        for group in groups[:_SECTION_ROWS]
+    )
+    yield from _table(["results", "verdict", "target", "cases", "what happened, for instance", "for instance"], cells, right=(0,))
+
+
+def _listing(tables: Tables) -> Iterator[str]:
+    for verdict, results in tables.attention.results.items():
+        number = tables.attention.numbers[verdict]
+        if not number:
             continue
-        number = tables.needing_attention(verdict)
-        shown = f", the first {len(results):,} of them" if number > len(results) else ""
-        yield f"## {verdict.value.capitalize()}: {number:,}{shown}"
+        shown = results[:_LISTED]
+        which = f"the first {len(shown):,} of {number:,}" if number > len(shown) else f"{number:,}"
+        yield f"<details><summary>{verdict.value}: {which}</summary>"
         yield ""
-        rows = ([escape(result.target), code(line(result.case, 400)), escape(describe(result))] for result in results)
+        rows = ([escape(result.target), code(line(result.case, 400)), escape(describe(result))] for result in shown)
         yield from _table(["target", "case", "what happened"], rows)
+        yield "</details>"
+        yield ""
+
+
+def _left_out(tables: Tables) -> Iterator[str]:
+    if not tables.left_out:
+        return
+    yield f"<details><summary>Left out before the run: {sum(tables.left_out.values()):,} combinations</summary>"
+    yield ""
+    reasons = sorted(tables.left_out.items(), key=lambda item: (-item[1], item[0]))
+    yield from _table(["combinations", "reason"], ([f"{number:,}", escape(line(reason))] for reason, number in reasons), right=(0,))
+    yield "</details>"
+    yield ""
 
 
 def _levels(tables: Tables) -> Iterator[str]:
     columns = levels(tables)
     yield "## By DirectML feature level"
     yield ""
-    yield "Passed / selected valid cases, by the feature level that first allows them."
+    yield (
+        "Passed / selected valid cases, by the feature level that first allows them; under *device's level* all that it allows, "
+        "or that any published level does where the device reports none."
+    )
     yield ""
     rows = (
         [
@@ -137,12 +178,13 @@ def _levels(tables: Tables) -> Iterator[str]:
             escape(row.target),
             *(_cell(row.by_level[level]) for level in columns),
             _cell(row.total),
+            _cell(row.allowed) + (f" ({escape(row.device_level)})" if row.device_level else ""),
             escape(counts(row.total)),
         ]
         for row in level_table(tables)
     )
-    heads = ["operator", "target", *(level.replace("_", "\\_") for level in columns), "all", "outcomes other than pass"]
-    yield from _table(heads, rows, right=range(2, 3 + len(columns)))
+    heads = ["operator", "target", *(level.replace("_", "\\_") for level in columns), "all", "device's level", "outcomes other than pass"]
+    yield from _table(heads, rows, right=range(2, 4 + len(columns)))
     yield _LEGEND
     yield ""
 

@@ -4,27 +4,28 @@ Layout: a deflate stream in base64 of a little-endian 32-bit length, that many b
 then the columns. A column is unsigned, and written as its lowest bytes, then its next bytes, and so on, because each of these planes
 compresses well alone.
 
-Case ids are split at `;` and told as numbers of a dictionary of their parts; everything else that repeats has a dictionary too. Texts are
-data in JSON in base64: nothing of them can become markup.
+Case ids are split at `;` and told as numbers of a dictionary of their parts; kinds of cases and states of results are numbered as `Tables`
+numbers them. Texts are data in JSON in base64: nothing of them can become markup.
 """
 
 from __future__ import annotations
 
 from array import array
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Hashable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from harness.facets import facets
-from harness.published import level_order
-from harness.records import BEYOND, Header, Outcome, Result, Validity, Verdict, conforms
+from harness.leveltable import levels
+from harness.records import Outcome, Result, Validity, Verdict, conforms
 from harness.render.deflate import deflate
 from harness.render.tensors import artifact_name, read_tensors
 from harness.render.text import message, visible
-from harness.tables import NOT_EXECUTED, fails
+from harness.tables import NOT_EXECUTED, Numbers, State, Tables, fails
 
 MESSAGE = 4000
 DETAILS_BUDGET = 4 << 20
@@ -32,115 +33,83 @@ DETAILS_BUDGET = 4 << 20
 TENSORS_BUDGET = 2 << 20
 """Characters of tensors in a page."""
 TENSOR_CASES = 300
-_STAGES = ("", "load", "run", "compare")
-_OUTCOMES = {outcome: number for number, outcome in enumerate(Outcome)}
-_VERDICTS = {verdict: number for number, verdict in enumerate(Verdict)}
-_VALIDITIES = {validity: number for number, validity in enumerate(Validity)}
-_LEFT_OUT = 1
 JUDGED = ("failing", "improvement", "known deviation", "not run", "conforms")
 """What a result means to a reader, in the order of the page's table."""
 _FAILING, _IMPROVEMENT, _KNOWN, _NOT_RUN, _CONFORMS = range(5)
-
-
-class Dictionary:
-    """Numbers distinct values in the order in which they come."""
-
-    def __init__(self, *values: Hashable) -> None:
-        self._numbers: dict[Hashable, int] = {}
-        for value in values:
-            self.number(value)
-
-    def number(self, value: Hashable) -> int:
-        """Return the value's number."""
-        return self._numbers.setdefault(value, len(self._numbers))
-
-    def values(self) -> list[Any]:
-        """Return the values by number."""
-        return list(self._numbers)
-
-    def __len__(self) -> int:
-        return len(self._numbers)
+_LONGEST = 0xFFFFFFFF
 
 
 class Payload:
-    """Takes the results of a run as they stream by."""
+    """Takes the results of a run as they stream by, after `Tables` has counted them."""
 
-    def __init__(self, header: Header) -> None:
-        self._targets = Dictionary(*header.targets)
+    def __init__(self) -> None:
         self._cases: dict[str, int] = {}
-        self._parts = Dictionary()
-        self._facets = Dictionary()
-        self._levels = Dictionary(*level_order())
-        self._placed = Dictionary("")
-        self._details = Dictionary(None, "left out")
+        self._parts: Numbers[str] = Numbers()
+        self._places: Numbers[tuple[str | None, str | None]] = Numbers()
+        self._details: Numbers[Hashable] = Numbers({None: 0, "left out": 1})
         self._spent = 0
-        self._case_columns = {name: array("I") for name in ("length", "part", "facet", "level", "validity")}
-        self._columns = {
-            name: array("I") for name in ("case", "target", "judged", "outcome", "verdict", "stage", "placement", "detail", "micros")
-        }
-        self._before = -1
-        self._failing: list[tuple[int, str, str]] = []
-        self._deviating: list[tuple[int, str, str]] = []
+        self._wanted_kinds: Counter[tuple[str, ...]] = Counter()
+        self._wanted: list[tuple[int, int, int, str, str]] = []
         self._tensors: dict[str, Any] = {}
+        self._lengths, self._case_parts, self._kinds = array("I"), array("I"), array("I")
+        self._steps, self._states, self._placements = array("I"), array("I"), array("I")
+        self._numbers, self._micros = array("I"), array("I")
+        self._before = -1
 
-    def add(self, result: Result) -> None:
-        """Take one result."""
+    def add(self, result: Result, kind: int, state: int) -> None:
+        """Take one result, with what `Tables.add` returned for it."""
         case = self._cases.get(result.case)
         if case is None:
-            case = self._new_case(result)
-        columns = self._columns
-        judged = _judged(result)
-        if judged in (_FAILING, _KNOWN):
-            (self._failing if judged == _FAILING else self._deviating).append((len(columns["case"]), result.case, result.target))
-        columns["judged"].append(judged)
-        columns["case"].append((case - self._before) & 0xFFFFFFFF)
+            case = self._cases[result.case] = len(self._cases)
+            parts = result.case.split(";")
+            self._lengths.append(len(parts))
+            self._case_parts.extend(map(self._parts.__getitem__, parts))
+            self._kinds.append(kind)
+        if result.outcome is not Outcome.PASS:
+            self._want(result)
+        self._steps.append(case - self._before & _LONGEST)
         self._before = case
-        columns["target"].append(self._targets.number(result.target))
-        columns["outcome"].append(_OUTCOMES[result.outcome])
-        columns["verdict"].append(_VERDICTS[result.verdict])
-        columns["stage"].append(_STAGES.index(result.stage or ""))
-        columns["placement"].append(self._placed.number(result.placed_on or ""))
-        columns["detail"].append(self._detail(result, failing=judged == _FAILING))
-        columns["micros"].append(min(round(result.seconds * 1_000_000), 0xFFFFFFFF))
+        self._states.append(state)
+        self._placements.append(self._places[result.stage, result.placed_on])
+        self._numbers.append(0 if result.error is None and result.diff is None else self._detail(result))
+        self._micros.append(min(round(result.seconds * 1_000_000), _LONGEST))
 
-    def _new_case(self, result: Result) -> int:
-        number = self._cases[result.case] = len(self._cases)
-        parts = result.case.split(";")
-        columns = self._case_columns
-        columns["length"].append(len(parts))
-        columns["part"].extend(map(self._parts.number, parts))
-        columns["facet"].append(self._facets.number(facets(result.case)))
-        columns["level"].append(self._levels.number(result.levels.get("directml", BEYOND)))
-        columns["validity"].append(_VALIDITIES[result.validity])
-        return number
+    def _want(self, result: Result) -> None:
+        """Note a result whose tensors are worth showing: failing ones before known ones, and of each kind the first before the second."""
+        judged = judgement(result.validity, result.outcome, result.verdict)
+        if judged not in (_FAILING, _KNOWN):
+            return
+        kind = (result.operator, result.target, result.outcome.value, result.error.class_ if result.error else "", result.verdict.value)
+        place = self._wanted_kinds[kind]
+        self._wanted_kinds[kind] += 1
+        if place < TENSOR_CASES:
+            self._wanted.append((judged, place, len(self._steps), result.case, result.target))
 
-    def _detail(self, result: Result, *, failing: bool) -> int:
-        if result.error is None and result.diff is None:
-            return 0
+    def _detail(self, result: Result) -> int:
         error, diff = result.error, result.diff
         words: tuple[Any, ...] = ()
         if error is not None:
-            words = (message(error.class_, 200), message(error.message, MESSAGE))
+            words = _error(error.class_, error.message)
         numbers: tuple[Any, ...] = ()
         if diff is not None:
             at = None if diff.first_index is None else tuple(diff.first_index)
             numbers = (diff.max_ulp, diff.differing, diff.total, at, message(diff.expected, 400), message(diff.actual, 400))
-        if self._spent > (DETAILS_BUDGET if failing else DETAILS_BUDGET // 2):
-            return _LEFT_OUT
+        if self._spent > (DETAILS_BUDGET if fails(result.validity, result.outcome, result.verdict) else DETAILS_BUDGET // 2):
+            return self._details["left out"]
         known = len(self._details)
-        number = self._details.number((words, numbers))
+        number = self._details[words, numbers]
         if number == known:
             self._spent += sum(len(text) for text in (*words, *numbers) if isinstance(text, str)) + 40
         return number
 
     def add_tensors(self, folder: Path) -> None:
-        """Take tensors kept of results that do not conform, failing ones first, up to a limit; pass over absent and damaged files."""
+        """Take tensors kept of results that do not conform, as far as they fit; pass over absent and damaged files."""
         try:
             present = {entry.name for entry in folder.iterdir()}
         except OSError:
             return
         spent = 0
-        for number, case, target in (*self._failing, *self._deviating):
+        for _, _, number, case, target in sorted(self._wanted):
             name = artifact_name(case, target)
             if name not in present:
                 continue
@@ -152,50 +121,65 @@ class Payload:
                 return
             self._tensors[str(number)] = tensors
 
-    def encode(self) -> str:
-        """Return everything as base64 text."""
-        columns = {**{f"case_{name}": values for name, values in self._case_columns.items()}, **self._columns}
+    def encode(self, tables: Tables) -> str:
+        """Return everything as base64 text; `tables` counted the same results."""
+        columns = {
+            "length": self._lengths,
+            "part": self._case_parts,
+            "kind": self._kinds,
+            "case": self._steps,
+            "state": self._states,
+            "place": self._placements,
+            "detail": self._numbers,
+            "micros": self._micros,
+        }
         planes: list[bytes] = []
         directory = []
         for name, values in columns.items():
-            width = _width(max(values, default=0))
+            width = max(1, (max(values, default=0).bit_length() + 7) // 8)
             directory.append((name, width, len(values)))
-            raw = values.tobytes() if array("I", [1]).tobytes()[0] == 1 else _swapped(values)
+            raw = _little_endian(values)
             planes += [raw[place :: values.itemsize] for place in range(width)]
         dictionaries = {
-            "targets": [visible(target) for target in self._targets.values()],
-            "outcomes": [outcome.value for outcome in Outcome],
-            "verdicts": [verdict.value for verdict in Verdict],
-            "validities": [validity.value for validity in Validity],
-            "judgements": JUDGED,
-            "stages": _STAGES,
-            "levels": self._levels.values(),
-            "placed": [visible(place) for place in self._placed.values()],
-            "parts": self._parts.values(),
-            "facets": self._facets.values(),
-            "details": self._details.values(),
-            "tensors": self._tensors,
             "columns": directory,
+            "targets": [visible(target) for target in tables.targets],
+            "levels": [visible(level) for level in levels(tables)],
+            "kinds": [(*kind.facets, visible(kind.level), kind.validity.value) for kind in tables.kinds],
+            "states": [_state(state) for state in tables.states],
+            "judgements": JUDGED,
+            "places": [(stage or "", visible(placed or "")) for stage, placed in self._places],
+            "parts": list(self._parts),
+            "details": list(self._details),
+            "tensors": self._tensors,
         }
         text = msgspec.json.encode(dictionaries)
         return b64encode(deflate([len(text).to_bytes(4, "little") + text, *planes])).decode()
 
 
-def _judged(result: Result) -> int:
-    if fails(result.validity, result.outcome, result.verdict):
+@lru_cache(maxsize=64)
+def _error(class_: str, text: str) -> tuple[str, str]:
+    return message(class_, 200), message(text, MESSAGE)
+
+
+def judgement(validity: Validity, outcome: Outcome, verdict: Verdict) -> int:
+    """Return what a result means, as a place in `JUDGED`."""
+    if fails(validity, outcome, verdict):
         return _FAILING
-    if result.outcome in NOT_EXECUTED:
+    if outcome in NOT_EXECUTED:
         return _NOT_RUN
-    if result.verdict is Verdict.IMPROVEMENT:
+    if verdict is Verdict.IMPROVEMENT:
         return _IMPROVEMENT
-    return _CONFORMS if conforms(result.validity, result.outcome) else _KNOWN
+    return _CONFORMS if conforms(validity, outcome) else _KNOWN
 
 
-def _width(largest: int) -> int:
-    return max(1, (largest.bit_length() + 7) // 8)
+def _state(state: State) -> tuple[Any, ...]:
+    judged = judgement(state.validity, state.outcome, state.verdict)
+    return visible(state.target), state.outcome.value, state.verdict.value, judged
 
 
-def _swapped(values: array[int]) -> bytes:
+def _little_endian(values: array[int]) -> bytes:
+    if array("I", [1]).tobytes()[0] == 1:
+        return values.tobytes()
     copy = array("I", values)
     copy.byteswap()
     return copy.tobytes()

@@ -10,6 +10,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def _load(path: Path) -> dict[str, Array] | None:
     try:
         if path.stat().st_size > _FILE_LIMIT:
             return None
-        with np.load(path, allow_pickle=False) as file:
+        with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
             if sum(info.file_size for info in file.zip.infolist()) > _FILE_LIMIT:
                 return None
             return {name: file[name] for name in sorted(file.files, key=_order)}
@@ -87,24 +88,18 @@ def _tensor(array: Array, dtype: str) -> Tensor:
 
 
 def _rows(shape: tuple[int, ...], marked: Iterable[int]) -> list[int]:
-    """Choose up to `ROWS` rows of `ROW` elements, as the offsets at which they start: those with marked elements, else the first."""
+    """Choose up to `ROWS` rows of `ROW` elements, as the offsets at which they start: those with marked elements, then the first others."""
     width = shape[-1] if shape else 1
     size = int(np.prod(shape))
     if not size:
         return []
+    starts = (line * width + column for line in range(size // width) for column in range(0, width, ROW))
+    of_marked = (offset // width * width + offset % width // ROW * ROW for offset in marked)
     chosen: dict[int, None] = {}
-    for offset in marked:
-        line, column = divmod(offset, width)
-        chosen[line * width + column // ROW * ROW] = None
+    for start in chain(of_marked, starts):
+        chosen[start] = None
         if len(chosen) == ROWS:
             break
-    if not chosen:
-        per_line = range(0, width, ROW)
-        for line in range(size // width):
-            for column in per_line:
-                chosen[line * width + column] = None
-                if len(chosen) == ROWS:
-                    return list(chosen)
     return sorted(chosen)
 
 

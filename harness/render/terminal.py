@@ -12,11 +12,11 @@ from rich.text import Text
 from harness.leveltable import counts, level_table, levels, rate, status, validity_table
 from harness.records import Outcome, Result, Validity
 from harness.render.text import line, ranks, visible
-from harness.summary import summarize
+from harness.summary import count, summarize
 from harness.support import support
 from harness.tables import NOT_EXECUTED, Tables, Tally
 
-SHOWN = 10
+SHOWN = 8
 _TONES = {"good": "bold green", "bad": "bold red", "warn": "bold yellow"}
 _STYLES = {"none": "dim", "absent": "yellow", "pass": "green", "failing": "red", "known": "cyan", "partial": "yellow"}
 _MARKS = {"none": "", "absent": " ?", "pass": "", "failing": " ✗", "known": " ~", "partial": " !"}
@@ -43,22 +43,28 @@ def render_terminal(tables: Tables, console: Console) -> None:
 
 
 def _attention(tables: Tables, console: Console) -> None:
-    for verdict, results in tables.attention.items():
-        if not results:
-            continue
-        number = tables.needing_attention(verdict)
+    groups = tables.attention.groups()
+    for group in groups[:SHOWN]:
+        kind = group.kind
         console.print()
-        console.print(Text(f"{verdict.value} ({number:,})", style="bold"))
-        for result in results[:SHOWN]:
-            console.print(Text(f"  {result.target}  {visible(result.case)}"), soft_wrap=True)
-            console.print(Padding(Text(describe(result), style="dim"), (0, 0, 0, 4), expand=False))
-        if number > SHOWN:
-            console.print(Text(f"  and {number - SHOWN:,} more in the report", style="dim"))
+        head = Text(f"{kind.verdict.value} ", style="bold").append(f"{group.number:,} × {visible(group.cases)} on {kind.target}", style="")
+        console.print(head)
+        console.print(Padding(Text(describe(group.example), style="dim"), (0, 0, 0, 2), expand=False))
+        console.print(Text(f"  {visible(group.example.case)}"), soft_wrap=True)
+    if len(groups) > SHOWN:
+        console.print(Text(f"and {count(len(groups) - SHOWN, 'more group')} in the report", style="dim"))
 
 
 def describe(result: Result) -> str:
     """Say in one line what happened."""
-    words = [result.outcome.value]
+    return " · ".join((result.outcome.value, *details(result)))
+
+
+def details(result: Result) -> list[str]:
+    """Say what is known beside the outcome."""
+    words = []
+    if result.outcome is Outcome.ACCEPTED_INVALID:
+        words.append("it ran without an error")
     if result.diff is not None:
         diff = result.diff
         at = f" at [{', '.join(map(str, diff.first_index))}]" if diff.first_index is not None else ""
@@ -67,7 +73,7 @@ def describe(result: Result) -> str:
             words.append(f"max {diff.max_ulp:,} ULP")
     if result.error is not None:
         words.append(f"{line(result.error.class_, 60)}: {line(result.error.message, 160)}")
-    return " · ".join(words)
+    return words
 
 
 def _grid(*columns: str, right: Iterable[int] = ()) -> Table:
@@ -142,4 +148,5 @@ def _disagreements(tables: Tables, console: Console) -> None:
     rows = [row for row in support(tables) if row.disagreements]
     if rows:
         console.print()
-        console.print(Text(f"documented, registered and measured support disagree in {len(rows):,} places: see the report", style="bold"))
+        places = count(len(rows), "group")
+        console.print(Text(f"documented, registered and measured support disagree in {places}: see the report", style="bold"))

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable
 
 _PATH = re.compile(
     r"(?<![\w.:/\\])(?:file:/{2,3})?(?:[A-Za-z]:[\\/]|/|\\\\)(?:[^\s\\/:*?\"'<>|()\[\],;]+[\\/])+([^\s\\/:*?\"'<>|()\[\],;]*)"
 )
-_HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+_HIDDEN = re.compile(  # spelled out, because Unicode's categories change between releases of Python
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
+    "\uffa0\ufff9-\ufffb\ufffe\uffff\ud800-\udfff\U000e0000-\U000e0fff]"
+)
 
 
 def visible(text: str) -> str:
     """Write characters that hide or reorder text as escapes; keep line ends and tabs."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(c if c in "\n\t" or unicodedata.category(c) not in _HIDDEN else _escape(c) for c in text)
+    return _HIDDEN.sub(lambda found: _escape(found[0]), text)
 
 
 def _escape(character: str) -> str:

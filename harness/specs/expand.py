@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby, product
 from typing import NamedTuple
 
 from harness.caseid import option_terms, tensor_term
 from harness.dtypes import DTYPES
 from harness.errors import SpecError
+from harness.levels import levels
 from harness.operators import OPERATORS
 from harness.operators.base import Choice, Operator, Shape, Shapes
 from harness.records import Case, Options, TensorSpec, Validity
@@ -34,6 +36,15 @@ class Step(NamedTuple):
     broken: str | None
 
 
+class Call(NamedTuple):
+    """One combination of element types and shapes, with the kinds of values that it is called with."""
+
+    step: Step
+    dtypes: tuple[str, ...]
+    shapes: Shapes
+    kinds: list[str]
+
+
 class SweepPlan(NamedTuple):
     """A checked sweep."""
 
@@ -45,74 +56,87 @@ class SweepPlan(NamedTuple):
 
     def cases(self, left_out: Counter[str]) -> Iterator[Case]:
         """Yield the sweep's cases and count by reason what is left out."""
-        operator, sweep = self.operator, self.sweep
-        for (opset, attributes, options, _), steps in groupby(self.steps, key=_graph_key):
+        sweep = self.sweep
+        lowers_to = self.spec.model.lowers_to.directml
+        values = {kind: self._values(kind) for kind in self.kinds}
+        for call in self.calls(left_out):
+            step, dtypes, shapes, kinds = call
+            prefix, suffix = self._text(step, dtypes, shapes)
+            attributes = dict(step.attributes)
+            lowered = [levels(self.operator, lowers_to, dtypes, shapes, attributes, negative) for negative in (False, True)]
+            for kind in kinds:
+                inputs = tuple(map(TensorSpec, self.operator.inputs, dtypes, shapes, values[kind]))
+                yield Case(
+                    id=f"{prefix}{kind}{suffix}" if sweep.inputs[self.operator.values_input].values else prefix + suffix,
+                    operator=self.operator.name,
+                    opset=step.opset,
+                    attributes=attributes,
+                    inputs=inputs,
+                    options=step.options,
+                    validity=sweep.validity,
+                    rule=sweep.rule,
+                    source=sweep.source,
+                    levels=lowered[self.operator.kind(kind).negative],
+                )
+
+    def calls(self, left_out: Counter[str]) -> Iterator[Call]:
+        """Yield what the sweep keeps of its product, the cases of one graph together."""
+        for (opset, *_), steps in groupby(self.steps, key=_graph_key):
             group = list(steps)
-            schema = self.spec.schema(opset)
-            prefix = f"{operator.name}@{opset}:sweep={sweep.name}"
-            suffix = "".join(f";{name}={value}" for name, value in attributes)
-            tail = option_terms(options)
+            legal = [parameter.dtypes for parameter in self.spec.schema(opset).inputs]
             for dtypes in product(*self._dtypes(opset)):
-                illegal = any(dtype not in schema.inputs[n].dtypes for n, dtype in enumerate(dtypes))
-                if illegal and sweep.validity is not Validity.INVALID:
+                illegal = any(dtype not in legal[n] for n, dtype in enumerate(dtypes))
+                if illegal and self.sweep.validity is not Validity.INVALID:
                     left_out["element type not allowed at this opset"] += len(group) * len(self.kinds)
                     continue
                 for step in group:
+                    by_shape: dict[Shapes, list[str]] = {}
                     for kind in self.kinds:
-                        case = self._case(step, dtypes, kind, illegal, (prefix, suffix, tail), dict(attributes), left_out)
-                        if case is not None:
-                            yield case
+                        shapes = self._shapes(step, dtypes, kind, illegal, left_out)
+                        if shapes is not None:
+                            by_shape.setdefault(shapes, []).append(kind)
+                    for shapes, kinds in by_shape.items():
+                        yield Call(step, dtypes, shapes, kinds)
+
+    def _text(self, step: Step, dtypes: tuple[str, ...], shapes: Shapes) -> tuple[str, str]:
+        """Return the id up to the kind of values and after it."""
+        terms = [f"{self.operator.name}@{step.opset}:sweep={self.sweep.name}"]
+        terms.extend(map(tensor_term, self.operator.inputs, dtypes, shapes))
+        terms.extend(f"{name}={value}" for name, value in step.attributes)
+        named = ";values=" if self.sweep.inputs[self.operator.values_input].values else ""
+        return ";".join(terms) + named, option_terms(step.options)
+
+    def _values(self, kind: str) -> tuple[str, ...]:
+        return tuple(kind if name == self.operator.values_input else "random" for name in self.operator.inputs)
 
     def _dtypes(self, opset: int) -> list[tuple[str, ...]]:
         schema = self.spec.schema(opset)
         chosen = [self.sweep.inputs[name].dtype for name in self.operator.inputs]
         return [schema.inputs[n].dtypes if given == ALL else tuple(given) for n, given in enumerate(chosen)]
 
-    def _case(
-        self,
-        step: Step,
-        dtypes: tuple[str, ...],
-        kind: str,
-        illegal: bool,
-        text: tuple[str, str, str],
-        attributes: dict[str, int],
-        left_out: Counter[str],
-    ) -> Case | None:
-        operator, sweep = self.operator, self.sweep
-        position = operator.inputs.index(operator.values_input)
+    def _shapes(self, step: Step, dtypes: tuple[str, ...], kind: str, illegal: bool, left_out: Counter[str]) -> Shapes | None:
+        """Return the shapes of a case of the sweep, or count why it has none."""
+        operator = self.operator
+        dtype = dtypes[operator.inputs.index(operator.values_input)]
         shapes = step.shapes
         if shapes is None:
-            natural = operator.natural_shape(kind, dtypes[position])
+            natural = operator.natural_shape(kind, dtype)
             shapes = None if natural is None else (natural,)
-        if shapes is None or not operator.applies(kind, dtypes[position], shapes):
+        if shapes is None or not operator.applies(kind, dtype, shapes):
             left_out[f"values={kind} has no meaning there"] += 1
             return None
-        entry = operator.kind(kind)
-        if sweep.validity is Validity.VALID and (step.broken or entry.invalid):
+        validity = self.sweep.validity
+        if validity is Validity.VALID and (step.broken or operator.kind(kind).invalid):
             left_out[step.broken or "index values within [-s, s-1]"] += 1
             return None
-        if sweep.validity is Validity.INVALID and not (step.broken or entry.invalid or illegal):
+        if validity is Validity.INVALID and not (step.broken or operator.kind(kind).invalid or illegal):
             left_out["breaks no rule"] += 1
             return None
-        inputs = tuple(
-            TensorSpec(name, dtypes[n], shapes[n], kind if n == position else "random") for n, name in enumerate(operator.inputs)
-        )
-        tensors = "".join(";" + tensor_term(spec.name, spec.dtype, spec.shape) for spec in inputs)
-        values = f";values={kind}" if sweep.inputs[operator.values_input].values else ""
-        return Case(
-            id=f"{text[0]}{tensors}{text[1]}{values}{text[2]}",
-            operator=operator.name,
-            opset=step.opset,
-            attributes=attributes,
-            inputs=inputs,
-            options=step.options,
-            validity=sweep.validity,
-            rule=sweep.rule,
-            source=sweep.source,
-        )
+        return shapes
 
 
-class Plan(NamedTuple):
+@dataclass(frozen=True)
+class Plan:
     """All cases of some specs; `left_out` counts by reason the combinations that iterating has passed over."""
 
     specs: tuple[LoadedSpec, ...]
@@ -120,9 +144,13 @@ class Plan(NamedTuple):
     sweeps: tuple[SweepPlan, ...]
     left_out: Counter[str]
 
-    def __iter__(self) -> Iterator[Case]:  # type: ignore[override] # the fields are not what one walks through
+    def __iter__(self) -> Iterator[Case]:
         yield from self.cases(valid=True)
         yield from self.cases(valid=False)
+
+    def count(self) -> int:
+        """Count the cases without making them."""
+        return len(self.literals) + sum(len(call.kinds) for sweep in self.sweeps for call in sweep.calls(Counter()))
 
     def cases(self, *, valid: bool) -> Iterator[Case]:
         """Yield the valid cases, or the others: the two kinds never share a worker."""
@@ -190,7 +218,7 @@ def _plan(spec: LoadedSpec, operator: Operator, number: int, sweep: Sweep, probl
                 problems.append(spec.problem(("sweeps", number, "attributes", name), what))
     kinds = sweep.inputs[operator.values_input].values or (operator.value_kinds[0].name,)
     plan = SweepPlan(spec, operator, sweep, sorted(steps, key=_sort_key), kinds)
-    if not problems and next(plan.cases(Counter()), None) is None:
+    if not problems and next(plan.calls(Counter()), None) is None:
         problems.append(spec.problem(("sweeps", number), "the sweep has no case: the operator forbids every combination"))
     return plan
 

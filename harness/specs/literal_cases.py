@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
 import numpy as np
 
 from harness.caseid import option_terms, tensor_term
 from harness.dtypes import DTYPES, Array
+from harness.levels import levels_of
 from harness.operators.base import Operator
 from harness.records import Case, Options, Tensor, TensorSpec, Validity
 from harness.specs.literals import to_array
@@ -58,7 +60,7 @@ def _case(
     terms = [f"case={literal.name}", *(tensor_term(one.name, one.dtype, one.shape) for one in specs)]
     terms.extend(f"{name}={value}" for name, value in sorted(literal.attributes.items()))
     dtype = spec.schema(opset).output_dtype({one.name: one.dtype for one in specs}) or specs[0].dtype
-    return Case(
+    case = Case(
         id=f"{operator.name}@{opset}:{';'.join(terms)}{option_terms(options)}",
         operator=operator.name,
         opset=opset,
@@ -71,6 +73,7 @@ def _case(
         literals=arrays,
         documented=to_array(dtype, literal.output) if literal.documents_output else None,
     )
+    return msgspec.structs.replace(case, levels=levels_of(case, spec.model.lowers_to.directml))
 
 
 def _validity_problem(

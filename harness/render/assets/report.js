@@ -1,11 +1,13 @@
 // The table of single cases and the view of one case. Everything shown is set as text; nothing is parsed as markup.
 
-const PAGE = 100;
+const PAGE = 50;
 const FILTERS = [
   ["operator", "Operator"], ["target", "Target"], ["judged", "Judged"], ["outcome", "Outcome"], ["verdict", "Verdict"], ["validity", "Validity"],
-  ["level", "Level"], ["dtype", "Element type"], ["index_dtype", "Index type"], ["rank", "Rank"], ["opset", "Opset"],
+  ["level", "Level"], ["dtype", "Element type"], ["index_dtype", "Index type"], ["rank", "Rank"], ["opset", "Opset"], ["variant", "Variant"],
 ];
-const FACETS = ["operator", "opset", "dtype", "rank", "index_dtype"];
+const KIND = ["operator", "opset", "dtype", "rank", "index_dtype", "variant", "level", "validity"];
+const STATE = ["target", "outcome", "verdict", "judged"];
+const JUDGED = STATE.indexOf("judged");
 
 // ---------------------------------------------------------------------------------------------------------------- data
 
@@ -30,59 +32,60 @@ async function decode() {
   const cases = new Uint32Array(run.case.length);
   for (let n = 0; n < cases.length; n++) cases[n] = number = (number + run.case[n]) >>> 0;
   run.case = cases;
-  const starts = new Uint32Array(run.case_length.length + 1);
-  for (let n = 0; n < run.case_length.length; n++) starts[n + 1] = starts[n] + run.case_length[n];
+  const starts = new Uint32Array(run.length.length + 1);
+  for (let n = 0; n < run.length.length; n++) starts[n + 1] = starts[n] + run.length[n];
   run.starts = starts;
-  run.order = byJudgement(run.judged, run.judgements.length);
+  run.order = byJudgement(run.state, run.states.map((state) => state[JUDGED]), run.judgements.length);
   return run;
 }
 
 // Failing results first, conforming ones last; within that as they ran.
-function byJudgement(judged, states) {
+function byJudgement(column, judged, states) {
   const counts = new Uint32Array(states + 1);
-  for (const state of judged) counts[state + 1]++;
+  for (const state of column) counts[judged[state] + 1]++;
   for (let n = 0; n < states; n++) counts[n + 1] += counts[n];
-  const order = new Uint32Array(judged.length);
-  for (let n = 0; n < judged.length; n++) order[counts[judged[n]]++] = n;
+  const order = new Uint32Array(column.length);
+  for (let n = 0; n < column.length; n++) order[counts[judged[column[n]]]++] = n;
   return order;
 }
 
-const termsOf = (number) => Array.from(run.case_part.subarray(run.starts[number], run.starts[number + 1]), (part) => run.parts[part]);
+const termsOf = (number) => Array.from(run.part.subarray(run.starts[number], run.starts[number + 1]), (part) => run.parts[part]);
 const idOf = (number) => termsOf(number).join(";");
 let searchable = null;
 const searchTexts = () => (searchable ??= Array.from(run.starts.subarray(0, -1), (_, number) => idOf(number).toLowerCase()));
 
-const facetOf = (number, name) => run.facets[run.case_facet[number]][FACETS.indexOf(name)];
+const ofCase = (number, name) => run.kinds[run.kind[number]][KIND.indexOf(name)];
+const ofResult = (result, name) => run.states[run.state[result]][STATE.indexOf(name)];
 
 // ------------------------------------------------------------------------------------------------------------- filter
 
-// The values of a filter's dictionary that are wanted, as a lookup by number; null where everything is.
-function wanted(values, text) {
-  if (!text) return null;
+// Whether a filter's text wants a value: names joined by commas, or all but these after an exclamation mark.
+function wants(text) {
   const negated = text.startsWith("!");
   const named = new Set((negated ? text.slice(1) : text).split(","));
-  return Uint8Array.from(values, (value) => (named.has(String(value)) !== negated ? 1 : 0));
+  return (value) => named.has(String(value)) !== negated;
+}
+
+// Which entries of a dictionary all filters on its fields want, as a lookup by number.
+function wanted(entries, fields, filter, shown = (value) => value) {
+  const tests = fields.map((name, place) => [place, filter[name]]).filter(([, text]) => text).map(([place, text]) => [place, wants(text)]);
+  return Uint8Array.from(entries, (entry) => (tests.every(([place, test]) => test(shown(entry[place], fields[place]))) ? 1 : 0));
 }
 
 function select(filter) {
-  const count = run.starts.length - 1;
-  const cases = new Uint8Array(count).fill(1);
-  const narrow = (lookup, column) => { if (lookup) for (let n = 0; n < count; n++) cases[n] &= lookup[column[n]]; };
-  for (const name of FACETS) narrow(wanted(run.facets.map((facet) => facet[FACETS.indexOf(name)]), filter[name]), run.case_facet);
-  narrow(wanted(run.levels, filter.level), run.case_level);
-  narrow(wanted(run.validities, filter.validity), run.case_validity);
+  const kinds = wanted(run.kinds, KIND, filter);
+  const states = wanted(run.states, STATE, filter, (value, field) => (field === "judged" ? run.judgements[value] : value));
+  const count = run.kind.length;
+  const cases = new Uint8Array(count);
+  for (let n = 0; n < count; n++) cases[n] = kinds[run.kind[n]];
   const words = (filter.q ?? "").toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length) {
     const texts = searchTexts();
     for (let n = 0; n < count; n++) if (cases[n] && !words.every((word) => texts[n].includes(word))) cases[n] = 0;
   }
-  const tests = [[wanted(run.targets, filter.target), run.target], [wanted(run.outcomes, filter.outcome), run.outcome],
-    [wanted(run.verdicts, filter.verdict), run.verdict], [wanted(run.judgements, filter.judged), run.judged]].filter(([lookup]) => lookup);
   const found = new Uint32Array(run.order.length);
   let size = 0;
-  for (const result of run.order) {
-    if (cases[run.case[result]] && tests.every(([lookup, column]) => lookup[column[result]])) found[size++] = result;
-  }
+  for (const result of run.order) if (cases[run.case[result]] && states[run.state[result]]) found[size++] = result;
   return found.subarray(0, size);
 }
 
@@ -135,7 +138,7 @@ const copyButton = (label, text) => element("button", { type: "button", onclick:
 // What a result was, in a few words.
 function happened(result) {
   const detail = run.details[run.detail[result]];
-  if (!detail) return "";
+  if (!detail) return ofResult(result, "outcome") === "accepted_invalid" ? "it ran without an error" : "";
   if (detail === "left out") return "(left out of this page: see the run file)";
   const [error, diff] = detail;
   const words = [];
@@ -149,14 +152,14 @@ function happened(result) {
 
 // -------------------------------------------------------------------------------------------------------- table of cases
 
+// The values of a filter that occur, in reading order.
 function occurring(name) {
-  const used = (values, column) => { const seen = new Set(column); return values.filter((_, number) => seen.has(number)); };
-  if (FACETS.includes(name)) {
-    const values = [...new Set(run.facets.map((facet) => facet[FACETS.indexOf(name)]))].filter((value) => value !== "" && value !== -1);
-    return values.sort((a, b) => (typeof a === "number" ? a - b : a < b ? -1 : 1));
-  }
-  return { level: () => used(run.levels, run.case_level), validity: () => used(run.validities, run.case_validity), target: () => run.targets,
-    outcome: () => used(run.outcomes, run.outcome), verdict: () => used(run.verdicts, run.verdict), judged: () => used(run.judgements, run.judged) }[name]();
+  if (name === "target") return run.targets;
+  const place = KIND.indexOf(name);
+  const values = new Set(place >= 0 ? run.kinds.map((kind) => kind[place]) : run.states.map((state) => state[STATE.indexOf(name)]));
+  if (name === "judged") return run.judgements.filter((_, number) => values.has(number));
+  if (name === "level") return run.levels.filter((level) => values.has(level));
+  return [...values].filter((value) => value !== "" && value !== -1).sort((a, b) => (typeof a === "number" ? a - b : a < b ? -1 : 1));
 }
 
 class Browser {
@@ -231,12 +234,12 @@ class Browser {
   }
 
   row(result) {
-    const number = run.case[result], id = idOf(number), target = run.targets[run.target[result]];
+    const number = run.case[result], id = idOf(number), target = ofResult(result, "target");
     const said = happened(result);
     const href = writeFragment({ ...this.filter, case: id, on: target });
     return element("tr", {}, element("th", { scope: "row" }, element("a", { href, class: "mono" }, breakable(id))), element("td", {}, target),
-      element("td", {}, run.validities[run.case_validity[number]]), element("td", {}, run.levels[run.case_level[number]]),
-      element("td", {}, tag(run.outcomes[run.outcome[result]])), element("td", {}, run.verdicts[run.verdict[result]] === "expected" ? "expected" : tag(run.verdicts[run.verdict[result]])),
+      element("td", {}, ofCase(number, "validity")), element("td", {}, ofCase(number, "level")),
+      element("td", {}, tag(ofResult(result, "outcome"))), element("td", {}, ofResult(result, "verdict") === "expected" ? "expected" : tag(ofResult(result, "verdict"))),
       element("td", { class: "said" }, said.length > 160 ? `${said.slice(0, 160)}…` : said));
   }
 
@@ -266,7 +269,7 @@ function showCase(id, target) {
   if (number < 0) return dialog.replaceChildren(head(id), element("p", { class: "empty" }, "This run has no such case."));
   const results = [];
   for (let n = 0; n < run.case.length; n++) if (run.case[n] === number) results.push(n);
-  const shown = results.find((result) => run.targets[run.target[result]] === target) ?? results.reduce((a, b) => (run.judged[b] < run.judged[a] ? b : a));
+  const shown = results.find((result) => ofResult(result, "target") === target) ?? results.reduce((a, b) => (ofResult(b, "judged") < ofResult(a, "judged") ? b : a));
   dialog.replaceChildren(head(id), element("div", { class: "body" }, onTargets(results, shown, id), whatIsTested(number), graph(number), found(shown), repeat(id, shown)));
 }
 
@@ -280,18 +283,18 @@ const head = (id) => element("header", {}, element("h2", { id: "case-title", cla
 
 function onTargets(results, shown, id) {
   const rows = results.map((result) => {
-    const target = run.targets[run.target[result]], current = result === shown;
+    const target = ofResult(result, "target"), current = result === shown;
     return element("tr", { "aria-current": current ? "true" : false }, element("th", { scope: "row" }, current ? target : element("a", { href: writeFragment({ ...browser.filter, case: id, on: target }) }, target)),
-      element("td", {}, tag(run.outcomes[run.outcome[result]])), element("td", {}, tag(run.verdicts[run.verdict[result]])), element("td", {}, run.stages[run.stage[result]] || "–"),
-      element("td", {}, run.placed[run.placement[result]] || "–"), element("td", { class: "num" }, run.micros[result] ? `${(run.micros[result] / 1000).toFixed(3)} ms` : "–"));
+      element("td", {}, tag(ofResult(result, "outcome"))), element("td", {}, tag(ofResult(result, "verdict"))), element("td", {}, run.places[run.place[result]][0] || "–"),
+      element("td", {}, run.places[run.place[result]][1] || "–"), element("td", { class: "num" }, run.micros[result] ? `${(run.micros[result] / 1000).toFixed(3)} ms` : "–"));
   });
   return element("section", {}, element("h3", {}, "Results"), table(["Target", "Outcome", "Verdict", "Stage reached", "Placed on", "Time"], rows, { label: "Results by target" }));
 }
 
 function whatIsTested(number) {
   const [operator, ...terms] = [termsOf(number)[0].split(":")[0], ...idOf(number).slice(termsOf(number)[0].split(":")[0].length + 1).split(";")];
-  const level = run.levels[run.case_level[number]];
-  const facts = [["operator", operator], ...terms.map((term) => term.split(/=(.*)/s)), ["validity", run.validities[run.case_validity[number]]],
+  const level = ofCase(number, "level");
+  const facts = [["operator", operator], ...terms.map((term) => term.split(/=(.*)/s)), ["validity", ofCase(number, "validity")],
     ["feature level", level === "beyond" ? "beyond every published level" : `first allowed at ${level}`]];
   return element("section", {}, element("h3", {}, "What is tested"), element("dl", { class: "terms" }, facts.map(([name, value]) => [element("dt", {}, name), element("dd", { class: "mono" }, value ?? "")])));
 }
@@ -315,14 +318,14 @@ function graph(number) {
   const nodeX = sandwich ? 380 : 240, nodeWidth = 190;
   inputs.forEach(([name, value], place) => {
     const y = middle + (place - (inputs.length - 1) / 2) * row;
-    box(4, y, 184, name, get("initializer") === name ? `${value} initializer` : value, get("initializer") === name ? "constant" : "tensor");
+    box(4, y, 184, get("initializer") === name ? `${name}, initializer` : name, value, get("initializer") === name ? "constant" : "tensor");
     if (sandwich && place === 0) {
       box(232, y, 100, "Identity", "", "node");
       line(188, y, 232, y);
       line(332, y, nodeX, middle + (place - (inputs.length - 1) / 2) * 14);
     } else line(188, y, nodeX, middle + (place - (inputs.length - 1) / 2) * 14);
   });
-  box(nodeX, middle, nodeWidth, variant ? `${operator}, ${variant}` : operator, variant ? "composed of operators" : attributes.map(([name, value]) => `${name}=${value}`).join(" "), "node");
+  box(nodeX, middle, nodeWidth, variant ? `${operator}, composed` : operator, variant ? variant : attributes.map(([name, value]) => `${name}=${value}`).join(" "), "node");
   let x = nodeX + nodeWidth;
   if (sandwich) { box(x + 44, middle, 100, "Identity", "", "node"); line(x, middle, x + 44, middle); x += 144; }
   box(x + 44, middle, 130, "output", inputs[0][1].split("[")[0], "tensor");
@@ -351,7 +354,8 @@ function found(result) {
   if (tensors) {
     if (tensors.ulp) parts.push(histogram(tensors.ulp));
     parts.push(element("h3", {}, "Tensors"), element("div", { class: "grids" }, tensors.grids.map(grid)));
-    if (tensors.wrong?.length) parts.push(element("h3", {}, "Wrong elements"), table(["Index", "Expected", "Actual", "ULP"], tensors.wrong.map((cells) => element("tr", {}, cells.map((cell) => element("td", { class: "mono" }, cell)))), { label: "Wrong elements" }));
+    const columns = ["Index", "Expected", "Actual", ...(tensors.ulp ? ["ULP"] : [])];
+    if (tensors.wrong?.length) parts.push(element("h3", {}, "Wrong elements"), table(columns, tensors.wrong.map((cells) => element("tr", {}, cells.slice(0, columns.length).map((cell) => element("td", { class: "mono" }, cell)))), { label: "Wrong elements" }));
   } else if (detail && detail !== "left out" && detail[1].length) parts.push(element("p", { class: "muted" }, "This page has no tensors of this result."));
   return parts.length ? element("section", {}, parts) : null;
 }
@@ -373,7 +377,7 @@ function grid(tensor) {
 }
 
 function repeat(id, result) {
-  const command = `harness run -t ${shell(run.targets[run.target[result]])} -k ${shell(id)}`;
+  const command = `harness run -t ${shell(ofResult(result, "target"))} -k ${shell(id)}`;
   return element("section", {}, element("h3", {}, "Repeat it"), element("div", { class: "command" }, element("pre", { tabindex: "0" }, command), copyButton("Copy", () => command)));
 }
 
@@ -411,6 +415,7 @@ try {
   browser.take(readFragment().case ? (({ case: _, on, ...filter }) => filter)(readFragment()) : readFragment());
   addEventListener("hashchange", follow);
   follow();
+  performance.mark("cases-ready");
   document.documentElement.dataset.ready = "true";
 } catch (error) {
   place.hidden = false;

@@ -1,0 +1,1 @@
+"""The project's own benchmarks: `python -m benchmarks` prints the table that `docs/performance.md` keeps."""

@@ -1,0 +1,56 @@
+"""A real Chromium for the HTML report: the system's, found by name, with every request but the page's own refused."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+Open = Callable[..., Any]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.browser)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    from playwright import sync_api as playwright
+
+    if CHROMIUM is None:
+        pytest.skip("no Chromium: install the system's package chromium, or set CHROMIUM")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(chromium: Any) -> Iterator[Open]:
+    """Open a file with the network blocked; an error in the page, a message on its console or a request fails the test."""
+    contexts, troubles = [], []
+
+    def opened(path: Path, fragment: str = "", *, width: int = 1280, height: int = 900, **options: Any) -> Any:
+        context = chromium.new_context(viewport={"width": width, "height": height}, offline=True, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on("console", lambda message: troubles.append(message.text))
+        page.on("dialog", lambda dialog: (troubles.append(dialog.message), dialog.dismiss()))
+        page.on("request", lambda request: None if request.url.startswith(path.as_uri()) else troubles.append(request.url))
+        page.goto(path.as_uri() + fragment)
+        page.wait_for_selector("html[data-ready]", timeout=60_000)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert troubles == []

@@ -1,0 +1,260 @@
+"""The HTML report as a person uses it: level cell, cases, case; filter, links, keyboard, dark, narrow, print."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from harness.records import Diff, Error, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.render.html import render_html
+from harness.render.tensors import artifact_name
+from tests import synthetic
+from tests.browser.conftest import Open
+from tests.render.test_html import HOSTILE
+from tests.synthetic import ABSENT, CPU, DML
+
+
+def written(folder: Path, run: Path) -> Path:
+    path = folder / "report.html"
+    path.write_text(render_html(run), encoding="utf-8", newline="\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("report")
+    targets = {"cpu": CPU, "dml": DML, "dml@windows": ABSENT}
+    run = synthetic.write_run(folder / "run.jsonl", 3000, targets, faults=0.02)
+    return written(folder, run)
+
+
+def shown(page: Any) -> int:
+    """The number of results that the table says it found."""
+    text = page.inner_text("#cases [role=status]")
+    found = re.match(r"(?:[\d,]+–[\d,]+ of )?([\d,]+) ", text)
+    assert found is not None, text
+    return int(found[1].replace(",", ""))
+
+
+def test_from_a_level_cell_to_its_cases_to_one_case_and_back(open_page: Open, report: Path) -> None:
+    page = open_page(report)
+    cell = page.locator("#levels tbody tr", has_text="dml").first.locator("td.cell a").first
+    passed, selected = (int(number.replace(",", "")) for number in re.findall(r"[\d,]+", cell.inner_text())[:2])
+    cell.click()
+    assert shown(page) == selected
+    assert page.locator("select[name=level]").input_value() == "2_1"
+    page.select_option("select[name=outcome]", "pass")
+    assert shown(page) == passed
+    page.locator("#cases tbody a").first.click()
+    assert page.locator("dialog[open] h2").inner_text().startswith("GatherElements@")
+    assert page.locator("dialog svg.graph").count() == 1
+    assert "outcome=pass" in page.url
+    page.keyboard.press("Escape")
+    assert page.locator("dialog[open]").count() == 0
+    assert shown(page) == passed
+    page.go_back()
+    page.go_back()
+
+
+def test_a_view_is_a_link(open_page: Open, report: Path) -> None:
+    page = open_page(report)
+    page.select_option("select[name=target]", "dml")
+    page.select_option("select[name=validity]", "invalid")
+    page.fill("input[name=q]", "float16 sweep=outside")
+    number = shown(page)
+    assert 0 < number < 200
+    again = open_page(report, page.evaluate("location.hash"))
+    assert shown(again) == number
+    assert again.locator("input[name=q]").input_value() == "float16 sweep=outside"
+    again.locator("#cases tbody a").first.click()
+    name = again.inner_text("dialog h2").replace("\n", "")
+    third = open_page(report, again.evaluate("location.hash"))
+    assert third.inner_text("dialog[open] h2").replace("\n", "") == name
+
+
+@pytest.mark.parametrize(
+    ("fragment", "check"),
+    [
+        ("#judged=failing", lambda result: result.verdict in (Verdict.REGRESSION, Verdict.CHANGED, Verdict.NEW)),
+        ("#verdict=!expected&target=cpu", lambda result: result.verdict is not Verdict.EXPECTED and result.target == "cpu"),
+        ("#outcome=crash,timeout", lambda result: result.outcome in (Outcome.CRASH, Outcome.TIMEOUT)),
+        ("#dtype=float16&rank=3&opset=13", lambda result: re.search(r"@13:.*=float16\[\d+,\d+,\d+\];indices", result.case)),
+        ("#index_dtype=int32&level=4_1", lambda result: "indices=int32" in result.case and result.levels["directml"] == "4_1"),
+        ("#q=AXIS%3D1%20negative", lambda result: "axis=1" in result.case and "negative" in result.case),
+        ("#operator=Nothing", lambda result: False),
+        ("#rank=%22%3E%3Cb%3E", lambda result: False),
+    ],
+)
+def test_filters_find_what_the_run_holds(open_page: Open, report: Path, fragment: str, check: Any) -> None:
+    targets = {"cpu": CPU, "dml": DML, "dml@windows": ABSENT}
+    page = open_page(report, fragment)
+    expected = sum(bool(check(result)) for result in synthetic.results(3000, targets, faults=0.02))
+    assert shown(page) == expected
+    rows = page.locator("#cases tbody tr").count()
+    assert rows == min(expected, 50)
+    assert page.locator("#cases .empty").last.is_visible() == (expected == 0)
+
+
+def test_pages_of_the_table(open_page: Open, report: Path) -> None:
+    page = open_page(report)
+    first = page.locator("#cases tbody a").first.inner_text()
+    page.get_by_role("button", name="Next").click()
+    assert page.inner_text("#cases [role=status]").startswith("51–100 of 9,000")
+    assert page.locator("#cases tbody a").first.inner_text() != first
+    page.get_by_role("button", name="Previous").click()
+    assert page.locator("#cases tbody a").first.inner_text() == first
+    page.get_by_role("button", name="Clear").click()
+
+
+def test_commands_that_repeat_what_is_shown(open_page: Open, report: Path) -> None:
+    page = open_page(report, "#target=cpu&operator=GatherND&dtype=int8&opset=13")
+    page.evaluate("document.execCommand = () => { window.copied = document.activeElement.value; return true; }")
+    page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (text) => { window.copied = text; }}})")
+    page.get_by_role("button", name="Copy command").click()
+    few = page.evaluate("window.copied")
+    assert few.startswith("harness run -t cpu -k 'GatherND@13:")
+    page.select_option("select[name=operator]", "GatherElements")
+    page.get_by_role("button", name="Copy command").click()
+    assert page.evaluate("window.copied") == "harness run -t cpu -k GatherElements@13:data=int8"
+    page.locator("#cases tbody a").first.click()
+    page.locator("dialog").get_by_role("button", name="Copy").click()
+    assert re.fullmatch(r"harness run -t cpu -k '?GatherElements@13:[^']*'?", page.evaluate("window.copied"))
+
+
+def test_keyboard_alone(open_page: Open, report: Path) -> None:
+    page = open_page(report)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the cases"
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.name") == "q"
+    page.keyboard.type("GatherND@13")
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if page.evaluate("Boolean(document.activeElement.closest('.cases'))") and page.evaluate("document.activeElement.tagName") == "A":
+            break
+    page.keyboard.press("Enter")
+    page.wait_for_selector("dialog[open]")
+    assert page.evaluate("document.activeElement.closest('dialog') !== null")
+    page.keyboard.press("Escape")
+    assert page.locator("dialog[open]").count() == 0
+
+
+def test_a_link_to_a_case_that_is_not_there(open_page: Open, report: Path) -> None:
+    page = open_page(report, "#case=Nope%401%3Aa%3Db&on=cpu")
+    assert page.inner_text("dialog[open] .empty") == "This run has no such case."
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("fragment", ["", "#judged=failing&case"])
+def test_nothing_serious_for_axe(open_page: Open, report: Path, width: int, scheme: str, fragment: str) -> None:
+    axe = Axe()
+    page = open_page(report, fragment.removesuffix("&case"), width=width, color_scheme=scheme)
+    if fragment.endswith("&case"):
+        page.locator("#cases tbody a").first.click()
+    page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+    found = [
+        (violation["id"], violation["nodes"][0]["html"], violation["nodes"][0]["failureSummary"])
+        for violation in axe.run(page).response["violations"]
+        if violation["impact"] in ("serious", "critical")
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("width", [400, 768, 1280])
+def test_the_page_never_scrolls_sideways(open_page: Open, report: Path, width: int) -> None:
+    page = open_page(report, width=width)
+    page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.locator("#cases tbody a").first.click()
+    assert page.evaluate("document.querySelector('dialog').scrollWidth") <= width
+
+
+def test_print_holds_whole_tables(open_page: Open, report: Path) -> None:
+    page = open_page(report)
+    page.emulate_media(media="print")
+    assert not page.locator("#cases form").is_visible()
+    assert page.evaluate("getComputedStyle(document.querySelector('#levels .scroll')).overflowX") == "visible"
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("details:not([open])").count() == 0
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator("details:not([open])").count() > 0
+    assert len(page.pdf(prefer_css_page_size=True)) > 10_000
+
+
+def test_without_javascript_the_tables_are_there(chromium: Any, report: Path) -> None:
+    context = chromium.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(report.as_uri())
+    assert page.locator("#levels th[scope=rowgroup]").count() == 3
+    assert "needs JavaScript" in page.inner_text("#cases")
+    context.close()
+
+
+def test_tensors_of_a_failing_case(open_page: Open, tmp_path: Path) -> None:
+    case = "Round@22:sweep=a;X=float32[2,3];values=halves;neighbours=true"
+    diff = Diff(1, 2, 6, (0, 2), "2.0 (0x40000000)", "2.0000002 (0x40000001)")
+    result = Result(
+        case, "Round", "cpu", Validity.VALID, {"directml": "2_1"}, Outcome.MISMATCH, Verdict.REGRESSION, "compare", None, None, diff, 0.001
+    )
+    run = synthetic.write_results(tmp_path / "run.jsonl", [result], {"cpu": CPU})
+    (tmp_path / "artifacts").mkdir()
+    expected = np.float32([[0, 2, 2], [-0.0, np.nan, np.inf]])
+    actual = expected.copy()
+    actual[0, 2], actual[1, 2] = np.nextafter(np.float32(2), np.float32(3)), 1
+    np.savez(tmp_path / "artifacts" / artifact_name(case, "cpu"), input_X=expected, expected=expected, actual=actual)
+    (tmp_path / "artifacts" / "stray.npz").write_bytes(b"damaged")
+    page = open_page(written(tmp_path, run))
+    page.locator("#cases tbody a").first.click()
+    dialog = page.locator("dialog")
+    marked = [" ".join(text.split()) for text in dialog.locator("td.wrong").all_inner_texts()]
+    assert marked == ["✗ wrong 2.0", "✗ wrong inf", "✗ wrong 2.0000002", "✗ wrong 1.0"]
+    assert dialog.locator("svg.graph .node").count() == 3
+    assert "2 of 6 elements differ, at most 1 ULP apart." in dialog.inner_text()
+    assert dialog.locator(".histogram tbody tr").count() == 8
+
+
+def test_hostile_text_stays_text(open_page: Open, tmp_path: Path) -> None:
+    results = [
+        Result(
+            f"Round@22:case={n};note={text}", text, "cpu", Validity.VALID, {"directml": "2_1"}, Outcome.REJECTED, Verdict.REGRESSION,
+            error=Error(text, text * 40_000),
+        )
+        for n, text in enumerate(HOSTILE)
+    ]  # fmt: skip
+    info = TargetInfo("CPUExecutionProvider", adapter=HOSTILE[0], options={HOSTILE[2]: HOSTILE[3]})
+    run = synthetic.write_results(tmp_path / "run.jsonl", results, {"cpu": info})
+    page = open_page(written(tmp_path, run))
+    assert page.locator("#cases tbody tr").count() == len(HOSTILE)
+    for n in range(len(HOSTILE)):
+        page.locator("#cases tbody a").nth(n).click()
+        assert page.locator("dialog[open] pre").first.inner_text().startswith(HOSTILE[n][:5]) or "\u202e" in HOSTILE[n]
+        assert page.locator("dialog img, dialog script, dialog style").count() == 0
+        page.keyboard.press("Escape")
+
+
+@pytest.mark.parametrize(
+    ("number", "targets", "faults"),
+    [(0, {"cpu": CPU}, 0.0), (200, {"cpu": CPU}, 0.0), (200, {"cpu": CPU}, 1.0), (200, {"dml": ABSENT}, 0.0)],
+    ids=["empty", "no failures", "only failures", "unavailable"],
+)
+def test_every_kind_of_run_opens(open_page: Open, tmp_path: Path, number: int, targets: dict[str, TargetInfo], faults: float) -> None:
+    page = open_page(written(tmp_path, synthetic.write_run(tmp_path / "run.jsonl", number, targets, faults=faults)))
+    assert page.locator("#cases tbody tr").count() == min(number, 50)
+    assert page.locator("h1").is_visible()
+
+
+def test_200_000_results_stay_usable(open_page: Open, tmp_path: Path) -> None:
+    targets = {"cpu": CPU, "dml": DML, "dml@windows": ABSENT}
+    page = open_page(written(tmp_path, synthetic.write_run(tmp_path / "run.jsonl", 66_667, targets)))
+    assert shown(page) == 200_001
+    page.fill("input[name=q]", "negative;draw=3")
+    assert 0 < shown(page) < 200_001
+    page.select_option("select[name=target]", "dml")
+    page.locator("#cases tbody a").first.click()
+    assert page.locator("dialog[open] tbody tr").count() >= 3

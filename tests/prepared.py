@@ -1,0 +1,76 @@
+"""Prepared cases with graphs and executions, for tests of what comes after execution."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from harness.dtypes import DTYPES, Array
+from harness.execution import Execution, Graph, Nodes, Prepared
+from harness.onnx_schemas import operator_schema
+from harness.operators import OPERATORS
+from harness.records import Case, Options, Tensor, TensorSpec, Validity
+
+PROVIDER = "FakeExecutionProvider"
+OPSETS = {"GatherElements": 13, "GatherND": 13, "Round": 22}
+
+
+def legal_dtypes(operator: str) -> tuple[str, ...]:
+    """Return the element types that ONNX allows for the operator's first input."""
+    return operator_schema(operator, OPSETS[operator]).inputs[0].dtypes
+
+
+OPERATOR_DTYPES = [(operator, dtype) for operator in OPERATORS for dtype in legal_dtypes(operator)]
+
+
+def different_elements(dtype: str, count: int) -> Array:
+    """Return `count` elements, all finite; the first is a zero of its type, and every one differs from its neighbours."""
+    if dtype == "string":
+        array = np.empty(count, object)
+        array[:] = [f"text {n}" if n else "" for n in range(count)]
+        return array
+    if dtype == "bool":
+        return np.arange(count) % 2 == 1
+    if dtype == "bfloat16":
+        return (np.arange(count, dtype=np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    return np.arange(count).astype(DTYPES[dtype].storage)
+
+
+def prepare(operator: str, dtype: str, **changes: object) -> Prepared:
+    """Return a small valid case of an operator on a dtype whose output has several different elements, a zero among them."""
+    data = different_elements(dtype, 6)
+    if operator == "Round":
+        inputs = (Tensor(dtype, data),)
+    elif operator == "GatherElements":
+        inputs = (Tensor(dtype, data.reshape(2, 3)), Tensor("int64", np.array([[0, 2, -2], [-1, 0, 1]])))
+    else:
+        inputs = (Tensor(dtype, data.reshape(2, 3)), Tensor("int64", np.array([[0, 0], [1, -1], [0, 1], [-1, 0]])))
+    names = OPERATORS[operator].inputs
+    described = {
+        "id": f"{operator}@{OPSETS[operator]}:case=flip;{names[0]}={dtype}[{','.join(map(str, inputs[0].array.shape))}]",
+        "operator": operator,
+        "opset": OPSETS[operator],
+        "attributes": {"axis": 1} if operator == "GatherElements" else {},
+        "inputs": tuple(TensorSpec(name, t.dtype, t.array.shape, "literal") for name, t in zip(names, inputs, strict=True)),
+        "options": Options(),
+        "validity": Validity.VALID,
+        "literals": tuple(t.array for t in inputs),
+    }
+    return Prepared(Case(**{**described, **changes}), inputs)
+
+
+def graph_of(prepared: Prepared, tested: tuple[str, ...] | None = None) -> Graph:
+    """Return what the judge asks of a graph: the operator types whose placement must be proven."""
+    return Graph(b"", "0" * 64, (), (), ("", 0), tested or (prepared.case.operator,))
+
+
+def placed(operator: str, provider: str = PROVIDER) -> Nodes:
+    return ((provider, operator),)
+
+
+def answered(output: Tensor, nodes: Nodes | None) -> Execution:
+    return Execution(output, None, "compare", nodes, 0.0)
+
+
+def right_output(prepared: Prepared) -> Tensor:
+    case = prepared.case
+    return OPERATORS[case.operator].oracle(prepared.inputs, case.attributes, case.options.variant)

@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from pathlib import Path
+
+import jsonschema
+import pytest
+from junitparser import Error as JUnitError
+from junitparser import Failure, JUnitXml, Skipped
+
+from harness.records import Error, Outcome, Result, Validity, Verdict
+from harness.render.badge import render_badge
+from harness.render.ctrf import render_ctrf
+from harness.render.foreign import status
+from harness.render.junit import render_junit
+from harness.render.level_csv import render_csv
+from harness.runfile import RunReader
+from harness.tables import tabulate
+from tests import synthetic
+from tests.synthetic import ABSENT, CPU, DML
+
+HOSTILE = ["</testcase>]]>", "a\x00b\x1b\x0c", "\u202e\ufffe\U0001f600", "\"quotes\" & 'more' <", "line\nbreak\ttab", "=1+1"]
+
+
+def junit(path: Path) -> JUnitXml:
+    return JUnitXml.fromstring("".join(render_junit(lambda: RunReader(path))).encode())
+
+
+def ctrf(path: Path) -> dict[str, object]:
+    document: dict[str, object] = json.loads("".join(render_ctrf(lambda: RunReader(path))))
+    schema = json.loads((Path(__file__).parent / "ctrf.schema.json").read_text(encoding="utf-8"))
+    jsonschema.Draft7Validator(schema).validate(document)
+    return document
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return synthetic.write_run(tmp_path / "run.jsonl", 3000, {"cpu": CPU, "dml": DML, "dml@windows": ABSENT}, faults=0.05)
+
+
+def hostile(tmp_path: Path) -> Path:
+    results = [
+        Result(
+            f"Round@22:case={n};{text}",
+            text,
+            "cpu",
+            Validity.VALID,
+            {"directml": text},
+            Outcome.REJECTED,
+            Verdict.REGRESSION,
+            error=Error(text, text * 10_000),
+        )
+        for n, text in enumerate(HOSTILE)
+    ]
+    return synthetic.write_results(tmp_path / "run.jsonl", results, {"cpu": CPU})
+
+
+@pytest.mark.parametrize(
+    ("outcome", "verdict", "validity", "expected"),
+    [
+        (Outcome.PASS, Verdict.EXPECTED, Validity.VALID, "passed"),
+        (Outcome.REJECTED, Verdict.EXPECTED, Validity.INVALID, "passed"),
+        (Outcome.PASS, Verdict.IMPROVEMENT, Validity.VALID, "passed"),
+        (Outcome.PASS, Verdict.NEW, Validity.VALID, "passed"),
+        (Outcome.MISMATCH, Verdict.EXPECTED, Validity.VALID, "known"),
+        (Outcome.UNSUPPORTED, Verdict.EXPECTED, Validity.VALID, "known"),
+        (Outcome.UNAVAILABLE, Verdict.MISSING, Validity.VALID, "skipped"),
+        (Outcome.NOT_RUN, Verdict.MISSING, Validity.VALID, "skipped"),
+        (Outcome.MISMATCH, Verdict.REGRESSION, Validity.VALID, "failed"),
+        (Outcome.ACCEPTED_INVALID, Verdict.NEW, Validity.INVALID, "failed"),
+        (Outcome.CRASH, Verdict.CHANGED, Validity.VALID, "error"),
+        (Outcome.ORACLE_ERROR, Verdict.REGRESSION, Validity.VALID, "error"),
+    ],
+)
+def test_status(outcome: Outcome, verdict: Verdict, validity: Validity, expected: str) -> None:
+    placed = "CPUExecutionProvider" if outcome is Outcome.PASS else None
+    assert status(Result("a", "Round", "cpu", validity, {}, outcome, verdict, placed_on=placed)) == expected
+
+
+def test_junit_has_a_suite_a_target_and_counts_that_add_up(run: Path) -> None:
+    found = junit(run)
+    assert [suite.name for suite in found] == ["cpu", "dml", "dml@windows"]
+    expected = Counter((result.target, status(result)) for result in RunReader(run))
+    for suite in found:
+        cases = list(suite)
+        kinds = Counter(type(case.result[0]) if case.result else None for case in cases)
+        assert suite.tests == len(cases) == 3000
+        assert suite.failures == kinds[Failure] == expected[suite.name, "failed"]
+        assert suite.errors == kinds[JUnitError] == expected[suite.name, "error"]
+        assert suite.skipped == kinds[Skipped] == expected[suite.name, "known"] + expected[suite.name, "skipped"]
+    assert found.tests == 9000
+    properties = {each.name: each.value for each in next(iter(found)).properties()}
+    assert properties["onnxruntime"] == "1.23.0"
+
+
+def test_junit_keeps_five_things_apart(run: Path) -> None:
+    types = {result.type for suite in junit(run) for case in suite for result in case.result if isinstance(result, Skipped)}
+    assert {"unavailable", "known unsupported", "known mismatch"} <= types
+
+
+def test_junit_fails_for_problems_of_expectations(tmp_path: Path) -> None:
+    path = synthetic.write_run(tmp_path / "run.jsonl", 5, {"cpu": CPU})
+    lines = path.read_bytes().splitlines(keepends=True)
+    end = json.loads(lines[-1]) | {"problems": ["specs/expectations/a.yaml:3: <matches> no case"]}
+    path.write_bytes(b"".join(lines[:-1]) + json.dumps(end).encode() + b"\n")
+    suite = list(junit(path))[-1]
+    assert (suite.name, suite.failures) == ("expectations", 1)
+
+
+def test_hostile_text_is_text(tmp_path: Path) -> None:
+    path = hostile(tmp_path)
+    text = "".join(render_junit(lambda: RunReader(path)))
+    assert len(text) < 200_000
+    tree = ElementTree.fromstring(text.encode())
+    assert len(tree.findall(".//testcase")) == len(HOSTILE)
+    tests = ctrf(path)["results"]["tests"]  # type: ignore[index]
+    assert len(tests) == len(HOSTILE)
+
+
+def test_ctrf_validates_and_counts_add_up(run: Path) -> None:
+    results = ctrf(run)["results"]
+    summary, tests = results["summary"], results["tests"]  # type: ignore[index]
+    assert summary["tests"] == len(tests) == 9000
+    counts = Counter(test["status"] for test in tests)
+    assert {word: summary[word] for word in ("passed", "failed", "skipped", "pending", "other")} == {
+        word: counts[word] for word in ("passed", "failed", "skipped", "pending", "other")
+    }
+    assert summary["start"] == 1767323045000
+    assert summary["stop"] - summary["start"] == 1500
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_ctrf_of_almost_nothing(tmp_path: Path, number: int) -> None:
+    assert ctrf(synthetic.write_run(tmp_path / "run.jsonl", number, {"cpu": CPU}, whole=True))
+
+
+def test_csv_has_a_line_a_cell(run: Path) -> None:
+    reader = RunReader(run)
+    tables = tabulate(reader.header, reader, None)
+    rows = list(csv.DictReader(io.StringIO(render_csv(tables))))
+    assert sum(int(row["selected"]) for row in rows) == 9000
+    assert sum(int(row["pass"]) for row in rows) == tables.tally().passed
+    assert rows[0]["operator"] == "GatherElements"
+    assert all(int(row["selected"]) == sum(int(row[outcome.value]) for outcome in Outcome) for row in rows)
+
+
+def test_csv_cells_are_no_formulas(tmp_path: Path) -> None:
+    reader = RunReader(hostile(tmp_path))
+    rows = list(csv.reader(io.StringIO(render_csv(tabulate(reader.header, reader, None)))))
+    assert not any(cell.startswith("=") for row in rows for cell in row)
+
+
+@pytest.mark.parametrize(
+    ("number", "targets", "faults", "words"),
+    [
+        (500, {"cpu": CPU}, 0.0, "446 / 500 conform, as expected"),
+        (0, {"cpu": CPU}, 0.0, "nothing ran"),
+        (500, {"cpu": CPU}, 1.0, "unexpected"),
+    ],
+)
+def test_badge_says_in_words_what_its_colour_says(number: int, targets: dict[str, object], faults: float, words: str) -> None:
+    svg = render_badge(synthetic.tables(number, {"cpu": CPU}, faults=faults))
+    title = ElementTree.fromstring(svg).find("{http://www.w3.org/2000/svg}title")
+    assert title is not None
+    assert words in (title.text or "")

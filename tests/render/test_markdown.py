@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+
+from harness.records import Error, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.render.markdown import code, escape, render_markdown
+from harness.tables import tabulate
+from tests import synthetic
+from tests.golden import check_golden
+from tests.synthetic import ABSENT, CPU, DML
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+GITHUB = MarkdownIt("gfm-like", {"linkify": False, "html": True})
+HOSTILE = [
+    "</script><script>alert(1)</script>",
+    "a | b ` c `` d",
+    "<img src=x onerror=alert(1)> &lt;b&gt; &amp;",
+    "**bold** _em_ ~~gone~~ [link](http://evil.example) ![i](x)",
+    "# not a heading\n\n- not a list\n1. nor this",
+    "@someone #1 www.example.com https://example.com",
+    "\u202ereversed\u202c \x1b[31mred",
+    "`" * 40,
+    "\\",
+    "|",
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "targets", "faults"),
+    [
+        ("report_failures.md", {"cpu": CPU, "dml": DML, "dml@windows": ABSENT}, 0.002),
+        ("report_good.md", {"cpu": CPU}, 0.0),
+    ],
+)
+def test_the_report(name: str, targets: dict[str, TargetInfo], faults: float) -> None:
+    check_golden(GOLDEN / name, render_markdown(synthetic.tables(3000, targets, faults=faults)))
+
+
+def test_regressions_come_first() -> None:
+    text = render_markdown(synthetic.tables(3000))
+    headings = re.findall(r"^## (.*)", text, re.M)
+    assert headings[0].startswith("Not as expected")
+    assert headings.index("By DirectML feature level") > 0
+
+
+def test_every_table_renders_as_a_table() -> None:
+    html = GITHUB.render(render_markdown(synthetic.tables(3000, {"cpu": CPU, "dml": DML})))
+    text = re.sub(r"<[^>]+>", "", html)
+    assert "| --- |" not in text
+    for row in re.findall(r"<tr>(.*?)</tr>", html, re.S):
+        assert row.count("<t") >= 2
+    counts = {
+        len(re.findall(r"<t[hd]\b", row))
+        for row in re.findall(r"<tr>(.*?)</tr>", html[html.index("By DirectML") : html.index("Invalid and")], re.S)
+    }
+    assert counts == {9}
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_stays_text_in_a_cell(text: str) -> None:
+    for written in (escape(text), code(text)):
+        html = GITHUB.render(f"| a | b |\n| --- | --- |\n| {written} | end |\n")
+        assert html.count("<td>") == 2
+        assert "<td>end</td>" in html
+        cell = html[html.index("<td>") + 4 : html.index("</td>")]
+        assert re.fullmatch(r"(<code>)?[^<>]*(</code>)?", cell), cell
+        assert "\u202e" not in cell
+
+
+def test_a_report_of_hostile_results() -> None:
+    results = [
+        Result(
+            f"Round@22:case={n};{text}",
+            text,
+            "cpu",
+            Validity.VALID,
+            {"directml": "2_1"},
+            Outcome.REJECTED,
+            Verdict.REGRESSION,
+            error=Error(text, text * 9),
+        )
+        for n, text in enumerate(HOSTILE)
+    ]
+    html = GITHUB.render(render_markdown(tabulate(synthetic.header({"cpu": CPU}), results, None)))
+    assert "<script" not in html
+    assert "<img" not in html
+    assert "<a " not in html
+
+
+def test_a_limit_leaves_out_whole_rows_and_says_so() -> None:
+    results = [
+        Result(
+            f"Round@22:sweep=a;X=float32[{n}]",
+            "Round",
+            "cpu",
+            Validity.VALID,
+            {"directml": "2_1"},
+            Outcome.REJECTED,
+            Verdict.REGRESSION,
+            error=Error("Fail", "é" * 900),
+        )
+        for n in range(3000)
+    ]
+    tables = tabulate(synthetic.header({"cpu": CPU}), results, synthetic.end_of(results))
+    whole = render_markdown(tables)
+    assert len(whole.encode()) < 900 * 1024
+    small = render_markdown(tables, limit=20_000)
+    assert len(small.encode()) < 20_000
+    assert small.splitlines()[-1].startswith("**Left out to stay under 19 KiB:** ")
+    assert "single results" in small.splitlines()[-1]
+
+
+def test_the_same_tables_give_the_same_text() -> None:
+    assert render_markdown(synthetic.tables(500)) == render_markdown(synthetic.tables(500))

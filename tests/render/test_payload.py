@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import zlib
+from base64 import b64decode
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from harness.facets import facets
+from harness.records import Diff, Error, Outcome, Result, Validity, Verdict
+from harness.render.payload import JUDGED, MESSAGE, Payload, judgement
+from harness.render.tensors import artifact_name
+from harness.tables import Tables
+from tests import synthetic
+from tests.synthetic import ABSENT, CPU, DML
+
+
+def decoded(given: tuple[Tables, Payload]) -> dict[str, Any]:
+    """Do what the page's module does."""
+    tables, payload = given
+    data = zlib.decompress(b64decode(payload.encode(tables)), -15)
+    length = int.from_bytes(data[:4], "little")
+    run: dict[str, Any] = msgspec.json.decode(data[4 : 4 + length])
+    offset = 4 + length
+    for name, width, count in run["columns"]:
+        planes = [data[offset + place * count : offset + (place + 1) * count] for place in range(width)]
+        run[name] = [sum(plane[n] << 8 * place for place, plane in enumerate(planes)) for n in range(count)]
+        offset += width * count
+    assert offset == len(data)
+    return run
+
+
+def payload_of(results: list[Result], targets: dict[str, Any] | None = None) -> tuple[Tables, Payload]:
+    tables, payload = Tables(synthetic.header(targets)), Payload()
+    for result in results:
+        payload.add(result, *tables.add(result))
+    return tables, payload
+
+
+def test_every_result_comes_back() -> None:
+    targets = {"cpu": CPU, "dml": DML, "dml@windows": ABSENT}
+    results = sorted(synthetic.results(3000, targets, faults=0.1), key=lambda result: result.target)
+    run = decoded(payload_of(results, targets))
+    starts = np.concatenate([[0], np.cumsum(run["length"])])
+    number = -1
+    for n, result in enumerate(results):
+        number = (number + run["case"][n]) & 0xFFFFFFFF
+        parts = run["part"][starts[number] : starts[number + 1]]
+        assert ";".join(run["parts"][part] for part in parts) == result.case
+        assert run["kinds"][run["kind"][number]] == [*facets(result.case), result.levels["directml"], result.validity.value]
+        target, outcome, verdict, judged = run["states"][run["state"][n]]
+        assert (target, outcome, verdict) == (result.target, result.outcome.value, result.verdict.value)
+        assert run["judgements"][judged] == JUDGED[judgement(result.validity, result.outcome, result.verdict)]
+        assert run["places"][run["place"][n]] == [result.stage or "", result.placed_on or ""]
+        assert run["micros"][n] == round(result.seconds * 1e6)
+        detail = run["details"][run["detail"][n]]
+        assert (detail is None) == (result.error is None and result.diff is None)
+        if result.error is not None:
+            assert detail[0] == [result.error.class_, result.error.message]
+        if result.diff is not None:
+            assert detail[1][:4] == [result.diff.max_ulp, result.diff.differing, result.diff.total, list(result.diff.first_index or ())]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "verdict", "expected"),
+    [
+        (Outcome.MISMATCH, Verdict.REGRESSION, "failing"),
+        (Outcome.PASS, Verdict.IMPROVEMENT, "improvement"),
+        (Outcome.MISMATCH, Verdict.EXPECTED, "known deviation"),
+        (Outcome.UNAVAILABLE, Verdict.MISSING, "not run"),
+        (Outcome.PASS, Verdict.EXPECTED, "conforms"),
+    ],
+)
+def test_judgement(outcome: Outcome, verdict: Verdict, expected: str) -> None:
+    placed = "CPUExecutionProvider" if outcome is Outcome.PASS else None
+    run = decoded(
+        payload_of([Result("Round@22:a=b", "Round", "cpu", Validity.VALID, {}, outcome, verdict, placed_on=placed)], {"cpu": CPU})
+    )
+    assert run["judgements"][run["states"][0][3]] == expected
+
+
+def test_an_empty_run() -> None:
+    assert decoded(payload_of([]))["case"] == []
+
+
+def test_details_have_a_budget_that_failures_use_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.render.payload.DETAILS_BUDGET", 1000)
+    known = [
+        Result(
+            f"Round@22:a={n}",
+            "Round",
+            "cpu",
+            Validity.VALID,
+            {},
+            Outcome.REJECTED,
+            Verdict.EXPECTED,
+            error=Error("Fail", f"{n} " + "k" * 90),
+        )
+        for n in range(20)
+    ]
+    failing = msgspec.structs.replace(known[0], verdict=Verdict.REGRESSION, error=Error("Fail", "the reason"))
+    run = decoded(payload_of([*known, failing], {"cpu": CPU}))
+    assert run["details"][run["detail"][19]] == "left out"
+    assert run["details"][run["detail"][20]] == [["Fail", "the reason"], []]
+
+
+def test_a_megabyte_of_message_is_cut() -> None:
+    result = Result(
+        "Round@22:a=1", "Round", "cpu", Validity.VALID, {}, Outcome.REJECTED, Verdict.REGRESSION, error=Error("Fail", "m" * 1_000_000)
+    )
+    run = decoded(payload_of([result], {"cpu": CPU}))
+    assert run["details"][-1][0][1] == "m" * MESSAGE + "… [1,000,000 characters in the run file]"
+
+
+def test_tensors_of_failing_results_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.render.payload.TENSOR_CASES", 1)
+    diff = Diff(1, 1, 2, (0,), "1.0", "2.0")
+    results = [
+        Result("Round@22:case=a;X=float32[2]", "Round", "cpu", Validity.VALID, {}, Outcome.MISMATCH, verdict, diff=diff)
+        for verdict in (Verdict.EXPECTED, Verdict.REGRESSION)
+    ]
+    results[1] = msgspec.structs.replace(results[1], case="Round@22:case=b;X=float32[2]")
+    for result in results:
+        np.savez(tmp_path / artifact_name(result.case, "cpu"), expected=np.float32([1, 2]), actual=np.float32([1, 3]))
+    tables, payload = payload_of(results, {"cpu": CPU})
+    payload.add_tensors(tmp_path)
+    payload.add_tensors(tmp_path / "absent")
+    assert list(decoded((tables, payload))["tensors"]) == ["1"]
+
+
+def test_the_same_results_give_the_same_text() -> None:
+    results = list(synthetic.results(500))
+    (first_tables, first), (second_tables, second) = payload_of(results), payload_of(results)
+    assert first.encode(first_tables) == second.encode(second_tables)

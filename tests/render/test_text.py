@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import pytest
+
+from harness.render.text import line, message, ranks, visible, without_paths
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain", "plain"),
+        ("tab\tand\nline", "tab\tand\nline"),
+        ("\u202eevil\u2066", "\\u202eevil\\u2066"),
+        ("nul\x00 bell\x07 esc\x1b[31m", "nul\\x00 bell\\x07 esc\\x1b[31m"),
+        ("zero\u200bwidth \U000e0041", "zero\\u200bwidth \\U000e0041"),
+        ("caf\u00e9 \u65e5\u672c", "caf\u00e9 \u65e5\u672c"),
+        ("\ud800", "\\ud800"),
+    ],
+)
+def test_nothing_hides_or_reorders_text(text: str, shown: str) -> None:
+    assert visible(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("at /home/someone/build/gather_nd.cc:45 x", "at …/gather_nd.cc:45 x"),
+        ("Load model from /tmp/a1/b.onnx failed", "Load model from …/b.onnx failed"),
+        (r"C:\Users\someone\models\a.onnx", "…/a.onnx"),
+        ("file:///srv/data/run.jsonl", "…/run.jsonl"),
+        ("'/usr/lib/python3/site-packages/x.py'", "'…/x.py'"),
+        ("508 / 512 and a/b and 1/2", "508 / 512 and a/b and 1/2"),
+        ("see https://example.org/a/b", "see https://example.org/a/b"),
+    ],
+)
+def test_paths_of_a_machine_do_not_reach_a_report(text: str, shown: str) -> None:
+    assert without_paths(text) == shown
+
+
+def test_a_megabyte_is_cut_and_said() -> None:
+    shown = message("y" * 1_000_000, 50)
+    assert shown == "y" * 50 + "… [1,000,000 characters in the run file]"
+    assert line("a\n  b\tc", 50) == "a b c"
+
+
+def test_ranks_fold() -> None:
+    assert ranks([3, 1, 2, 8, 5, 6]) == "1–3, 5–6, 8"
+    assert ranks([]) == ""

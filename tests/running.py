@@ -1,0 +1,78 @@
+"""Runs the command line inside this process, and reads what it wrote."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest import mock
+
+from harness import cli
+
+
+class Ended(NamedTuple):
+    """How a command ended: exit code, and what it wrote."""
+
+    code: int
+    out: str
+    err: str
+
+
+def harness(*arguments: str | Path) -> Ended:
+    """Run `harness ARGUMENTS` in the current folder."""
+    out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
+    before = signal.getsignal(signal.SIGTERM)
+    code = 0
+    try:
+        with (
+            mock.patch.object(sys, "argv", ["harness", *map(str, arguments)]),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+        ):
+            cli.main()
+    except SystemExit as end:
+        code = int(end.code or 0)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    out.flush()
+    return Ended(code, out.buffer.getvalue().decode(), err.getvalue())  # type: ignore[attr-defined]
+
+
+def complaint(ended: Ended) -> str:
+    """Return the one line of an error, without the program's name."""
+    lines = ended.err.splitlines()
+    assert len(lines) == 1, ended.err
+    assert lines[0].startswith("harness: ")
+    return lines[0].removeprefix("harness: ")
+
+
+def lines_of(run: Path) -> list[dict[str, Any]]:
+    """Return all lines of a run file, or of the one in a folder."""
+    path = run / "run.jsonl" if run.is_dir() else run
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def results_of(run: Path, target: str | None = None) -> dict[str, dict[str, Any]]:
+    """Return the results of a run by case; every case once."""
+    found = [line for line in lines_of(run) if line["type"] == "result" and target in (None, line["target"])]
+    by_case = {line["case"]: line for line in found}
+    assert len(by_case) == len(found)
+    return by_case
+
+
+def without_time(results: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Leave out the one thing that differs between two equal runs."""
+    return {case: {key: value for key, value in result.items() if key != "seconds"} for case, result in results.items()}
+
+
+def script_of(folder: Path, rules: Sequence[tuple[str, str]], startup: str = "ok") -> Path:
+    """Write a script for the fake target."""
+    path = folder / "script.yaml"
+    text = "".join(f'  - {{match: "{query}", do: {how}}}\n' for query, how in rules)
+    path.write_text(f"startup: {startup}\nrules:\n{text}" if rules else f"startup: {startup}\n", encoding="utf-8")
+    return path

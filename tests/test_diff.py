@@ -1,0 +1,256 @@
+"""The comparison, against an element-by-element definition in Python integers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.diff import compare, describe, differing, differing_nan_payloads, ulps, write_element
+from harness.dtypes import DTYPES
+from harness.records import Tensor
+
+FLOATS = {name: entry for name, entry in DTYPES.items() if entry.is_float}
+SHAPES = st.sampled_from([(), (0,), (1,), (3,), (2, 3), (2, 0, 3), (1, 2, 1, 3)])
+
+
+def bits_of(tensor: Tensor) -> list[int]:
+    return [int(n) for n in tensor.array.reshape(-1).view(f"u{DTYPES[tensor.dtype].itemsize}")]
+
+
+def from_bits(dtype: str, *bits: int) -> Tensor:
+    return Tensor(dtype, np.array(bits, f"u{DTYPES[dtype].itemsize}").view(DTYPES[dtype].storage))
+
+
+def infinity(dtype: str) -> int:
+    mantissa, width = DTYPES[dtype].mantissa, DTYPES[dtype].itemsize * 8
+    assert mantissa is not None
+    return ((1 << (width - 1 - mantissa)) - 1) << mantissa
+
+
+def same_bits(dtype: str, a: int, b: int) -> bool:
+    """Equal bits, or both NaN."""
+    without_sign = (1 << (DTYPES[dtype].itemsize * 8 - 1)) - 1
+    return a == b or min(a & without_sign, b & without_sign) > infinity(dtype)
+
+
+def wrong_elements(expected: Tensor, actual: Tensor) -> list[bool]:
+    """Say for each element whether it differs, one at a time."""
+    entry = DTYPES[expected.dtype]
+    if entry.is_float:
+        return [not same_bits(expected.dtype, a, b) for a, b in zip(bits_of(expected), bits_of(actual), strict=True)]
+    if entry.storage[0] == "c":
+        part = {8: "float32", 16: "float64"}[entry.itemsize]
+        halves = [Tensor(part, np.ascontiguousarray(t.array).reshape(-1).view(DTYPES[part].storage)) for t in (expected, actual)]
+        flat = wrong_elements(*halves)
+        return [flat[n] or flat[n + 1] for n in range(0, len(flat), 2)]
+    return [a != b for a, b in zip(expected.array.reshape(-1).tolist(), actual.array.reshape(-1).tolist(), strict=True)]
+
+
+@st.composite
+def tensors(draw: st.DrawFn, dtype: str, shape: tuple[int, ...]) -> Tensor:
+    """Any bit patterns, special values often."""
+    count = int(np.prod(shape, dtype=int))
+    entry = DTYPES[dtype]
+    if entry.storage == "O":
+        array = np.empty(count, object)
+        array[:] = draw(st.lists(st.sampled_from(["", "a", "b", "\u00e9"]), min_size=count, max_size=count))
+    elif dtype == "bool":
+        array = np.array(draw(st.lists(st.booleans(), min_size=count, max_size=count)), bool)
+    elif entry.is_float:
+        sign = 1 << (entry.itemsize * 8 - 1)
+        top = infinity(dtype)
+        special = st.sampled_from([n | s for n in (0, 1, top - 1, top, top + 1, top + 2) for s in (0, sign)])
+        bits = draw(st.lists(special | st.integers(0, 2 * sign - 1), min_size=count, max_size=count))
+        array = np.array(bits, f"u{entry.itemsize}").view(entry.storage)
+    else:
+        parts = draw(st.lists(st.integers(0, 2) | st.integers(0, 255), min_size=count * entry.itemsize, max_size=count * entry.itemsize))
+        array = np.array(parts, np.uint8).view(entry.storage)
+    return Tensor(dtype, array.reshape(shape))
+
+
+@st.composite
+def pairs(draw: st.DrawFn) -> tuple[Tensor, Tensor]:
+    """Two tensors of one dtype and shape, each element of the second often that of the first."""
+    dtype, shape = draw(st.sampled_from(sorted(DTYPES))), draw(SHAPES)
+    a, b = draw(tensors(dtype, shape)), draw(tensors(dtype, shape))
+    kept = np.array(draw(st.lists(st.booleans(), min_size=a.array.size, max_size=a.array.size)), bool).reshape(shape)
+    mixed = b.array.copy()
+    mixed[kept] = a.array[kept]
+    return a, Tensor(dtype, mixed)
+
+
+@given(pairs())
+def test_compare_is_the_element_by_element_definition(pair: tuple[Tensor, Tensor]) -> None:
+    expected, actual = pair
+    wrong = wrong_elements(expected, actual)
+    diff = compare(expected, actual)
+    if not any(wrong):
+        assert diff is None
+        return
+    assert diff is not None
+    assert (diff.differing, diff.total) == (sum(wrong), len(wrong))
+    assert diff.first_index == tuple(int(i) for i in np.unravel_index(wrong.index(True), expected.array.shape))
+    assert diff.expected != diff.actual  # two different elements look different
+    assert differing(expected, actual).reshape(-1).tolist() == wrong
+
+
+@given(pairs())
+def test_differing_is_symmetric(pair: tuple[Tensor, Tensor]) -> None:
+    there, back = compare(*pair), compare(*reversed(pair))
+    assert (there is None) is (back is None)
+    if there is not None and back is not None:
+        assert (there.differing, there.total, there.first_index, there.max_ulp) == (
+            back.differing,
+            back.total,
+            back.first_index,
+            back.max_ulp,
+        )
+        assert (there.expected, there.actual) == (back.actual, back.expected)
+
+
+@given(st.sampled_from(sorted(DTYPES)).flatmap(lambda dtype: SHAPES.flatmap(lambda shape: tensors(dtype, shape))))
+def test_a_tensor_equals_itself(tensor: Tensor) -> None:
+    assert compare(tensor, tensor) is None
+    assert compare(tensor, Tensor(tensor.dtype, tensor.array.copy())) is None
+
+
+@given(st.data(), st.sampled_from(sorted(FLOATS)))
+def test_neighbours_are_one_ulp_apart(data: st.DataObject, dtype: str) -> None:
+    """Between finite neighbours of one sign: the bits are neighbours too."""
+    sign = 1 << (DTYPES[dtype].itemsize * 8 - 1)
+    bits = data.draw(st.integers(0, infinity(dtype) - 2)) | data.draw(st.sampled_from([0, sign]))
+    diff = compare(from_bits(dtype, bits), from_bits(dtype, bits + 1))
+    assert diff is not None
+    assert (diff.max_ulp, diff.differing, diff.total, diff.first_index) == (1, 1, 1, (0,))
+
+
+@given(st.data(), st.sampled_from(sorted(FLOATS)))
+def test_ulps_are_the_distance_of_ordered_integers(data: st.DataObject, dtype: str) -> None:
+    sign = 1 << (DTYPES[dtype].itemsize * 8 - 1)
+    finite = st.integers(0, infinity(dtype) - 1).flatmap(lambda n: st.sampled_from([n, n | sign]))
+    a, b = data.draw(finite), data.draw(finite)
+    ordered = [-(n & ~sign) - 1 if n & sign else n for n in (a, b)]  # -0.0 is one below 0.0
+    assert ulps(from_bits(dtype, a), from_bits(dtype, b)).tolist() == [abs(ordered[0] - ordered[1])]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+class TestFloats:
+    def test_sign_of_zero_matters(self, dtype: str) -> None:
+        sign = 1 << (DTYPES[dtype].itemsize * 8 - 1)
+        for pair in ((0, sign), (sign, 0)):
+            diff = compare(*(from_bits(dtype, bits) for bits in pair))
+            assert diff is not None
+            assert (diff.max_ulp, diff.differing) == (1, 1)
+        assert compare(from_bits(dtype, sign), from_bits(dtype, sign)) is None
+
+    def test_nan_equals_any_nan(self, dtype: str) -> None:
+        sign, top = 1 << (DTYPES[dtype].itemsize * 8 - 1), infinity(dtype)
+        nans = [top + 1, top + 2, sign - 1, sign | top | 1, sign | (sign - 1)]
+        for a in nans:
+            for b in nans:
+                assert compare(from_bits(dtype, a), from_bits(dtype, b)) is None
+                assert differing_nan_payloads(from_bits(dtype, a, 0), from_bits(dtype, b, 0)) == (a != b)
+
+    def test_nan_equals_nothing_else(self, dtype: str) -> None:
+        sign, top = 1 << (DTYPES[dtype].itemsize * 8 - 1), infinity(dtype)
+        for other in (0, sign, 1, top - 1, top, sign | top):
+            diff = compare(from_bits(dtype, top + 1), from_bits(dtype, other))
+            assert diff is not None
+            assert diff.max_ulp is None
+            assert differing_nan_payloads(from_bits(dtype, top + 1), from_bits(dtype, other)) == 0
+
+    def test_infinities(self, dtype: str) -> None:
+        """The largest finite value and infinity are neighbours as bits; they differ, and by no number of ULPs."""
+        sign, top = 1 << (DTYPES[dtype].itemsize * 8 - 1), infinity(dtype)
+        assert compare(from_bits(dtype, top), from_bits(dtype, top)) is None
+        for a, b in ((top, top - 1), (top, sign | top), (sign | top, sign | (top - 1))):
+            diff = compare(from_bits(dtype, a), from_bits(dtype, b))
+            assert diff is not None
+            assert (diff.max_ulp, diff.differing) == (None, 1)
+
+    def test_max_ulp_is_of_the_finite_pairs(self, dtype: str) -> None:
+        diff = compare(from_bits(dtype, 5, infinity(dtype), 9, 0), from_bits(dtype, 5, 0, 2, 1))
+        assert diff is not None
+        assert (diff.max_ulp, diff.differing, diff.total, diff.first_index) == (7, 3, 4, (1,))
+
+    def test_elements_are_written_with_their_bits(self, dtype: str) -> None:
+        digits = DTYPES[dtype].itemsize * 2
+        sign = 1 << (DTYPES[dtype].itemsize * 8 - 1)
+        assert write_element(dtype, from_bits(dtype, sign).array[0]) == f"-0.0 (0x8{'0' * (digits - 1)})"
+        assert write_element(dtype, from_bits(dtype, infinity(dtype) + 1).array[0]).startswith("nan (0x")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("other", DTYPES)
+def test_another_dtype_differs_even_with_equal_bytes(dtype: str, other: str) -> None:
+    made = [Tensor(name, np.zeros((2, 3), DTYPES[name].storage)) for name in (dtype, other)]
+    diff = compare(*made)
+    if dtype == other:
+        assert diff is None
+        return
+    assert diff is not None
+    assert (diff.expected, diff.actual) == (f"{dtype}[2,3]", f"{other}[2,3]")
+    assert (diff.max_ulp, diff.differing, diff.total, diff.first_index) == (None, 6, 6, None)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    ("shape", "other"),
+    [((6,), (2, 3)), ((2, 3), (3, 2)), ((), (1,)), ((1,), ()), ((0,), (0, 3)), ((2,), (1, 2)), ((0, 2), (2, 0)), ((1, 1), (1, 2))],
+)
+def test_another_shape_differs_even_with_equal_bytes(dtype: str, shape: tuple[int, ...], other: tuple[int, ...]) -> None:
+    diff = compare(*(Tensor(dtype, np.zeros(extents, DTYPES[dtype].storage)) for extents in (shape, other)))
+    assert diff is not None
+    assert diff.first_index is None
+    assert diff.expected == f"{dtype}[{','.join(map(str, shape))}]"
+    assert diff.actual == f"{dtype}[{','.join(map(str, other))}]"
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_parts_are_floats(dtype: str) -> None:
+    nan, storage = math.nan, DTYPES[dtype].storage
+    given = np.array([complex(1, 2), complex(nan, 0.0), complex(0.0, math.inf)], storage)
+    for position, other in ((0, complex(1, -2)), (1, complex(nan, -0.0)), (1, complex(0.0, nan)), (2, complex(-0.0, math.inf))):
+        changed = given.copy()
+        changed[position] = other
+        diff = compare(Tensor(dtype, given), Tensor(dtype, changed))
+        assert diff is not None
+        assert (diff.differing, diff.first_index, diff.max_ulp) == (1, (position,), None)
+    payload = given.copy()
+    payload.view(f"u{DTYPES[dtype].itemsize // 2}")[2] ^= 1
+    assert compare(Tensor(dtype, given), Tensor(dtype, payload)) is None
+
+
+def test_strings() -> None:
+    given = np.array([["a", "b"], ["", "\u00e9"]], object)
+    for other in ("B", "a", "", "b ", "\u00e9"):
+        changed = given.copy()
+        changed[0, 1] = other
+        diff = compare(Tensor("string", given), Tensor("string", changed))
+        assert diff is not None
+        assert (diff.differing, diff.total, diff.first_index) == (1, 4, (0, 1))
+        assert (diff.expected, diff.actual) == ("'b'", repr(other))
+    assert compare(Tensor("string", given), Tensor("string", np.array([["a", "b"], ["", "\u00e9"]], object))) is None
+
+
+def test_scalars_have_an_empty_index() -> None:
+    diff = compare(Tensor("int8", np.array(1, np.int8)), Tensor("int8", np.array(-1, np.int8)))
+    assert diff is not None
+    assert (diff.first_index, diff.expected, diff.actual, diff.max_ulp) == ((), "1", "-1", None)
+
+
+def test_memory_layout_does_not_matter() -> None:
+    plain = np.arange(12, dtype=np.float32).reshape(3, 4)
+    assert compare(Tensor("float32", plain), Tensor("float32", np.asfortranarray(plain))) is None
+    diff = compare(Tensor("float32", plain), Tensor("float32", np.asfortranarray(plain) + np.eye(3, 4, dtype=np.float32)))
+    assert diff is not None
+    assert (diff.differing, diff.first_index) == (3, (0, 0))
+
+
+def test_describe() -> None:
+    assert describe(Tensor("bfloat16", np.zeros((2, 0), np.uint16))) == "bfloat16[2,0]"
+    assert describe(Tensor("bool", np.zeros((), bool))) == "bool[]"

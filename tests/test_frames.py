@@ -1,0 +1,213 @@
+"""The frame protocol: any cut of the worker's stream gives the same answers, and anything else is garbled."""
+
+from __future__ import annotations
+
+import json
+import struct
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness import worker
+from harness.dtypes import DTYPES
+from harness.execution import Execution, Graph, Prepared, Unit
+from harness.frames import FAKE, FrameReader, GarbledError, encode_batch, tensor_bytes
+from harness.records import Case, Tensor, TensorSpec
+from tests.operators.brute import elements
+from tests.prepared import OPERATOR_DTYPES, prepare
+
+worker.np = np  # a worker imports it after it has limited its memory
+
+
+def unit_of(*dtypes_and_shapes: tuple[str, tuple[int, ...]]) -> Unit:
+    """Return a unit of Round-like cases, one a tensor; the graph is not looked at."""
+    cases = []
+    for number, (dtype, shape) in enumerate(dtypes_and_shapes):
+        inputs = (Tensor(dtype, elements(np.random.default_rng(number), dtype, shape)),)
+        cases.append(Prepared(Case(f"Round@22:case=n{number}", "Round", 22, {}, (TensorSpec("X", dtype, shape),)), inputs))
+    first = dtypes_and_shapes[0][0]
+    return Unit(Graph(b"model", "d", (0,), (("X", DTYPES[first].onnx),), ("Y", DTYPES[first].onnx), ("Round",)), cases)
+
+
+def frame(kind: str, body: bytes) -> bytes:
+    return struct.pack("<BI", ord(kind), len(body)) + body
+
+
+def result(number: int, tensor: Tensor, seconds: float = 0.5) -> bytes:
+    array = tensor.array
+    head = struct.pack("<IdBB", number, seconds, DTYPES[tensor.dtype].onnx, array.ndim) + struct.pack(f"<{array.ndim}q", *array.shape)
+    return frame("R", head + worker.encode_elements(array))
+
+
+def announce(number: int) -> bytes:
+    return frame("A", struct.pack("<I", number))
+
+
+def failure(number: int, count: int = 1, **changes: object) -> bytes:
+    body = {"case": number, "stage": "run", "class": "Fail", "message": "no", "seconds": 0.1, "count": count, **changes}
+    return frame("E", json.dumps(body).encode())
+
+
+PLACED = frame("P", b'{"unit":0,"nodes":[["FakeExecutionProvider","Round"]]}')
+UNIT = unit_of(("float32", (2, 3)), ("string", (4,)), ("bfloat16", ()), ("complex128", (0, 2)), ("bool", (3,)), ("int64", (1, 1)))
+OUTPUTS = [prepared.inputs[0] for prepared in UNIT.cases]
+STREAM = b"".join(
+    [
+        frame("H", b'{"protocol":1}'),
+        announce(0) + PLACED,
+        *(result(n, OUTPUTS[n]) if n in (0,) else announce(n) + result(n, OUTPUTS[n]) for n in range(5)),
+        announce(5) + failure(5),
+        frame("D", b""),
+    ]
+)
+
+
+def read(chunks: list[bytes]) -> tuple[list[str], list[Execution]]:
+    """Feed a stream in pieces; return the kinds of the frames, and the executions."""
+    reader = FrameReader()
+    cases = [(prepared, UNIT) for prepared in UNIT.cases]
+    kinds: list[str] = []
+    found: list[Execution] = []
+    for chunk in chunks:
+        for kind, body in reader.feed(chunk):
+            kinds.append(kind if kind != "A" else f"A{body}")
+            if kind in "PRE":
+                found.extend(reader.answers(kind, body, cases, len(found)))
+    return kinds, found
+
+
+def assert_the_answers(kinds: list[str], found: list[Execution]) -> None:
+    assert kinds == ["H", "A0", "P", "R", "A1", "R", "A2", "R", "A3", "R", "A4", "R", "A5", "E", "D"]
+    for execution, wanted in zip(found[:5], OUTPUTS[:5], strict=True):
+        assert execution.output is not None
+        assert execution.output.dtype == wanted.dtype
+        assert execution.output.array.shape == wanted.array.shape
+        assert execution.output.array.tolist() == wanted.array.tolist() or wanted.dtype not in ("string", "bool", "int64")
+        assert tensor_bytes(execution.output) == tensor_bytes(wanted)
+        assert (execution.stage, execution.seconds, execution.error, execution.ended) == ("compare", 0.5, None, None)
+    last = found[5]
+    assert last.output is None
+    assert last.error is not None
+    assert (last.error.class_, last.error.message, last.stage) == ("Fail", "no", "run")
+    assert {execution.nodes for execution in found} == {(("FakeExecutionProvider", "Round"),)}
+
+
+def test_whole() -> None:
+    assert_the_answers(*read([STREAM]))
+
+
+@pytest.mark.parametrize("at", range(len(STREAM) + 1))
+def test_split_at_every_byte(at: int) -> None:
+    assert_the_answers(*read([STREAM[:at], STREAM[at:]]))
+
+
+def test_byte_by_byte() -> None:
+    assert_the_answers(*read([bytes([byte]) for byte in STREAM]))
+
+
+@settings(max_examples=200)
+@given(st.lists(st.integers(0, len(STREAM)), max_size=30))
+def test_split_anywhere(cuts: list[int]) -> None:
+    edges = [0, *sorted(cuts), len(STREAM)]
+    assert_the_answers(*read([STREAM[a:b] for a, b in pairwise(edges)]))
+
+
+@given(st.binary(min_size=1, max_size=64))
+def test_garbage_is_garbled_or_waits_for_more_but_is_never_an_answer(data: bytes) -> None:
+    try:
+        kinds, found = read([STREAM[: STREAM.index(PLACED)], data])
+    except GarbledError:
+        return
+    assert not found
+    assert set(kinds) <= {"H", "A0", "P", "D"} | {kind for kind in kinds if kind[0] == "A"}
+
+
+@pytest.mark.parametrize(
+    ("frames", "complaint"),
+    [
+        (b"not a frame", "byte 0x6e where a frame should begin"),
+        (b"\x00" * 8, "byte 0x00 where a frame should begin"),
+        (struct.pack("<BI", ord("R"), 2**31 + 1), "byte 0x52 where a frame should begin"),
+        (frame("A", b"\x01"), "a malformed announcement"),
+        (result(1, OUTPUTS[1]), "an answer out of order"),
+        (failure(3), "an answer out of order"),
+        (failure(0, count=7), "an answer out of order"),
+        (failure(0, count=0), "an answer out of order"),
+        (failure(0, stage="later"), "Invalid enum value 'later'"),
+        (frame("E", b"{}"), "missing required field"),
+        (frame("E", b"\xff\xfe"), ""),
+        (frame("P", b'{"unit":0,"nodes":[["a"]]}'), "Expected `array` of length 2"),
+        (frame("R", b"\x00"), "unpack_from requires a buffer"),
+        (frame("R", struct.pack("<IdBB", 0, 0.0, 99, 0)), "99"),
+        (frame("R", struct.pack("<IdBBq", 0, 0.0, 1, 1, 3) + b"\x00" * 8), "cannot reshape array of size 2"),
+        (frame("R", struct.pack("<IdBBq", 0, 0.0, 1, 1, 1) + b"\x00" * 7), "buffer size must be a multiple"),
+        (frame("R", struct.pack("<IdBBq", 0, 0.0, 8, 1, 1) + b"\x09\x00\x00"), "unpack_from requires a buffer"),
+        (frame("R", struct.pack("<IdBBq", 0, 0.0, 8, 1, 1) + b"\x09\x00\x00\x00ab"), "a string is cut off"),
+        (frame("R", struct.pack("<IdBBq", 0, 0.0, 1, 1, -1) + b"\x00" * 8), "a negative dimension"),
+    ],
+)
+def test_malformed(frames: bytes, complaint: str) -> None:
+    with pytest.raises(GarbledError) as caught:
+        read([frames])
+    assert complaint in str(caught.value)
+
+
+def test_one_failure_for_all_cases_of_a_unit() -> None:
+    kinds, found = read([announce(0), failure(0, count=6, stage="load")])
+    assert kinds == ["A0", "E"]
+    assert [(e.stage, e.nodes, e.error and e.error.class_) for e in found] == [("load", None, "Fail")] * 6
+
+
+def test_placement_belongs_to_one_unit() -> None:
+    """The placement that the worker told of one graph is no proof for the next one."""
+    second = Unit(UNIT.graph, UNIT.cases[1:])
+    cases = [(UNIT.cases[0], UNIT), *((prepared, second) for prepared in second.cases)]
+    reader = FrameReader()
+    found: list[Execution] = []
+    for kind, body in reader.feed(PLACED + result(0, OUTPUTS[0]) + result(1, OUTPUTS[1])):
+        found.extend(reader.answers(kind, body, cases, len(found)))
+    assert [execution.nodes is None for execution in found] == [False, True]
+    assert reader.nodes_of(UNIT) is None
+    assert reader.nodes_of(second) is None
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (5,), (2, 3), (2, 0, 3)])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_worker_decodes_what_the_harness_sends(dtype: str, shape: tuple[int, ...]) -> None:
+    tensor = Tensor(dtype, elements(np.random.default_rng(1), dtype, shape))
+    data = tensor_bytes(tensor)
+    array, size = worker.decode_tensor(memoryview(data + b"more"), DTYPES[dtype].onnx, list(shape))
+    assert size == len(data)
+    assert array.shape == shape
+    assert array.tolist() == tensor.array.tolist() if dtype == "string" else array.tobytes() == tensor.array.tobytes()
+    assert worker.encode_elements(array) == data
+
+
+@pytest.mark.parametrize(("operator", "dtype"), OPERATOR_DTYPES)
+def test_a_batch_says_what_a_worker_needs(operator: str, dtype: str) -> None:
+    """Only a fake target is told which case it runs: a real one has nothing but the graph and its inputs."""
+    prepared = prepare(operator, dtype)
+    fed = tuple(range(len(prepared.inputs)))
+    graph = Graph(b"abc", "d", fed, tuple((spec.name, 1) for spec in prepared.case.inputs), ("Y", 1), (operator,), "basic", in_place=True)
+    header, payload = encode_batch([Unit(graph, [prepared]), Unit(graph, [prepared, prepared])], "P", {"a": "b"}, {"c": "d"})
+    assert [unit["first"] for unit in header["units"]] == [0, 1]
+    assert [len(unit["cases"]) for unit in header["units"]] == [1, 2]
+    first = header["units"][0]
+    assert (first["provider"], first["provider_options"], first["config"]) == ("P", {"a": "b"}, {"c": "d"})
+    assert (first["optimization"], first["in_place"], first["tested"], first["model"]) == ("basic", True, (operator,), 3)
+    assert "fake" not in first
+    one = b"".join(tensor_bytes(tensor) for tensor in prepared.inputs)
+    assert b"".join(payload) == b"abc" + one + b"abc" + one + one
+    told, _ = encode_batch([Unit(graph, [prepared])], FAKE, {}, {})
+    assert told["units"][0]["fake"] == [(prepared.case.id, "valid")]
+
+
+def test_initializers_are_not_fed() -> None:
+    prepared = prepare("GatherElements", "float32")
+    graph = Graph(b"m", "d", (0,), (("data", 1),), ("output", 1), ("GatherElements",))
+    header, payload = encode_batch([Unit(graph, [prepared])], "P", {}, {})
+    assert header["units"][0]["cases"] == [[(2, 3)]]
+    assert b"".join(payload) == b"m" + tensor_bytes(prepared.inputs[0])

@@ -1,0 +1,325 @@
+"""The pool with workers that crash, hang, exit and print nonsense: one case is lost each time, and no process is left behind."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from functools import cache
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness.errors import TargetUnavailable
+from harness.execution import Execution, Prepared, Unit
+from harness.frames import FAKE, tensor_bytes
+from harness.graphs import compile_case
+from harness.operators import OPERATORS
+from harness.pool import Launch, Pool
+from harness.prepare import units
+from harness.query import parse_all
+from harness.records import Case, Tensor, TensorSpec
+from harness.selection import select
+from harness.specs.expand import Plan, expand
+from harness.specs.load import load_specs
+from harness.targets import launch, parse_target
+from harness.values import case_inputs
+from tests.processes import descendants, gone
+from tests.running import script_of
+
+WORKERS = Path(__file__).with_name("workers.py")
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the misbehaving workers use signals and process groups")
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_behind() -> Iterator[None]:
+    before = descendants(os.getpid())
+    yield
+    assert gone(descendants(os.getpid()) - before), "a worker is left behind"
+
+
+@cache
+def plan() -> Plan:
+    return expand(load_specs(()))
+
+
+def chosen(*queries: str) -> list[Unit]:
+    return list(units(select(plan(), parse_all(queries)).cases(valid=True), 0))
+
+
+VALUES = ("GatherND@13:sweep=values;data=float32", "Round@22:sweep=sizes;X=float16")
+
+
+def fake(script: Path | None = None, **changes: object) -> Launch:
+    arguments = [] if script is None else [str(script)]
+    return Launch([sys.executable, "-m", "harness.fake", *arguments], None, FAKE, {}, {})._replace(**changes)
+
+
+def misbehaving(name: str, argument: str = "", **changes: object) -> Launch:
+    return fake()._replace(argv=[sys.executable, str(WORKERS), name, argument], **changes)
+
+
+def run(launch: Launch, given: list[Unit], size: int = 1, timeout: float = 20) -> tuple[dict[str, Execution], Pool]:
+    """Run units; return what became of each case, which must be answered exactly once."""
+    pool = Pool(launch, size=size, timeout=timeout)
+    found: dict[str, Execution] = {}
+    for prepared, _, execution in pool.run(iter(given)):
+        assert prepared.case.id not in found
+        found[prepared.case.id] = execution
+    assert found.keys() == {prepared.case.id for unit in given for prepared in unit.cases}
+    return found, pool
+
+
+def right(given: list[Unit]) -> dict[str, bytes]:
+    return {
+        case.id: tensor_bytes(OPERATORS[case.operator].oracle(inputs, case.attributes, case.options.variant))
+        for unit in given
+        for case, inputs in unit.cases
+    }
+
+
+def assert_only_lost(found: dict[str, Execution], given: list[Unit], lost: set[str]) -> None:
+    wanted = right(given)
+    for case, execution in found.items():
+        if case in lost:
+            assert execution.output is None, case
+            assert execution.ended is not None or execution.error is not None
+        else:
+            assert execution.output is not None, case
+            assert tensor_bytes(execution.output) == wanted[case], case
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_all_cases_are_answered(size: int) -> None:
+    given = chosen(*VALUES)
+    found, pool = run(fake(), given, size)
+    assert_only_lost(found, given, set())
+    assert pool.restarts == 0
+    assert pool.hello is not None
+    assert (pool.hello.providers, pool.hello.onnxruntime) == ((FAKE,), "0.0.0")
+
+
+@pytest.mark.parametrize(
+    ("size", "action", "ended", "detail"),
+    [
+        (1, "crash", "crash", "SIGSEGV"),
+        (2, "crash", "crash", "SIGSEGV"),
+        (1, "exit", "crash", "exit code 3"),
+        (1, "garbage", "crash", "garbled frames: byte 0x00 where a frame should begin"),
+        (1, "hang", "timeout", "no answer within 0.7 s"),
+        (2, "hang", "timeout", "no answer within 0.7 s"),
+    ],
+)
+def test_only_the_announced_case_is_lost(tmp_path: Path, action: str, ended: str, detail: str, size: int) -> None:
+    given = chosen(*VALUES)
+    ids = [prepared.case.id for unit in given for prepared in unit.cases]
+    lost = {ids[0], ids[len(ids) // 2], ids[-1]} if action == "crash" else {ids[1], ids[-2]}
+    found, pool = run(fake(script_of(tmp_path, [(case, action) for case in lost])), given, size, timeout=0.7)
+    assert_only_lost(found, given, lost)
+    assert pool.restarts == len(lost)
+    for case in lost:
+        assert found[case].ended == ended
+        assert found[case].error is not None
+        assert found[case].error.class_ == detail
+        assert found[case].stage == "run"
+
+
+def test_neighbouring_crashes_cost_one_case_each(tmp_path: Path) -> None:
+    given = chosen("Round@22:sweep=sizes;X=float16;values=ordinary")
+    ids = [prepared.case.id for unit in given for prepared in unit.cases]
+    lost = set(ids[3:6])
+    found, pool = run(fake(script_of(tmp_path, [(case, "crash") for case in lost])), given)
+    assert_only_lost(found, given, lost)
+    assert pool.restarts == 3
+
+
+def test_an_error_is_no_loss_of_the_worker(tmp_path: Path) -> None:
+    given = chosen("Round@22:sweep=sizes;X=float16")
+    found, pool = run(fake(script_of(tmp_path, [("Round@22:values=ordinary", "raise")])), given)
+    lost = {case for case in found if "values=ordinary" in case}
+    assert_only_lost(found, given, lost)
+    assert pool.restarts == 0
+    errors = {(found[case].error.class_, found[case].stage, found[case].ended) for case in lost}  # type: ignore[union-attr]
+    assert errors == {("RuntimeError", "run", None)}
+
+
+def test_a_graph_that_crashes_at_load_twice_is_lost_whole(tmp_path: Path) -> None:
+    """Creating its session is a step that all its cases share; the other graphs are not affected."""
+    given = chosen("GatherElements@13:sweep=extent;data=float32;indices=int64", "Round@22:sweep=sizes;X=float16")
+    doomed = max((unit for unit in given if unit.graph.tested == ("GatherElements",)), key=lambda unit: len(unit.cases))
+    lost = {prepared.case.id for unit in given if unit.graph.digest == doomed.graph.digest for prepared in unit.cases}
+    assert len(lost) > 3
+    found, pool = run(fake(script_of(tmp_path, [(case, "crash_at_load") for case in lost])), given)
+    assert_only_lost(found, given, lost)
+    assert pool.restarts == 2
+    assert {(found[case].ended, found[case].stage, found[case].nodes) for case in lost} == {("crash", "load", None)}
+    assert {found[case].error.class_ for case in lost} == {"SIGSEGV"}  # type: ignore[union-attr]
+
+
+def test_no_kernel_is_one_answer_for_all_cases_of_a_graph(tmp_path: Path) -> None:
+    given = chosen("Round@22:sweep=sizes;X=float16", "Round@22:sweep=sizes;X=float32")
+    found, pool = run(fake(script_of(tmp_path, [("Round@22:X=float16", "unsupported")])), given)
+    lost = {case for case in found if "X=float16" in case}
+    assert_only_lost(found, given, lost)
+    assert {(found[case].stage, found[case].error.class_) for case in lost} == {("load", "NotImplemented")}  # type: ignore[union-attr]
+    assert pool.restarts == 0
+
+
+def test_no_kernel_for_a_string_input_skips_its_bytes_rightly(tmp_path: Path) -> None:
+    """The payload of the cases that are not decoded has elements of varying length."""
+    given = chosen("GatherND@13:sweep=values;data=string", "GatherND@13:sweep=values;data=int8")
+    found, _ = run(fake(script_of(tmp_path, [("GatherND@13:data=string", "unsupported")])), given)
+    assert_only_lost(found, given, {case for case in found if "data=string" in case})
+
+
+def test_stray_prints_do_not_reach_the_protocol() -> None:
+    given = chosen("GatherND@13:sweep=values;data=float32", "GatherND@13:sweep=values;data=string")
+    found, pool = run(misbehaving("noisy"), given)
+    assert_only_lost(found, given, set())
+    assert pool.restarts == 0
+
+
+def big(elements: int) -> Unit:
+    """Return one case of Round with a large tensor each way."""
+    case = Case(f"Round@22:case=big;X=float32[{elements}]", "Round", 22, {}, (TensorSpec("X", "float32", (elements,), "ordinary"),))
+    prepared = Prepared(case, case_inputs(OPERATORS["Round"], case, 0))
+    return Unit(compile_case(case, prepared.inputs), [prepared])
+
+
+def test_large_tensors_both_ways() -> None:
+    given = [big(6 << 20), *chosen("Round@22:sweep=empty;X=float16"), big((6 << 20) + 1)]
+    found, pool = run(fake(), given, size=1)
+    assert_only_lost(found, given, set())
+    assert pool.restarts == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("exits_at_once", "the worker ended before it started a case (exit code 7): the reason"),
+        ("killed_at_start", "the worker ended before it started a case (SIGKILL)"),
+        ("hangs_at_start", "the worker ended before it started a case (no greeting within 0.5 s)"),
+        ("garbage_at_start", "the worker ended before it started a case (garbled frames: byte 0x57 where a frame should begin)"),
+        ("half_a_greeting", "the worker ended before it started a case (exit code 0)"),
+        ("malformed_greeting", "the worker ended before it started a case (garbled frames: not a greeting: Object missing required field"),
+        ("other_protocol", "worker speaks protocol 2, this harness 1: the two are of different versions"),
+    ],
+)
+@pytest.mark.parametrize("way", ["probe", "run"])
+def test_a_target_without_a_greeting_is_unavailable(name: str, message: str, way: str) -> None:
+    started = time.monotonic()
+    seconds = 0.5 if name == "hangs_at_start" else 20.0
+    pool = Pool(misbehaving(name, start_seconds=seconds), size=2, timeout=20)
+    start = pool.probe if way == "probe" else lambda: list(pool.run(iter(chosen("Round@22:sweep=empty;X=float16"))))
+    with pytest.raises(TargetUnavailable) as caught:
+        start()
+    assert str(caught.value).startswith(message)
+    assert time.monotonic() - started < 10
+
+
+def test_a_target_whose_workers_always_die_after_the_greeting_is_unavailable() -> None:
+    pool = Pool(misbehaving("dies_after_the_greeting"), size=1, timeout=20)
+    with pytest.raises(TargetUnavailable, match=r"ended before it started a case \(exit code 0\)"):
+        list(pool.run(iter(chosen("Round@22:sweep=empty;X=float16"))))
+    assert pool.restarts == 3
+
+
+def test_a_worker_that_dies_before_a_case_loses_none(tmp_path: Path) -> None:
+    given = chosen(*VALUES)
+    found, pool = run(misbehaving("dies_once_before_a_case", str(tmp_path / "state")), given)
+    assert_only_lost(found, given, set())
+    assert pool.restarts == 1
+
+
+@pytest.mark.parametrize("taken", [0, 1, 3])
+def test_closing_early_ends_the_workers(tmp_path: Path, taken: int) -> None:
+    before = descendants(os.getpid())
+    pool = Pool(fake(), size=2, timeout=20)
+    pool.probe()
+    answers = pool.run(iter(chosen(*VALUES)))
+    assert len(list(islice(answers, taken))) == taken
+    assert descendants(os.getpid()) - before
+    answers.close()
+    if not taken:  # a generator that never began has nothing to clean up; its owner closes the pool
+        pool.close()
+    assert gone(descendants(os.getpid()) - before, 1)
+    pool.close()
+
+
+def test_an_error_of_the_consumer_ends_the_workers() -> None:
+    before = descendants(os.getpid())
+    pool = Pool(fake(), size=2, timeout=20)
+    with pytest.raises(ZeroDivisionError), closing(pool.run(iter(chosen(*VALUES)))) as answers:
+        raise ZeroDivisionError(next(answers))
+    assert gone(descendants(os.getpid()) - before, 1)
+
+
+def test_an_error_of_the_supply_ends_the_workers() -> None:
+    def supply() -> Iterator[Unit]:
+        yield from chosen(*VALUES)
+        raise ZeroDivisionError
+
+    before = descendants(os.getpid())
+    pool = Pool(fake(), size=2, timeout=20)
+    with pytest.raises(ZeroDivisionError):
+        list(pool.run(supply()))
+    assert gone(descendants(os.getpid()) - before, 1)
+
+
+def test_what_a_worker_started_ends_with_it(tmp_path: Path) -> None:
+    pool = Pool(misbehaving("starts_a_child", str(tmp_path / "child")), size=1, timeout=20)
+    pool.probe()
+    child = int((tmp_path / "child").read_text())
+    pool.close()
+    assert gone([child], 2)
+
+
+def test_a_pool_can_be_run_twice() -> None:
+    """Invalid cases get workers of their own, after the valid ones."""
+    given = chosen("Round@22:sweep=empty;X=float16")
+    pool = Pool(fake(), size=1, timeout=20)
+    first = [answer.case.id for answer, _, _ in pool.run(iter(given))]
+    second = [answer.case.id for answer, _, _ in pool.run(iter(given))]
+    assert first == second
+
+
+def test_a_slow_consumer_is_no_timeout() -> None:
+    """The deadline is the worker's: what it answered in time counts, however late it is read."""
+    given = chosen("Round@22:sweep=sizes;X=float16")
+    pool = Pool(fake(), size=1, timeout=0.5)
+    found = []
+    for number, (_, _, execution) in enumerate(pool.run(iter(given))):
+        if number in (0, 20):
+            time.sleep(0.8)
+        found.append(execution)
+    assert all(execution.output is not None for execution in found)
+    assert pool.restarts == 0
+
+
+def gather_of(rows: int) -> Unit:
+    """Return one case whose input is 4 MiB and whose output `rows` times that."""
+    shapes = ((1, 1 << 20), (rows, 1))
+    specs = (TensorSpec("data", "float32", shapes[0]), TensorSpec("indices", "int64", shapes[1], "first"))
+    case = Case(f"GatherND@13:case=rows{rows}", "GatherND", 13, {}, specs)
+    inputs = (Tensor("float32", np.ones(shapes[0], np.float32)), Tensor("int64", np.zeros(shapes[1], np.int64)))
+    return Unit(compile_case(case, inputs), [Prepared(case, inputs)])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux enforces a limit of the address space")
+def test_memory_limit() -> None:
+    """A case that needs more fails alone; those before and after it in the same worker do not notice."""
+    given = [gather_of(2), gather_of(1024), gather_of(3)]  # 8 MiB, 4 GiB, 12 MiB
+    found, pool = run(launch(parse_target(f"cpu,memory_limit={3 << 30}")), given, timeout=60)
+    small, large, last = (found[unit.cases[0].case.id] for unit in given)
+    assert small.output is not None
+    assert last.output is not None
+    assert last.output.array.shape == (3, 1 << 20)
+    assert large.output is None
+    assert large.error is not None
+    assert large.stage == "run"
+    assert large.ended is None, large.error
+    assert pool.restarts == 0

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from harness.errors import UsageError
+from harness.report import FORMATS, report, write_report
+from tests import synthetic
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    (tmp_path / "run").mkdir()
+    synthetic.write_run(tmp_path / "run" / "run.jsonl", 50)
+    return tmp_path / "run"
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_every_format_from_a_folder_or_a_file_to_a_file_or_standard_output(run: Path, tmp_path: Path, format: str) -> None:
+    out = tmp_path / "out" / "report"
+    write_report(run, format, out)
+    printed = CliRunner().invoke(report, [str(run / "run.jsonl"), "--format", format], catch_exceptions=False)
+    assert printed.exit_code == 0
+    assert printed.stdout_bytes == out.read_bytes()
+    assert b"\r" not in out.read_bytes() or format == "ctrf"
+    assert [each.name for each in out.parent.iterdir()] == ["report"]
+
+
+def test_badge(run: Path, tmp_path: Path) -> None:
+    result = CliRunner().invoke(report, [str(run), "--badge", str(tmp_path / "b.svg")], catch_exceptions=False)
+    assert result.exit_code == 0
+    assert (tmp_path / "b.svg").read_text(encoding="utf-8").startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["absent", "--format", "csv"], "absent: cannot be read: No such file or directory"),
+        (["{run}"], r"say what to render: --format html\|markdown\|junit\|ctrf\|csv, or --badge FILE"),
+        (["{run}", "--format", "csv", "-o", "{run}/run.jsonl/x"], "cannot be written"),
+    ],
+)
+def test_bad_input_is_one_clear_line(run: Path, arguments: list[str], message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        CliRunner().invoke(report, [part.format(run=run) for part in arguments], catch_exceptions=False)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_damaged_run_leaves_the_old_report(run: Path, tmp_path: Path) -> None:
+    out = tmp_path / "report.csv"
+    out.write_text("old")
+    (run / "run.jsonl").write_bytes((run / "run.jsonl").read_bytes().replace(b'"outcome":"pass"', b'"outcome":"fine"', 1))
+    with pytest.raises(UsageError, match="damaged run file"):
+        write_report(run, "csv", out)
+    assert out.read_text() == "old"
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_report_needs_no_onnxruntime(run: Path) -> None:
+    import subprocess
+
+    code = (
+        "import sys; from harness.report import write_report; from pathlib import Path\n"
+        f"for f in {FORMATS!r}: write_report(Path({str(run)!r}), f, Path({str(run)!r}) / f)\n"
+        "assert not {'onnx', 'onnxruntime'} & set(sys.modules), sorted(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from harness.records import TargetInfo
+from harness.summary import summarize, target_facts
+from harness.tables import tabulate
+from tests import synthetic
+from tests.synthetic import ABSENT, CPU, DML
+
+
+@pytest.mark.parametrize(
+    ("number", "targets", "faults", "tone", "sentence"),
+    [
+        (0, {"cpu": CPU}, 0.0, "warn", "Nothing ran: 0 of 0 selected results."),
+        (500, {"cpu": CPU}, 0.0, "good", "All 500 results are as expected: 446 conform, 54 deviate in known ways."),
+        (500, {"dml": ABSENT}, 0.0, "warn", "Nothing ran: 0 of 500 selected results."),
+        (1, {"cpu": CPU}, 0.0, "good", "The only result is as expected: all conform."),
+        (
+            500,
+            {"cpu": CPU, "dml": ABSENT},
+            0.0,
+            "warn",
+            "All 500 results are as expected, of 1,000 selected; 446 conform, 54 deviate in known ways.",
+        ),
+    ],
+)
+def test_the_verdict_in_one_sentence(number: int, targets: dict[str, TargetInfo], faults: float, tone: str, sentence: str) -> None:
+    summary = summarize(synthetic.tables(number, targets, faults=faults))
+    assert (summary.tone, summary.sentence) == (tone, sentence)
+
+
+def test_failures_come_first_in_the_sentence() -> None:
+    summary = summarize(synthetic.tables(500, {"cpu": CPU, "dml": DML}, faults=0.5))
+    assert summary.tone == "bad"
+    assert summary.mark == "✗"
+    assert summary.sentence.startswith("1")
+    assert "regressions" in summary.sentence.split(",")[0]
+
+
+def test_what_a_reader_must_know() -> None:
+    found = list(synthetic.results(10, {"cpu": CPU, "dml": ABSENT}))
+    end = msgspec.structs.replace(synthetic.end_of(found), problems=("stale entry",), selected=30)
+    tables = tabulate(synthetic.header({"cpu": CPU, "dml": ABSENT}), found, end)
+    summary = summarize(tables)
+    assert summary.tone == "bad"
+    assert summary.sentence.startswith("1 problem in the expectations in 10 results")
+    assert summary.remarks == (
+        "The run file holds 20 of 30 selected results.",
+        "dml is not available here: onnxruntime here has no DmlExecutionProvider; run `harness windows install`",
+        "Left out before the run: 12 combinations (the operator forbids it: 12).",
+    )
+    tables.finish(None)
+    assert summarize(tables).remarks[0] == "The run file ends after 20 results, without its last line. Continue the run with --resume."
+
+
+def test_facts_that_a_runtime_cannot_tell_are_left_out() -> None:
+    assert target_facts(TargetInfo("CPUExecutionProvider")) == [("provider", "CPUExecutionProvider"), ("runtime", "this interpreter")]
+    assert ("adapter", "AMD Radeon 780M") in target_facts(DML)

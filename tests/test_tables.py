@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import tracemalloc
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from harness.attention import KEEP, MESSAGE_LIMIT
+from harness.errors import UsageError
+from harness.leveltable import counts, level_table, levels, rate, status, validity_table
+from harness.records import Error, Outcome, Result, Validity, Verdict
+from harness.runfile import RunReader
+from harness.tables import Tables, Tally, fails, read_tables
+from tests import synthetic
+from tests.synthetic import CPU, DML
+
+CASE = "Round@22:sweep=a;X=float32[2]"
+
+
+def result(
+    outcome: Outcome, verdict: Verdict = Verdict.EXPECTED, validity: Validity = Validity.VALID, case: str = CASE, target: str = "cpu"
+) -> Result:
+    placed = "CPUExecutionProvider" if outcome is Outcome.PASS else None
+    return Result(case, "Round", target, validity, {"directml": "2_1"}, outcome, verdict, placed_on=placed)
+
+
+def table(*results: Result) -> Tables:
+    tables = Tables(synthetic.header({"cpu": CPU}))
+    for each in results:
+        tables.add(each)
+    tables.finish(synthetic.end_of(results))
+    return tables
+
+
+def test_a_rate_has_its_denominators() -> None:
+    tally = table(result(Outcome.PASS), result(Outcome.UNSUPPORTED), result(Outcome.NOT_RUN, Verdict.MISSING)).tally()
+    assert (tally.selected, tally.run, tally.passed, tally.conforming, tally.known, tally.failing) == (3, 2, 1, 1, 1, 0)
+    assert rate(tally) == "1 / 3"
+    assert counts(tally) == "unsupported 1, not_run 1"
+    assert rate(Tally()) == "–"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "verdict", "validity", "expected"),
+    [
+        (Outcome.MISMATCH, Verdict.REGRESSION, Validity.VALID, True),
+        (Outcome.CRASH, Verdict.CHANGED, Validity.UNSPECIFIED, True),
+        (Outcome.MISMATCH, Verdict.NEW, Validity.VALID, True),
+        (Outcome.PASS, Verdict.NEW, Validity.VALID, False),
+        (Outcome.REJECTED, Verdict.NEW, Validity.INVALID, False),
+        (Outcome.UNAVAILABLE, Verdict.MISSING, Validity.VALID, False),
+        (Outcome.NOT_RUN, Verdict.NEW, Validity.VALID, False),
+        (Outcome.PASS, Verdict.IMPROVEMENT, Validity.VALID, False),
+        (Outcome.MISMATCH, Verdict.EXPECTED, Validity.VALID, False),
+    ],
+)
+def test_what_turns_a_run_red(outcome: Outcome, verdict: Verdict, validity: Validity, expected: bool) -> None:
+    assert fails(validity, outcome, verdict) is expected
+    assert table(result(outcome, verdict, validity)).tally().failing == int(expected)
+
+
+@pytest.mark.parametrize(
+    ("results", "expected"),
+    [
+        ([], "none"),
+        ([result(Outcome.UNAVAILABLE, Verdict.MISSING)], "absent"),
+        ([result(Outcome.PASS)], "pass"),
+        ([result(Outcome.PASS), result(Outcome.NOT_RUN, Verdict.MISSING)], "partial"),
+        ([result(Outcome.PASS), result(Outcome.MISMATCH)], "known"),
+        ([result(Outcome.MISMATCH), result(Outcome.MISMATCH, Verdict.REGRESSION)], "failing"),
+    ],
+)
+def test_status_of_a_cell(results: list[Result], expected: str) -> None:
+    assert status(table(*results).tally()) == expected
+
+
+def test_attention_keeps_what_must_be_read_and_counts_the_rest() -> None:
+    many = [result(Outcome.MISMATCH, Verdict.REGRESSION) for _ in range(KEEP + 5)]
+    tables = table(
+        *many, result(Outcome.PASS, Verdict.NEW), result(Outcome.CRASH, Verdict.NEW), result(Outcome.UNAVAILABLE, Verdict.MISSING)
+    )
+    attention = tables.attention
+    assert len(attention.results[Verdict.REGRESSION]) == KEEP
+    assert attention.numbers == {Verdict.REGRESSION: KEEP + 5, Verdict.CHANGED: 0, Verdict.NEW: 1, Verdict.IMPROVEMENT: 0}
+    assert [each.outcome for each in attention.results[Verdict.NEW]] == [Outcome.CRASH]
+    first, second = attention.groups()
+    assert (first.number, first.kind.outcome, first.cases) == (KEEP + 5, Outcome.MISMATCH, "Round 22, float32")
+    assert (second.number, second.kind.verdict) == (1, Verdict.NEW)
+
+
+def test_a_kept_message_is_short() -> None:
+    long = Result(CASE, "Round", "cpu", Validity.VALID, {}, Outcome.REJECTED, Verdict.REGRESSION, error=Error("Fail", "x" * 1_000_000))
+    kept = table(long).attention.results[Verdict.REGRESSION][0]
+    assert kept.error is not None
+    assert kept.error.message == "x" * MESSAGE_LIMIT + "… [1,000,000 characters in the run file]"
+
+
+def test_level_table_counts_every_case_once() -> None:
+    tables = synthetic.tables(3000)
+    assert levels(tables) == ["2_1", "3_0", "4_1", "beyond"]
+    rows = level_table(tables)
+    assert [(row.operator, row.target) for row in rows] == [
+        (operator, target) for operator in ("GatherElements", "GatherND", "Round") for target in ("cpu", "dml")
+    ]
+    for row in rows:
+        assert sum(tally.selected for tally in row.by_level.values()) == row.total.selected
+        assert row.total.selected == sum(row.total.outcomes.values())
+    others = sum(row.tally.selected for row in validity_table(tables))
+    assert sum(row.total.selected for row in rows) + others == tables.tally().selected == 6000
+
+
+def test_what_the_devices_level_allows() -> None:
+    low = msgspec.structs.replace(DML, max_feature_level="3_0")
+    rows = {(row.operator, row.target): row for row in level_table(synthetic.tables(3000, {"cpu": CPU, "dml": low}))}
+    cpu, dml = rows["GatherElements", "cpu"], rows["GatherElements", "dml"]
+    assert (cpu.device_level, dml.device_level) == (None, "3_0")
+    assert cpu.allowed.selected == sum(cpu.by_level[level].selected for level in ("2_1", "3_0", "4_1"))
+    assert dml.allowed.selected == sum(dml.by_level[level].selected for level in ("2_1", "3_0"))
+
+
+def test_a_level_that_no_table_names_gets_a_column() -> None:
+    tables = Tables(synthetic.header({"cpu": CPU}))
+    tables.add(Result(CASE, "Round", "cpu", Validity.VALID, {"directml": "6_4"}, Outcome.UNSUPPORTED, Verdict.EXPECTED))
+    tables.add(Result(CASE, "Round", "cpu", Validity.VALID, {}, Outcome.UNSUPPORTED, Verdict.EXPECTED))
+    tables.finish(None)
+    assert levels(tables) == ["2_1", "3_0", "4_1", "6_4", "beyond"]
+    assert tables.tally(level="beyond").selected == 1
+
+
+def test_a_run_file_that_is_cut_off(tmp_path: Path) -> None:
+    tables = read_tables(RunReader(synthetic.write_run(tmp_path / "run.jsonl", 300, whole=False)))
+    assert tables.truncated
+    assert tables.end is None
+    assert 0 < tables.selected < 600
+
+
+def test_a_damaged_line_is_one_clear_error(tmp_path: Path) -> None:
+    path = synthetic.write_run(tmp_path / "run.jsonl", 10)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:5], b"{not json}\n", *lines[5:]]))
+    with pytest.raises(UsageError, match=r"run\.jsonl:6: damaged run file"):
+        read_tables(RunReader(path))
+
+
+def test_memory_grows_with_variety_and_not_with_results() -> None:
+    tables = Tables(synthetic.header({"cpu": CPU}))
+    for each in synthetic.results(6000, {"cpu": CPU}, faults=0.0):
+        tables.add(each)
+    tracemalloc.start()
+    for each in synthetic.results(6000, {"cpu": CPU}, faults=0.0):
+        tables.add(each)
+    grown, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert grown < 600_000
+    assert tables.tally().selected == 12_000
+
+
+def test_two_targets_cost_an_entry_a_case() -> None:
+    tables = synthetic.tables(1000, {"cpu": CPU, "dml": DML})
+    assert sum(group.number for group in tables.differences.groups()) > 0

@@ -1,0 +1,138 @@
+"""Workers that misbehave in ways that the fake target's scripts cannot act out; run as `python tests/workers.py NAME [ARGUMENT]`."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from harness import worker
+
+
+def fake(channel: worker.Channel) -> Any:
+    """Make the backend of the fake target; its imports take a while, which most of these workers do not have."""
+    from harness.fake import FakeRuntime, Script
+
+    return FakeRuntime(Script(None), channel)
+
+
+def noisy(_: str) -> None:
+    """Print to descriptor 1 in every way a native library might."""
+    channel = worker.Channel()
+
+    def shout() -> None:
+        print("R" * 100, flush=True)
+        os.write(1, b"A\x04\x00\x00\x00\x00\x00\x00\x00" * 50)
+        libc = ctypes.CDLL(None)
+        libc.puts(b"puts from a native library")
+        libc.fflush(None)
+        os.write(2, b"and on stderr too\n")
+
+    def backend() -> Any:
+        made = fake(channel)
+        for name in ("session", "run"):
+            setattr(made, name, shouting(getattr(made, name)))
+        return made
+
+    def shouting(call: Callable[..., Any]) -> Callable[..., Any]:
+        def shouted(*arguments: Any) -> Any:
+            shout()
+            answer = call(*arguments)
+            shout()
+            return answer
+
+        return shouted
+
+    shout()
+    worker.serve(channel, backend)
+
+
+def exits_at_once(_: str) -> None:
+    print("the reason", file=sys.stderr, flush=True)
+    os._exit(7)
+
+
+def killed_at_start(_: str) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def hangs_at_start(_: str) -> None:
+    time.sleep(1e6)
+
+
+def garbage_at_start(_: str) -> None:
+    os.write(1, b"Welcome to a shell that prints on stdout\n")
+    time.sleep(1e6)
+
+
+def greets(body: dict[str, Any]) -> None:
+    greeting = json.dumps(body).encode()
+    os.write(1, struct.pack("<BI", ord("H"), len(greeting)) + greeting)
+
+
+def half_a_greeting(_: str) -> None:
+    os.write(1, struct.pack("<BI", ord("H"), 500) + b'{"protocol"')
+
+
+def malformed_greeting(_: str) -> None:
+    greets({"protocol": 1})
+    time.sleep(1e6)
+
+
+def other_protocol(_: str) -> None:
+    greets({"protocol": 2, "onnxruntime": "", "providers": [], "python": "", "numpy": "", "platform": ""})
+    time.sleep(1e6)
+
+
+def dies_after_the_greeting(_: str) -> None:
+    greets({"protocol": 1, "onnxruntime": "", "providers": [], "python": "", "numpy": "", "platform": ""})
+    os._exit(0)
+
+
+def dies_once_before_a_case(state: str) -> None:
+    """Leave the first batch unanswered, as an external kill would; every later worker is in order."""
+    first = not Path(state).exists()
+    Path(state).touch()
+    channel = worker.Channel()
+    if first:
+        channel.read()
+        channel.add_json("H", {"protocol": 1, "onnxruntime": "", "providers": [], "python": "", "numpy": "", "platform": ""})
+        channel.send()
+        channel.read()
+        os._exit(9)
+    worker.serve(channel, lambda: fake(channel))
+
+
+def starts_a_child(state: str) -> None:
+    """Start a process of its own, note its id, then serve."""
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    Path(state).write_text(str(child.pid), encoding="utf-8")
+    channel = worker.Channel()
+    worker.serve(channel, lambda: fake(channel))
+
+
+def without_assignment(_: str) -> None:
+    """Be an onnxruntime from before 1.24, which tells placement only by a profile."""
+    import onnxruntime
+
+    del onnxruntime.InferenceSession.get_provider_graph_assignment_info
+
+    class Older(worker.OnnxRuntime):
+        def assignment(self, session: Any) -> None:
+            assert not hasattr(session, "get_provider_graph_assignment_info")
+            return super().assignment(session)
+
+    channel = worker.Channel()
+    worker.serve(channel, Older)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](sys.argv[2] if len(sys.argv) > 2 else "")
