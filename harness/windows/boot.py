@@ -57,6 +57,8 @@ def main() -> None:
         os._exit(REFUSED)
     worker = sys.argv[1]
     sys.argv[:] = sys.argv[1:]
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or os.curdir) != here]
     runpy.run_path(worker, run_name="__main__")
 
 

@@ -15,6 +15,7 @@ import fcntl
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -269,7 +270,11 @@ def _remove_tree(path: Path) -> None:
         with contextlib.suppress(FileNotFoundError):
             function(name)
 
-    if path.exists():
+    if not path.exists():
+        return
+    if sys.version_info >= (3, 12):
+        shutil.rmtree(path, onexc=retry)
+    else:
         shutil.rmtree(path, onerror=retry)
 
 

@@ -161,6 +161,7 @@ def test_device_is_described_from_the_loaded_dll() -> None:
         assert got["directml_path"].endswith(r"\onnxruntime\capi\DirectML.dll")
         assert len(got["directml_sha256"]) == 64
         assert "llvmpipe" in got["adapter"]
+        assert got["software"] is True
         assert got["vendor"] == "Mesa (0x10005)"
         assert set(got["device_dtypes"]) >= {"float32", "float16", "int8", "int64", "uint64", "float64"}
         assert got["luid"].count(":") == 1
