@@ -76,8 +76,8 @@ def details(result: Result) -> list[str]:
     return words
 
 
-def _grid(*columns: str, right: Iterable[int] = ()) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+def _grid(*columns: str, right: Iterable[int] = (), gap: int = 2) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, gap, 0, 0))
     numeric = set(right)
     for place, column in enumerate(columns):
         table.add_column(column, justify="right" if place in numeric else "left", overflow="fold")
@@ -91,7 +91,7 @@ def _cell(tally: Tally) -> Text:
 
 def _levels(tables: Tables) -> Table:
     columns = levels(tables)
-    table = _grid("", *columns, "all", right=range(1, 2 + len(columns)))
+    table = _grid("", *columns, "all", right=range(1, 2 + len(columns)), gap=1)
     before = ""
     for row in level_table(tables):
         if row.operator != before:
