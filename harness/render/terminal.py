@@ -11,7 +11,7 @@ from rich.text import Text
 
 from harness.leveltable import counts, level_table, levels, rate, status, validity_table
 from harness.records import Outcome, Result, Validity
-from harness.render.text import line, ranks, visible
+from harness.render.text import gist, line, ranks, visible
 from harness.summary import count, summarize
 from harness.support import support
 from harness.tables import NOT_EXECUTED, Tables, Tally
@@ -72,7 +72,7 @@ def details(result: Result) -> list[str]:
         if diff.max_ulp is not None:
             words.append(f"max {diff.max_ulp:,} ULP")
     if result.error is not None:
-        words.append(f"{line(result.error.class_, 60)}: {line(result.error.message, 160)}")
+        words.append(f"{line(result.error.class_, 60)}: {gist(result.error.message)}")
     return words
 
 
