@@ -1,7 +1,8 @@
 """`generated_models/`: content-addressed graph files and the tracked manifest of their hashes.
 
 A file is named by the SHA-256 of its bytes. The manifest lists every graph of the default specs, one a line, sorted: the beginning of its
-hash, number of cases, operator and opset. `harness run` compiles in memory and never reads these files, but refuses to run beside edited ones.
+hash, number of cases, operator and opset. `harness run` compiles in memory and never reads these files, but refuses to run beside edited
+ones.
 """
 
 from __future__ import annotations
