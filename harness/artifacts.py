@@ -14,6 +14,8 @@ from harness.judge import Judgement
 
 LIMIT_BYTES = 64 << 20
 _LIMIT_CASES = 2000
+_LIMIT_EXPECTED = 200
+"""Of deviations that are expected, so that a run full of known ones leaves room for the unexpected."""
 
 
 def artifact_name(case_id: str, target: str) -> str:
@@ -28,9 +30,12 @@ class Artifacts:
         self._folder = folder
         self._bytes = 0
         self._cases = 0
+        self._expected = 0
 
-    def keep(self, target: str, prepared: Prepared, execution: Execution, judgement: Judgement) -> None:
+    def keep(self, target: str, prepared: Prepared, execution: Execution, judgement: Judgement, *, expected: bool) -> None:
         """Keep the tensors of one result, if there is room."""
+        if expected and self._expected >= _LIMIT_EXPECTED:
+            return
         arrays = {f"input_{spec.name}": tensor.array for spec, tensor in zip(prepared.case.inputs, prepared.inputs, strict=True)}
         if judgement.expected is not None:
             arrays["expected"] = judgement.expected.array
@@ -42,6 +47,7 @@ class Artifacts:
             return
         self._bytes += size
         self._cases += 1
+        self._expected += expected
         path = self._folder / artifact_name(prepared.case.id, target)
         try:
             self._folder.mkdir(exist_ok=True)

@@ -38,10 +38,10 @@ class _Failure(msgspec.Struct, frozen=True):
 
 
 class _Placement(msgspec.Struct, frozen=True):
-    """The body of a P frame."""
+    """The body of a P frame; `nodes` is None where the runtime tells the placement only after a run."""
 
     unit: int
-    nodes: tuple[tuple[str, str], ...]
+    nodes: tuple[tuple[str, str], ...] | None
 
 
 def encode_batch(
@@ -104,6 +104,10 @@ class FrameReader:
         """Return the placement of a unit's graph, None as long as the worker has not told it."""
         return self._nodes if unit is self._unit else None
 
+    def loaded(self, unit: Unit) -> bool:
+        """Say whether the worker has created the session of a unit's graph."""
+        return unit is self._unit
+
     def feed(self, data: bytes) -> Iterator[tuple[str, Any]]:
         """Yield the complete frames: ("A", case number), ("D", b""), (kind, body)."""
         self._parts.append(data)
@@ -141,9 +145,8 @@ class FrameReader:
                 self._nodes = self._placement(body).nodes
                 self._unit = cases[done][1]
                 return
-            unit = cases[done][1]
-            if unit is not self._unit:
-                self._unit, self._nodes = unit, None
+            if cases[done][1] is not self._unit:
+                self._nodes = None
             if kind == "R":
                 yield self._result(body, done)
                 return

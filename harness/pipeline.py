@@ -118,9 +118,9 @@ def run(request: Request) -> Summary:
             if done is not None:
                 done.count(counts.add)
             problems: list[str] = []
-            artifacts = Artifacts(request.out / "artifacts")
             for target, _, pool in pools:
                 info = header.targets[target.name]
+                artifacts = Artifacts(request.out / "artifacts")
                 known = expectations.for_target(target.name, info)
                 if pool is not None:
                     pool.before_waiting = writer.flush
@@ -238,7 +238,7 @@ class _Job(NamedTuple):
         if self.baseline is not None and not (expected is outcome and found is Verdict.EXPECTED):
             found = self.baseline.verdict(case.id, self.target.name, case.validity, outcome)
         if not conforming:
-            self.artifacts.keep(self.target.name, prepared, execution, judgement)
+            self.artifacts.keep(self.target.name, prepared, execution, judgement, expected=found is Verdict.EXPECTED)
         return self._record(case, judgement, found, execution)
 
     def _record(self, case: Case, judgement: Judgement, found: Verdict, execution: Execution) -> Result:

@@ -247,10 +247,11 @@ class Pool:
                 position += len(unit.cases)
                 if left and lost and number == 0:
                     nodes = slot.frames.nodes_of(unit)
-                    taken = 1 if nodes is not None else self._lost_at_load(unit, left)
+                    loaded = slot.frames.loaded(unit)
+                    taken = 1 if loaded else self._lost_at_load(unit, left)
                     for prepared in left[:taken]:
                         error = Error(detail, hint[-2000:])
-                        yield prepared, unit.graph, Execution(None, error, "load" if nodes is None else "run", nodes, 0.0, how)
+                        yield prepared, unit.graph, Execution(None, error, "run" if loaded else "load", nodes, 0.0, how)
                     left = left[taken:]
                     lost = False
                 if left:

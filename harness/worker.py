@@ -287,10 +287,9 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
     try:
         session = backend.session(unit, model)
         nodes = backend.assignment(session)
-        if nodes is not None:
-            channel.add_json("P", {"unit": unit["unit"], "nodes": nodes})
-            placed = True
-            channel.send()
+        channel.add_json("P", {"unit": unit["unit"], "nodes": nodes})
+        placed = nodes is not None
+        channel.send()
     except Exception as error:  # noqa: BLE001 - whatever a provider raises is its answer
         # creating the session is common to all cases of the unit: one answer for all
         seconds = time.perf_counter() - started
