@@ -30,6 +30,8 @@ from harness.windows.releases import Release, default_release, release
 
 CACHE_ENV = "HARNESS_CACHE"
 LAYOUT = "1"
+TREE_LAYOUT = "2"
+"""Another number here, and the components are built anew: the tree's when its mount points change."""
 NEEDED_BYTES = 2_200_000_000
 """At the height of an installation, when Wine has copied its DLLs into the prefix; 1.3 GB stay."""
 HASHED_BELOW = 24 << 20
@@ -85,7 +87,7 @@ def component_names(lock: Lock, chosen: Release) -> dict[str, str]:
     onnxruntime = lock.wheel("onnxruntime-directml", chosen.onnxruntime, chosen.python)
     names = [package.sha256 for package in lock.debian.packages]
     return {
-        "system": f"system-{digest(LAYOUT, *names)}",
+        "system": f"system-{digest(TREE_LAYOUT, *names)}",
         "python": f"python-{chosen.python}-{digest(LAYOUT, python.sha256)}",
         "numpy": f"numpy-{chosen.numpy}-{digest(LAYOUT, numpy.sha256)}",
         "onnxruntime": f"onnxruntime-{chosen.onnxruntime}-{digest(LAYOUT, onnxruntime.sha256)}",

@@ -38,10 +38,10 @@ def launch(worker: Path, *, ort: str | None = None, args: Sequence[str] = ()) ->
         Bind(found.numpy, "/windows/numpy"),
         Bind(found.onnxruntime, "/windows/onnxruntime"),
         Bind(BOOT.parent, "/windows/boot"),
-        Bind(worker.absolute(), "/work/worker.py"),
+        Bind(worker.absolute(), "/windows/worker.py"),
         Bind(found.shaders, "/shaders", writable=True),
     ]
-    inside = [WINE, "/windows/python/python.exe", r"Z:\windows\boot\boot.py", r"Z:\work\worker.py", *args]
+    inside = [WINE, "/windows/python/python.exe", r"Z:\windows\boot\boot.py", r"Z:\windows\worker.py", *args]
     return command(found.root, inside, binds, template=found.prefix), {"PATH": os.environ.get("PATH", os.defpath)}
 
 

@@ -34,7 +34,7 @@ MOUNT_POINTS = (
     "windows/boot",
     CPU_FACTS,
 )
-MOUNT_FILES = ("work/worker.py",)
+MOUNT_FILES = ("windows/worker.py",)
 DEVICES = ("null", "zero", "full", "random", "urandom")
 ENVIRONMENT = {
     "PATH": "/usr/lib/wine:/usr/bin:/bin",

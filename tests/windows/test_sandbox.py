@@ -22,7 +22,7 @@ def _forget_launcher() -> Iterator[None]:
 
 def build(tool: str, **options: Path | None) -> list[str]:
     arguments = {"template": Path("/c/prefix"), **options}
-    return command(Path("/c/my root"), ["prog", "an argument"], [Bind(Path("/w/x.py"), "/work/worker.py")], tool=tool, **arguments)
+    return command(Path("/c/my root"), ["prog", "an argument"], [Bind(Path("/w/x.py"), "/windows/worker.py")], tool=tool, **arguments)
 
 
 def test_bubblewrap_shares_nothing_and_dies_with_its_parent() -> None:
@@ -31,7 +31,7 @@ def test_bubblewrap_shares_nothing_and_dies_with_its_parent() -> None:
     assert {"--die-with-parent", "--unshare-all", "--new-session"} <= set(line)
     assert line[line.index("--ro-bind") + 1 :][:2] == ["/c/my root", "/"]
     assert line[line.index("/prefix") - 1 : line.index("/prefix") + 1] == ["--tmpfs", "/prefix"]
-    assert line[line.index("/w/x.py") - 1 : line.index("/w/x.py") + 2] == ["--ro-bind", "/w/x.py", "/work/worker.py"]
+    assert line[line.index("/w/x.py") - 1 : line.index("/w/x.py") + 2] == ["--ro-bind", "/w/x.py", "/windows/worker.py"]
     assert line[-2:] == ["prog", "an argument"]
 
 
@@ -41,7 +41,7 @@ def test_unshare_kills_its_child_and_quotes_paths() -> None:
     assert "--kill-child=KILL" in line
     script = line[line.index("-c") + 1]
     assert script.startswith("mount --bind '/c/my root' '/c/my root' && cd '/c/my root'")
-    assert "mount --bind /w/x.py work/worker.py" in script
+    assert "mount --bind /w/x.py windows/worker.py" in script
     assert line[-2:] == ["prog", "an argument"]
 
 
