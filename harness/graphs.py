@@ -32,15 +32,15 @@ def compile_case(case: Case, inputs: tuple[Tensor, ...]) -> Graph:
     attributes = tuple(sorted(case.attributes.items()))
     shapes = tuple(spec.shape for spec in case.inputs)
     ranks = (*map(len, shapes), len(OPERATORS[case.operator].output_shape(shapes, case.attributes)))
-    if options.initializer is not None:
+    if options.initializer is not None or options.shapes == "static":
+        model = _model(case.operator, case.opset, attributes, dtypes, ranks, options)
+        if options.shapes == "static":
+            _set_dimensions(model, case)
+        if options.initializer is None:
+            return _graph(model, case.operator, dtypes, options, None)
         names = OPERATORS[case.operator].inputs
         position = names.index(options.initializer)
-        model = _model(case.operator, case.opset, attributes, dtypes, ranks, options)
         return _graph(_with_initializer(model, names[position], inputs[position]), case.operator, dtypes, options, position)
-    if options.shapes == "static":
-        model = _model(case.operator, case.opset, attributes, dtypes, ranks, options)
-        _set_dimensions(model, case)
-        return _graph(model, case.operator, dtypes, options, None)
     return _shared(case.operator, case.opset, attributes, dtypes, ranks, options)
 
 

@@ -20,10 +20,15 @@ def units(cases: Iterable[Case], seed: int) -> Iterator[Unit]:
     for case in cases:
         inputs = case_inputs(OPERATORS[case.operator], case, seed)
         graph = compile_case(case, inputs)
-        if current is not None and ((graph is not current and graph.digest != current.digest) or len(collected) >= _UNIT_CASES):
+        if current is not None and (not _alike(graph, current) or len(collected) >= _UNIT_CASES):
             yield Unit(current, collected)
             collected = []
         current = graph
         collected.append(Prepared(case, inputs))
     if current is not None and collected:
         yield Unit(current, collected)
+
+
+def _alike(a: Graph, b: Graph) -> bool:
+    """Say whether one session can run both: the same bytes, optimised and bound in the same way."""
+    return a is b or (a.digest == b.digest and a.optimization == b.optimization and a.in_place == b.in_place)

@@ -14,6 +14,10 @@ from unittest import mock
 
 from harness import cli
 
+SPECS = Path(__file__).resolve().parents[1] / "specs"
+ROUND = SPECS / "Round.yaml"
+"""The smallest spec: most tests of a whole run need no other."""
+
 
 class Ended(NamedTuple):
     """How a command ended: exit code, and what it wrote."""

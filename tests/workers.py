@@ -123,7 +123,10 @@ def without_assignment(_: str) -> None:
     """Be an onnxruntime from before 1.24, which tells placement only by a profile."""
     import onnxruntime
 
-    del onnxruntime.InferenceSession.get_provider_graph_assignment_info
+    name = "get_provider_graph_assignment_info"
+    for one in onnxruntime.InferenceSession.__mro__:
+        if name in vars(one):
+            delattr(one, name)
 
     class Older(worker.OnnxRuntime):
         def assignment(self, session: Any) -> None:

@@ -1,0 +1,97 @@
+"""Verdicts against an earlier run: only what is new turns a run red."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.judge import verdict
+from harness.records import Outcome, Validity, Verdict, conforms
+from tests.running import ROUND, harness, results_of, script_of
+
+SHAPES = ("[0]", "[0,3]", "[3,0]", "[2,0,3]")
+
+
+@pytest.fixture(scope="module")
+def earlier(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An earlier run: of four cases, two passed, one mismatched and one was rejected."""
+    folder = tmp_path_factory.mktemp("baseline")
+    script_of(folder, [("Round:X=float16[3,0]", "shape"), ("Round:X=float16[2,0,3]", "reject")])
+    assert harness("run", *options(folder, "float16"), "-o", folder / "earlier").code == 1
+    return folder
+
+
+def options(folder: Path, *dtypes: str) -> list[str | Path]:
+    queries = [part for dtype in dtypes for part in ("-k", f"Round@22:sweep=empty;X={dtype};shapes=static")]
+    return [ROUND, "-t", f"fake,script={folder / 'script.yaml'}", *queries]
+
+
+def run(earlier: Path, tmp_path: Path, rules: list[tuple[str, str]], *dtypes: str) -> tuple[int, dict[str, str]]:
+    """Run against the earlier one; return the exit code and the verdicts by dtype and shape."""
+    script_of(earlier, rules)
+    ended = harness("run", *options(earlier, *dtypes), "--baseline", earlier / "earlier", "-o", tmp_path / "now")
+    found = results_of(tmp_path / "now")
+    return ended.code, {case.split(";X=")[1].split(";")[0]: str(result["verdict"]) for case, result in found.items()}
+
+
+SAME = [("Round:X=float16[3,0]", "shape"), ("Round:X=float16[2,0,3]", "reject")]
+
+
+def verdicts(*found: str) -> dict[str, str]:
+    return {f"float16{shape}": one for shape, one in zip(SHAPES, found, strict=True)}
+
+
+def test_the_same_again_is_expected(earlier: Path, tmp_path: Path) -> None:
+    assert run(earlier, tmp_path, SAME, "float16") == (0, verdicts("expected", "expected", "expected", "expected"))
+
+
+def test_regression_improvement_and_change(earlier: Path, tmp_path: Path) -> None:
+    rules = [("Round:X=float16[0]", "reject"), ("Round:X=float16[3,0]", "reject")]
+    assert run(earlier, tmp_path, rules, "float16") == (1, verdicts("regression", "expected", "changed", "improvement"))
+
+
+def test_an_improvement_alone_is_green(earlier: Path, tmp_path: Path) -> None:
+    assert run(earlier, tmp_path, SAME[:1], "float16") == (0, verdicts("expected", "expected", "expected", "improvement"))
+
+
+def test_a_change_alone_is_red(earlier: Path, tmp_path: Path) -> None:
+    rules = [SAME[0], ("Round:X=float16[2,0,3]", "unsupported")]
+    assert run(earlier, tmp_path, rules, "float16") == (1, verdicts("expected", "expected", "expected", "changed"))
+
+
+def test_new_cases_are_red_only_where_they_fail(earlier: Path, tmp_path: Path) -> None:
+    code, found = run(earlier, tmp_path, SAME, "float16", "float32")
+    assert {found[f"float32{shape}"] for shape in SHAPES} == {"new"}
+    assert code == 0
+    code, found = run(earlier, tmp_path, [*SAME, ("Round:X=float32[0]", "shape")], "float16", "float32")
+    assert {found[f"float32{shape}"] for shape in SHAPES} == {"new"}
+    assert code == 1
+
+
+def test_a_target_that_is_gone_is_missing(earlier: Path, tmp_path: Path) -> None:
+    script_of(earlier, [], startup="exit")
+    ended = harness("run", *options(earlier, "float16"), "--baseline", earlier / "earlier", "-o", tmp_path / "now")
+    assert ended.code == 3
+    assert {result["verdict"] for result in results_of(tmp_path / "now").values()} == {"missing"}
+
+
+CONFORMING = {Validity.VALID: Outcome.PASS, Validity.INVALID: Outcome.REJECTED}
+
+
+@pytest.mark.parametrize("validity", Validity)
+@pytest.mark.parametrize("outcome", Outcome)
+@pytest.mark.parametrize("known", [None, *Outcome])
+def test_verdict_against_an_expectation(validity: Validity, outcome: Outcome, known: Outcome | None) -> None:
+    """All of them, written as the four sentences that define a verdict."""
+    found = verdict(validity, outcome, known)
+    conforming = validity is Validity.UNSPECIFIED or CONFORMING[validity] is outcome
+    assert conforms(validity, outcome) is conforming
+    if known is outcome or (conforming and known is None):
+        assert found is Verdict.EXPECTED
+    elif conforming:
+        assert found is Verdict.IMPROVEMENT
+    elif known is None:
+        assert found is Verdict.REGRESSION
+    else:
+        assert found is Verdict.CHANGED

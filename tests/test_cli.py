@@ -1,0 +1,365 @@
+"""The command line: every exit code, and one clear line for every wrong input."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.errors import TargetUnavailable
+from harness.operators import OPERATORS
+from tests.processes import descendants, gone
+from tests.running import ROUND, SPECS, complaint, harness, lines_of, results_of, script_of, without_time
+
+FEW = "Round@22:sweep=empty;X=float16"
+TARGETS = "allowed: cpu, dml, dml@windows, dml@ort-VERSION, dml@level-N_N, dml@levels, fake, each with options such as dml,device_id=1"
+NO_RUNTIME = "the Windows runtime is not installed"
+INTERRUPTED = "harness: interrupted; what was finished is kept: continue with --resume"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Run in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    return tmp_path
+
+
+class TestExitCodes:
+    def test_0_as_expected(self, folder: Path) -> None:
+        ended = harness("run", ROUND, "-t", "cpu", "-k", FEW, "-o", "out")
+        assert (ended.code, ended.err) == (0, "")
+        found = results_of(folder / "out")
+        assert len(found) == 8
+        assert {(r["outcome"], r["verdict"], r["placed_on"], r["target"]) for r in found.values()} == {
+            ("pass", "expected", "CPUExecutionProvider", "cpu")
+        }
+        assert "All 8 results are as expected" in ended.out
+
+    def test_1_unexpected(self, folder: Path) -> None:
+        script = script_of(folder, [("Round@22:X=float16[0];shapes=static", "shape")])
+        ended = harness("run", ROUND, "-t", f"fake,script={script}", "-k", FEW, "-o", "out")
+        assert (ended.code, ended.err) == (1, "")
+        assert sorted(r["outcome"] for r in results_of(folder / "out").values()) == ["mismatch"] + ["pass"] * 7
+
+    def test_2_usage(self) -> None:
+        assert harness("run", "-t", "gpu").code == 2
+
+    def test_3_unavailable(self, folder: Path) -> None:
+        script = script_of(folder, [], startup="exit")
+        ended = harness("run", ROUND, "-t", f"fake,script={script}", "-k", FEW, "-o", "out")
+        assert ended.code == 3
+        found = results_of(folder / "out")
+        assert {(r["outcome"], r["verdict"], r["placed_on"]) for r in found.values()} == {("unavailable", "missing", None)}
+        header, *_, end = lines_of(folder / "out")
+        (info,) = header["targets"].values()
+        assert info["unavailable"] == "the worker ended before it started a case (exit code 3)"
+        assert (end["selected"], end["run"]) == (8, 0)
+
+    def test_3_unproven_placement(self, folder: Path) -> None:
+        script = script_of(folder, [("Round", "misplace")])
+        ended = harness("run", ROUND, "-t", f"fake,script={script}", "-k", FEW, "-o", "out")
+        assert ended.code == 3
+        assert {r["outcome"] for r in results_of(folder / "out").values()} == {"not_placed"}
+
+    def test_1_if_anything_else_is_unexpected_too(self, folder: Path) -> None:
+        script = script_of(folder, [("Round@22:X=float16[0];shapes=static", "shape"), ("Round", "misplace")])
+        assert harness("run", ROUND, "-t", f"fake,script={script}", "-k", FEW, "-o", "out").code == 1
+
+    def test_4_nothing_ran(self) -> None:
+        assert harness("run", ROUND, "-t", "fake", "-k", "Round@7").code == 4
+
+    def test_4_fewer_than_the_minimum(self) -> None:
+        ended = harness("run", ROUND, "-t", "fake", "-k", FEW, "--min-cases", "9", "-o", "out")
+        assert (ended.code, complaint(ended)) == (4, "8 cases are selected, fewer than --min-cases 9")
+        assert not Path("out").exists()
+
+    def test_0_at_the_minimum(self) -> None:
+        assert harness("run", ROUND, "-t", "fake", "-k", FEW, "--min-cases", "8", "-o", "out").code == 0
+
+    def test_5_fault(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A defect of the harness is never taken for an unexpected result."""
+        monkeypatch.setattr("harness.pipeline.judge", lambda *_: 1 // 0)
+        ended = harness("run", ROUND, "-t", "fake", "-k", FEW, "-o", "out")
+        assert ended.code == 5
+        assert ended.err.splitlines()[-1].startswith("harness: a fault in the harness: ZeroDivisionError")
+
+    def test_130_interrupted(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def interrupt(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("harness.pipeline.judge", interrupt)
+        ended = harness("run", ROUND, "-t", "fake", "-k", FEW, "-o", "out")
+        assert (ended.code, ended.err.strip()) == (130, INTERRUPTED)
+
+
+class TestBadInput:
+    """Each is one line and exit code 2, without a traceback, and before anything runs."""
+
+    @pytest.mark.parametrize(
+        ("arguments", "line"),
+        [
+            (
+                ["-t", "gpu"],
+                f"unknown target 'gpu'; {TARGETS}",
+            ),
+            (
+                ["-t", ""],
+                f"unknown target ''; {TARGETS}",
+            ),
+            (
+                ["-t", "cpu@"],
+                f"unknown target 'cpu@'; {TARGETS}",
+            ),
+            (["-t", "cpu,threads=2"], "target 'cpu,threads=2': bad option 'threads=2'; allowed, each once: memory_limit=…"),
+            (["-t", "cpu,memory_limit"], "target 'cpu,memory_limit': bad option 'memory_limit'; allowed, each once: memory_limit=…"),
+            (["-t", "fake,script="], "target 'fake,script=': bad option 'script='; allowed, each once: script=…"),
+            (["-t", "fake,script=a,script=b"], "target 'fake,script=a,script=b': bad option 'script=b'; allowed, each once: script=…"),
+            (["-t", "cpu,memory_limit=2G"], "target 'cpu,memory_limit=2G': memory_limit is a number of bytes, not '2G'"),
+            (["-t", "cpu,memory_limit=²"], "target 'cpu,memory_limit=²': memory_limit is a number of bytes, not '²'"),
+            (["-k", ""], "the query is empty; write for example 'GatherElements@13:data=float16;axis=-1'"),
+            (["-k", "  "], "the query is empty; write for example 'GatherElements@13:data=float16;axis=-1'"),
+            (["--shard", "0/2"], "--shard 0/2: write I/N with 1 <= I <= N, for example 1/4"),
+            (["--shard", "3/2"], "--shard 3/2: write I/N with 1 <= I <= N, for example 1/4"),
+            (["--shard", "2"], "--shard 2: write I/N with 1 <= I <= N, for example 1/4"),
+            (["--shard", "1/"], "--shard 1/: write I/N with 1 <= I <= N, for example 1/4"),
+            (["--shard", "-1/2"], "--shard -1/2: write I/N with 1 <= I <= N, for example 1/4"),
+            (["--shard", "²/3"], "--shard ²/3: write I/N with 1 <= I <= N, for example 1/4"),
+            (["--resume"], "reports/latest: there is no run to resume; name its folder with -o"),
+            (["--resume", "-o", "nowhere"], "nowhere/run.jsonl: cannot be read: No such file or directory"),
+            (["--baseline", "nowhere"], "nowhere: cannot be read: No such file or directory"),
+            (["nowhere.yaml"], "nowhere.yaml:1: cannot read: No such file or directory"),
+        ],
+    )
+    def test_run(self, arguments: list[str], line: str) -> None:
+        defaults = [] if "-t" in arguments else ["-t", "fake"]
+        ended = harness("run", *defaults, *arguments, *([] if "nowhere.yaml" in arguments else [ROUND]))
+        assert (ended.code, complaint(ended), ended.out) == (2, line, "")
+        assert not list(Path().iterdir())
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ["--jobs", "0"],
+            ["--timeout", "0"],
+            ["--timeout", "soon"],
+            ["--select", "some"],
+            ["--min-cases", "0"],
+            ["--seed", "-1"],
+            ["--frobnicate"],
+        ],
+    )
+    def test_options_that_click_refuses(self, arguments: list[str]) -> None:
+        ended = harness("run", *arguments)
+        assert ended.code == 2
+        assert ended.err.splitlines()[-1].startswith("Error: ")
+        assert "Traceback" not in ended.err
+
+    def test_unknown_command(self) -> None:
+        ended = harness("rnu")
+        assert ended.code == 2
+        assert "No such command 'rnu'" in ended.err
+
+    @pytest.mark.parametrize(
+        ("query", "hint"),
+        [
+            ("Rounds", "no operator 'Rounds'; did you mean 'Round'?; known: Round"),
+            ("Round@22:dtype=float16", "no case has the key 'dtype'"),
+            ("Round@22:X=float16[5,5,5]", "no case has all of these terms together; `harness list` shows the ids"),
+        ],
+    )
+    @pytest.mark.parametrize("command", ["run", "list", "compile"])
+    def test_a_query_that_matches_nothing_says_why(self, command: str, query: str, hint: str) -> None:
+        ended = harness(command, ROUND, "-k", query, *(["-t", "fake"] if command == "run" else []))
+        assert ended.code == 4
+        assert complaint(ended).startswith(f"no case matches {query}; {hint}")
+
+    def test_output_is_a_file(self, folder: Path) -> None:
+        (folder / "out").touch()
+        ended = harness("run", ROUND, "-t", "fake", "-k", FEW, "-o", "out")
+        assert (ended.code, complaint(ended)) == (2, "out: is a file; -o names a folder")
+
+    def test_output_below_a_file(self, folder: Path) -> None:
+        (folder / "out").touch()
+        ended = harness("run", ROUND, "-t", "fake", "-k", FEW, "-o", "out/run")
+        assert (ended.code, complaint(ended)) == (2, "out/run: cannot be made: Not a directory; choose another folder with -o")
+
+    def test_default_reports_folder_cannot_be_made(self, folder: Path) -> None:
+        (folder / "reports").touch()
+        ended = harness("run", ROUND, "-t", "fake", "-k", FEW)
+        assert ended.code == 2
+        assert complaint(ended).endswith("cannot be made: Not a directory; choose another folder with -o")
+
+    def test_run_file_cannot_be_written(self, folder: Path) -> None:
+        """As in a read-only folder; a folder in the file's place holds for root too."""
+        (folder / "out" / "run.jsonl").mkdir(parents=True)
+        ended = harness("run", ROUND, "-t", "fake", "-k", FEW, "-o", "out")
+        assert (ended.code, complaint(ended)) == (2, "out/run.jsonl: cannot be written: Is a directory")
+
+    @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root writes into read-only folders")
+    def test_read_only_folder(self, folder: Path) -> None:
+        (folder / "out").mkdir(mode=0o500)
+        ended = harness("run", ROUND, "-t", "fake", "-k", FEW, "-o", "out")
+        assert (ended.code, complaint(ended)) == (2, "out/run.jsonl: cannot be written: Permission denied")
+
+    def test_a_report_that_cannot_be_written_costs_no_result(self, folder: Path) -> None:
+        (folder / "out" / "report.md").mkdir(parents=True)
+        ended = harness("run", ROUND, "-t", "fake", "-k", FEW, "-o", "out")
+        assert (ended.code, complaint(ended)) == (0, "out/report.md: cannot be written: Is a directory")
+        assert len(results_of(folder / "out")) == 8
+
+    def test_artifacts_that_cannot_be_written(self, folder: Path) -> None:
+        (folder / "out").mkdir()
+        (folder / "out" / "artifacts").touch()
+        script = script_of(folder, [("Round", "shape")])
+        ended = harness("run", ROUND, "-t", f"fake,script={script}", "-k", FEW, "-o", "out")
+        assert ended.code == 5
+        assert complaint(ended).startswith("out/artifacts")
+        assert lines_of(folder / "out")[0]["type"] == "run"
+
+    @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+    def test_full_disk(self, folder: Path) -> None:
+        (folder / "out").mkdir()
+        (folder / "out" / "run.jsonl").symlink_to("/dev/full")
+        ended = harness("run", ROUND, "-t", "fake", "-k", FEW, "-o", "out")
+        assert (ended.code, complaint(ended)) == (
+            5,
+            "out/run.jsonl: No space left on device; the results so far are kept: free some space, then continue with --resume",
+        )
+
+    @pytest.mark.parametrize(
+        ("text", "line"),
+        [
+            ("rules: [{match: Round, do: explode}]\n", "rules[0]: a rule has 'match' and 'do'"),
+            ("startup: slowly\n", "a script has 'rules' and 'startup' (ok, exit, garbage, hang)"),
+            ("{}\nmore: 1\n", ""),
+        ],
+    )
+    def test_a_bad_script_makes_the_target_unavailable_with_the_reason(self, folder: Path, text: str, line: str) -> None:
+        (folder / "script.yaml").write_text(text)
+        ended = harness("run", ROUND, "-t", "fake,script=script.yaml", "-k", FEW, "-o", "out")
+        assert ended.code == 3
+        (info,) = lines_of(folder / "out")[0]["targets"].values()
+        assert line in info["unavailable"]
+
+    def test_an_edited_graph_file(self, folder: Path) -> None:
+        assert harness("compile", ROUND, "-k", FEW).code == 0
+        (path, *_) = sorted((folder / "generated_models").glob("*.onnx"))
+        path.write_bytes(path.read_bytes() + b"\0")
+        ended = harness("run", ROUND, "-t", "fake", "-k", FEW, "-o", "out")
+        assert ended.code == 2
+        assert complaint(ended).startswith(f"generated_models/{path.name}: was edited: its content has the hash ")
+        assert not (folder / "out").exists()
+
+    @pytest.mark.parametrize("command", [["report", "--format", "markdown"], ["merge", "-o", "merged"]])
+    def test_commands_that_read_a_missing_run(self, command: list[str]) -> None:
+        ended = harness(*command, "nowhere")
+        assert (ended.code, complaint(ended)) == (2, "nowhere: cannot be read: No such file or directory")
+
+
+class TestList:
+    def test_ids_are_unique_and_select_themselves(self) -> None:
+        ids = harness("list", ROUND, "-k", "Round@22").out.splitlines()
+        assert len(ids) == len(set(ids)) > 500
+        for one in ids[::197]:
+            found = harness("list", ROUND, "-k", one).out.splitlines()
+            assert one in found
+            assert set(found) <= set(ids)
+
+    def test_json_says_what_a_case_is(self) -> None:
+        (line,) = harness("list", SPECS / "GatherND.yaml", "--json", "-k", "GatherND@13:case=documented_onnx_5").out.splitlines()
+        described = json.loads(line)
+        assert (described["operator"], described["opset"], described["attributes"]) == ("GatherND", 13, {"batch_dims": 1})
+        assert [(one["name"], one["dtype"], one["shape"]) for one in described["inputs"]] == [
+            ("data", "int32", [2, 2, 2]),
+            ("indices", "int64", [2, 1]),
+        ]
+        assert (described["validity"], described["levels"]) == ("valid", {"directml": "3_0"})
+
+    def test_count_is_the_number_of_lines(self) -> None:
+        counted = harness("list", "--count", ROUND).out.splitlines()
+        listed = harness("list", ROUND).out.splitlines()
+        assert counted[0] == f"{len(listed):,} cases"
+
+
+def test_targets_without_directml(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.targets.runtime.launch", no_windows_runtime)
+    ended = harness("targets")
+    assert ended.code == 0
+    rows = [line.split() for line in ended.out.splitlines()]
+    assert ["cpu", "yes"] in [row[:2] for row in rows]
+    assert ["dml", "no"] in [row[:2] for row in rows]
+    assert NO_RUNTIME in " ".join(ended.out.split())
+
+
+def test_an_absent_provider_is_unavailable_and_never_run_elsewhere(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.targets.runtime.launch", no_windows_runtime)
+    ended = harness("run", ROUND, "-t", "dml", "-t", "cpu", "-k", FEW, "-o", "out")
+    assert ended.code == 3
+    header = lines_of(folder / "out")[0]
+    assert header["targets"]["dml"]["unavailable"] == NO_RUNTIME
+    dml, cpu = (results_of(folder / "out", target) for target in ("dml", "cpu"))
+    assert {(r["outcome"], r["verdict"], r["placed_on"], r["stage"]) for r in dml.values()} == {("unavailable", "missing", None, None)}
+    assert {(r["outcome"], r["verdict"]) for r in cpu.values()} == {("pass", "expected")}
+    assert dml.keys() == cpu.keys()
+
+
+def no_windows_runtime(*_: object, **__: object) -> None:
+    raise TargetUnavailable(NO_RUNTIME)
+
+
+def test_check() -> None:
+    ended = harness("check")
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.startswith(f"{len(OPERATORS)} specs with ")
+
+
+def test_default_folder_and_latest(folder: Path) -> None:
+    assert harness("run", ROUND, "-t", "fake", "-k", FEW).code == 0
+    latest = (folder / "reports" / "latest").resolve()
+    assert latest.parent == folder / "reports"
+    assert len(results_of(latest)) == 8
+    assert {path.name for path in latest.iterdir()} == {"run.jsonl", "report.md", "report.html"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_signals_leave_no_process_and_a_run_to_resume(folder: Path, number: signal.Signals) -> None:
+    """The same results as those of a run that nothing interrupted."""
+    query = "GatherND@13:sweep=outer;data=float16"
+    spec = SPECS / "GatherND.yaml"
+    script = script_of(folder, [("GatherND@13:data=float16[2,3,4];indices=int64[4,2];values=boundary", "hang")])
+    options = ["run", str(spec), "-t", f"fake,script={script}", "-k", query, "-j", "2", "--timeout", "60"]
+    command = [sys.executable, "-m", "harness", *options, "-o", "out"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stderr is not None
+        end = time.monotonic() + 30
+        run = folder / "out" / "run.jsonl"
+        while not run.exists() or run.read_bytes().count(b"\n") < 20:
+            assert time.monotonic() < end
+            assert process.poll() is None
+            time.sleep(0.02)
+        workers = descendants(process.pid)
+        assert workers
+        process.send_signal(number)
+        assert process.wait(10) == (-9 if number is signal.SIGKILL else 130)
+        said = process.stderr.read()
+    assert gone(workers)
+    if number is not signal.SIGKILL:
+        assert said.strip() == INTERRUPTED
+    before = run.read_bytes()
+    assert before.count(b'"type":"end"') == 0
+    script_of(folder, [])
+    resumed = harness(*options, "-o", "out", "--resume")
+    assert resumed.code == 0
+    after = run.read_bytes()
+    whole = before[: before.rindex(b"\n") + 1]
+    assert after.startswith(whole)
+    assert harness(*options, "-o", "whole").code == 0
+    assert without_time(results_of(folder / "out")) == without_time(results_of(folder / "whole"))

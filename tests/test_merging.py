@@ -1,0 +1,76 @@
+"""Shards: together they are the whole run, and nothing else can be merged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.running import ROUND, complaint, harness, lines_of, results_of, script_of, without_time
+
+QUERY = "Round@22:sweep=empty"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("shards")
+    script_of(folder, [("Round@22:X=float16[0]", "shape"), ("Round@22:X=float32", "reject")])
+    for name, shard in (("whole", None), ("one", "1/2"), ("two", "2/2")):
+        assert harness("run", *options(folder), *(["--shard", shard] if shard else []), "-o", folder / name).code == 1
+    return folder
+
+
+def options(folder: Path) -> list[str | Path]:
+    return [ROUND, "-t", f"fake,script={folder / 'script.yaml'}", "-k", QUERY]
+
+
+def test_shards_are_disjoint_and_both_hold_something(runs: Path) -> None:
+    one, two, whole = (results_of(runs / name) for name in ("one", "two", "whole"))
+    assert one.keys() | two.keys() == whole.keys()
+    assert not one.keys() & two.keys()
+    assert min(len(one), len(two)) > 5
+
+
+@pytest.mark.parametrize("order", [("one", "two"), ("two", "one")])
+def test_merged_shards_are_the_whole_run(runs: Path, tmp_path: Path, order: tuple[str, str]) -> None:
+    ended = harness("merge", *(runs / name for name in order), "-o", tmp_path / "merged")
+    assert (ended.code, ended.err) == (1, "")
+    assert without_time(results_of(tmp_path / "merged")) == without_time(results_of(runs / "whole"))
+    ends = [lines_of(folder)[-1] for folder in (tmp_path / "merged", runs / "whole")]
+    for key in ("selected", "run", "outcomes", "verdicts", "problems"):
+        assert ends[0][key] == ends[1][key], key
+    assert (tmp_path / "merged" / "report.html").exists()
+
+
+def test_overlapping_runs(runs: Path, tmp_path: Path) -> None:
+    ended = harness("merge", runs / "one", runs / "whole", "-o", tmp_path / "merged")
+    assert ended.code == 2
+    assert complaint(ended).startswith(f"{runs}/whole/run.jsonl: Round@22:")
+    assert complaint(ended).endswith("is in an earlier run too: shards do not overlap")
+
+
+def test_a_run_with_itself(runs: Path, tmp_path: Path) -> None:
+    assert harness("merge", runs / "one", runs / "one", "-o", tmp_path / "merged").code == 2
+
+
+def test_an_incomplete_shard(runs: Path, tmp_path: Path) -> None:
+    (tmp_path / "cut.jsonl").write_bytes((runs / "two" / "run.jsonl").read_bytes()[:-5])
+    ended = harness("merge", runs / "one", tmp_path / "cut.jsonl", "-o", tmp_path / "merged")
+    wanted = f"{tmp_path}/cut.jsonl: the run is not complete: continue it with --resume before merging"
+    assert (ended.code, complaint(ended)) == (2, wanted)
+
+
+def test_another_seed(runs: Path, tmp_path: Path) -> None:
+    text = (runs / "two" / "run.jsonl").read_text(encoding="utf-8").replace('"seed":0', '"seed":1', 1)
+    (tmp_path / "other.jsonl").write_text(text, encoding="utf-8")
+    ended = harness("merge", runs / "one", tmp_path / "other.jsonl", "-o", tmp_path / "merged")
+    wanted = f"{tmp_path}/other.jsonl:1: cannot be merged with the first run: the seed differs"
+    assert (ended.code, complaint(ended)) == (2, wanted)
+
+
+def test_into_one_of_the_runs(runs: Path) -> None:
+    before = (runs / "one" / "run.jsonl").read_bytes()
+    ended = harness("merge", runs / "one", runs / "two", "-o", runs / "one")
+    wanted = f"{runs}/one/run.jsonl: is one of the runs to merge; choose another folder with -o"
+    assert (ended.code, complaint(ended)) == (2, wanted)
+    assert (runs / "one" / "run.jsonl").read_bytes() == before

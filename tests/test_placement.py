@@ -1,0 +1,145 @@
+"""Proof of placement on the real onnxruntime: a pass needs the session's or its profile's word where the node ran."""
+
+from __future__ import annotations
+
+import sys
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import ModelProto, TensorProto, helper
+
+from harness.execution import Execution, Graph, Prepared, Unit
+from harness.judge import Judgement, judge, placement
+from harness.pool import Launch, Pool
+from harness.prepare import units
+from harness.query import parse_all
+from harness.records import Case, Options, Outcome, Tensor, TensorSpec
+from harness.selection import select
+from harness.specs.expand import expand
+from harness.specs.load import load_specs
+from harness.targets import CPU, launch, parse_target
+from tests.running import SPECS
+
+WORKERS = Path(__file__).with_name("workers.py")
+QUERIES = (
+    "GatherElements@13:sweep=extent;data=int8;indices=int32;axis=0",
+    "GatherElements@13:sweep=initializer;data=float32[3,4]",
+    "GatherElements@13:sweep=optimized;data=float32[3,4]",
+    "GatherElements@13:sweep=sandwich;data=bool[3,4]",
+    "GatherElements@13:sweep=dtype_rank;data=bfloat16[3,4]",
+    "GatherElements@13:sweep=dtype_rank;data=string[3,4]",
+    "GatherElements@13:sweep=dtype_rank;data=complex64[3,4]",
+    "GatherND@13:sweep=batch;data=string[2,3,4]",
+    "GatherND@13:case=documented_onnx_5",
+    "Round@22:sweep=variants_rank;X=float16;values=random",
+    "Round@22:sweep=in_place;X=float32",
+    "Round@22:sweep=rank;X=float64;values=specials",
+    "Round@22:sweep=empty;X=bfloat16",
+)
+
+
+def chosen(*queries: str) -> list[Unit]:
+    return list(units(select(expand(load_specs((SPECS,))), parse_all(queries)).cases(valid=True), 0))
+
+
+def cpu() -> Launch:
+    return launch(parse_target("cpu"))
+
+
+def older() -> Launch:
+    """Return the CPU provider of an onnxruntime that does not tell placement before a run."""
+    return cpu()._replace(argv=[sys.executable, str(WORKERS), "without_assignment"])
+
+
+def judged(given: list[Unit], with_: Launch) -> dict[str, tuple[Judgement, Execution]]:
+    pool = Pool(with_, size=1, timeout=60)
+    return {p.case.id: (judge(p, graph, execution, with_.provider), execution) for p, graph, execution in pool.run(iter(given))}
+
+
+@pytest.mark.parametrize("start", [cpu, older], ids=["assignment", "profile"])
+def test_every_pass_is_proven(start: object) -> None:
+    """Both ways to prove placement lead to the same outcomes, case by case."""
+    given = chosen(*QUERIES)
+    found = judged(given, start())
+    assert len(found) == sum(len(unit.cases) for unit in given)
+    graphs = {prepared.case.id: unit.graph for unit in given for prepared in unit.cases}
+    for case, (judgement, execution) in found.items():
+        if "complex64" in case:
+            assert judgement.outcome is Outcome.REJECTED, case
+        elif "Round@22:sweep=empty;X=bfloat16" in case:
+            assert judgement.outcome is Outcome.UNSUPPORTED, case
+        else:
+            assert (judgement.outcome, judgement.placed_on) == (Outcome.PASS, CPU), case
+            assert execution.nodes is not None, case
+            assert set(graphs[case].tested) <= {operator for provider, operator in execution.nodes if provider == CPU}, case
+    assert sum(judgement.outcome is Outcome.PASS for judgement, _ in found.values()) > 100
+
+
+@pytest.mark.parametrize("start", [cpu, older], ids=["assignment", "profile"])
+@pytest.mark.parametrize("optimization", ["off", "basic", "all"])
+def test_a_folded_node_proves_nothing(optimization: str, start: object) -> None:
+    """All inputs are initializers: an optimised session computes the node while it loads, and no provider runs it."""
+    data, indices = np.arange(6, dtype=np.float32).reshape(2, 3), np.array([[0, 1, 1]])
+    node = helper.make_node("GatherElements", ["data", "indices"], ["gathered"], name="tested", axis=0)
+    kept = helper.make_node("Add", ["gathered", "x"], ["output"])  # something that is left to run
+    graph = helper.make_graph(
+        [node, kept],
+        "folded",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3])],
+        [helper.make_tensor_value_info("output", TensorProto.FLOAT, [1, 3])],
+        [
+            TensorProto(name="data", data_type=TensorProto.FLOAT, dims=data.shape, raw_data=data.tobytes()),
+            TensorProto(name="indices", data_type=TensorProto.INT64, dims=indices.shape, raw_data=indices.tobytes()),
+        ],
+    )
+    model: ModelProto = helper.make_model(graph, ir_version=7, opset_imports=[helper.make_opsetid("", 13)])
+    raw = model.SerializeToString()
+    compiled = Graph(
+        raw,
+        sha256(raw).hexdigest(),
+        (2,),
+        (("x", 1),),
+        ("output", 1),
+        ("GatherElements",),
+        optimization,  # type: ignore[arg-type]
+    )
+    zero = np.zeros((1, 3), np.float32)
+    specs = (
+        TensorSpec("data", "float32", data.shape, "literal"),
+        TensorSpec("indices", "int64", indices.shape, "literal"),
+        TensorSpec("x", "float32", zero.shape, "literal"),
+    )
+    case = Case("GatherElements@13:case=folded", "GatherElements", 13, {"axis": 0}, specs, Options(optimization=optimization))  # type: ignore[arg-type]
+    prepared = Prepared(case, (Tensor("float32", data), Tensor("int64", indices), Tensor("float32", zero)))
+    pool = Pool(start(), size=1, timeout=60)
+    ((_, _, execution),) = pool.run(iter([Unit(compiled, [prepared])]))
+    assert execution.output is not None
+    assert execution.output.array.tolist() == [[0.0, 4.0, 5.0]]  # the right result, whoever computed it
+    if optimization == "off":
+        assert placement(execution, compiled, CPU) == (CPU, None)
+    else:
+        judgement = judge(prepared, compiled, execution, CPU)
+        assert judgement.outcome is Outcome.NOT_PLACED
+        assert judgement.placed_on is None
+        assert judgement.error is not None
+        assert judgement.error.message == "GatherElements is not in the graph that ran: folded or fused"
+
+
+def test_a_provider_that_is_not_there_is_an_error_and_no_cpu_session() -> None:
+    """onnxruntime itself only warns of an unknown provider and takes the CPU."""
+    given = chosen("Round@22:sweep=empty;X=float16")
+    found = judged(given, cpu()._replace(provider="CUDAExecutionProvider"))
+    assert {(judgement.outcome, judgement.placed_on) for judgement, _ in found.values()} == {(Outcome.REJECTED, None)}
+    assert {execution.stage for _, execution in found.values()} == {"load"}
+    (message,) = {judgement.error.message for judgement, _ in found.values() if judgement.error is not None}
+    assert message == "CUDAExecutionProvider is not in this onnxruntime"
+
+
+def test_a_pass_on_another_provider_cannot_be_written_down() -> None:
+    given = chosen("GatherND@13:case=documented_onnx_1")
+    ((prepared,),) = (unit.cases for unit in given)
+    ((_, execution),) = judged(given, cpu()).values()
+    found = judge(prepared, given[0].graph, execution, "DmlExecutionProvider")
+    assert (found.outcome, found.placed_on) == (Outcome.NOT_PLACED, CPU)

@@ -1,0 +1,55 @@
+"""Units: consecutive cases of one graph that are run in the same way."""
+
+from __future__ import annotations
+
+from harness.prepare import units
+from harness.query import parse_all
+from harness.records import Case, Options, TensorSpec
+from harness.selection import select
+from harness.specs.expand import expand
+from harness.specs.load import load_specs
+from tests.running import SPECS
+
+
+def round_case(number: int, dtype: str = "float32", **options: object) -> Case:
+    return Case(f"Round@22:case=n{number}", "Round", 22, {}, (TensorSpec("X", dtype, (number,), "ordinary"),), Options(**options))
+
+
+def test_cases_of_one_graph_are_one_unit() -> None:
+    (unit,) = units([round_case(n) for n in range(4)], 0)
+    assert [prepared.case.inputs[0].shape for prepared in unit.cases] == [(0,), (1,), (2,), (3,)]
+
+
+def test_another_graph_begins_a_unit() -> None:
+    cases = [round_case(1), round_case(2, "float16"), round_case(3, "float16"), round_case(4)]
+    assert [[p.case.inputs[0].shape[0] for p in unit.cases] for unit in units(cases, 0)] == [[1], [2, 3], [4]]
+
+
+def test_what_the_same_graph_is_run_with_begins_a_unit() -> None:
+    """One session has one optimisation level, and binds its output in one way."""
+    ways = [{}, {"optimization": "basic"}, {"optimization": "all"}, {}, {"in_place": True}, {}]
+    made = list(units([round_case(n, **way) for n, way in enumerate(ways)], 0))
+    assert len({unit.graph.digest for unit in made}) == 1
+    assert [(unit.graph.optimization, unit.graph.in_place) for unit in made] == [
+        ("off", False),
+        ("basic", False),
+        ("all", False),
+        ("off", False),
+        ("off", True),
+        ("off", False),
+    ]
+    assert [len(unit.cases) for unit in made] == [1] * 6
+
+
+def test_every_case_runs_as_it_says_whatever_is_selected() -> None:
+    query = "GatherElements@13:sweep=optimized;data=float32[5];indices=int64"
+    found = list(units(select(expand(load_specs((SPECS,))), parse_all([query])).cases(valid=True), 0))
+    assert sum(len(unit.cases) for unit in found) > 10
+    for unit in found:
+        assert {prepared.case.options.optimization for prepared in unit.cases} == {unit.graph.optimization}
+
+
+def test_a_unit_has_at_most_some_hundred_cases() -> None:
+    sizes = [len(unit.cases) for unit in units([round_case(1 + n % 3) for n in range(1200)], 0)]
+    assert sum(sizes) == 1200
+    assert max(sizes) <= 512

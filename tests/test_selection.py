@@ -1,0 +1,149 @@
+"""Selections: shards, pairs, and ids and inputs that depend on nothing but the case."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from harness.frames import tensor_bytes
+from harness.operators import OPERATORS
+from harness.query import parse_all
+from harness.records import Case, TensorSpec, Validity
+from harness.selection import Shard, select
+from harness.specs.expand import Plan, expand
+from harness.specs.load import load_specs
+from harness.values import case_inputs
+from tests.running import SPECS, harness, lines_of
+
+
+@cache
+def plan() -> Plan:
+    return expand(load_specs((SPECS,)))
+
+
+@cache
+def valid() -> tuple[Case, ...]:
+    return tuple(select(plan()).cases(valid=True))
+
+
+def test_ids_are_unique() -> None:
+    ids = [case.id for case in plan()]
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize("of", [1, 2, 3, 7])
+def test_shards_partition_the_cases(of: int) -> None:
+    parts = [[case.id for case in select(plan(), shard=Shard(n, of)).cases(valid=True)] for n in range(1, of + 1)]
+    assert sorted(case for part in parts for case in part) == sorted(case.id for case in valid())
+    assert all(abs(len(part) - len(valid()) / of) < 0.1 * len(valid()) for part in parts)
+
+
+def terms(case: Case) -> list[str]:
+    head, _, rest = case.id.partition(":")
+    return [head, *rest.split(";")]
+
+
+def test_pairwise_covers_every_pair_that_occurs() -> None:
+    chosen = list(select(plan(), pairwise=True).cases(valid=True))
+    swept = [case for case in valid() if case.literals is None]
+    wanted = {pair for case in swept for pair in combinations(terms(case), 2)}
+    assert wanted <= {pair for case in chosen for pair in combinations(terms(case), 2)}
+    assert len(chosen) < len(valid())
+    assert {case.id for case in chosen} <= {case.id for case in valid()}
+    assert {case.id for case in valid() if case.literals is not None} <= {case.id for case in chosen}
+
+
+def test_pairwise_counts_what_it_leaves_out() -> None:
+    selection = select(plan(), parse_all(["Round"]), pairwise=True)
+    chosen = sum(1 for _ in selection.cases(valid=True))
+    all_of_them = sum(case.operator == "Round" for case in valid())
+    assert chosen + selection.left_out["adds no new pair"] == all_of_them
+    assert not selection.complete
+
+
+def test_invalid_cases_are_never_thinned_out() -> None:
+    everything = [case.id for case in select(plan()).cases(valid=False)]
+    assert [case.id for case in select(plan(), pairwise=True).cases(valid=False)] == everything
+    assert all(case.validity is not Validity.VALID for case in select(plan()).cases(valid=False))
+
+
+SPEC = """\
+operator: Round
+opsets: [22]
+lowers_to: {directml: DML_OPERATOR_ELEMENT_WISE_ROUND}
+tolerance: {kind: exact, because: integers}
+"""
+CASE = """\
+  - name: one
+    source: a test
+    inputs: {X: {dtype: float32, shape: [6], fill: random}}
+"""
+OTHER_CASE = CASE.replace("one", "another")
+SWEEP = "  - {name: first, X: {dtype: [float32, float16], shape: [[5], [2, 3]], values: [random, ordinary]}}\n"
+OTHER_SWEEP = "  - {name: second, X: {dtype: [float64], shape: [[5]], values: [random]}}\n"
+MORE_IN_SWEEP = (
+    "  - {name: first, X: {dtype: [float64, float16, float32], shape: [[9], [2, 3], [5]], values: [halves, ordinary, random]}}\n"
+)
+
+
+def inputs_by_id(folder: Path, cases: str, sweeps: str, seed: int = 0) -> dict[str, str]:
+    """Return a hash of the inputs of each case of a spec."""
+    path = folder / "Round.yaml"
+    path.write_text(f"{SPEC}cases:\n{cases}sweeps:\n{sweeps}", encoding="utf-8")
+    found = {}
+    for case in expand(load_specs((path,))):
+        data = b"".join(tensor_bytes(tensor) for tensor in case_inputs(OPERATORS["Round"], case, seed))
+        found[case.id] = hashlib.sha256(data).hexdigest()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("cases", "sweeps"),
+    [
+        (OTHER_CASE + CASE, SWEEP),
+        (CASE + OTHER_CASE, SWEEP),
+        (CASE, OTHER_SWEEP + SWEEP),
+        (CASE, SWEEP + OTHER_SWEEP),
+        (CASE, MORE_IN_SWEEP),
+    ],
+)
+def test_other_cases_change_neither_ids_nor_inputs(tmp_path: Path, cases: str, sweeps: str) -> None:
+    before = inputs_by_id(tmp_path, CASE, SWEEP)
+    assert len(before) == 9
+    after = inputs_by_id(tmp_path, cases, sweeps)
+    assert len(after) > len(before)
+    assert {case: after.get(case) for case in before} == before
+
+
+def test_the_seed_changes_random_inputs_and_no_id(tmp_path: Path) -> None:
+    first, again, other = (inputs_by_id(tmp_path, CASE, SWEEP, seed) for seed in (0, 0, 1))
+    assert first == again
+    assert first.keys() == other.keys()
+    assert not set(first.values()) & set(other.values())
+
+
+def test_no_two_cases_have_the_same_random_inputs(tmp_path: Path) -> None:
+    found = inputs_by_id(tmp_path, CASE + OTHER_CASE, SWEEP + OTHER_SWEEP)
+    assert len(set(found.values())) == len(found)
+
+
+def test_inputs_are_the_same_on_every_platform() -> None:
+    """Frozen: other bits here mean other data in every case, and that no earlier run is comparable any more."""
+    shapes = (("data", "float16", (2, 3), "random"), ("indices", "int64", (2, 3), "mixed"))
+    case = Case("GatherElements@13:frozen", "GatherElements", 13, {"axis": 1}, tuple(TensorSpec(*shape) for shape in shapes))
+    data, indices = case_inputs(OPERATORS["GatherElements"], case, 0)
+    assert tensor_bytes(data).hex() == "386ee701bd33fa7731e8678a"
+    assert indices.array.tolist() == [[1, -1, -2], [-2, -3, 1]]
+
+
+def test_the_same_seed_gives_the_same_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b"):
+        command = ("run", SPECS / "Round.yaml", "-t", "fake", "-k", "Round@22:sweep=rank;X=float16[3]", "--seed", "5", "-o", name)
+        assert harness(*command).code == 0
+    a, b = (sorted(str({**line, "seconds": 0, "run_id": "", "command": ""}) for line in lines_of(tmp_path / name)) for name in "ab")
+    assert a == b
