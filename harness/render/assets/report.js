@@ -114,7 +114,7 @@ const tag = (word, kind = word) => element("span", { class: `tag ${kind}` }, wor
 const grouped = (number) => number.toLocaleString("en-US");
 
 function table(heads, rows, attributes = {}) {
-  return element("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": attributes.label }, element("table", { class: attributes.class },
+  return element("div", { class: "scroll", role: "group", tabindex: "0", "aria-label": attributes.label }, element("table", { class: attributes.class },
     element("thead", {}, element("tr", {}, heads.map((head) => element("th", { scope: "col" }, head)))), element("tbody", {}, rows)));
 }
 
@@ -183,7 +183,7 @@ class Browser {
     this.back = element("button", { type: "button", onclick: () => this.turn(-PAGE) }, "← Previous");
     this.on = element("button", { type: "button", onclick: () => this.turn(PAGE) }, "Next →");
     this.empty = element("p", { class: "empty", hidden: true }, "No result matches this filter.");
-    this.table = element("div", { class: "scroll", role: "region", tabindex: "0", "aria-labelledby": "cases-title" }, element("table", { class: "cases" },
+    this.table = element("div", { class: "scroll", role: "group", tabindex: "0", "aria-labelledby": "cases-title" }, element("table", { class: "cases" },
       element("thead", {}, element("tr", {}, ["Case", "Target", "Validity", "Level", "Outcome", "Verdict", "What happened"].map((head) => element("th", { scope: "col" }, head)))), this.body));
     place.append(
       element("form", { role: "search", "aria-label": "Filter the cases", oninput: () => this.changed(), onsubmit: (event) => event.preventDefault() },
@@ -336,7 +336,7 @@ function graph(number) {
   const width = x + 180;
   const arrow = element("svg:defs", {}, element("svg:marker", { id: "arrow", viewBox: "0 0 8 8", refX: 1, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" }, element("svg:path", { d: "M0 0 8 4 0 8z" })));
   const label = `${inputs.map(([name, value]) => `${name} ${value}`).join(" and ")} into ${operator}`;
-  return element("section", {}, element("h3", {}, "Graph"), element("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": "Drawing of the graph" },
+  return element("section", {}, element("h3", {}, "Graph"), element("div", { class: "scroll", role: "group", tabindex: "0", "aria-label": "Drawing of the graph" },
     element("svg:svg", { class: "graph", viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": label }, arrow, lines, boxes)));
 }
 const clipped = (text, width) => { const most = Math.floor(width / 7.6); return text.length > most ? `${text.slice(0, most - 1)}…` : text; };
@@ -376,7 +376,7 @@ function grid(tensor) {
   })));
   const left = tensor.size - tensor.shown;
   return element("figure", {}, element("figcaption", {}, `${tensor.name}: ${tensor.dtype}[${tensor.shape.join(", ")}]`),
-    element("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": `Elements of ${tensor.name}` }, element("table", { class: "tensor" }, element("tbody", {}, rows))), left ? element("p", { class: "muted" }, `${grouped(left)} more elements are not shown`) : null);
+    element("div", { class: "scroll", role: "group", tabindex: "0", "aria-label": `Elements of ${tensor.name}` }, element("table", { class: "tensor" }, element("tbody", {}, rows))), left ? element("p", { class: "muted" }, `${grouped(left)} more elements are not shown`) : null);
 }
 
 function repeat(id, result) {
