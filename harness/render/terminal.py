@@ -11,7 +11,7 @@ from rich.text import Text
 
 from harness.leveltable import counts, level_table, levels, rate, status, validity_table
 from harness.records import Outcome, Result, Validity
-from harness.render.text import line, ranks, visible
+from harness.render.text import gist, line, ranks, visible
 from harness.summary import count, summarize
 from harness.support import support
 from harness.tables import NOT_EXECUTED, Tables, Tally
@@ -72,12 +72,12 @@ def details(result: Result) -> list[str]:
         if diff.max_ulp is not None:
             words.append(f"max {diff.max_ulp:,} ULP")
     if result.error is not None:
-        words.append(f"{line(result.error.class_, 60)}: {line(result.error.message, 160)}")
+        words.append(f"{line(result.error.class_, 60)}: {gist(result.error.message)}")
     return words
 
 
-def _grid(*columns: str, right: Iterable[int] = ()) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+def _grid(*columns: str, right: Iterable[int] = (), gap: int = 2) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, gap, 0, 0))
     numeric = set(right)
     for place, column in enumerate(columns):
         table.add_column(column, justify="right" if place in numeric else "left", overflow="fold")
@@ -91,7 +91,7 @@ def _cell(tally: Tally) -> Text:
 
 def _levels(tables: Tables) -> Table:
     columns = levels(tables)
-    table = _grid("", *columns, "all", right=range(1, 2 + len(columns)))
+    table = _grid("", *columns, "all", right=range(1, 2 + len(columns)), gap=1)
     before = ""
     for row in level_table(tables):
         if row.operator != before:

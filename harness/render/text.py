@@ -8,6 +8,10 @@ from collections.abc import Iterable
 _PATH = re.compile(
     r"(?<![\w.:/\\])(?:file:/{2,3})?(?:[A-Za-z]:[\\/]|/|\\\\)(?:[^\s\\/:*?\"'<>|()\[\],;]+[\\/])+([^\s\\/:*?\"'<>|()\[\],;]*)"
 )
+_LONG = 4000
+_PREAMBLE = re.compile(
+    r"^\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : (Non-zero status code returned while running \S+ node\. Name:'[^']*' Status Message: )?"
+)
 _HIDDEN = re.compile(  # spelled out, because Unicode's categories change between releases of Python
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
     "\uffa0\ufff9-\ufffb\ufffe\uffff\ud800-\udfff\U000e0000-\U000e0fff]"
@@ -41,8 +45,17 @@ def message(text: str, limit: int) -> str:
 
 
 def line(text: str, limit: int = 200) -> str:
-    """Make a message fit one line."""
-    return " ".join(message(text, limit).split())
+    """Make a message fit one line; how much is cut is said only where it is a lot."""
+    shown = " ".join(visible(without_paths(text[: limit * 2])).split())
+    if len(shown) <= limit and len(text) <= limit * 2:
+        return shown
+    more = f" [{len(text):,} characters in the run file]" if len(text) > _LONG else ""
+    return f"{shown[:limit].rstrip()}…{more}"
+
+
+def gist(text: str, limit: int = 240) -> str:
+    """Make ONNX Runtime's message fit one line without what stands before every one of them; the error class says the same."""
+    return line(_PREAMBLE.sub("", text[: limit * 4]), limit) if len(text) <= _LONG else line(text, limit)
 
 
 def ranks(found: Iterable[int]) -> str:

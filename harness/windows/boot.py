@@ -8,6 +8,7 @@ starts. After a session on DirectML has failed, the worker calls `after_failure(
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import runpy
@@ -38,10 +39,8 @@ def main() -> None:
         return device.describe_device(device_id)
 
     def after_failure(device_id: int = 0) -> None:
-        try:
+        with contextlib.suppress(OSError):  # no such adapter: it has no context either
             device.forget_execution_context(device_id)
-        except OSError:  # no such adapter: it has no context either
-            pass
 
     boot = types.ModuleType(NAME)
     boot.__dict__.update(
@@ -58,6 +57,8 @@ def main() -> None:
         os._exit(REFUSED)
     worker = sys.argv[1]
     sys.argv[:] = sys.argv[1:]
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or os.curdir) != here]
     runpy.run_path(worker, run_name="__main__")
 
 

@@ -27,7 +27,7 @@ def windows() -> None:
 @click.option("--levels", is_flag=True, help="The newest release of every feature level that a usable release reaches.")
 @_mirror
 def install_command(ort: str | None, levels: bool, mirror: str | None) -> None:
-    """Download, verify and set up what is missing: about 1.3 GB in the user's cache, no root needed."""
+    """Download, verify and set up what is missing: 1.3 GB in the user's cache stay, no root needed."""
     chosen = [release_for_level(level).onnxruntime for level in usable_levels()] if levels else [release(ort).onnxruntime]
     for version in chosen:
         installation.install(version, mirror=mirror)

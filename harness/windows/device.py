@@ -177,7 +177,7 @@ def _describe_adapter(adapter: int) -> dict[str, Any]:
         "vendor": vendor_text(facts.vendor),
         "luid": f"{facts.luid_high & 0xFFFFFFFF:08x}:{facts.luid_low:08x}",
         "driver": ".".join(str(driver.value >> shift & 0xFFFF) for shift in (48, 32, 16, 0)) if known else None,
-        "software": bool(facts.flags & 2),
+        "software": bool(facts.flags & 2) or "llvmpipe" in facts.description,
     }
 
 

@@ -15,6 +15,7 @@ import fcntl
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -29,7 +30,8 @@ from harness.windows.releases import Release, default_release, release
 
 CACHE_ENV = "HARNESS_CACHE"
 LAYOUT = "1"
-NEEDED_BYTES = 1_700_000_000
+NEEDED_BYTES = 2_200_000_000
+"""At the height of an installation, when Wine has copied its DLLs into the prefix; 1.3 GB stay."""
 HASHED_BELOW = 24 << 20
 """Key files below this size are hashed before each use, larger ones compared by size and time."""
 _PATCHED_DLLS = ("ntdll", "kernelbase", "ucrtbase", "d3d12", "d3d12core", "dxgi", "wined3d")
@@ -268,7 +270,11 @@ def _remove_tree(path: Path) -> None:
         with contextlib.suppress(FileNotFoundError):
             function(name)
 
-    if path.exists():
+    if not path.exists():
+        return
+    if sys.version_info >= (3, 12):
+        shutil.rmtree(path, onexc=retry)
+    else:
         shutil.rmtree(path, onerror=retry)
 
 

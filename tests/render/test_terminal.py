@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,7 @@ def test_level_table_fits_80_columns_with_large_counts() -> None:
     rows = [row for row in table.splitlines() if "/" in row]
     assert len(rows) == 9
     assert all(row.count("/") + row.count("–") == 5 for row in rows)
+    assert "GatherElements\n" in re.sub(" +\n", "\n", table)
 
 
 def test_colour_is_the_consoles_affair(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.render.text import line, message, ranks, visible, without_paths
+from harness.render.text import gist, line, message, ranks, visible, without_paths
 
 
 @pytest.mark.parametrize(
@@ -41,6 +41,14 @@ def test_a_megabyte_is_cut_and_said() -> None:
     shown = message("y" * 1_000_000, 50)
     assert shown == "y" * 50 + "… [1,000,000 characters in the run file]"
     assert line("a\n  b\tc", 50) == "a b c"
+
+
+def test_the_gist_of_a_message() -> None:
+    stage = "Non-zero status code returned while running GatherND node. Name:'tested' Status Message: "
+    assert gist(f"[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : {stage}bad index") == "bad index"
+    assert gist("[ONNXRuntimeError] : 9 : NOT_IMPLEMENTED : no kernel") == "no kernel"
+    assert gist("another message") == "another message"
+    assert gist("x" * 300) == "x" * 240 + "…"
 
 
 def test_ranks_fold() -> None:

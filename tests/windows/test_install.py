@@ -182,7 +182,7 @@ def test_installing_again_keeps_what_is_whole_and_sweeps_the_rest(cache_folder: 
 def test_too_little_room_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "launcher", lambda: "bwrap")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9, 5 * 10**8))  # type: ignore[attr-defined]
-    with pytest.raises(TargetUnavailable, match=r"needs 1\.7 GB in .* and 0\.5 GB are free: make room or set HARNESS_CACHE"):
+    with pytest.raises(TargetUnavailable, match=r"needs 2\.2 GB in .* and 0\.5 GB are free: make room or set HARNESS_CACHE"):
         install.install()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import platform
 import struct
+import subprocess
 import sys
 from pathlib import Path
 
@@ -107,6 +108,20 @@ def test_inside_modules_are_python_3_8_and_import_only_the_standard_library(path
     names = {alias.name.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     names |= {(node.module or "").split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and not node.level}
     assert names <= set(sys.stdlib_module_names)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="says what happens elsewhere")
+def test_boot_runs_the_worker_as_main_and_leaves_no_module_path(tmp_path: Path) -> None:
+    worker = tmp_path / "worker.py"
+    worker.write_text(
+        "import os, sys\n"
+        "boot = sys.modules['harness_boot']\n"
+        "boot.before_sessions(); boot.after_failure()\n"
+        "paths = [entry for entry in sys.path if os.path.isfile(os.path.join(entry, 'winecompat.py'))]\n"
+        "print(__name__, sys.argv[1:], boot.wine_build(), callable(boot.describe_device), paths)\n"
+    )
+    done = subprocess.run([sys.executable, boot.__file__, str(worker), "a b"], capture_output=True, text=True, check=True)
+    assert done.stdout == "__main__ ['a b'] None True []\n"
 
 
 @pytest.mark.parametrize(("value", "text"), [(0x1000, "1_0"), (0x5200, "5_2"), (0x6400, "6_4")])

@@ -135,6 +135,9 @@ async function copy(text, button) {
 }
 const copyButton = (label, text) => element("button", { type: "button", onclick: (event) => copy(text(), event.currentTarget) }, label);
 
+// What stands before every message of ONNX Runtime; the error class says the same.
+const PREAMBLE = /^\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : (Non-zero status code returned while running \S+ node\. Name:'[^']*' Status Message: )?/;
+
 // What a result was, in a few words.
 function happened(result) {
   const detail = run.details[run.detail[result]];
@@ -146,7 +149,7 @@ function happened(result) {
     const [ulp, differing, total, at] = diff;
     words.push(`${grouped(differing)} of ${grouped(total)} differ${at ? `, first at [${at.join(", ")}]` : ""}${ulp == null ? "" : `, max ${grouped(ulp)} ULP`}`);
   }
-  if (error.length) words.push(`${error[0]}: ${error[1]}`);
+  if (error.length) words.push(`${error[0]}: ${error[1].replace(PREAMBLE, "")}`);
   return words.join(" · ");
 }
 
@@ -240,7 +243,7 @@ class Browser {
     return element("tr", {}, element("th", { scope: "row" }, element("a", { href, class: "mono" }, breakable(id))), element("td", {}, target),
       element("td", {}, ofCase(number, "validity")), element("td", {}, ofCase(number, "level")),
       element("td", {}, tag(ofResult(result, "outcome"))), element("td", {}, ofResult(result, "verdict") === "expected" ? "expected" : tag(ofResult(result, "verdict"))),
-      element("td", { class: "said" }, said.length > 160 ? `${said.slice(0, 160)}…` : said));
+      element("td", { class: "said" }, said.length > 240 ? `${said.slice(0, 240)}…` : said));
   }
 
   // The command that runs the cases shown: each of them where they are few, else the narrowest query that holds them all.
