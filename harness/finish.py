@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import click
@@ -19,13 +20,11 @@ from harness.report import write_reports
 def finish(path: Path) -> None:
     """Render what every run ends with; a report that cannot be written is one line, the results stay."""
     tables, payload = read_page(path)
-    render_terminal(tables, Console())
     try:
         write_reports(tables, payload, path.parent)
     except UsageError as error:
         click.echo(f"harness: {error}", err=True)
     point_latest(path.parent)
-    click.echo(f"\n{path}  report.md  report.html")
     job_summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if job_summary:
         try:
@@ -33,3 +32,16 @@ def finish(path: Path) -> None:
                 file.write(render_markdown(tables))
         except OSError as error:
             click.echo(f"harness: {job_summary}: cannot be written: {error.strerror}", err=True)
+    try:
+        render_terminal(tables, _Console())
+        click.echo(f"\n{path}  report.md  report.html")
+        sys.stdout.flush()
+    except BrokenPipeError:  # `harness run | head`: the reader has seen enough, the exit code still says how the run ended
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+class _Console(Console):
+    """A console whose reader may leave: rich itself would end the process with 1, which says that results are unexpected."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError

@@ -328,6 +328,22 @@ def test_default_folder_and_latest(folder: Path) -> None:
     assert {path.name for path in latest.iterdir()} == {"run.jsonl", "report.md", "report.html"}
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a closed pipe is another error on Windows")
+@pytest.mark.parametrize(("startup", "code"), [("ok", 0), ("exit", 3)])
+def test_a_reader_that_leaves_changes_neither_reports_nor_exit_code(folder: Path, startup: str, code: int) -> None:
+    """As `harness run | head -1` does, with pipefail."""
+    script = script_of(folder, [], startup)
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "harness", "run", str(ROUND), "-t", f"fake,script={script}", "-k", FEW, "-o", "out"]
+    try:
+        ended = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    finally:
+        os.close(writing)
+    assert (ended.returncode, ended.stderr) == (code, "")
+    assert {"run.jsonl", "report.md", "report.html"} <= {path.name for path in (folder / "out").iterdir()}
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_signals_leave_no_process_and_a_run_to_resume(folder: Path, number: signal.Signals) -> None:

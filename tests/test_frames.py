@@ -169,6 +169,9 @@ def test_placement_belongs_to_one_unit() -> None:
     found: list[Execution] = []
     for kind, body in reader.feed(PLACED + result(0, OUTPUTS[0]) + result(1, OUTPUTS[1])):
         found.extend(reader.answers(kind, body, cases, len(found)))
+        if len(found) == 1:
+            assert reader.nodes_of(UNIT) is not None
+            assert reader.nodes_of(second) is None
     assert [execution.nodes is None for execution in found] == [False, True]
     assert reader.nodes_of(UNIT) is None
     assert reader.nodes_of(second) is None
