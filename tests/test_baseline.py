@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.baseline import Baseline
 from harness.judge import verdict
 from harness.records import Outcome, Validity, Verdict, conforms
 from tests.running import ROUND, harness, results_of, script_of
@@ -74,6 +75,15 @@ def test_a_target_that_is_gone_is_missing(earlier: Path, tmp_path: Path) -> None
     ended = harness("run", *options(earlier, "float16"), "--baseline", earlier / "earlier", "-o", tmp_path / "now")
     assert ended.code == 3
     assert {result["verdict"] for result in results_of(tmp_path / "now").values()} == {"missing"}
+
+
+def test_another_outcome_of_an_unspecified_case_is_a_change(earlier: Path) -> None:
+    """Neither outcome is better than the other: no source says what is right."""
+    held = Baseline(earlier / "earlier")
+    case, target = "Round@22:sweep=empty;X=float16[0];values=ordinary;shapes=static", f"fake,script={earlier / 'script.yaml'}"
+    assert held.verdict(case, target, Validity.UNSPECIFIED, Outcome.PASS) is Verdict.EXPECTED
+    assert held.verdict(case, target, Validity.UNSPECIFIED, Outcome.REJECTED) is Verdict.CHANGED
+    assert held.verdict(case, "cpu", Validity.UNSPECIFIED, Outcome.PASS) is Verdict.NEW
 
 
 CONFORMING = {Validity.VALID: Outcome.PASS, Validity.INVALID: Outcome.REJECTED}

@@ -68,6 +68,21 @@ class TestExitCodes:
         assert ended.code == 3
         assert {r["outcome"] for r in results_of(folder / "out").values()} == {"not_placed"}
 
+    @pytest.mark.parametrize(("query", "code"), [("Round:X=float32[5]", 1), ("Round:X=float32[4]", 0)])
+    def test_1_a_stale_expectation(self, folder: Path, query: str, code: int) -> None:
+        """All cases of the spec run, so that an entry which matches none of them is known to be stale."""
+        spec = "operator: Round\nopsets: [22]\nlowers_to: {directml: DML_OPERATOR_ELEMENT_WISE_ROUND}\n"
+        spec += (
+            "tolerance: {kind: exact, because: integers}\nsweeps:\n  - {name: one, X: {dtype: [float32], shape: [[4]], values: [random]}}\n"
+        )
+        (folder / "Round.yaml").write_text(spec)
+        known = f'- {{match: "{query}", expect: mismatch, reason: a test, link: "https://example.org/"}}\n'
+        (folder / "known.yaml").write_text(known)
+        script = script_of(folder, [("Round", "bit")] if code == 0 else [])
+        ended = harness("run", "Round.yaml", "-t", f"fake,script={script}", "--expectations", "known.yaml", "-o", "out")
+        assert ended.code == code, ended
+        assert len(lines_of(folder / "out")[-1]["problems"]) == code
+
     def test_1_if_anything_else_is_unexpected_too(self, folder: Path) -> None:
         script = script_of(folder, [("Round@22:X=float16[0];shapes=static", "shape"), ("Round", "misplace")])
         assert harness("run", ROUND, "-t", f"fake,script={script}", "-k", FEW, "-o", "out").code == 1
