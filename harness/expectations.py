@@ -104,9 +104,14 @@ class Entry(Strict):
     """One expectation as the file writes it."""
 
     match: Alternatives[QueryText]
+    unless: Alternatives[QueryText] | None = None
+    """Cases that `match` selects and the entry does not speak of."""
     when: When = When()
     expect: Annotated[Outcome, BeforeValidator(_not_pass), WithJsonSchema(_UNEXPECTED)]
+    title: Text | None = None
+    """The finding in a few words, and below it why; `documents` says what Microsoft's documents have to say."""
     reason: Text
+    documents: Text | None = None
     link: Annotated[str, AfterValidator(_url)]
     expires: Annotated[date, BeforeValidator(_date)] | None = None
 
@@ -137,13 +142,14 @@ class Located:
     queries: tuple[Query, ...]
     file: Source
     position: int
+    exceptions: tuple[Query, ...] = ()
 
     def problem(self, what: str) -> str:
         """Return one line: `file:line: [position]: what`."""
         return self.file.problem((self.position,), what)
 
     def matches(self, case_id: str) -> bool:
-        return any(query.matches(case_id) for query in self.queries)
+        return any(q.matches(case_id) for q in self.queries) and not any(q.matches(case_id) for q in self.exceptions)
 
 
 @dataclass(frozen=True)
@@ -181,10 +187,15 @@ class TargetExpectations:
     def __post_init__(self) -> None:
         self.used = [Used() for _ in self.entries]
 
+    def position(self, case_id: str) -> int | None:
+        """Return the position of the entry that counts for a case."""
+        found = self._matching(case_id)
+        return found[0] if found else None
+
     def expected(self, case_id: str) -> Outcome | None:
         """Return the outcome that an entry expects of a case, None if no entry matches it. With several, the first one counts."""
-        found = self._matching(case_id)
-        return self.entries[found[0]].entry.expect if found else None
+        found = self.position(case_id)
+        return None if found is None else self.entries[found].entry.expect
 
     def record(self, case_id: str, *, conforms: bool) -> None:
         """Count the result of a case for the entries that match it."""
@@ -255,19 +266,19 @@ def _load(path: Path) -> list[Located]:
         entries = _FILE.validate_python(file.tree)
     except ValidationError as error:
         raise SpecError(file.by_line(validation_problems(file, error, Entry))) from error
-    return [Located(entry, tuple(map(Query.parse, entry.match)), file, i) for i, entry in enumerate(entries)]
+    return [Located(e, tuple(map(Query.parse, e.match)), file, i, tuple(map(Query.parse, e.unless or ()))) for i, e in enumerate(entries)]
 
 
 def lint(expectations: Expectations, today: date, case_ids: Iterable[str] | None = None) -> list[str]:
     """Return what is wrong with entries before any run: expired, written twice, and, given every case's id, matching no case."""
     problems: list[str] = []
-    seen: dict[tuple[frozenset[str], When], Located] = {}
+    seen: dict[tuple[frozenset[str], frozenset[str], When], Located] = {}
     for located in expectations.entries:
         problems += _expired(located, today)
         entry = located.entry
-        first = seen.setdefault((frozenset(entry.match), entry.when), located)
+        first = seen.setdefault((frozenset(entry.match), frozenset(entry.unless or ()), entry.when), located)
         if first is not located:
-            problems.append(located.problem(f"has the same 'match' and 'when' as {first.file.where(first.position)}"))
+            problems.append(located.problem(f"has the same 'match', 'unless' and 'when' as {first.file.where(first.position)}"))
     unmatched = list(expectations.entries)
     for case_id in () if case_ids is None else case_ids:
         if not unmatched:

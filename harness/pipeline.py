@@ -237,7 +237,8 @@ class _Job(NamedTuple):
         found = Verdict.MISSING if outcome in _ABSENT else verdict(case.validity, outcome, expected)
         if self.baseline is not None and not (expected is outcome and found is Verdict.EXPECTED):
             found = self.baseline.verdict(case.id, self.target.name, case.validity, outcome)
-        if not conforming:
+        worth = execution.output is not None or found is not Verdict.EXPECTED  # inputs alone can be made again
+        if case.validity is Validity.UNSPECIFIED or (worth and not conforming):
             self.artifacts.keep(self.target.name, prepared, execution, judgement, expected=found is Verdict.EXPECTED)
         return self._record(case, judgement, found, execution)
 

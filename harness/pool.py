@@ -235,7 +235,7 @@ class Pool:
         lost = bool(slot.batches) and slot.at is not None and slot.at == slot.batches[0].done
         if not lost:
             self._early_deaths += 1
-            if self._early_deaths >= _STARTS or not slot.greeted:
+            if self._early_deaths >= _STARTS or self.hello is None:
                 last_line = f": {hint.splitlines()[-1]}" if hint else ""
                 self.close()
                 raise TargetUnavailable(f"the worker ended before it started a case ({detail}){last_line}")

@@ -2,8 +2,9 @@
 
 A query is `operator[@opset][:term;term…]`, or terms alone for every operator. Each term `key=value` must occur in the id, in any
 order; so a query is also any prefix of an id that ends where a term ends, and a whole id selects itself (and ids that add terms to
-it). `*` and `?` stand for any characters and for one, in operator, opset and values; brackets are literal. A tensor's term may end
-before its shape: `data=float16` is that dtype at any shape. Alternatives are separate queries.
+it). `*` and `?` stand for any characters and for one, in operator, opset and values; brackets are literal, and between them `*` is one
+dimension: `data=*[*,*,1]` has rank 3. A tensor's term may end before its shape: `data=float16` is that dtype at any shape. Alternatives
+are separate queries.
 """
 
 from __future__ import annotations
@@ -127,6 +128,10 @@ def _term(key: str, value: str) -> _Term:
 
 
 def _regex(glob: str, any_character: str) -> str:
-    """Translate `*` and `?`; everything else is literal."""
-    wild = {"*": any_character + "*", "?": any_character}
-    return "".join(wild.get(part) or re.escape(part) for part in re.split(r"([*?])", glob))
+    """Translate `*` and `?`, which between brackets stand for digits; everything else is literal."""
+    pattern, in_shape = [], False
+    for part in re.split(r"([*?\[\]])", glob):
+        in_shape = (in_shape or part == "[") and part != "]"
+        one = r"\d" if in_shape else any_character
+        pattern.append({"*": one + "*", "?": one}.get(part) or re.escape(part))
+    return "".join(pattern)

@@ -11,8 +11,6 @@ from harness.errors import UsageError
 from harness.records import Header, Outcome, Validity, Verdict, conforms
 from harness.runfile import RunReader
 
-_AGAIN = frozenset({Outcome.UNAVAILABLE, Outcome.NOT_RUN})
-
 
 class Done:
     """The results of an interrupted run; `keep` are the bytes of its file that stay."""
@@ -49,7 +47,7 @@ def read_done(path: Path, header: Header) -> Done:
             raise UsageError(f"{reader.path}:1: cannot be continued: the {what} changed since; start a new run without --resume")
     done = Done(0)
     for result in reader:
-        if result.outcome in _AGAIN:
+        if result.outcome is Outcome.UNAVAILABLE:
             raise UsageError(
                 f"{reader.path}: cannot be continued: {result.target} was not available then; start a new run without --resume"
             )

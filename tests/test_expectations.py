@@ -125,7 +125,7 @@ def test_lint(tmp_path: Path) -> None:
     )
     expectations = entries(tmp_path, text)
     before = [
-        "cpu.yaml:5: [1]: has the same 'match' and 'when' as cpu.yaml:1",
+        "cpu.yaml:5: [1]: has the same 'match', 'unless' and 'when' as cpu.yaml:1",
         "cpu.yaml:14: [3]: expired on 2020-01-01; look whether it still holds",
     ]
     assert lint(expectations, TODAY) == before
