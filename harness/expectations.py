@@ -187,15 +187,15 @@ class TargetExpectations:
     def __post_init__(self) -> None:
         self.used = [Used() for _ in self.entries]
 
-    def position(self, case_id: str) -> int | None:
-        """Return the position of the entry that counts for a case."""
+    def entry(self, case_id: str) -> Entry | None:
+        """Return the entry that matches a case, None if none does. With several, the first one counts."""
         found = self._matching(case_id)
-        return found[0] if found else None
+        return self.entries[found[0]].entry if found else None
 
     def expected(self, case_id: str) -> Outcome | None:
-        """Return the outcome that an entry expects of a case, None if no entry matches it. With several, the first one counts."""
-        found = self.position(case_id)
-        return None if found is None else self.entries[found].entry.expect
+        """Return the outcome that the case's entry expects, None if it has no entry."""
+        entry = self.entry(case_id)
+        return None if entry is None else entry.expect
 
     def record(self, case_id: str, *, conforms: bool) -> None:
         """Count the result of a case for the entries that match it."""

@@ -1,12 +1,14 @@
 """Writes `docs/directml-findings.md`: what the CPU and the DirectML provider make differently of the same cases, and which is right.
 
     python -m harness.findings CPU_RUN DML_RUN > docs/directml-findings.md
+    python -m harness.findings RUN_OF_BOTH > docs/directml-findings.md
 
-Derived from the two run files with the tensors beside them, the specs and the expectations alone; the same runs give the same page.
+Derived from the run files with the tensors beside them, the specs and the expectations alone; the same runs give the same page.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,10 +34,12 @@ _MEANS = {
 }
 _SHOWN = 24
 """Elements of a tensor that are written out."""
+_NOISE = re.compile(r"^\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : |\\[^\s\\]+\.pyd!\w+: \(caller: \w+\) Exception\(\d+\) tid\(\w+\)|[\r\n]+$")
+"""What a message repeats of the error class, and addresses and counters that differ from run to run."""
 
 
 class Side(NamedTuple):
-    """One of the two runs: its only target, the results by case, and the folder with its tensors."""
+    """A target of a run: its results by case, and the folder with their tensors."""
 
     target: str
     info: TargetInfo
@@ -44,43 +48,49 @@ class Side(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """Cases that share the reviewed entries of both sides (None where a side conforms); `of` counts all cases of their operators."""
+    """Cases that share the title of the reviewed entry on each side; `of` counts all cases of their operators.
+
+    `entries` has one entry a side, the first of that title, or None where the side conforms or no entry explains it.
+    """
 
     entries: tuple[Entry | None, ...]
     cases: tuple[str, ...]
     of: int
 
 
-def read_side(path: Path) -> Side:
-    """Read a run of one target; UsageError for another."""
-    reader = RunReader(path)
-    if len(reader.header.targets) != 1:
-        raise UsageError(f"{reader.path}: a run of one target is needed, this one has {', '.join(reader.header.targets)}")
-    ((target, info),) = reader.header.targets.items()
-    return Side(target, info, {result.case: result for result in reader}, reader.path.parent)
+def read_sides(paths: Iterable[Path]) -> list[Side]:
+    """Read the two targets of one or two runs; UsageError where there are not two."""
+    sides: list[Side] = []
+    for path in paths:
+        reader = RunReader(path)
+        by_target = {target: Side(target, info, {}, reader.path.parent) for target, info in reader.header.targets.items()}
+        for result in reader:
+            by_target[result.target].results[result.case] = result
+        sides.extend(by_target.values())
+    if len(sides) != 2:
+        raise UsageError(f"two targets are compared, the runs have {len(sides)}: {', '.join(side.target for side in sides)}")
+    return sides
 
 
 def findings(sides: Sequence[Side], expectations: Expectations) -> list[Finding]:
     """Group the cases that do not conform on either side, or that end differently, by their entries; the largest groups first."""
     known = [expectations.for_target(side.target, side.info) for side in sides]
-    groups: dict[tuple[int | None, ...], list[str]] = {}
-    totals = Counter(result.operator for case, result in sides[0].results.items() if case in sides[1].results)
-    for case in sorted(sides[0].results.keys() & sides[1].results.keys()):
+    groups: dict[tuple[str | None, ...], tuple[tuple[Entry | None, ...], list[str]]] = {}
+    both = sorted(sides[0].results.keys() & sides[1].results.keys())
+    totals = Counter(sides[0].results[case].operator for case in both)
+    for case in both:
         results = [side.results[case] for side in sides]
-        if results[0].validity is Validity.UNSPECIFIED or all(conforms(result.validity, result.outcome) for result in results):
+        if all(conforms(result.validity, result.outcome) for result in results):
             continue
-        key = tuple(
-            None if conforms(result.validity, result.outcome) else targets.position(case)
+        entries = tuple(
+            None if conforms(result.validity, result.outcome) else targets.entry(case)
             for targets, result in zip(known, results, strict=True)
         )
-        groups.setdefault(key, []).append(case)
+        key = tuple(None if entry is None else entry.title or entry.reason for entry in entries)
+        groups.setdefault(key, (entries, []))[1].append(case)
     found = [
-        Finding(
-            tuple(None if place is None else targets.entries[place].entry for targets, place in zip(known, key, strict=True)),
-            tuple(cases),
-            sum(totals[operator] for operator in {case.partition("@")[0] for case in cases}),
-        )
-        for key, cases in groups.items()
+        Finding(entries, tuple(cases), sum(totals[operator] for operator in {sides[0].results[case].operator for case in cases}))
+        for entries, cases in groups.values()
     ]
     return sorted(found, key=lambda finding: (-len(finding.cases), finding.cases[0]))
 
@@ -94,6 +104,8 @@ def page(sides: Sequence[Side], expectations: Expectations, cases: Mapping[str, 
     yield from _table(("", *(side.target for side in sides)), _device(sides))
     both = sides[0].results.keys() & sides[1].results.keys()
     yield f"\n{len(both):,} cases ran on both; {len(sides[0].results) + len(sides[1].results) - 2 * len(both):,} on one alone.\n"
+    if len({side.info.onnxruntime for side in sides}) > 1:
+        yield "The two releases of ONNX Runtime differ, and so may what they do whatever the provider.\n"
     if any("llvmpipe" in (side.info.adapter or "") for side in sides):
         yield (
             "The DirectML results come from Microsoft's DirectML.dll on a software device, not from a GPU: what its kernels compute and "
@@ -105,7 +117,7 @@ def page(sides: Sequence[Side], expectations: Expectations, cases: Mapping[str, 
         (
             (
                 f"[{number}](#finding-{number})",
-                ", ".join(sorted({case.partition("@")[0] for case in finding.cases})),
+                _operators(finding),
                 _short(finding),
                 f"{len(finding.cases):,}",
                 f"{finding.of:,}",
@@ -119,8 +131,8 @@ def page(sides: Sequence[Side], expectations: Expectations, cases: Mapping[str, 
         yield f'\n## <a id="finding-{number}"></a>{number}. {_short(finding)}\n'
         yield from _section(sides, finding, cases)
     yield "\n## What ONNX leaves open\n"
-    yield "Recorded, and right either way.\n"
-    yield from _table(("case", "what is open", *(side.target for side in sides)), _unspecified(sides, cases))
+    yield "Recorded, and right either way. `pass` is the oracle's result, `accepted_invalid` one where the oracle has none.\n"
+    yield from _table(("operator", "case", "what is open", *(side.target for side in sides)), _unspecified(sides, cases))
 
 
 def _device(sides: Sequence[Side]) -> Iterator[tuple[str, ...]]:
@@ -137,17 +149,17 @@ def _short(finding: Finding) -> str:
     return "not explained by any expectation" if entry is None else line(entry.title or entry.reason.partition(";")[0], 120)
 
 
+def _operators(finding: Finding) -> str:
+    return ", ".join(sorted({case.partition("@")[0] for case in finding.cases}))
+
+
 def _outcomes(side: Side, cases: Iterable[str]) -> str:
     return ", ".join(f"{outcome.value} {n:,}" for outcome, n in Counter(side.results[case].outcome for case in cases).most_common())
 
 
 def _right(sides: Sequence[Side], finding: Finding) -> str:
-    right = [side.target for side, entry in zip(sides, _conforming(sides, finding), strict=True) if entry]
+    right = [side.target for side in sides if all(conforms(side.results[c].validity, side.results[c].outcome) for c in finding.cases)]
     return " and ".join(right) or "neither"
-
-
-def _conforming(sides: Sequence[Side], finding: Finding) -> list[bool]:
-    return [all(conforms(side.results[c].validity, side.results[c].outcome) for c in finding.cases) for side in sides]
 
 
 def _section(sides: Sequence[Side], finding: Finding, cases: Mapping[str, Case]) -> Iterator[str]:
@@ -155,7 +167,7 @@ def _section(sides: Sequence[Side], finding: Finding, cases: Mapping[str, Case])
     case = cases.get(example)
     validity = sides[0].results[example].validity.value
     says = "; ".join(filter(None, (case.rule, case.source))) if case else ""
-    yield f"- Cases: {len(finding.cases):,} of {finding.of:,} of the operator; for example\n  `{example}`"
+    yield f"- Cases: {len(finding.cases):,} of {finding.of:,} of {_operators(finding)}; for example\n  `{example}`"
     yield f"- ONNX: the case is {validity}" + (f": {_cell(says)}" if says else "; the operator's formula defines its result")
     documents = [entry.documents for entry in finding.entries if entry is not None and entry.documents]
     yield f"- Microsoft's documents: {' '.join(map(_cell, documents)) or 'nothing beyond ONNX'}"
@@ -192,16 +204,22 @@ def _written(side: Side, case: str) -> list[str]:
 
 
 def _code(message: str) -> str:
-    return f"`{line(message, 300).replace('`', chr(39))}`"
+    return f"`{line(_NOISE.sub('', message), 300).replace('`', chr(39))}`"
 
 
 def _unspecified(sides: Sequence[Side], cases: Mapping[str, Case]) -> Iterator[tuple[str, ...]]:
-    for case in sorted(sides[0].results.keys() & sides[1].results.keys()):
-        results = [side.results[case] for side in sides]
+    """Yield one row for all opsets at which an unspecified case ends alike."""
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for name in sorted(sides[0].results.keys() & sides[1].results.keys()):
+        results = [side.results[name] for side in sides]
         if results[0].validity is Validity.UNSPECIFIED:
-            rule = cases[case].rule if case in cases else None
+            case = cases.get(name)
+            operator, _, rest = name.partition("@")
+            opset, _, terms = rest.partition(":")
             told = (f"`{r.outcome.value}`{_detail(side, r)}" for side, r in zip(sides, results, strict=True))
-            yield (f"`{case}`", _cell(rule or "–"), *told)
+            rows.setdefault((operator, f"`{terms}`", _cell((case and case.rule) or "–"), *told), []).append(opset)
+    for (operator, *cells), opsets in rows.items():
+        yield (f"{operator} {', '.join(opsets)}", *cells)
 
 
 def _cell(text: str) -> str:
@@ -216,15 +234,15 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the page for two run files."""
+    """Print the page for one or two run files."""
     from harness.specs.expand import expand
     from harness.specs.load import load_specs
 
-    if len(arguments) != 2:
+    if not arguments:
         print("harness: write python -m harness.findings CPU_RUN DML_RUN", file=sys.stderr)
         return 2
     try:
-        sides = [read_side(Path(path)) for path in arguments]
+        sides = read_sides(map(Path, arguments))
         cases = {case.id: case for case in expand(load_specs(()))}
         print("\n".join(page(sides, load_expectations(), cases)))
     except HarnessError as error:
