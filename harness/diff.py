@@ -65,15 +65,6 @@ def ulps(expected: Tensor, actual: Tensor) -> NDArray[np.uint64] | None:
     return np.where(a > b, a - b, b - a)
 
 
-def differing_nan_payloads(expected: Tensor, actual: Tensor) -> int:
-    """Count the elements that are NaN in both with different bits: shown, never a failure."""
-    dtype = DTYPES[expected.dtype]
-    if not dtype.is_float:
-        return 0
-    both = _is_nan(expected.array, dtype) & _is_nan(actual.array, dtype)
-    return int(np.count_nonzero(both & (_bits(expected.array, dtype) != _bits(actual.array, dtype))))
-
-
 def describe(tensor: Tensor) -> str:
     """Write dtype and shape: `float32[2,3]`."""
     return f"{tensor.dtype}[{','.join(map(str, tensor.array.shape))}]"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.diff import compare, describe, differing, differing_nan_payloads, ulps, write_element
+from harness.diff import compare, describe, differing, ulps, write_element
 from harness.dtypes import DTYPES
 from harness.records import Tensor
 
@@ -153,7 +153,6 @@ class TestFloats:
         for a in nans:
             for b in nans:
                 assert compare(from_bits(dtype, a), from_bits(dtype, b)) is None
-                assert differing_nan_payloads(from_bits(dtype, a, 0), from_bits(dtype, b, 0)) == (a != b)
 
     def test_nan_equals_nothing_else(self, dtype: str) -> None:
         sign, top = 1 << (DTYPES[dtype].itemsize * 8 - 1), infinity(dtype)
@@ -161,7 +160,6 @@ class TestFloats:
             diff = compare(from_bits(dtype, top + 1), from_bits(dtype, other))
             assert diff is not None
             assert diff.max_ulp is None
-            assert differing_nan_payloads(from_bits(dtype, top + 1), from_bits(dtype, other)) == 0
 
     def test_infinities(self, dtype: str) -> None:
         """The largest finite value and infinity are neighbours as bits; they differ, and by no number of ULPs."""
