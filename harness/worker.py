@@ -254,7 +254,7 @@ class OnnxRuntime:
                     binding.bind_cpu_input(key, own)
                 else:
                     binding.bind_input(key, "cpu", 0, kind, list(own.shape), own.ctypes.data)
-            except (TypeError, KeyError) as error:
+            except (TypeError, KeyError, RuntimeError) as error:  # older releases take NumPy types only
                 raise CannotFeedError(f"cannot bind element type {element}: {error}") from error
         if unit["in_place"]:
             kind = number if number == _BFLOAT16 else kept[0].dtype.type
