@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Sequence
 from hashlib import blake2b
@@ -34,7 +35,8 @@ def merge_runs(runs: Sequence[Path], folder: Path) -> Summary:
     left_out: Counter[str] = Counter()
     problems: list[str] = []
     seconds = 0.0
-    with RunWriter(path, msgspec.structs.replace(first, command=command)) as writer:
+    partial = folder / ".run.jsonl.part"
+    with RunWriter(partial, msgspec.structs.replace(first, command=command)) as writer:
         for reader in readers:
             for result in reader:
                 key = blake2b(f"{result.case}|{result.target}".encode(), digest_size=10).digest()
@@ -45,7 +47,8 @@ def merge_runs(runs: Sequence[Path], folder: Path) -> Summary:
                 counts.add(result.validity, result.outcome, result.verdict)
             if reader.end is None:
                 raise UsageError(f"{reader.path}: the run is not complete: continue it with --resume before merging")
-            left_out += Counter({why: n for why, n in reader.end.left_out.items() if why != "in another shard"})
+            # every shard walks through the whole plan: the reasons that they share are counted once
+            left_out |= Counter({why: n for why, n in reader.end.left_out.items() if why != "in another shard"})
             problems += reader.end.problems
             seconds = max(seconds, reader.end.seconds)
         absent = sum(counts.outcomes[outcome.value] for outcome in (Outcome.UNAVAILABLE, Outcome.NOT_RUN))
@@ -59,7 +62,8 @@ def merge_runs(runs: Sequence[Path], folder: Path) -> Summary:
             seconds=seconds,
         )
         writer.close(end)
-    return Summary(path, end, counts.exit_code(end.problems, baseline=False))
+    os.replace(partial, path)
+    return Summary(path, end, counts.exit_code(end.problems, baseline="--baseline" in command))
 
 
 def _same(first: Header, other: Header, path: Path) -> None:

@@ -67,25 +67,28 @@ class Counts:
     def __init__(self) -> None:
         self.outcomes: Counter[str] = Counter()
         self.verdicts: Counter[str] = Counter()
-        self.new_failures = 0
+        self.failing = 0
+        self.improved = 0
+        self.lost = 0
         self.only_placement = True
 
     def add(self, validity: Validity, outcome: Outcome, verdict: Verdict) -> None:
         self.outcomes[outcome.value] += 1
         self.verdicts[verdict.value] += 1
-        if verdict is Verdict.EXPECTED or verdict is Verdict.MISSING:
+        if validity is Validity.UNSPECIFIED or verdict in (Verdict.EXPECTED, Verdict.MISSING):
+            return  # what an unspecified case does is shown, never a failure
+        if verdict is Verdict.NEW and conforms(validity, outcome):
             return
+        self.failing += 1
+        self.improved += verdict is Verdict.IMPROVEMENT
         self.only_placement &= outcome is Outcome.NOT_PLACED
-        self.new_failures += verdict is Verdict.NEW and not conforms(validity, outcome)
 
     def exit_code(self, problems: tuple[str, ...], *, baseline: bool) -> int:
         """1 for unexpected results, 3 if all that is unexpected is missing targets or unproven placement."""
-        failing = self.verdicts[Verdict.REGRESSION.value] + self.verdicts[Verdict.CHANGED.value] + self.new_failures
-        if not baseline:
-            failing += self.verdicts[Verdict.IMPROVEMENT.value]
-        if problems or (failing and not self.only_placement):
+        failing = self.failing - (self.improved if baseline else 0)
+        if (problems and not self.lost) or (failing and not self.only_placement):
             return 1
-        return 3 if failing or self.verdicts[Verdict.MISSING.value] else 0
+        return 3 if failing or self.lost or self.verdicts[Verdict.MISSING.value] else 0
 
 
 def run(request: Request) -> Summary:
@@ -125,12 +128,18 @@ def run(request: Request) -> Summary:
                 if pool is not None:
                     pool.before_waiting = writer.flush
                 job = _Job(request, target, known, baseline, selection, done, artifacts)
+                plan.left_out.clear()  # the same for every target
+                selection.left_out.clear()
                 number = 0
-                for number, result in enumerate(job.results(pool), start=1):
-                    writer.add(result)
-                    counts.add(result.validity, result.outcome, result.verdict)
-                    if not number & 0xFF:
-                        request.progress(target.name, number, total)
+                try:
+                    for number, result in enumerate(job.results(pool), start=1):
+                        writer.add(result)
+                        counts.add(result.validity, result.outcome, result.verdict)
+                        if not number & 0xFF:
+                            request.progress(target.name, number, total)
+                except TargetUnavailable as error:  # its workers no longer start: the other targets go on
+                    counts.lost += 1
+                    problems.append(f"{target.name}: {error}")
                 request.progress(target.name, number, total)
                 problems += known.problems(date.today(), complete=selection.complete and pool is not None)
             ran = sum(counts.outcomes.values()) - sum(counts.outcomes[outcome.value] for outcome in _ABSENT)
@@ -235,7 +244,7 @@ class _Job(NamedTuple):
         self.known.record(case.id, conforms=conforming)
         expected = self.known.expected(case.id)
         found = Verdict.MISSING if outcome in _ABSENT else verdict(case.validity, outcome, expected)
-        if self.baseline is not None and not (expected is outcome and found is Verdict.EXPECTED):
+        if self.baseline is not None and found is not Verdict.MISSING and not (expected is outcome and found is Verdict.EXPECTED):
             found = self.baseline.verdict(case.id, self.target.name, case.validity, outcome)
         worth = execution.output is not None or found is not Verdict.EXPECTED  # inputs alone can be made again
         if case.validity is Validity.UNSPECIFIED or (worth and not conforming):

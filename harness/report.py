@@ -53,8 +53,10 @@ def write_report(run: Path, format: str, out: Path | None) -> None:
 
 def write_reports(tables: Tables, payload: Payload, folder: Path) -> None:
     """Write `report.md` and `report.html` into a folder, from one reading of a run (`render.html.read_page`). Errors: UsageError."""
-    _write(folder / "report.md", [render_markdown(tables)])
-    _write(folder / "report.html", [page(tables, payload)])
+    try:
+        _write(folder / "report.md", [render_markdown(tables)])
+    finally:
+        _write(folder / "report.html", [page(tables, payload)])
 
 
 def write_badge(run: Path, out: Path) -> None:
