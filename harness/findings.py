@@ -34,6 +34,7 @@ _MEANS = {
 }
 _SHOWN = 24
 """Elements of a tensor that are written out."""
+_EMPTY = re.compile(r"[\[,]0[,\]]")
 _NOISE = re.compile(r"^\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : |\\[^\s\\]+\.pyd!\w+: \(caller: \w+\) Exception\(\d+\) tid\(\w+\)|[\r\n]+$")
 """What a message repeats of the error class, and addresses and counters that differ from run to run."""
 
@@ -163,7 +164,7 @@ def _right(sides: Sequence[Side], finding: Finding) -> str:
 
 
 def _section(sides: Sequence[Side], finding: Finding, cases: Mapping[str, Case]) -> Iterator[str]:
-    example = min(finding.cases, key=lambda case: (-_tensors_at(sides, case), len(case), case))
+    example = min(finding.cases, key=lambda case: (-_tensors_at(sides, case), bool(_EMPTY.search(case)), len(case), case))
     case = cases.get(example)
     validity = sides[0].results[example].validity.value
     says = "; ".join(filter(None, (case.rule, case.source))) if case else ""
