@@ -82,6 +82,7 @@ class When(Strict):
 
     target: Alternatives[Text] = ("*",)
     provider: Text | None = None
+    adapter: Text | None = None
     onnxruntime: VersionRange | None = None
     directml: VersionRange | None = None
     max_feature_level: VersionRange | None = None
@@ -96,6 +97,7 @@ class When(Strict):
         return (
             any(fnmatchcase(target, glob) for glob in self.target)
             and (self.provider is None or fnmatchcase(info.provider, self.provider))
+            and (self.adapter is None or fnmatchcase(info.adapter or "", self.adapter))
             and all(wanted is None or _within(version, wanted) for wanted, version in ranges)
         )
 
