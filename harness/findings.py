@@ -109,8 +109,8 @@ def page(sides: Sequence[Side], expectations: Expectations, cases: Mapping[str, 
         yield "The two releases of ONNX Runtime differ, and so may what they do whatever the provider.\n"
     if any("llvmpipe" in (side.info.adapter or "") for side in sides):
         yield (
-            "The DirectML results come from Microsoft's DirectML.dll on a software device, not from a GPU: what its kernels compute and "
-            "refuse is DirectML's own, what an access outside a buffer returns is the device's.\n"
+            "The DirectML results come from Microsoft's DirectML.dll on a software device, not from a GPU: what an access outside a "
+            "buffer returns is the device's, and where a finding says so, so is the refusal.\n"
         )
     yield "## Summary\n"
     yield from _table(

@@ -27,7 +27,7 @@ from harness.runfile import RunWriter
 from harness.selection import Selection, Shard, select
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
-from harness.targets import Target, launch
+from harness.targets import Target, launch, wheel
 
 _DEVICE = ("directml", "directml_sha256", "adapter", "vendor", "luid", "driver", "max_feature_level")
 _ABSENT = frozenset({Outcome.UNAVAILABLE, Outcome.NOT_RUN})
@@ -113,7 +113,7 @@ def run(request: Request) -> Summary:
             request.command,
             request.seed,
             run_hashes([spec.path for spec in specs], expectations),
-            {target.name: _info(target, hello) for target, hello, _ in pools},
+            {target.name: _info(target, hello, pool) for target, hello, pool in pools},
         )
         done = read_done(path, header) if request.resume else None
         with _writer(path, header, done) as writer:
@@ -168,20 +168,24 @@ def _open(target: Target, request: Request) -> tuple[Target, Hello | str, Pool |
         if target.provider not in hello.providers:
             pool.close()
             offered = ", ".join(hello.providers)
-            raise TargetUnavailable(f"target {target.name!r}: onnxruntime {hello.onnxruntime} offers {offered}, not {target.provider}")
+            remedy = f"; install {wheel(target)} on that machine" if target.host else ""
+            raise TargetUnavailable(
+                f"target {target.name!r}: onnxruntime {hello.onnxruntime} offers {offered}, not {target.provider}{remedy}"
+            )
     except TargetUnavailable as error:
         return target, str(error), None
     return target, hello, pool
 
 
-def _info(target: Target, hello: Hello | str) -> TargetInfo:
-    if isinstance(hello, str):
-        return TargetInfo(target.provider, unavailable=hello, options=target.options)
+def _info(target: Target, hello: Hello | str, pool: Pool | None) -> TargetInfo:
+    if isinstance(hello, str) or pool is None:
+        return TargetInfo(target.provider, unavailable=str(hello), options=target.options)
     device = hello.device
     texts: dict[str, Any] = {key: str(device[key]) for key in _DEVICE if key in device}
     dtypes = device.get("device_dtypes", ())
     return TargetInfo(
         provider=target.provider,
+        runtime=pool.runtime,
         onnxruntime=hello.onnxruntime,
         python=hello.python,
         numpy=hello.numpy,

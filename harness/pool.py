@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from queue import Empty, SimpleQueue
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -31,6 +31,16 @@ Answer = tuple[Prepared, Graph, Execution]
 """A case, the graph it ran on, and what the target did."""
 
 
+class Link(Protocol):
+    """What is known of workers at the other end of a connection."""
+
+    def refusal(self, how: str, printed: str) -> str:
+        """Say in one line why a worker that ended so and printed this never greeted, and what to do."""
+
+    def broken(self, how: str, printed: str) -> bool:
+        """Say whether the connection ended, and not the worker: its case is then not to blame."""
+
+
 class Launch(NamedTuple):
     """How to start a worker of a runtime, and what every unit of the target is run with."""
 
@@ -41,6 +51,9 @@ class Launch(NamedTuple):
     config: Mapping[str, str]
     start_seconds: float = 60.0
     memory_limit: int | None = None
+    runtime: str = "this interpreter"
+    preamble: bytes = b""
+    link: Link | None = None
 
 
 class Hello(msgspec.Struct, frozen=True):
@@ -94,6 +107,11 @@ class Pool:
         self.before_waiting: Callable[[], None] = lambda: None
         """Called whenever the pool has nothing to hand on and is about to wait for a worker."""
 
+    @property
+    def runtime(self) -> str:
+        """Where the workers run, as the header records it."""
+        return self._launch.runtime
+
     def probe(self) -> Hello:
         """Start the first worker and return its greeting; TargetUnavailable with the reason if none comes."""
         try:
@@ -129,6 +147,8 @@ class Pool:
         process = WorkerProcess(self._launch.argv, self._launch.env, self._inbox)
         slot = self._slots[process] = _Slot(process)
         slot.deadline = time.monotonic() + self._launch.start_seconds
+        if self._launch.preamble:
+            process.feed(self._launch.preamble)
         process.send({"kind": "start", "memory_limit": self._launch.memory_limit})
         return slot
 
@@ -232,10 +252,16 @@ class Pool:
         del self._slots[slot.process]
         self.restarts += 1
         hint = slot.process.stderr
+        link = self._launch.link
         lost = bool(slot.batches) and slot.at is not None and slot.at == slot.batches[0].done
+        if link is not None and link.broken(detail, hint):
+            lost = False
         if not lost:
             self._early_deaths += 1
             if self._early_deaths >= _STARTS or self.hello is None:
+                if link is not None and not slot.greeted:
+                    self.close()
+                    raise TargetUnavailable(link.refusal(detail, hint))
                 last_line = f": {hint.splitlines()[-1]}" if hint else ""
                 self.close()
                 raise TargetUnavailable(f"the worker ended before it started a case ({detail}){last_line}")

@@ -60,6 +60,10 @@ class WorkerProcess:
         """The end of what the worker and its libraries printed."""
         return b"".join(self._stderr)[-_KEPT_STDERR:].decode("utf-8", "replace").strip()
 
+    def feed(self, data: bytes) -> None:
+        """Queue bytes that come before the first request."""
+        self._outbox.put(data)
+
     def send(self, header: object, payload: Sequence[bytes] = ()) -> None:
         """Queue one request."""
         head = msgspec.json.encode(header)

@@ -29,6 +29,7 @@ def show_targets() -> None:
                 table.add_row(name, "yes", _describe(hello))
         except TargetUnavailable as error:
             table.add_row(name, "no", str(error))
+    table.add_row("cpu@ssh:HOST, dml@ssh:HOST", "", "another machine with Python and an onnxruntime wheel: docs/remote.md")
     Console().print(table)
 
 

@@ -4,6 +4,7 @@
     dml               the DirectML provider: of this interpreter on Windows, in the Windows runtime on Linux (`dml@windows`)
     dml@ort-1.12.1    the DirectML provider of another release, in the Windows runtime
     dml@level-5_0     of the newest release whose DirectML.dll ends at this feature level; `dml@levels` is one for each such level
+    cpu@ssh:HOST      the CPU provider, dml@ssh:HOST the DirectML provider of another machine, over ssh (`python=…` names its interpreter)
     fake              a shipped target with scripted outcomes, to try reports and CI without a provider (`fake,script=FILE`)
 
 Options follow a comma: `cpu,memory_limit=2000000000`, `dml,device_id=1`.
@@ -17,14 +18,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
+from harness import remote
 from harness.errors import TargetUnavailable, UsageError
 from harness.frames import FAKE
 from harness.pool import Launch
 from harness.windows import releases, runtime
 
 CPU, DML = "CPUExecutionProvider", "DmlExecutionProvider"
+_HERE = "this interpreter"
 _WORKER = Path(__file__).resolve().parent / "worker.py"
-_FORMS = "cpu, dml, dml@windows, dml@ort-VERSION, dml@level-N_N, dml@levels, fake"
+_FORMS = "cpu, dml, dml@windows, dml@ort-VERSION, dml@level-N_N, dml@levels, cpu@ssh:HOST, dml@ssh:HOST, fake"
 _DML_OPTIONS = ("device_id", "performance_preference", "device_filter", "disable_metacommands")
 _SESSION_OPTIONS = ("graph_fusion", "graph_capture")
 
@@ -36,9 +39,12 @@ class Target(NamedTuple):
     provider: str
     release: str | None
     options: dict[str, str]
+    host: str | None = None
 
 
 _PROVIDERS = {"cpu": CPU, "dml": DML, "fake": FAKE}
+_PLACED = ("cpu", "dml")
+_WHEELS = {CPU: "onnxruntime", DML: "onnxruntime-directml"}
 _OPTIONS = {"cpu": ("memory_limit",), "dml": (*_DML_OPTIONS, *_SESSION_OPTIONS, "memory_limit"), "fake": ("script",)}
 
 
@@ -46,17 +52,19 @@ def parse_target(text: str) -> Target:
     """Parse `name[@release][,key=value…]`; raise UsageError that names what is allowed."""
     head, *pairs = text.split(",")
     name, at, release = head.partition("@")
-    if name not in _PROVIDERS or (at and name != "dml"):
+    host = remote.check_host(release.removeprefix("ssh:")) if release.startswith("ssh:") else None
+    if name not in _PROVIDERS or (at and name not in (_PLACED if host else ("dml",))):
         raise UsageError(f"unknown target {text!r}; allowed: {_FORMS}, each with options such as dml,device_id=1")
+    allowed = (*_OPTIONS[name], "python") if host else _OPTIONS[name]
     options: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
-        if not equals or not value or key not in _OPTIONS[name] or key in options:
-            raise UsageError(f"target {text!r}: bad option {pair!r}; allowed, each once: {', '.join(f'{k}=…' for k in _OPTIONS[name])}")
+        if not equals or not value or key not in allowed or key in options:
+            raise UsageError(f"target {text!r}: bad option {pair!r}; allowed, each once: {', '.join(f'{k}=…' for k in allowed)}")
         options[key] = value
     if not options.get("memory_limit", "0").isdecimal():
         raise UsageError(f"target {text!r}: memory_limit is a number of bytes, not {options['memory_limit']!r}")
-    return Target(text, _PROVIDERS[name], _release(text, release) if at else None, options)
+    return Target(text, _PROVIDERS[name], _release(text, release) if at and not host else None, options, host)
 
 
 def _release(text: str, release: str) -> str | None:
@@ -97,17 +105,38 @@ def launch(target: Target) -> Launch:
         arguments = [str(Path(script).resolve())] if script else []
         return Launch([sys.executable, "-m", "harness.fake", *arguments], None, FAKE, {}, {})
     limit = int(target.options["memory_limit"]) if "memory_limit" in target.options else None
+    if target.host is not None:
+        python = target.options.get("python", "python")
+        chosen = {key: value for key, value in target.options.items() if key in _DML_OPTIONS}
+        return Launch(
+            remote.command(target.host, python), None, target.provider, chosen, session_config(target), remote.START_SECONDS, limit,
+            f"ssh:{target.host}", remote.program(), remote.Ssh(target.host, python, wheel(target)),
+        )  # fmt: skip
     if target.provider == DML:
         argv, env = runtime.launch(_WORKER, ort=target.release)
         chosen = {key: value for key, value in target.options.items() if key in _DML_OPTIONS}
         options = {**(runtime.PROVIDER_OPTIONS if sys.platform != "win32" else {}), **chosen}
-        return Launch(argv, env, DML, options, session_config(target), runtime.START_SECONDS, limit)
+        return Launch(
+            argv,
+            env,
+            DML,
+            options,
+            session_config(target),
+            runtime.START_SECONDS,
+            limit,
+            _HERE if sys.platform == "win32" else "Windows runtime",
+        )
     if find_spec("onnxruntime") is None:
         raise TargetUnavailable(
             f"target {target.name!r}: onnxruntime is not installed in this interpreter; run: python -m pip install onnxruntime"
         )
     env = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     return Launch([sys.executable, str(_WORKER)], env, CPU, {}, session_config(target), memory_limit=limit)
+
+
+def wheel(target: Target) -> str:
+    """Return the package that has the target's provider."""
+    return _WHEELS.get(target.provider, "onnxruntime")
 
 
 def session_config(target: Target) -> dict[str, str]:

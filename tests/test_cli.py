@@ -18,7 +18,10 @@ from tests.processes import descendants, gone
 from tests.running import ROUND, SPECS, complaint, harness, lines_of, results_of, script_of, without_time
 
 FEW = "Round@22:sweep=empty;X=float16"
-TARGETS = "allowed: cpu, dml, dml@windows, dml@ort-VERSION, dml@level-N_N, dml@levels, fake, each with options such as dml,device_id=1"
+TARGETS = (
+    "allowed: cpu, dml, dml@windows, dml@ort-VERSION, dml@level-N_N, dml@levels, cpu@ssh:HOST, dml@ssh:HOST, fake, "
+    "each with options such as dml,device_id=1"
+)
 NO_RUNTIME = "the Windows runtime is not installed"
 INTERRUPTED = "harness: interrupted; what was finished is kept: continue with --resume"
 

@@ -28,9 +28,8 @@ def _siblings() -> types.ModuleType:
     return package
 
 
-def main() -> None:
-    """Prepare the process and run the worker."""
-    package = _siblings().__name__
+def register(package: str) -> None:
+    """Prepare the process and register `harness_boot`; the modules beside this file are those of `package`."""
     winecompat = importlib.import_module(package + ".winecompat")
     device = importlib.import_module(package + ".device")
 
@@ -55,6 +54,11 @@ def main() -> None:
     except winecompat.Incompatible as exc:
         print("harness: " + str(exc), file=sys.stderr, flush=True)
         os._exit(REFUSED)
+
+
+def main() -> None:
+    """Prepare the process and run the worker."""
+    register(_siblings().__name__)
     worker = sys.argv[1]
     sys.argv[:] = sys.argv[1:]
     here = os.path.dirname(os.path.abspath(__file__))
