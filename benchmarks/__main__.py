@@ -1,7 +1,8 @@
-"""`python -m benchmarks [--cases N] [--rounds N]`: the raw limit beside the whole of `harness run`, and memory by number of cases.
+"""`python -m benchmarks [--target cpu|dml] [--cases N] [--rounds N]`: the raw limit beside the whole of `harness run`, and memory.
 
-Rates are cases per second over all processes. The bare loop's counts from its first session to its last output; the harness' from the
-start of its process to the end of it, reports written. Both alternate, so that the ratio holds on a noisy machine; medians are printed.
+Rates are cases per second over all processes, both in the target's own runtime. The bare loop's counts from its first session to its last
+output; the harness' from the start of its process to the end of it, reports written. Both alternate, so that the ratio holds on a noisy
+machine; medians are printed.
 """
 
 from __future__ import annotations
@@ -18,35 +19,44 @@ from pathlib import Path
 from benchmarks.workloads import write_spec
 from harness.folders import processors
 
+_CASES = {"cpu": 200_000, "dml": 40_000}
+_MEMORY: dict[str, list[int]] = {"cpu": [10_000, 100_000, 1_000_000], "dml": []}
+_WITHOUT = {"cpu": (), "dml": ("float64", "bool")}
+"""Element types that the target has no kernel for: their cases would measure refusals."""
+
 
 def main() -> None:
     """Run the benchmarks and print a Markdown table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--cases", type=int, default=200_000, help="cases of the shared-graph workload (a tenth with a session each)")
+    parser.add_argument("--target", choices=["cpu", "dml"], default="cpu")
+    parser.add_argument("--cases", type=int, help="cases of the shared-graph workload (a tenth with a session each)")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--memory", type=int, nargs="*", default=[10_000, 100_000, 1_000_000], metavar="CASES")
+    parser.add_argument("--memory", type=int, nargs="*", metavar="CASES")
     arguments = parser.parse_args()
+    target = arguments.target
+    cases = arguments.cases or _CASES[target]
+    memory = arguments.memory if arguments.memory is not None else _MEMORY[target]
     with tempfile.TemporaryDirectory() as folder:
         print(f"{processors()} processors, Python {sys.version.split()[0]}; medians of {arguments.rounds} rounds\n")
         print("| workload | cases | bare loop, cases/s | harness run, cases/s | harness / bare loop |")
         print("|---|--:|--:|--:|--:|")
-        for name, cases, static in (("shared graphs", arguments.cases, False), ("one session per case", arguments.cases // 10, True)):
-            spec, count = write_spec(Path(folder), cases, static=static)
-            pairs = [(bare(spec), whole(spec, Path(folder))[0]) for _ in range(arguments.rounds)]
+        for name, wanted, static in (("shared graphs", cases, False), ("one session per case", cases // 10, True)):
+            spec, count = write_spec(Path(folder), wanted, static=static, without=_WITHOUT[target])
+            pairs = [(bare(target, spec), whole(target, spec, Path(folder))[0]) for _ in range(arguments.rounds)]
             limit, rate = (count / statistics.median(seconds) for seconds in zip(*pairs, strict=True))
             ratio = statistics.median(a / b for a, b in pairs)
             print(f"| {name} | {count:,} | {limit:,.0f} | {rate:,.0f} | {ratio:.2f} |", flush=True)
-        if arguments.memory:
+        if memory:
             print("\n| cases | peak memory of the parent, MiB |\n|--:|--:|")
-        for cases in arguments.memory:
-            spec, count = write_spec(Path(folder), cases, static=False)
-            print(f"| {count:,} | {whole(spec, Path(folder))[1]:,.0f} |", flush=True)
+        for wanted in memory:
+            spec, count = write_spec(Path(folder), wanted, static=False, without=_WITHOUT[target])
+            print(f"| {count:,} | {whole(target, spec, Path(folder))[1]:,.0f} |", flush=True)
 
 
-def bare(spec: Path) -> float:
+def bare(target: str, spec: Path) -> float:
     """Return the seconds of the slowest of the bare loops, one a processor, which start together."""
     count = processors()
-    command = [sys.executable, "-m", "benchmarks.bare_loop"]
+    command = [sys.executable, "-m", "benchmarks.bare_loop", target]
     loops = [
         subprocess.Popen([*command, str(n + 1), str(count), str(spec)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         for n in range(count)
@@ -61,9 +71,9 @@ def bare(spec: Path) -> float:
     return max(float(loop.communicate()[0]) for loop in loops)
 
 
-def whole(spec: Path, folder: Path) -> tuple[float, float]:
+def whole(target: str, spec: Path, folder: Path) -> tuple[float, float]:
     """Return seconds and peak memory in MiB of a whole `harness run`."""
-    command = [sys.executable, "-m", "harness", "run", str(spec), "-t", "cpu", "-o", str(folder / "run")]
+    command = [sys.executable, "-m", "harness", "run", str(spec), "-t", target, "-o", str(folder / "run")]
     started = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)

@@ -1,49 +1,54 @@
 """The raw limit: a bare loop over prepared graphs and feeds, with the session options of the harness, in as many processes.
 
-Started as `python -m benchmarks.bare_loop PART PARTS SPEC…`; prepares its part of the cases, says `ready`, waits for a line, runs, prints
-the seconds that creating the sessions and running took.
+Started as `python -m benchmarks.bare_loop TARGET PART PARTS SPEC…`; prepares its part of the cases, hands them to `bare_worker.py` in the
+target's runtime, says `ready`, waits for a line, has it run, prints the seconds that creating the sessions and running took.
 """
 
 from __future__ import annotations
 
+import os
+import pickle
+import struct
+import subprocess
 import sys
-import time
 from pathlib import Path
-
-import onnxruntime
 
 from harness.prepare import units
 from harness.selection import Shard, select
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
-from harness.targets import launch, parse_target
+from harness.targets import DML, launch, parse_target
+from harness.windows import runtime
+
+_WORKER = Path(__file__).with_name("bare_worker.py")
 
 
 def main() -> None:
     """Prepare, wait, run, report."""
-    part, parts, *paths = sys.argv[1:]
+    name, part, parts, *paths = sys.argv[1:]
     shard = Shard(int(part), int(parts))
     selection = select(expand(load_specs([Path(path) for path in paths])), (), shard)
     prepared = []
     for graph, cases in units(selection.cases(valid=True), 0):
         names = [name for name, _ in graph.inputs]
-        feeds = [dict(zip(names, [inputs[n].array for n in graph.fed], strict=True)) for _, inputs in cases]
+        fed = [zip(names, [inputs[n].array for n in graph.fed], strict=True) for _, inputs in cases]
+        feeds = [[(key, array.dtype.str, array.shape, array.tobytes()) for key, array in case] for case in fed]
         prepared.append((graph.model, [graph.output[0]], feeds))
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 4
-    for key, value in launch(parse_target("cpu")).config.items():
-        options.add_session_config_entry(key, value)
-    print("ready", flush=True)
-    sys.stdin.readline()
-    started = time.perf_counter()
-    for model, outputs, feeds in prepared:
-        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-        run = session.run
-        for feed in feeds:
-            run(outputs, feed)
-    print(time.perf_counter() - started, flush=True)
+    start = launch(parse_target(name))
+    argv, env = [sys.executable, str(_WORKER)], start.env
+    if start.provider == DML:
+        argv, env = runtime.launch(_WORKER)
+    data = pickle.dumps((start.provider, dict(start.provider_options), dict(start.config), prepared), protocol=4)
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, **(env or {})}) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(struct.pack("<I", len(data)) + data)
+        process.stdin.flush()
+        print(process.stdout.readline().decode().strip(), flush=True)
+        sys.stdin.readline()
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        print(process.stdout.readline().decode().strip(), flush=True)
 
 
 if __name__ == "__main__":
