@@ -20,7 +20,8 @@ _SECTION_ROWS = 2000
 _LISTED = 500
 _MARKS = {"none": "", "absent": " ⊘", "pass": " ✓", "failing": " ✗", "known": " ~", "partial": " !"}
 _LEGEND = "✓ all pass · ✗ unexpected results · ~ known deviations · ! not all ran · ⊘ nothing ran · – no case"
-_SPECIAL = re.compile(r"([\\`*\[\]<>|~$]|(?<!\w)_|_(?!\w)|^[#+-]|(?<=^\d)[.)])")
+_SPECIAL = re.compile(r"([\\`*\[\]<>|~$]|(?<!\w)_|_(?!\w)|^[#+-])")
+_NUMBERED = re.compile(r"^(\d+)([.)])")
 _ENTITY = re.compile(r"&(?=#?\w+;)")
 _MENTION = re.compile(r"(?<![\w])@(?=\w)")
 _LINK = re.compile(r"(?i)\b(https?|ftp)://")
@@ -30,7 +31,7 @@ _WWW = re.compile(r"(?i)\b(www)\.")
 def escape(text: str) -> str:
     """Make a text inert in a table cell and readable in the source: no markup, mention, link or formula; one line."""
     flat = " ".join(visible(text).split())
-    flat = _ENTITY.sub("&amp;", _SPECIAL.sub(r"\\\1", flat))
+    flat = _ENTITY.sub("&amp;", _NUMBERED.sub(r"\1\\\2", _SPECIAL.sub(r"\\\1", flat)))
     return _MENTION.sub("&#64;", _LINK.sub(r"\1&#58;//", _WWW.sub(r"\1&#46;", flat)))
 
 
