@@ -34,7 +34,7 @@ def main() -> None:
         write(folder / "base.jsonl", results, 1)
         write(folder / "head.jsonl", results, 2)
         print(f"2 × {results:,} results, {(folder / 'base.jsonl').stat().st_size >> 20} MiB each\n")
-        print("| format | time | peak memory | size |\n|---|--:|--:|--:|")
+        print("| format | time | processor time | peak memory | size |\n|---|--:|--:|--:|--:|")
         for format in ("terminal", "markdown", "json", "html"):
             out = folder / format
             runs = [str(folder / "base.jsonl"), str(folder / "head.jsonl")]
@@ -44,7 +44,8 @@ def main() -> None:
             seconds = time.perf_counter() - started
             if os.waitstatus_to_exitcode(status) != 1:
                 raise SystemExit(f"harness compare ended with {os.waitstatus_to_exitcode(status)}")
-            print(f"| {format} | {seconds:.1f} s | {usage.ru_maxrss >> 10} MiB | {out.stat().st_size / (1 << 20):.1f} MiB |", flush=True)
+            cells = (f"{seconds:.1f} s", f"{usage.ru_utime + usage.ru_stime:.1f} s", f"{usage.ru_maxrss >> 10} MiB")
+            print(f"| {format} | {' | '.join(cells)} | {out.stat().st_size / (1 << 20):.1f} MiB |", flush=True)
 
 
 if __name__ == "__main__":

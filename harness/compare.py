@@ -293,10 +293,9 @@ def compare_runs(base: RunReader, head: RunReader) -> Comparison:
                 comparison.add(Changed(Change.NEW, pair, result, None, after, None, _ulp(now), ()))
             continue
         change, why = (None, ()) if before == now else states.change(before, now)
-        did = states.did(before), states.did(now)
         if change is not None:
-            comparison.add(Changed(change, pair, result, *did, _ulp(before), _ulp(now), why))
-        elif did[1].outcome in NOT_EXECUTED:
+            comparison.add(Changed(change, pair, result, states.did(before), states.did(now), _ulp(before), _ulp(now), why))
+        elif result.outcome in NOT_EXECUTED:
             comparison.counts[pair].neither += 1
         else:
             comparison.counts[pair].equal += 1
