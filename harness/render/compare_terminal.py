@@ -57,7 +57,9 @@ def _groups(comparison: Comparison, console: Console) -> None:
         kind, example = group.kind, group.example
         console.print()
         head = Text(f"{kind.change.value} ", style="bold")
-        console.print(head.append(f"{group.number:,} × {visible(group.cases)} ({kind.validity.value}) on {kind.pair.name}", style=""))
+        console.print(
+            head.append(f"{group.number:,} × {visible(group.cases)} ({kind.validity.value}) on {visible(kind.pair.name)}", style="")
+        )
         outcomes = f"{outcome_of(kind.before)} → {outcome_of(kind.after)}"
         happened = [outcomes, *filter(None, [said(example)]), *details(example.result)]
         console.print(Padding(Text(" · ".join(happened), style="dim"), (0, 0, 0, 2), expand=False))

@@ -89,3 +89,8 @@ def test_hostile_text_is_never_markup(tmp_path: Path) -> None:
     assert not [name for _, name, _ in read.attributes if name.startswith("on")]
     assert "\u202e" not in page
     assert len(page) < 400_000
+
+
+def test_the_terminal_gets_no_control_characters(tmp_path: Path) -> None:
+    text = rendering(hostile_runs(tmp_path), "terminal")
+    assert not {"\x1b", "\u202e", "\u2066"} & set(text)
