@@ -5,6 +5,7 @@ The number of groups is bounded like the number of kept results, because an erro
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -47,10 +48,7 @@ class Group:
     @property
     def cases(self) -> str:
         """Write which cases, as far as that fits: opsets, element types."""
-        opsets = ", ".join(map(str, sorted(self.opsets)))
-        dtypes = sorted(self.dtypes, key=dtype_key)
-        shown = ", ".join(dtypes) if len(dtypes) <= 6 else f"{len(dtypes)} element types"
-        return f"{self.kind.operator} {opsets}" + (f", {shown}" if shown else "")
+        return which_cases(self.kind.operator, self.opsets, self.dtypes)
 
 
 class Attention:
@@ -67,14 +65,14 @@ class Attention:
         self.numbers[verdict] += 1
         kept = self.results[verdict]
         if len(kept) < KEEP:
-            kept.append(_clipped(result))
+            kept.append(clipped(result))
         error = result.error.class_[:200] if result.error else ""
         kind = Kind(verdict, result.target, result.operator, result.validity, result.outcome, error)
         group = self._groups.get(kind)
         if group is None:
             if len(self._groups) >= GROUPS:
                 return
-            group = self._groups[kind] = Group(kind, _clipped(result))
+            group = self._groups[kind] = Group(kind, clipped(result))
         group.number += 1
         group.opsets.add(read.opset)
         group.ranks.add(read.rank)
@@ -87,7 +85,15 @@ class Attention:
         return sorted(self._groups.values(), key=lambda group: (order[group.kind.verdict], -group.number, group.kind))
 
 
-def _clipped(result: Result) -> Result:
+def which_cases(operator: str, opsets: Iterable[int], dtypes: Iterable[str]) -> str:
+    """Write which cases a group holds: `Round 11, 22, float16, float32`."""
+    named = sorted(dtypes, key=dtype_key)
+    shown = ", ".join(named) if len(named) <= 6 else f"{len(named)} element types"
+    return f"{operator} {', '.join(map(str, sorted(opsets)))}" + (f", {shown}" if shown else "")
+
+
+def clipped(result: Result) -> Result:
+    """Cut an error message to `MESSAGE_LIMIT` characters."""
     if result.error is None or len(result.error.message) <= MESSAGE_LIMIT:
         return result
     message = f"{result.error.message[:MESSAGE_LIMIT]}… [{len(result.error.message):,} characters in the run file]"

@@ -29,7 +29,11 @@ _QUERY = click.option("-k", "--query", "queries", multiple=True, metavar="QUERY"
 class _Commands(click.Group):
     """Loads the command groups of other modules only when they are called: no report needs the Windows runtime's code."""
 
-    _ELSEWHERE: ClassVar = {"report": "harness.report:report", "windows": "harness.windows.commands:windows"}
+    _ELSEWHERE: ClassVar = {
+        "compare": "harness.compare_command:compare",
+        "report": "harness.report:report",
+        "windows": "harness.windows.commands:windows",
+    }
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted([*super().list_commands(ctx), *self._ELSEWHERE])

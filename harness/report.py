@@ -48,23 +48,24 @@ def write_report(run: Path, format: str, out: Path | None) -> None:
         for piece in pieces:
             click.echo(piece.encode(), nl=False)
         return
-    _write(out, pieces)
+    write_whole(out, pieces)
 
 
 def write_reports(tables: Tables, payload: Payload, folder: Path) -> None:
     """Write `report.md` and `report.html` into a folder, from one reading of a run (`render.html.read_page`). Errors: UsageError."""
     try:
-        _write(folder / "report.md", [render_markdown(tables)])
+        write_whole(folder / "report.md", [render_markdown(tables)])
     finally:
-        _write(folder / "report.html", [page(tables, payload)])
+        write_whole(folder / "report.html", [page(tables, payload)])
 
 
 def write_badge(run: Path, out: Path) -> None:
     """Draw a run's badge into a file. Errors: UsageError."""
-    _write(out, [render_badge(read_tables(RunReader(run)))])
+    write_whole(out, [render_badge(read_tables(RunReader(run)))])
 
 
-def _write(out: Path, pieces: Iterable[str]) -> None:
+def write_whole(out: Path, pieces: Iterable[str]) -> None:
+    """Write a file by way of another beside it, so that there is never half of it. Errors: UsageError."""
     partial = out.with_name(f"{out.name}.part")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)

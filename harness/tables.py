@@ -127,14 +127,17 @@ class Tally:
 
 
 class Tables:
-    """Counts the results of one run. Feed it with `add`, then ask; `finish` says how the run file ended."""
+    """Counts the results of one run. Feed it with `add`, then ask; `finish` says how the run file ended.
 
-    def __init__(self, header: Header) -> None:
+    `across_targets=False` leaves out where targets differ, and what that costs a case.
+    """
+
+    def __init__(self, header: Header, *, across_targets: bool = True) -> None:
         self.header = header
         self.end: End | None = None
         self.truncated = False
         self.attention = Attention()
-        self.differences = Differences(tuple(header.targets))
+        self.differences = Differences(tuple(header.targets) if across_targets else ())
         self._kinds: Numbers[tuple[Facets, str, Validity]] = Numbers()
         self._states: Numbers[tuple[str, Validity, Outcome, Verdict]] = Numbers()
         self._counts: dict[int, int] = {}

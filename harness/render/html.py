@@ -50,9 +50,13 @@ def read_page(run: Path) -> tuple[Tables, Payload]:
 
 def page(tables: Tables, payload: Payload) -> str:
     """Fill the template."""
-    data = payload.encode(tables)
-    template = _environment().get_template("report.html.j2")
-    return template.render(_context(tables), data=Markup(data), css=Markup(_asset("report.css")), script=Markup(_script()))
+    return fill("report.html.j2", _context(tables), payload.encode(tables))
+
+
+def fill(template: str, context: dict[str, Any], data: str) -> str:
+    """Make a self-contained page of a template, with `Payload`'s data and the look and module that all pages share."""
+    made = _environment().get_template(template)
+    return made.render(context, data=Markup(data), css=Markup(_asset("report.css")), script=Markup(_script()))
 
 
 def _asset(name: str) -> str:

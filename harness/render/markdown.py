@@ -20,7 +20,8 @@ _SECTION_ROWS = 2000
 _LISTED = 500
 _MARKS = {"none": "", "absent": " ⊘", "pass": " ✓", "failing": " ✗", "known": " ~", "partial": " !"}
 _LEGEND = "✓ all pass · ✗ unexpected results · ~ known deviations · ! not all ran · ⊘ nothing ran · – no case"
-_SPECIAL = re.compile(r"([\\`*\[\]<>|~$]|(?<!\w)_|_(?!\w)|^[#+-]|^\d+(?=[.)]))")
+_SPECIAL = re.compile(r"([\\`*\[\]<>|~$]|(?<!\w)_|_(?!\w)|^[#+-])")
+_NUMBERED = re.compile(r"^(\d+)([.)])")
 _ENTITY = re.compile(r"&(?=#?\w+;)")
 _MENTION = re.compile(r"(?<![\w])@(?=\w)")
 _LINK = re.compile(r"(?i)\b(https?|ftp)://")
@@ -30,7 +31,7 @@ _WWW = re.compile(r"(?i)\b(www)\.")
 def escape(text: str) -> str:
     """Make a text inert in a table cell and readable in the source: no markup, mention, link or formula; one line."""
     flat = " ".join(visible(text).split())
-    flat = _ENTITY.sub("&amp;", _SPECIAL.sub(r"\\\1", flat))
+    flat = _ENTITY.sub("&amp;", _NUMBERED.sub(r"\1\\\2", _SPECIAL.sub(r"\\\1", flat)))
     return _MENTION.sub("&#64;", _LINK.sub(r"\1&#58;//", _WWW.sub(r"\1&#46;", flat)))
 
 
@@ -40,7 +41,8 @@ def code(text: str) -> str:
     return f"`{flat or ' '}`"
 
 
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> Iterator[str]:
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> Iterator[str]:
+    """Yield the lines of a table; `right` numbers the columns of numbers."""
     numeric = set(right)
     yield f"| {' | '.join(heads)} |"
     yield f"|{'|'.join(' ---: ' if place in numeric else ' --- ' for place in range(len(heads)))}|"
@@ -67,6 +69,11 @@ def render_markdown(tables: Tables, *, limit: int = LIMIT) -> str:
         ("combinations left out", _left_out(tables)),
         ("what ran where", _environment(tables)),
     ]
+    return assemble(sections, limit)
+
+
+def assemble(sections: Iterable[tuple[str, Iterator[str]]], limit: int) -> str:
+    """Join named sections of lines to a document; what does not fit in `limit` bytes is left out by whole lines and named at the end."""
     budget = limit - 1024
     written: list[str] = []
     left_out = []
@@ -109,7 +116,7 @@ def _verdict(tables: Tables) -> Iterator[str]:
         if len(rows) > 1:
             rows.append(["all", *_numbers(total), escape(counts(total))])
         heads = ["target", "selected", "run", "conform", "known deviations", "unexpected", "outcomes other than pass"]
-        yield from _table(heads, rows, right=range(1, 6))
+        yield from table(heads, rows, right=range(1, 6))
 
 
 def _numbers(tally: Tally) -> list[str]:
@@ -134,7 +141,7 @@ def _attention(tables: Tables) -> Iterator[str]:
         ]
         for group in groups[:_SECTION_ROWS]
     )
-    yield from _table(["results", "verdict", "target", "cases", "what happened, for instance", "for instance"], cells, right=(0,))
+    yield from table(["results", "verdict", "target", "cases", "what happened, for instance", "for instance"], cells, right=(0,))
 
 
 def _listing(tables: Tables) -> Iterator[str]:
@@ -147,7 +154,7 @@ def _listing(tables: Tables) -> Iterator[str]:
         yield f"<details><summary>{verdict.value}: {which}</summary>"
         yield ""
         rows = ([escape(result.target), code(line(result.case, 400)), escape(describe(result))] for result in shown)
-        yield from _table(["target", "case", "what happened"], rows)
+        yield from table(["target", "case", "what happened"], rows)
         yield "</details>"
         yield ""
 
@@ -158,7 +165,7 @@ def _left_out(tables: Tables) -> Iterator[str]:
     yield f"<details><summary>Left out before the run: {sum(tables.left_out.values()):,} combinations</summary>"
     yield ""
     reasons = sorted(tables.left_out.items(), key=lambda item: (-item[1], item[0]))
-    yield from _table(["combinations", "reason"], ([f"{number:,}", escape(line(reason))] for reason, number in reasons), right=(0,))
+    yield from table(["combinations", "reason"], ([f"{number:,}", escape(line(reason))] for reason, number in reasons), right=(0,))
     yield "</details>"
     yield ""
 
@@ -184,7 +191,7 @@ def _levels(tables: Tables) -> Iterator[str]:
         for row in level_table(tables)
     )
     heads = ["operator", "target", *(level.replace("_", "\\_") for level in columns), "all", "device's level", "outcomes other than pass"]
-    yield from _table(heads, rows, right=range(2, 4 + len(columns)))
+    yield from table(heads, rows, right=range(2, 4 + len(columns)))
     yield _LEGEND
     yield ""
 
@@ -207,7 +214,7 @@ def _validities(tables: Tables) -> Iterator[str]:
         ]
         for row in rows
     )
-    yield from _table(["operator", "target", "validity", "conform / selected", "outcomes"], cells, right=(3,))
+    yield from table(["operator", "target", "validity", "conform / selected", "outcomes"], cells, right=(3,))
 
 
 def _differences(tables: Tables) -> Iterator[str]:
@@ -232,7 +239,7 @@ def _differences(tables: Tables) -> Iterator[str]:
     )
     targets = [escape(target) for target in tables.targets]
     heads = ["cases", "operator, opsets", "dtypes", "index dtypes", "ranks", "levels", "validity", *targets, "for instance"]
-    yield from _table(heads, rows, right=(0,))
+    yield from table(heads, rows, right=(0,))
 
 
 def _support(tables: Tables) -> Iterator[str]:
@@ -255,7 +262,7 @@ def _support(tables: Tables) -> Iterator[str]:
         ]
         for row in found
     )
-    yield from _table(
+    yield from table(
         ["operator, opsets", "target", "dtypes", "index dtypes", "documented", "registered", "measured", "disagreement"], cells
     )
 
@@ -270,7 +277,7 @@ def _matrices(tables: Tables) -> Iterator[str]:
             for row in each.rows
         )
         ranks = [str(rank) if rank >= 0 else "?" for rank in each.ranks]
-        yield from _table([rows_are, *ranks], rows, right=range(1, 1 + len(ranks)))
+        yield from table([rows_are, *ranks], rows, right=range(1, 1 + len(ranks)))
         yield "</details>"
         yield ""
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from array import array
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from harness.records import Outcome, Result, Validity, Verdict, conforms
 from harness.render.deflate import deflate
 from harness.render.tensors import artifact_name, read_tensors
 from harness.render.text import message, visible
-from harness.tables import NOT_EXECUTED, Numbers, State, Tables, fails
+from harness.tables import NOT_EXECUTED, Kind, Numbers, State, Tables, fails
 
 MESSAGE = 4000
 DETAILS_BUDGET = 4 << 20
@@ -56,8 +56,8 @@ class Payload:
         self._numbers, self._micros = array("I"), array("I")
         self._before = -1
 
-    def add(self, result: Result, kind: int, state: int) -> None:
-        """Take one result, with what `Tables.add` returned for it."""
+    def add(self, result: Result, kind: int, state: int, note: str = "") -> None:
+        """Take one result with the numbers of its kind and state, as `Tables.add` returns them; `note` says more of what happened."""
         case = self._cases.get(result.case)
         if case is None:
             case = self._cases[result.case] = len(self._cases)
@@ -71,7 +71,7 @@ class Payload:
         self._before = case
         self._states.append(state)
         self._placements.append(self._places[result.stage, result.placed_on])
-        self._numbers.append(0 if result.error is None and result.diff is None else self._detail(result))
+        self._numbers.append(self._detail(result, note) if result.error or result.diff or note else 0)
         self._micros.append(min(round(result.seconds * 1_000_000), _LONGEST))
 
     def _want(self, result: Result) -> None:
@@ -85,7 +85,7 @@ class Payload:
         if place < TENSOR_CASES:
             self._wanted.append((judged, place, len(self._steps), result.case, result.target))
 
-    def _detail(self, result: Result) -> int:
+    def _detail(self, result: Result, note: str) -> int:
         error, diff = result.error, result.diff
         words: tuple[Any, ...] = ()
         if error is not None:
@@ -97,9 +97,9 @@ class Payload:
         if self._spent > (DETAILS_BUDGET if fails(result.validity, result.outcome, result.verdict) else DETAILS_BUDGET // 2):
             return self._details["left out"]
         known = len(self._details)
-        number = self._details[words, numbers]
+        number = self._details[(words, numbers, note) if note else (words, numbers)]
         if number == known:
-            self._spent += sum(len(text) for text in (*words, *numbers) if isinstance(text, str)) + 40
+            self._spent += sum(len(text) for text in (*words, *numbers, note) if isinstance(text, str)) + 40
         return number
 
     def add_tensors(self, folder: Path) -> None:
@@ -123,6 +123,18 @@ class Payload:
 
     def encode(self, tables: Tables) -> str:
         """Return everything as base64 text; `tables` counted the same results."""
+        return self.encode_with(
+            {
+                "targets": [visible(target) for target in tables.targets],
+                "levels": [visible(level) for level in levels(tables)],
+                "kinds": kind_rows(tables.kinds),
+                "states": [_state(state) for state in tables.states],
+                "judgements": JUDGED,
+            }
+        )
+
+    def encode_with(self, legend: Mapping[str, Any]) -> str:
+        """Return everything as base64 text; `legend` says what the numbers of kinds and states mean."""
         columns = {
             "length": self._lengths,
             "part": self._case_parts,
@@ -142,11 +154,7 @@ class Payload:
             planes += [raw[place :: values.itemsize] for place in range(width)]
         dictionaries = {
             "columns": directory,
-            "targets": [visible(target) for target in tables.targets],
-            "levels": [visible(level) for level in levels(tables)],
-            "kinds": [(*kind.facets, visible(kind.level), kind.validity.value) for kind in tables.kinds],
-            "states": [_state(state) for state in tables.states],
-            "judgements": JUDGED,
+            **legend,
             "places": [(stage or "", visible(placed or "")) for stage, placed in self._places],
             "parts": list(self._parts),
             "details": list(self._details),
@@ -154,6 +162,11 @@ class Payload:
         }
         text = msgspec.json.encode(dictionaries)
         return b64encode(deflate([len(text).to_bytes(4, "little") + text, *planes])).decode()
+
+
+def kind_rows(kinds: Iterable[Kind]) -> list[tuple[Any, ...]]:
+    """Write kinds of cases as the page reads them."""
+    return [(*kind.facets, visible(kind.level), kind.validity.value) for kind in kinds]
 
 
 @lru_cache(maxsize=64)

@@ -17,7 +17,7 @@ from harness.support import support
 from harness.tables import NOT_EXECUTED, Tables, Tally
 
 SHOWN = 8
-_TONES = {"good": "bold green", "bad": "bold red", "warn": "bold yellow"}
+TONES = {"good": "bold green", "bad": "bold red", "warn": "bold yellow"}
 _STYLES = {"none": "dim", "absent": "yellow", "pass": "green", "failing": "red", "known": "cyan", "partial": "yellow"}
 _MARKS = {"none": "", "absent": " ?", "pass": "", "failing": " ✗", "known": " ~", "partial": " !"}
 
@@ -25,7 +25,7 @@ _MARKS = {"none": "", "absent": " ?", "pass": "", "failing": " ✗", "known": " 
 def render_terminal(tables: Tables, console: Console) -> None:
     """Print verdict, unexpected results, level table, validity table and where targets differ. Colour is the console's affair."""
     summary = summarize(tables)
-    console.print(Text(f"{summary.mark} {summary.sentence}", style=_TONES[summary.tone]), soft_wrap=False)
+    console.print(Text(f"{summary.mark} {summary.sentence}", style=TONES[summary.tone]), soft_wrap=False)
     for remark in summary.remarks:
         console.print(Text(f"  {line(remark, 400)}", style="yellow"))
     for problem in tables.problems:
@@ -76,7 +76,8 @@ def details(result: Result) -> list[str]:
     return words
 
 
-def _grid(*columns: str, right: Iterable[int] = (), gap: int = 2) -> Table:
+def grid(*columns: str, right: Iterable[int] = (), gap: int = 2) -> Table:
+    """Make a table without lines; `right` names the columns of numbers."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, gap, 0, 0))
     numeric = set(right)
     for place, column in enumerate(columns):
@@ -91,7 +92,7 @@ def _cell(tally: Tally) -> Text:
 
 def _levels(tables: Tables) -> Table:
     columns = levels(tables)
-    table = _grid("", *columns, "all", right=range(1, 2 + len(columns)), gap=1)
+    table = grid("", *columns, "all", right=range(1, 2 + len(columns)), gap=1)
     before = ""
     for row in level_table(tables):
         if row.operator != before:
@@ -121,7 +122,7 @@ def _validities(tables: Tables, console: Console) -> None:
     if not rows:
         return
     console.print()
-    table = _grid("operator", "target", "validity", "conform", "outcomes", right=(3,))
+    table = grid("operator", "target", "validity", "conform", "outcomes", right=(3,))
     for row in rows:
         outcomes = ", ".join(f"{outcome.value} {row.tally.outcomes[outcome]:,}" for outcome in Outcome if row.tally.outcomes[outcome])
         conform = f"{row.tally.conforming:,}/{row.tally.selected:,}" if row.validity is Validity.INVALID else "recorded"

@@ -2,12 +2,13 @@
 
 const PAGE = 50;
 const FILTERS = [
-  ["operator", "Operator"], ["target", "Target"], ["judged", "Judged"], ["outcome", "Outcome"], ["verdict", "Verdict"], ["validity", "Validity"],
+  ["operator", "Operator"], ["target", "Target"], ["judged", "Judged"], ["before", "BASE"], ["outcome", "Outcome"], ["verdict", "Verdict"], ["validity", "Validity"],
   ["level", "Level"], ["dtype", "Element type"], ["index_dtype", "Index type"], ["rank", "Rank"], ["opset", "Opset"], ["variant", "Variant"],
 ];
 const KIND = ["operator", "opset", "dtype", "rank", "index_dtype", "variant", "level", "validity"];
-const STATE = ["target", "outcome", "verdict", "judged"];
-const JUDGED = STATE.indexOf("judged");
+let STATE = ["target", "outcome", "verdict", "judged"];
+// A page that compares two runs names its own fields: `outcome` is HEAD's, `before` BASE's, and `judged` the change.
+const comparing = () => STATE.includes("before");
 
 // ---------------------------------------------------------------------------------------------------------------- data
 
@@ -35,7 +36,8 @@ async function decode() {
   const starts = new Uint32Array(run.length.length + 1);
   for (let n = 0; n < run.length.length; n++) starts[n + 1] = starts[n] + run.length[n];
   run.starts = starts;
-  run.order = byJudgement(run.state, run.states.map((state) => state[JUDGED]), run.judgements.length);
+  if (run.fields) STATE = run.fields;
+  run.order = byJudgement(run.state, run.states.map((state) => state[STATE.indexOf("judged")]), run.judgements.length);
   return run;
 }
 
@@ -138,13 +140,20 @@ const copyButton = (label, text) => element("button", { type: "button", onclick:
 // What stands before every message of ONNX Runtime; the error class says the same.
 const PREAMBLE = /^\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : (Non-zero status code returned while running \S+ node\. Name:'[^']*' Status Message: )?/;
 
+// What a result was and how it was judged, as the cells of a row.
+function judged(result) {
+  const of = (name) => ofResult(result, name);
+  if (comparing()) return [tag(of("before")), tag(of("outcome")), tag(run.judgements[of("judged")])];
+  return [tag(of("outcome")), of("verdict") === "expected" ? "expected" : tag(of("verdict"))];
+}
+
 // What a result was, in a few words.
 function happened(result) {
   const detail = run.details[run.detail[result]];
   if (!detail) return ofResult(result, "outcome") === "accepted_invalid" ? "it ran without an error" : "";
   if (detail === "left out") return "(left out of this page: see the run file)";
-  const [error, diff] = detail;
-  const words = [];
+  const [error, diff, note] = detail;
+  const words = note ? [note] : [];
   if (diff.length) {
     const [ulp, differing, total, at] = diff;
     words.push(`${grouped(differing)} of ${grouped(total)} differ${at ? `, first at [${at.join(", ")}]` : ""}${ulp == null ? "" : `, max ${grouped(ulp)} ULP`}`);
@@ -175,7 +184,7 @@ class Browser {
       if (values.length < 2 && name !== "judged") return null;
       const choice = element("select", { name }, element("option", { value: "" }, "any"), values.map((value) => element("option", { value }, String(value))));
       this.inputs[name] = choice;
-      return element("label", {}, element("span", {}, label), choice);
+      return element("label", {}, element("span", {}, run.labels?.[name] ?? label), choice);
     });
     this.inputs.q = element("input", { name: "q", type: "search", placeholder: "part of a case id, for instance axis=-1", autocomplete: "off", spellcheck: "false" });
     this.status = element("p", { role: "status", class: "count" });
@@ -184,7 +193,7 @@ class Browser {
     this.on = element("button", { type: "button", onclick: () => this.turn(PAGE) }, "Next →");
     this.empty = element("p", { class: "empty", hidden: true }, "No result matches this filter.");
     this.table = element("div", { class: "scroll", role: "group", tabindex: "0", "aria-labelledby": "cases-title" }, element("table", { class: "cases" },
-      element("thead", {}, element("tr", {}, ["Case", "Target", "Validity", "Level", "Outcome", "Verdict", "What happened"].map((head) => element("th", { scope: "col" }, head)))), this.body));
+      element("thead", {}, element("tr", {}, ["Case", "Target", "Validity", "Level", ...(comparing() ? ["BASE", "HEAD", "Change"] : ["Outcome", "Verdict"]), "What happened"].map((head) => element("th", { scope: "col" }, head)))), this.body));
     place.append(
       element("form", { role: "search", "aria-label": "Filter the cases", oninput: () => this.changed(), onsubmit: (event) => event.preventDefault() },
         element("label", { class: "wide" }, element("span", {}, "Text"), this.inputs.q), fields,
@@ -242,7 +251,7 @@ class Browser {
     const href = writeFragment({ ...this.filter, case: id, on: target });
     return element("tr", {}, element("th", { scope: "row" }, element("a", { href, class: "mono" }, breakable(id))), element("td", {}, target),
       element("td", {}, ofCase(number, "validity")), element("td", {}, ofCase(number, "level")),
-      element("td", {}, tag(ofResult(result, "outcome"))), element("td", {}, ofResult(result, "verdict") === "expected" ? "expected" : tag(ofResult(result, "verdict"))),
+      judged(result).map((cell) => element("td", {}, cell)),
       element("td", { class: "said" }, said.length > 240 ? `${said.slice(0, 240)}…` : said));
   }
 
@@ -288,10 +297,10 @@ function onTargets(results, shown, id) {
   const rows = results.map((result) => {
     const target = ofResult(result, "target"), current = result === shown;
     return element("tr", { "aria-current": current ? "true" : false }, element("th", { scope: "row" }, current ? target : element("a", { href: writeFragment({ ...browser.filter, case: id, on: target }) }, target)),
-      element("td", {}, tag(ofResult(result, "outcome"))), element("td", {}, tag(ofResult(result, "verdict"))), element("td", {}, run.places[run.place[result]][0] || "–"),
+      judged(result).map((cell) => element("td", {}, cell)), element("td", {}, run.places[run.place[result]][0] || "–"),
       element("td", {}, run.places[run.place[result]][1] || "–"), element("td", { class: "num" }, run.micros[result] ? `${(run.micros[result] / 1000).toFixed(3)} ms` : "–"));
   });
-  return element("section", {}, element("h3", {}, "Results"), table(["Target", "Outcome", "Verdict", "Stage reached", "Placed on", "Time"], rows, { label: "Results by target" }));
+  return element("section", {}, element("h3", {}, "Results"), table(["Target", ...(comparing() ? ["BASE", "HEAD", "Change"] : ["Outcome", "Verdict"]), "Stage reached", "Placed on", "Time"], rows, { label: "Results by target" }));
 }
 
 function whatIsTested(number) {
@@ -345,7 +354,8 @@ function found(result) {
   const detail = run.details[run.detail[result]], parts = [];
   if (detail === "left out") parts.push(element("p", { class: "empty" }, "The error and difference of this result are left out to keep the page small; the run file has them."));
   else if (detail) {
-    const [error, diff] = detail;
+    const [error, diff, note] = detail;
+    if (note) parts.push(element("h3", {}, "What changed"), element("p", {}, note));
     if (error.length) parts.push(element("h3", {}, "Error"), element("p", {}, element("strong", {}, error[0])), element("pre", { tabindex: "0" }, error[1]));
     if (diff.length) {
       const [ulp, differing, total, at, expected, actual] = diff;

@@ -1,0 +1,113 @@
+"""A comparison as one self-contained HTML page, with the look, the table of cases and the view of a case of a run's report (`html.py`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.compare import Change, Changed, Comparison
+from harness.compare_tables import (
+    PLURALS,
+    both_levels,
+    both_rates,
+    both_rows,
+    environment_differences,
+    outcome_of,
+    pair_facts,
+    run_facts,
+    said,
+    summarize_comparison,
+)
+from harness.facets import Facets, facets
+from harness.records import BEYOND, Validity
+from harness.render.compare_markdown import what_happened
+from harness.render.html import GROUPS, fill, query
+from harness.render.payload import Payload, kind_rows
+from harness.render.text import message, visible
+from harness.tables import Kind, Numbers
+
+LISTED = {Change.REGRESSION: 50_000, Change.FIX: 50_000, Change.CHANGED: 50_000, Change.NEW: 20_000, Change.MISSING: 20_000}
+"""Changed results in the page's table, by kind of change."""
+_FIELDS = ("target", "outcome", "before", "judged")
+_SIGNS = {"worse": "✗", "better": "✓", "other": "~", "same": "=", "none": "–"}
+_SHADES = {"worse": "failing", "better": "pass", "other": "partial", "same": "same", "none": "none"}
+_WORDS = {"worse": "has regressions", "better": "only fixes", "other": "other changes", "same": "equal", "none": "no case"}
+
+
+def render_compare_html(comparison: Comparison) -> str:
+    """Render the page."""
+    return fill("compare.html.j2", _context(comparison), _data(comparison))
+
+
+def _listed(comparison: Comparison, change: Change) -> list[Changed]:
+    return comparison.kept[change][: LISTED[change]]
+
+
+def _data(comparison: Comparison) -> str:
+    payload = Payload()
+    kinds: Numbers[tuple[Facets, str, Validity]] = Numbers()
+    states: Numbers[tuple[str, str, str, int]] = Numbers()
+    for place, change in enumerate(Change):
+        for found in _listed(comparison, change):
+            result = found.result
+            kind = kinds[facets(result.case), result.levels.get("directml", BEYOND), result.validity]
+            state = states[visible(found.pair.head), outcome_of(found.after), outcome_of(found.before), place]
+            payload.add(result, kind, state, message(said(found), 400))
+    return payload.encode_with(
+        {
+            "targets": [visible(pair.head) for pair in comparison.pairs],
+            "levels": [visible(level) for level in both_levels(comparison)],
+            "kinds": kind_rows(Kind(*kind) for kind in kinds),
+            "states": list(states),
+            "judgements": [change.value for change in Change],
+            "fields": _FIELDS,
+            "labels": {"judged": "Change", "outcome": "HEAD"},
+        }
+    )
+
+
+def _context(comparison: Comparison) -> dict[str, Any]:
+    total = comparison.total
+    groups = comparison.groups()
+    counted = [
+        {
+            "name": pair.name,
+            "base": comparison.base.tally(target=pair.base).selected,
+            "head": comparison.head.tally(target=pair.head).selected,
+            "counts": counts,
+            "link": query(target=pair.head),
+            "all": False,
+        }
+        for pair, counts in comparison.counts.items()
+    ]
+    if len(counted) > 1:
+        sums = {side: sum(row[side] for row in counted) for side in ("base", "head")}  # type: ignore[misc]
+        counted.append({"name": "all", **sums, "counts": total, "link": "target=", "all": True})
+    listed = {change: _listed(comparison, change) for change in Change}
+    left_out = {change: comparison.left_out(change, LISTED[change]) for change in Change}
+    of_pairs = [(pair.name, pair_facts(comparison, pair)) for pair in comparison.pairs]
+    opened = {(found.result.case, found.pair) for group in groups[:GROUPS] for found in [group.example]}
+    opened &= {(found.result.case, found.pair) for each in listed.values() for found in each}
+    return {
+        "summary": summarize_comparison(comparison),
+        "base": comparison.base.header,
+        "head": comparison.head.header,
+        "environment": [*of_pairs, ("run", run_facts(comparison))],
+        "differing": len(environment_differences(comparison)),
+        "changes": list(Change),
+        "plurals": PLURALS,
+        "counted": counted,
+        "groups": groups[:GROUPS],
+        "groups_left_out": max(0, len(groups) - GROUPS),
+        "opens": lambda found: (found.result.case, found.pair) in opened,
+        "levels": both_levels(comparison),
+        "level_rows": both_rows(comparison),
+        "both_rates": both_rates,
+        "outcome_of": outcome_of,
+        "what_happened": what_happened,
+        "signs": _SIGNS,
+        "shades": _SHADES,
+        "state_words": _WORDS,
+        "shown": sum(map(len, listed.values())),
+        "total_changes": total.changes.total(),
+        "left_out": ", ".join(f"{number:,} {PLURALS[change]}" for change, number in left_out.items() if number),
+    }

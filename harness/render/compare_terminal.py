@@ -1,0 +1,103 @@
+"""A comparison in the terminal; made for 80 columns."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from harness.compare import Change, Comparison, Counts
+from harness.compare_tables import BothCell, both_levels, both_rows, environment_differences, outcome_of, said, summarize_comparison
+from harness.render.terminal import TONES, details, grid
+from harness.render.text import line, visible
+from harness.summary import count
+
+SHOWN = 12
+_STYLES = {"none": "dim", "same": "dim", "worse": "red", "better": "green", "other": "yellow"}
+_SIGNS = {Change.REGRESSION: "✗", Change.FIX: "✓", Change.CHANGED: "~", Change.NEW: "+", Change.MISSING: "-"}
+
+
+def render_compare_terminal(comparison: Comparison, console: Console) -> None:
+    """Print the verdict, how the environments differ, groups of changes, counts, and the changes by feature level."""
+    summary = summarize_comparison(comparison)
+    console.print(Text(f"{summary.mark} {summary.sentence}", style=TONES[summary.tone]))
+    for remark in summary.remarks:
+        console.print(Text(f"  {line(remark, 400)}", style="yellow"))
+    _environment(comparison, console)
+    _groups(comparison, console)
+    console.print()
+    _counts(comparison, console)
+    _levels(comparison, console)
+
+
+def _environment(comparison: Comparison, console: Console) -> None:
+    found = environment_differences(comparison)
+    if not found:
+        return
+    console.print()
+    console.print(Text("what differs between the runs", style="bold"))
+    table = grid("", "BASE", "HEAD")
+    before = ""
+    for name, fact in found:
+        if name != before and len(comparison.pairs) > 1:
+            table.add_row(Text(visible(name), style="bold"))
+        table.add_row(*(Text(_short(text)) for text in (fact.name, fact.base, fact.head)))
+        before = name
+    console.print(table)
+
+
+def _short(text: str) -> str:
+    """Abbreviate a hash."""
+    return f"{text[:12]}…" if len(text) == 64 and text.isalnum() else line(text, 100) or "–"
+
+
+def _groups(comparison: Comparison, console: Console) -> None:
+    groups = comparison.groups()
+    for group in groups[:SHOWN]:
+        kind, example = group.kind, group.example
+        console.print()
+        head = Text(f"{kind.change.value} ", style="bold")
+        console.print(
+            head.append(f"{group.number:,} × {visible(group.cases)} ({kind.validity.value}) on {visible(kind.pair.name)}", style="")
+        )
+        outcomes = f"{outcome_of(kind.before)} → {outcome_of(kind.after)}"
+        happened = [outcomes, *filter(None, [said(example)]), *details(example.result)]
+        console.print(Padding(Text(" · ".join(happened), style="dim"), (0, 0, 0, 2), expand=False))
+        console.print(Text(f"  {visible(example.result.case)}"), soft_wrap=True)
+    if len(groups) > SHOWN:
+        console.print(Text(f"and {count(len(groups) - SHOWN, 'more group')}: see --format html", style="dim"))
+
+
+def _counts(comparison: Comparison, console: Console) -> None:
+    table = grid("target", "compared", "equal", "regr.", "fixes", "changed", "new", "missing", right=range(1, 8))
+    rows = [(pair.name, counts) for pair, counts in comparison.counts.items()]
+    if len(rows) > 1:
+        rows.append(("all", comparison.total))
+    for name, counts in rows:
+        table.add_row(Text(visible(name)), f"{counts.compared:,}", f"{counts.equal:,}", *_numbers(counts))
+    console.print(table)
+
+
+def _numbers(counts: Counts) -> list[Text]:
+    return [Text(f"{counts.changes[c]:,}", style="red" if c is Change.REGRESSION and counts.changes[c] else "") for c in Change]
+
+
+def _levels(comparison: Comparison, console: Console) -> None:
+    rows = [row for row in both_rows(comparison) if row.total.changes.total()]
+    if not rows:
+        return
+    columns = both_levels(comparison)
+    console.print()
+    table = grid("", *columns, "all", right=range(1, 2 + len(columns)), gap=1)
+    for row in rows:
+        if len(comparison.pairs) > 1:
+            table.add_row(Text(f"{visible(row.operator)} on {visible(row.pair.name)}", style="bold"))
+        name = "" if len(comparison.pairs) > 1 else visible(row.operator)
+        table.add_row(Text(name, style="bold"), *(_cell(row.by_level[level]) for level in columns), _cell(row.total))
+    console.print(table)
+    console.print(Text("changed valid cases by feature level: ✗ regressions  ✓ fixes  ~ changed  + new  - missing", style="dim"))
+
+
+def _cell(cell: BothCell) -> Text:
+    words = " ".join(f"{_SIGNS[change]}{cell.changes[change]}" for change in Change if cell.changes[change])
+    return Text(words or ("=" if cell.status != "none" else ""), style=_STYLES[cell.status])

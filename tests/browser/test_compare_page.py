@@ -1,0 +1,66 @@
+"""The comparison page in a browser: it opens without network, its counts lead to its cases, axe finds nothing serious."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from harness.render.compare_html import render_compare_html
+from tests.browser.conftest import Open
+from tests.browser.test_page import shown
+from tests.render.test_compare_render import hostile_runs, two
+
+
+@pytest.fixture(scope="module")
+def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("compare")
+    path = folder / "compare.html"
+    path.write_text(render_compare_html(two(folder, faults=0.03)), encoding="utf-8", newline="\n")
+    return path
+
+
+def test_from_a_count_to_its_cases_to_one_case(open_page: Open, comparison: Path) -> None:
+    page = open_page(comparison)
+    link = page.locator("#counts tbody a.bad").first
+    number = int(re.sub(r"\D", "", link.inner_text()))
+    link.click()
+    assert shown(page) == number
+    assert page.locator("select[name=judged]").input_value() == "regression"
+    group = page.locator("#changes tbody td.num a").first
+    number = int(re.sub(r"\D", "", group.inner_text()))
+    group.click()
+    assert shown(page) == number
+    page.locator("#cases tbody a").first.click()
+    heads = page.locator("dialog[open] thead th").all_inner_texts()
+    assert heads[:4] == ["Target", "BASE", "HEAD", "Change"]
+    page.keyboard.press("Escape")
+    cell = page.locator("#levels td.failing a").first
+    cell.click()
+    assert shown(page) > 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(open_page: Open, comparison: Path, scheme: str) -> None:
+    page = open_page(comparison, color_scheme=scheme)
+    serious = [each for each in Axe().run(page).response["violations"] if each["impact"] in ("serious", "critical")]
+    assert serious == []
+    page.locator("#cases tbody a").first.click()
+    serious = [each for each in Axe().run(page).response["violations"] if each["impact"] in ("serious", "critical")]
+    assert serious == []
+
+
+def test_a_narrow_page_does_not_scroll_sideways(open_page: Open, comparison: Path) -> None:
+    page = open_page(comparison, width=400)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+
+
+def test_hostile_text_does_nothing(open_page: Open, tmp_path: Path) -> None:
+    path = tmp_path / "compare.html"
+    path.write_text(render_compare_html(hostile_runs(tmp_path)), encoding="utf-8", newline="\n")
+    page = open_page(path)
+    assert page.locator("#cases tbody tr").count() == shown(page) == 7
+    page.locator("#changes a", has_text="open").first.click()
+    assert page.locator("dialog[open]").count() == 1

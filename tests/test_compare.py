@@ -1,0 +1,333 @@
+"""Two runs held against each other: every kind of change, what is comparable, exit codes, damaged input."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from harness.compare import Change, Comparison, Did, classify, compare_runs
+from harness.compare_tables import both_rows, environment_differences, exit_code, said, summarize_comparison
+from harness.records import Diff, End, Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.runfile import RunReader, RunWriter
+from tests import synthetic
+from tests.running import ROUND, complaint, harness, script_of
+from tests.synthetic import ABSENT, CPU, DML
+
+V, O = Validity, Outcome  # noqa: E741 - tables below stay readable
+
+
+@dataclass
+class Run:
+    """A run of cases whose outcomes are given."""
+
+    folder: Path
+    name: str
+    targets: dict[str, TargetInfo] = field(default_factory=lambda: {"cpu": CPU})
+    seed: int = 7
+    specs: str = "aa"
+    results: list[Result] = field(default_factory=list)
+
+    def add(
+        self,
+        case: str,
+        outcome: Outcome = O.PASS,
+        *,
+        target: str = "cpu",
+        validity: Validity = V.VALID,
+        error: str = "",
+        ulp: int | None = None,
+        placed: str | None = None,
+    ) -> Run:
+        provider = placed or (self.targets[target].provider if outcome in (O.PASS, O.MISMATCH) else None)
+        diff = Diff(ulp, 1, 4, (0,), "1.0", "2.0") if outcome is O.MISMATCH else None
+        self.results.append(
+            Result(
+                f"Round@22:case={case};X=float16[3]",
+                "Round",
+                target,
+                validity,
+                {"directml": "2_1"},
+                outcome,
+                Verdict.EXPECTED,
+                placed_on=provider,
+                error=Error(error, "because") if error else None,
+                diff=diff,
+            )
+        )
+        return self
+
+    def write(self, *, whole: bool = True) -> Path:
+        path = self.folder / f"{self.name}.jsonl"
+        hashes = {"specs": self.specs, "oracle": "bb"}
+        with RunWriter(path, Header(1, self.name, "harness run", self.seed, hashes, self.targets)) as writer:
+            for result in self.results:
+                writer.add(result)
+            if whole:
+                writer.add(End(len(self.results), len(self.results), {}, {}, {}))
+        return path
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Run:
+    return Run(tmp_path, "base")
+
+
+@pytest.fixture
+def head(tmp_path: Path) -> Run:
+    return Run(tmp_path, "head")
+
+
+def compared(base: Run, head: Run) -> Comparison:
+    return compare_runs(RunReader(base.write()), RunReader(head.write()))
+
+
+def changes(comparison: Comparison) -> dict[str, str]:
+    """The change of each case that changed."""
+    return {found.result.case.split("case=")[1].split(";")[0]: change.value for change, all_ in comparison.kept.items() for found in all_}
+
+
+def test_every_kind_of_change(base: Run, head: Run) -> None:
+    base.add("same").add("regression").add("fix", O.CRASH, error="Crash").add("other", O.CRASH, error="Crash").add("missing")
+    head.add("same").add("regression", O.REJECTED, error="Fail").add("fix").add("other", O.TIMEOUT, error="Timeout").add("new")
+    found = compared(base, head)
+    assert changes(found) == {name: name for name in ("regression", "fix", "new", "missing")} | {"other": "changed"}
+    total = found.total
+    assert (total.compared, total.equal, total.neither) == (4, 1, 0)
+    assert {change: total.changes[change] for change in Change} == dict.fromkeys(Change, 1)
+    assert [group.kind.change for group in found.groups()] == list(Change)
+    (row,) = both_rows(found)
+    assert row.total.status == "worse"
+    assert row.by_level["2_1"].words == "1 regression, 1 fix, 1 changed, 1 new, 1 missing"
+    assert exit_code(found) == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "change", "why", "words"),
+    [
+        ({"ulp": 1}, {"ulp": 3}, "changed", ("ULP",), "max ULP 1 → 3"),
+        ({"ulp": 3}, {"ulp": 1}, None, (), ""),
+        ({"ulp": None}, {"ulp": 3}, None, (), ""),
+        ({"ulp": 0}, {"ulp": 1}, "changed", ("ULP",), "max ULP 0 → 1"),
+        ({"ulp": 1 << 63}, {"ulp": (1 << 64) - 1}, "changed", ("ULP",), "max ULP 9,223,372,036,854,775,808 → 18,446,744,073,709,551,615"),
+    ],
+)
+def test_a_larger_distance_is_a_change(
+    base: Run, head: Run, before: Any, after: Any, change: str | None, why: tuple[str, ...], words: str
+) -> None:
+    base.add("case", O.MISMATCH, **before)
+    found = compared(base, head.add("case", O.MISMATCH, **after))
+    assert changes(found).get("case") == change
+    for one in found.kept[Change.CHANGED]:
+        assert (one.why, said(one)) == (why, words)
+
+
+def test_error_class_and_placement(base: Run, head: Run) -> None:
+    base.add("error", O.REJECTED, error="Fail", validity=V.INVALID).add("placed", O.NOT_PLACED, placed="A").add("silent", O.CRASH)
+    head.add("error", O.REJECTED, error="Other", validity=V.INVALID).add("placed", O.NOT_PLACED, placed="B").add(
+        "silent", O.CRASH, placed="B"
+    )
+    found = compared(base, head)
+    assert changes(found) == {"error": "changed", "placed": "changed"}
+    assert [said(one) for one in found.kept[Change.CHANGED]] == ["error class Fail → Other", "placed on A → B"]
+    assert exit_code(found) == 0
+
+
+@pytest.mark.parametrize("validity", V)
+@pytest.mark.parametrize("before", O)
+@pytest.mark.parametrize("after", O)
+def test_what_a_change_is(validity: Validity, before: Outcome, after: Outcome) -> None:
+    change, _ = classify(Did(validity, before, "", ""), Did(validity, after, "", ""), ulp_grew=False)
+    absent = (O.UNAVAILABLE, O.NOT_RUN)
+    good = {V.VALID: O.PASS, V.INVALID: O.REJECTED}.get(validity)
+    if before in absent or after in absent:
+        expected = None if before in absent and after in absent else Change.NEW if before in absent else Change.MISSING
+    elif before is after:
+        expected = None
+    elif good in (before, after):
+        expected = Change.REGRESSION if before is good else Change.FIX
+    else:
+        expected = Change.CHANGED
+    assert change is expected
+
+
+def test_an_unspecified_case_never_regresses(base: Run, head: Run) -> None:
+    base.add("a", validity=V.UNSPECIFIED).add("b", O.CRASH, validity=V.UNSPECIFIED).add("c", validity=V.UNSPECIFIED)
+    head.add("a", O.CRASH, validity=V.UNSPECIFIED).add("b", validity=V.UNSPECIFIED).add("c", O.REJECTED, validity=V.VALID)
+    found = compared(base, head)
+    assert changes(found) == dict.fromkeys("abc", "changed")
+    assert exit_code(found) == 0
+
+
+def test_a_case_judged_by_another_rule_is_changed(base: Run, head: Run) -> None:
+    found = compared(base.add("a"), head.add("a", O.REJECTED, validity=V.INVALID))
+    assert changes(found) == {"a": "changed"}
+    assert said(found.kept[Change.CHANGED][0]) == "valid → invalid"
+
+
+def test_unavailable_is_missing_and_no_regression(base: Run, head: Run) -> None:
+    head.targets = {"cpu": msgspec.structs.replace(CPU, unavailable="gone")}
+    found = compared(base.add("a"), head.add("a", O.UNAVAILABLE))
+    assert changes(found) == {"a": "missing"}
+    summary = summarize_comparison(found)
+    assert summary.sentence == "Nothing can be compared: no result ran in both runs (0 new, 1 missing, 0 not run in either)."
+    assert "cpu was not available in HEAD: gone" in summary.remarks
+    assert exit_code(found) == 4
+
+
+def test_other_specs_compare_only_what_both_have(base: Run, head: Run) -> None:
+    head.specs = "cc"
+    found = compared(base.add("a").add("gone"), head.add("a").add("come").add("also"))
+    assert summarize_comparison(found).remarks[0] == (
+        "The specs differ: only cases in both runs are compared, 1 result; 1 of BASE and 2 of HEAD are not."
+    )
+    assert [(name, fact.name, fact.base, fact.head) for name, fact in environment_differences(found)] == [("run", "specs", "aa", "cc")]
+    assert exit_code(found) == 0
+
+
+def test_another_seed(base: Run, head: Run) -> None:
+    head.seed = 8
+    found = compared(base.add("a"), head.add("a"))
+    remarks = summarize_comparison(found).remarks
+    assert remarks[0].startswith("The seed differs: only cases in both runs are compared, 1 result;")
+    assert remarks[1].startswith("With another seed the same case has other random inputs")
+    assert summarize_comparison(found).tone == "warn"
+
+
+def test_the_only_targets_are_a_pair(base: Run, head: Run) -> None:
+    base.add("a").add("b", O.REJECTED, error="Fail", validity=V.INVALID)
+    head.targets = {"dml": DML}
+    head.add("a", target="dml").add("b", O.REJECTED, error="Fail", validity=V.INVALID, target="dml")
+    found = compared(base, head)
+    assert [pair.name for pair in found.pairs] == ["cpu → dml"]
+    assert found.total.equal == 2, "each on its own provider"
+    assert summarize_comparison(found).remarks == ("The only target of BASE, cpu, is compared with the only one of HEAD, dml.",)
+
+
+def test_targets_are_paired_by_name_and_the_others_reported(base: Run, head: Run) -> None:
+    base.targets, head.targets = {"cpu": CPU, "dml": DML}, {"cpu@x": CPU, "cpu": CPU}
+    found = compared(base.add("a").add("a", target="dml"), head.add("a", target="cpu@x").add("a"))
+    assert (found.total.equal, found.total.compared) == (1, 1)
+    assert summarize_comparison(found).remarks == (
+        "Not compared, because HEAD does not have it: dml of BASE.",
+        "Not compared, because BASE does not have it: cpu@x of HEAD.",
+    )
+
+
+def test_the_same_case_on_two_targets_is_two_results(base: Run, head: Run) -> None:
+    base.targets = head.targets = {"cpu": CPU, "dml": DML}
+    found = compared(base.add("a").add("a", target="dml"), head.add("a").add("a", O.CRASH, target="dml"))
+    assert [(counts.equal, counts.changes[Change.REGRESSION]) for counts in found.counts.values()] == [(1, 0), (0, 1)]
+
+
+def test_truncated_runs_are_compared_as_far_as_they_go(tmp_path: Path) -> None:
+    whole = synthetic.write_run(tmp_path / "whole.jsonl", 300, {"cpu": CPU}, faults=0)
+    cut = synthetic.write_run(tmp_path / "cut.jsonl", 300, {"cpu": CPU}, faults=0, whole=False)
+    found = compare_runs(RunReader(whole), RunReader(cut))
+    total = found.total
+    assert total.equal + total.changes[Change.MISSING] == 300
+    assert 0 < total.equal == total.compared < 300
+    assert f"HEAD is incomplete: its run file ends after {total.equal} results, and is compared as far as it goes." in (
+        summarize_comparison(found).remarks
+    )
+    other = compare_runs(RunReader(cut), RunReader(whole))
+    assert other.total.changes[Change.NEW] == total.changes[Change.MISSING]
+    assert summarize_comparison(other).tone == "warn"
+
+
+def test_the_environment_comes_with_what_differs(base: Run, head: Run) -> None:
+    head.targets = {"cpu": msgspec.structs.replace(CPU, onnxruntime="1.24.0", driver="2", adapter="New")}
+    found = environment_differences(compared(base.add("a"), head.add("a")))
+    assert [(name, *fact) for name, fact in found] == [
+        ("cpu", "onnxruntime", "1.23.0", "1.24.0"),
+        ("cpu", "adapter", "", "New"),
+        ("cpu", "driver", "", "2"),
+    ]
+
+
+def test_a_run_equals_itself(tmp_path: Path) -> None:
+    run = synthetic.write_run(tmp_path / "run.jsonl", 500, {"cpu": CPU, "dml": DML, "no": ABSENT}, faults=0.1)
+    ended = harness("compare", run, run)
+    assert ended.code == 0
+    assert ended.out.startswith("! " if "unavailable" in ended.out else "✓ No regression in 1,000 results that ran in both runs")
+
+
+def test_bad_input_is_one_clear_line(tmp_path: Path, base: Run, head: Run) -> None:
+    good = base.add("a").write()
+    twice = Run(tmp_path, "twice").add("a").add("a").write()
+    none = Run(tmp_path, "none", {"dml": DML, "x": DML}).write()
+    other = Run(tmp_path, "other").add("b").write()
+    empty = tmp_path / "empty.jsonl"
+    empty.touch()
+    old = tmp_path / "old.jsonl"
+    old.write_bytes(good.read_bytes().replace(b'"schema":1', b'"schema":9'))
+    damaged = tmp_path / "damaged.jsonl"
+    damaged.write_bytes(good.read_bytes().replace(b'"outcome":"pass"', b'"outcome":"fine"'))
+    for bad, code, said_ in [
+        (tmp_path / "absent", 2, "absent: cannot be read: No such file or directory"),
+        (empty, 2, "empty.jsonl: the run file is empty"),
+        (old, 2, "old.jsonl:1: run file schema 9; this harness reads schema 1"),
+        (damaged, 2, "damaged.jsonl:2: damaged run file"),
+        (twice, 2, "twice.jsonl:3: damaged run file: 'Round@22:case=a;X=float16[3]' on cpu is in it twice"),
+        (none, 2, "the runs have no target in common: BASE has "),
+        (other, 4, "Nothing can be compared: no result ran in both runs (1 new, 1 missing, 0 not run in either)."),
+    ]:
+        for pair in ((good, bad), (bad, good)):
+            ended = harness("compare", *pair, "--format", "json", "-o", tmp_path / "out.json")
+            assert ended.code == code, (bad, ended)
+            assert said_ in complaint(ended)
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A real run on the CPU, and one of a target that gets float16 wrong by one ULP."""
+    folder = tmp_path_factory.mktemp("real")
+    script = script_of(folder, [("Round@22:X=float16", "ulp"), ("Round@11:X=float64", "reject")])
+    query = ["-k", "Round:sweep=empty", "-k", "Round:sweep=values"]
+    assert harness("run", ROUND, "-t", "cpu", *query, "-o", folder / "a").code == 0
+    assert harness("run", ROUND, "-t", f"fake,script={script}", *query, "-o", folder / "b").code == 1
+    return folder / "a", folder / "b"
+
+
+@pytest.mark.parametrize("format", ["terminal", "markdown", "json", "html"])
+def test_real_runs_in_every_format(real: tuple[Path, Path], tmp_path: Path, format: str) -> None:
+    out = tmp_path / "out"
+    assert harness("compare", *real, "--format", format, "-o", out).code == 1
+    printed = harness("compare", *real, "--format", format)
+    assert printed.code == 1
+    if format != "terminal":
+        assert printed.out == out.read_text(encoding="utf-8")
+    assert max(map(len, out.read_text(encoding="utf-8").splitlines())) <= 160 or format != "terminal"
+    assert harness("compare", real[1], real[0], "--format", format, "-o", out).code in (0, 1)
+
+
+def test_json_of_real_runs(real: tuple[Path, Path]) -> None:
+    document = json.loads(harness("compare", *real, "--format", "json").out)
+    assert document["schema"] == 1
+    counts = document["counts"]
+    assert counts["compared"] == sum(counts[name] for name in ("equal", "regression", "fix", "changed"))
+    assert counts["regression"] == sum(group["number"] for group in document["groups"] if group["change"] == "regression") > 0
+    kinds = {(one["change"], one["before"]["outcome"], one["after"]["outcome"]) for one in document["changes"]}
+    assert ("regression", "pass", "mismatch") in kinds
+    assert ("regression", "pass", "rejected") in kinds
+    one = next(one for one in document["changes"] if one["after"]["outcome"] == "rejected")
+    assert one["after"]["error_class"]
+    assert one["before"]["placed_on"] == "CPUExecutionProvider"
+
+
+def test_it_needs_no_onnxruntime(real: tuple[Path, Path]) -> None:
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; from pathlib import Path; from harness.compare_command import FORMATS, rendering\n"
+        "from harness.compare import compare_runs; from harness.runfile import RunReader\n"
+        f"found = compare_runs(*(RunReader(Path(p)) for p in {[str(path) for path in real]!r}))\n"
+        "assert all(rendering(found, f) for f in FORMATS)\n"
+        "assert not {'onnx', 'onnxruntime'} & set(sys.modules), sorted(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
