@@ -61,7 +61,7 @@ def _groups(comparison: Comparison, console: Console) -> None:
             head.append(f"{group.number:,} × {visible(group.cases)} ({kind.validity.value}) on {visible(kind.pair.name)}", style="")
         )
         outcomes = f"{outcome_of(kind.before)} → {outcome_of(kind.after)}"
-        happened = [outcomes, *filter(None, [said(example)]), *details(example.result)]
+        happened = [outcomes, *filter(None, [line(said(example))]), *details(example.result)]
         console.print(Padding(Text(" · ".join(happened), style="dim"), (0, 0, 0, 2), expand=False))
         console.print(Text(f"  {visible(example.result.case)}"), soft_wrap=True)
     if len(groups) > SHOWN:
