@@ -37,7 +37,7 @@ class WorkerProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=None if env is None else {**os.environ, **env},
+            env={**os.environ, **(env or {}), "HARNESS_PARENT": str(os.getpid())},
             bufsize=0,
             **group,
         )
