@@ -255,7 +255,7 @@ class _Job(NamedTuple):
             self.artifacts.keep(self.target.name, prepared, execution, judgement, expected=found is Verdict.EXPECTED)
         return self._record(case, judgement, found, execution)
 
-    def _record(self, case: Case, judgement: Judgement, found: Verdict, execution: Execution) -> Result:
+    def _record(self, case: Case, judgement: Judgement, found: Verdict, execution: Execution | None) -> Result:
         return Result(
             case=case.id,
             operator=case.operator,
@@ -264,21 +264,13 @@ class _Job(NamedTuple):
             levels=case.levels,
             outcome=judgement.outcome,
             verdict=found,
-            stage=execution.stage,
+            stage=execution.stage if execution else None,
             placed_on=judgement.placed_on,
             error=judgement.error,
             diff=judgement.diff,
-            seconds=round(execution.seconds, 6),
+            seconds=round(execution.seconds, 6) if execution else 0.0,
         )
 
     def _unavailable(self, case: Case) -> Result:
         """Say that the target is not here; the reason stands once, in the header."""
-        return Result(
-            case=case.id,
-            operator=case.operator,
-            target=self.target.name,
-            validity=case.validity,
-            levels=case.levels,
-            outcome=Outcome.UNAVAILABLE,
-            verdict=Verdict.MISSING,
-        )
+        return self._record(case, Judgement(Outcome.UNAVAILABLE), Verdict.MISSING, None)

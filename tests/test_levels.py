@@ -10,11 +10,16 @@ The tables, in short (MicrosoftDocs/sdk-api, the operators' DESC pages):
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from harness.errors import SpecError
 from harness.levels import Call, known_operators, levels_of, lowest_level, tables
 from harness.records import Case, TensorSpec
+from harness.specs.expand import expand
+from harness.specs.load import default_folder, load_specs
 
 LOWERED = {
     "GatherElements": ("DML_OPERATOR_GATHER_ELEMENTS",),
@@ -156,3 +161,11 @@ def test_equal_levels_share_one_mapping() -> None:
     specs = (TensorSpec("X", "float32", (2,)),)
     a, b = (levels_of(Case(name, "Round", 22, {}, specs), LOWERED["Round"]) for name in ("a", "b"))
     assert a is b
+
+
+def test_a_spec_that_lowers_to_an_unknown_operator_is_refused(tmp_path: Path) -> None:
+    text = (default_folder() / "Round.yaml").read_text(encoding="utf-8")
+    path = tmp_path / "Round.yaml"
+    path.write_text(text.replace("DML_OPERATOR_ELEMENT_WISE_ROUND}", "DML_OPERATOR_ELEMENT_WISE_ROUN}"), encoding="utf-8")
+    with pytest.raises(SpecError, match="did you mean 'DML_OPERATOR_ELEMENT_WISE_ROUND'"):
+        expand(load_specs([path]))

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from harness.caseid import option_terms, tensor_term
 from harness.dtypes import DTYPES
 from harness.errors import SpecError
-from harness.levels import levels
+from harness.levels import known_operators, levels
 from harness.operators import OPERATORS
 from harness.operators.base import Choice, Operator, Shape, Shapes
 from harness.records import Case, Options, TensorSpec, Validity
@@ -171,6 +171,12 @@ def expand(specs: Sequence[LoadedSpec]) -> Plan:
             what = f"the harness has no oracle for {spec.model.operator}; add harness/operators/{spec.model.operator.lower()}.py"
             problems.append(spec.problem(("operator",), what, allowed=OPERATORS))
             continue
+        unknown = [name for name in spec.model.lowers_to.directml if name not in known_operators()]
+        for name in unknown:
+            what = f"no published table for {name!r}"
+            problems.append(spec.problem(("lowers_to", "directml"), what, given=name, allowed=known_operators()))
+        if unknown:
+            continue  # no level of its cases could be told
         literals.extend(literal_cases(spec, operator, problems))
         for number, sweep in enumerate(spec.model.sweeps):
             found = _sweep_problems(spec, operator, number, sweep)
