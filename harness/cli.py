@@ -31,6 +31,7 @@ class _Commands(click.Group):
 
     _ELSEWHERE: ClassVar = {
         "compare": "harness.compare_command:compare",
+        "reduce": "harness.reduce_command:reduce",
         "report": "harness.report:report",
         "windows": "harness.windows.commands:windows",
     }

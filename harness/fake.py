@@ -5,6 +5,7 @@
     startup: ok            # or exit, garbage, hang: what happens before the greeting
     rules:                 # the first one whose query matches a case decides
       - {match: "Round@22:X=float16", do: ulp}
+      - {match: "Round@22:X=float32", do: ulp, every: 2}    # a flake: the 1st, 3rd, 5th … time that a worker is asked
 
 What a rule can do: pass, reject, unsupported, accept (an invalid case), misplace, crash, crash_at_load, exit, hang, garbage, raise, and
 these alterations of the right output: bit, ulp, zero_sign, nan, order, dtype, shape.
@@ -16,6 +17,7 @@ import ctypes
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -63,7 +65,7 @@ class Script:
 
     def __init__(self, path: Path | None) -> None:
         self.startup = "ok"
-        self.rules: list[tuple[Query, str]] = []
+        self.rules: list[tuple[Query, str, int]] = []
         if path is None:
             return
         file = read(path)
@@ -72,12 +74,16 @@ class Script:
         if not isinstance(file.tree, dict) or set(tree) - {"startup", "rules"} or self.startup not in STARTUPS:
             raise UsageError(f"{path}: a script has 'rules' and 'startup' ({', '.join(STARTUPS)})")
         for position, rule in enumerate(tree.get("rules", ())):
-            if not isinstance(rule, dict) or set(rule) != {"match", "do"} or rule["do"] not in ACTIONS:
+            if not isinstance(rule, dict) or set(rule) - {"every"} != {"match", "do"} or rule["do"] not in ACTIONS:
                 raise UsageError(file.problem(("rules", position), "a rule has 'match' and 'do'", allowed=ACTIONS))
-            self.rules.append((Query.parse(str(rule["match"])), str(rule["do"])))
+            every = rule.get("every", 1)
+            if isinstance(every, bool) or not isinstance(every, int) or every < 1:
+                raise UsageError(file.problem(("rules", position, "every"), "'every' is a number from 1 on: of so many times the first"))
+            self.rules.append((Query.parse(str(rule["match"])), str(rule["do"]), every))
 
-    def action(self, case_id: str) -> str:
-        return next((do for query, do in self.rules if query.matches(case_id)), "pass")
+    def action(self, case_id: str, time: int) -> str:
+        """Return what to do with a case that this worker is asked for the `time`-th time, counted from 0."""
+        return next((do for query, do, every in self.rules if query.matches(case_id) and not time % every), "pass")
 
 
 class FakeRuntime:
@@ -86,6 +92,7 @@ class FakeRuntime:
     def __init__(self, script: Script, channel: Any) -> None:
         self._script = script
         self._channel = channel
+        self._times: Counter[str] = Counter()
 
     def hello(self) -> dict[str, Any]:
         return {"onnxruntime": "0.0.0", "providers": [FAKE], "device": {}}
@@ -95,7 +102,8 @@ class FakeRuntime:
 
     def session(self, unit: dict[str, Any], model: bytes) -> dict[str, Any]:
         """Return the initializers of the graph, and the provider that the first case is to be placed on."""
-        action = self._script.action(unit["fake"][0][0])
+        first = unit["fake"][0][0]
+        action = self._script.action(first, self._times[first])
         if action == "unsupported":
             raise NoKernel("scripted: no kernel")
         if action == "crash_at_load":
@@ -115,7 +123,8 @@ class FakeRuntime:
     def run(self, session: dict[str, Any], unit: dict[str, Any], arrays: Sequence[Array], position: int) -> tuple[Array, int]:
         """Compute with the oracle, then do what the script says."""
         case_id, validity = unit["fake"][position]
-        action = self._script.action(case_id)
+        action = self._script.action(case_id, self._times[case_id])
+        self._times[case_id] += 1
         self._disrupt(action)
         name = parse(case_id).operator
         if action == "reject" or (validity == Validity.INVALID.value and action != "accept"):

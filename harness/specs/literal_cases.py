@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -57,11 +57,9 @@ def _case(
     specs: tuple[TensorSpec, ...],
     arrays: tuple[Array | None, ...],
 ) -> Case:
-    terms = [f"case={literal.name}", *(tensor_term(one.name, one.dtype, one.shape) for one in specs)]
-    terms.extend(f"{name}={value}" for name, value in sorted(literal.attributes.items()))
     dtype = spec.schema(opset).output_dtype({one.name: one.dtype for one in specs}) or specs[0].dtype
     case = Case(
-        id=f"{operator.name}@{opset}:{';'.join(terms)}{option_terms(options)}",
+        id=literal_id(operator.name, opset, literal.name, specs, literal.attributes, options),
         operator=operator.name,
         opset=opset,
         attributes=dict(sorted(literal.attributes.items())),
@@ -74,6 +72,13 @@ def _case(
         documented=to_array(dtype, literal.output) if literal.documents_output else None,
     )
     return msgspec.structs.replace(case, levels=levels_of(case, spec.model.lowers_to.directml))
+
+
+def literal_id(operator: str, opset: int, name: str, specs: Sequence[TensorSpec], attributes: Mapping[str, int], options: Options) -> str:
+    """Return the id of a written-out case."""
+    terms = [f"case={name}", *(tensor_term(one.name, one.dtype, one.shape) for one in specs)]
+    terms.extend(f"{key}={value}" for key, value in sorted(attributes.items()))
+    return f"{operator}@{opset}:{';'.join(terms)}{option_terms(options)}"
 
 
 def _validity_problem(

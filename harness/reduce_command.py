@@ -1,0 +1,90 @@
+"""`harness reduce`: the smallest case that still fails in the same way, as a spec entry."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from harness.errors import NothingRan, UsageError
+from harness.execution import Prepared
+from harness.find_case import find_case
+from harness.operators import OPERATORS
+from harness.records import Case, Validity, conforms
+from harness.reduction.reducer import Flaky, Reducer, Reduction
+from harness.report import write_whole
+from harness.specs.expand import expand
+from harness.specs.load import LoadedSpec, load_specs
+from harness.specs.write import spec_text
+from harness.targets import parse_target
+from harness.trial import Trials
+from harness.values import case_inputs
+
+FLAKY = 1
+"""Exit code where the case does not always fail in the same way."""
+
+
+class Reduced(NamedTuple):
+    """A reduction with the text of its spec and the spec that it comes from."""
+
+    reduction: Reduction
+    text: str
+    spec: LoadedSpec
+
+
+@click.command("reduce")
+@click.argument("case_id", metavar="CASE")
+@click.option("-t", "--target", default="cpu", show_default=True, metavar="TARGET", help="Where it fails: cpu, dml, cpu@ort-1.22.1 …")
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write here instead of to standard output.")
+@click.option("--spec", "specs", multiple=True, type=click.Path(path_type=Path), help="Spec files or folders that have the case.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The seed with which the case failed.")
+@click.option("--timeout", type=click.FloatRange(min=0.1), default=30.0, show_default=True, help="Seconds a trial may take.")
+def reduce(case_id: str, target: str, output: Path | None, specs: tuple[Path, ...], seed: int, timeout: float) -> None:
+    """Shrink the failing CASE to the smallest case that fails in the same way.
+
+    Writes a spec with this one case: run it as it is, or paste its entry into the operator's spec. Exit code 0: reduced; 1: the case is
+    flaky, nothing is written; 4: it conforms, there is nothing to reduce.
+    """
+    plan = expand(load_specs(specs))
+    case, spec = find_case(plan, case_id)
+    with Trials(parse_target(target), timeout=timeout, seed=seed) as trials:
+        found = reduce_case(trials, case, spec)
+    if isinstance(found, Flaky):
+        click.echo(f"harness: {found.what}; nothing is written", err=True)
+        sys.exit(FLAKY)
+    if output is None:
+        click.echo(found.text, nl=False)
+    else:
+        write_whole(output, [found.text])
+        click.echo(f"{output}: {found.reduction.case.id}")
+
+
+def reduce_case(trials: Trials, case: Case, spec: LoadedSpec) -> Reduced | Flaky:
+    """Reduce a failing case on a target; NothingRan if it conforms. Says on stderr how many trials that took."""
+    if case.validity is Validity.UNSPECIFIED:
+        raise UsageError(f"{case.id}: ONNX leaves open what this case does, so nothing that it does is a failure to reduce")
+    first = trials.one(case)
+    if conforms(case.validity, first.judgement.outcome):
+        raise NothingRan(f"{case.id} conforms on {trials.target.name} ({first.judgement.outcome.value}): there is nothing to reduce")
+    inputs = case_inputs(OPERATORS[case.operator], case, trials.seed)
+    live = sys.stderr.isatty()
+
+    def progress(number: int, left: int) -> None:
+        if live:
+            click.echo(f"\r{number} trials, {left:,} elements in the smallest so far\x1b[K", err=True, nl=False)
+
+    reducer = Reducer(trials, Prepared(case, inputs), spec, progress)
+    found = reducer.reduce()
+    if live:
+        click.echo("\r\x1b[K", err=True, nl=False)
+    if isinstance(found, Flaky):
+        return found
+    restarts = f", {found.restarts} of which ended the worker" if found.restarts else ""
+    click.echo(f"{found.trials} trials{restarts}: {found.before:,} elements became {found.after:,}; {found.signature}", err=True)
+    comment = (
+        f"{found.signature} on {trials.target.name} (onnxruntime {trials.hello.onnxruntime}), reduced from",
+        case.id,
+    )
+    return Reduced(found, spec_text(spec, found.case, reducer.subject.name, comment), spec)

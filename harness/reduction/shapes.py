@@ -1,0 +1,100 @@
+"""Steps that make shapes smaller: dimensions dropped, extents cut, in one input or in two at once, with attributes and values that follow.
+
+No step makes a tensor empty that was not: a case without elements is another kind of case, not a smaller one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations, product
+from typing import NamedTuple
+
+import numpy as np
+
+from harness.dtypes import DTYPES, Array
+from harness.records import Tensor
+from harness.reduction.candidate import Candidate, Subject
+
+_SINGLE_SLICES = 8
+"""In a dimension of at most so many slices each is tried alone; in a longer one both ends."""
+
+
+class _Cut(NamedTuple):
+    """A smaller version of one input: how it was cut, at which dimension, and what is left there."""
+
+    how: str
+    position: int
+    left: int
+    array: Array
+
+
+def smaller_shapes(subject: Subject, candidate: Candidate) -> Iterator[Candidate]:
+    """Yield candidates with fewer dimensions or smaller ones; the largest cuts first."""
+    cuts = [list(_cuts(tensor, position)) for position, tensor in enumerate(candidate.inputs)]
+    drops = [[cut for cut in each if cut.how == "drop"] for each in cuts]
+    for pair in combinations(range(len(cuts)), 2):
+        for first, second in product(drops[pair[0]], drops[pair[1]]):
+            yield from _follow(subject, candidate, (first, second))
+    for each in drops:
+        for cut in each:
+            yield from _follow(subject, candidate, (cut,))
+    for a, b in combinations(range(len(cuts)), 2):
+        for first, second in product(cuts[a], cuts[b]):
+            one_dropped = (first.how == "drop") is not (second.how == "drop")
+            if one_dropped or (first.how == second.how != "drop" and first.left == second.left):
+                yield from _follow(subject, candidate, (first, second))
+    for each in cuts:
+        for cut in each:
+            if cut.how != "drop":
+                yield from _follow(subject, candidate, (cut,))
+
+
+def _cuts(tensor: Tensor, position: int) -> Iterator[_Cut]:
+    array = tensor.array
+    for dimension, extent in enumerate(array.shape):
+        if extent:
+            yield _Cut("drop", position, 0, array.take(0, dimension))
+        else:
+            shape = array.shape[:dimension] + array.shape[dimension + 1 :]
+            yield _Cut("drop", position, 0, np.full(shape, "" if tensor.dtype == "string" else 0, DTYPES[tensor.dtype].storage))
+    for dimension, extent in enumerate(array.shape):
+        for left in dict.fromkeys((1, extent // 2, extent - extent // 4, extent - extent // 16, extent - 1)):
+            if 0 < left < extent:
+                yield _Cut(f"keep {left}", position, left, array.take(range(left), dimension))
+        gone = range(extent) if extent <= _SINGLE_SLICES else (0,)
+        for slice_ in gone if extent > 1 else ():
+            yield _Cut(f"without {slice_}", position, extent - 1, np.delete(array, slice_, dimension))
+
+
+def _follow(subject: Subject, candidate: Candidate, cuts: tuple[_Cut, ...]) -> Iterator[Candidate]:
+    """Yield the cut candidate that keeps the rules, with attributes one nearer to zero and index values held within what is left."""
+    cut = candidate
+    for _, position, _, array in cuts:
+        cut = cut.with_input(position, Tensor(cut.inputs[position].dtype, np.ascontiguousarray(array).reshape(array.shape)))
+    for attributes in product(*(_nearer(name, value) for name, value in candidate.attributes)):
+        changed = cut._replace(attributes=attributes)
+        if subject.keeps(changed):
+            yield changed
+        yield from filter(subject.keeps, _within(subject, changed))
+
+
+def _nearer(name: str, value: int) -> list[tuple[str, int]]:
+    values = (value, value - 1 if value > 0 else value + 1, 0) if value else (value,)
+    return [(name, each) for each in dict.fromkeys(values)]
+
+
+def _within(subject: Subject, candidate: Candidate) -> Iterator[Candidate]:
+    """Yield candidates whose integer values are held within the sizes of the first input: of each column of tuples, then of all."""
+    position = subject.values_position
+    dtype, values = candidate.inputs[position]
+    if position == 0 or not DTYPES[dtype].is_integer or not values.size:
+        return
+    for size in sorted({extent for extent in candidate.shapes[0] if extent}):
+        limits = (0 if DTYPES[dtype].storage[0] == "u" else -size, size - 1)
+        held = np.clip(values, *limits).astype(values.dtype)
+        if values.ndim and 1 < values.shape[-1] <= _SINGLE_SLICES:
+            for column in range(values.shape[-1]):
+                mixed = values.copy()
+                mixed[..., column] = held[..., column]
+                yield candidate.with_input(position, Tensor(dtype, mixed))
+        yield candidate.with_input(position, Tensor(dtype, held))

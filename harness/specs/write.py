@@ -1,0 +1,135 @@
+"""Writes a case as an entry of a spec: every element exact, so that the entry read again is the same case, bit for bit."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from harness.dtypes import DTYPES, Array
+from harness.errors import SpecError, UsageError
+from harness.records import Case, Options, Tensor, Validity
+from harness.specs.literals import LiteralError, to_array
+from harness.specs.load import LoadedSpec
+from harness.specs.source import parse
+
+_WIDTH = 120
+_FLOAT_INTEGERS = 1 << 24
+
+
+def spec_text(spec: LoadedSpec, case: Case, name: str, comment: Sequence[str] = ()) -> str:
+    """Return a whole spec file with the case as its only entry, so that it can be run as it is or its entry pasted into another.
+
+    The inputs of the case are written out (`case.literals`) or filled as it says. Raises UsageError where a tensor is too large for a file.
+    """
+    model = spec.model
+    lines = [f"# {line}" for line in comment]
+    lines += [
+        f"operator: {model.operator}",
+        f"opsets: [{case.opset}]",
+        f"lowers_to: {{directml: [{', '.join(model.lowers_to.directml)}]}}",
+        f"tolerance: {{kind: {model.tolerance.kind}, because: {quoted(model.tolerance.because)}}}",
+        "cases:",
+        *entry_lines(case, name),
+    ]
+    text = "\n".join(lines) + "\n"
+    try:
+        parse(text.encode(), path=Path(name), label=name)
+    except SpecError as error:
+        raise UsageError(f"{case.id}: cannot be written as a spec entry: {error.problems[0]}") from error
+    return text
+
+
+def entry_lines(case: Case, name: str) -> list[str]:
+    """Return the entry as lines, indented as under `cases:`."""
+    lines = [f"  - name: {name}"]
+    if case.validity is not Validity.VALID:
+        lines += [f"    validity: {case.validity.value}", f"    rule: {quoted(case.rule or '')}"]
+    if case.source:
+        lines.append(f"    source: {quoted(case.source)}")
+    lines.append(f"    opsets: [{case.opset}]")
+    if case.attributes:
+        lines.append(f"    attributes: {{{', '.join(f'{key}: {value}' for key, value in sorted(case.attributes.items()))}}}")
+    lines.append("    inputs:")
+    for position, spec in enumerate(case.inputs):
+        array = case.literals[position] if case.literals is not None else None
+        given = f"shape: {list(spec.shape)}, fill: {spec.values}" if array is None else _values(Tensor(spec.dtype, array))
+        lines += _wrapped(f"      {spec.name}: {{dtype: {spec.dtype}, {given}}}")
+    default = Options()
+    changed = [(key, value) for key in Options.__struct_fields__ if (value := getattr(case.options, key)) != getattr(default, key)]
+    if changed:
+        written = ", ".join(f"{key}: {json.dumps(value) if isinstance(value, bool) else value}" for key, value in changed)
+        lines.append(f"    options: {{{written}}}")
+    return lines
+
+
+def _wrapped(line: str) -> list[str]:
+    if len(line) <= _WIDTH or '"' in line:  # a break inside a quoted text would change it
+        return [line]
+    return textwrap.wrap(line, _WIDTH, subsequent_indent=" " * 8, break_long_words=False, break_on_hyphens=False)
+
+
+def _values(tensor: Tensor) -> str:
+    if not tensor.array.size:
+        return f"shape: {list(tensor.array.shape)}, values: []"
+    return f"values: {_nested(tensor.dtype, tensor.array)}"
+
+
+def _nested(dtype: str, array: Array) -> str:
+    if array.ndim == 0:
+        return element(dtype, array)
+    return f"[{', '.join(_nested(dtype, np.asarray(part, array.dtype)) for part in array)}]"
+
+
+def element(dtype: str, scalar: Array) -> str:
+    """Write one element, an array of rank 0, so that `to_array` reads the same bits: a decimal number where it can be, else the pattern."""
+    entry = DTYPES[dtype]
+    if dtype == "string":
+        return quoted(str(scalar.item()))
+    if dtype == "bool":
+        return "true" if scalar else "false"
+    if entry.is_integer:
+        return str(int(scalar))
+    if not entry.is_float:
+        return quoted(str(complex(scalar.item())).strip("()"))
+    for text, meaning in _decimals(entry.name, scalar):
+        if _reads_as(dtype, meaning, scalar):
+            return text
+    return f'"0x{int(scalar.view(f"u{entry.itemsize}")):0{entry.itemsize * 2}x}"'
+
+
+def _decimals(dtype: str, scalar: Array) -> list[tuple[str, Any]]:
+    """Return ways to write a float, shortest first, each with what a reader makes of it."""
+    value = float((scalar.astype("u4") << 16).view("f4") if dtype == "bfloat16" else scalar)
+    if value != value:
+        return []
+    if abs(value) == float("inf"):
+        text = "inf" if value > 0 else "-inf"
+        return [(text, text)]
+    if value == 0 and np.signbit(value):
+        return [('"-0.0"', "-0.0")]
+    if value == int(value) and abs(value) < _FLOAT_INTEGERS:
+        return [(str(int(value)), int(value))]
+    short = repr(value) if dtype == "bfloat16" else str(scalar)
+    return [(short, float(short)), (repr(value), value)]
+
+
+def _reads_as(dtype: str, meaning: Any, scalar: Array) -> bool:
+    try:
+        return to_array(dtype, meaning).tobytes() == scalar.tobytes()
+    except LiteralError:
+        return False
+
+
+def quoted(text: str) -> str:
+    """Write text as a double-quoted YAML scalar."""
+    written = json.dumps(text, ensure_ascii=False)
+    return "".join(c if c.isprintable() else _escape(ord(c)) for c in written)
+
+
+def _escape(code: int) -> str:
+    return f"\\u{code:04x}" if code < 1 << 16 else f"\\U{code:08x}"
