@@ -47,9 +47,9 @@ def reduce(case_id: str, target: str, output: Path | None, specs: tuple[Path, ..
     Writes a spec with this one case: run it as it is, or paste its entry into the operator's spec. Exit code 0: reduced; 1: the case is
     flaky, nothing is written; 4: it conforms, there is nothing to reduce.
     """
-    plan = expand(load_specs(specs))
-    case, spec = find_case(plan, case_id)
-    with Trials(parse_target(target), timeout=timeout, seed=seed) as trials:
+    chosen = parse_target(target)
+    case, spec = find_case(expand(load_specs(specs)), case_id)
+    with Trials(chosen, timeout=timeout, seed=seed) as trials:
         found = reduce_case(trials, case, spec)
     if isinstance(found, Flaky):
         click.echo(f"harness: {found.what}; nothing is written", err=True)

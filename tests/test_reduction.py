@@ -1,0 +1,249 @@
+"""Reduction: planted faults lead to the known smallest case, real ones to a case of which nothing more can be taken."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from harness.caseid import parse
+from harness.execution import Prepared
+from harness.operators import OPERATORS
+from harness.records import Case, Validity
+from harness.reduce_command import Reduced, reduce_case
+from harness.reduction.candidate import Candidate, Subject
+from harness.reduction.reducer import STEPS
+from harness.signature import signature
+from harness.specs.expand import expand
+from harness.specs.load import LoadedSpec, load_specs
+from harness.targets import Target, parse_target
+from harness.trial import Trials
+from harness.values import case_inputs
+from tests.processes import descendants, gone
+from tests.running import SPECS, complaint, harness, results_of, script_of
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the misbehaving workers use signals and process groups")
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_behind() -> Iterator[None]:
+    before = descendants(os.getpid())
+    yield
+    assert gone(descendants(os.getpid()) - before), "a worker is left behind"
+
+
+@cache
+def planned(operator: str) -> tuple[LoadedSpec, dict[str, Case]]:
+    (spec,) = load_specs([SPECS / f"{operator}.yaml"])
+    return spec, {case.id: case for case in expand([spec])}
+
+
+def subject_of(case_id: str) -> Subject:
+    spec, cases = planned(case_id.partition("@")[0])
+    case = cases[case_id]
+    return Subject(Prepared(case, case_inputs(OPERATORS[case.operator], case, 0)), spec)
+
+
+def reduced(case_id: str, target: Target, timeout: float = 30) -> Reduced:
+    subject = subject_of(case_id)
+    with Trials(target, timeout=timeout) as trials:
+        found = reduce_case(trials, subject.origin, subject.spec)
+    assert isinstance(found, Reduced), found
+    return found
+
+
+def planted(folder: Path, *rules: tuple[str, str]) -> Target:
+    return parse_target(f"fake,script={script_of(folder, rules)}")
+
+
+BATCHED = "GatherND@13:sweep=batch;data=int32[2,1,2,2,1,3];indices=int64[2,1,3,1];batch_dims=2;values=boundary"
+ELEMENTS = "GatherElements@13:sweep=dtype_rank;data=float16[2,3,4];indices=int32[2,3,4];axis=-1;values=mixed"
+
+
+@pytest.mark.parametrize(
+    ("case", "match", "action", "smallest"),
+    [
+        (BATCHED, "GatherND", "bit", "GatherND@11:case=batch_reduced;data=int64[1];indices=int64[1]"),
+        (BATCHED, "GatherND:batch_dims=*", "bit", "GatherND@12:case=batch_reduced;data=int64[1];indices=int64[1];batch_dims=0"),
+        (BATCHED, "GatherND:batch_dims=2", "bit", "GatherND@12:case=batch_reduced;data=int64[1,1,1];indices=int64[1,1,1];batch_dims=2"),
+        (BATCHED, "GatherND:data=int32[*,*,2,*,*,*]", "bit", "GatherND@11:case=batch_reduced;data=int32[1,1,2,1,1,1];indices=int64[1]"),
+        (BATCHED, "GatherND:indices=int64[*,*,3,*]", "bit", "GatherND@11:case=batch_reduced;data=int64[1];indices=int64[1,1,3,1]"),
+        (ELEMENTS, "GatherElements:axis=-1", "ulp", "GatherElements@11:case=dtype_rank_reduced;data=float32[1];indices=int64[1];axis=-1"),
+        (ELEMENTS, "GatherElements@13:indices=int32", "nan", "GatherElements@13:case=dtype_rank_reduced;data=float32[1];indices=int32[1]"),
+        (
+            ELEMENTS,
+            "GatherElements:data=*[*,3,*]",
+            "shape",
+            "GatherElements@11:case=dtype_rank_reduced;data=float32[1,3,1];indices=int64[1,1,1]",
+        ),
+        (ELEMENTS, "GatherElements:data=float16", "reject", "GatherElements@11:case=dtype_rank_reduced;data=float16[1];indices=int64[1]"),
+        (ELEMENTS, "GatherElements", "misplace", "GatherElements@11:case=dtype_rank_reduced;data=float32[1];indices=int64[1]"),
+        (ELEMENTS, "GatherElements", "order", "GatherElements@11:case=dtype_rank_reduced;data=float32[2];indices=int64[2]"),
+    ],
+    ids=lambda value: value.partition(";")[0] if isinstance(value, str) else None,
+)
+def test_a_planted_fault_leads_to_its_smallest_case(tmp_path: Path, case: str, match: str, action: str, smallest: str) -> None:
+    """By each kind of step; an altered bit of an integer is no ULP, so such a fault keeps to integers."""
+    target = planted(tmp_path, (match, action))
+    found = reduced(case, target)
+    assert found.reduction.case.id == smallest
+    assert_nothing_more_can_be_taken(found, target)
+
+
+def assert_nothing_more_can_be_taken(found: Reduced, target: Target) -> None:
+    """Try every step of every kind on the result, with a new subject and new workers: none may fail in the same way."""
+    case = found.reduction.case
+    subject = Subject(found.reduction.trial.prepared, found.spec)
+    cost = subject.cost(subject.start)
+    tried = 0
+    with Trials(target) as trials:
+        again = trials.fresh(case)
+        assert signature(again.judgement, again.execution) == found.reduction.signature
+        for steps in STEPS:
+            for step in steps(subject, subject.start):
+                if subject.cost(step) >= cost:
+                    continue
+                tried += 1
+                assert subject.keeps(step)
+                trial = trials.one(subject.case(step))
+                assert signature(trial.judgement, trial.execution) != found.reduction.signature, trial.prepared.case.id
+    assert tried or case.id.endswith("data=float32[1];indices=int64[1]")
+
+
+REAL = {
+    "GatherND@12:sweep=batch_sizes_multiple;data=float32[2,3,4];indices=int64[4,3,1];batch_dims=1;values=first": "accepted_invalid",
+    "GatherND@13:sweep=tuple_empty;data=int64[2,3,4];indices=int64[1,2,0];values=in_range;shapes=static": "accepted_invalid",
+    "GatherND@13:case=batch_dims_below_minus_rank;data=float32[2,2];indices=int64[2,1];batch_dims=-3;shapes=static": "crash",
+    "Round@22:sweep=rank;X=bfloat16[2,3];values=specials": "unsupported",
+}
+
+
+@pytest.mark.parametrize(("case", "outcome"), REAL.items(), ids=lambda value: value.partition(";")[0])
+def test_real_failures_of_the_cpu_provider_are_reduced_and_pasted_back(tmp_path: Path, case: str, outcome: str) -> None:
+    """Each result stands alone as a spec, and its entry pasted into the operator's spec gives a case with the same outcome."""
+    found = reduced(case, parse_target("cpu"))
+    assert found.reduction.signature.outcome.value == outcome
+    assert found.reduction.after <= min(3, found.reduction.before - 1)
+    assert found.reduction.case.validity is subject_of(case).origin.validity
+    assert Subject(found.reduction.trial.prepared, found.spec).rule == subject_of(case).rule
+    assert_nothing_more_can_be_taken(found, parse_target("cpu"))
+    entry = found.text.partition("\ncases:\n")[2]
+    pasted, alone = tmp_path / found.spec.path.name, tmp_path / "alone.yaml"
+    pasted.write_text(found.spec.path.read_text(encoding="utf-8").replace("\ncases:\n", f"\ncases:\n{entry}", 1), encoding="utf-8")
+    alone.write_text(found.text, encoding="utf-8")
+    for spec, folder in ((pasted, tmp_path / "pasted"), (alone, tmp_path / "alone")):
+        ended = harness("run", spec, "-t", "cpu", "-k", found.reduction.case.id, "-o", folder)
+        assert ended.code == 1, ended.err
+        (result,) = results_of(folder).values()
+        assert result["case"] == found.reduction.case.id
+        assert result["outcome"] == outcome
+        assert result["stage"] == found.reduction.signature.stage
+
+
+def test_the_same_case_always_ends_at_the_same_one(tmp_path: Path) -> None:
+    case = "GatherND@13:sweep=batch;data=string[1,3,2,4];indices=int64[1,3,2];batch_dims=1;values=boundary"
+    target = planted(tmp_path, ("GatherND:data=string[*,3,*,*]", "order"))
+    first, second = reduced(case, target), reduced(case, target)
+    assert first.text == second.text
+    assert first.reduction.trials == second.reduction.trials
+
+
+SIZES = "Round@22:sweep=sizes;X=float16[5];values=ordinary"
+SPECIALS = "Round@22:sweep=values;X=float16[24];values=specials"
+
+
+def test_a_mismatch_keeps_its_kind(tmp_path: Path) -> None:
+    """Zeros remain where the sign of zero is lost, though any element would still be a mismatch of another kind."""
+    target = planted(tmp_path, ("Round:X=float16", "zero_sign"))
+    found = reduced(SPECIALS, target)
+    assert found.reduction.signature.difference == "sign of zero"
+    assert parse(found.reduction.case.id).tensors["X"].shape in ((), (1,))
+    assert found.text.count("values: ") == 1
+
+
+@pytest.mark.parametrize(("action", "detail"), [("hang", "no answer within 0.5 s"), ("crash", "SIGSEGV"), ("exit", "exit code 3")])
+def test_timeouts_and_crashes_are_reduced(tmp_path: Path, action: str, detail: str) -> None:
+    found = reduced("Round@22:sweep=rank;X=float16[2,3];values=ordinary", planted(tmp_path, ("Round:X=float16[*,*]", action)), timeout=0.5)
+    assert parse(found.reduction.case.id).tensors["X"] == ("float16", (1, 1))
+    assert found.reduction.signature.error == detail
+
+
+def test_a_large_tensor_is_filled_not_written_out(tmp_path: Path) -> None:
+    target = planted(tmp_path, ("Round:X=float16[?????]", "bit"))
+    found = reduced("Round@22:sweep=all_patterns;X=float16[65536];values=patterns", target)
+    shape = parse(found.reduction.case.id).tensors["X"].shape
+    assert shape == (10000,)
+    assert len(found.text) < 1000
+    assert "fill: " in found.text
+
+
+def test_steps_make_every_candidate_cheaper_and_keep_the_rules() -> None:
+    subject = subject_of(BATCHED)
+    candidates: list[Candidate] = [step for steps in STEPS for step in steps(subject, subject.start)]
+    assert len(candidates) > 100
+    assert all(subject.broken(step) is None for step in candidates)
+    assert all(0 not in shape for step in candidates for shape in step.shapes)
+
+
+class TestCommand:
+    @pytest.fixture(autouse=True)
+    def _elsewhere(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+
+    SPEC = ("--spec", SPECS / "Round.yaml")
+
+    def test_the_spec_goes_to_stdout_and_the_trials_to_stderr(self, tmp_path: Path) -> None:
+        script = script_of(tmp_path, [("Round:X=float16", "bit")])
+        ended = harness("reduce", SIZES, "-t", f"fake,script={script}", *self.SPEC)
+        assert ended.code == 0
+        assert ended.out.startswith("# mismatch (")
+        assert "\n  - name: sizes_reduced\n" in ended.out
+        (line,) = ended.err.splitlines()
+        assert " trials: 5 elements became 1; mismatch (" in line
+        written = harness("reduce", SIZES, "-t", f"fake,script={script}", *self.SPEC, "-o", tmp_path / "small.yaml")
+        assert written.out == f"{tmp_path / 'small.yaml'}: Round@11:case=sizes_reduced;X=float16[]\n"
+        assert (tmp_path / "small.yaml").read_text(encoding="utf-8") == ended.out
+
+    def test_a_conforming_case_is_one_line_and_4(self) -> None:
+        ended = harness("reduce", SIZES, "-t", "fake", *self.SPEC)
+        assert ended.code == 4
+        assert "conforms on fake (pass): there is nothing to reduce" in complaint(ended)
+
+    def test_a_flake_is_said_and_nothing_is_written(self, tmp_path: Path) -> None:
+        (tmp_path / "script.yaml").write_text("rules:\n  - {match: Round, do: ulp, every: 2}\n", encoding="utf-8")
+        ended = harness("reduce", SIZES, "-t", "fake,script=script.yaml", *self.SPEC, "-o", "small.yaml")
+        assert (ended.code, ended.out) == (1, "")
+        assert complaint(ended).endswith("flaky on fake,script=script.yaml: mismatch (ulp) 2 of 3, pass 1 of 3; nothing is written")
+        assert not Path("small.yaml").exists()
+
+    @pytest.mark.parametrize(
+        ("case", "options", "code", "said"),
+        [
+            ("Round@22:sweep=sizes;X=float16[34];values=ordinary", (), 2, "the nearest is 'Round@22:sweep=sizes;X=float16["),
+            ("Rund@22:X=float16", (), 2, "no operator 'Rund'; did you mean 'Round'?"),
+            ("Round@22", (), 2, "name one of them, for example Round@22:"),
+            ("what is it", (), 2, "bad query 'what is it'"),
+            (SIZES, ("-t", "gpu"), 2, "unknown target 'gpu'"),
+            (SIZES, ("--spec", "absent.yaml"), 2, "absent.yaml:1: cannot read"),
+        ],
+    )
+    def test_wrong_input_is_one_line(self, case: str, options: tuple[str, ...], code: int, said: str) -> None:
+        ended = harness("reduce", case, *(options if "--spec" in options else (*self.SPEC, *options)))
+        assert (ended.code, ended.out) == (code, "")
+        assert said in complaint(ended)
+
+    def test_an_unspecified_case_has_no_failure(self) -> None:
+        case = next(case.id for case in planned("GatherND")[1].values() if case.validity is Validity.UNSPECIFIED)
+        ended = harness("reduce", case, "--spec", SPECS / "GatherND.yaml")
+        assert ended.code == 2
+        assert "ONNX leaves open" in complaint(ended)
+
+    def test_a_file_that_cannot_be_written(self, tmp_path: Path) -> None:
+        script = script_of(tmp_path, [("Round", "bit")])
+        ended = harness("reduce", SIZES, "-t", f"fake,script={script}", *self.SPEC, "-o", script / "small.yaml")
+        assert ended.code == 2
+        assert "script.yaml" in ended.err.splitlines()[-1]

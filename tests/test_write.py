@@ -1,0 +1,108 @@
+"""Cases written as spec entries: read again they are the same, bit for bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from harness.dtypes import DTYPES, Array
+from harness.operators import OPERATORS
+from harness.operators.binary_floats import halfway_values, special_patterns
+from harness.records import Case, Options, TensorSpec, Validity
+from harness.specs.expand import expand
+from harness.specs.load import LoadedSpec, load_specs
+from harness.specs.write import entry_lines, spec_text
+from tests.prepared import OPERATOR_DTYPES, prepare
+from tests.running import SPECS
+
+
+def spec_of(operator: str) -> LoadedSpec:
+    return load_specs([SPECS / f"{operator}.yaml"])[0]
+
+
+def read_again(folder: Path, case: Case) -> Case:
+    path = folder / "one.yaml"
+    path.write_text(spec_text(spec_of(case.operator), case, "again", ["a comment"]), encoding="utf-8")
+    (read,) = expand(load_specs([path]))
+    return read
+
+
+def with_data(operator: str, dtype: str, data: Array) -> Case:
+    made = prepare(operator, dtype).case
+    assert made.literals is not None
+    first = OPERATORS[operator].inputs[0]
+    literals = (data, *made.literals[1:])
+    return msgspec.structs.replace(made, inputs=(TensorSpec(first, dtype, data.shape, "literal"), *made.inputs[1:]), literals=literals)
+
+
+def elements_of(dtype: str) -> Array:
+    """Return elements that are hard to write: for floats special patterns, neighbours of halves and any bits, for others the extremes."""
+    entry = DTYPES[dtype]
+    if dtype == "string":
+        array = np.empty(9, object)
+        array[:] = ["", "no", "null", "0x1f", "a: b # c", 'quote " and \\', "line\nend\x01\x7f\u2028", "\U0001f600é中", "{[*&!|>'%@`"]
+        return array
+    if dtype == "bool":
+        return np.array([True, False])
+    if entry.is_float:
+        drawn = np.random.default_rng(7).integers(0, 256, 200 * entry.itemsize, np.uint8).view(entry.storage)
+        return np.concatenate([special_patterns(dtype), halfway_values(dtype), drawn])
+    if entry.storage[0] == "c":
+        return np.array([0, 1 - 2j, complex(-0.0, -0.0), complex("inf-infj"), 1e-30 + 3e30j, 1 / 3], entry.storage)
+    limits = np.iinfo(entry.storage)
+    return np.array([0, limits.min, limits.max, 1], entry.storage)
+
+
+@pytest.mark.parametrize(("operator", "dtype"), [pair for pair in OPERATOR_DTYPES if pair[0] != "GatherND"])
+def test_elements_are_the_same_bits_again(tmp_path: Path, operator: str, dtype: str) -> None:
+    data = elements_of(dtype)
+    if operator == "GatherElements":
+        data = np.stack([data] * 3, axis=1)
+    case = with_data(operator, dtype, data)
+    read = read_again(tmp_path, case)
+    assert read.literals is not None
+    again = read.literals[0]
+    assert again is not None
+    assert (again.shape, again.dtype) == (data.shape, data.dtype)
+    if dtype == "string":
+        assert again.tolist() == data.tolist()
+    else:
+        assert again.tobytes() == data.tobytes()
+
+
+def test_everything_else_is_the_same_again(tmp_path: Path) -> None:
+    options = Options(shapes="static", initializer="indices", optimization="basic", neighbours=True)
+    made = prepare(
+        "GatherElements", "int8", options=options, validity=Validity.INVALID, rule="axis: 'in' [-r, r-1]", source='a #1 "source"'
+    )
+    case = msgspec.structs.replace(made.case, attributes={"axis": 2**40})
+    read = read_again(tmp_path, case)
+    assert read.id.partition(":")[2].startswith("case=again;data=int8[2,3];indices=int64[2,3];axis=1099511627776;shapes=static")
+    for field in ("opset", "attributes", "options", "validity", "rule", "source"):
+        assert getattr(read, field) == getattr(case, field), field
+
+
+def test_empty_scalar_and_filled_tensors(tmp_path: Path) -> None:
+    made = prepare("Round", "float32").case
+    for array in (np.zeros((0, 3), "f4"), np.array(2.5, "f4"), np.zeros((0,), "f4")):
+        inputs = (TensorSpec("X", "float32", array.shape, "literal"),)
+        read = read_again(tmp_path, msgspec.structs.replace(made, inputs=inputs, literals=(array,)))
+        assert read.inputs[0].shape == array.shape
+        assert read.literals is not None
+        assert read.literals[0].tobytes() == array.tobytes()
+    filled = msgspec.structs.replace(made, inputs=(TensorSpec("X", "float32", (70000,), "halves"),), literals=(None,))
+    read = read_again(tmp_path, filled)
+    assert (read.inputs[0].shape, read.inputs[0].values, read.literals) == ((70000,), "halves", (None,))
+
+
+def test_long_tensors_are_broken_between_elements(tmp_path: Path) -> None:
+    data = np.arange(200, dtype="f4")
+    case = with_data("Round", "float32", data)
+    lines = entry_lines(case, "long")
+    assert max(map(len, lines)) <= 120
+    read = read_again(tmp_path, case)
+    assert read.literals is not None
+    assert read.literals[0].tolist() == data.tolist()
