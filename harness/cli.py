@@ -32,6 +32,7 @@ class _Commands(click.Group):
     _ELSEWHERE: ClassVar = {
         "compare": "harness.compare_command:compare",
         "report": "harness.report:report",
+        "runtimes": "harness.runtimes.commands:runtimes",
         "windows": "harness.windows.commands:windows",
     }
 
