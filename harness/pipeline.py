@@ -27,7 +27,8 @@ from harness.runfile import RunWriter
 from harness.selection import Selection, Shard, select
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
-from harness.targets import Target, launch, wheel
+from harness.targets import Target
+from harness.trial import open_pool
 
 _DEVICE = ("directml", "directml_sha256", "adapter", "vendor", "luid", "driver", "max_feature_level")
 _ABSENT = frozenset({Outcome.UNAVAILABLE, Outcome.NOT_RUN})
@@ -163,15 +164,7 @@ def run(request: Request) -> Summary:
 def _open(target: Target, request: Request) -> tuple[Target, Hello | str, Pool | None]:
     """Start the target's first worker; where that is impossible, keep the reason."""
     try:
-        pool = Pool(launch(target), size=request.jobs, timeout=request.timeout)
-        hello = pool.probe()
-        if target.provider not in hello.providers:
-            pool.close()
-            offered = ", ".join(hello.providers)
-            remedy = f"; install {wheel(target)} on that machine" if target.host else ""
-            raise TargetUnavailable(
-                f"target {target.name!r}: onnxruntime {hello.onnxruntime} offers {offered}, not {target.provider}{remedy}"
-            )
+        pool, hello = open_pool(target, jobs=request.jobs, timeout=request.timeout)
     except TargetUnavailable as error:
         return target, str(error), None
     return target, hello, pool

@@ -125,17 +125,20 @@ class Pool:
             raise
         return self.hello
 
-    def run(self, units: Iterator[Unit]) -> Generator[Answer, None, None]:
-        """Execute all units; closing the iterator ends all workers at once."""
+    def run(self, units: Iterator[Unit], *, keep: bool = False) -> Generator[Answer, None, None]:
+        """Execute all units; closing the iterator ends all workers at once, as does the last answer unless they are to `keep`."""
         supply = _batches(units)
+        done = False
         try:
             while True:
                 supplied = self._hand_out(supply)
                 if not supplied and not any(slot.batches for slot in self._slots.values()):
+                    done = True
                     return
                 yield from self._step()
         finally:
-            self.close()
+            if not (keep and done):
+                self.close()
 
     def close(self) -> None:
         """End all workers; safe to call twice."""

@@ -1,0 +1,120 @@
+"""Trials: made-up cases on a target, with workers that outlive a trial and crashes that cost one case."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from harness.errors import TargetUnavailable
+from harness.query import parse_all
+from harness.records import Case, Outcome, Validity
+from harness.selection import select
+from harness.specs.expand import Plan, expand
+from harness.specs.load import load_specs
+from harness.targets import Target, parse_target
+from harness.trial import Trials
+from tests.prepared import prepare
+from tests.processes import descendants, gone
+from tests.running import script_of
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the misbehaving workers use signals and process groups")
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_behind() -> Iterator[None]:
+    before = descendants(os.getpid())
+    yield
+    assert gone(descendants(os.getpid()) - before), "a worker is left behind"
+
+
+@cache
+def plan() -> Plan:
+    return expand(load_specs(()))
+
+
+def chosen(query: str, *, valid: bool = True) -> list[Case]:
+    return list(select(plan(), parse_all([query])).cases(valid=valid))
+
+
+def fake(folder: Path, *rules: tuple[str, str]) -> Target:
+    return parse_target(f"fake,script={script_of(folder, rules)}")
+
+
+def test_a_made_up_case_runs_without_a_spec() -> None:
+    """The case of no spec that a reducer makes: its inputs are written out, its id is its own."""
+    made = prepare("GatherND", "float32").case
+    with Trials(parse_target("cpu")) as trials:
+        trial = trials.one(made)
+    assert (trial.judgement.outcome, trial.judgement.placed_on) == (Outcome.PASS, "CPUExecutionProvider")
+    assert trial.execution.output is not None
+    assert trial.execution.output.array.tolist() == [0.0, 5.0, 1.0, 3.0]
+
+
+def test_answers_come_in_the_order_of_the_cases_whatever_crashes(tmp_path: Path) -> None:
+    cases = chosen("Round@22:sweep=sizes;X=float16;values=ordinary")
+    assert len(cases) > 4
+    with Trials(fake(tmp_path, (cases[1].id, "crash"), (cases[3].id, "ulp")), jobs=2) as trials:
+        found = trials.run(reversed(cases))
+        assert trials.number == len(cases)
+        assert trials.restarts == 1
+    assert [trial.prepared.case.id for trial in found] == [case.id for case in reversed(cases)]
+    wrong = {trial.prepared.case.id: trial.judgement.outcome for trial in found if trial.judgement.outcome is not Outcome.PASS}
+    assert wrong == {cases[1].id: Outcome.CRASH, cases[3].id: Outcome.MISMATCH}
+
+
+def test_a_worker_outlives_trials_and_only_a_crash_replaces_it(tmp_path: Path) -> None:
+    cases = chosen("Round@22:sweep=sizes;X=float16;values=ordinary")[:3]
+    with Trials(fake(tmp_path, (cases[1].id, "crash"))) as trials:
+        first = descendants(os.getpid())
+        assert trials.one(cases[0]).judgement.outcome is Outcome.PASS
+        assert trials.one(cases[2]).judgement.outcome is Outcome.PASS
+        assert descendants(os.getpid()) == first
+        assert [trial.judgement.outcome for trial in trials.repeat(cases[1], 2)] == [Outcome.CRASH] * 2
+        assert trials.one(cases[0]).judgement.outcome is Outcome.PASS
+        assert trials.restarts == 2
+        assert descendants(os.getpid()).isdisjoint(first)
+
+
+def test_a_fresh_worker_shares_nothing() -> None:
+    made = prepare("Round", "float32").case
+    with Trials(parse_target("cpu")) as trials:
+        first = descendants(os.getpid())
+        assert trials.fresh(made).judgement.outcome is Outcome.PASS
+        assert gone(first)
+        assert not descendants(os.getpid())
+
+
+def test_apart_each_case_has_a_session_of_its_own(tmp_path: Path) -> None:
+    """A crash at load is that of one session: together it is everyone's after the second, apart each case has its own."""
+    cases = chosen("Round@22:sweep=sizes;X=float16;values=ordinary")[:4]
+    target = fake(tmp_path, *((case.id, "crash_at_load") for case in cases[:3]))
+    with Trials(target) as trials:
+        outcomes = [trial.judgement.outcome for trial in trials.run(cases, apart=True)]
+    assert outcomes == [Outcome.CRASH] * 3 + [Outcome.PASS]
+
+
+def test_valid_and_other_cases_share_no_worker() -> None:
+    invalid = msgspec.structs.replace(
+        prepare("GatherND", "float32").case,
+        validity=Validity.INVALID,
+        rule="index values within [-s, s-1]",
+        literals=(np.zeros((2, 3), "f4"), np.array([[0, 0], [1, -1], [0, 3], [-1, 0]])),
+    )
+    valid = prepare("GatherND", "float32").case
+    with Trials(parse_target("cpu")) as trials:
+        first = descendants(os.getpid())
+        found = trials.run([invalid, valid])
+        assert gone(first)
+    assert [trial.judgement.outcome for trial in found] == [Outcome.REJECTED, Outcome.PASS]
+
+
+def test_a_target_whose_workers_do_not_start_is_unavailable(tmp_path: Path) -> None:
+    with pytest.raises(TargetUnavailable, match="exit code 3"):
+        Trials(parse_target(f"fake,script={script_of(tmp_path, (), startup='exit')}"))
