@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+
 from rich.console import Console
 from rich.table import Table
 
 from harness.errors import TargetUnavailable
 from harness.pool import Hello, Pool
+from harness.runtimes import environments
 from harness.targets import launch, parse_target
+from harness.windows import install
+from harness.windows.releases import releases
 
 _SHOWN = ("cpu", "dml")
 
@@ -29,6 +34,14 @@ def show_targets() -> None:
                 table.add_row(name, "yes", _describe(hello))
         except TargetUnavailable as error:
             table.add_row(name, "no", str(error))
+    for version, stamp in environments.installed().items():
+        wrong = environments.faults(version)
+        facts = f"onnxruntime {version}, Python {stamp.facts['python']}, NumPy {stamp.facts['numpy']}"
+        table.add_row(f"cpu@ort-{version}", "no" if wrong else "yes", f"{wrong[0]}; made anew when next used" if wrong else facts)
+    for row in releases()[:-1]:
+        if sys.platform != "win32" and install.installed(row.onnxruntime):
+            table.add_row(f"dml@ort-{row.onnxruntime}", "yes", f"onnxruntime-directml {row.onnxruntime}, DirectML {row.directml}")
+    table.add_row("cpu@ort-VERSION", "", "any release of the package index, installed when first used: harness runtimes")
     table.add_row("cpu@ssh:HOST, dml@ssh:HOST", "", "another machine with Python and an onnxruntime wheel: docs/remote.md")
     Console().print(table)
 

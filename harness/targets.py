@@ -1,6 +1,7 @@
 """Targets by name: which provider, in which runtime, with which options; and whether this machine has it.
 
     cpu               ONNX Runtime's CPU provider in this interpreter
+    cpu@ort-1.22.1    the CPU provider of another release, in an environment of its own
     dml               the DirectML provider: of this interpreter on Windows, in the Windows runtime on Linux (`dml@windows`)
     dml@ort-1.12.1    the DirectML provider of another release, in the Windows runtime
     dml@level-5_0     of the newest release whose DirectML.dll ends at this feature level; `dml@levels` is one for each such level
@@ -22,12 +23,13 @@ from harness import remote
 from harness.errors import TargetUnavailable, UsageError
 from harness.frames import FAKE
 from harness.pool import Launch
+from harness.runtimes import environments
 from harness.windows import releases, runtime
 
 CPU, DML = "CPUExecutionProvider", "DmlExecutionProvider"
 _HERE = "this interpreter"
 _WORKER = Path(__file__).resolve().parent / "worker.py"
-_FORMS = "cpu, dml, dml@windows, dml@ort-VERSION, dml@level-N_N, dml@levels, cpu@ssh:HOST, dml@ssh:HOST, fake"
+_FORMS = "cpu, cpu@ort-VERSION, dml, dml@windows, dml@ort-VERSION, dml@level-N_N, dml@levels, cpu@ssh:HOST, dml@ssh:HOST, fake"
 _DML_OPTIONS = ("device_id", "performance_preference", "device_filter", "disable_metacommands")
 _SESSION_OPTIONS = ("graph_fusion", "graph_capture")
 
@@ -53,7 +55,7 @@ def parse_target(text: str) -> Target:
     head, *pairs = text.split(",")
     name, at, release = head.partition("@")
     host = remote.check_host(release.removeprefix("ssh:")) if release.startswith("ssh:") else None
-    if name not in _PROVIDERS or (at and name not in (_PLACED if host else ("dml",))):
+    if name not in _PROVIDERS or (at and name not in _PLACED):
         raise UsageError(f"unknown target {text!r}; allowed: {_FORMS}, each with options such as dml,device_id=1")
     allowed = (*_OPTIONS[name], "python") if host else _OPTIONS[name]
     options: dict[str, str] = {}
@@ -64,11 +66,16 @@ def parse_target(text: str) -> Target:
         options[key] = value
     if not options.get("memory_limit", "0").isdecimal():
         raise UsageError(f"target {text!r}: memory_limit is a number of bytes, not {options['memory_limit']!r}")
-    return Target(text, _PROVIDERS[name], _release(text, release) if at and not host else None, options, host)
+    return Target(text, _PROVIDERS[name], _release(text, name, release) if at and not host else None, options, host)
 
 
-def _release(text: str, release: str) -> str | None:
+def _release(text: str, name: str, release: str) -> str | None:
     kind, dash, value = release.partition("-")
+    if name == "cpu":
+        if kind == "ort" and dash:
+            environments.parse_version(value)
+            return value
+        raise UsageError(f"unknown target {text!r}; allowed: {_FORMS}")
     if release == "windows":
         return None
     if kind == "ort" and dash:
@@ -126,11 +133,15 @@ def launch(target: Target) -> Launch:
             limit,
             _HERE if sys.platform == "win32" else "Windows runtime",
         )
+    env = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    if target.release is not None:
+        interpreter, version = environments.prepare(target.release)
+        name = f"environment with onnxruntime {version}"
+        return Launch([str(interpreter), "-I", str(_WORKER)], env, CPU, {}, session_config(target), memory_limit=limit, runtime=name)
     if find_spec("onnxruntime") is None:
         raise TargetUnavailable(
             f"target {target.name!r}: onnxruntime is not installed in this interpreter; run: python -m pip install onnxruntime"
         )
-    env = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     return Launch([sys.executable, str(_WORKER)], env, CPU, {}, session_config(target), memory_limit=limit)
 
 

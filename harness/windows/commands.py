@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from harness.components import problems
 from harness.errors import TargetUnavailable
 from harness.windows import install as installation
 from harness.windows import sandbox
@@ -75,7 +76,7 @@ def status_lines(*, deep: bool = False) -> list[str]:
         tool = str(exc)
     lines = [f"cache: {base}", f"sandbox: {tool}"]
     for name, stamp in installation.installed_components().items():
-        wrong = installation.problems(base / name, deep=deep)
+        wrong = problems(base / name, deep=deep)
         lines.append(f"{name}: {stamp.bytes / 1e6:.0f} MB, {wrong[0] if wrong else 'whole'}")
     ready = [row.onnxruntime for row in releases() if installation.installed(row.onnxruntime)]
     lines.append(f"onnxruntime-directml installed: {', '.join(ready) or 'none'}")

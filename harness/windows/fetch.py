@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
+from harness.components import sha256_of
 from harness.errors import TargetUnavailable, UsageError
-from harness.windows.lock import DebianPackage, sha256_of
+from harness.windows.lock import DebianPackage
 
 MIRROR_ENV = "HARNESS_DEBIAN_MIRROR"
 SOURCES = ("/etc/apt/sources.list", "/etc/apt/sources.list.d")

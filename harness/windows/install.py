@@ -11,33 +11,27 @@ A component is built beside its place and renamed when it is complete: what is t
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
 import msgspec
-import platformdirs
 
+from harness.components import CACHE_ENV, Stamp, cache_base, digest, exclusive, problems, remove_tree, seal, stamps
 from harness.errors import HarnessFault, TargetUnavailable
 from harness.windows import fetch, sandbox, system, wheels
-from harness.windows.lock import Lock, digest, load, sha256_of
+from harness.windows.lock import Lock, load
 from harness.windows.releases import Release, default_release, release
 
-CACHE_ENV = "HARNESS_CACHE"
 LAYOUT = "1"
 TREE_LAYOUT = "2"
 """Another number here, and the components are built anew: the tree's when its mount points change."""
 NEEDED_BYTES = 2_200_000_000
 """At the height of an installation, when Wine has copied its DLLs into the prefix; 1.3 GB stay."""
-HASHED_BELOW = 24 << 20
-"""Key files below this size are hashed before each use, larger ones compared by size and time."""
 _PATCHED_DLLS = ("ntdll", "kernelbase", "ucrtbase", "d3d12", "d3d12core", "dxgi", "wined3d")
-_KEYS = {
+KEYS = {
     "system": (
         "root/usr/lib/wine/*",
         "root/usr/lib/x86_64-linux-gnu/wine/x86_64-unix/ntdll.so",
@@ -51,14 +45,6 @@ _KEYS = {
     "numpy": ("numpy/*/_multiarray_umath*.pyd", "numpy/version.py"),
     "onnxruntime": ("onnxruntime/capi/*.dll", "onnxruntime/capi/*.pyd", "onnxruntime/__init__.py"),
 }
-
-
-class Stamp(msgspec.Struct, frozen=True):
-    """What a complete component is: its size on disk in bytes and (size, time in ns, SHA-256) of its key files."""
-
-    component: str
-    bytes: int
-    files: dict[str, tuple[int, int, str]]
 
 
 class Installed(msgspec.Struct, frozen=True):
@@ -75,9 +61,7 @@ class Installed(msgspec.Struct, frozen=True):
 
 def cache_dir() -> Path:
     """Return the folder of the Windows runtime: under HARNESS_CACHE, else under the user's cache."""
-    named = os.environ.get(CACHE_ENV)
-    base = Path(named) if named else platformdirs.user_cache_path("onnxruntime-conformance-harness")
-    return base.absolute() / "windows"
+    return cache_base("windows")
 
 
 def component_names(lock: Lock, chosen: Release) -> dict[str, str]:
@@ -113,7 +97,7 @@ def install(ort: str | None = None, *, mirror: str | None = None, progress: fetc
     sandbox.launcher()
     base, chosen, lock = cache_dir(), release(ort), load()
     names = component_names(lock, chosen)
-    with _exclusive(base, progress):
+    with exclusive(base, progress):
         missing = [kind for kind, name in names.items() if not _is_whole(base / name)]
         if "system" in missing:
             free = shutil.disk_usage(base).free
@@ -144,7 +128,7 @@ def _build(kind: str, base: Path, names: dict[str, str], lock: Lock, chosen: Rel
     """Build one component beside its place, stamp it and put it there."""
     place, partial, downloads = base / names[kind], base / f"{names[kind]}.partial", base / "downloads"
     for stale in (place, partial):
-        _remove_tree(stale)
+        remove_tree(stale)
     partial.mkdir()
     if kind == "system":
         paths = fetch.fetch_packages(lock.debian.packages, fetch.find_mirrors(mirror), downloads / "debian", progress)
@@ -162,7 +146,7 @@ def _build(kind: str, base: Path, names: dict[str, str], lock: Lock, chosen: Rel
         used = [wheels.fetch_wheel(wheel, downloads)]
         wheels.unpack_wheel(used[0], partial)
         _compile(kind, partial, base, names)
-    _stamp(kind, partial)
+    seal(partial, KEYS[kind])
     partial.rename(place)
     for path in used:
         path.unlink()
@@ -178,35 +162,6 @@ def _compile(kind: str, folder: Path, base: Path, names: dict[str, str]) -> None
     if not next(folder.rglob("*.pyc"), None):
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise HarnessFault(f"the Windows Python does not run under Wine (exit code {done.returncode}): {last}")
-
-
-def _stamp(kind: str, folder: Path) -> None:
-    total = sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
-    files = {}
-    for path in sorted({path for pattern in _KEYS[kind] for path in folder.glob(pattern) if path.is_file() and not path.is_symlink()}):
-        status = path.stat()
-        files[str(path.relative_to(folder))] = (status.st_size, status.st_mtime_ns, sha256_of(path))
-    (folder / "stamp.json").write_bytes(msgspec.json.encode(Stamp(folder.name.removesuffix(".partial"), total, files)))
-
-
-def problems(folder: Path, *, deep: bool = False) -> list[str]:
-    """Return what is wrong with a component: key files that are gone or differ; `deep` hashes the large ones too."""
-    try:
-        stamp = msgspec.json.decode((folder / "stamp.json").read_bytes(), type=Stamp)
-    except (OSError, msgspec.DecodeError):
-        return [f"{folder.name}: not installed"]
-    wrong = [] if stamp.component == folder.name else [f"{folder.name}: its stamp is of {stamp.component}"]
-    for name, (size, time, sha256) in stamp.files.items():
-        path = folder / name
-        try:
-            status = path.stat()
-        except OSError:
-            wrong.append(f"{folder.name}/{name} is gone")
-            continue
-        same = (status.st_size, status.st_mtime_ns) == (size, time)
-        if not same or ((deep or size < HASHED_BELOW) and sha256_of(path) != sha256):
-            wrong.append(f"{folder.name}/{name} has changed")
-    return wrong
 
 
 def _is_whole(folder: Path) -> bool:
@@ -234,11 +189,7 @@ def verify(ort: str | None = None) -> Installed:
 
 def installed_components() -> dict[str, Stamp]:
     """Return the stamp of each component in the cache by folder name."""
-    found = {}
-    for path in sorted(cache_dir().glob("*/stamp.json")):
-        with contextlib.suppress(msgspec.DecodeError):
-            found[path.parent.name] = msgspec.json.decode(path.read_bytes(), type=Stamp)
-    return found
+    return stamps(cache_dir())
 
 
 def remove() -> bool:
@@ -246,8 +197,8 @@ def remove() -> bool:
     base = cache_dir()
     if not base.exists():
         return False
-    with _exclusive(base, fetch.note):
-        _remove_tree(base)
+    with exclusive(base, fetch.note):
+        remove_tree(base)
     verify.cache_clear()
     with contextlib.suppress(OSError):
         base.parent.rmdir()  # only if nothing else is in it
@@ -261,47 +212,4 @@ def _sweep(base: Path, lock: Lock) -> None:
     current = {name for row in releases() for name in component_names(lock, row).values()}
     for path in base.iterdir():
         if path.is_dir() and path.name not in current | {"shaders"}:
-            _remove_tree(path)
-
-
-def _remove_tree(path: Path) -> None:
-    """Delete a tree, also folders without write permission."""
-
-    def retry(function: Callable[[str], object], name: str, _: object) -> None:
-        os.chmod(os.path.dirname(name), 0o700)
-        with contextlib.suppress(FileNotFoundError):
-            function(name)
-
-    if not path.exists():
-        return
-    if sys.version_info >= (3, 12):
-        shutil.rmtree(path, onexc=retry)
-    else:
-        shutil.rmtree(path, onerror=retry)
-
-
-@contextlib.contextmanager
-def _exclusive(base: Path, progress: fetch.Progress) -> Iterator[None]:
-    """Hold the installation lock; a second installation waits for the first and then finds its work done."""
-    while True:
-        handle = _open_lock(base)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            progress("another installation is under way, waiting for it")
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        if os.fstat(handle).st_nlink:  # else a removal took the file away meanwhile
-            break
-        os.close(handle)
-    try:
-        yield
-    finally:
-        os.close(handle)
-
-
-def _open_lock(base: Path) -> int:
-    try:
-        base.mkdir(parents=True, exist_ok=True)
-        return os.open(base / "install.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as exc:
-        raise TargetUnavailable(f"cannot write to {base} ({exc.strerror}): set {CACHE_ENV} to a folder of your own") from exc
+            remove_tree(path)

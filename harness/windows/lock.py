@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
 
 import msgspec
 
@@ -100,17 +98,3 @@ def dump(lock: Lock) -> bytes:
     """Encode a lock file, one package a line so that a change reads well in a diff."""
     text = msgspec.json.format(msgspec.json.encode(lock), indent=1).decode()
     return (text + "\n").encode()
-
-
-def digest(*parts: str) -> str:
-    """Return twelve hexadecimal digits that identify a list of strings."""
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
-
-
-def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    state = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            state.update(block)
-    return state.hexdigest()

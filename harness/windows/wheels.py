@@ -10,8 +10,9 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from harness.components import sha256_of
 from harness.errors import HarnessFault, TargetUnavailable
-from harness.windows.lock import Wheel, WindowsPython, sha256_of
+from harness.windows.lock import Wheel, WindowsPython
 
 SITE_FOLDERS = (r"Z:\windows\numpy", r"Z:\windows\onnxruntime")
 """Where a sandbox shows the unpacked wheels; drive Z is the root of the private tree."""

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import pytest
 from click.testing import CliRunner
 
+from harness.components import CACHE_ENV, seal
 from harness.errors import HarnessFault, TargetUnavailable
 from harness.windows import commands, install, sandbox, system, wheels
 from harness.windows.lock import load
@@ -23,7 +24,7 @@ from harness.windows.releases import default_release, release
 
 @pytest.fixture(autouse=True)
 def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setenv(install.CACHE_ENV, str(tmp_path / "cache"))
+    monkeypatch.setenv(CACHE_ENV, str(tmp_path / "cache"))
     install.verify.cache_clear()
     yield tmp_path / "cache" / "windows"
     install.verify.cache_clear()
@@ -121,7 +122,7 @@ def fake_component(folder: Path, kind: str) -> None:
     path = folder / name[kind]
     path.parent.mkdir(parents=True)
     path.write_text(kind)
-    install._stamp(kind, folder)
+    seal(folder, install.KEYS[kind])
 
 
 def fake_installation(base: Path, version: str | None = None) -> dict[str, Path]:
@@ -189,7 +190,7 @@ def test_too_little_room_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "launcher", lambda: "bwrap")
     (tmp_path / "file").touch()
-    monkeypatch.setenv(install.CACHE_ENV, str(tmp_path / "file"))
+    monkeypatch.setenv(CACHE_ENV, str(tmp_path / "file"))
     with pytest.raises(TargetUnavailable, match=r"cannot write to .*: set HARNESS_CACHE to a folder of your own"):
         install.install()
 

@@ -1,0 +1,53 @@
+"""`harness runtimes list|install|prune`: environments with other releases of onnxruntime."""
+
+from __future__ import annotations
+
+import click
+
+from harness.errors import UsageError
+from harness.runtimes import environments
+
+
+@click.group("runtimes")
+def runtimes() -> None:
+    """Environments with other releases of onnxruntime, for targets such as cpu@ort-1.22.1."""
+
+
+@runtimes.command("list")
+def list_command() -> None:
+    """Show which releases are installed, with what, and whether they are whole."""
+    for line in lines():
+        click.echo(line)
+
+
+@runtimes.command("install")
+@click.argument("versions", nargs=-1, required=True, metavar="VERSION...")
+def install_command(versions: tuple[str, ...]) -> None:
+    """Make the environments of releases now, for instance before the network is gone; a target makes its own when it is first used."""
+    for text in versions:
+        environments.parse_version(text)
+    for text in versions:
+        _, version = environments.prepare(text)
+        click.echo(f"cpu@ort-{version} can run here")
+
+
+@runtimes.command("prune")
+@click.argument("versions", nargs=-1, metavar="[VERSION]...")
+@click.option("--all", "all_", is_flag=True, help="All of them, which is meant where no VERSION is given.")
+def prune_command(versions: tuple[str, ...], all_: bool) -> None:
+    """Delete the environments of some releases, or all of them."""
+    if versions and all_:
+        raise UsageError("prune: name releases or say --all, not both")
+    gone = environments.prune(versions)
+    click.echo(f"removed: {', '.join(gone)}" if gone else f"nothing is installed in {environments.cache_dir()}")
+
+
+def lines() -> list[str]:
+    """Return where the environments are and one line for each: release, Python, NumPy, size on disk, and what is wrong with it."""
+    found = [f"cache: {environments.cache_dir()}"]
+    for version, stamp in environments.installed().items():
+        wrong = environments.faults(version)
+        state = f"{wrong[0]}; made anew when next used" if wrong else "whole"
+        facts = f"Python {stamp.facts.get('python')}, NumPy {stamp.facts.get('numpy')}"
+        found.append(f"cpu@ort-{version}: {facts}, {stamp.bytes / 1e6:.0f} MB, {state}")
+    return found if len(found) > 1 else [*found, "none installed; a target such as cpu@ort-1.22.1 makes its own when it is first used"]

@@ -1,0 +1,170 @@
+"""Environments with other releases: real ones from the package index, made once, whole or not there, and refused in one line."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from packaging.version import Version
+
+from harness.errors import UsageError
+from harness.runtimes import environments, pythons
+from tests.running import complaint, harness, lines_of, results_of
+from tests.runtimes.conftest import RELEASE
+
+_TARGET = f"cpu@ort-{RELEASE}"
+_OTHER = "1.21.1"
+
+
+def _run(folder: Path, target: str) -> Path:
+    ended = harness("run", "-t", target, "-k", "Round@11:case=documented_onnx", "-o", folder)
+    assert ended.code == 0, ended.err
+    return folder
+
+
+def test_a_target_of_another_release_says_so_and_proves_where_it_ran(with_release: Path, tmp_path: Path) -> None:
+    run = _run(tmp_path / "run", f"{_TARGET},memory_limit=4000000000")
+    (info,) = lines_of(run)[0]["targets"].values()
+    assert info["onnxruntime"] == RELEASE
+    assert info["runtime"] == f"environment with onnxruntime {RELEASE}"
+    assert info["options"] == {"memory_limit": "4000000000"}
+    results = results_of(run)
+    assert results
+    assert {(result["outcome"], result["placed_on"]) for result in results.values()} == {("pass", "CPUExecutionProvider")}
+
+
+def test_an_installed_release_needs_no_network(with_release: Path, tmp_path: Path, offline: None) -> None:
+    _run(tmp_path / "run", _TARGET)
+
+
+def test_targets_and_runtimes_list_what_is_installed(with_release: Path) -> None:
+    shown = harness("targets").out
+    assert f"{_TARGET} " in shown
+    assert f"onnxruntime {RELEASE}, Python" in shown
+    (line,) = [line for line in harness("runtimes", "list").out.splitlines() if line.startswith(f"{_TARGET}: ")]
+    assert line.endswith(" MB, whole")
+
+
+@pytest.mark.parametrize("damage", ["changed", "changed in place", "its Python is gone"])
+def test_a_damaged_environment_is_found_before_use_and_made_anew(
+    with_release: Path, tmp_path: Path, damage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (path,) = with_release.glob("lib/python*/site-packages/onnxruntime/__init__.py")
+    status, content = path.stat(), path.read_bytes()
+    if damage == "changed":
+        path.write_bytes(content + b"\n")
+    elif damage == "changed in place":
+        path.write_bytes(content[:-1] + b" ")
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    else:
+        link = with_release / "bin" / "python"
+        link.unlink()
+        link.symlink_to(tmp_path / "nothing")
+    assert "; made anew when next used" in harness("runtimes", "list").out
+    _, version = environments.prepare(RELEASE)
+    assert "made anew" in capsys.readouterr().err
+    assert environments.faults(version) == ()
+    assert next(with_release.glob("lib/python*/site-packages/onnxruntime/__init__.py")).read_bytes() == content
+
+
+def _install(version: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "harness", "runtimes", "install", version]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def test_two_at_once_make_it_once(empty_cache: Path) -> None:
+    both = [_install(_OTHER), _install(_OTHER)]
+    told = [process.communicate(timeout=120) for process in both]
+    assert [process.returncode for process in both] == [0, 0], told
+    assert sum(err.count("installing") for _, err in told) == 1, told
+    assert sorted(path.name for path in empty_cache.iterdir()) == ["install.lock", f"onnxruntime-{_OTHER}"]
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupted_installation_leaves_nothing_half_made(empty_cache: Path, how: signal.Signals) -> None:
+    process = _install(_OTHER)
+    end = time.monotonic() + 60
+    while not list(empty_cache.glob("*.partial/*")):
+        assert time.monotonic() < end
+        assert process.poll() is None
+        time.sleep(0.002)
+    os.killpg(process.pid, how)
+    process.communicate(timeout=60)
+    assert process.returncode == (130 if how == signal.SIGINT else -how)
+    assert environments.installed() == {}
+    if how == signal.SIGINT:
+        assert [path.name for path in empty_cache.iterdir()] == ["install.lock"]
+    assert harness("runtimes", "prune").out.startswith("nothing is installed")
+    assert [path.name for path in empty_cache.iterdir()] == ["install.lock"]
+
+
+def test_an_old_release_gets_a_python_and_a_numpy_that_it_can_use(empty_cache: Path) -> None:
+    if all(Version(python.minor) > Version("3.11") for python in pythons.pythons()):
+        pytest.skip("onnxruntime 1.15 needs Python 3.11 or older, and this machine has none")
+    environments.prepare("1.15.1")
+    (stamp,) = environments.installed().values()
+    assert stamp.facts["onnxruntime"] == "1.15.1"
+    assert Version(stamp.facts["numpy"]) < Version("2")
+    assert Version("3.8") <= Version(stamp.facts["python"]) < Version("3.12")
+    assert harness("runtimes", "prune", "1.15.1").out == "removed: 1.15.1\n"
+    assert environments.installed() == {}
+
+
+def test_a_release_that_is_not_published_is_refused_before_anything_is_fetched(empty_cache: Path, tmp_path: Path) -> None:
+    ended = harness("run", "-t", "cpu@ort-1.22.9", "-o", tmp_path / "run")
+    assert ended.code == 2
+    expected = "the package index has no onnxruntime 1.22.9 for this machine; near: 1.22.0, 1.22.1, 1.23.0, 1.23.1"
+    assert complaint(ended) == expected
+    assert not empty_cache.exists()
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_release_that_cannot_be_installed_offline_is_refused(empty_cache: Path, tmp_path: Path, offline: None) -> None:
+    ended = harness("runtimes", "install", _OTHER)
+    assert ended.code == 3
+    assert complaint(ended) == f"onnxruntime {_OTHER}: the package index does not answer; check the network (installed: none)"
+    assert not empty_cache.exists()
+
+
+def test_a_release_for_other_pythons_names_them(empty_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = pythons.pythons()[0]
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("UV_PYTHON_INSTALL_DIR", str(tmp_path))
+    pythons.pythons.cache_clear()
+    assert [python.minor for python in pythons.pythons()] == [here.minor]
+    ended = harness("runtimes", "install", "1.2.0")
+    assert ended.code == 3
+    assert complaint(ended) == f"onnxruntime 1.2.0 has wheels for Python 3.8, and this machine has {here.minor}: install one of the former"
+
+
+@pytest.mark.parametrize("text", ["", "x", "1", "1.22.1+cu12", "1.23.0.dev1", "v1.22.1", "1.22.*"])
+def test_what_is_no_release_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=r"is no release of onnxruntime; write for example 1\.22\.1$"):
+        environments.parse_version(text)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("1.99.0",), f"no environment for onnxruntime 1.99.0 is installed; installed: {RELEASE}"),
+        ((RELEASE, "--all"), "prune: name releases or say --all, not both"),
+        (("everything",), "'everything' is no release of onnxruntime; write for example 1.22.1"),
+    ],
+)
+def test_prune_refuses_what_it_does_not_know(with_release: Path, arguments: tuple[str, ...], said: str) -> None:
+    ended = harness("runtimes", "prune", *arguments)
+    assert (ended.code, complaint(ended)) == (2, said)
+    assert with_release.exists()
+
+
+def test_near_versions_stand_around_the_wanted_one() -> None:
+    known = {Version(text) for text in ("1.1.0", "1.2.0", "1.3.0", "1.4.0rc1", "1.4.0", "1.5.0", "1.6.0")}
+    assert list(map(str, environments.near(Version("1.3.5"), known))) == ["1.2.0", "1.3.0", "1.4.0", "1.5.0"]
+    assert list(map(str, environments.near(Version("0.1"), known))) == ["1.1.0", "1.2.0", "1.3.0", "1.4.0"]
+    assert list(map(str, environments.near(Version("9.1"), known))) == ["1.3.0", "1.4.0", "1.5.0", "1.6.0"]
