@@ -105,8 +105,7 @@ def bisect(versions: Sequence[str], measure: Callable[[str], Measured], *, every
             newest -= 1
         if newest > 0:
             oldest = _oldest(at, newest)
-            if difference(at(oldest), at(newest)):
-                _split(at, known, oldest, newest)
+            _split(at, known, oldest)
     measured = tuple(known[place] for place in sorted(known))
     return Bisection(tuple(versions), measured, _changes(measured), everything)
 
@@ -125,8 +124,14 @@ def _oldest(at: Callable[[int], Measured], newest: int) -> int:
     return runs
 
 
-def _split(at: Callable[[int], Measured], known: Mapping[int, Measured], oldest: int, newest: int) -> None:
-    same, other = oldest, newest
+def _split(at: Callable[[int], Measured], known: Mapping[int, Measured], oldest: int) -> None:
+    """Measure until nothing that runs lies between the first release that is known to do otherwise than the oldest and the one before."""
+    ran = sorted(place for place, measured in known.items() if not measured.skipped)
+    others = [place for place in ran if difference(at(oldest), at(place))]
+    if not others:
+        return
+    other = others[0]
+    same = max(place for place in ran if place < other)
     while True:
         left = [place for place in range(same + 1, other) if place not in known or not known[place].skipped]
         if not left:
