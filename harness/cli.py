@@ -30,6 +30,7 @@ class _Commands(click.Group):
     """Loads the command groups of other modules only when they are called: no report needs the Windows runtime's code."""
 
     _ELSEWHERE: ClassVar = {
+        "bisect": "harness.bisect_command:bisect_command",
         "compare": "harness.compare_command:compare",
         "reduce": "harness.reduce_command:reduce",
         "report": "harness.report:report",

@@ -111,6 +111,17 @@ def _with_initializer(model: ModelProto, name: str, tensor: Tensor) -> ModelProt
     return copy
 
 
+def control_graph(opset: int) -> Graph:
+    """Return a graph of one Identity of float32 at an opset: where it does not run, no case of this opset says anything."""
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [f"{name}_0"]) for name in ("X", "Y"))
+    graph = helper.make_graph([helper.make_node("Identity", ["X"], ["Y"], name="tested")], "control", [x], [y])
+    imports = [helper.make_opsetid("", opset)]
+    data = helper.make_model(graph, producer_name=PRODUCER, ir_version=IR_VERSIONS[opset], opset_imports=imports).SerializeToString(
+        deterministic=True
+    )
+    return Graph(data, sha256(data).hexdigest(), (0,), (("X", TensorProto.FLOAT),), ("Y", TensorProto.FLOAT), ("Identity",))
+
+
 def _graph(model: ModelProto, operator: str, dtypes: tuple[str, ...], options: Options, initializer: int | None) -> Graph:
     entry = OPERATORS[operator]
     data = model.SerializeToString(deterministic=True)

@@ -104,6 +104,19 @@ def installed() -> dict[Version, Stamp]:
     return dict(sorted(found.items()))
 
 
+def published_releases() -> tuple[list[Version], bool]:
+    """Return the stable releases that some Python of this machine can use, oldest first, and whether the index answered.
+
+    Where it did not, they are the installed ones.
+    """
+    minors = [python.minor for python in pythons()]
+    if not published(PROJECT, minors[0]).complete:
+        return [version for version in installed() if not version.is_prerelease], False
+    ask_ahead(PROJECT, minors)
+    found = {version for minor in minors for version in published(PROJECT, minor).versions}
+    return sorted(version for version in found if not version.is_prerelease), True
+
+
 def prune(versions: Sequence[str] = (), progress: Progress = note) -> list[str]:
     """Delete the environments of some releases, or all with what interrupted installations left; return the releases."""
     base, there = cache_dir(), installed()
@@ -132,20 +145,20 @@ def _choose(wanted: Version) -> tuple[Version, Python | None]:
     for python in pythons():
         versions, complete = published(PROJECT, python.minor)
         seen.update(versions)
-        fitting = _fitting(wanted, versions)
-        if fitting:
-            return fitting[-1], python
+        there = fitting(wanted, versions)
+        if there:
+            return there[-1], python
         if not complete:
             break
         ask_ahead(PROJECT, here)
-    whole = [version for version in _fitting(wanted, list(installed())) if not faults(version)]
+    whole = [version for version in fitting(wanted, list(installed())) if not faults(version)]
     if whole:
         return whole[-1], None
     if not complete or not seen:
         known = ", ".join(map(str, installed())) or "none"
         raise TargetUnavailable(f"{PROJECT} {wanted}: the package index does not answer; check the network (installed: {known})")
     ask_ahead(PROJECT, _ALL_PYTHONS)
-    fitting_pythons = [minor for minor in _ALL_PYTHONS if _fitting(wanted, published(PROJECT, minor).versions)]
+    fitting_pythons = [minor for minor in _ALL_PYTHONS if fitting(wanted, published(PROJECT, minor).versions)]
     if fitting_pythons:
         raise TargetUnavailable(
             f"{PROJECT} {wanted} has wheels for Python {', '.join(fitting_pythons)}, and this machine has {', '.join(here)}: "
@@ -154,7 +167,7 @@ def _choose(wanted: Version) -> tuple[Version, Python | None]:
     raise UsageError(f"the package index has no {PROJECT} {wanted} for this machine; near: {', '.join(map(str, near(wanted, seen)))}")
 
 
-def _fitting(wanted: Version, versions: Sequence[Version]) -> list[Version]:
+def fitting(wanted: Version, versions: Sequence[Version]) -> list[Version]:
     """Return the versions that a wanted one stands for; `1.22` stands for every stable 1.22.x."""
     if _is_exact(wanted):
         return [version for version in versions if version == wanted]
