@@ -34,6 +34,7 @@ class _Commands(click.Group):
         "compare": "harness.compare_command:compare",
         "reduce": "harness.reduce_command:reduce",
         "report": "harness.report:report",
+        "repro": "harness.repro_command:repro",
         "runtimes": "harness.runtimes.commands:runtimes",
         "windows": "harness.windows.commands:windows",
     }

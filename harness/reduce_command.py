@@ -17,7 +17,7 @@ from harness.reduction.reducer import Flaky, Reducer, Reduction
 from harness.report import write_whole
 from harness.specs.expand import expand
 from harness.specs.load import LoadedSpec, load_specs
-from harness.specs.write import spec_text
+from harness.specs.write import REDUCED_FROM, spec_text
 from harness.targets import parse_target
 from harness.trial import Trials
 from harness.values import case_inputs
@@ -84,7 +84,7 @@ def reduce_case(trials: Trials, case: Case, spec: LoadedSpec) -> Reduced | Flaky
     restarts = f", {found.restarts} of which ended the worker" if found.restarts else ""
     click.echo(f"{found.trials} trials{restarts}: {found.before:,} elements became {found.after:,}; {found.signature}", err=True)
     comment = (
-        f"{found.signature} on {trials.target.name} (onnxruntime {trials.hello.onnxruntime}), reduced from",
+        f"{found.signature} on {trials.target.name} (onnxruntime {trials.hello.onnxruntime}){REDUCED_FROM}",
         case.id,
     )
     return Reduced(found, spec_text(spec, found.case, reducer.subject.name, comment), spec)

@@ -20,6 +20,8 @@ from harness.specs.literals import LiteralError, to_array
 from harness.specs.load import LoadedSpec
 from harness.specs.source import parse
 
+REDUCED_FROM = ", reduced from"
+"""The end of a comment's first line; the next one is the id of the case."""
 _WIDTH = 120
 _FLOAT_INTEGERS = 1 << 24
 
@@ -45,6 +47,12 @@ def spec_text(spec: LoadedSpec, case: Case, name: str, comment: Sequence[str] = 
     except SpecError as error:
         raise UsageError(f"{case.id}: cannot be written as a spec entry: {error.problems[0]}") from error
     return text
+
+
+def reduced_from(text: str) -> str | None:
+    """Return the id of the case that a spec says in its comment to be reduced from, None if it says nothing."""
+    first, _, rest = text.partition("\n")
+    return rest.partition("\n")[0].removeprefix("# ") if first.startswith("# ") and first.endswith(REDUCED_FROM) else None
 
 
 def entry_lines(case: Case, name: str) -> list[str]:

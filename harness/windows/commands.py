@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
 import click
 
 from harness.components import problems
-from harness.errors import TargetUnavailable
+from harness.errors import TargetUnavailable, UsageError
 from harness.windows import install as installation
 from harness.windows import sandbox
 from harness.windows.fetch import MIRROR_ENV, find_mirrors, note
 from harness.windows.lock import LOCK_FILE, dump, load
 from harness.windows.releases import default_release, release, release_for_level, releases, usable_levels
 
+_SCRIPT = Path(__file__).with_name("script.py")
 _mirror = click.option("--mirror", metavar="ADDRESS", help=f"Debian mirror; default: {MIRROR_ENV}, else the one in apt's configuration.")
 
 
@@ -51,6 +53,25 @@ def remove_command() -> None:
     """Delete everything that was installed."""
     place = installation.cache_dir()
     click.echo(f"removed {place}" if installation.remove() else f"nothing is installed in {place}")
+
+
+@windows.command("python", context_settings={"ignore_unknown_options": True, "help_option_names": ["-h"]})
+@click.argument("script", type=click.Path(path_type=Path))
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.option("--ort", metavar="VERSION", help="An onnxruntime-directml release; default: the newest.")
+def python_command(script: Path, arguments: tuple[str, ...], ort: str | None) -> None:
+    """Run a Python SCRIPT with onnxruntime-directml and numpy in the Windows runtime; its exit code is this command's.
+
+    The script sees no other file of this machine, for example `harness windows python repro.py --in-process`.
+    """
+    from harness.windows import runtime
+
+    try:
+        text = script.read_bytes()
+    except OSError as exc:
+        raise UsageError(f"{script}: cannot be read: {exc.strerror}") from exc
+    argv, environment = runtime.launch(_SCRIPT, ort=ort, args=[script.name, *arguments])
+    sys.exit(subprocess.run(argv, env=environment, input=text).returncode)
 
 
 @windows.command("lock")

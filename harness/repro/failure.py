@@ -1,0 +1,64 @@
+"""A failure as it is handed to someone else: the case, what was expected, what happened, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from harness.execution import Graph, Prepared
+from harness.judge import oracle
+from harness.records import Case, Error, Outcome, TargetInfo, Tensor, Validity
+from harness.signature import Signature
+from harness.targets import Target
+
+
+class Session(NamedTuple):
+    """What the session is made with."""
+
+    provider: str
+    provider_options: Mapping[str, str]
+    config: Mapping[str, str]
+
+
+class Failure(NamedTuple):
+    """One failing case on one target.
+
+    `actual` is the output where there was one that is known, `origin` the id of the case that this one was reduced from.
+    """
+
+    prepared: Prepared
+    graph: Graph
+    target: Target
+    session: Session
+    info: TargetInfo
+    signature: Signature
+    error: Error | None
+    actual: Tensor | None
+    origin: str | None
+    commands: tuple[str, ...]
+
+    @property
+    def case(self) -> Case:
+        return self.prepared.case
+
+    @property
+    def expected(self) -> Tensor | None:
+        """Return the output that ONNX defines, None where it asks for an error."""
+        return oracle(self.prepared) if self.case.validity is Validity.VALID else None
+
+    @property
+    def title(self) -> str:
+        """Say in one line what is wrong, for the title of an issue."""
+        case, where = self.case, self.info.provider
+        stage = {"load": "while the model loads", "run": "while it runs"}.get(self.signature.stage, "")
+        detail = f" ({self.signature.error or self.signature.difference})" if self.signature.error or self.signature.difference else ""
+        what = {
+            Outcome.ACCEPTED_INVALID: f"accepts a call that breaks the rule '{case.rule}'",
+            Outcome.MISMATCH: f"gives a wrong result{detail}",
+            Outcome.CRASH: f"ends the process {stage}{detail}",
+            Outcome.TIMEOUT: f"hangs {stage}",
+            Outcome.REJECTED: f"refuses a valid call {stage}{detail}",
+            Outcome.UNSUPPORTED: f"has no kernel for {case.inputs[0].dtype}",
+            Outcome.NOT_PLACED: f"leaves {case.inputs[0].dtype} to another provider",
+        }.get(self.signature.outcome, self.signature.outcome.value)
+        return f"{case.operator}-{case.opset}: {where} {what}"

@@ -1,0 +1,235 @@
+"""{{docstring}}"""
+
+import base64
+import ctypes
+import json
+import platform
+import signal
+import subprocess
+import sys
+
+import numpy as np
+
+# <case>
+CASE = "Identity"
+PROVIDER = "CPUExecutionProvider"
+PROVIDER_OPTIONS = {}
+SESSION_CONFIG = {}
+OPTIMIZATION = "ORT_DISABLE_ALL"
+IN_PLACE = False
+TIMEOUT_SECONDS = 60
+TESTED = ["Identity"]
+INPUTS = []  # (name, ONNX element type, array); bfloat16, type 16, as uint16 of the same bits
+OUTPUT = ("Y", 1)
+EXPECTED = None  # an array, or None where an error is expected
+EXPECTED_ERROR = ""  # the rule that the call breaks
+REPORTED = ""
+MODEL = ""
+OPSET_PROBE = ""  # an Identity at the same opset: what this release cannot even load says nothing
+# </case>
+
+BFLOAT16 = 16
+FIXED, BUG, UNKNOWN = 0, 1, 3
+MARK = "REPRO-RESULT "
+
+
+def main():
+    """Run the case, in a process of its own unless told otherwise, and say whether the bug is still there."""
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")
+    if "--help" in sys.argv[1:]:
+        print(__doc__)
+        return FIXED
+    if "--inner" in sys.argv[1:]:
+        print("\n" + MARK + json.dumps(run()), flush=True)
+        return 0
+    result = run() if "--in-process" in sys.argv[1:] else run_apart()
+    print("case:      " + CASE)
+    versions = (result.get("version"), np.__version__, platform.python_version(), platform.platform())
+    print("versions:  onnxruntime %s, numpy %s, Python %s, %s" % versions)
+    unplaced = "no session was made" if "ran_on" in result else "unknown: the process did not live to tell"
+    print("ran on:    " + (", ".join(result.get("ran_on", [])) or unplaced))
+    print("expected:  " + ("an error: " + EXPECTED_ERROR if EXPECTED is None else show(EXPECTED)))
+    print("actual:    " + result["actual"])
+    print("reported:  " + REPORTED)
+    verdict = judge(result)
+    words = {FIXED: "FIXED: it does what is expected", BUG: "BUG: it is still there", UNKNOWN: "CANNOT TELL: " + str(result.get("why"))}
+    print(words[verdict])
+    return verdict
+
+
+def judge(result):
+    """Return FIXED, BUG or UNKNOWN."""
+    if result["kind"] == "unknown":
+        return UNKNOWN
+    if EXPECTED is None:
+        return FIXED if result["kind"] == "error" else BUG
+    return FIXED if result["kind"] == "output" and result["same"] else BUG
+
+
+def run_apart():
+    """Run this script in another process, which may crash or hang."""
+    try:
+        done = subprocess.run(
+            [sys.executable, __file__, "--inner"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=TIMEOUT_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return {"kind": "timeout", "actual": "no answer within %d s" % TIMEOUT_SECONDS, "version": version()}
+    lines = done.stdout.decode("utf-8", "replace").splitlines()
+    found = [line for line in lines if line.startswith(MARK)]
+    if found:
+        return json.loads(found[-1][len(MARK) :])
+    printed = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    if done.returncode > 0 and printed and "Error" in printed[-1]:  # Python itself ended it: nothing was asked of ONNX Runtime
+        return {"kind": "unknown", "why": printed[-1], "actual": printed[-1], "version": version()}
+    return {"kind": "crash", "actual": "the process ended with " + ended(done.returncode), "version": version()}
+
+
+def ended(code):
+    """Name an exit code: SIGSEGV, 0xC0000005."""
+    if code < 0:
+        try:
+            return signal.Signals(-code).name
+        except ValueError:
+            return "signal %d" % -code
+    return "exit code %d (0x%X)" % (code, code)
+
+
+def version():
+    """Return the release of onnxruntime without importing it here: a crash must not be this process's."""
+    try:
+        from importlib import metadata
+    except ImportError:
+        return "?"
+    for name in ("onnxruntime", "onnxruntime-directml", "onnxruntime-gpu"):
+        try:
+            return metadata.version(name)
+        except metadata.PackageNotFoundError:
+            pass
+    return "?"
+
+
+def run():
+    """Run the case in this process."""
+    import onnxruntime as ort
+
+    result = {"version": ort.__version__, "ran_on": []}
+    ort.set_default_logger_severity(4)
+
+    def unknown(why):
+        return dict(result, kind="unknown", why=why, actual=why)
+
+    if PROVIDER not in ort.get_available_providers():
+        return unknown("this onnxruntime has %s, not %s" % (", ".join(ort.get_available_providers()), PROVIDER))
+    try:
+        ort.InferenceSession(base64.b64decode(OPSET_PROBE), session_options(ort, {}), providers=["CPUExecutionProvider"])
+    except Exception as error:  # noqa: BLE001 - whatever it says, it cannot load the simplest model of this opset
+        return unknown("this onnxruntime does not load models of this opset: " + first_line(error))
+    try:
+        session = ort.InferenceSession(
+            base64.b64decode(MODEL), session_options(ort, SESSION_CONFIG), providers=[(PROVIDER, PROVIDER_OPTIONS)], enable_fallback=0
+        )
+    except Exception as error:  # noqa: BLE001 - whatever a provider raises is its answer
+        return failed(result, "while loading", error)
+    result["ran_on"] = placement(session)
+    if any(name != PROVIDER for name in result["ran_on"]):
+        return dict(result, kind="elsewhere", actual="the node is not placed on " + PROVIDER)
+    try:
+        array, element = run_session(ort, session)
+    except (TypeError, KeyError, AttributeError) as error:
+        return unknown("this release's Python binding has no way to pass these tensors: " + first_line(error))
+    except Exception as error:  # noqa: BLE001 - whatever a provider raises is its answer
+        return failed(result, "while running", error)
+    same = EXPECTED is not None and element == OUTPUT[1] and equal(array, EXPECTED)
+    return dict(result, kind="output", same=bool(same), actual=("accepted, with the output " if EXPECTED is None else "") + show(array))
+
+
+def failed(result, when, error):
+    """Describe an error that ONNX Runtime raised."""
+    return dict(result, kind="error", actual="%s %s: %s" % (type(error).__name__, when, first_line(error)))
+
+
+def first_line(error):
+    """Return the first line of an error's message."""
+    return (str(error).strip().splitlines() or [""])[0][:500]
+
+
+def session_options(ort, config):
+    """Return options like those of the report."""
+    options = ort.SessionOptions()
+    options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, OPTIMIZATION)
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.enable_mem_pattern = PROVIDER == "CPUExecutionProvider"
+    options.log_severity_level = 4
+    for key, value in config.items():
+        options.add_session_config_entry(key, value)
+    return options
+
+
+def placement(session):
+    """Return the providers that run the tested nodes; those of the session where this release cannot tell."""
+    if not hasattr(session, "get_provider_graph_assignment_info"):
+        return session.get_providers()[:1]
+    groups = session.get_provider_graph_assignment_info()
+    return sorted({group.ep_name for group in groups for node in group.get_nodes() if node.op_type in TESTED})
+
+
+def run_session(ort, session):
+    """Run and return the output as (array, ONNX element type); bfloat16, which `session.run` does not take, with bound buffers."""
+    name, number = OUTPUT
+    if not IN_PLACE and number != BFLOAT16 and all(element != BFLOAT16 for _, element, _ in INPUTS):
+        array = session.run([name], {key: array for key, _, array in INPUTS})[0]
+        return array, number if EXPECTED is None or array.dtype == EXPECTED.dtype else -1
+    binding = session.io_binding()
+    kept = []
+    for key, element, array in INPUTS:
+        own = np.array(array, order="C", copy=True)
+        kept.append(own)
+        binding.bind_input(key, "cpu", 0, element if element == BFLOAT16 else own.dtype.type, list(own.shape), own.ctypes.data)
+    if IN_PLACE:
+        kind = number if number == BFLOAT16 else kept[0].dtype.type
+        binding.bind_output(name, "cpu", 0, kind, list(kept[0].shape), kept[0].ctypes.data)
+        session.run_with_iobinding(binding)
+        return kept[0], number
+    binding.bind_output(name, "cpu")
+    session.run_with_iobinding(binding)
+    value = binding.get_outputs()[0]
+    if number != BFLOAT16:
+        return value.numpy(), number
+    shape = value.shape()
+    count = int(np.prod(shape, dtype=np.int64))
+    raw = ctypes.string_at(value.data_ptr(), 2 * count) if count else b""
+    return np.frombuffer(raw, np.uint16).reshape(shape), number
+
+
+def equal(a, b):
+    """Compare dtype, shape and bits; any NaN equals any NaN, and the sign of zero matters."""
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    if a.dtype == object:
+        return a.tolist() == b.tolist()
+    if a.dtype.kind in "fc" or OUTPUT[1] == BFLOAT16:
+        part = {2: "u2", 4: "u4", 8: "u8", 16: "u8"}[a.dtype.itemsize // (2 if a.dtype.kind == "c" else 1)]
+        mantissa = 7 if OUTPUT[1] == BFLOAT16 else {"u2": 10, "u4": 23, "u8": 52}[part]
+        x, y = (np.ascontiguousarray(array).reshape(-1).view(part) for array in (a, b))
+        width = np.dtype(part).itemsize * 8
+        infinity = ((1 << (width - 1 - mantissa)) - 1) << mantissa
+        nan = [(bits & np.array((1 << (width - 1)) - 1, part)) > np.array(infinity, part) for bits in (x, y)]
+        return bool(np.all((x == y) | (nan[0] & nan[1])))
+    return a.tobytes() == b.tobytes()
+
+
+def show(array):
+    """Write a tensor: element type, shape, elements, and the bits of a few floats."""
+    name = "bfloat16 as uint16" if OUTPUT[1] == BFLOAT16 and array.dtype == np.uint16 else str(array.dtype).replace("object", "string")
+    written = " ".join(np.array2string(array, threshold=40, separator=", ").split())
+    text = "%s%s %s" % (name, list(array.shape), written)
+    if array.dtype.kind == "f" and 0 < array.size <= 8:
+        bits = array.reshape(-1).view("u%d" % array.itemsize).tolist()
+        text += " (bits %s)" % " ".join("%0*x" % (array.itemsize * 2, each) for each in bits)
+    return text
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,31 @@
+"""What a run's header says of a target, from the greeting of its worker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.artifacts import LIMIT_BYTES
+from harness.pool import Hello
+from harness.records import TargetInfo
+from harness.targets import Target
+
+_DEVICE = ("directml", "directml_sha256", "adapter", "vendor", "luid", "driver", "max_feature_level")
+
+
+def target_info(target: Target, hello: Hello, runtime: str) -> TargetInfo:
+    """Return provider, runtime, versions and device of a target whose worker has greeted."""
+    device = hello.device
+    texts: dict[str, Any] = {key: str(device[key]) for key in _DEVICE if key in device}
+    dtypes = device.get("device_dtypes", ())
+    return TargetInfo(
+        provider=target.provider,
+        runtime=runtime,
+        onnxruntime=hello.onnxruntime,
+        python=hello.python,
+        numpy=hello.numpy,
+        platform=hello.platform,
+        options=target.options,
+        artifact_limit_bytes=LIMIT_BYTES,
+        device_dtypes=tuple(map(str, dtypes)) if isinstance(dtypes, list) else (),
+        **texts,
+    )
