@@ -14,6 +14,7 @@ from typing import Any
 from ..com import ComError, address_of, function, library, release
 from ..device import describe_device
 from .api import Api, Bindings
+from .debugging import InfoQueue
 from .gpu import COMMON, COPY_DEST, COPY_SOURCE, DEFAULT, READBACK, UNORDERED_ACCESS, UPLOAD, Buffer, Gpu, create_d3d12_device
 from .operators import OWNED_BY_DML, Description, DescriptionError
 from .session import Session, whole_words
@@ -40,6 +41,7 @@ class DirectML:
         self._device_id = device_id
         self._debug = debug
         self._gpu = Gpu(create_d3d12_device(device_id, debug=debug))
+        self._messages = InfoQueue(self._gpu.device) if debug else None
         self._apis: dict[int, Api] = {}
         self._session: Session | None = None
         self._arena, self._upload, self._readback = (Buffer(self._gpu, heap) for heap in (DEFAULT, UPLOAD, READBACK))
@@ -51,7 +53,7 @@ class DirectML:
 
     def session(self, unit: Any, model: bytes) -> Session:
         """Create, compile and initialize the operator that `model` describes; raises ComError with the call that failed."""
-        with faults_end_the_process():
+        with self._calls():
             return self._new_session(model)
 
     def _new_session(self, model: bytes) -> Session:
@@ -92,7 +94,7 @@ class DirectML:
 
     def run(self, session: Session, unit: Any, arrays: Sequence[Any], position: int) -> tuple[Any, int]:
         """Run one case; return its output in the shape of `output_shape` and the ONNX number of its element type."""
-        with faults_end_the_process():
+        with self._calls():
             elements = self._dispatch(session, arrays)
         number = unit["output"][1]
         is_bool = session.output.dtype == "uint8" and number == _ONNX_BOOL
@@ -129,11 +131,32 @@ class DirectML:
         for (at, room), piece in zip(placement.inputs, data):
             self._upload.write(at, piece + bytes(room - len(piece)))
 
+    @contextlib.contextmanager
+    def _calls(self) -> Iterator[None]:
+        """Add what the debug layer says to errors; let an access violation be the crash that it is in any other program.
+
+        ctypes would make an OSError of it and go on in a damaged process.
+        """
+        try:
+            yield
+        except ComError as error:
+            said = self._messages.take() if self._messages is not None else ""
+            if said:
+                error.args = (f"{error}: {said}",)
+            raise
+        except OSError as error:
+            print(f"harness: {error}", file=sys.stderr, flush=True)
+            function(library("kernel32"), "TerminateProcess", c_int32, c_void_p, c_uint32)(c_void_p(-1), _ACCESS_VIOLATION)
+
     def _api(self, level: int) -> Api:
         api = self._apis.get(level)
         if api is None:
-            api = self._apis[level] = Api(self._gpu, self._path, level, debug=self._debug)
+            api = self._apis[level] = Api(self._gpu, self._path, level, debug=self._debug and self._has_debug_layer())
         return api
+
+    def _has_debug_layer(self) -> bool:
+        """Say whether DirectML's own debug layer stands beside the DLL; the wheels do not bring it."""
+        return os.path.isfile(os.path.join(os.path.dirname(self._path), "DirectML.Debug.dll"))
 
     def _flush(self) -> None:
         self._gpu.flush()
@@ -158,20 +181,10 @@ class DirectML:
         self._apis.clear()
         for buffer in (self._arena, self._upload, self._readback):
             buffer.close()
+        if self._messages is not None:
+            release(self._messages.pointer)
         self._gpu.close()
         release(self._gpu.device)
-
-
-@contextlib.contextmanager
-def faults_end_the_process() -> Iterator[None]:
-    """Let an access violation be the crash that it is in any other program; ctypes would make an OSError of it and go on."""
-    try:
-        yield
-    except ComError:
-        raise
-    except OSError as error:
-        print(f"harness: {error}", file=sys.stderr, flush=True)
-        function(library("kernel32"), "TerminateProcess", c_int32, c_void_p, c_uint32)(c_void_p(-1), _ACCESS_VIOLATION)
 
 
 def wheel_path() -> str:

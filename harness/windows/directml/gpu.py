@@ -8,9 +8,9 @@ from typing import Any
 
 from ..com import ComError, Guid, check, function, library, method, release
 from ..device import FEATURE_LEVEL_11_0, ID3D12_DEVICE, IDXGI_FACTORY1
+from .debugging import enable_debug_layer
 from .layouts import HeapProperties, ResourceDesc, Transition
 
-DEBUG = "344488b7-6846-474b-b989-f027448245e0"
 QUEUE = "0ec870a6-5d7e-4c22-8cfc-5baae07616ed"
 ALLOCATOR = "6102dee4-af59-4b09-b999-b44d73f09b24"
 COMMAND_LIST = "5b160d0f-ac1b-4185-8ba8-b3ae42a5a455"
@@ -45,11 +45,7 @@ def create_d3d12_device(device_id: int, *, debug: bool) -> int:
     """Return an ID3D12Device on DXGI adapter `device_id`, with the debug layer if asked for; raises ComError."""
     factory, adapter, made = c_void_p(), c_void_p(), c_void_p()
     if debug:
-        layer = c_void_p()
-        get = function(library("d3d12"), "D3D12GetDebugInterface", c_int32, c_void_p, c_void_p)
-        check(get(byref(Guid(DEBUG)), byref(layer)), "D3D12GetDebugInterface")
-        method(layer.value or 0, 3, restype=None)()
-        release(layer.value)
+        enable_debug_layer()
     try:
         make = function(library("dxgi"), "CreateDXGIFactory1", c_int32, c_void_p, c_void_p)
         check(make(byref(Guid(IDXGI_FACTORY1)), byref(factory)), "CreateDXGIFactory1")
