@@ -46,6 +46,15 @@ OPERATORS = {
 }
 
 
+def _layout(name: str, operator: Operator) -> Any:
+    """Return the structure of an operator's description."""
+    fields: list[tuple[str, Any]] = [(tensor, c_void_p) for tensor in operator.tensors]
+    return type(name, (ctypes.Structure,), {"_fields_": [*fields, *((number, c_uint32) for number in operator.numbers)]})
+
+
+_LAYOUTS = {name: _layout(name, operator) for name, operator in OPERATORS.items()}
+
+
 class DescriptionError(ValueError):
     """A description that cannot be put into DirectML's structures at all: DirectML was never asked."""
 
@@ -97,9 +106,7 @@ class Description:
             raise DescriptionError(f"unknown feature level {level!r}; known: {', '.join(LEVELS)}")
         self.level = LEVELS[level]
         self._kept: list[Any] = []
-        fields: list[tuple[str, Any]] = [(name, c_void_p) for name in operator.tensors]
-        desc_type = type(self.name, (ctypes.Structure,), {"_fields_": [*fields, *((name, c_uint32) for name in operator.numbers)]})
-        desc = desc_type(
+        desc = _LAYOUTS[self.name](
             *(self._tensor(self.tensors[name]) for name in operator.tensors),
             *(_number(name, numbers[name], _UINT32) for name in operator.numbers),
         )
