@@ -1,6 +1,6 @@
 """A program for the Windows Python: runs operators through the worker's backend and says what that left behind. Python 3.8.
 
-`growth N`: reference counts and private bytes after a thousand operators and after N; `closing N`: references after each of N backends;
+`growth N`: reference counts and committed bytes after a thousand operators and after N; `closing N`: references after each of N backends;
 `messages N`: N messages of a debug layer.
 As a worker: `fault`, a fault in a call into DirectML; `removed`, a Direct3D 12 device that says it was removed.
 """
@@ -23,22 +23,22 @@ com = importlib.import_module("harness_boot_modules.com")
 
 
 class Memory(ctypes.Structure):
-    """PROCESS_MEMORY_COUNTERS_EX."""
+    """PROCESS_MEMORY_COUNTERS."""
 
     _fields_ = [
         ("size", wintypes.DWORD),
         ("faults", wintypes.DWORD),
-        *((name, ctypes.c_size_t) for name in "abcdefgh"),
-        ("private", ctypes.c_size_t),
+        *((name, ctypes.c_size_t) for name in ("peak_set", "set", "peak_paged", "paged", "peak_nonpaged", "nonpaged", "committed", "peak")),
     ]
 
 
-def private_bytes() -> int:
+def committed_bytes() -> int:
     facts = Memory(ctypes.sizeof(Memory))
     kernel = com.library("kernel32")
     ask = com.function(kernel, "K32GetProcessMemoryInfo", ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32)
     assert ask(ctypes.c_void_p(-1), ctypes.byref(facts), facts.size)
-    return facts.private
+    assert facts.committed
+    return facts.committed
 
 
 def references(pointer: int) -> int:
@@ -82,10 +82,14 @@ def growth(count: int) -> dict:
     wrong = sum(not run(backend, number) for number in range(1000))
     (api,) = backend._apis.values()
     pointers = {"d3d12": backend._gpu.device, "directml": api.device, "queue": backend._gpu._queue, "list": backend._gpu.list}
-    before = {name: references(pointer) for name, pointer in pointers.items()}, private_bytes()
-    wrong += sum(not run(backend, number) for number in range(1000, count))
-    after = {name: references(pointer) for name, pointer in pointers.items()}, private_bytes()
-    return {"wrong": wrong, "references": [before[0], after[0]], "private": [before[1], after[1]]}
+    history = []
+    before = {name: references(pointer) for name, pointer in pointers.items()}, committed_bytes()
+    for number in range(1000, count):
+        wrong += not run(backend, number)
+        if number % 1000 == 999:
+            history.append(committed_bytes())
+    after = {name: references(pointer) for name, pointer in pointers.items()}
+    return {"wrong": wrong, "references": [before[0], after], "committed": [before[1], *history]}
 
 
 def closing(count: int) -> dict:
