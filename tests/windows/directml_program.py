@@ -1,6 +1,7 @@
 """A program for the Windows Python: runs operators through the worker's backend and says what that left behind. Python 3.8.
 
 `growth N`: reference counts and committed bytes after a thousand operators and after N; `closing N`: references after each of N backends;
+`unwritten N`: what an output holds that no dispatch wrote;
 `messages N`: N messages of a debug layer.
 As a worker: `fault`, a fault in a call into DirectML; `removed`, a Direct3D 12 device that says it was removed.
 """
@@ -104,6 +105,18 @@ def closing(count: int) -> dict:
     return {"references": found}
 
 
+def unwritten(count: int) -> dict:
+    """Run an operator `count` times, and then once with its dispatch left out: the bytes of the last output."""
+    backend = backend_module.DirectML(None, 0, debug=False)
+    given, arrays = gather(2, 3, 1)
+    session = backend.session({}, json.dumps(given).encode())
+    outputs = [backend.run(session, {"output": ["OutputTensor", 1]}, arrays, 0)[0].tobytes() for _ in range(count)]
+    (api,) = backend._apis.values()
+    api._record = lambda *_: None
+    output, _ = backend.run(session, {"output": ["OutputTensor", 1]}, arrays, 0)
+    return {"distinct": len(set(outputs)), "last": output.tobytes().hex()}
+
+
 def messages(count: int) -> dict:
     """Read `count` messages of a queue that this program acts out, since Wine has no debug layer."""
     debugging = importlib.import_module("harness_boot_modules.directml.debugging")
@@ -163,4 +176,5 @@ if __name__ == "__main__":
     if sys.argv[1].endswith("worker.py"):
         serve(sys.argv[1], {"fault": fault, "removed": removed}[sys.argv[2]])
     else:
-        print(json.dumps({"growth": growth, "closing": closing, "messages": messages}[sys.argv[1]](int(sys.argv[2]))), flush=True)
+        actions = {"growth": growth, "closing": closing, "unwritten": unwritten, "messages": messages}
+        print(json.dumps(actions[sys.argv[1]](int(sys.argv[2]))), flush=True)

@@ -236,6 +236,10 @@ def test_a_closed_backend_gives_every_reference_back() -> None:
     assert len(set(ask("closing", "20")["references"][1:])) == 1
 
 
+def test_an_output_that_no_dispatch_wrote_is_not_that_of_the_dispatch_before() -> None:
+    assert ask("unwritten", "3") == {"distinct": 1, "last": "cb" * 24}
+
+
 def test_messages_of_the_debug_layer_are_read_once() -> None:
     assert ask("messages", "2") == {"first": "message 0 é | message 1 é", "second": ""}
     assert ask("messages", "10")["first"].endswith("message 7 é | 2 more")
