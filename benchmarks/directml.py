@@ -17,7 +17,6 @@ import numpy as np
 
 from harness.dtypes import DTYPES
 from harness.execution import Graph, Prepared, Unit
-from harness.folders import processors
 from harness.pool import Pool
 from harness.records import Case, Tensor, TensorSpec
 from harness.targets import launch, parse_target
@@ -30,37 +29,37 @@ _INPUTS = ("InputTensor", "IndicesTensor")
 
 
 def table(cases: int, rounds: int) -> Iterator[str]:
-    """Yield the lines of a Markdown table: operators a second, over as many processes as there are processors, the two alternating."""
-    yield "| workload | operators | nothing used again, operators/s | harness' workers, operators/s | workers / loop |"
+    """Yield the lines of a Markdown table: operators a second in one process of the Windows Python, the two alternating.
+
+    The worker's count everything between the first answer and the last: frames, descriptions, bytes there and back.
+    """
+    yield "| workload | operators | nothing used again, operators/s | harness' worker, operators/s | worker / loop |"
     yield "|---|--:|--:|--:|--:|"
     for name, distinct in (("one operator per case", cases), ("one operator, many cases", 1)):
         described = [_gather(number % distinct, number) for number in range(cases)]
         pairs = [(bare(described), pooled(described)) for _ in range(rounds)]
-        loop, workers = (cases / statistics.median(seconds) for seconds in zip(*pairs, strict=True))
+        loop, worker = (cases / statistics.median(seconds) for seconds in zip(*pairs, strict=True))
         ratio = statistics.median(a / b for a, b in pairs)
-        yield f"| {name} | {cases:,} | {loop:,.0f} | {workers:,.0f} | {ratio:.2f} |"
+        yield f"| {name} | {cases:,} | {loop:,.0f} | {worker:,.0f} | {ratio:.2f} |"
 
 
 def bare(described: list[tuple[dict[str, Any], list[np.ndarray], np.ndarray]]) -> float:
-    """Return the seconds of the slowest of the loops, one a processor, which start together."""
-    count = processors()
+    """Return the seconds of the loop."""
     argv, env = runtime.launch(_BARE)
-    loops = [subprocess.Popen(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(count)]
-    for part, loop in enumerate(loops):
-        cases = [(given, [array.tobytes() for array in arrays], expected.tobytes()) for given, arrays, expected in described[part::count]]
-        data = pickle.dumps(cases, protocol=4)
+    cases = [(given, [array.tobytes() for array in arrays], expected.tobytes()) for given, arrays, expected in described]
+    data = pickle.dumps(cases, protocol=4)
+    with subprocess.Popen(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as loop:
         assert loop.stdin is not None
+        assert loop.stdout is not None
         loop.stdin.write(struct.pack("<I", len(data)) + data)
         loop.stdin.flush()
-    for loop in loops:
-        assert loop.stdout is not None
         assert loop.stdout.readline().strip() == b"ready"
-    return max(float(loop.communicate(b"\n")[0]) for loop in loops)
+        return float(loop.communicate(b"\n")[0])
 
 
 def pooled(described: list[tuple[dict[str, Any], list[np.ndarray], np.ndarray]]) -> float:
     """Return the seconds from the first case that a worker answers to the last, by the pool that a run uses."""
-    pool = Pool(launch(parse_target("directml")), size=processors(), timeout=60)
+    pool = Pool(launch(parse_target("directml")), size=1, timeout=60)
     pool.probe()
     expected = {str(number): output for number, (_, _, output) in enumerate(described)}
     started = None
