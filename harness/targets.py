@@ -68,7 +68,7 @@ def parse_target(text: str) -> Target:
     name, at, release = head.partition("@")
     host = remote.check_host(release.removeprefix("ssh:")) if release.startswith("ssh:") else None
     if name not in _PROVIDERS or (at and name not in (_PLACED if host else (*_PLACED, "directml"))):
-        raise UsageError(f"unknown target {text!r}; allowed: {_FORMS}, each with options such as dml,device_id=1")
+        raise _unknown(text)
     allowed = (*_OPTIONS[name], "python") if host else _OPTIONS[name]
     options: dict[str, str] = {}
     for pair in pairs:
@@ -81,6 +81,10 @@ def parse_target(text: str) -> Target:
     if name == "directml":
         _check_directml(text, options, release)
     return Target(text, _PROVIDERS[name], _release(text, name, release) if at and not host else None, options, host)
+
+
+def _unknown(text: str) -> UsageError:
+    return UsageError(f"unknown target {text!r}; allowed: {_FORMS}, each with options such as dml,device_id=1")
 
 
 def _check_directml(text: str, options: dict[str, str], release: str) -> None:
@@ -107,14 +111,14 @@ def _release(text: str, name: str, release: str) -> str | None:
         if kind == "ort" and dash:
             environments.parse_version(value)
             return value
-        raise UsageError(f"unknown target {text!r}; allowed: {_FORMS}")
+        raise _unknown(text)
     if release == "windows":
         return None
     if kind == "ort" and dash:
         return releases.release(value).onnxruntime
     if kind == "level" and dash:
         return releases.release_for_level(value).onnxruntime
-    raise UsageError(f"unknown target {text!r}; allowed: {_FORMS}")
+    raise _unknown(text)
 
 
 def parse_targets(texts: Sequence[str]) -> tuple[Target, ...]:
