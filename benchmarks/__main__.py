@@ -1,4 +1,4 @@
-"""`python -m benchmarks [--target cpu|dml] [--cases N] [--rounds N]`: the raw limit beside the whole of `harness run`, and memory.
+"""`python -m benchmarks [--target cpu|dml|directml] [--cases N] [--rounds N]`: the raw limit beside the whole of `harness run`, and memory.
 
 Rates are cases per second over all processes, both in the target's own runtime. The bare loop's counts from its first session to its last
 output; the harness' from the start of its process to the end of it, reports written. Both alternate, so that the ratio holds on a noisy
@@ -16,11 +16,12 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks import directml
 from benchmarks.workloads import write_spec
 from harness.folders import processors
 
-_CASES = {"cpu": 200_000, "dml": 40_000}
-_MEMORY: dict[str, list[int]] = {"cpu": [10_000, 100_000, 1_000_000], "dml": []}
+_CASES = {"cpu": 200_000, "dml": 40_000, "directml": 10_000}
+_MEMORY: dict[str, list[int]] = {"cpu": [10_000, 100_000, 1_000_000], "dml": [], "directml": []}
 _WITHOUT = {"cpu": (), "dml": ("float64", "bool")}
 """Element types that the target has no kernel for: their cases would measure refusals."""
 
@@ -28,7 +29,7 @@ _WITHOUT = {"cpu": (), "dml": ("float64", "bool")}
 def main() -> None:
     """Run the benchmarks and print a Markdown table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--target", choices=["cpu", "dml"], default="cpu")
+    parser.add_argument("--target", choices=["cpu", "dml", "directml"], default="cpu")
     parser.add_argument("--cases", type=int, help="cases of the shared-graph workload (a tenth with a session each)")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--memory", type=int, nargs="*", metavar="CASES")
@@ -36,6 +37,11 @@ def main() -> None:
     target = arguments.target
     cases = arguments.cases or _CASES[target]
     memory = arguments.memory if arguments.memory is not None else _MEMORY[target]
+    if target == "directml":
+        print(f"{processors()} processors, Python {sys.version.split()[0]}; medians of {arguments.rounds} rounds\n")
+        for line in directml.table(cases, arguments.rounds):
+            print(line, flush=True)
+        return
     with tempfile.TemporaryDirectory() as folder:
         print(f"{processors()} processors, Python {sys.version.split()[0]}; medians of {arguments.rounds} rounds\n")
         print("| workload | cases | bare loop, cases/s | harness run, cases/s | harness / bare loop |")

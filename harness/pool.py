@@ -60,7 +60,7 @@ class Hello(msgspec.Struct, frozen=True):
     """A worker's greeting."""
 
     protocol: int
-    onnxruntime: str
+    onnxruntime: str | None
     providers: tuple[str, ...]
     python: str
     numpy: str

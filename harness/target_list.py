@@ -14,7 +14,7 @@ from harness.targets import launch, parse_target
 from harness.windows import install
 from harness.windows.releases import releases
 
-_SHOWN = ("cpu", "dml")
+_SHOWN = ("cpu", "dml", "directml")
 
 
 def show_targets() -> None:
@@ -47,7 +47,8 @@ def show_targets() -> None:
 
 
 def _describe(hello: Hello) -> str:
-    facts = [f"onnxruntime {hello.onnxruntime}", f"Python {hello.python}", f"NumPy {hello.numpy}", hello.platform]
+    facts = [f"onnxruntime {hello.onnxruntime}"] if hello.onnxruntime else []
+    facts += [f"Python {hello.python}", f"NumPy {hello.numpy}", hello.platform]
     labels = {"directml": "DirectML", "adapter": "on", "driver": "driver", "max_feature_level": "feature level"}
     facts += [f"{label} {hello.device[key]}" for key, label in labels.items() if hello.device.get(key)]
     return ", ".join(facts)

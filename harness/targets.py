@@ -5,6 +5,8 @@
     dml               the DirectML provider: of this interpreter on Windows, in the Windows runtime on Linux (`dml@windows`)
     dml@ort-1.12.1    the DirectML provider of another release, in the Windows runtime
     dml@level-5_0     of the newest release whose DirectML.dll ends at this feature level; `dml@levels` is one for each such level
+    directml          DirectML's own API, without ONNX Runtime: where `dml` runs, with the same releases (`directml@ort-1.12.1`,
+                      `directml@level-5_0`, `directml@levels`) or a DLL of one's own (`directml,dll=PATH`)
     cpu@ssh:HOST      the CPU provider, dml@ssh:HOST the DirectML provider of another machine, over ssh (`python=…` names its interpreter)
     fake              a shipped target with scripted outcomes, to try reports and CI without a provider (`fake,script=FILE`)
 
@@ -26,10 +28,14 @@ from harness.pool import Launch
 from harness.runtimes import environments
 from harness.windows import releases, runtime
 
-CPU, DML = "CPUExecutionProvider", "DmlExecutionProvider"
+CPU, DML, DIRECTML = "CPUExecutionProvider", "DmlExecutionProvider", "DirectML"
 _HERE = "this interpreter"
+_WINDOWS = _HERE if sys.platform == "win32" else "Windows runtime"
 _WORKER = Path(__file__).resolve().parent / "worker.py"
-_FORMS = "cpu, cpu@ort-VERSION, dml, dml@windows, dml@ort-VERSION, dml@level-N_N, dml@levels, cpu@ssh:HOST, dml@ssh:HOST, fake"
+_FORMS = (
+    "cpu, cpu@ort-VERSION, dml, dml@windows, dml@ort-VERSION, dml@level-N_N, dml@levels, cpu@ssh:HOST, dml@ssh:HOST, "
+    "directml, directml@windows, directml@ort-VERSION, directml@level-N_N, directml@levels, fake"
+)
 _DML_OPTIONS = ("device_id", "performance_preference", "device_filter", "disable_metacommands")
 _SESSION_OPTIONS = ("graph_fusion", "graph_capture")
 
@@ -44,10 +50,16 @@ class Target(NamedTuple):
     host: str | None = None
 
 
-_PROVIDERS = {"cpu": CPU, "dml": DML, "fake": FAKE}
+_PROVIDERS = {"cpu": CPU, "dml": DML, "directml": DIRECTML, "fake": FAKE}
 _PLACED = ("cpu", "dml")
-_WHEELS = {CPU: "onnxruntime", DML: "onnxruntime-directml"}
-_OPTIONS = {"cpu": ("memory_limit",), "dml": (*_DML_OPTIONS, *_SESSION_OPTIONS, "memory_limit"), "fake": ("script",)}
+_RELEASED = ("dml", "directml")
+_WHEELS = {CPU: "onnxruntime", DML: "onnxruntime-directml", DIRECTML: "onnxruntime-directml"}
+_OPTIONS = {
+    "cpu": ("memory_limit",),
+    "dml": (*_DML_OPTIONS, *_SESSION_OPTIONS, "memory_limit"),
+    "directml": ("device_id", "dll", "debug"),
+    "fake": ("script",),
+}
 
 
 def parse_target(text: str) -> Target:
@@ -55,8 +67,8 @@ def parse_target(text: str) -> Target:
     head, *pairs = text.split(",")
     name, at, release = head.partition("@")
     host = remote.check_host(release.removeprefix("ssh:")) if release.startswith("ssh:") else None
-    if name not in _PROVIDERS or (at and name not in _PLACED):
-        raise UsageError(f"unknown target {text!r}; allowed: {_FORMS}, each with options such as dml,device_id=1")
+    if name not in _PROVIDERS or (at and name not in (_PLACED if host else (*_PLACED, "directml"))):
+        raise _unknown(text)
     allowed = (*_OPTIONS[name], "python") if host else _OPTIONS[name]
     options: dict[str, str] = {}
     for pair in pairs:
@@ -66,7 +78,31 @@ def parse_target(text: str) -> Target:
         options[key] = value
     if not options.get("memory_limit", "0").isdecimal():
         raise UsageError(f"target {text!r}: memory_limit is a number of bytes, not {options['memory_limit']!r}")
+    if name == "directml":
+        _check_directml(text, options, release)
     return Target(text, _PROVIDERS[name], _release(text, name, release) if at and not host else None, options, host)
+
+
+def _unknown(text: str) -> UsageError:
+    return UsageError(f"unknown target {text!r}; allowed: {_FORMS}, each with options such as dml,device_id=1")
+
+
+def _check_directml(text: str, options: dict[str, str], release: str) -> None:
+    if not options.get("device_id", "0").isdecimal():
+        raise UsageError(f"target {text!r}: device_id is the number of a DXGI adapter, not {options['device_id']!r}")
+    if options.get("debug", "0") not in ("0", "1"):
+        raise UsageError(f"target {text!r}: debug is 0 or 1, not {options['debug']!r}")
+    if "dll" not in options:
+        return
+    if release not in ("", "windows"):
+        raise UsageError(f"target {text!r}: a DLL of one's own and that of a release; name one of the two")
+    try:
+        with open(options["dll"], "rb") as file:
+            program = file.read(2) == b"MZ"
+    except OSError as error:
+        raise UsageError(f"target {text!r}: {options['dll']}: {error.strerror}; name a DirectML.dll for 64-bit Windows") from error
+    if not program:
+        raise UsageError(f"target {text!r}: {options['dll']} is not a Windows DLL; name a DirectML.dll for 64-bit Windows")
 
 
 def _release(text: str, name: str, release: str) -> str | None:
@@ -75,23 +111,23 @@ def _release(text: str, name: str, release: str) -> str | None:
         if kind == "ort" and dash:
             environments.parse_version(value)
             return value
-        raise UsageError(f"unknown target {text!r}; allowed: {_FORMS}")
+        raise _unknown(text)
     if release == "windows":
         return None
     if kind == "ort" and dash:
         return releases.release(value).onnxruntime
     if kind == "level" and dash:
         return releases.release_for_level(value).onnxruntime
-    raise UsageError(f"unknown target {text!r}; allowed: {_FORMS}")
+    raise _unknown(text)
 
 
 def parse_targets(texts: Sequence[str]) -> tuple[Target, ...]:
-    """Parse the targets of a command line, each once; `dml@levels` stands for one target a feature level."""
+    """Parse the targets of a command line, each once; `dml@levels` and `directml@levels` stand for one target a feature level."""
     names: list[str] = []
     for text in texts:
-        if text.partition(",")[0] == "dml@levels":
-            rest = text.removeprefix("dml@levels")
-            names += [f"dml@level-{level}{rest}" for level in releases.usable_levels()]
+        name, at, rest = text.partition("@levels")
+        if name in _RELEASED and at and rest[:1] in ("", ","):
+            names += [f"{name}@level-{level}{rest}" for level in releases.usable_levels()]
         else:
             names.append(text)
     return tuple(map(parse_target, dict.fromkeys(names)))
@@ -119,6 +155,11 @@ def launch(target: Target) -> Launch:
             remote.command(target.host, python), None, target.provider, chosen, session_config(target), remote.START_SECONDS, limit,
             f"ssh:{target.host}", remote.program(), remote.Ssh(target.host, python, wheel(target)),
         )  # fmt: skip
+    if target.provider == DIRECTML:
+        dll = Path(target.options["dll"]) if "dll" in target.options else None
+        arguments = [f"{key}={target.options[key]}" for key in ("device_id", "debug") if key in target.options]
+        argv, env = runtime.launch(_WORKER, ort=target.release, args=arguments, through="directml_worker.py", dll=dll)
+        return Launch(argv, env, DIRECTML, {}, {}, runtime.START_SECONDS, runtime=_WINDOWS)
     if target.provider == DML:
         argv, env = runtime.launch(_WORKER, ort=target.release)
         chosen = {key: value for key, value in target.options.items() if key in _DML_OPTIONS}
@@ -131,7 +172,7 @@ def launch(target: Target) -> Launch:
             session_config(target),
             runtime.START_SECONDS,
             limit,
-            _HERE if sys.platform == "win32" else "Windows runtime",
+            _WINDOWS,
         )
     env = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     if target.release is not None:

@@ -29,6 +29,8 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 Unit = Dict[str, Any]
 
 PROTOCOL = 1
+LOST = 88
+"""The exit code of a worker whose device was removed."""
 np: Any = None
 _FRAME = struct.Struct("<BI")
 _ANNOUNCE = struct.Struct("<BII")
@@ -293,6 +295,9 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
     except Exception as error:  # noqa: BLE001 - whatever a provider raises is its answer
         # creating the session is common to all cases of the unit: one answer for all
         seconds = time.perf_counter() - started
+        if getattr(error, "ends_worker", False):
+            channel.add_json("E", dict(failure(first, "load", error, seconds), count=len(cases)))
+            end_if_lost(channel, error)
         backend.after_failure(unit)
         try:
             nodes = backend.elsewhere(unit, model)
@@ -329,6 +334,7 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
             channel.add("R", head + struct.pack(f"<{output.ndim}q", *output.shape) + body)
         except Exception as error:  # noqa: BLE001 - whatever a provider raises is its answer
             channel.add_json("E", failure(number, "run", error, time.perf_counter() - started))
+            end_if_lost(channel, error)
             if backend.after_failure(unit):
                 session = None
     return at
@@ -348,9 +354,16 @@ def skip(unit: Unit, payload: memoryview, at: int, shapes: Sequence[Sequence[int
 
 
 def failure(case: int, stage: str, error: Exception, seconds: float) -> Dict[str, Any]:
-    """Describe a provider's error: class, message, and the stage it came from."""
-    text = str(error)
-    return {"case": case, "stage": stage, "class": type(error).__name__, "message": text[:4000], "seconds": seconds}
+    """Describe a provider's error: class (an error can name one more telling than its type), message, and the stage it came from."""
+    label = getattr(error, "label", None) or type(error).__name__
+    return {"case": case, "stage": stage, "class": label, "message": str(error)[:4000], "seconds": seconds}
+
+
+def end_if_lost(channel: Channel, error: Exception) -> None:
+    """End the process after an error with which its device is gone for good; a new worker takes the cases that are left."""
+    if getattr(error, "ends_worker", False):
+        channel.send()
+        os._exit(LOST)
 
 
 def die_with_parent() -> None:

@@ -20,12 +20,49 @@ class Guid(ctypes.Structure):
         ctypes.memmove(byref(self), uuid.UUID(text).bytes_le, 16)
 
 
+HRESULTS = {
+    0x80004001: "E_NOTIMPL",
+    0x80004002: "E_NOINTERFACE",
+    0x80004003: "E_POINTER",
+    0x80004004: "E_ABORT",
+    0x80004005: "E_FAIL",
+    0x8000FFFF: "E_UNEXPECTED",
+    0x80070005: "E_ACCESSDENIED",
+    0x8007000E: "E_OUTOFMEMORY",
+    0x8007001F: "ERROR_GEN_FAILURE",
+    0x80070032: "ERROR_NOT_SUPPORTED",
+    0x80070057: "E_INVALIDARG",
+    0x8007007E: "ERROR_MOD_NOT_FOUND",
+    0x8007007F: "ERROR_PROC_NOT_FOUND",
+    0x80070216: "ERROR_ARITHMETIC_OVERFLOW",
+    0x887A0001: "DXGI_ERROR_INVALID_CALL",
+    0x887A0002: "DXGI_ERROR_NOT_FOUND",
+    0x887A0003: "DXGI_ERROR_MORE_DATA",
+    0x887A0004: "DXGI_ERROR_UNSUPPORTED",
+    0x887A0005: "DXGI_ERROR_DEVICE_REMOVED",
+    0x887A0006: "DXGI_ERROR_DEVICE_HUNG",
+    0x887A0007: "DXGI_ERROR_DEVICE_RESET",
+    0x887A0020: "DXGI_ERROR_DRIVER_INTERNAL_ERROR",
+    0x887A002D: "DXGI_ERROR_SDK_COMPONENT_MISSING",
+    0x887E0001: "D3D12_ERROR_ADAPTER_NOT_FOUND",
+    0x887E0002: "D3D12_ERROR_DRIVER_VERSION_MISMATCH",
+    0x887E0003: "D3D12_ERROR_INVALID_REDIST",
+}
+"""The results that Direct3D 12, DXGI and DirectML document, by their names in winerror.h and d3d12.h."""
+
+
+def hresult_text(code: int) -> str:
+    """Return the name of an HRESULT, or its eight hexadecimal digits where it has none here."""
+    return HRESULTS.get(code & 0xFFFFFFFF, f"{code & 0xFFFFFFFF:#010x}")
+
+
 class ComError(OSError):
-    """A call failed; `hresult` is its unsigned code."""
+    """A call failed; `hresult` is its unsigned code, `label` the call and the code's name."""
 
     def __init__(self, what: str, code: int) -> None:
         self.hresult = code & 0xFFFFFFFF
-        super().__init__(f"{what} failed: 0x{self.hresult:08x}")
+        self.label = f"{what} {hresult_text(code)}"
+        super().__init__(f"{what} failed: {hresult_text(code)} (0x{self.hresult:08x})")
 
 
 def library(name: str) -> Any:

@@ -63,13 +63,13 @@ class LevelQuery(ctypes.Structure):
     _fields_ = [("count", c_uint32), ("levels", c_void_p)]
 
 
-def describe_device(device_id: int = 0) -> dict[str, Any]:
-    """Return what is known of DXGI adapter `device_id` and of DirectML, ready for JSON.
+def describe_device(device_id: int = 0, path: str | None = None) -> dict[str, Any]:
+    """Return what is known of DXGI adapter `device_id` and of DirectML (of the DLL at `path`, or else the loaded one), ready for JSON.
 
     Keys: directml (version), directml_path, directml_sha256, adapter, vendor, luid, driver (None where it cannot be told), software,
     max_feature_level such as `6_4`, device_dtypes. Raises OSError where there is no such adapter or no DirectML.dll.
     """
-    path = directml_path()
+    path = path or directml_path()
     facts: dict[str, Any] = {"directml": file_version(path), "directml_path": path, "directml_sha256": sha256_of(path)}
     factory = adapter = 0
     try:

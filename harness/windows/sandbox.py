@@ -132,6 +132,8 @@ def _unshare(root: Path, inner: Sequence[str], binds: Sequence[Bind], *, prefix_
         steps.append("mount -t tmpfs -o mode=700 tmpfs prefix")
     for bind in binds:
         target = shlex.quote(bind.inside.lstrip("/"))
+        if bind.inside.startswith("/tmp/"):  # elsewhere the tree has the mount points
+            steps.append(f": > {target}")
         steps.append(f"mount --bind {shlex.quote(str(bind.source))} {target}")
         if not bind.writable:
             steps.append(_read_only(target))

@@ -1,0 +1,116 @@
+"""DirectML's own operators: a loop that uses nothing again beside the harness' workers, which do, in the same run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import pickle
+import statistics
+import struct
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from harness.dtypes import DTYPES
+from harness.execution import Graph, Prepared, Unit
+from harness.pool import Pool
+from harness.records import Case, Tensor, TensorSpec
+from harness.targets import launch, parse_target
+from harness.windows import runtime
+
+_BARE = Path(__file__).with_name("bare_directml.py")
+_DTYPES = ("float32", "float16", "int8", "int64")
+_UNIT_CASES = 512
+_INPUTS = ("InputTensor", "IndicesTensor")
+
+
+def table(cases: int, rounds: int) -> Iterator[str]:
+    """Yield the lines of a Markdown table: operators a second in one process of the Windows Python, the two alternating.
+
+    The worker's count everything between the first answer and the last: frames, descriptions, bytes there and back.
+    """
+    yield "| workload | operators | nothing used again, operators/s | harness' worker, operators/s | worker / loop |"
+    yield "|---|--:|--:|--:|--:|"
+    for name, distinct in (("one operator per case", cases), ("one operator, many cases", 1)):
+        described = [_gather(number % distinct, number) for number in range(cases)]
+        pairs = [(bare(described), pooled(described)) for _ in range(rounds)]
+        loop, worker = (cases / statistics.median(seconds) for seconds in zip(*pairs, strict=True))
+        ratio = statistics.median(a / b for a, b in pairs)
+        yield f"| {name} | {cases:,} | {loop:,.0f} | {worker:,.0f} | {ratio:.2f} |"
+
+
+def bare(described: list[tuple[dict[str, Any], list[np.ndarray], np.ndarray]]) -> float:
+    """Return the seconds of the loop."""
+    argv, env = runtime.launch(_BARE)
+    cases = [(given, [array.tobytes() for array in arrays], expected.tobytes()) for given, arrays, expected in described]
+    data = pickle.dumps(cases, protocol=4)
+    with subprocess.Popen(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as loop:
+        assert loop.stdin is not None
+        assert loop.stdout is not None
+        loop.stdin.write(struct.pack("<I", len(data)) + data)
+        loop.stdin.flush()
+        assert loop.stdout.readline().strip() == b"ready"
+        return float(loop.communicate(b"\n")[0])
+
+
+def pooled(described: list[tuple[dict[str, Any], list[np.ndarray], np.ndarray]]) -> float:
+    """Return the seconds from the first case that a worker answers to the last, by the pool that a run uses."""
+    pool = Pool(launch(parse_target("directml")), size=1, timeout=60)
+    pool.probe()
+    expected = {str(number): output for number, (_, _, output) in enumerate(described)}
+    started = None
+    done = 0
+    for case, _, execution in pool.run(_units(described)):
+        started = started or time.perf_counter()
+        assert execution.output is not None, execution.error
+        assert execution.output.array.tobytes() == expected[case.case.id].tobytes()
+        done += 1
+    assert started is not None
+    assert done == len(described)
+    return time.perf_counter() - started
+
+
+def _units(described: list[tuple[dict[str, Any], list[np.ndarray], np.ndarray]]) -> Iterator[Unit]:
+    collected: list[Prepared] = []
+    current = None
+    for number, (given, arrays, _) in enumerate(described):
+        model = json.dumps(given, sort_keys=True, separators=(",", ":")).encode()
+        if current is not None and (model != current.model or len(collected) >= _UNIT_CASES):
+            yield Unit(current, collected)
+            collected = []
+        types = tuple((name, DTYPES[given["tensors"][name]["dtype"]].onnx) for name in _INPUTS)
+        output = ("OutputTensor", types[0][1])
+        current = Graph(model, hashlib.sha256(model).hexdigest(), (0, 1), types, output, (given["operator"],))
+        specs = tuple(TensorSpec(name, str(array.dtype), array.shape) for name, array in zip(_INPUTS, arrays, strict=True))
+        tensors = tuple(Tensor(str(array.dtype), array) for array in arrays)
+        collected.append(Prepared(Case(str(number), "GatherElements", 13, {}, specs), tensors))
+    if current is not None:
+        yield Unit(current, collected)
+
+
+def _gather(shape: int, seed: int) -> tuple[dict[str, Any], list[np.ndarray], np.ndarray]:
+    """Return a tiny GatherElements: its description, inputs and right output; every `shape` has sizes or an element type of its own."""
+    dtype = _DTYPES[shape % len(_DTYPES)]
+    rows, columns = 2 + shape // len(_DTYPES) // 64, 2 + shape // len(_DTYPES) % 64
+    random = np.random.default_rng(seed)
+    data = random.integers(0, 100, (rows, columns)).astype(dtype)
+    indices = random.integers(0, columns, (rows, 3))
+    tensors = {
+        "InputTensor": _view(dtype, data.shape),
+        "IndicesTensor": _view("int64", indices.shape),
+        "OutputTensor": _view(dtype, indices.shape),
+    }
+    given = {
+        "operator": "DML_OPERATOR_GATHER_ELEMENTS", "tensors": tensors, "attributes": {"Axis": 1}, "inputs": list(_INPUTS),
+        "output": "OutputTensor", "in_place": None, "output_shape": indices.shape, "flags": 0, "minimum_feature_level": "1_0",
+    }  # fmt: skip
+    return given, [data, indices], np.take_along_axis(data, indices, 1)
+
+
+def _view(dtype: str, sizes: tuple[int, ...]) -> dict[str, Any]:
+    size = int(np.prod(sizes)) * DTYPES[dtype].itemsize
+    return {"dtype": dtype, "sizes": sizes, "strides": None, "flags": 0, "bytes": (size + 3) & ~3, "alignment": 0}

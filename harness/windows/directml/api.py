@@ -1,0 +1,151 @@
+"""A DirectML device: one operator created, compiled, initialized, bound and recorded; the descriptors, buffers and list are used again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from ctypes import addressof, byref, c_int32, c_uint32, c_void_p
+from typing import Any
+
+from ..com import ComError, Guid, check, function, library, method, release
+from ..device import IDML_DEVICE
+from .gpu import DEFAULT, Buffer, DeviceRemoved, Gpu
+from .layouts import BindingProperties, BindingTableDesc, BufferBinding, TypedDesc
+from .operators import BUFFER, Description
+
+OPERATOR = "26caae7a-3081-4633-9581-226fbe57695d"
+COMPILED_OPERATOR = "6b15e56a-bf5c-4902-92d8-da3a650afea4"
+INITIALIZER = "427c1113-435c-469c-8676-4d5dd072f813"
+BINDING_TABLE = "29c687dc-de74-4e3b-ab00-1168f2fc3cfc"
+RECORDER = "e6857a76-2e3e-4fdd-bff4-5d2ba10fb453"
+DEBUG_FLAG = 1
+"""DML_CREATE_DEVICE_FLAG_DEBUG."""
+
+
+class Bindings:
+    """Ranges of buffers in the form that a binding table takes, to be used many times."""
+
+    def __init__(self, parts: Sequence[tuple[int, int, int]]) -> None:
+        """Take (buffer, offset, bytes) of every range."""
+        self._buffers = (BufferBinding * len(parts))(*(BufferBinding(*part) for part in parts))
+        self._descs = (TypedDesc * len(parts))(*(TypedDesc(BUFFER, addressof(buffer)) for buffer in self._buffers))
+        self.count = len(parts)
+        self.at = byref(self._descs)
+
+
+class Api:
+    """A DirectML device on a Direct3D 12 device, with a recorder, an initializer and a binding table that all operators share."""
+
+    def __init__(self, gpu: Gpu, path: str, minimum_level: int, *, debug: bool = False) -> None:
+        """Create the device from the DirectML.dll at `path`; raises ComError, for instance for a level that the DLL lacks."""
+        create = function(library(path), "DMLCreateDevice1", c_int32, c_void_p, c_uint32, c_uint32, c_void_p, c_void_p)
+        made = c_void_p()
+        flags = DEBUG_FLAG if debug else 0
+        check(create(gpu.device, flags, minimum_level, byref(Guid(IDML_DEVICE)), byref(made)), "DMLCreateDevice1")
+        self.gpu = gpu
+        self.device = int(made.value or 0)
+        self._owned = [self.device]
+        self._create = method(self.device, 8, c_void_p, c_void_p, c_void_p)
+        self._compile = method(self.device, 9, c_void_p, c_uint32, c_void_p, c_void_p)
+        self._removed = method(self.device, 15)
+        self._operator_id, self._compiled_id = Guid(OPERATOR), Guid(COMPILED_OPERATOR)
+        self._recorder = self._make(11, RECORDER, "CreateCommandRecorder", ())
+        self._record = method(self._recorder, 8, c_void_p, c_void_p, c_void_p, restype=None)
+        self._initializer = self._make(10, INITIALIZER, "CreateOperatorInitializer", (c_uint32, c_void_p), 0, None)
+        self._reset_initializer = method(self._initializer, 9, c_uint32, c_void_p)
+        self._initializer_properties = method(self._initializer, 8, c_void_p, restype=c_void_p)
+        self._table = 0
+        self._bind_inputs: Callable[..., Any]
+        self._bind_outputs: Callable[..., Any]
+        self._bind_temporary: Callable[..., Any]
+        self._bind_persistent: Callable[..., Any]
+        self._reset_table: Callable[..., Any]
+        self._temporary, self._persistent = Buffer(gpu, DEFAULT), Buffer(gpu, DEFAULT)
+
+    def _make(self, slot: int, interface: str, what: str, types: Any, *arguments: Any) -> int:
+        made = c_void_p()
+        check(method(self.device, slot, *types, c_void_p, c_void_p)(*arguments, byref(Guid(interface)), byref(made)), what)
+        self._owned.append(int(made.value or 0))
+        return self._owned[-1]
+
+    def compile(self, description: Description) -> int:
+        """Return a compiled operator, which the caller releases; raises ComError of `CreateOperator` or `CompileOperator`."""
+        operator, compiled = c_void_p(), c_void_p()
+        self.check(self._create(byref(description.desc), byref(self._operator_id), byref(operator)), "CreateOperator")
+        try:
+            code = self._compile(operator, description.flags, byref(self._compiled_id), byref(compiled))
+            self.check(code, "CompileOperator")
+        finally:
+            release(operator.value)
+        return int(compiled.value or 0)
+
+    def initialize(self, compiled: int) -> BindingProperties:
+        """Record the initialization of an operator and return what its dispatch needs; raises ComError.
+
+        Its dispatches have to be recorded before another operator is initialized: both use the same descriptors and buffers.
+        """
+        self.check(self._reset_initializer(1, byref(c_void_p(compiled))), "IDMLOperatorInitializer::Reset")
+        needs, first = BindingProperties(), BindingProperties()
+        method(compiled, 8, c_void_p, restype=c_void_p)(byref(needs))
+        self._initializer_properties(byref(first))
+        self._behind = first.descriptors
+        self.gpu.use_descriptors(self._behind + max(1, needs.descriptors))
+        temporary = self._temporary.reserve(max(first.temporary_bytes, needs.temporary_bytes))
+        self._point_table(self._initializer, 0, first.descriptors)
+        if first.temporary_bytes:
+            self._bind_temporary(Bindings([(temporary, 0, first.temporary_bytes)]).at)
+        if needs.persistent_bytes:
+            self._bind_outputs(1, Bindings([(self._persistent.reserve(needs.persistent_bytes), 0, needs.persistent_bytes)]).at)
+        self._record(self.gpu.list, self._initializer, self._table)
+        self.gpu.order_writes()
+        self._require_device("initialize")
+        return needs
+
+    def dispatch(self, compiled: int, needs: BindingProperties, inputs: Bindings, output: Bindings) -> None:
+        """Record the dispatch of an initialized operator; raises DeviceRemoved where DirectML refuses the bindings."""
+        self.gpu.use_descriptors(self._behind + max(1, needs.descriptors))
+        self._point_table(compiled, self._behind, needs.descriptors)
+        if needs.temporary_bytes:
+            self._bind_temporary(Bindings([(self._temporary.pointer, 0, needs.temporary_bytes)]).at)
+        if needs.persistent_bytes:
+            self._bind_persistent(Bindings([(self._persistent.pointer, 0, needs.persistent_bytes)]).at)
+        self._bind_inputs(inputs.count, inputs.at)
+        self._bind_outputs(output.count, output.at)
+        self._record(self.gpu.list, compiled, self._table)
+        self._require_device("dispatch")
+
+    def _point_table(self, dispatchable: int, first: int, count: int) -> None:
+        """Let the table hold the bindings of a dispatchable object, in descriptors from number `first` on."""
+        step = self.gpu.increment * first
+        desc = BindingTableDesc(dispatchable, self.gpu.cpu + step, self.gpu.gpu + step, max(1, count))
+        if self._table:
+            self.check(self._reset_table(byref(desc)), "IDMLBindingTable::Reset")
+            return
+        self._table = self._make(12, BINDING_TABLE, "CreateBindingTable", (c_void_p,), byref(desc))
+        self._bind_inputs = method(self._table, 8, c_uint32, c_void_p, restype=None)
+        self._bind_outputs = method(self._table, 9, c_uint32, c_void_p, restype=None)
+        self._bind_temporary = method(self._table, 10, c_void_p, restype=None)
+        self._bind_persistent = method(self._table, 11, c_void_p, restype=None)
+        self._reset_table = method(self._table, 12, c_void_p)
+
+    def check(self, code: int, what: str) -> None:
+        """Raise for a failing HRESULT: DeviceRemoved where the device is gone, else ComError."""
+        if code < 0:
+            self._require_device(what)
+            raise ComError(what, code)
+
+    def removed(self) -> bool:
+        """Say whether the device works no longer."""
+        return bool(self._removed() < 0)
+
+    def _require_device(self, what: str) -> None:
+        """DirectML reports errors of bindings and recording, whose methods return nothing, by removing its device."""
+        reason = self._removed()
+        if reason < 0:
+            raise DeviceRemoved(what, reason, ends_worker=False)
+
+    def close(self) -> None:
+        """Release everything but the Direct3D 12 device."""
+        self._temporary.close()
+        self._persistent.close()
+        release(*reversed(self._owned))
+        self._owned.clear()

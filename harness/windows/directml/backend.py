@@ -1,0 +1,196 @@
+"""The worker's backend for DirectML itself: a unit is one operator, described in JSON, and a case one dispatch of it."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from ctypes import c_int32, c_uint32, c_void_p
+from typing import Any
+
+from ..com import ComError, address_of, function, library, release
+from ..device import describe_device
+from .api import Api, Bindings
+from .debugging import InfoQueue
+from .gpu import COMMON, COPY_DEST, COPY_SOURCE, DEFAULT, READBACK, UNORDERED_ACCESS, UPLOAD, Buffer, Gpu, create_d3d12_device
+from .operators import OWNED_BY_DML, Description, DescriptionError
+from .session import Session, whole_words
+
+PROVIDER = "DirectML"
+_ACCESS_VIOLATION = 0xC0000005
+_UNWRITTEN = 0xCB
+"""What the output is filled with before each dispatch: an element that is never written shows."""
+_ONNX_BOOL = 9
+_ONNX = {
+    "float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "float16": 10, "float64": 11, "uint32": 12,
+    "uint64": 13,
+}  # fmt: skip
+
+
+class DirectML:
+    """Creates, compiles and runs operators on one device; a DirectML device per minimum feature level that units ask for."""
+
+    def __init__(self, path: str | None, device_id: int, *, debug: bool) -> None:
+        """Open the device; `path` is the DirectML.dll to use, None for the one in the installed wheel. Raises OSError."""
+        self._path = path or wheel_path()
+        if not address_of(library(self._path), "DMLCreateDevice1"):
+            raise OSError(f"{self._path} exports no DMLCreateDevice1: it is not a DirectML.dll, or one older than 1.1")
+        self._device_id = device_id
+        self._debug = debug
+        self._gpu = Gpu(create_d3d12_device(device_id, debug=debug))
+        self._messages = InfoQueue(self._gpu.device) if debug else None
+        self._apis: dict[int, Api] = {}
+        self._session: Session | None = None
+        self._arena, self._upload, self._readback = (Buffer(self._gpu, heap) for heap in (DEFAULT, UPLOAD, READBACK))
+        self._recorded = False
+
+    def hello(self) -> dict[str, Any]:
+        """Say which DirectML this is, on which device."""
+        return {"onnxruntime": None, "providers": [PROVIDER], "device": describe_device(self._device_id, self._path)}
+
+    def session(self, unit: Any, model: bytes) -> Session:
+        """Create, compile and initialize the operator that `model` describes; raises ComError with the call that failed."""
+        with self._calls():
+            return self._new_session(model)
+
+    def _new_session(self, model: bytes) -> Session:
+        self._drop_session()
+        description = Description(json.loads(model))
+        if any(view is not None and view.flags & OWNED_BY_DML for view in description.tensors.values()):
+            raise DescriptionError("tensors that DirectML owns are given at initialization, where a case has no data yet")
+        api = self._api(description.level)
+        compiled = api.compile(description)
+        try:
+            self._recorded = True
+            needs = api.initialize(compiled)
+            if needs.persistent_bytes:
+                self._flush()
+            self._session = Session(description, compiled, needs)
+        except BaseException:
+            self._discard()
+            release(compiled)
+            raise
+        return self._session
+
+    def assignment(self, session: Session) -> list[list[str]]:
+        """Return what runs the unit: there is nothing else here that could."""
+        return [[PROVIDER, session.description.name]]
+
+    def elsewhere(self, unit: Any, model: bytes) -> None:
+        """Nothing else would take what DirectML refuses."""
+
+    def after_failure(self, unit: Any) -> bool:
+        """Clear what a failure left behind; say whether the session is lost, which it is with its DirectML device."""
+        self._discard()
+        removed = [level for level, api in self._apis.items() if api.removed()]
+        if removed:
+            self._drop_session()
+        for level in removed:
+            self._apis.pop(level).close()
+        return bool(removed)
+
+    def run(self, session: Session, unit: Any, arrays: Sequence[Any], position: int) -> tuple[Any, int]:
+        """Run one case; return its output in the shape of `output_shape` and the ONNX number of its element type."""
+        with self._calls():
+            elements = self._dispatch(session, arrays)
+        number = unit["output"][1]
+        is_bool = session.output.dtype == "uint8" and number == _ONNX_BOOL
+        return elements, number if is_bool else _ONNX[session.output.dtype]
+
+    def _dispatch(self, session: Session, arrays: Sequence[Any]) -> Any:
+        self._fill(session, arrays)
+        gpu, arena, (at, size) = self._gpu, self._arena.pointer, session.placement.output
+        self._recorded = True
+        gpu.transition(arena, COMMON, COPY_DEST)
+        gpu.copy(arena, 0, self._upload.pointer, 0, session.placement.bytes)
+        gpu.transition(arena, COPY_DEST, UNORDERED_ACCESS)
+        self._api(session.description.level).dispatch(session.compiled, session.needs, *session.bindings)
+        gpu.transition(arena, UNORDERED_ACCESS, COPY_SOURCE)
+        gpu.copy(self._readback.pointer, 0, arena, at, size)
+        self._flush()
+        return session.elements(self._readback.read(size))
+
+    def _fill(self, session: Session, arrays: Sequence[Any]) -> None:
+        """Write the inputs where they are uploaded from, and there a pattern that the output is to replace."""
+        data = [array.tobytes() for array in arrays]
+        sizes = [len(piece) for piece in data]
+        if session.placed_for != (sizes, self._arena.pointer):
+            session.placement = placement = session.place(sizes)
+            arena = self._arena.reserve(placement.bytes)
+            self._upload.reserve(placement.bytes)
+            self._readback.reserve(placement.output[1])
+            bound = [(arena, at, whole_words(view.bytes)) for (at, _), view in zip(placement.inputs, session.views)]
+            session.bindings = (Bindings(bound), Bindings([(arena, placement.output[0], whole_words(session.output.bytes))]))
+            session.placed_for = (sizes, arena)
+        placement = session.placement
+        if session.aliased is None:
+            self._upload.write(placement.output[0], bytes((_UNWRITTEN,)) * placement.output[1])
+        for (at, room), piece in zip(placement.inputs, data):
+            self._upload.write(at, piece + bytes(room - len(piece)))
+
+    @contextlib.contextmanager
+    def _calls(self) -> Iterator[None]:
+        """Add what the debug layer says to errors; let an access violation be the crash that it is in any other program.
+
+        ctypes would make an OSError of it and go on in a damaged process.
+        """
+        try:
+            yield
+        except ComError as error:
+            said = self._messages.take() if self._messages is not None else ""
+            if said:
+                error.args = (f"{error}: {said}",)
+            raise
+        except OSError as error:
+            print(f"harness: {error}", file=sys.stderr, flush=True)
+            function(library("kernel32"), "TerminateProcess", c_int32, c_void_p, c_uint32)(c_void_p(-1), _ACCESS_VIOLATION)
+
+    def _api(self, level: int) -> Api:
+        api = self._apis.get(level)
+        if api is None:
+            api = self._apis[level] = Api(self._gpu, self._path, level, debug=self._debug and self._has_debug_layer())
+        return api
+
+    def _has_debug_layer(self) -> bool:
+        """Say whether DirectML's own debug layer stands beside the DLL; the wheels do not bring it."""
+        return os.path.isfile(os.path.join(os.path.dirname(self._path), "DirectML.Debug.dll"))
+
+    def _flush(self) -> None:
+        self._gpu.flush()
+        self._recorded = False
+
+    def _discard(self) -> None:
+        if self._recorded:
+            self._recorded = False
+            self._gpu.discard()
+
+    def _drop_session(self) -> None:
+        self._discard()
+        if self._session is not None:
+            release(self._session.compiled)
+            self._session = None
+
+    def close(self) -> None:
+        """Release everything."""
+        self._drop_session()
+        for api in self._apis.values():
+            api.close()
+        self._apis.clear()
+        for buffer in (self._arena, self._upload, self._readback):
+            buffer.close()
+        if self._messages is not None:
+            release(self._messages.pointer)
+        self._gpu.close()
+        release(self._gpu.device)
+
+
+def wheel_path() -> str:
+    """Return the path of the DirectML.dll in the installed onnxruntime-directml, without importing it; raises OSError."""
+    spec = importlib.util.find_spec("onnxruntime")
+    path = os.path.join(os.path.dirname(spec.origin), "capi", "DirectML.dll") if spec is not None and spec.origin else ""
+    if not os.path.isfile(path):
+        raise OSError("no DirectML.dll: install onnxruntime-directml, or name one with directml,dll=PATH")
+    return path

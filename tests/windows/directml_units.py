@@ -1,0 +1,103 @@
+"""Hand-written units for DirectML's own operators: descriptions as the worker takes them, and pools to run them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from harness.dtypes import DTYPES
+from harness.execution import Execution, Graph, Prepared, Unit
+from harness.pool import Pool
+from harness.records import Case, Tensor, TensorSpec
+from harness.targets import launch, parse_target
+
+Described = tuple[dict[str, Any], list[np.ndarray]]
+"""A description and the arrays of one case."""
+
+
+def tensor(dtype: str, sizes: Sequence[int], **other: Any) -> dict[str, Any]:
+    """Describe a packed tensor; `other` replaces entries."""
+    size = int(np.prod(sizes)) * DTYPES[dtype].itemsize
+    return {"dtype": dtype, "sizes": list(sizes), "strides": None, "flags": 0, "bytes": (size + 3) & ~3, "alignment": 0, **other}
+
+
+def described(operator: str, tensors: dict[str, Any], attributes: dict[str, int], shape: Sequence[int], **other: Any) -> dict[str, Any]:
+    """Describe an operator whose inputs are all its tensors but the output."""
+    return {
+        "operator": operator,
+        "tensors": tensors,
+        "attributes": attributes,
+        "inputs": [name for name in tensors if name != "OutputTensor"],
+        "output": "OutputTensor",
+        "in_place": None,
+        "output_shape": list(shape),
+        "flags": 0,
+        "minimum_feature_level": "1_0",
+        **other,
+    }
+
+
+def gather_elements(data: np.ndarray, indices: np.ndarray, axis: int, **other: Any) -> Described:
+    dtype = str(data.dtype)
+    tensors = {
+        "InputTensor": tensor(dtype, data.shape),
+        "IndicesTensor": tensor(str(indices.dtype), indices.shape),
+        "OutputTensor": tensor(dtype, indices.shape),
+    }
+    return described("DML_OPERATOR_GATHER_ELEMENTS", tensors, {"Axis": axis}, indices.shape, **other), [data, indices]
+
+
+def gather_nd(
+    operator: str, data: np.ndarray, indices: np.ndarray, attributes: dict[str, int], output: Sequence[int], shape: Sequence[int]
+) -> Described:
+    dtype = str(data.dtype)
+    tensors = {
+        "InputTensor": tensor(dtype, data.shape),
+        "IndicesTensor": tensor(str(indices.dtype), indices.shape),
+        "OutputTensor": tensor(dtype, output),
+    }
+    return described(operator, tensors, attributes, shape), [data, indices]
+
+
+def rounding(data: np.ndarray, mode: int, *, source: Any = None, output: Any = None, shape: Any = None, **other: Any) -> Described:
+    packed = tensor(str(data.dtype), data.shape)
+    tensors = {"InputTensor": source or packed, "OutputTensor": output or packed}
+    given = described("DML_OPERATOR_ELEMENT_WISE_ROUND", tensors, {"RoundingMode": mode}, shape or data.shape, **other)
+    return given, [data]
+
+
+def graph(given: dict[str, Any]) -> Graph:
+    """Make the graph whose bytes are a description."""
+    model = json.dumps(given, sort_keys=True, separators=(",", ":")).encode()
+    types = {name: DTYPES[view["dtype"]].onnx for name, view in given["tensors"].items() if view is not None}
+    inputs = tuple((name, types[name]) for name in given["inputs"])
+    output = (given["output"], types.get(given["output"], 1))
+    return Graph(model, hashlib.sha256(model).hexdigest(), tuple(range(len(inputs))), inputs, output, (given["operator"],))
+
+
+def prepared(name: str, arrays: Sequence[np.ndarray]) -> Prepared:
+    specs = tuple(TensorSpec(str(n), str(array.dtype), array.shape) for n, array in enumerate(arrays))
+    return Prepared(Case(name, "X", 1, {}, specs), tuple(Tensor(str(array.dtype), array) for array in arrays))
+
+
+@contextmanager
+def pool(target: str = "directml", *, size: int = 1) -> Iterator[Pool]:
+    """Open a pool of the target's workers, and end them."""
+    opened = Pool(launch(parse_target(target)), size=size, timeout=30)
+    try:
+        opened.probe()
+        yield opened
+    finally:
+        opened.close()
+
+
+def execute(items: dict[str, Described], target: str = "directml") -> dict[str, Execution]:
+    """Run each description with its arrays as a unit of one case, in one worker."""
+    with pool(target) as opened:
+        units = (Unit(graph(given), [prepared(name, arrays)]) for name, (given, arrays) in items.items())
+        return {case.case.id: execution for case, _, execution in opened.run(units)}
