@@ -64,8 +64,11 @@ class SweepPlan(NamedTuple):
             step, dtypes, shapes, kinds = call
             prefix, suffix = self._text(step, dtypes, shapes)
             attributes = dict(step.attributes)
-            lowered = [levels(self.operator, lowers_to, dtypes, shapes, attributes, negative) for negative in (False, True)]
+            lowered: dict[bool, dict[str, str]] = {}
             for kind in kinds:
+                negative = self.operator.kind(kind).negative
+                if negative not in lowered:
+                    lowered[negative] = levels(self.operator, lowers_to, dtypes, shapes, attributes, negative)
                 inputs = tuple(map(TensorSpec, self.operator.inputs, dtypes, shapes, values[kind]))
                 yield Case(
                     id=f"{prefix}{kind}{suffix}" if sweep.inputs[self.operator.values_input].values else prefix + suffix,
@@ -77,7 +80,7 @@ class SweepPlan(NamedTuple):
                     validity=sweep.validity,
                     rule=sweep.rule,
                     source=sweep.source,
-                    levels=lowered[self.operator.kind(kind).negative],
+                    levels=lowered[negative],
                 )
 
     def calls(self, left_out: Counter[str]) -> Iterator[Call]:
