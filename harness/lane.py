@@ -10,22 +10,23 @@ from harness.counts import Counts
 from harness.errors import TargetUnavailable
 from harness.expectations import Findings
 from harness.job import Job, Work
-from harness.pool import Hello, Pool
+from harness.pool import Hello, Launch, Pool
 from harness.portions import Numbers, Portion
 from harness.records import TargetInfo
 from harness.resume import Done
 from harness.runfile import ResultLines
-from harness.targets import Target, launch, wheel
+from harness.targets import launch
+from harness.trial import greeting
 
 Sink = Callable[[bytes, int], None]
 """Takes lines of the run file and how many they are."""
 
 
 class Opened(NamedTuple):
-    """A target whose first worker has greeted."""
+    """A target whose first worker has greeted, and how its other workers are started."""
 
     hello: Hello
-    runtime: str
+    launch: Launch
 
 
 class Report(NamedTuple):
@@ -46,33 +47,34 @@ class Shared(NamedTuple):
 class Lane:
     """One of the parts that work side by side on a target's cases; `size` workers are its own."""
 
-    def __init__(self, work: Work, shared: Shared, size: int) -> None:
+    def __init__(self, work: Work, shared: Shared, size: int, *, at_once: bool) -> None:
+        """`at_once`: all workers of the first target start together, and not only when the ones before have work."""
         self._work = work
         self._shared = shared
         self._size = size
+        self._at_once = at_once
         self._pools: dict[int, Pool] = {}
 
-    def start(self, number: int) -> None:
-        """Let the workers of target `number` start, without waiting for them; what hinders them shows when they run."""
-        try:
-            self._pool(number).start()
-        except TargetUnavailable:
-            self._forget(number)
-
-    def open(self, number: int) -> Opened | str:
-        """Start the first worker of target `number`; where that is impossible, return the reason."""
+    def open(self, number: int, launching: Callable[[Launch], None]) -> Opened | str:
+        """Start the first worker of target `number`; where that is impossible, return the reason. `launching` learns how it is started."""
         target = self._work.targets[number]
         try:
-            pool = self._pool(number)
-            hello = pool.probe()
-            _check_provider(target, hello)
+            start = launch(target)
+            launching(start)
+            pool = self._pool(number, start)
+            if self._at_once and number == 0:
+                pool.start()
+            return Opened(greeting(pool, target), start)
         except TargetUnavailable as error:
             self._forget(number)
             return str(error)
-        return Opened(hello, pool.runtime)
 
-    def run(self, number: int, info: TargetInfo, hello: Hello | None, done: Done | None, sink: Sink) -> Report:
-        """Run this lane's portion on target `number`; without a greeting every case is unavailable. Errors: HarnessFault."""
+    def start(self, number: int, launch: Launch) -> None:
+        """Let all workers of target `number` start, without waiting for them."""
+        self._pool(number, launch).start()
+
+    def run(self, number: int, info: TargetInfo, opened: Opened | None, done: Done | None, sink: Sink) -> Report:
+        """Run this lane's portion on target `number`; where it was not opened every case is unavailable. Errors: HarnessFault."""
         work = self._work
         target = work.targets[number]
         known = work.expectations.for_target(target.name, info)
@@ -82,7 +84,7 @@ class Lane:
         lines = ResultLines(sink)
         problem = None
         try:
-            pool = self._ready(number, hello, lines)
+            pool = self._ready(number, opened, lines)
             for result in job.results(pool):
                 lines.add(result)
                 counts.add(result.validity, result.outcome, result.verdict)
@@ -99,28 +101,21 @@ class Lane:
         for number in list(self._pools):
             self._forget(number)
 
-    def _ready(self, number: int, hello: Hello | None, lines: ResultLines) -> Pool | None:
-        if hello is None:
+    def _ready(self, number: int, opened: Opened | None, lines: ResultLines) -> Pool | None:
+        if opened is None:
             self._forget(number)
             return None
-        pool = self._pool(number)
-        pool.hello = hello
+        pool = self._pool(number, opened.launch)
+        pool.hello = opened.hello
         pool.before_waiting = lines.flush
         return pool
 
-    def _pool(self, number: int) -> Pool:
+    def _pool(self, number: int, launch: Launch) -> Pool:
         if number not in self._pools:
-            self._pools[number] = Pool(launch(self._work.targets[number]), size=self._size, timeout=self._work.timeout)
+            self._pools[number] = Pool(launch, size=self._size, timeout=self._work.timeout)
         return self._pools[number]
 
     def _forget(self, number: int) -> None:
         pool = self._pools.pop(number, None)
         if pool is not None:
             pool.close()
-
-
-def _check_provider(target: Target, hello: Hello) -> None:
-    if target.provider not in hello.providers:
-        offered = ", ".join(hello.providers)
-        remedy = f"; install {wheel(target)} on that machine" if target.host else ""
-        raise TargetUnavailable(f"target {target.name!r}: onnxruntime {hello.onnxruntime} offers {offered}, not {target.provider}{remedy}")

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from harness.errors import HarnessFault
 from harness.job import Work
 from harness.lane import Lane, Opened, Report, Shared, Sink
-from harness.pool import Hello
+from harness.pool import Launch
 from harness.portions import Numbers, SharedNumbers
 from harness.records import TargetInfo
 from harness.resume import Done
@@ -40,23 +40,24 @@ def lanes(work: Work, jobs: int, total: int) -> Lanes:
     """Return the lanes for a run of `total` cases on `jobs` workers a target, to be used as a context manager."""
     number = min(jobs, total // _CASES)
     if number < 2 or not work.selection.divisible or sys.platform != "linux":
-        return Lanes(work, jobs)
+        return Lanes(work, jobs, at_once=total >= _CASES // 2)
     return ForkedLanes(work, jobs, number)
 
 
 class Lanes:
     """One lane, in this process."""
 
-    def __init__(self, work: Work, jobs: int) -> None:
-        self._lane = Lane(work, Shared([None] * len(work.targets), [Numbers(3) for _ in work.targets]), jobs)
+    def __init__(self, work: Work, jobs: int, *, at_once: bool) -> None:
+        """`at_once`: let all workers of the first target start together, since there is work for each."""
+        self._lane = Lane(work, Shared([None] * len(work.targets), [Numbers(3) for _ in work.targets]), jobs, at_once=at_once)
 
     def open(self, number: int) -> Opened | str:
         """Start the first worker of target `number`; where that is impossible, return the reason."""
-        return self._lane.open(number)
+        return self._lane.open(number, lambda _: None)
 
-    def run(self, number: int, info: TargetInfo, hello: Hello | None, done: Done | None, sink: Sink) -> list[Report]:
+    def run(self, number: int, info: TargetInfo, opened: Opened | None, done: Done | None, sink: Sink) -> list[Report]:
         """Run everything on target `number`. Errors: HarnessFault; lines that were made by then have gone to `sink`."""
-        return [self._lane.run(number, info, hello, done, sink)]
+        return [self._lane.run(number, info, opened, done, sink)]
 
     def close(self) -> None:
         """End all workers and lanes, at once where they are in the middle of something."""
@@ -117,7 +118,7 @@ class ForkedLanes(Lanes):
         try:
             for position in range(number):
                 size = jobs // number + (position < jobs % number)
-                self._members.append(_fork(Lane(work, self._shared, size), [member.connection for member in self._members]))
+                self._members.append(_fork(Lane(work, self._shared, size, at_once=True), [member.connection for member in self._members]))
         except OSError as error:
             self.close()
             raise HarnessFault(f"a process cannot be forked: {error.strerror}; try a smaller -j") from error
@@ -127,17 +128,18 @@ class ForkedLanes(Lanes):
     def open(self, number: int) -> Opened | str:
         """Start the first worker of target `number`, and those of the first target all at once."""
         self._tell(self._members[0], "open", number)
-        for member in self._members[1:] if number == 0 else ():
-            self._tell(member, "start", number)
         while True:
             answer = self._next()
             if isinstance(answer, str | Opened):
                 return answer
+            if isinstance(answer, Launch):
+                for member in self._members[1:] if number == 0 else ():
+                    self._tell(member, "start", number, answer)
 
-    def run(self, number: int, info: TargetInfo, hello: Hello | None, done: Done | None, sink: Sink) -> list[Report]:
+    def run(self, number: int, info: TargetInfo, opened: Opened | None, done: Done | None, sink: Sink) -> list[Report]:
         """Run everything on target `number`. Errors: HarnessFault; lines that were made by then have gone to `sink`."""
         for member in self._members:
-            self._tell(member, "run", number, info, hello, done)
+            self._tell(member, "run", number, info, opened, done)
         reports: list[Report] = []
         try:
             while len(reports) < len(self._members):
@@ -254,7 +256,8 @@ class _Process:
                 if name == "run":
                     self._run(*arguments)
                 elif name == "open":
-                    self._send(self._lane.open(*arguments))
+                    (number,) = arguments
+                    self._send(self._lane.open(number, self._send))
                 else:
                     self._lane.start(*arguments)
         except (EOFError, BrokenPipeError, ConnectionResetError, KeyboardInterrupt):
@@ -266,8 +269,8 @@ class _Process:
         finally:
             self._lane.close()
 
-    def _run(self, number: int, info: TargetInfo, hello: Hello | None, done: Done | None) -> None:
-        self._send(self._lane.run(number, info, hello, done, lambda data, lines: self._send(_Lines(data, lines))))
+    def _run(self, number: int, info: TargetInfo, opened: Opened | None, done: Done | None) -> None:
+        self._send(self._lane.run(number, info, opened, done, lambda data, lines: self._send(_Lines(data, lines))))
 
     def _send(self, message: object) -> None:
         """Send a whole message: an interruption waits until it is out."""

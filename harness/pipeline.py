@@ -84,16 +84,16 @@ def run(request: Request) -> Summary:
                 done.count(counts.add)
             problems: list[str] = []
             for number, (target, found) in enumerate(zip(request.targets, opened, strict=True)):
-                hello = found.hello if isinstance(found, Opened) else None
+                here = found if isinstance(found, Opened) else None
                 sink = _Written(writer, request.progress, target.name, total)
-                reports = crew.run(number, infos[target.name], hello, done, sink)
+                reports = crew.run(number, infos[target.name], here, done, sink)
                 request.progress(target.name, sink.number, total)
                 known = expectations.for_target(target.name, infos[target.name])
                 for report in reports:
                     counts.merge(report.counts)
                     known.merge(report.findings)
                     problems += [] if report.problem is None else [report.problem]
-                problems += known.problems(date.today(), complete=selection.complete and hello is not None)
+                problems += known.problems(date.today(), complete=selection.complete and here is not None)
             ran = sum(counts.outcomes.values()) - sum(counts.outcomes[outcome.value] for outcome in ABSENT)
             end = End(
                 selected=total * len(request.targets),
@@ -133,7 +133,7 @@ def _info(target: Target, opened: Opened | str) -> TargetInfo:
     dtypes = device.get("device_dtypes", ())
     return TargetInfo(
         provider=target.provider,
-        runtime=opened.runtime,
+        runtime=opened.launch.runtime,
         onnxruntime=hello.onnxruntime,
         python=hello.python,
         numpy=hello.numpy,
