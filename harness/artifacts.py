@@ -11,6 +11,7 @@ import numpy as np
 from harness.errors import HarnessFault
 from harness.execution import Execution, Prepared
 from harness.judge import Judgement
+from harness.portions import Numbers
 
 LIMIT_BYTES = 64 << 20
 _LIMIT_CASES = 2000
@@ -26,28 +27,21 @@ def artifact_name(case_id: str, target: str) -> str:
 class Artifacts:
     """Writes tensors until the limit is reached; strings are left out, since they could only be stored as pickles."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, used: Numbers | None = None) -> None:
+        """Write to `folder`; `used` are bytes, cases and expected cases so far, shared by all who write there for one target."""
         self._folder = folder
-        self._bytes = 0
-        self._cases = 0
-        self._expected = 0
+        self._used = used or Numbers(3)
 
     def keep(self, target: str, prepared: Prepared, execution: Execution, judgement: Judgement, *, expected: bool) -> None:
         """Keep the tensors of one result, if there is room."""
-        if expected and self._expected >= _LIMIT_EXPECTED:
-            return
         arrays = {f"input_{spec.name}": tensor.array for spec, tensor in zip(prepared.case.inputs, prepared.inputs, strict=True)}
         if judgement.expected is not None:
             arrays["expected"] = judgement.expected.array
         if execution.output is not None:
             arrays["actual"] = execution.output.array
         arrays = {name: array for name, array in arrays.items() if array.dtype != object}
-        size = sum(array.nbytes for array in arrays.values())
-        if self._bytes + size > LIMIT_BYTES or self._cases >= _LIMIT_CASES or not arrays:
+        if not arrays or not self._room(sum(array.nbytes for array in arrays.values()), expected=expected):
             return
-        self._bytes += size
-        self._cases += 1
-        self._expected += expected
         path = self._folder / artifact_name(prepared.case.id, target)
         try:
             self._folder.mkdir(exist_ok=True)
@@ -56,3 +50,12 @@ class Artifacts:
             with contextlib.suppress(OSError):
                 path.unlink()
             raise HarnessFault(f"{path}: {error.strerror}; the results so far are kept: make room, then continue with --resume") from error
+
+    def _room(self, size: int, *, expected: bool) -> bool:
+        """Reserve room for a case's tensors, if there is any left."""
+        held, cases, known = self._used.take()
+        fits = held + size <= LIMIT_BYTES and cases < _LIMIT_CASES and not (expected and known >= _LIMIT_EXPECTED)
+        if fits:
+            held, cases, known = held + size, cases + 1, known + expected
+        self._used.put(held, cases, known)
+        return fits

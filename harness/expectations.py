@@ -14,7 +14,7 @@ from datetime import date
 from fnmatch import fnmatchcase
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion
@@ -173,6 +173,13 @@ class Used:
     not_conforming: int = 0
 
 
+class Findings(NamedTuple):
+    """What a part of a run showed: for each entry (matched, not conforming), and for two entries that conflict the case."""
+
+    used: tuple[tuple[int, int], ...]
+    conflicts: dict[tuple[int, int], str]
+
+
 @dataclass
 class TargetExpectations:
     """The expectations for one target; ask `expected` before the verdict of each case and tell `record` its outcome.
@@ -207,7 +214,23 @@ class TargetExpectations:
             self.used[position].not_conforming += not conforms
         for first, second in combinations(found, 2):
             if self.entries[first].entry.expect is not self.entries[second].entry.expect:
-                self._conflicts.setdefault((first, second), case_id)
+                self._conflict((first, second), case_id)
+
+    def _conflict(self, entries: tuple[int, int], case_id: str) -> None:
+        """Keep one example: the same one whatever the order of the cases."""
+        self._conflicts[entries] = min(case_id, self._conflicts.get(entries, case_id))
+
+    def findings(self) -> Findings:
+        """Return what the recorded results showed, for another who records a part of the same run to `merge`."""
+        return Findings(tuple((used.matched, used.not_conforming) for used in self.used), dict(self._conflicts))
+
+    def merge(self, findings: Findings) -> None:
+        """Count what another part of the run showed."""
+        for used, (matched, not_conforming) in zip(self.used, findings.used, strict=True):
+            used.matched += matched
+            used.not_conforming += not_conforming
+        for entries, case_id in findings.conflicts.items():
+            self._conflict(entries, case_id)
 
     def problems(self, today: date, *, complete: bool = True) -> list[str]:
         """Return what is wrong after a run: conflicting and expired entries; after a complete run also unmatched and stale ones."""

@@ -20,6 +20,7 @@ _MAX_BODY = 1 << 31
 FAKE = "FakeExecutionProvider"
 """The only provider that is told which cases it runs: it has to act out their outcomes."""
 _KINDS = frozenset(b"HAPRED")
+_KIND = ("optimization", "in_place", "inputs", "output", "tested")
 
 
 class GarbledError(Exception):
@@ -47,7 +48,11 @@ class _Placement(msgspec.Struct, frozen=True):
 def encode_batch(
     units: Sequence[Unit], provider: str, provider_options: Mapping[str, str], config: Mapping[str, str]
 ) -> tuple[dict[str, Any], list[bytes]]:
-    """Return header and payload of the request that runs `units`; cases are numbered from 0 through the batch."""
+    """Return header and payload of the request that runs `units`; cases are numbered from 0 through the batch.
+
+    What units have in common stands once, in `kinds`.
+    """
+    kinds: dict[tuple[object, ...], int] = {}
     described = []
     payload: list[bytes] = []
     first = 0
@@ -59,25 +64,14 @@ def encode_batch(
             shapes.append([case.inputs[position].shape for position in fed])
             for position in fed:
                 payload.append(tensor_bytes(inputs[position]))
-        described.append(
-            {
-                "unit": number,
-                "model": len(graph.model),
-                "provider": provider,
-                "provider_options": provider_options,
-                "config": config,
-                "optimization": graph.optimization,
-                "in_place": graph.in_place,
-                "inputs": graph.inputs,
-                "output": graph.output,
-                "tested": graph.tested,
-                "first": first,
-                "cases": shapes,
-                **({"fake": [(case.id, case.validity) for case, _ in cases]} if provider == FAKE else {}),
-            }
-        )
+        kind = kinds.setdefault((graph.optimization, graph.in_place, graph.inputs, graph.output, graph.tested), len(kinds))
+        unit = {"unit": number, "kind": kind, "model": len(graph.model), "first": first, "cases": shapes}
+        if provider == FAKE:
+            unit["fake"] = [(case.id, case.validity) for case, _ in cases]
+        described.append(unit)
         first += len(cases)
-    return {"units": described}, payload
+    target = {"provider": provider, "provider_options": provider_options, "config": config}
+    return {"kinds": [target | dict(zip(_KIND, kind, strict=True)) for kind in kinds], "units": described}, payload
 
 
 def tensor_bytes(tensor: Tensor) -> bytes:

@@ -6,8 +6,10 @@ as an initializer. Graphs are content-addressed: the same case gives the same by
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import sha256
+from typing import NamedTuple
 
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
@@ -16,11 +18,14 @@ from harness.dtypes import DTYPES, Array
 from harness.execution import Graph
 from harness.frames import tensor_bytes
 from harness.operators import OPERATORS
+from harness.operators.base import Shapes
 from harness.operators.round import HALVES_AWAY, TOWARD_ZERO
 from harness.records import Case, Options, Tensor
 
 IR_VERSIONS = {11: 6, 12: 7, 13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11, 24: 12}
 """The IR version that ONNX released together with each opset (onnx/docs/Versioning.md): the oldest that all tools of that opset read."""
+_ONE_BYTE = 128
+"""Protocol Buffers write integers below this as one byte."""
 _UNTESTED = {"Identity", "Constant"}
 PRODUCER = "onnxruntime-conformance-harness"
 
@@ -32,10 +37,15 @@ def compile_case(case: Case, inputs: tuple[Tensor, ...]) -> Graph:
     attributes = tuple(sorted(case.attributes.items()))
     shapes = tuple(spec.shape for spec in case.inputs)
     ranks = (*map(len, shapes), len(OPERATORS[case.operator].output_shape(shapes, case.attributes)))
+    if options.shapes == "static" and options.initializer is None:
+        template = _template(case.operator, case.opset, attributes, dtypes, ranks, options)
+        extents = [extent for shape in shapes for extent in shape]
+        if len(template.places) == len(extents) and max(extents, default=0) < _ONE_BYTE:
+            return template.filled(extents)
     if options.initializer is not None or options.shapes == "static":
         model = _model(case.operator, case.opset, attributes, dtypes, ranks, options)
         if options.shapes == "static":
-            _set_dimensions(model, case)
+            _set_dimensions(model, shapes)
         if options.initializer is None:
             return _graph(model, case.operator, dtypes, options, None)
         names = OPERATORS[case.operator].inputs
@@ -88,11 +98,41 @@ def _model(
     )
 
 
-def _set_dimensions(model: ModelProto, case: Case) -> None:
-    """Write the case's shapes over the dimensions of the (cached) model."""
-    for value, spec in zip(model.graph.input, case.inputs, strict=True):
-        for dimension, extent in zip(value.type.tensor_type.shape.dim, spec.shape, strict=True):
+def _set_dimensions(model: ModelProto, shapes: Shapes) -> None:
+    """Write the inputs' shapes over the dimensions of the (cached) model."""
+    for value, shape in zip(model.graph.input, shapes, strict=True):
+        for dimension, extent in zip(value.type.tensor_type.shape.dim, shape, strict=True):
             dimension.dim_value = extent
+
+
+class _Template(NamedTuple):
+    """A graph with static shapes, and for each dimension of its inputs the place of its extent among the graph's bytes."""
+
+    graph: Graph
+    places: tuple[int, ...]
+
+    def filled(self, extents: Sequence[int]) -> Graph:
+        """Return the graph with other extents, each below 128 and by that one byte long."""
+        model = bytearray(self.graph.model)
+        for place, extent in zip(self.places, extents, strict=True):
+            model[place] = extent
+        return self.graph._replace(model=bytes(model), digest=sha256(model).hexdigest())
+
+
+@lru_cache(maxsize=512)
+def _template(
+    operator: str, opset: int, attributes: tuple[tuple[str, int], ...], dtypes: tuple[str, ...], ranks: tuple[int, ...], options: Options
+) -> _Template:
+    """Build the model with extents of 1 and of 2: the bytes that differ are the extents, in the order of the inputs."""
+    model = _model(operator, opset, attributes, dtypes, ranks, options)
+    ones, twos = (_sized(model, ranks[:-1], extent, operator, dtypes, options) for extent in (1, 2))
+    places = tuple(n for n, (one, two) in enumerate(zip(ones.model, twos.model, strict=True)) if one != two)
+    return _Template(ones, places)
+
+
+def _sized(model: ModelProto, ranks: tuple[int, ...], extent: int, operator: str, dtypes: tuple[str, ...], options: Options) -> Graph:
+    _set_dimensions(model, tuple((extent,) * rank for rank in ranks))
+    return _graph(model, operator, dtypes, options, None)
 
 
 def _with_initializer(model: ModelProto, name: str, tensor: Tensor) -> ModelProto:

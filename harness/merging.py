@@ -10,8 +10,9 @@ from pathlib import Path
 
 import msgspec
 
+from harness.counts import Counts
 from harness.errors import UsageError
-from harness.pipeline import Counts, Summary
+from harness.pipeline import Summary
 from harness.records import End, Header, Outcome
 from harness.runfile import RunReader, RunWriter
 

@@ -125,6 +125,11 @@ class Pool:
             raise
         return self.hello
 
+    def start(self) -> None:
+        """Start all workers, without waiting for any."""
+        while len(self._slots) < self._size:
+            self._spawn()
+
     def run(self, units: Iterator[Unit], *, keep: bool = False) -> Generator[Answer, None, None]:
         """Execute all units; closing the iterator ends all workers at once, as does the last answer unless they are to `keep`."""
         supply = _batches(units)

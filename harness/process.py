@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from queue import SimpleQueue
@@ -20,6 +21,8 @@ import msgspec
 fcntl: Any = importlib.import_module("fcntl") if sys.platform == "linux" else None
 _REQUEST = struct.Struct("<II")
 _KEPT_STDERR = 1 << 13
+_NAP = 0.001
+_MUCH = 1 << 14
 Inbox = SimpleQueue[tuple["WorkerProcess", bytes | None]]
 """What the reader threads deliver: bytes as they arrive, None at the end of a worker's stream."""
 
@@ -41,9 +44,9 @@ class WorkerProcess:
             bufsize=0,
             **group,
         )
-        if fcntl is not None and self._popen.stdout is not None:
+        for stream in (self._popen.stdin, self._popen.stdout) if fcntl is not None else ():
             with contextlib.suppress(OSError):
-                fcntl.fcntl(self._popen.stdout.fileno(), fcntl.F_SETPIPE_SZ, 1 << 20)
+                fcntl.fcntl(stream, fcntl.F_SETPIPE_SZ, 1 << 20)
         self._inbox = inbox
         self._outbox: SimpleQueue[bytes | None] = SimpleQueue()
         self._stderr: deque[bytes] = deque()
@@ -112,6 +115,8 @@ class WorkerProcess:
             self._inbox.put((self, data or None))
             if not data:
                 return
+            if len(data) < _MUCH:
+                time.sleep(_NAP)  # to take the small frames of some cases at once: waking up for each costs more than the case
 
     def _read_stderr(self) -> None:
         assert self._popen.stderr is not None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 
@@ -54,11 +54,15 @@ class RunWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Hand over all lines; call before waiting for anything. A full disk leaves whole lines and is an error that says how to go on."""
+        """Hand over all lines; call before waiting for anything."""
         if not self._pending:
             return
         data = b"\n".join(self._pending) + b"\n"
         self._pending.clear()
+        self.append(data)
+
+    def append(self, data: bytes) -> None:
+        """Write whole lines at once. A full disk leaves whole lines and is an error that says how to go on."""
         view = memoryview(data)
         try:
             while view:
@@ -87,6 +91,27 @@ class RunWriter:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if not self._file.closed:
             self.close()
+
+
+class ResultLines:
+    """Makes lines of results and hands them on, some dozen at a time: `hand_on(lines, number)`."""
+
+    def __init__(self, hand_on: Callable[[bytes, int], None]) -> None:
+        self._hand_on = hand_on
+        self._encode = msgspec.json.Encoder().encode
+        self._pending: list[bytes] = []
+
+    def add(self, result: Result) -> None:
+        """Take one result; it is handed on with the next `flush`, after some dozen results at the latest."""
+        self._pending.append(self._encode(result))
+        if len(self._pending) >= _LINES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand on what there is; call before waiting for anything."""
+        if self._pending:
+            pending, self._pending = self._pending, []
+            self._hand_on(b"\n".join(pending) + b"\n", len(pending))
 
 
 class RunReader:

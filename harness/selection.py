@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from harness.caseid import parse
 from harness.errors import NothingRan
+from harness.portions import WHOLE, Portion
 from harness.query import Query, explain_no_match
 from harness.records import Case, Validity
 from harness.specs.expand import Plan
@@ -39,13 +40,13 @@ class Selection(NamedTuple):
         """Say whether every planned case runs: only then is an expectation that matches nothing known to be stale."""
         return not self.queries and self.shard is None and not self.pairwise
 
-    def cases(self, *, valid: bool) -> Iterator[Case]:
-        """Yield the selected valid cases, or the selected others."""
+    def cases(self, *, valid: bool, portion: Portion = WHOLE) -> Iterator[Case]:
+        """Yield the selected valid cases, or the selected others; a portion of them can be had where `divisible`."""
         if self.complete:
-            yield from self.plan.cases(valid=valid)
+            yield from self.plan.cases(valid=valid, portion=portion)
             return
         pairs = _Pairs() if self.pairwise else None
-        for case in self.plan.cases(valid=valid):
+        for case in self.plan.cases(valid=valid, portion=portion):
             if self.queries and not any(query.matches(case.id) for query in self.queries):
                 self.left_out["not in the query"] += 1
             elif self.shard is not None and not self.shard.holds(case.id):
@@ -55,14 +56,24 @@ class Selection(NamedTuple):
             else:
                 yield case
 
+    @property
+    def divisible(self) -> bool:
+        """Say whether a case is selected whatever the others are."""
+        return not self.pairwise
+
     def total(self) -> int:
         """Count the selected cases; NothingRan with a hint if there are none."""
+        return self.counted()[0]
+
+    def counted(self) -> tuple[int, dict[str, int]]:
+        """Count the selected cases, and by reason what is left out; NothingRan with a hint if none is selected."""
         count = self.plan.count() if self.complete else sum(1 for valid in (True, False) for _ in self.cases(valid=valid))
+        left_out = dict(sorted((self.plan.left_out + self.left_out).items()))
         self.left_out.clear()
         self.plan.left_out.clear()
         if not count:
             raise NothingRan(self._why_nothing())
-        return count
+        return count, left_out
 
     def _why_nothing(self) -> str:
         if not self.queries:

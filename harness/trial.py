@@ -109,10 +109,15 @@ class Trials:
 def open_pool(target: Target, *, jobs: int, timeout: float) -> tuple[Pool, Hello]:
     """Start the target's first worker and return the pool with its greeting; TargetUnavailable where it lacks the provider."""
     pool = Pool(launch(target), size=jobs, timeout=timeout)
+    return pool, greeting(pool, target)
+
+
+def greeting(pool: Pool, target: Target) -> Hello:
+    """Return the greeting of the target's first worker; TargetUnavailable, and an empty pool, where it lacks the provider."""
     hello = pool.probe()
     if target.provider not in hello.providers:
         pool.close()
         offered = ", ".join(hello.providers)
         remedy = f"; install {wheel(target)} on that machine" if target.host else ""
         raise TargetUnavailable(f"target {target.name!r}: onnxruntime {hello.onnxruntime} offers {offered}, not {target.provider}{remedy}")
-    return pool, hello
+    return hello

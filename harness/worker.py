@@ -10,8 +10,12 @@ Frames on the standard streams, little-endian, no pickle:
     P  placement of a unit's graph (JSON)               R  u32 case, f64 seconds, u8 dtype, u8 rank, i64 * rank, bytes: its output
     E  error of a case (JSON)                           D  the batch is done
 
-A batch is a list of units; a unit is one graph with the cases that run on it in one session. Each case is announced before it starts, and
-every result is handed to the operating system before the next case is announced: whatever ends the process, only that case is lost.
+A batch is a list of units; a unit is one graph with the cases that run on it in one session. The header of a batch is `{"kinds": [...],
+"units": [...]}`: a unit names its kind (provider, options, names and element types, which many units share), the size of its graph, the
+number of its first case, and the shapes of each case; the payload is, unit by unit, the graph and then the inputs of its cases.
+
+Each case is announced before it starts, and every result is handed to the operating system before the next case is announced: whatever
+ends the process, only that case is lost.
 """
 
 from __future__ import annotations
@@ -131,6 +135,7 @@ class OnnxRuntime:
 
         self.ort: Any = onnxruntime
         onnxruntime.set_default_logger_severity(4)
+        self._providers = onnxruntime.get_available_providers()
         self._options: Dict[Any, Any] = {}
         boot = sys.modules.get("harness_boot")
         if boot is not None:
@@ -141,10 +146,9 @@ class OnnxRuntime:
     def hello(self) -> Dict[str, Any]:
         """Say which onnxruntime this is and what it offers."""
         device = {}
-        providers = self.ort.get_available_providers()
-        if self._describe is not None and "DmlExecutionProvider" in providers:
+        if self._describe is not None and "DmlExecutionProvider" in self._providers:
             device = self._describe()
-        return {"onnxruntime": self.ort.__version__, "providers": providers, "device": device}
+        return {"onnxruntime": self.ort.__version__, "providers": self._providers, "device": device}
 
     def after_failure(self, unit: Unit) -> bool:
         """Say whether the session must be replaced: a failed DirectML session leaves half its work in a command list that all share."""
@@ -155,7 +159,7 @@ class OnnxRuntime:
 
     def session(self, unit: Unit, model: bytes) -> Any:
         """Create the unit's session on its provider alone; an absent provider is an error, never a quiet CPU session."""
-        if unit["provider"] not in self.ort.get_available_providers():
+        if unit["provider"] not in self._providers:
             raise RuntimeError(f"{unit['provider']} is not in this onnxruntime")
         return self.ort.InferenceSession(
             model,
@@ -422,7 +426,7 @@ def serve(channel: Channel, make_backend: Callable[[], Any]) -> None:
         header, payload = request
         at = 0
         for unit in header["units"]:
-            at = run_unit(channel, backend, unit, payload, at)
+            at = run_unit(channel, backend, dict(header["kinds"][unit["kind"]], **unit), payload, at)
         channel.add("D", b"")
         channel.send()
 

@@ -104,7 +104,7 @@ class TestExitCodes:
 
     def test_5_fault(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A defect of the harness is never taken for an unexpected result."""
-        monkeypatch.setattr("harness.pipeline.judge", lambda *_: 1 // 0)
+        monkeypatch.setattr("harness.job.judge", lambda *_: 1 // 0)
         ended = harness("run", ROUND, "-t", "fake", "-k", FEW, "-o", "out")
         assert ended.code == 5
         assert ended.err.splitlines()[-1].startswith("harness: a fault in the harness: ZeroDivisionError")
@@ -113,7 +113,7 @@ class TestExitCodes:
         def interrupt(*_: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("harness.pipeline.judge", interrupt)
+        monkeypatch.setattr("harness.job.judge", interrupt)
         ended = harness("run", ROUND, "-t", "fake", "-k", FEW, "-o", "out")
         assert (ended.code, ended.err.strip()) == (130, INTERRUPTED)
 

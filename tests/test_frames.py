@@ -198,7 +198,9 @@ def test_a_batch_says_what_a_worker_needs(operator: str, dtype: str) -> None:
     header, payload = encode_batch([Unit(graph, [prepared]), Unit(graph, [prepared, prepared])], "P", {"a": "b"}, {"c": "d"})
     assert [unit["first"] for unit in header["units"]] == [0, 1]
     assert [len(unit["cases"]) for unit in header["units"]] == [1, 2]
-    first = header["units"][0]
+    assert [unit["kind"] for unit in header["units"]] == [0, 0]
+    assert len(header["kinds"]) == 1
+    first = header["kinds"][0] | header["units"][0]
     assert (first["provider"], first["provider_options"], first["config"]) == ("P", {"a": "b"}, {"c": "d"})
     assert (first["optimization"], first["in_place"], first["tested"], first["model"]) == ("basic", True, (operator,), 3)
     assert "fake" not in first
@@ -206,6 +208,16 @@ def test_a_batch_says_what_a_worker_needs(operator: str, dtype: str) -> None:
     assert b"".join(payload) == b"abc" + one + b"abc" + one + one
     told, _ = encode_batch([Unit(graph, [prepared])], FAKE, {}, {})
     assert told["units"][0]["fake"] == [(prepared.case.id, "valid")]
+
+
+def test_what_units_have_in_common_is_said_once() -> None:
+    prepared = prepare("GatherElements", "float32")
+    graph = Graph(b"m", "d", (0,), (("data", 1),), ("output", 1), ("GatherElements",))
+    others = [graph._replace(optimization="all"), graph._replace(model=b"n"), graph._replace(inputs=(("data", 2),))]
+    header, _ = encode_batch([Unit(one, [prepared]) for one in (graph, *others)], "P", {}, {})
+    assert [unit["kind"] for unit in header["units"]] == [0, 1, 0, 2]
+    assert [kind["optimization"] for kind in header["kinds"]] == ["off", "all", "off"]
+    assert [kind["inputs"] for kind in header["kinds"]] == [(("data", 1),), (("data", 1),), (("data", 2),)]
 
 
 def test_initializers_are_not_fed() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -97,6 +98,17 @@ class TestModel:
     def test_static_dimensions(self) -> None:
         graph = model_of(compiled(gather((3, 4), shapes="static"))).graph
         assert dimensions(graph.input) == [[3, 4], [3, 4]]
+
+    @pytest.mark.parametrize("shape", [(1, 1), (127, 3), (128, 3), (3, 300), (0, 200), (70000, 2)])
+    def test_static_dimensions_of_any_size_are_as_the_library_writes_them(self, shape: tuple[int, int]) -> None:
+        """Graphs with small extents are made from a template's bytes."""
+        model = model_of(compiled(gather((5, 5), shapes="static")))
+        for value in model.graph.input:
+            for dimension, extent in zip(value.type.tensor_type.shape.dim, shape, strict=True):
+                dimension.dim_value = extent
+        graph = compiled(gather(shape, shapes="static"))
+        assert graph.model == model.SerializeToString(deterministic=True)
+        assert graph.digest == sha256(graph.model).hexdigest()
 
     def test_static_shapes_leave_the_shared_model_alone(self) -> None:
         symbolic = compiled(gather((2, 5))).digest

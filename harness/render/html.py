@@ -40,7 +40,7 @@ def read_page(run: Path) -> tuple[Tables, Payload]:
     """Read a run once, for every report that is made of it."""
     reader = RunReader(run)
     tables = Tables(reader.header)
-    payload = Payload()
+    payload = Payload(one_target=len(reader.header.targets) == 1)
     for result in reader:
         payload.add(result, *tables.add(result))
     tables.finish(reader.end, truncated=reader.truncated)

@@ -42,8 +42,9 @@ _LONGEST = 0xFFFFFFFF
 class Payload:
     """Takes the results of a run as they stream by, after `Tables` has counted them."""
 
-    def __init__(self) -> None:
-        self._cases: dict[str, int] = {}
+    def __init__(self, *, one_target: bool = False) -> None:
+        """Take results of several targets, or of one alone: then no case comes twice, and none need be remembered."""
+        self._cases: dict[str, int] | None = None if one_target else {}
         self._parts: Numbers[str] = Numbers()
         self._places: Numbers[tuple[str | None, str | None]] = Numbers()
         self._details: Numbers[Hashable] = Numbers({None: 0, "left out": 1})
@@ -58,9 +59,11 @@ class Payload:
 
     def add(self, result: Result, kind: int, state: int, note: str = "") -> None:
         """Take one result with the numbers of its kind and state, as `Tables.add` returns them; `note` says more of what happened."""
-        case = self._cases.get(result.case)
+        case = None if self._cases is None else self._cases.get(result.case)
         if case is None:
-            case = self._cases[result.case] = len(self._cases)
+            case = len(self._lengths)
+            if self._cases is not None:
+                self._cases[result.case] = case
             parts = result.case.split(";")
             self._lengths.append(len(parts))
             self._case_parts.extend(map(self._parts.__getitem__, parts))

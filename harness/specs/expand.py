@@ -18,6 +18,7 @@ from harness.errors import SpecError
 from harness.levels import known_operators, levels
 from harness.operators import OPERATORS
 from harness.operators.base import Choice, Operator, Shape, Shapes
+from harness.portions import WHOLE, Portion
 from harness.records import Case, Options, TensorSpec, Validity
 from harness.specs.literal_cases import literal_cases, option_problems
 from harness.specs.literals import shape_problem
@@ -54,17 +55,20 @@ class SweepPlan(NamedTuple):
     steps: list[Step]
     kinds: tuple[str, ...]
 
-    def cases(self, left_out: Counter[str]) -> Iterator[Case]:
-        """Yield the sweep's cases and count by reason what is left out."""
+    def cases(self, left_out: Counter[str], portion: Portion = WHOLE) -> Iterator[Case]:
+        """Yield the sweep's cases, or a portion of its calls, and count by reason what the whole sweep leaves out."""
         sweep = self.sweep
         lowers_to = self.spec.model.lowers_to.directml
         values = {kind: self._values(kind) for kind in self.kinds}
-        for call in self.calls(left_out):
+        for call in portion.of(self.calls(left_out)):
             step, dtypes, shapes, kinds = call
             prefix, suffix = self._text(step, dtypes, shapes)
             attributes = dict(step.attributes)
-            lowered = [levels(self.operator, lowers_to, dtypes, shapes, attributes, negative) for negative in (False, True)]
+            lowered: dict[bool, dict[str, str]] = {}
             for kind in kinds:
+                negative = self.operator.kind(kind).negative
+                if negative not in lowered:
+                    lowered[negative] = levels(self.operator, lowers_to, dtypes, shapes, attributes, negative)
                 inputs = tuple(map(TensorSpec, self.operator.inputs, dtypes, shapes, values[kind]))
                 yield Case(
                     id=f"{prefix}{kind}{suffix}" if sweep.inputs[self.operator.values_input].values else prefix + suffix,
@@ -76,7 +80,7 @@ class SweepPlan(NamedTuple):
                     validity=sweep.validity,
                     rule=sweep.rule,
                     source=sweep.source,
-                    levels=lowered[self.operator.kind(kind).negative],
+                    levels=lowered[negative],
                 )
 
     def calls(self, left_out: Counter[str]) -> Iterator[Call]:
@@ -149,15 +153,15 @@ class Plan:
         yield from self.cases(valid=False)
 
     def count(self) -> int:
-        """Count the cases without making them."""
-        return len(self.literals) + sum(len(call.kinds) for sweep in self.sweeps for call in sweep.calls(Counter()))
+        """Count the cases without making them, and by reason what is left out."""
+        return len(self.literals) + sum(len(call.kinds) for sweep in self.sweeps for call in sweep.calls(self.left_out))
 
-    def cases(self, *, valid: bool) -> Iterator[Case]:
-        """Yield the valid cases, or the others: the two kinds never share a worker."""
-        yield from (case for case in self.literals if (case.validity is Validity.VALID) is valid)
+    def cases(self, *, valid: bool, portion: Portion = WHOLE) -> Iterator[Case]:
+        """Yield the valid cases, or the others: the two kinds never share a worker. A portion walks through both, in this order."""
+        yield from portion.of(case for case in self.literals if (case.validity is Validity.VALID) is valid)
         for sweep in self.sweeps:
             if (sweep.sweep.validity is Validity.VALID) is valid:
-                yield from sweep.cases(self.left_out)
+                yield from sweep.cases(self.left_out, portion)
 
 
 def expand(specs: Sequence[LoadedSpec]) -> Plan:

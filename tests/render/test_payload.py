@@ -135,3 +135,14 @@ def test_the_same_results_give_the_same_text() -> None:
     results = list(synthetic.results(500))
     (first_tables, first), (second_tables, second) = payload_of(results), payload_of(results)
     assert first.encode(first_tables) == second.encode(second_tables)
+
+
+def test_a_page_of_one_target_is_the_same_without_remembering_its_cases() -> None:
+    targets = {"cpu": synthetic.CPU}
+    texts = []
+    for one_target in (False, True):
+        tables, payload = Tables(synthetic.header(targets)), Payload(one_target=one_target)
+        for result in synthetic.results(500, targets):
+            payload.add(result, *tables.add(result))
+        texts.append(payload.encode(tables))
+    assert texts[0] == texts[1]

@@ -1,0 +1,46 @@
+"""What a run counts as it goes, and the exit code that follows from it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from harness.records import Outcome, Validity, Verdict, conforms
+
+
+class Counts:
+    """What the end record counts."""
+
+    def __init__(self) -> None:
+        self.outcomes: Counter[str] = Counter()
+        self.verdicts: Counter[str] = Counter()
+        self.failing = 0
+        self.improved = 0
+        self.lost = 0
+        self.only_placement = True
+
+    def add(self, validity: Validity, outcome: Outcome, verdict: Verdict) -> None:
+        self.outcomes[outcome.value] += 1
+        self.verdicts[verdict.value] += 1
+        if validity is Validity.UNSPECIFIED or verdict in (Verdict.EXPECTED, Verdict.MISSING):
+            return  # what an unspecified case does is shown, never a failure
+        if verdict is Verdict.NEW and conforms(validity, outcome):
+            return
+        self.failing += 1
+        self.improved += verdict is Verdict.IMPROVEMENT
+        self.only_placement &= outcome is Outcome.NOT_PLACED
+
+    def merge(self, other: Counts) -> None:
+        """Add what another part of the run counted."""
+        self.outcomes += other.outcomes
+        self.verdicts += other.verdicts
+        self.failing += other.failing
+        self.improved += other.improved
+        self.lost += other.lost
+        self.only_placement &= other.only_placement
+
+    def exit_code(self, problems: tuple[str, ...], *, baseline: bool) -> int:
+        """1 for unexpected results, 3 if all that is unexpected is missing targets or unproven placement."""
+        failing = self.failing - (self.improved if baseline else 0)
+        if (problems and not self.lost) or (failing and not self.only_placement):
+            return 1
+        return 3 if failing or self.lost or self.verdicts[Verdict.MISSING.value] else 0

@@ -1,0 +1,106 @@
+"""One target's part of a run: cases executed, judged, and made results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+from harness.artifacts import Artifacts
+from harness.baseline import Baseline
+from harness.execution import Execution, Graph, Prepared
+from harness.expectations import Expectations, TargetExpectations
+from harness.judge import Judgement, judge, verdict
+from harness.pool import Pool
+from harness.portions import Portion
+from harness.prepare import units
+from harness.records import Case, Outcome, Result, Validity, Verdict, conforms
+from harness.resume import Done
+from harness.selection import Selection
+from harness.targets import Target
+
+ABSENT = frozenset({Outcome.UNAVAILABLE, Outcome.NOT_RUN})
+"""Outcomes of cases that did not run."""
+
+
+class Work(NamedTuple):
+    """What a run is made of, before any target is known to be here; `artifacts` is the folder for tensors of failing cases."""
+
+    targets: tuple[Target, ...]
+    selection: Selection
+    expectations: Expectations
+    baseline: Baseline | None
+    artifacts: Path
+    seed: int
+    timeout: float
+
+
+class Job(NamedTuple):
+    """A portion of the cases on one target."""
+
+    work: Work
+    target: Target
+    known: TargetExpectations
+    done: Done | None
+    artifacts: Artifacts
+    portion: Portion
+
+    def results(self, pool: Pool | None) -> Iterator[Result]:
+        """Yield one result a case; invalid and unspecified cases run in workers of their own, after the valid ones."""
+        for valid in (True, False):
+            cases = self._cases(valid=valid)
+            if pool is None:
+                yield from map(self._unavailable, cases)
+                continue
+            with closing(pool.run(units(cases, self.work.seed))) as answers:
+                for prepared, graph, execution in answers:
+                    yield self._result(prepared, graph, execution)
+
+    def _cases(self, *, valid: bool) -> Iterator[Case]:
+        cases = self.work.selection.cases(valid=valid, portion=self.portion)
+        return cases if self.done is None else self._left(cases, self.done)
+
+    def _left(self, cases: Iterator[Case], done: Done) -> Iterator[Case]:
+        for case in cases:
+            conforming = done.conforming(case.id, self.target.name)
+            if conforming is None:
+                yield case
+            else:
+                self.known.record(case.id, conforms=conforming)
+
+    def _result(self, prepared: Prepared, graph: Graph, execution: Execution) -> Result:
+        case = prepared.case
+        judgement = judge(prepared, graph, execution, self.target.provider)
+        outcome = judgement.outcome
+        conforming = conforms(case.validity, outcome)
+        self.known.record(case.id, conforms=conforming)
+        expected = self.known.expected(case.id)
+        found = Verdict.MISSING if outcome in ABSENT else verdict(case.validity, outcome, expected)
+        baseline = self.work.baseline
+        if baseline is not None and found is not Verdict.MISSING and not (expected is outcome and found is Verdict.EXPECTED):
+            found = baseline.verdict(case.id, self.target.name, case.validity, outcome)
+        worth = execution.output is not None or found is not Verdict.EXPECTED  # inputs alone can be made again
+        if case.validity is Validity.UNSPECIFIED or (worth and not conforming):
+            self.artifacts.keep(self.target.name, prepared, execution, judgement, expected=found is Verdict.EXPECTED)
+        return self._record(case, judgement, found, execution)
+
+    def _record(self, case: Case, judgement: Judgement, found: Verdict, execution: Execution | None) -> Result:
+        return Result(
+            case=case.id,
+            operator=case.operator,
+            target=self.target.name,
+            validity=case.validity,
+            levels=case.levels,
+            outcome=judgement.outcome,
+            verdict=found,
+            stage=execution.stage if execution else None,
+            placed_on=judgement.placed_on,
+            error=judgement.error,
+            diff=judgement.diff,
+            seconds=round(execution.seconds, 6) if execution else 0.0,
+        )
+
+    def _unavailable(self, case: Case) -> Result:
+        """Say that the target is not here; the reason stands once, in the header."""
+        return self._record(case, Judgement(Outcome.UNAVAILABLE), Verdict.MISSING, None)

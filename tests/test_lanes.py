@@ -1,0 +1,226 @@
+"""Runs in several processes: the same as in one, whatever ends one of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness import lanes
+from harness.errors import HarnessFault
+from harness.runfile import RunWriter
+from tests.processes import descendants, gone
+from tests.running import ROUND, SPECS, harness, lines_of, results_of, script_of, without_time
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="lanes are forked on Linux alone")
+
+QUERY = "GatherElements@13:sweep=extent"
+OPTIONS: list[str | Path] = [SPECS / "GatherElements.yaml", "-k", QUERY, "-j", "2", "--timeout", "60"]
+"""2,376 cases: enough for two lanes."""
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_behind() -> Iterator[None]:
+    before = descendants(os.getpid())
+    yield
+    assert gone(descendants(os.getpid()) - before), "a process is left behind"
+
+
+def known(folder: Path) -> Path:
+    """Write expectations: one that is right, two that conflict, one that is stale, one that matches nothing."""
+    path = folder / "known.yaml"
+    entries = (
+        ("Round@22:X=float16", "mismatch"),
+        ("Round@22:X=float16;values=ordinary", "rejected"),
+        ("Round@22:X=float64", "mismatch"),
+        ("Round@22:X=int8", "mismatch"),
+    )
+    path.write_text(
+        "".join(f'- {{match: "{query}", expect: {expect}, reason: a test, link: "https://example.org/"}}\n' for query, expect in entries),
+        encoding="utf-8",
+    )
+    return path
+
+
+def end_of(run: Path) -> dict[str, object]:
+    end = lines_of(run)[-1]
+    assert end.pop("type") == "end"
+    assert end.pop("seconds") > 0
+    return end
+
+
+@pytest.fixture
+def several(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Make every run have as many lanes as workers; the list holds how many each had."""
+    monkeypatch.setattr(lanes, "_CASES", 1)
+    made: list[int] = []
+    forked = lanes.ForkedLanes
+
+    class Counted(forked):  # type: ignore[misc,valid-type]
+        def __init__(self, *arguments: object) -> None:
+            super().__init__(*arguments)
+            made.append(len(self._members))
+
+    monkeypatch.setattr(lanes, "ForkedLanes", Counted)
+    return made
+
+
+def test_the_same_results_as_in_one_lane(tmp_path: Path, several: list[int]) -> None:
+    """Results, counts, left-out combinations, problems of expectations, artifacts."""
+    script = script_of(
+        tmp_path, [("Round@22:X=float16;values=ordinary", "ulp"), ("Round@11:X=float32", "reject"), ("Round@22:X=float64[0,3]", "crash")]
+    )
+    options = [ROUND, "-t", f"fake,script={script}", "-t", "fake", "--expectations", known(tmp_path)]
+    runs = []
+    for jobs in ("1", "3"):
+        ended = harness("run", *options, "-j", jobs, "-o", tmp_path / jobs)
+        assert ended.code == 1, ended.err
+        runs.append(tmp_path / jobs)
+    assert several == [3]
+    one, three = runs
+    for target in (f"fake,script={script}", "fake"):
+        assert without_time(results_of(one, target)) == without_time(results_of(three, target))
+    assert end_of(one) == end_of(three)
+    assert len(end_of(one)["problems"]) > 3  # type: ignore[arg-type]
+    kept = [sorted(path.name for path in (run / "artifacts").iterdir()) for run in runs]
+    assert kept[0] == kept[1]
+    assert len(kept[0]) > 20
+
+
+@pytest.mark.parametrize("shard", [["--shard", "2/3"], ["-k", "Round@22:X=float32"], ["--select", "pairwise"]])
+def test_the_same_selection_as_in_one_lane(tmp_path: Path, several: list[int], shard: list[str]) -> None:
+    for jobs in ("1", "2"):
+        assert harness("run", ROUND, "-t", "fake", *shard, "-j", jobs, "-o", tmp_path / jobs).code == 0
+    assert several == ([] if "pairwise" in shard else [2])
+    assert without_time(results_of(tmp_path / "1")) == without_time(results_of(tmp_path / "2"))
+    assert end_of(tmp_path / "1") == end_of(tmp_path / "2")
+
+
+def test_a_baseline_is_known_to_all_lanes(tmp_path: Path, several: list[int]) -> None:
+    assert harness("run", ROUND, "-t", "fake", "-j", "2", "-o", tmp_path / "base").code == 0
+    script = script_of(tmp_path, [("Round@22:X=float16", "ulp")])
+    assert (
+        harness("run", ROUND, "-t", f"fake,script={script}", "-j", "2", "--baseline", tmp_path / "base", "-o", tmp_path / "new").code == 1
+    )
+    assert several == [2, 2]
+    verdicts = {result["verdict"] for result in results_of(tmp_path / "new").values()}
+    assert verdicts == {"new"}  # another target's name: nothing of it is in the baseline
+
+
+def test_the_limit_of_artifacts_is_one_for_all_lanes(tmp_path: Path, several: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.artifacts._LIMIT_CASES", 7)
+    script = script_of(tmp_path, [("Round@22", "bit")])
+    assert harness("run", ROUND, "-t", f"fake,script={script}", "-j", "3", "-o", tmp_path / "run").code == 1
+    assert several == [3]
+    assert len(list((tmp_path / "run" / "artifacts").iterdir())) == 7
+
+
+def test_an_absent_target(tmp_path: Path, several: list[int]) -> None:
+    script = script_of(tmp_path, [], "exit")
+    name = f"fake,script={script}"
+    ended = harness("run", ROUND, "-t", name, "-t", "fake", "-j", "2", "-o", tmp_path / "run")
+    assert ended.code == 3
+    assert several == [2]
+    absent, present = results_of(tmp_path / "run", name), results_of(tmp_path / "run", "fake")
+    assert absent.keys() == present.keys()
+    assert {result["outcome"] for result in absent.values()} == {"unavailable"}
+    assert {result["outcome"] for result in present.values()} == {"pass", "rejected"}
+
+
+def test_a_defect_in_a_lane_is_a_fault(tmp_path: Path, several: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.job.judge", lambda *_: 1 // 0)
+    ended = harness("run", ROUND, "-t", "fake", "-j", "2", "-o", tmp_path / "run")
+    assert ended.code == 5
+    assert several == [2]
+    assert ended.err.splitlines()[-1] == "harness: a fault in the harness: ZeroDivisionError: integer division or modulo by zero"
+    assert "Traceback" in ended.err
+
+
+def test_what_hinders_a_lane_is_told(tmp_path: Path, several: list[int]) -> None:
+    """The folder for tensors is a file."""
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "artifacts").write_text("in the way", encoding="utf-8")
+    script = script_of(tmp_path, [("Round@22", "bit")])
+    ended = harness("run", ROUND, "-t", f"fake,script={script}", "-j", "2", "-o", tmp_path / "run")
+    assert ended.code == 5
+    assert several == [2]
+    (line,) = ended.err.splitlines()
+    assert "the results so far are kept: make room, then continue with --resume" in line
+
+
+def test_a_full_disk_ends_the_lanes(tmp_path: Path, several: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise HarnessFault("no space")
+
+    monkeypatch.setattr(RunWriter, "append", full)
+    monkeypatch.setattr(RunWriter, "flush", lambda _: None)
+    assert harness("run", ROUND, "-t", "fake", "-j", "2", "-o", tmp_path / "run").code == 5
+    assert several == [2]
+
+
+def interrupted(folder: Path, victim: str, number: signal.Signals) -> subprocess.CompletedProcess[str]:
+    """Start a run whose last cases hang, send a signal to the first process or to a lane, and see that all processes end."""
+    script = script_of(folder, [(f"{QUERY};data=bool", "hang")])
+    command = [sys.executable, "-m", "harness", "run", *map(str, OPTIONS), "-t", f"fake,script={script}", "-o", str(folder / "out")]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stderr is not None
+        run = folder / "out" / "run.jsonl"
+        end = time.monotonic() + 60
+        while not run.exists() or run.read_bytes().count(b"\n") < 100:
+            assert time.monotonic() < end
+            assert process.poll() is None
+            time.sleep(0.02)
+        below = descendants(process.pid)
+        members = [pid for pid in below if parent_of(pid) == process.pid]
+        assert (len(members), len(below)) == (2, 4)
+        os.kill(process.pid if victim == "parent" else members[-1], number)
+        code = process.wait(20)
+        said = process.stderr.read().strip().rpartition("\n")[2]  # below lines of progress, if the run was slow
+    assert gone(below)
+    return subprocess.CompletedProcess(command, code, "", said)
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[1])
+
+
+@pytest.mark.parametrize(
+    ("victim", "number", "code", "said"),
+    [
+        ("parent", signal.SIGKILL, -9, ""),
+        ("parent", signal.SIGINT, 130, "harness: interrupted; what was finished is kept: continue with --resume"),
+        ("parent", signal.SIGTERM, 130, "harness: interrupted; what was finished is kept: continue with --resume"),
+        ("lane", signal.SIGKILL, 5, "harness: a process of the run ended (SIGKILL); the results so far are kept: continue with --resume"),
+        ("lane", signal.SIGSEGV, 5, "harness: a process of the run ended (SIGSEGV); the results so far are kept: continue with --resume"),
+    ],
+)
+def test_what_ends_a_process_leaves_none_and_a_run_to_resume(
+    tmp_path: Path, victim: str, number: signal.Signals, code: int, said: str
+) -> None:
+    ended = interrupted(tmp_path, victim, number)
+    assert (ended.returncode, ended.stderr if said else "") == (code, said)
+    run = tmp_path / "out" / "run.jsonl"
+    before = run.read_bytes()
+    assert before.count(b'"type":"end"') == 0
+    script_of(tmp_path, [])
+    target = ["-t", f"fake,script={tmp_path / 'script.yaml'}"]
+    assert harness("run", *OPTIONS, *target, "-o", tmp_path / "out", "--resume").code == 0
+    assert run.read_bytes().startswith(before[: before.rindex(b"\n") + 1])
+    assert harness("run", *OPTIONS, *target, "-o", tmp_path / "whole").code == 0
+    assert without_time(results_of(tmp_path / "out")) == without_time(results_of(tmp_path / "whole"))
+    assert end_of(tmp_path / "out") == end_of(tmp_path / "whole")
+
+
+def test_an_interrupted_run_keeps_what_was_finished(tmp_path: Path) -> None:
+    """Lanes hand over what they have, down to the last case before the one that hangs."""
+    interrupted(tmp_path, "parent", signal.SIGINT)
+    kept = set(results_of(tmp_path / "out"))
+    hanging = {case for case in kept if "data=bool" in case}
+    assert not hanging
+    assert kept
