@@ -387,7 +387,7 @@ def test_signals_leave_no_process_and_a_run_to_resume(folder: Path, number: sign
         said = process.stderr.read()
     assert gone(workers)
     if number is not signal.SIGKILL:
-        assert said.strip() == INTERRUPTED
+        assert said.strip().rpartition("\n")[2] == INTERRUPTED  # below lines of progress, if the run was slow
     before = run.read_bytes()
     assert before.count(b'"type":"end"') == 0
     script_of(folder, [])
