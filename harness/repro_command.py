@@ -31,8 +31,8 @@ from harness.values import case_inputs
 
 
 @click.command("repro")
-@click.argument("run", required=False, type=click.Path(path_type=Path))
-@click.argument("case_id", required=False, metavar="CASE")
+@click.argument("run", required=False, type=click.Path(path_type=Path), metavar="[RUN")
+@click.argument("case_id", required=False, metavar="CASE]")
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="DIR", help="Folder of the repro.")
 @click.option("--case", "case_file", type=click.Path(path_type=Path), metavar="FILE", help="Instead of a run: what `harness reduce` wrote.")
 @click.option("-t", "--target", metavar="TARGET", help="Where it fails; needed with --case, or where it fails on several targets.")
