@@ -64,7 +64,7 @@ def repro(
         case, spec = _only_case(case_file)
         record, origin = None, reduced_from(_read(case_file))
         seed = 0
-        commands = [f"harness run {shlex.quote(str(case_file))} -t {shlex.quote(target)}"]
+        commands = [f"harness run {shlex.quote(str(case_file))} -t {shlex.quote(target)} -k {case.operator}"]
     else:
         if run is None or case_id is None:
             raise UsageError("name a RUN and a CASE in it, or a spec with one case with --case FILE")
