@@ -11,7 +11,6 @@ import click
 from harness.errors import NothingRan, TargetUnavailable, UsageError
 from harness.execution import Prepared
 from harness.find_case import spec_of
-from harness.frames import FAKE
 from harness.graphs import compile_case
 from harness.operators import OPERATORS
 from harness.recorded import Recorded, recorded_failure
@@ -25,7 +24,7 @@ from harness.specs.expand import expand
 from harness.specs.load import LoadedSpec, load_specs
 from harness.specs.write import reduced_from
 from harness.target_info import target_info
-from harness.targets import Target, launch, parse_target, session_config
+from harness.targets import CPU, DML, Target, launch, parse_target, session_config
 from harness.trial import Trials
 from harness.values import case_inputs
 
@@ -73,8 +72,8 @@ def repro(
         case, spec, seed = record.case, record.spec, record.header.seed
         origin = None
         commands = [record.header.command, f"harness run -t {shlex.quote(chosen.name)} -k {shlex.quote(case.id)}"]
-    if chosen.provider == FAKE:
-        raise UsageError(f"target {chosen.name!r} acts out its failures: there is nothing that onnxruntime alone could reproduce")
+    if chosen.provider not in (CPU, DML):
+        raise UsageError(f"target {chosen.name!r} is no provider of onnxruntime, which alone a repro needs; reproduce it on cpu or dml")
     failure = _failure(chosen, case, spec, seed, record, commands, first_reduce=first_reduce, timeout=timeout)
     for path in write_repro(failure._replace(origin=failure.origin or origin), output, table):
         click.echo(path)

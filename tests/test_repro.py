@@ -278,6 +278,19 @@ def test_an_issue_of_every_outcome_has_a_title() -> None:
             assert "````text\n``` in the message\n````" in text
 
 
+def test_a_script_too_long_for_an_issue_is_attached() -> None:
+    prepared = prepare("GatherND", "float32")
+    text = issue(failure_of(prepared), "x" * 30_001, None)
+    assert "`repro.py` is attached (30,001 characters" in text
+    assert len(text) < 5000
+
+
+def test_a_large_input_is_in_the_script(bare: Path, tmp_path: Path) -> None:
+    case = next(case for case in planned(SPECS / "GatherND.yaml") if case.id.startswith("GatherND@13:sweep=large;data=float16[70000]"))
+    prepared = Prepared(case, case_inputs(OPERATORS["GatherND"], case, 0))
+    assert run_text(bare, tmp_path, script(failure_of(prepared)))[0] == 0
+
+
 def test_strings_and_bits_in_an_issue() -> None:
     prepared = prepare("GatherND", "string")
     text = issue(failure_of(prepared), "pass", None)
@@ -373,7 +386,7 @@ def test_wrong_files_and_folders(run: Path, tmp_path: Path) -> None:
     assert "--case takes a spec with one" in complaint(many)
     assert many.code == 2
     fake = harness("repro", "--case", small_spec(tmp_path), "-t", "fake", "-o", tmp_path / "repro")
-    assert "acts out its failures" in complaint(fake)
+    assert "is no provider of onnxruntime" in complaint(fake)
     conforming = harness("repro", "--case", small_spec(tmp_path), "-t", "cpu", "-o", tmp_path / "repro")
     assert conforming.code == 4
     assert "conforms on cpu (pass): there is nothing to reproduce" in complaint(conforming)
