@@ -6,6 +6,7 @@ A further operator is one more row. Types and fields: DirectML.h, in the order i
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Sequence
 from ctypes import addressof, c_int32, c_uint32, c_void_p
 from typing import Any, NamedTuple
@@ -75,8 +76,9 @@ class TensorView(NamedTuple):
         """Return how many bytes the elements span, 0 for none."""
         if 0 in self.sizes:
             return 0
-        strides = self.strides if self.strides is not None else packed_strides(self.sizes)
-        last = sum((size - 1) * stride for size, stride in zip(self.sizes, strides))
+        if self.strides is None:
+            return math.prod(self.sizes) * ITEMSIZES[self.dtype]
+        last = sum((size - 1) * stride for size, stride in zip(self.sizes, self.strides))
         return (last + 1) * ITEMSIZES[self.dtype]
 
 
@@ -132,14 +134,6 @@ class Description:
         desc = TypedDesc(BUFFER, addressof(buffer))
         self._kept += [sizes, strides, buffer, desc]
         return addressof(desc)
-
-
-def packed_strides(sizes: Sequence[int]) -> list[int]:
-    """Return the strides, in elements, of a packed tensor in C order."""
-    strides = [1] * len(sizes)
-    for axis in range(len(sizes) - 2, -1, -1):
-        strides[axis] = strides[axis + 1] * sizes[axis + 1]
-    return strides
 
 
 def _view(name: str, given: Any) -> TensorView:
