@@ -34,8 +34,8 @@ def make(device: int, slot: int, interface: str, types: tuple, *arguments: objec
 
 
 def bind(table: int, slot: int, parts: list) -> object:
-    bindings = api_module.Bindings(parts)
-    com.method(table, slot, c_uint32, c_void_p, restype=None)(bindings.count, bindings.at)
+    bindings = api_module.Bindings(len(parts))
+    com.method(table, slot, c_uint32, c_void_p, restype=None)(len(parts), bindings.of(parts))
     return bindings
 
 

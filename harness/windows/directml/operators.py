@@ -107,10 +107,12 @@ class Description:
         if level not in LEVELS:
             raise DescriptionError(f"unknown feature level {level!r}; known: {', '.join(LEVELS)}")
         self.level = LEVELS[level]
+        for name in operator.numbers:
+            _number(name, numbers[name], _UINT32)
         self._kept: list[Any] = []
         desc = _LAYOUTS[self.name](
             *(self._tensor(self.tensors[name]) for name in operator.tensors),
-            *(_number(name, numbers[name], _UINT32) for name in operator.numbers),
+            *(numbers[name] for name in operator.numbers),
         )
         self._kept.append(desc)
         self.desc = TypedDesc(operator.number, addressof(desc))
@@ -139,12 +141,12 @@ class Description:
 def _view(name: str, given: Any) -> TensorView:
     if given["dtype"] not in ITEMSIZES:
         raise DescriptionError(f"{name}: DirectML has no element type {given['dtype']!r}; it has {', '.join(ITEMSIZES)}")
-    sizes = [_number(f"{name}.sizes", size, _UINT32) for size in given["sizes"]]
-    strides = given.get("strides")
+    sizes, strides = given["sizes"], given.get("strides")
+    _check_each(name, "sizes", sizes)
     if strides is not None:
         if len(strides) != len(sizes):
             raise DescriptionError(f"{name}: {len(strides)} strides for {len(sizes)} sizes")
-        strides = [_number(f"{name}.strides", stride, _UINT32) for stride in strides]
+        _check_each(name, "strides", strides)
     return TensorView(
         given["dtype"],
         sizes,
@@ -153,6 +155,12 @@ def _view(name: str, given: Any) -> TensorView:
         _number(f"{name}.alignment", given.get("alignment", 0), _UINT32),
         _number(f"{name}.flags", given.get("flags", 0), _UINT32),
     )
+
+
+def _check_each(name: str, what: str, values: Sequence[Any]) -> None:
+    for value in values:
+        if type(value) is not int or not 0 <= value < _UINT32:
+            _number(f"{name}.{what}", value, _UINT32)
 
 
 def _number(name: str, value: Any, limit: int) -> int:

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .api import Bindings
+from .api import Range
 from .layouts import BindingProperties
-from .operators import Description, DescriptionError, TensorView
+from .operators import ITEMSIZES, Description, DescriptionError, TensorView
 
 _ALIGNMENT = 256
 _LIMIT_BYTES = 1 << 30
+_DTYPES = {name: np.dtype(name) for name in ITEMSIZES}
 
 
 class OutputError(ValueError):
@@ -38,13 +39,14 @@ class Session:
         self.views = [_view(description, name) for name in description.inputs]
         self.output = _view(description, description.output)
         self.aliased = None if description.in_place is None else description.inputs.index(description.in_place)
-        self._dtype = np.dtype(self.output.dtype)
+        self._dtype = _DTYPES[self.output.dtype]
         self._count = math.prod(description.output_shape)
         self._readable = self._count == math.prod(self.output.sizes) and self.output.needed_bytes() <= self.output.bytes
         self.placed_for: Any = None
         """The sizes of the arrays and the buffer that the placement was made for."""
         self.placement = Placement([], (0, 0), 0)
-        self.bindings = (Bindings([]), Bindings([]))
+        self.bound: list[Range] = []
+        self.bound_output: Range = (0, 0, 0)
 
     def place(self, sizes: Sequence[int]) -> Placement:
         """Return where arrays of these many bytes go; raises DescriptionError where they need more than this worker spends."""
