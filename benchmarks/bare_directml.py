@@ -1,8 +1,8 @@
 """The bare loop for DirectML's own operators: nothing is used again, as in a first program written against the documents.
 
 Runs in the Windows Python. Reads u32 length and a pickle of (description, bytes of each input, bytes of the right output) a case,
-says `ready`, waits for a line, and says how many seconds all cases took. Each case makes its operator, initializer, binding table and
-buffers, and releases them.
+says `ready`, waits for a line, says how many seconds all cases took, waits for another. Each case makes its operator, initializer,
+binding table and buffers, and releases them.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def make(device: int, slot: int, interface: str, types: tuple, *arguments: objec
 
 
 def bind(table: int, slot: int, parts: list) -> object:
-    bindings = api_module.Bindings(parts)
-    com.method(table, slot, c_uint32, c_void_p, restype=None)(bindings.count, bindings.at)
+    bindings = api_module.Bindings(len(parts))
+    com.method(table, slot, c_uint32, c_void_p, restype=None)(len(parts), bindings.of(parts))
     return bindings
 
 
@@ -97,6 +97,7 @@ def main() -> None:
     for output, (_, _, expected) in zip(outputs, cases, strict=True):
         assert np.frombuffer(output, np.uint8)[: len(expected)].tobytes() == expected
     print(seconds, flush=True)
+    stream.readline()
 
 
 main()

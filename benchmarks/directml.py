@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import pickle
 import statistics
 import struct
@@ -11,7 +12,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,23 +29,35 @@ _UNIT_CASES = 512
 _INPUTS = ("InputTensor", "IndicesTensor")
 
 
+class Cost(NamedTuple):
+    """What all cases together took: seconds that passed, and seconds of processor time, wineserver and driver threads included."""
+
+    passed: float
+    processor: float
+
+
+Described = tuple[dict[str, Any], list[np.ndarray], np.ndarray]
+
+
 def table(cases: int, rounds: int) -> Iterator[str]:
     """Yield the lines of a Markdown table: operators a second in one process of the Windows Python, the two alternating.
 
-    The worker's count everything between the first answer and the last: frames, descriptions, bytes there and back.
+    The worker's count everything between the first answer and the last: frames, descriptions, bytes there and back. Processor time holds
+    where other work shares the machine, the rates do not.
     """
-    yield "| workload | operators | nothing used again, operators/s | harness' worker, operators/s | worker / loop |"
-    yield "|---|--:|--:|--:|--:|"
+    yield "| workload | operators | loop, operators/s | worker, operators/s | worker / loop | loop, processor µs | worker, processor µs |"
+    yield "|---|--:|--:|--:|--:|--:|--:|"
     for name, distinct in (("one operator per case", cases), ("one operator, many cases", 1)):
         described = [_gather(number % distinct, number) for number in range(cases)]
         pairs = [(bare(described), pooled(described)) for _ in range(rounds)]
-        loop, worker = (cases / statistics.median(seconds) for seconds in zip(*pairs, strict=True))
-        ratio = statistics.median(a / b for a, b in pairs)
-        yield f"| {name} | {cases:,} | {loop:,.0f} | {worker:,.0f} | {ratio:.2f} |"
+        loop, worker = (cases / statistics.median(cost.passed for cost in costs) for costs in zip(*pairs, strict=True))
+        spent = [statistics.median(cost.processor for cost in costs) / cases * 1e6 for costs in zip(*pairs, strict=True)]
+        ratio = statistics.median(a.passed / b.passed for a, b in pairs)
+        yield f"| {name} | {cases:,} | {loop:,.0f} | {worker:,.0f} | {ratio:.2f} | {spent[0]:,.0f} | {spent[1]:,.0f} |"
 
 
-def bare(described: list[tuple[dict[str, Any], list[np.ndarray], np.ndarray]]) -> float:
-    """Return the seconds of the loop."""
+def bare(described: list[Described]) -> Cost:
+    """Return the cost of the loop."""
     argv, env = runtime.launch(_BARE)
     cases = [(given, [array.tobytes() for array in arrays], expected.tobytes()) for given, arrays, expected in described]
     data = pickle.dumps(cases, protocol=4)
@@ -54,27 +67,50 @@ def bare(described: list[tuple[dict[str, Any], list[np.ndarray], np.ndarray]]) -
         loop.stdin.write(struct.pack("<I", len(data)) + data)
         loop.stdin.flush()
         assert loop.stdout.readline().strip() == b"ready"
-        return float(loop.communicate(b"\n")[0])
+        before = _processor_seconds(loop.pid)
+        loop.stdin.write(b"\n")
+        loop.stdin.flush()
+        passed = float(loop.stdout.readline())
+        return Cost(passed, _processor_seconds(loop.pid) - before)
 
 
-def pooled(described: list[tuple[dict[str, Any], list[np.ndarray], np.ndarray]]) -> float:
-    """Return the seconds from the first case that a worker answers to the last, by the pool that a run uses."""
+def pooled(described: list[Described]) -> Cost:
+    """Return the cost of a worker from the first case that it answers to the last, by the pool that a run uses."""
     pool = Pool(launch(parse_target("directml")), size=1, timeout=60)
     pool.probe()
-    expected = {str(number): output for number, (_, _, output) in enumerate(described)}
-    started = None
+    (process,) = pool._slots
+    before, started = _processor_seconds(process.pid), time.perf_counter()
     done = 0
     for case, _, execution in pool.run(_units(described)):
-        started = started or time.perf_counter()
-        assert execution.output is not None, execution.error
-        assert execution.output.array.tobytes() == expected[case.case.id].tobytes()
         done += 1
-    assert started is not None
-    assert done == len(described)
-    return time.perf_counter() - started
+        assert execution.output is not None, execution.error
+        assert execution.output.array.tobytes() == described[int(case.case.id)][2].tobytes()
+        if done == 1:
+            before, started = _processor_seconds(process.pid), time.perf_counter()
+        if done == len(described):
+            return Cost(time.perf_counter() - started, _processor_seconds(process.pid) - before)
+    raise SystemExit(f"{done} of {len(described)} cases were answered")
 
 
-def _units(described: list[tuple[dict[str, Any], list[np.ndarray], np.ndarray]]) -> Iterator[Unit]:
+def _processor_seconds(ancestor: int) -> float:
+    """Return the processor time of a process and all below it, in seconds, by Linux' /proc."""
+    spent: dict[int, float] = {}
+    parents: dict[int, int] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        pid = int(path.parent.name)
+        parents[pid] = int(fields[1])
+        spent[pid] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    family = {ancestor}
+    while more := {pid for pid, parent in parents.items() if parent in family} - family:
+        family |= more
+    return sum(spent[pid] for pid in family if pid in spent)
+
+
+def _units(described: list[Described]) -> Iterator[Unit]:
     collected: list[Prepared] = []
     current = None
     for number, (given, arrays, _) in enumerate(described):

@@ -32,6 +32,7 @@ class Kind(NamedTuple):
     outcome: Outcome
     error: str
     """The class of the error, empty where there is none."""
+    flaky: bool
 
 
 @dataclass
@@ -57,17 +58,20 @@ class Attention:
     def __init__(self) -> None:
         self.results: dict[Verdict, list[Result]] = {verdict: [] for verdict in READ}
         self.numbers: dict[Verdict, int] = dict.fromkeys(READ, 0)
+        self.flaky = 0
+        """How many of the results were repeated and did not always do the same."""
         self._groups: dict[Kind, Group] = {}
 
     def add(self, result: Result, read: Facets) -> None:
         """Take one result that must be read."""
         verdict = result.verdict
         self.numbers[verdict] += 1
+        self.flaky += result.flaky
         kept = self.results[verdict]
         if len(kept) < KEEP:
             kept.append(clipped(result))
         error = result.error.class_[:200] if result.error else ""
-        kind = Kind(verdict, result.target, result.operator, result.validity, result.outcome, error)
+        kind = Kind(verdict, result.target, result.operator, result.validity, result.outcome, error, result.flaky)
         group = self._groups.get(kind)
         if group is None:
             if len(self._groups) >= GROUPS:

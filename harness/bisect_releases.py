@@ -16,7 +16,7 @@ from harness.graphs import control_graph
 from harness.pool import Pool
 from harness.records import Case, Outcome, Tensor, TensorSpec
 from harness.runtimes import environments
-from harness.targets import CPU, Target, launch, parse_target
+from harness.targets import CPU, Target, launch, parse_target, session_config
 from harness.trial import Trial, Trials
 from harness.windows import releases
 
@@ -114,7 +114,7 @@ class Measure:
         if not doubted:
             return opsets
         graphs = [(opset, control_graph(opset)) for opset in sorted(doubted)]
-        control = launch(target)._replace(provider=CPU, provider_options={}, config={})
+        control = launch(target)._replace(provider=CPU, provider_options={}, config=session_config(parse_target("cpu")))
         tensor = Tensor("float32", np.ones(1, np.float32))
         units = [
             Unit(graph, [Prepared(Case(f"Identity@{opset}:", "Identity", opset, {}, (TensorSpec("X", "float32", (1,)),)), (tensor,))])

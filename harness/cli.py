@@ -68,6 +68,9 @@ def cli() -> None:
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Other random inputs for the same cases.")
 @click.option("--baseline", type=click.Path(path_type=Path), metavar="RUN", help="Judge against an earlier run.")
 @click.option("--expectations", multiple=True, type=click.Path(path_type=Path), help="Expectation files or folders.")
+@click.option(
+    "--rerun-unexpected", "reruns", type=click.IntRange(0, 1000), default=0, metavar="N", help="Repeat unexpected results N times: flakes."
+)
 @click.option("--resume", is_flag=True, help="Continue the interrupted run in -o (default: reports/latest).")
 @click.option("--min-cases", type=click.IntRange(1), default=1, show_default=True, help="Fail with 4 if fewer are selected.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="DIR", help="Folder of the run (default: reports/<run id>).")
@@ -82,6 +85,7 @@ def run(
     seed: int,
     baseline: Path | None,
     expectations: tuple[Path, ...],
+    reruns: int,
     resume: bool,
     min_cases: int,
     output: Path | None,
@@ -112,6 +116,7 @@ def run(
                 min_cases=min_cases,
                 resume=resume,
                 baseline=baseline,
+                reruns=reruns,
                 progress=progress.update,
             )
         )

@@ -7,6 +7,13 @@ from collections import Counter
 from harness.records import Outcome, Validity, Verdict, conforms
 
 
+def unexpected(validity: Validity, outcome: Outcome, verdict: Verdict) -> bool:
+    """Say whether a result that ran is none that was expected; what an unspecified case does is shown, never a failure."""
+    if validity is Validity.UNSPECIFIED or verdict in (Verdict.EXPECTED, Verdict.MISSING):
+        return False
+    return verdict is not Verdict.NEW or not conforms(validity, outcome)
+
+
 class Counts:
     """What the end record counts."""
 
@@ -21,9 +28,7 @@ class Counts:
     def add(self, validity: Validity, outcome: Outcome, verdict: Verdict) -> None:
         self.outcomes[outcome.value] += 1
         self.verdicts[verdict.value] += 1
-        if validity is Validity.UNSPECIFIED or verdict in (Verdict.EXPECTED, Verdict.MISSING):
-            return  # what an unspecified case does is shown, never a failure
-        if verdict is Verdict.NEW and conforms(validity, outcome):
+        if not unexpected(validity, outcome, verdict):
             return
         self.failing += 1
         self.improved += verdict is Verdict.IMPROVEMENT

@@ -9,8 +9,10 @@ from typing import NamedTuple
 
 from harness.artifacts import Artifacts
 from harness.baseline import Baseline
+from harness.errors import TargetUnavailable
 from harness.execution import Execution, Graph, Prepared
 from harness.expectations import Expectations, TargetExpectations
+from harness.flakes import Reruns
 from harness.judge import Judgement, judge, verdict
 from harness.pool import Pool
 from harness.portions import Portion
@@ -34,6 +36,8 @@ class Work(NamedTuple):
     artifacts: Path
     seed: int
     timeout: float
+    reruns: int = 0
+    """How often unexpected results are repeated."""
 
 
 class Job(NamedTuple):
@@ -53,9 +57,17 @@ class Job(NamedTuple):
             if pool is None:
                 yield from map(self._unavailable, cases)
                 continue
-            with closing(pool.run(units(cases, self.work.seed))) as answers:
-                for prepared, graph, execution in answers:
-                    yield self._result(prepared, graph, execution)
+            reruns = Reruns(self.work.reruns)
+            try:
+                with closing(pool.run(units(cases, self.work.seed))) as answers:
+                    for prepared, graph, execution in answers:
+                        result = self._result(prepared, graph, execution)
+                        if not reruns.hold(prepared, graph, result):
+                            yield result
+            except TargetUnavailable:
+                yield from reruns.unrepeated()
+                raise
+            yield from reruns.results(pool, self.target.provider)
 
     def _cases(self, *, valid: bool) -> Iterator[Case]:
         cases = self.work.selection.cases(valid=valid, portion=self.portion)

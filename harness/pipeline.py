@@ -7,9 +7,8 @@ import time
 from collections.abc import Callable
 from datetime import date, datetime, timezone
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from harness.artifacts import LIMIT_BYTES
 from harness.baseline import Baseline
 from harness.counts import Counts
 from harness.errors import NothingRan, UsageError
@@ -25,9 +24,8 @@ from harness.runfile import RunWriter
 from harness.selection import Shard, select
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
+from harness.target_info import target_info
 from harness.targets import Target
-
-_DEVICE = ("directml", "directml_sha256", "adapter", "vendor", "luid", "driver", "max_feature_level")
 
 
 class Request(NamedTuple):
@@ -47,6 +45,7 @@ class Request(NamedTuple):
     min_cases: int = 1
     resume: bool = False
     baseline: Path | None = None
+    reruns: int = 0
     progress: Callable[[str, int, int], None] = lambda _target, _done, _total: None
 
 
@@ -69,7 +68,9 @@ def run(request: Request) -> Summary:
     total, left_out = selection.counted()
     if total < request.min_cases:
         raise NothingRan(f"{total} cases are selected, fewer than --min-cases {request.min_cases}")
-    work = Work(request.targets, selection, expectations, baseline, request.out / "artifacts", request.seed, request.timeout)
+    work = Work(
+        request.targets, selection, expectations, baseline, request.out / "artifacts", request.seed, request.timeout, request.reruns
+    )
     path = request.out / "run.jsonl"
     gc.freeze()  # modules and plan stay: the collector need not walk through them again and again
     with lanes(work, request.jobs, total) as crew:
@@ -127,22 +128,7 @@ class _Written:
 def _info(target: Target, opened: Opened | str) -> TargetInfo:
     if isinstance(opened, str):
         return TargetInfo(target.provider, unavailable=opened, options=target.options)
-    hello = opened.hello
-    device = hello.device
-    texts: dict[str, Any] = {key: str(device[key]) for key in _DEVICE if key in device}
-    dtypes = device.get("device_dtypes", ())
-    return TargetInfo(
-        provider=target.provider,
-        runtime=opened.launch.runtime,
-        onnxruntime=hello.onnxruntime,
-        python=hello.python,
-        numpy=hello.numpy,
-        platform=hello.platform,
-        options=target.options,
-        artifact_limit_bytes=LIMIT_BYTES,
-        device_dtypes=tuple(map(str, dtypes)) if isinstance(dtypes, list) else (),
-        **texts,
-    )
+    return target_info(target, opened.hello, opened.launch.runtime)
 
 
 def _writer(path: Path, header: Header, done: Done | None) -> RunWriter:

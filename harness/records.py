@@ -129,8 +129,24 @@ class Diff(msgspec.Struct, frozen=True):
     actual: str
 
 
+class Repeats(msgspec.Struct, frozen=True):
+    """How an unexpected result came out when its case was repeated: `runs` with the first one, how many `failed`, runs by outcome."""
+
+    runs: int
+    failed: int
+    outcomes: dict[str, int]
+
+    @property
+    def flaky(self) -> bool:
+        """Say whether the repeats differ."""
+        return len(self.outcomes) > 1
+
+
 class Result(msgspec.Struct, frozen=True, tag_field="type", tag="result"):
-    """One line of a run file: what one target did with one case. A pass without a proven provider cannot be made."""
+    """One line of a run file: what one target did with one case. A pass without a proven provider cannot be made.
+
+    `repeats` stands only in a result that was repeated; outcome, error and difference are always those of the first run.
+    """
 
     case: str
     operator: str
@@ -144,6 +160,12 @@ class Result(msgspec.Struct, frozen=True, tag_field="type", tag="result"):
     error: Error | None = None
     diff: Diff | None = None
     seconds: float = 0.0
+    repeats: Repeats | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def flaky(self) -> bool:
+        """Say whether the case was repeated and did not always do the same."""
+        return isinstance(self.repeats, Repeats) and self.repeats.flaky
 
     def __post_init__(self) -> None:
         if self.outcome is Outcome.PASS and (not self.placed_on or self.diff is not None or self.error is not None):

@@ -12,6 +12,7 @@ from harness.errors import NothingRan, UsageError
 from harness.execution import Prepared
 from harness.find_case import find_case
 from harness.operators import OPERATORS
+from harness.recorded import recorded_failure
 from harness.records import Case, Validity, conforms
 from harness.reduction.reducer import Flaky, Reducer, Reduction
 from harness.report import write_whole
@@ -36,20 +37,30 @@ class Reduced(NamedTuple):
 
 @click.command("reduce")
 @click.argument("case_id", metavar="CASE")
-@click.option("-t", "--target", default="cpu", show_default=True, metavar="TARGET", help="Where it fails: cpu, dml, cpu@ort-1.22.1 …")
+@click.option("-t", "--target", metavar="TARGET", help="Where it fails: dml, cpu@ort-1.22.1 …  [default: cpu, or where RUN says]")
+@click.option("--run", "run", type=click.Path(path_type=Path), metavar="RUN", help="The run in which it failed, for its target and seed.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write here instead of to standard output.")
 @click.option("--spec", "specs", multiple=True, type=click.Path(path_type=Path), help="Spec files or folders that have the case.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The seed with which the case failed.")
+@click.option("--seed", type=click.IntRange(0), help="The seed with which the case failed.  [default: 0]")
 @click.option("--timeout", type=click.FloatRange(min=0.1), default=30.0, show_default=True, help="Seconds a trial may take.")
-def reduce(case_id: str, target: str, output: Path | None, specs: tuple[Path, ...], seed: int, timeout: float) -> None:
+def reduce(
+    case_id: str, target: str | None, run: Path | None, output: Path | None, specs: tuple[Path, ...], seed: int | None, timeout: float
+) -> None:
     """Shrink the failing CASE to the smallest case that fails in the same way.
 
     Writes a spec with this one case: run it as it is, or paste its entry into the operator's spec. Exit code 0: reduced; 1: the case is
     flaky, nothing is written; 4: it conforms, there is nothing to reduce.
     """
-    chosen = parse_target(target)
-    case, spec = find_case(expand(load_specs(specs)), case_id)
-    with Trials(chosen, timeout=timeout, seed=seed) as trials:
+    if run is not None:
+        if seed is not None:
+            raise UsageError("--seed and --run: the run knows its seed")
+        record = recorded_failure(run, case_id, target, specs)
+        case, spec, seed, target = record.case, record.spec, record.header.seed, record.result.target
+        chosen = parse_target(target)
+    else:
+        chosen = parse_target(target or "cpu")
+        case, spec = find_case(expand(load_specs(specs)), case_id)
+    with Trials(chosen, timeout=timeout, seed=seed or 0) as trials:
         found = reduce_case(trials, case, spec)
     if isinstance(found, Flaky):
         click.echo(f"harness: {found.what}; nothing is written", err=True)

@@ -11,7 +11,6 @@ import click
 from harness.errors import NothingRan, TargetUnavailable, UsageError
 from harness.execution import Prepared
 from harness.find_case import spec_of
-from harness.frames import FAKE
 from harness.graphs import compile_case
 from harness.operators import OPERATORS
 from harness.recorded import Recorded, recorded_failure
@@ -25,14 +24,14 @@ from harness.specs.expand import expand
 from harness.specs.load import LoadedSpec, load_specs
 from harness.specs.write import reduced_from
 from harness.target_info import target_info
-from harness.targets import Target, launch, parse_target, session_config
+from harness.targets import CPU, DML, Target, launch, parse_target, session_config
 from harness.trial import Trials
 from harness.values import case_inputs
 
 
 @click.command("repro")
-@click.argument("run", required=False, type=click.Path(path_type=Path))
-@click.argument("case_id", required=False, metavar="CASE")
+@click.argument("run", required=False, type=click.Path(path_type=Path), metavar="[RUN")
+@click.argument("case_id", required=False, metavar="CASE]")
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="DIR", help="Folder of the repro.")
 @click.option("--case", "case_file", type=click.Path(path_type=Path), metavar="FILE", help="Instead of a run: what `harness reduce` wrote.")
 @click.option("-t", "--target", metavar="TARGET", help="Where it fails; needed with --case, or where it fails on several targets.")
@@ -64,7 +63,7 @@ def repro(
         case, spec = _only_case(case_file)
         record, origin = None, reduced_from(_read(case_file))
         seed = 0
-        commands = [f"harness run {shlex.quote(str(case_file))} -t {shlex.quote(target)}"]
+        commands = [f"harness run {shlex.quote(str(case_file))} -t {shlex.quote(target)} -k {case.operator}"]
     else:
         if run is None or case_id is None:
             raise UsageError("name a RUN and a CASE in it, or a spec with one case with --case FILE")
@@ -73,8 +72,8 @@ def repro(
         case, spec, seed = record.case, record.spec, record.header.seed
         origin = None
         commands = [record.header.command, f"harness run -t {shlex.quote(chosen.name)} -k {shlex.quote(case.id)}"]
-    if chosen.provider == FAKE:
-        raise UsageError(f"target {chosen.name!r} acts out its failures: there is nothing that onnxruntime alone could reproduce")
+    if chosen.provider not in (CPU, DML):
+        raise UsageError(f"target {chosen.name!r} is no provider of onnxruntime, which alone a repro needs; reproduce it on cpu or dml")
     failure = _failure(chosen, case, spec, seed, record, commands, first_reduce=first_reduce, timeout=timeout)
     for path in write_repro(failure._replace(origin=failure.origin or origin), output, table):
         click.echo(path)

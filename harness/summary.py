@@ -77,6 +77,11 @@ def _remarks(tables: Tables) -> tuple[str, ...]:
             remarks.append(f"{target} is not available here: {one_line(info.unavailable)}")
         elif missing := sum(tally.outcomes[outcome] for outcome in NOT_EXECUTED):
             remarks.append(f"{target} did not run {missing:,} of {count(tally.selected, 'result')}.")
+    if tables.attention.flaky:
+        number = tables.attention.flaky
+        remarks.append(
+            f"{number:,} of the unexpected results {'is' if number == 1 else 'are'} flaky: repeated, they did not always do the same."
+        )
     if tables.left_out:
         largest = sorted(tables.left_out.items(), key=lambda item: (-item[1], item[0]))
         named = ", ".join(f"{one_line(reason)}: {number:,}" for reason, number in largest[:REASONS])

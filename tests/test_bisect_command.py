@@ -66,6 +66,13 @@ def test_json_tells_what_each_release_did() -> None:
 
 
 @needs_3_11
+def test_a_crash_while_the_model_loads_is_an_outcome_and_no_lack_of_its_opset() -> None:
+    ended = _bisect("GatherND@13:case=batch_dims_below_minus_rank", *_ENDS)
+    assert ended.code == 1
+    assert ended.out.startswith("nothing changes from 1.24.2 to 1.24.3: crash (fails)\n")
+
+
+@needs_3_11
 def test_what_does_not_change_is_said(tmp_path: Path) -> None:
     ended = _bisect("Round@22:case=below_one_half", *_ENDS)
     assert ended.code == 1

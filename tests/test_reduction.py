@@ -208,6 +208,17 @@ class TestCommand:
         assert written.out == f"{tmp_path / 'small.yaml'}: Round@11:case=sizes_reduced;X=float16[]\n"
         assert (tmp_path / "small.yaml").read_text(encoding="utf-8") == ended.out
 
+    def test_target_and_seed_come_from_a_run(self, tmp_path: Path) -> None:
+        script = script_of(tmp_path, [("Round:X=float16", "bit")])
+        options = (SPECS / "Round.yaml", "-t", f"fake,script={script}", "--seed", "7", "-k", SIZES, "-o", tmp_path / "run")
+        assert harness("run", *options).code == 1
+        ended = harness("reduce", SIZES, "--run", tmp_path / "run", *self.SPEC)
+        assert ended.code == 0, ended.err
+        assert f"on fake,script={script} (" in ended.out
+        assert harness("reduce", SIZES, "--run", tmp_path / "run", "--seed", "7", *self.SPEC).code == 2
+        absent = harness("reduce", SIZES.replace("[5]", "[7]"), "--run", tmp_path / "run", *self.SPEC)
+        assert "the run has no case" in complaint(absent)
+
     def test_a_conforming_case_is_one_line_and_4(self) -> None:
         ended = harness("reduce", SIZES, "-t", "fake", *self.SPEC)
         assert ended.code == 4

@@ -8,13 +8,13 @@ import msgspec
 import numpy as np
 import pytest
 
-from harness.dtypes import DTYPES, Array
+from harness.dtypes import Array
 from harness.operators import OPERATORS
-from harness.operators.binary_floats import halfway_values, special_patterns
 from harness.records import Case, Options, TensorSpec, Validity
 from harness.specs.expand import expand
 from harness.specs.load import LoadedSpec, load_specs
 from harness.specs.write import entry_lines, spec_text
+from tests.elements import elements_of
 from tests.prepared import OPERATOR_DTYPES, prepare
 from tests.running import SPECS
 
@@ -36,24 +36,6 @@ def with_data(operator: str, dtype: str, data: Array) -> Case:
     first = OPERATORS[operator].inputs[0]
     literals = (data, *made.literals[1:])
     return msgspec.structs.replace(made, inputs=(TensorSpec(first, dtype, data.shape, "literal"), *made.inputs[1:]), literals=literals)
-
-
-def elements_of(dtype: str) -> Array:
-    """Return elements that are hard to write: for floats special patterns, neighbours of halves and any bits, for others the extremes."""
-    entry = DTYPES[dtype]
-    if dtype == "string":
-        array = np.empty(9, object)
-        array[:] = ["", "no", "null", "0x1f", "a: b # c", 'quote " and \\', "line\nend\x01\x7f\u2028", "\U0001f600é中", "{[*&!|>'%@`"]
-        return array
-    if dtype == "bool":
-        return np.array([True, False])
-    if entry.is_float:
-        drawn = np.random.default_rng(7).integers(0, 256, 200 * entry.itemsize, np.uint8).view(entry.storage)
-        return np.concatenate([special_patterns(dtype), halfway_values(dtype), drawn])
-    if entry.storage[0] == "c":
-        return np.array([0, 1 - 2j, complex(-0.0, -0.0), complex("inf-infj"), 1e-30 + 3e30j, 1 / 3], entry.storage)
-    limits = np.iinfo(entry.storage)
-    return np.array([0, limits.min, limits.max, 1], entry.storage)
 
 
 @pytest.mark.parametrize(("operator", "dtype"), [pair for pair in OPERATOR_DTYPES if pair[0] != "GatherND"])

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from harness.records import Header, Result
+from harness.records import Header, Repeats, Result
 from harness.render.foreign import MESSAGE, status, summary
 from harness.render.text import message, visible
 from harness.runfile import RunReader
@@ -79,6 +79,9 @@ def _test(result: Result) -> dict[str, Any]:
         "rawStatus": result.outcome.value,
         "tags": [result.validity.value, result.verdict.value],
     }
+    if isinstance(result.repeats, Repeats):
+        test["retries"] = result.repeats.runs - 1
+        test["flaky"] = result.repeats.flaky
     if state != "passed":
         test["message"] = summary(result)
         if result.error is not None and state != "skipped":

@@ -20,7 +20,7 @@ from harness.matrix import matrices
 from harness.published import level_key
 from harness.records import BEYOND, Outcome
 from harness.render.payload import Payload
-from harness.render.terminal import details
+from harness.render.terminal import details, repeated
 from harness.render.text import line, ranks, visible
 from harness.runfile import RunReader
 from harness.summary import summarize, target_facts
@@ -42,7 +42,7 @@ def read_page(run: Path) -> tuple[Tables, Payload]:
     tables = Tables(reader.header)
     payload = Payload(one_target=len(reader.header.targets) == 1)
     for result in reader:
-        payload.add(result, *tables.add(result))
+        payload.add(result, *tables.add(result), repeated(result))
     tables.finish(reader.end, truncated=reader.truncated)
     payload.add_tensors(reader.path.parent / "artifacts")
     return tables, payload

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.leveltable import counts, level_table, levels, rate, status, validity_table
-from harness.records import Outcome, Result, Validity
+from harness.records import Outcome, Repeats, Result, Validity
 from harness.render.text import gist, line, ranks, visible
 from harness.summary import count, summarize
 from harness.support import support
@@ -63,6 +63,8 @@ def describe(result: Result) -> str:
 def details(result: Result) -> list[str]:
     """Say what is known beside the outcome."""
     words = []
+    if said := repeated(result):
+        words.append(said)
     if result.outcome is Outcome.ACCEPTED_INVALID:
         words.append("it ran without an error")
     if result.diff is not None:
@@ -74,6 +76,15 @@ def details(result: Result) -> list[str]:
     if result.error is not None:
         words.append(f"{line(result.error.class_, 60)}: {gist(result.error.message)}")
     return words
+
+
+def repeated(result: Result) -> str:
+    """Say how a repeated result came out: `flaky: failed 2 of 5 (mismatch 2, pass 3)`; empty for one that was not repeated."""
+    repeats = result.repeats
+    if not isinstance(repeats, Repeats):
+        return ""
+    outcomes = ", ".join(f"{outcome} {number}" for outcome, number in repeats.outcomes.items())
+    return f"{'flaky: ' if repeats.flaky else ''}failed {repeats.failed} of {repeats.runs}" + (f" ({outcomes})" if repeats.flaky else "")
 
 
 def grid(*columns: str, right: Iterable[int] = (), gap: int = 2) -> Table:

@@ -13,6 +13,8 @@ from harness.specs.write import entry_lines
 
 _SHOWN = 16
 _WRITTEN_OUT = 256
+_LONGEST_CODE = 30_000
+"""Characters of a script that is shown in the issue; the forms of issue trackers take some 65,000."""
 _OPERATOR_PAGE = "https://onnx.ai/onnx/operators/onnx__{}.html"
 
 
@@ -100,7 +102,9 @@ def _reproduce(failure: Failure, code: str) -> str:
             "With the conformance harness:",
             f"```sh\n{commands}\n```",
             *_entry(failure),
-            f"<details><summary>repro.py</summary>\n\n```python\n{code.rstrip()}\n```\n\n</details>",
+            f"<details><summary>repro.py</summary>\n\n```python\n{code.rstrip()}\n```\n\n</details>"
+            if len(code) <= _LONGEST_CODE
+            else f"`repro.py` is attached ({len(code):,} characters: it carries the input).",
         ]
     )
 

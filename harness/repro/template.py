@@ -129,6 +129,8 @@ def run():
         session = ort.InferenceSession(
             base64.b64decode(MODEL), session_options(ort, SESSION_CONFIG), providers=[(PROVIDER, PROVIDER_OPTIONS)], enable_fallback=0
         )
+    except TypeError as error:
+        return unknown("this release's InferenceSession takes other arguments: " + first_line(error))
     except Exception as error:  # noqa: BLE001 - whatever a provider raises is its answer
         return failed(result, "while loading", error)
     result["ran_on"] = placement(session)
@@ -169,7 +171,8 @@ def session_options(ort, config):
 
 def placement(session):
     """Return the providers that run the tested nodes; those of the session where this release cannot tell."""
-    if not hasattr(session, "get_provider_graph_assignment_info"):
+    recorded = SESSION_CONFIG.get("session.record_ep_graph_assignment_info") == "1"
+    if not recorded or not hasattr(session, "get_provider_graph_assignment_info"):
         return session.get_providers()[:1]
     groups = session.get_provider_graph_assignment_info()
     return sorted({group.ep_name for group in groups for node in group.get_nodes() if node.op_type in TESTED})

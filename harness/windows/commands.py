@@ -55,7 +55,7 @@ def remove_command() -> None:
     click.echo(f"removed {place}" if installation.remove() else f"nothing is installed in {place}")
 
 
-@windows.command("python", context_settings={"ignore_unknown_options": True, "help_option_names": ["-h"]})
+@windows.command("python", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.argument("script", type=click.Path(path_type=Path))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.option("--ort", metavar="VERSION", help="An onnxruntime-directml release; default: the newest.")

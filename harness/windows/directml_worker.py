@@ -6,6 +6,7 @@ had, one line on stderr says why and the process ends with code 87, before it gr
 
 from __future__ import annotations
 
+import gc
 import importlib
 import importlib.util
 import os
@@ -31,6 +32,7 @@ def main() -> None:
     spec.loader.exec_module(worker)
 
     def make_backend() -> Any:
+        gc.freeze()  # modules stay: the collector need not walk through them again and again
         sys.modules["harness_boot"].before_sessions()
         backend = importlib.import_module("harness_boot_modules.directml.backend")
         try:

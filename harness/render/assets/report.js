@@ -355,7 +355,7 @@ function found(result) {
   if (detail === "left out") parts.push(element("p", { class: "empty" }, "The error and difference of this result are left out to keep the page small; the run file has them."));
   else if (detail) {
     const [error, diff, note] = detail;
-    if (note) parts.push(element("h3", {}, "What changed"), element("p", {}, note));
+    if (note) parts.push(element("h3", {}, /^(flaky: )?failed /.test(note) ? "Repeats" : "What changed"), element("p", {}, note));
     if (error.length) parts.push(element("h3", {}, "Error"), element("p", {}, element("strong", {}, error[0])), element("pre", { tabindex: "0" }, error[1]));
     if (diff.length) {
       const [ulp, differing, total, at, expected, actual] = diff;

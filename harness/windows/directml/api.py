@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from ctypes import addressof, byref, c_int32, c_uint32, c_void_p
-from typing import Any
+from typing import Any, Tuple
 
 from ..com import ComError, Guid, check, function, library, method, release
 from ..device import IDML_DEVICE
@@ -20,16 +20,23 @@ RECORDER = "e6857a76-2e3e-4fdd-bff4-5d2ba10fb453"
 DEBUG_FLAG = 1
 """DML_CREATE_DEVICE_FLAG_DEBUG."""
 
+Range = Tuple[int, int, int]
+"""A buffer, and the offset and number of bytes of what is bound of it."""
+
 
 class Bindings:
-    """Ranges of buffers in the form that a binding table takes, to be used many times."""
+    """Room for ranges of buffers, in the form that a binding table takes; it copies them, so that the room can be used again."""
 
-    def __init__(self, parts: Sequence[tuple[int, int, int]]) -> None:
-        """Take (buffer, offset, bytes) of every range."""
-        self._buffers = (BufferBinding * len(parts))(*(BufferBinding(*part) for part in parts))
-        self._descs = (TypedDesc * len(parts))(*(TypedDesc(BUFFER, addressof(buffer)) for buffer in self._buffers))
-        self.count = len(parts)
-        self.at = byref(self._descs)
+    def __init__(self, count: int) -> None:
+        self._buffers = (BufferBinding * count)()
+        self._descs = (TypedDesc * count)(*(TypedDesc(BUFFER, addressof(buffer)) for buffer in self._buffers))
+        self._at = byref(self._descs)
+
+    def of(self, parts: Sequence[Range]) -> Any:
+        """Return the address of the bindings of these ranges, valid until the next call."""
+        for buffer, part in zip(self._buffers, parts):
+            buffer.buffer, buffer.offset, buffer.size = part
+        return self._at
 
 
 class Api:
@@ -53,6 +60,8 @@ class Api:
         self._initializer = self._make(10, INITIALIZER, "CreateOperatorInitializer", (c_uint32, c_void_p), 0, None)
         self._reset_initializer = method(self._initializer, 9, c_uint32, c_void_p)
         self._initializer_properties = method(self._initializer, 8, c_void_p, restype=c_void_p)
+        self._one = Bindings(1)
+        self._rooms: dict[int, Bindings] = {}
         self._table = 0
         self._bind_inputs: Callable[..., Any]
         self._bind_outputs: Callable[..., Any]
@@ -92,24 +101,27 @@ class Api:
         temporary = self._temporary.reserve(max(first.temporary_bytes, needs.temporary_bytes))
         self._point_table(self._initializer, 0, first.descriptors)
         if first.temporary_bytes:
-            self._bind_temporary(Bindings([(temporary, 0, first.temporary_bytes)]).at)
+            self._bind_temporary(self._one.of([(temporary, 0, first.temporary_bytes)]))
         if needs.persistent_bytes:
-            self._bind_outputs(1, Bindings([(self._persistent.reserve(needs.persistent_bytes), 0, needs.persistent_bytes)]).at)
+            self._bind_outputs(1, self._one.of([(self._persistent.reserve(needs.persistent_bytes), 0, needs.persistent_bytes)]))
         self._record(self.gpu.list, self._initializer, self._table)
         self.gpu.order_writes()
         self._require_device("initialize")
         return needs
 
-    def dispatch(self, compiled: int, needs: BindingProperties, inputs: Bindings, output: Bindings) -> None:
+    def dispatch(self, compiled: int, needs: BindingProperties, inputs: Sequence[Range], output: Range) -> None:
         """Record the dispatch of an initialized operator; raises DeviceRemoved where DirectML refuses the bindings."""
         self.gpu.use_descriptors(self._behind + max(1, needs.descriptors))
         self._point_table(compiled, self._behind, needs.descriptors)
         if needs.temporary_bytes:
-            self._bind_temporary(Bindings([(self._temporary.pointer, 0, needs.temporary_bytes)]).at)
+            self._bind_temporary(self._one.of([(self._temporary.pointer, 0, needs.temporary_bytes)]))
         if needs.persistent_bytes:
-            self._bind_persistent(Bindings([(self._persistent.pointer, 0, needs.persistent_bytes)]).at)
-        self._bind_inputs(inputs.count, inputs.at)
-        self._bind_outputs(output.count, output.at)
+            self._bind_persistent(self._one.of([(self._persistent.pointer, 0, needs.persistent_bytes)]))
+        room = self._rooms.get(len(inputs))
+        if room is None:
+            room = self._rooms[len(inputs)] = Bindings(len(inputs))
+        self._bind_inputs(len(inputs), room.of(inputs))
+        self._bind_outputs(1, self._one.of([output]))
         self._record(self.gpu.list, compiled, self._table)
         self._require_device("dispatch")
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..com import ComError, address_of, function, library, release
 from ..device import describe_device
-from .api import Api, Bindings
+from .api import Api
 from .debugging import InfoQueue
 from .gpu import COMMON, COPY_DEST, COPY_SOURCE, DEFAULT, READBACK, UNORDERED_ACCESS, UPLOAD, Buffer, Gpu, create_d3d12_device
 from .operators import OWNED_BY_DML, Description, DescriptionError
@@ -107,7 +107,7 @@ class DirectML:
         gpu.transition(arena, COMMON, COPY_DEST)
         gpu.copy(arena, 0, self._upload.pointer, 0, session.placement.bytes)
         gpu.transition(arena, COPY_DEST, UNORDERED_ACCESS)
-        self._api(session.description.level).dispatch(session.compiled, session.needs, *session.bindings)
+        self._api(session.description.level).dispatch(session.compiled, session.needs, session.bound, session.bound_output)
         gpu.transition(arena, UNORDERED_ACCESS, COPY_SOURCE)
         gpu.copy(self._readback.pointer, 0, arena, at, size)
         self._flush()
@@ -122,8 +122,8 @@ class DirectML:
             arena = self._arena.reserve(placement.bytes)
             self._upload.reserve(placement.bytes)
             self._readback.reserve(placement.output[1])
-            bound = [(arena, at, whole_words(view.bytes)) for (at, _), view in zip(placement.inputs, session.views)]
-            session.bindings = (Bindings(bound), Bindings([(arena, placement.output[0], whole_words(session.output.bytes))]))
+            session.bound = [(arena, at, whole_words(view.bytes)) for (at, _), view in zip(placement.inputs, session.views)]
+            session.bound_output = (arena, placement.output[0], whole_words(session.output.bytes))
             session.placed_for = (sizes, arena)
         placement = session.placement
         if session.aliased is None:

@@ -6,6 +6,7 @@ A further operator is one more row. Types and fields: DirectML.h, in the order i
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Sequence
 from ctypes import addressof, c_int32, c_uint32, c_void_p
 from typing import Any, NamedTuple
@@ -75,8 +76,9 @@ class TensorView(NamedTuple):
         """Return how many bytes the elements span, 0 for none."""
         if 0 in self.sizes:
             return 0
-        strides = self.strides if self.strides is not None else packed_strides(self.sizes)
-        last = sum((size - 1) * stride for size, stride in zip(self.sizes, strides))
+        if self.strides is None:
+            return math.prod(self.sizes) * ITEMSIZES[self.dtype]
+        last = sum((size - 1) * stride for size, stride in zip(self.sizes, self.strides))
         return (last + 1) * ITEMSIZES[self.dtype]
 
 
@@ -105,10 +107,12 @@ class Description:
         if level not in LEVELS:
             raise DescriptionError(f"unknown feature level {level!r}; known: {', '.join(LEVELS)}")
         self.level = LEVELS[level]
+        for name in operator.numbers:
+            _number(name, numbers[name], _UINT32)
         self._kept: list[Any] = []
         desc = _LAYOUTS[self.name](
             *(self._tensor(self.tensors[name]) for name in operator.tensors),
-            *(_number(name, numbers[name], _UINT32) for name in operator.numbers),
+            *(numbers[name] for name in operator.numbers),
         )
         self._kept.append(desc)
         self.desc = TypedDesc(operator.number, addressof(desc))
@@ -134,23 +138,15 @@ class Description:
         return addressof(desc)
 
 
-def packed_strides(sizes: Sequence[int]) -> list[int]:
-    """Return the strides, in elements, of a packed tensor in C order."""
-    strides = [1] * len(sizes)
-    for axis in range(len(sizes) - 2, -1, -1):
-        strides[axis] = strides[axis + 1] * sizes[axis + 1]
-    return strides
-
-
 def _view(name: str, given: Any) -> TensorView:
     if given["dtype"] not in ITEMSIZES:
         raise DescriptionError(f"{name}: DirectML has no element type {given['dtype']!r}; it has {', '.join(ITEMSIZES)}")
-    sizes = [_number(f"{name}.sizes", size, _UINT32) for size in given["sizes"]]
-    strides = given.get("strides")
+    sizes, strides = given["sizes"], given.get("strides")
+    _check_each(name, "sizes", sizes)
     if strides is not None:
         if len(strides) != len(sizes):
             raise DescriptionError(f"{name}: {len(strides)} strides for {len(sizes)} sizes")
-        strides = [_number(f"{name}.strides", stride, _UINT32) for stride in strides]
+        _check_each(name, "strides", strides)
     return TensorView(
         given["dtype"],
         sizes,
@@ -159,6 +155,12 @@ def _view(name: str, given: Any) -> TensorView:
         _number(f"{name}.alignment", given.get("alignment", 0), _UINT32),
         _number(f"{name}.flags", given.get("flags", 0), _UINT32),
     )
+
+
+def _check_each(name: str, what: str, values: Sequence[Any]) -> None:
+    for value in values:
+        if type(value) is not int or not 0 <= value < _UINT32:
+            _number(f"{name}.{what}", value, _UINT32)
 
 
 def _number(name: str, value: Any, limit: int) -> int:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .api import Bindings
+from .api import Range
 from .layouts import BindingProperties
-from .operators import Description, DescriptionError, TensorView
+from .operators import ITEMSIZES, Description, DescriptionError, TensorView
 
 _ALIGNMENT = 256
 _LIMIT_BYTES = 1 << 30
+_DTYPES = {name: np.dtype(name) for name in ITEMSIZES}
 
 
 class OutputError(ValueError):
@@ -37,10 +39,14 @@ class Session:
         self.views = [_view(description, name) for name in description.inputs]
         self.output = _view(description, description.output)
         self.aliased = None if description.in_place is None else description.inputs.index(description.in_place)
+        self._dtype = _DTYPES[self.output.dtype]
+        self._count = math.prod(description.output_shape)
+        self._readable = self._count == math.prod(self.output.sizes) and self.output.needed_bytes() <= self.output.bytes
         self.placed_for: Any = None
         """The sizes of the arrays and the buffer that the placement was made for."""
         self.placement = Placement([], (0, 0), 0)
-        self.bindings = (Bindings([]), Bindings([]))
+        self.bound: list[Range] = []
+        self.bound_output: Range = (0, 0, 0)
 
     def place(self, sizes: Sequence[int]) -> Placement:
         """Return where arrays of these many bytes go; raises DescriptionError where they need more than this worker spends."""
@@ -64,13 +70,12 @@ class Session:
     def elements(self, data: bytes) -> Any:
         """Return the output's elements out of the bytes of its buffer, in the shape of `output_shape`; raises OutputError."""
         view, shape = self.output, self.description.output_shape
-        if view.needed_bytes() > view.bytes or _product(shape) != _product(view.sizes):
+        if not self._readable:
             raise OutputError(f"{list(view.sizes)} in {view.bytes} bytes, strides {view.strides}, is no output of shape {list(shape)}")
-        dtype = np.dtype(view.dtype)
         if view.strides is None:
-            return np.frombuffer(data, dtype, _product(shape)).reshape(shape)
-        strides = [stride * dtype.itemsize for stride in view.strides]
-        return np.ndarray(view.sizes, dtype, data, strides=strides).reshape(shape)
+            return np.frombuffer(data, self._dtype, self._count).reshape(shape)
+        strides = [stride * self._dtype.itemsize for stride in view.strides]
+        return np.ndarray(view.sizes, self._dtype, data, strides=strides).reshape(shape)
 
 
 def _view(description: Description, name: str) -> TensorView:
@@ -87,10 +92,3 @@ def whole_words(size: int) -> int:
 def _aligned(at: int, view: TensorView) -> int:
     step = max(_ALIGNMENT, view.alignment)
     return -(-at // step) * step
-
-
-def _product(sizes: Sequence[int]) -> int:
-    count = 1
-    for size in sizes:
-        count *= size
-    return count
