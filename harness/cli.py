@@ -32,6 +32,7 @@ class _Commands(click.Group):
     _ELSEWHERE: ClassVar = {
         "bisect": "harness.bisect_command:bisect_command",
         "compare": "harness.compare_command:compare",
+        "explain": "harness.explain_command:explain_command",
         "reduce": "harness.reduce_command:reduce",
         "report": "harness.report:report",
         "repro": "harness.repro_command:repro",

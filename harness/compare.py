@@ -231,7 +231,7 @@ def classify(before: Did, after: Did, *, ulp_grew: bool) -> tuple[Change | None,
     return Change.CHANGED, why
 
 
-class _States:
+class States:
     """Results as small integers: what the target did, above it the ULP distance."""
 
     def __init__(self) -> None:
@@ -265,14 +265,15 @@ def _ulp(packed: int) -> int | None:
     return (packed >> _STATE_BITS) - 1 if packed >> _STATE_BITS else None
 
 
-def _key(case: str, place: int) -> bytes:
+def result_key(case: str, place: int) -> bytes:
+    """Return what stands for a case on the target at a place, in ten bytes."""
     return blake2b(b"%d|%b" % (place, case.encode("utf-8", "surrogatepass")), digest_size=10).digest()
 
 
 def compare_runs(base: RunReader, head: RunReader) -> Comparison:
     """Compare two runs, as far as they go. Errors: UsageError for a damaged run, a case that occurs twice, or no target in common."""
     comparison = Comparison(base.header, head.header)
-    states = _States()
+    states = States()
     seen = _read_base(base, comparison, states)
     places = {pair.head: place for place, pair in enumerate(comparison.pairs)}
     for number, result in enumerate(head, start=2):
@@ -282,10 +283,10 @@ def compare_runs(base: RunReader, head: RunReader) -> Comparison:
             continue
         pair = comparison.pairs[place]
         now = states.pack(result, head.header.targets[result.target].provider)
-        key = _key(result.case, place)
+        key = result_key(result.case, place)
         before = seen.get(key)
         if before is not None and before < 0:
-            raise _twice(head, number, result)
+            raise twice(head, number, result)
         seen[key] = -1  # met in HEAD
         if before is None:
             after = states.did(now)
@@ -305,7 +306,7 @@ def compare_runs(base: RunReader, head: RunReader) -> Comparison:
     return comparison
 
 
-def _read_base(base: RunReader, comparison: Comparison, states: _States) -> dict[bytes, int]:
+def _read_base(base: RunReader, comparison: Comparison, states: States) -> dict[bytes, int]:
     seen: dict[bytes, int] = {}
     places = {pair.base: place for place, pair in enumerate(comparison.pairs)}
     for number, result in enumerate(base, start=2):
@@ -313,25 +314,26 @@ def _read_base(base: RunReader, comparison: Comparison, states: _States) -> dict
         place = places.get(result.target)
         if place is None:
             continue
-        key = _key(result.case, place)
+        key = result_key(result.case, place)
         if key in seen:
-            raise _twice(base, number, result)
+            raise twice(base, number, result)
         seen[key] = states.pack(result, base.header.targets[result.target].provider)
     comparison.base.finish(base.end, truncated=base.truncated)
     return seen
 
 
-def _add_missing(base: RunReader, comparison: Comparison, states: _States, seen: dict[bytes, int]) -> None:
+def _add_missing(base: RunReader, comparison: Comparison, states: States, seen: dict[bytes, int]) -> None:
     places = {pair.base: place for place, pair in enumerate(comparison.pairs)}
     for result in RunReader(base.path):
         place = places.get(result.target)
         if place is None:
             continue
-        packed = seen[_key(result.case, place)]
+        packed = seen[result_key(result.case, place)]
         if packed >= 0 and result.outcome not in NOT_EXECUTED:
             missing = Changed(Change.MISSING, comparison.pairs[place], result, states.did(packed), None, _ulp(packed), None, ())
             comparison.add(missing)
 
 
-def _twice(run: RunReader, number: int, result: Result) -> UsageError:
+def twice(run: RunReader, number: int, result: Result) -> UsageError:
+    """Return the error for a result that is in a run twice."""
     return UsageError(f"{run.path}:{number}: damaged run file: {result.case[:200]!r} on {result.target} is in it twice")

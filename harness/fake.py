@@ -3,12 +3,14 @@
 `-t fake` passes everything; `-t fake,script=FILE` follows a YAML script:
 
     startup: ok            # or exit, garbage, hang: what happens before the greeting
-    rules:                 # the first one whose query matches a case decides
-      - {match: "Round@22:X=float16", do: ulp}
+    rules:                 # the first one that holds of a case decides
+      - {match: "Round@22:X=float16", do: ulp}                         # a query
+      - {where: ["batch_dims>=1", "batch_sizes=differ"], do: fail}     # terms of `features`, as `harness explain` finds them
+      - {match: GatherND, where: "data.rank>=3", do: reject}           # both
       - {match: "Round@22:X=float32", do: ulp, every: 2}    # a flake: the 1st, 3rd, 5th … time that a worker is asked
 
-What a rule can do: pass, reject, unsupported, accept (an invalid case), misplace, crash, crash_at_load, exit, hang, garbage, raise, and
-these alterations of the right output: bit, ulp, zero_sign, nan, order, dtype, shape.
+What a rule can do: pass, fail (a wrong output, or an invalid case accepted), reject, unsupported, accept (an invalid case), misplace,
+crash, crash_at_load, exit, hang, garbage, raise, and these alterations of the right output: bit, ulp, zero_sign, nan, order, dtype, shape.
 """
 
 from __future__ import annotations
@@ -18,9 +20,10 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from onnx import ModelProto, numpy_helper
@@ -29,15 +32,18 @@ from harness import worker
 from harness.caseid import parse
 from harness.dtypes import BY_ONNX_NUMBER, DTYPES, Array
 from harness.errors import UsageError
+from harness.features import features
 from harness.frames import FAKE
 from harness.operators import OPERATORS
 from harness.query import Query
 from harness.records import Tensor, Validity
 from harness.specs.source import read
+from harness.terms import Term
 
 ALTERATIONS = ("bit", "ulp", "zero_sign", "nan", "order", "dtype", "shape")
 ACTIONS = (
     "pass",
+    "fail",
     "reject",
     "unsupported",
     "accept",
@@ -60,12 +66,30 @@ class Fail(Exception):
     """The fake refuses a case."""
 
 
+class Rule(NamedTuple):
+    """One rule of a script: it holds of the cases that the query selects and of which every term holds."""
+
+    query: Query | None
+    where: tuple[Term, ...]
+    do: str
+    every: int = 1
+
+    def holds(self, case_id: str) -> bool:
+        """Say whether the rule speaks of a case."""
+        if self.query is not None and not self.query.matches(case_id):
+            return False
+        if not self.where:
+            return True
+        found = features(case_id)
+        return all(term.holds(found) for term in self.where)
+
+
 class Script:
     """A parsed script."""
 
     def __init__(self, path: Path | None) -> None:
         self.startup = "ok"
-        self.rules: list[tuple[Query, str, int]] = []
+        self.rules: list[Rule] = []
         if path is None:
             return
         file = read(path)
@@ -74,16 +98,27 @@ class Script:
         if not isinstance(file.tree, dict) or set(tree) - {"startup", "rules"} or self.startup not in STARTUPS:
             raise UsageError(f"{path}: a script has 'rules' and 'startup' ({', '.join(STARTUPS)})")
         for position, rule in enumerate(tree.get("rules", ())):
-            if not isinstance(rule, dict) or set(rule) - {"every"} != {"match", "do"} or rule["do"] not in ACTIONS:
-                raise UsageError(file.problem(("rules", position), "a rule has 'match' and 'do'", allowed=ACTIONS))
-            every = rule.get("every", 1)
-            if isinstance(every, bool) or not isinstance(every, int) or every < 1:
-                raise UsageError(file.problem(("rules", position, "every"), "'every' is a number from 1 on: of so many times the first"))
-            self.rules.append((Query.parse(str(rule["match"])), str(rule["do"]), every))
+            of_rule = partial(file.problem, ("rules", position), allowed=ACTIONS)
+            self.rules.append(_rule(rule, of_rule, partial(file.problem, ("rules", position, "every"))))
 
     def action(self, case_id: str, time: int) -> str:
         """Return what to do with a case that this worker is asked for the `time`-th time, counted from 0."""
-        return next((do for query, do, every in self.rules if query.matches(case_id) and not time % every), "pass")
+        return next((rule.do for rule in self.rules if not time % rule.every and rule.holds(case_id)), "pass")
+
+
+def _rule(rule: Any, problem: Callable[[str], str], problem_of_every: Callable[[str], str]) -> Rule:
+    if not isinstance(rule, dict) or not {"do"} < set(rule) - {"every"} <= {"match", "where", "do"} or rule["do"] not in ACTIONS:
+        raise UsageError(problem("a rule has 'match' or 'where' or both, and 'do'"))
+    every = rule.get("every", 1)
+    if isinstance(every, bool) or not isinstance(every, int) or every < 1:
+        raise UsageError(problem_of_every("'every' is a number from 1 on: of so many times the first"))
+    where = rule.get("where", ())
+    try:
+        query = Query.parse(str(rule["match"])) if "match" in rule else None
+        terms = tuple(Term.parse(str(term)) for term in (where if isinstance(where, tuple) else (where,)))
+    except UsageError as error:
+        raise UsageError(problem(str(error))) from error
+    return Rule(query, terms, str(rule["do"]), every)
 
 
 class FakeRuntime:
@@ -125,6 +160,8 @@ class FakeRuntime:
         case_id, validity = unit["fake"][position]
         action = self._script.action(case_id, self._times[case_id])
         self._times[case_id] += 1
+        if action == "fail":
+            action = "accept" if validity == Validity.INVALID.value else "shape"
         self._disrupt(action)
         name = parse(case_id).operator
         if action == "reject" or (validity == Validity.INVALID.value and action != "accept"):

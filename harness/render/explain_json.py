@@ -1,0 +1,79 @@
+"""An explanation as one JSON document; docs/triage.md describes its keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from harness.compare import Did
+from harness.explain import Explanation
+from harness.explain_words import headline
+from harness.failures import Group
+from harness.records import Header
+from harness.separation import Rule
+from harness.terms import Term
+
+SCHEMA = 1
+
+
+def render_explain_json(found: Explanation) -> str:
+    """Write the document: keys are stable within a schema, new ones may be added."""
+    document = {
+        "schema": SCHEMA,
+        "summary": headline(found)[1],
+        "remarks": found.remarks,
+        "run": _run(found.header),
+        "base": None if found.base is None else _run(found.base),
+        "results": found.results,
+        "failing": found.failing,
+        "known_left_aside": found.known,
+        "groups": [_group(group) for group in found.groups],
+        "groups_left_out": found.unexplained,
+    }
+    return msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n"
+
+
+def _run(header: Header) -> dict[str, Any]:
+    return {"run_id": header.run_id, "command": header.command, "seed": header.seed, "hashes": header.hashes, "targets": header.targets}
+
+
+def _group(group: Group) -> dict[str, Any]:
+    kind, separation = group.kind, group.separation
+    return {
+        "target": kind.target,
+        "known": kind.known,
+        "change": kind.change,
+        "before": _did(kind.before),
+        **kind.signature._asdict(),
+        "number": group.number,
+        "held_against": group.population,
+        "operators": dict(sorted(group.operators.items())),
+        "differences": {each.difference: number for each, number in group.signatures.most_common() if each.difference},
+        "exact": separation.exact,
+        "rules": [_rule(rule) for rule in separation.rules] if group.population else [],
+        "failing_elsewhere": len(separation.missed),
+        "failing_elsewhere_first": group.missed,
+        "passing_within": len(separation.wrong),
+        "passing_within_first": group.wrong,
+        "failing_otherwise_within": group.otherwise,
+        "apart_from_these": [_term(term) for term in group.apart],
+        "example": group.example.case,
+    }
+
+
+def _did(did: Did | None) -> dict[str, Any] | None:
+    return None if did is None else {"outcome": did.outcome, "error": did.error or None}
+
+
+def _rule(rule: Rule) -> dict[str, Any]:
+    return {
+        "terms": [_term(term) for term in rule.terms],
+        "failing": rule.failing,
+        "passing": rule.passing,
+        "inseparable": [[_term(other) for other in others] for others in rule.alternatives],
+    }
+
+
+def _term(term: Term) -> dict[str, Any]:
+    return {"column": term.column, "relation": term.relation, "value": term.value, "words": term.words}

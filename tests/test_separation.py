@@ -1,0 +1,38 @@
+"""Finds planted defects again: 50 rules of up to three terms, drawn at random over the features of the default specs."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import numpy as np
+
+from harness.separation import Population
+from harness.terms import Term
+from tests.planted import default_cases, draw, holds
+
+SEED, RULES, WANTED = 2026, 50, 45
+
+
+def recovered(rule: tuple[Term, ...]) -> bool:
+    """Say whether what is found is one conjunction of no more terms that holds for exactly the planted cases, of either validity."""
+    cases = default_cases()
+    planted = holds(cases.table, rule)
+    for invalid in (False, True):
+        population = cases.invalid == invalid
+        failing = np.flatnonzero(planted & population)
+        passing = np.flatnonzero(~planted & population)
+        if not len(failing) or not len(passing):
+            continue
+        found = Population(cases.table, passing).separate(failing)
+        (single, *more) = found.rules
+        same = holds(cases.table, single.terms)[population] == planted[population]
+        if more or not found.exact or not same.all() or len(single.terms) > len(rule):
+            return False
+    return True
+
+
+def test_planted_rules_are_found_again() -> None:
+    planted = list(islice(draw(SEED), RULES))
+    assert {len(rule) for rule in planted} == {1, 2, 3}
+    lost = [" and ".join(map(str, rule)) for rule in planted if not recovered(rule)]
+    assert RULES - len(lost) >= WANTED, lost
