@@ -3,8 +3,9 @@
 A query is `operator[@opset][:term;term…]`, or terms alone for every operator. Each term `key=value` must occur in the id, in any
 order; so a query is also any prefix of an id that ends where a term ends, and a whole id selects itself (and ids that add terms to
 it). `*` and `?` stand for any characters and for one, in operator, opset and values; brackets are literal, and between them `*` is one
-dimension: `data=*[*,*,1]` has rank 3. A tensor's term may end before its shape: `data=float16` is that dtype at any shape. Alternatives
-are separate queries.
+dimension: `data=*[*,*,1]` has rank 3, and `,...` at the end any further ones: `data=*[*,*,...]` has rank 2 or more. A tensor's term may end
+before its shape: `data=float16` is that dtype at any shape. Integers can be compared: `axis>=1`, `batch_dims<=0`. Alternatives are separate
+queries.
 """
 
 from __future__ import annotations
@@ -19,16 +20,23 @@ from harness.errors import UsageError
 EXAMPLE = "GatherElements@13:data=float16;axis=-1"
 
 _HEAD = re.compile(r"(?P<operator>[A-Za-z_*?][A-Za-z0-9_.*?]*)(@(?P<opset>[0-9*?]+))?\Z")
-_TERM = re.compile(r"(?P<key>[A-Za-z_][A-Za-z0-9_.]*)=(?P<value>[^;:=\s]+)\Z")
+_TERM = re.compile(r"(?P<key>[A-Za-z_][A-Za-z0-9_.]*)(?P<relation>[<>]?=)(?P<value>[^;:=<>\s]+)\Z")
+_INTEGER = re.compile(r"-?\d+\Z")
 _GLOB = re.compile(r"[*?]")
 
 
 class _Term(NamedTuple):
-    """A term: text that must be in the id, and the pattern that decides."""
+    """A term: text that must be in the id, the pattern that decides, and what the integer that it finds may be."""
 
     key: str
     needle: str
     pattern: re.Pattern[str]
+    bounds: tuple[int | None, int | None] = (None, None)
+
+    def allows(self, number: str) -> bool:
+        """Say whether an integer of an id lies within the bounds."""
+        least, most = self.bounds
+        return (least is None or int(number) >= least) and (most is None or int(number) <= most)
 
 
 class Query:
@@ -70,9 +78,12 @@ class Query:
             found = _TERM.match(part)
             if found is None:
                 raise _malformed(text, f"{part!r} is not a key=value")
-            if found["key"] in terms:
-                raise _malformed(text, f"{found['key']!r} is given twice; alternatives are separate queries")
-            terms[found["key"]] = _term(found["key"], found["value"])
+            key, relation, value = found.groups()
+            if key + relation in terms:
+                raise _malformed(text, f"{key!r} is given twice; alternatives are separate queries")
+            if relation != "=" and not _INTEGER.match(value):
+                raise _malformed(text, f"{part!r} compares with {value!r}, which is no integer")
+            terms[key + relation] = _term(key, value) if relation == "=" else _bound(key, relation, int(value))
         return cls(text, operator, opset, list(terms.values()))
 
     def matches(self, case_id: str) -> bool:
@@ -81,8 +92,9 @@ class Query:
             return False
         if self._head is not None and self._head.match(case_id) is None:
             return False
-        for _, needle, pattern in self.terms:  # noqa: SIM110 - a generator costs twice as much here
-            if needle not in case_id or pattern.search(case_id) is None:
+        for term in self.terms:
+            found = term.pattern.search(case_id) if term.needle in case_id else None
+            if found is None or (found.lastindex and not term.allows(found[1])):
                 return False
         return True
 
@@ -122,16 +134,23 @@ def _malformed(text: str, what: str) -> UsageError:
 
 
 def _term(key: str, value: str) -> _Term:
-    needle = max(_GLOB.split(f"{key}={value}"), key=len)
+    needle = max(_GLOB.split(f"{key}={value}".replace(",...]", "*")), key=len)
     start = re.escape(f"{key}=")  # literal text first: `re` finds that fastest; what stands before it is looked up afterwards
     return _Term(key, needle, re.compile(rf"{start}(?<=[:;]{start}){_regex(value, '[^;]')}(?=[;\[]|\Z)"))
+
+
+def _bound(key: str, relation: str, value: int) -> _Term:
+    start = re.escape(f"{key}=")
+    pattern = re.compile(rf"{start}(?<=[:;]{start})(-?\d+)(?=;|\Z)")
+    return _Term(key, f"{key}=", pattern, (value, None) if relation == ">=" else (None, value))
 
 
 def _regex(glob: str, any_character: str) -> str:
     """Translate `*` and `?`, which between brackets stand for digits; everything else is literal."""
     pattern, in_shape = [], False
-    for part in re.split(r"([*?\[\]])", glob):
+    glob = re.sub(r"(?<=[\[,])\*(?=[,\]])", "\0", glob)  # a whole dimension: at least one digit, so that rank 0 is not rank 1
+    for part in re.split(r"([*?\[\]\0]|,\.\.\.(?=\]))", glob):
         in_shape = (in_shape or part == "[") and part != "]"
         one = r"\d" if in_shape else any_character
-        pattern.append({"*": one + "*", "?": one}.get(part) or re.escape(part))
+        pattern.append({"*": one + "*", "?": one, "\0": r"\d+", ",...": r"(?:,\d+)*"}.get(part) or re.escape(part))
     return "".join(pattern)

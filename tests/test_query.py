@@ -24,6 +24,13 @@ ID = "GatherElements@13:sweep=dtype_rank;data=float16[3,4];indices=int64[3,2];ax
         "data=float16[3,4]",
         "data=float16[3,*]",
         "data=*[*,*]",
+        "data=*[*,...]",
+        "data=*[3,*,...]",
+        "data=*[*,*,...]",
+        "axis>=1",
+        "axis<=1",
+        "axis>=-4;axis<=7",
+        "GatherElements:axis>=0;axis=1",
         "data=float16[?,4]",
         "data=float*",
         "data=*16",
@@ -59,6 +66,14 @@ def test_selects(text: str) -> None:
         "data=*[3*]",
         "ata=float16",
         "data=float1?[4,3]",
+        "data=*[*,*,*,...]",
+        "data=*[4,...]",
+        "axis>=2",
+        "axis<=0",
+        "axis<=-1",
+        "axis>=0;axis<=0",
+        "data>=3",
+        "values>=1",
         "axis=-1",
         "axis=1;data=int8",
         "GatherND:axis=1",
@@ -87,7 +102,8 @@ def test_a_glob_stays_within_its_term() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "  ", "a b", "x=", "=x", "Gather@x", "axis=1;axis=2", ":", "@13", "G@13:a=b;;c=d", "Gather[A-Z]*", "a=b:c=d", ";", "G:a", "G\n"],
+    ["", "  ", "a b", "x=", "=x", "Gather@x", "axis=1;axis=2", ":", "@13", "G@13:a=b;;c=d", "Gather[A-Z]*", "a=b:c=d", ";", "G:a", "G\n"]
+    + ["axis>1", "axis>=x", "axis>=", "axis=>1", "axis>=1;axis>=2", "axis<=1.5", "opset!=3"],
 )
 def test_malformed_queries_are_usage_errors_with_an_example(text: str) -> None:
     if text == "G\n":
@@ -95,6 +111,21 @@ def test_malformed_queries_are_usage_errors_with_an_example(text: str) -> None:
         return
     with pytest.raises(UsageError, match="write for example 'GatherElements@13:data=float16;axis=-1'"):
         Query.parse(text)
+
+
+def test_rank_0_has_no_dimension() -> None:
+    scalar = "Round@22:case=a;X=float32[]"
+    assert Query.parse("X=*[]").matches(scalar)
+    assert not Query.parse("X=*[*]").matches(scalar)
+    assert not Query.parse("X=*[*,...]").matches(scalar)
+
+
+@given(st.integers(-(2**63), 2**63), st.integers(-(2**63), 2**63))
+def test_integers_compare_as_integers(value: int, bound: int) -> None:
+    case = f"G@1:axis={value};values=x"
+    assert Query.parse(f"axis>={bound}").matches(case) == (value >= bound)
+    assert Query.parse(f"axis<={bound}").matches(case) == (value <= bound)
+    assert not Query.parse(f"axis>={bound}").matches(f"G@1:other_axis={value}")
 
 
 def test_parse_all() -> None:
