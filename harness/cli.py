@@ -32,6 +32,7 @@ class _Commands(click.Group):
     _ELSEWHERE: ClassVar = {
         "bisect": "harness.bisect_command:bisect_command",
         "compare": "harness.compare_command:compare",
+        "expect": "harness.expect_command:expect",
         "explain": "harness.explain_command:explain_command",
         "reduce": "harness.reduce_command:reduce",
         "report": "harness.report:report",

@@ -55,8 +55,12 @@ def _not_pass(name: object) -> object:
     return Outcome(name)
 
 
+TODO = "TODO"
+"""A reason or a link that a reviewer has to fill in; a problem until then."""
+
+
 def _url(text: str) -> str:
-    if not re.fullmatch(r"https?://[^\s/]+(/\S*)?", text):
+    if text != TODO and not re.fullmatch(r"https?://[^\s/]+(/\S*)?", text):
         raise refuse(f"{shown(text)} is not a link such as 'https://…'")
     return text
 
@@ -150,6 +154,12 @@ class Located:
         """Return one line: `file:line: [position]: what`."""
         return self.file.problem((self.position,), what)
 
+    def unfilled(self) -> list[str]:
+        """Return a problem if a reviewer has yet to say why, or to link to something."""
+        entry = self.entry
+        missing = [name for name, text in (("reason", entry.reason), ("link", entry.link)) if text.strip().upper() == TODO]
+        return [self.problem(f"not reviewed yet: fill in {' and '.join(map(repr, missing))}")] if missing else []
+
     def matches(self, case_id: str) -> bool:
         return any(q.matches(case_id) for q in self.queries) and not any(q.matches(case_id) for q in self.exceptions)
 
@@ -198,7 +208,7 @@ class TargetExpectations:
 
     def entry(self, case_id: str) -> Entry | None:
         """Return the entry that matches a case, None if none does. With several, the first one counts."""
-        found = self._matching(case_id)
+        found = self.matching(case_id)
         return self.entries[found[0]].entry if found else None
 
     def expected(self, case_id: str) -> Outcome | None:
@@ -208,7 +218,7 @@ class TargetExpectations:
 
     def record(self, case_id: str, *, conforms: bool) -> None:
         """Count the result of a case for the entries that match it."""
-        found = self._matching(case_id)
+        found = self.matching(case_id)
         for position in found:
             self.used[position].matched += 1
             self.used[position].not_conforming += not conforms
@@ -241,7 +251,7 @@ class TargetExpectations:
             )
             for (first, second), case_id in sorted(self._conflicts.items())
         ]
-        found += [line for located in self.entries for line in _expired(located, today)]
+        found += [line for located in self.entries for line in (*located.unfilled(), *_expired(located, today))]
         if complete:
             for located, used in zip(self.entries, self.used, strict=True):
                 if not used.matched:
@@ -251,7 +261,8 @@ class TargetExpectations:
                     found.append(located.problem(f"{cases} on {self.target}; remove it or narrow its 'when'"))
         return found
 
-    def _matching(self, case_id: str) -> list[int]:
+    def matching(self, case_id: str) -> list[int]:
+        """Return the positions in `entries` of all that match a case."""
         candidates = self._candidates(case_id.partition("@")[0])
         return [i for i in candidates if self.entries[i].matches(case_id)] if candidates else []
 
@@ -299,7 +310,7 @@ def lint(expectations: Expectations, today: date, case_ids: Iterable[str] | None
     problems: list[str] = []
     seen: dict[tuple[frozenset[str], frozenset[str], When], Located] = {}
     for located in expectations.entries:
-        problems += _expired(located, today)
+        problems += [*located.unfilled(), *_expired(located, today)]
         entry = located.entry
         first = seen.setdefault((frozenset(entry.match), frozenset(entry.unless or ()), entry.when), located)
         if first is not located:

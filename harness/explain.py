@@ -128,14 +128,25 @@ def _explained(found: Explanation, failures: Failures, wanted: Iterable[Group], 
     for group in ranked[:GROUPS]:
         scope = group.kind.scope
         if scope not in populations:
-            populations[scope] = Population(failures.table, np.array(failures.passing.get(scope, ()), np.intp))
-        groups += _separated(populations[scope], group)
+            populations[scope] = Population(failures.table, _held_against(failures, scope))
+        for part in _separated(populations[scope], group):
+            part.population = len(populations[scope].rows)
+            part.all_changed = scope not in failures.passing and part.kind.change is not None
+            groups.append(part)
     for group in groups:
-        group.population = len(failures.passing.get(group.kind.scope, ()))
         _held_against_others(failures, group)
     _name_exceptions(failures, groups, run)
     number = sum(group.number for group in ranked)
     return found._replace(groups=tuple(groups), unexplained=max(0, len(ranked) - GROUPS), failing=number)
+
+
+def _held_against(failures: Failures, scope: Scope) -> Rows:
+    """Return what did the same in BASE and still does; where nothing does, all of the target and validity that did not change."""
+    exactly = failures.passing.get(scope)
+    if exactly is not None:
+        return np.array(exactly, np.intp)
+    like = [rows for other, rows in failures.passing.items() if other[:2] == scope[:2]]
+    return np.concatenate([np.empty(0, np.intp), *(np.array(rows, np.intp) for rows in like)]).astype(np.intp)
 
 
 def _separated(population: Population, group: Group) -> Iterator[Group]:
@@ -159,7 +170,9 @@ def _separated(population: Population, group: Group) -> Iterator[Group]:
 def _held_against_others(failures: Failures, group: Group) -> None:
     """Count what fails in another way although a rule of the group holds for it, and find what tells the group from that."""
     own = set(group.rows)
-    rows = [row for other in failures.groups.values() if other.kind.scope == group.kind.scope for row in other.rows if row not in own]
+    rows = [
+        row for other in failures.groups.values() if other.kind.scope[:2] == group.kind.scope[:2] for row in other.rows if row not in own
+    ]
     others = np.array(rows, np.intp)
     held = others[_holds(failures, group.separation, others)]
     group.otherwise = len(held)

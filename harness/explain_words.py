@@ -60,9 +60,15 @@ def _difference(each: Signature) -> str:
 
 def verdict_of(group: Group) -> str:
     """Say what kind of answer the rules of a group are."""
-    separation = group.separation
+    if group.all_changed and group.population:
+        return f"all that did the same in BASE changed; {_rules(group)} among what did not change"
     if not group.population:
         return "no case of this kind passes: there is nothing to tell it from"
+    return _rules(group)
+
+
+def _rules(group: Group) -> str:
+    separation = group.separation
     if not separation.rules:
         return "no rule found: none is shorter than the list of the cases"
     rules = len(separation.rules)

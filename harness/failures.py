@@ -65,6 +65,8 @@ class Group:
     separation: Separation = field(default_factory=none)
     population: int = 0
     """How many results the group is held against."""
+    all_changed: bool = False
+    """In a comparison: whatever did the same in BASE changed, so the group is held against all results that did not change."""
     otherwise: int = 0
     apart: tuple[Term, ...] = ()
     missed: tuple[str, ...] = ()

@@ -162,7 +162,11 @@ def _gather_nd(data: Shape, indices: Shape, attributes: Mapping[str, int]) -> di
             found["batch_sizes"] = "equal" if data[:batch] == indices[:batch] else "differ"
             left = rank - batch - indices[-1]
             found["slice_rank"] = left
-            found["tuples"] = prod(indices[:-1])
+            tuples, batches = prod(indices[:-1]), prod(data[:batch])
+            found["tuples"] = tuples
+            if batch:
+                found["batches"] = batches
+                found["tuples_to_batches"] = "fewer" if tuples < batches else "other" if tuples % max(batches, 1) else "multiple"
             if left >= 0:
                 found["result_rank"] = len(indices) - 1 + left
     return found

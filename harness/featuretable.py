@@ -19,9 +19,11 @@ from harness.terms import Relation, Term
 
 Rows = NDArray[np.intp]
 """Numbers of rows of a table."""
+Readers = tuple[Callable[[str], dict[str, Value]], ...]
+
 _THRESHOLDS = 10
 _MISSING = np.iinfo(np.int64).min
-_UNLISTED = frozenset({"case", "shape", "draw"})
+_UNLISTED = frozenset({"case", "shape", "begins", "ends", "draw"})
 """Columns so various that `!=` says nothing."""
 
 
@@ -40,7 +42,9 @@ class Column:
 class FeatureTable:
     """Collects cases with `add`; ask for the rest after the last."""
 
-    def __init__(self) -> None:
+    def __init__(self, readers: Readers = (of_numbers, of_names, lambda level: {"level": level})) -> None:
+        """Take what reads the features of the two halves of an id and of a level."""
+        self._readers = readers
         self._keys: tuple[Numbers[str], ...] = (Numbers(), Numbers(), Numbers())
         self._ids = (array("i"), array("i"), array("i"))
         self._columns: dict[str, Column] | None = None
@@ -60,9 +64,8 @@ class FeatureTable:
         """All columns by name."""
         if self._columns is None:
             self._rows = tuple(np.frombuffer(ids, np.int32) for ids in self._ids)
-            readers: tuple[Callable[[str], dict[str, Value]], ...] = (of_numbers, of_names, lambda level: {"level": level})
             self._columns = {}
-            for half, (read, keys) in enumerate(zip(readers, self._keys, strict=True)):
+            for half, (read, keys) in enumerate(zip(self._readers, self._keys, strict=True)):
                 self._columns.update(_columns(half, [read(key) for key in keys]))
         return self._columns
 

@@ -162,12 +162,12 @@ def _places(mask: int) -> list[int]:
     return [place for place in range(mask.bit_length()) if mask >> place & 1]
 
 
-def cover(problem: Problem) -> tuple[tuple[int, ...], ...]:
+def cover(problem: Problem, most: int = MOST_RULES) -> tuple[tuple[int, ...], ...]:
     """Choose conjunctions one by one, each the one that pays most for rows not covered yet; none where listing the rows is cheaper."""
     left = problem.all_failing
     sample = problem.sample()
     rules: list[tuple[int, ...]] = []
-    while len(rules) < MOST_RULES and size(left):
+    while len(rules) < most and size(left):
         rule = _best(sample, left)
         if rule is None:
             break

@@ -10,8 +10,12 @@ import numpy as np
 from harness.bitsets import Bits, pack, size, unpack
 from harness.features import FIRST_INPUT
 from harness.featuretable import FeatureTable, Rows
-from harness.rules import Problem, cheapest_conjunction, cover, interchangeable
+from harness.rules import MOST_RULES, Problem, cheapest_conjunction, cover, interchangeable
 from harness.terms import Term, reading_order
+
+FAR_FETCHED = 3.6
+"""The cost from which one conjunction is held against several: two causes can look like one that takes many terms to say."""
+_ONE_MORE = 0.5
 
 
 class Rule(NamedTuple):
@@ -60,7 +64,7 @@ class Population:
             found = self._bits[term] = pack(self.table.mask(term, self.rows))
         return found
 
-    def separate(self, failing: Rows) -> Separation:
+    def separate(self, failing: Rows, most: int = MOST_RULES) -> Separation:
         """Return the rules that hold for the failing rows and not for the rows of the population."""
         own = self.table.keys(failing)
         anywhere = tuple(np.union1d(a, b) for a, b in zip(own, self.keys, strict=True))
@@ -71,10 +75,14 @@ class Population:
         if not len(self.rows):
             return self._separation(failing, problem, [terms[place] for place in common], [()])
         whole = cheapest_conjunction(problem, problem.all_failing)
-        if whole is not None:
-            return self._separation(failing, problem, [terms[place] for place in common], [whole])
+        single = None if whole is None else self._separation(failing, problem, [terms[place] for place in common], [whole])
+        if single is not None and _cost(single) < FAR_FETCHED:
+            return single
         problem = self._problem(failing, terms, bits)
-        return self._separation(failing, problem, terms, cover(problem))
+        several = self._separation(failing, problem, terms, cover(problem, most))
+        if single is not None and (len(several.missed) or len(several.wrong) or _cost(several) >= _cost(single)):
+            return single
+        return several
 
     def _problem(self, failing: Rows, terms: list[Term], bits: list[Bits]) -> Problem:
         words = -(-len(failing) // 64), -(-len(self.rows) // 64)
@@ -97,6 +105,10 @@ class Population:
             wrong |= unpack(against, len(self.rows))
         exact = len(made) == 1 and bool(hit.all()) and not wrong.any()
         return Separation(tuple(made), exact, failing[~hit], self.rows[wrong])
+
+
+def _cost(separation: Separation) -> float:
+    return sum(_ONE_MORE + sum(term.cost for term in rule.terms) for rule in separation.rules) - _ONE_MORE
 
 
 def _telling(term: Term, others: Iterable[Term]) -> tuple[Term, ...]:

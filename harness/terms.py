@@ -34,6 +34,8 @@ _COSTS = {
     "sweep": 2.6,
     "case": 2.7,
     "shape": 1.9,
+    "begins": 1.6,
+    "ends": 1.6,
     "draw": 3.0,
 }
 _RELATIONS: dict[str, Relation] = {"=": "=", "!=": "!=", ">=": ">=", "<=": "<="}
@@ -55,6 +57,11 @@ _PHRASES = {
     "along_axis=same": "as many indices as data along the axis",
     "along_axis=fewer": "fewer indices than data along the axis",
     "along_axis=more": "more indices than data along the axis",
+    "tuples_to_batches=fewer": "fewer index tuples than batches",
+    "tuples_to_batches=multiple": "index tuples a multiple of the batches",
+    "tuples_to_batches=other": "more index tuples than batches and no multiple of them",
+    "tuples_to_batches!=fewer": "no fewer index tuples than batches",
+    "tuples_to_batches!=multiple": "index tuples no multiple of the batches",
     "tuple=0": "empty index tuples",
     "in_place=true": "in place",
     "neighbours=true": "between neighbours",

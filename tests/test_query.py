@@ -102,8 +102,26 @@ def test_a_glob_stays_within_its_term() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "  ", "a b", "x=", "=x", "Gather@x", "axis=1;axis=2", ":", "@13", "G@13:a=b;;c=d", "Gather[A-Z]*", "a=b:c=d", ";", "G:a", "G\n"]
-    + ["axis>1", "axis>=x", "axis>=", "axis=>1", "axis>=1;axis>=2", "axis<=1.5", "opset!=3"],
+    [
+        *("axis>1", "axis>=x", "axis>=", "axis=>1", "axis>=1;axis>=2", "axis<=1.5", "opset!=3"),
+        *(
+            "",
+            "  ",
+            "a b",
+            "x=",
+            "=x",
+            "Gather@x",
+            "axis=1;axis=2",
+            ":",
+            "@13",
+            "G@13:a=b;;c=d",
+            "Gather[A-Z]*",
+            "a=b:c=d",
+            ";",
+            "G:a",
+            "G\n",
+        ),
+    ],
 )
 def test_malformed_queries_are_usage_errors_with_an_example(text: str) -> None:
     if text == "G\n":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.bitsets import pack, size, unpack
@@ -36,6 +36,7 @@ def by_trying(given_problem: Problem) -> float | None:
     return best
 
 
+@settings(deadline=None)
 @given(st.lists(st.booleans(), min_size=1, max_size=300))
 def test_bits_keep_every_row(rows: list[bool]) -> None:
     truth = np.array(rows, np.bool_)
@@ -43,6 +44,7 @@ def test_bits_keep_every_row(rows: list[bool]) -> None:
     assert size(pack(truth)) == sum(rows)
 
 
+@settings(deadline=None)
 @given(TABLES)
 def test_one_conjunction_is_the_cheapest_there_is(table: tuple[int, int, int, int, float]) -> None:
     posed = problem(*table)
@@ -56,6 +58,7 @@ def test_one_conjunction_is_the_cheapest_there_is(table: tuple[int, int, int, in
         assert abs(sum(posed.costs[list(found)]) - best) < 1e-6
 
 
+@settings(deadline=None)
 @given(TABLES)
 def test_a_cover_pays_and_no_rule_of_it_is_needless(table: tuple[int, int, int, int, float]) -> None:
     posed = problem(*table)
@@ -70,6 +73,7 @@ def test_a_cover_pays_and_no_rule_of_it_is_needless(table: tuple[int, int, int, 
     assert cost + EXCEPTION * (posed.failing_rows - size(hit) + size(wrong)) <= EXCEPTION * posed.failing_rows + 1e-6
 
 
+@settings(deadline=None)
 @given(TABLES)
 def test_a_term_that_can_stand_for_another_moves_no_row(table: tuple[int, int, int, int, float]) -> None:
     posed = problem(*table)

@@ -48,6 +48,7 @@ def _group(group: Group) -> dict[str, Any]:
         **kind.signature._asdict(),
         "number": group.number,
         "held_against": group.population,
+        "all_changed": group.all_changed,
         "operators": dict(sorted(group.operators.items())),
         "differences": {each.difference: number for each, number in group.signatures.most_common() if each.difference},
         "exact": separation.exact,

@@ -43,7 +43,7 @@ def _group(group: Group) -> Iterator[str]:
     yield escape(describe(group.example))
     yield ""
     rules = group.separation.rules
-    if len(rules) != 1 or not group.separation.exact or not group.population:
+    if len(rules) != 1 or not group.separation.exact or not group.population or group.all_changed:
         yield f"- {escape(verdict_of(group))}"
     if group.population:
         for rule in rules:

@@ -37,7 +37,7 @@ def _group(group: Group, console: Console) -> None:
     if told := differences(group):
         _line(console, told, "dim")
     rules = group.separation.rules
-    if len(rules) != 1 or not group.separation.exact or not group.population:
+    if len(rules) != 1 or not group.separation.exact or not group.population or group.all_changed:
         _line(console, verdict_of(group), "yellow")
     if group.population:
         for rule in rules:

@@ -1,0 +1,234 @@
+"""`harness expect`: proposals that describe a run, entries that are dropped or narrowed, files that stay as they were elsewhere."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from harness.entry_file import EntryFile, NewEntry
+from harness.expectations import lint, load_expectations
+from harness.records import Outcome, Result
+from harness.specs.source import read
+from tests.running import ROUND, SPECS, complaint, harness, lines_of
+from tests.synthetic import CPU, write_results
+from tests.test_explain import a_result, cases
+
+ENTRIES = """\
+# Why these are known.
+
+# About complex numbers.
+- match: ["GatherND:data=float16", "Round:X=float16"]  # both
+  when: {provider: CPUExecutionProvider}
+  expect: rejected
+  reason: >-
+    A reason of two
+    lines.
+  link: https://example.org/1
+
+# About batches.
+- match:
+    - "GatherND:batch_dims=1"
+  expect: rejected
+  reason: another
+  link: https://example.org/2
+# The end.
+"""
+
+
+@pytest.fixture(autouse=True)
+def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def write(path: str, text: str) -> Path:
+    Path(path).write_text(text)
+    return Path(path)
+
+
+def a_run(*failing: str, outcome: str = "rejected:Fail", left: float = 0) -> Path:
+    """Write a complete run in which the cases fail that a fragment of their id names."""
+    found: list[Result] = [a_result(case, outcome if any(part in case for part in failing) else None) for case in cases()]
+    return write_results(Path("run.jsonl"), found, {"cpu": CPU})
+
+
+def fill(path: Path) -> None:
+    path.write_text(path.read_text().replace("reason: TODO", "reason: planted").replace("link: TODO", "link: https://example.org/3"))
+
+
+class TestPropose:
+    def test_one_rule_is_one_entry_and_nothing_is_invented(self) -> None:
+        ended = harness("expect", "update", a_run("data=float16"), "new.yaml")
+        assert ended.code == 0
+        assert Path("new.yaml").read_text() == (
+            '- match: "GatherND:data=float16"\n  when: {provider: CPUExecutionProvider}\n  expect: rejected\n  reason: TODO\n  link: TODO\n'
+        )
+        assert "added to new.yaml: rejected on cpu: GatherND:data=float16; fill in reason and link" in ended.err
+
+    def test_one_cause_in_two_operators_is_one_entry(self) -> None:
+        harness("expect", "update", a_run("=float16["), "new.yaml")
+        (entry,) = load_expectations([Path("new.yaml")]).entries
+        assert set(entry.entry.match) == {"GatherND:data=float16", "Round:X=float16"}
+
+    def test_a_second_update_has_nothing_to_do(self) -> None:
+        run = a_run("data=float16", "X=float32")
+        harness("expect", "update", run, "new.yaml")
+        before = Path("new.yaml").read_bytes()
+        ended = harness("expect", "update", run, "new.yaml")
+        assert (ended.code, ended.out) == (0, "the expectations describe the run: nothing to change\n")
+        assert harness("expect", "update", run, "new.yaml", "--check").code == 0
+        assert Path("new.yaml").read_bytes() == before
+
+    def test_a_case_that_no_rule_tells_apart_is_named(self) -> None:
+        lonely = cases()[17]
+        harness("expect", "update", a_run(lonely, "X=float16"), "new.yaml")
+        entries = load_expectations([Path("new.yaml")]).entries
+        selected = {case for case in cases() if any(entry.matches(case) for entry in entries)}
+        assert selected == {lonely, *(case for case in cases() if "X=float16" in case)}
+
+    def test_check_prints_the_difference_and_writes_nothing(self) -> None:
+        write("old.yaml", ENTRIES)
+        ended = harness("expect", "update", a_run("=float16[", "batch_dims=1", "X=float32"), "old.yaml", "--check")
+        assert ended.code == 1
+        assert ended.out.startswith("--- old.yaml\n+++ old.yaml\n@@ ")
+        assert '+- match: "Round:X=float32"' in ended.out or '+- match: "Round"' in ended.out
+        assert Path("old.yaml").read_text() == ENTRIES
+
+    def test_lint_and_run_fail_until_reason_and_link_are_filled_in(self) -> None:
+        write("script.yaml", 'rules: [{match: Round, where: ["opset=22", "X.rank>=3"], do: fail}]\n')
+        run = ("run", ROUND, "-t", "fake,script=script.yaml", "-o")
+        write("none.yaml", "[]\n")
+        assert harness(*run, "first", "--expectations", "none.yaml").code == 1
+        assert harness("expect", "update", "first", "new.yaml").code == 0
+        ended = harness("expect", "lint", "new.yaml", "--spec", ROUND)
+        assert ended.code == 1
+        assert ended.err.startswith("new.yaml:1: [0]: not reviewed yet: fill in 'reason' and 'link'\n")
+        assert harness(*run, "second", "--expectations", "new.yaml").code == 1
+        assert any("not reviewed yet" in problem for problem in lines_of(Path("second"))[-1]["problems"])
+        fill(Path("new.yaml"))
+        assert harness("expect", "lint", "new.yaml", "--spec", ROUND).code == 0
+        assert harness(*run, "third", "--expectations", "new.yaml").code == 0
+        assert harness("expect", "update", "third", "new.yaml", "--check").code == 0
+
+    def test_a_real_target(self) -> None:
+        write("none.yaml", "[]\n")
+        query = ("-k", "GatherND:sweep=tuple_empty", "-k", "GatherND:sweep=empty", "-k", "GatherND:sweep=dtype_rank;data=complex*")
+        run = ("run", SPECS / "GatherND.yaml", "-t", "cpu", *query, "-o")
+        assert harness(*run, "first", "--expectations", "none.yaml").code == 1
+        assert harness("expect", "update", "first", "new.yaml").code == 0
+        fill(Path("new.yaml"))
+        assert harness(*run, "second", "--expectations", "new.yaml").code == 0
+        assert len(load_expectations([Path("new.yaml")]).entries) == 2
+
+
+class TestDrop:
+    def test_what_conforms_now_is_dropped_and_comments_stay(self) -> None:
+        text = ENTRIES.replace('["GatherND:data=float16", "Round:X=float16"]', '"Round:X=float16"')
+        write("old.yaml", text)
+        ended = harness("expect", "update", a_run("batch_dims=1"), "old.yaml")
+        assert ended.code == 0
+        start, stop = text.index("- match: "), text.index("\n# About batches")
+        assert Path("old.yaml").read_text() == text[:start] + text[stop:]
+        assert "old.yaml:4: [0]: dropped: none of its 3 cases ends in rejected now" in ended.err
+
+    def test_what_matches_nothing_is_dropped_where_its_operator_ran(self) -> None:
+        text = ENTRIES.replace("Round:X=float16", "Round:X=float64").replace("GatherND:data=float16", "GatherND:data=int8")
+        write("old.yaml", text.replace("GatherND:batch_dims=1", "Gather:axis=1"))
+        ended = harness("expect", "update", a_run(), "old.yaml")
+        assert "old.yaml:4: [0]: dropped: it matches no case" in ended.err
+        assert len(load_expectations([Path("old.yaml")]).entries) == 1
+
+    def test_the_last_one(self) -> None:
+        write("old.yaml", ENTRIES)
+        harness("expect", "update", a_run(), "old.yaml")
+        text = Path("old.yaml").read_text()
+        assert text == "# Why these are known.\n\n# About complex numbers.\n\n# About batches.\n# The end.\n[]\n"
+        harness("expect", "update", a_run("X=float16"), "old.yaml")
+        assert Path("old.yaml").read_text().startswith(text.removesuffix("[]\n") + "- match: ")
+
+    def test_an_alternative_that_conforms_now_is_left_out(self) -> None:
+        write("old.yaml", ENTRIES)
+        ended = harness("expect", "update", a_run("batch_dims=1", "data=float16"), "old.yaml")
+        assert Path("old.yaml").read_text() == ENTRIES.replace(
+            '["GatherND:data=float16", "Round:X=float16"]  # both', '"GatherND:data=float16"'
+        )
+        assert "old.yaml:4: [0]: narrowed: 3 of 35 cases no longer end in rejected" in ended.err
+
+    def test_what_conforms_now_becomes_an_exception(self) -> None:
+        write("old.yaml", ENTRIES)
+        failing = ("=float16[", "int64[2,1];batch_dims=1", "float32[2,3,4];indices=int64[3,1];batch_dims=1")
+        failing += ("int64[2,3,4];indices=int64[3,1];batch_dims=1",)
+        run = a_run(*failing)
+        assert harness("expect", "update", run, "old.yaml").code == 0
+        second = load_expectations([Path("old.yaml")]).entries[1]
+        assert second.entry.unless
+        expected = {case for case in cases() if "batch_dims=1" in case and any(part in case for part in failing)}
+        assert {case for case in cases() if second.matches(case)} == expected
+        assert harness("expect", "update", run, "old.yaml", "--check").code == 0
+
+    def test_what_ends_otherwise_now_is_proposed_anew(self) -> None:
+        write("old.yaml", ENTRIES)
+        run = a_run("batch_dims=1", outcome="mismatch:nan")
+        assert harness("expect", "update", run, "old.yaml").code == 0
+        (entry,) = load_expectations([Path("old.yaml")]).entries
+        assert (entry.entry.match, entry.entry.expect) == (
+            ("GatherND:batch_dims>=1",),
+            Outcome.MISMATCH,
+        )
+
+    def test_a_part_of_a_run_adds_only(self) -> None:
+        write("old.yaml", ENTRIES)
+        write("script.yaml", "rules: [{match: Round, where: X.rank=3, do: fail}]\n")
+        harness("run", ROUND, "-t", "fake,script=script.yaml", "-k", "Round:sweep=rank", "-o", "part")
+        ended = harness("expect", "update", "part", "old.yaml")
+        assert Path("old.yaml").read_text().startswith(ENTRIES)
+        assert "the run is of some cases only: entries are added, none is dropped or narrowed" in ended.err
+
+
+class TestBadInput:
+    def test_runs(self) -> None:
+        assert harness("expect", "update", "none").code == 2
+        path = write_results(Path("empty.jsonl"), [], {"cpu": CPU})
+        assert complaint(harness("expect", "update", path, "new.yaml")) == "empty.jsonl: nothing ran, so nothing can be expected of it"
+        assert not Path("new.yaml").exists()
+
+    def test_files(self) -> None:
+        run = a_run("batch_dims=1")
+        write("bad.yaml", "- match: GatherND\n  expect: pass\n  reason: a\n  link: https://example.org\n")
+        assert "'pass' needs no expectation" in harness("expect", "update", run, "bad.yaml").err
+        assert "is a folder; name the file" in complaint(harness("expect", "update", run, "."))
+        write("flow.yaml", "- {match: GatherND, expect: rejected, reason: a, link: 'https://example.org'}\n")
+        ended = harness("expect", "update", run, "flow.yaml")
+        assert ended.code == 2
+        assert complaint(ended) == "flow.yaml:1: an entry is edited by lines; write each of its keys on a line of its own"
+
+
+def test_the_shipped_entries_pass_lint() -> None:
+    assert harness("expect", "lint").out == f"{len(load_expectations().entries)} expectations: ok\n"
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
+@given(st.sets(st.integers(0, 8)), st.booleans())
+def test_dropping_entries_leaves_every_other_line_and_entry(dropped: set[int], adds: bool) -> None:
+    path = SPECS / "expectations" / "cpu.yaml"
+    before = load_expectations([path]).entries
+    dropped = {position for position in dropped if position < len(before)}
+    edited = EntryFile(path, read(path))
+    for position in dropped:
+        edited.drop(position)
+    if adds:
+        edited.add(NewEntry(("Round",), (), (("target", "dml,device_id=1"),), Outcome.CRASH))
+    written = Path("edited.yaml")
+    written.write_text(edited.text())
+    after = load_expectations([written]).entries
+    kept = [entry.entry for position, entry in enumerate(before) if position not in dropped]
+    assert [entry.entry for entry in after[: len(kept)]] == kept
+    assert len(after) == len(kept) + adds
+    if adds:
+        assert after[-1].entry.when.target == ("dml,device_id=1",)
+        assert len(lint(load_expectations([written]), date(2026, 1, 1))) == 1
+    comments = [line for line in edited.before.splitlines() if line.startswith("#")]
+    assert [line for line in edited.text().splitlines() if line.startswith("#")] == comments
