@@ -131,8 +131,9 @@ class Term(NamedTuple):
         cost = _COSTS.get(column)
         if cost is None:
             cost = _COSTS.get(column.rpartition(".")[2], 1.0) if "." in column else 1.0
+        of_indices = 0.02 if column.startswith("indices.") else 0.0  # of two terms that are as good, the one of data
         equal_number = 0.1 if self.relation == "=" and isinstance(self.value, int) and self.column != "opset" else 0.0
-        return cost + _RELATION_COSTS[self.relation] + equal_number
+        return cost + _RELATION_COSTS[self.relation] + equal_number + of_indices
 
 
 def say(terms: Iterable[Term]) -> str:
