@@ -49,10 +49,15 @@ class Failure(NamedTuple):
     @property
     def title(self) -> str:
         """Say in one line what is wrong, for the title of an issue."""
-        case, where = self.case, self.info.provider
+        return f"{self.case.operator}-{self.case.opset}: {self.info.provider} {self.what}"
+
+    @property
+    def what(self) -> str:
+        """Say what the provider does."""
+        case = self.case
         stage = {"load": "while the model loads", "run": "while it runs"}.get(self.signature.stage, "")
         detail = f" ({self.signature.error or self.signature.difference})" if self.signature.error or self.signature.difference else ""
-        what = {
+        return {
             Outcome.ACCEPTED_INVALID: f"accepts a call that breaks the rule '{case.rule}'",
             Outcome.MISMATCH: f"gives a wrong result{detail}",
             Outcome.CRASH: f"ends the process {stage}{detail}",
@@ -61,4 +66,3 @@ class Failure(NamedTuple):
             Outcome.UNSUPPORTED: f"has no kernel for {case.inputs[0].dtype}",
             Outcome.NOT_PLACED: f"leaves {case.inputs[0].dtype} to another provider",
         }.get(self.signature.outcome, self.signature.outcome.value)
-        return f"{case.operator}-{case.opset}: {where} {what}"

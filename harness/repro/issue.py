@@ -35,7 +35,7 @@ def issue(failure: Failure, code: str, bisection: str | None) -> str:
 
 def _what_happens(failure: Failure) -> str:
     case, found = failure.case, failure.signature
-    lines = [f"`{case.operator}` at opset {case.opset} on `{failure.info.provider}`: **{found}**."]
+    lines = [f"`{failure.info.provider}` {failure.what} (`{found.outcome.value}`, `{case.operator}` at opset {case.opset})."]
     if failure.error is not None and failure.error.message:
         lines.append(_fenced(failure.error.message[:2000]))
     if failure.actual is not None:
@@ -128,7 +128,7 @@ def tensor_text(tensor: Tensor) -> str:
         return f"`{describe(tensor)}` `{tensor.array.tolist()}`"
     if not tensor.array.ndim:
         return f"`{describe(tensor)}` `{write_element(tensor.dtype, tensor.array[()])}`"
-    whole = " ".join(np.array2string(tensor.array, separator=", ", threshold=_SHOWN).split())
+    whole = " ".join(np.array2string(tensor.array, separator=", ", threshold=_SHOWN, floatmode="unique").split())
     return f"`{describe(tensor)}` `{whole}`"
 
 

@@ -226,7 +226,7 @@ def equal(a, b):
 def show(array):
     """Write a tensor: element type, shape, elements, and the bits of a few floats."""
     name = "bfloat16 as uint16" if OUTPUT[1] == BFLOAT16 and array.dtype == np.uint16 else str(array.dtype).replace("object", "string")
-    written = " ".join(np.array2string(array, threshold=40, separator=", ").split())
+    written = " ".join(np.array2string(array, threshold=40, separator=", ", floatmode="unique").split())
     text = "%s%s %s" % (name, list(array.shape), written)
     if array.dtype.kind == "f" and 0 < array.size <= 8:
         bits = array.reshape(-1).view("u%d" % array.itemsize).tolist()
