@@ -20,8 +20,11 @@ class Baseline:
             self._outcomes[_key(result.case, result.target)] = _OUTCOMES.index(result.outcome)
 
     def verdict(self, case_id: str, target: str, validity: Validity, outcome: Outcome) -> Verdict:
-        """Hold an outcome against the earlier run's."""
+        """Hold an outcome against the earlier run's; a case that ran then and cannot be asked now is missing."""
         position = self._outcomes.get(_key(case_id, target))
+        if outcome is Outcome.NOT_RUN:
+            ran = position is not None and _OUTCOMES[position] not in (Outcome.NOT_RUN, Outcome.UNAVAILABLE)
+            return Verdict.MISSING if ran else Verdict.EXPECTED
         if position is None:
             return Verdict.NEW
         earlier = _OUTCOMES[position]

@@ -51,8 +51,21 @@ _ONNX_NUMBER = {
 }  # fmt: skip
 
 
+_VERSIONS = (1, 8)
+"""Field numbers of a ModelProto's IR version and its opset imports."""
+_IDENTITY = (
+    b"\x3a\x2f\x0a\x10\x0a\x01x\x12\x01y\x22\x08Identity\x12\x01g"
+    b"\x5a\x0b\x0a\x01x\x12\x06\x0a\x04\x08\x01\x12\x00\x62\x0b\x0a\x01y\x12\x06\x0a\x04\x08\x01\x12\x00"
+)
+"""The field `graph` of a ModelProto: y = Identity(x) of a float scalar, which every opset has and the CPU provider runs."""
+
+
 class CannotFeedError(Exception):
     """This onnxruntime's Python binding has no way to pass such a tensor."""
+
+
+class UnknownVersionError(Exception):
+    """This onnxruntime does not know the opset or the IR version of the model: no operator was asked."""
 
 
 class Channel:
@@ -137,6 +150,7 @@ class OnnxRuntime:
         onnxruntime.set_default_logger_severity(4)
         self._providers = onnxruntime.get_available_providers()
         self._options: Dict[Any, Any] = {}
+        self._refused: Dict[bytes, Optional[str]] = {}
         boot = sys.modules.get("harness_boot")
         if boot is not None:
             boot.before_sessions()
@@ -180,6 +194,20 @@ class OnnxRuntime:
         session = self.session(dict(unit, config=config), model)
         nodes = self.assignment(session)
         return nodes if nodes is not None else [["CPUExecutionProvider", operator] for operator in unit["tested"]]
+
+    def unknown_version(self, model: bytes) -> Optional[str]:
+        """Return why this release takes no model at all of a model's opset and IR version, None if it takes one.
+
+        Asked of the release itself, after a failure, with the same versions on a graph that nothing else can be wrong with.
+        """
+        bare = with_identity(model)
+        if bare not in self._refused:
+            try:
+                self.ort.InferenceSession(bare, providers=["CPUExecutionProvider"])
+                self._refused[bare] = None
+            except Exception as error:  # noqa: BLE001 - any refusal is one of the versions
+                self._refused[bare] = str(error)
+        return self._refused[bare]
 
     def _session_options(self, unit: Unit) -> Any:
         key = (unit["optimization"], tuple(sorted(unit["config"].items())))
@@ -304,6 +332,9 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
             end_if_lost(channel, error)
         backend.after_failure(unit)
         try:
+            refused = backend.unknown_version(model)
+            if refused is not None:
+                raise UnknownVersionError(refused) from error
             nodes = backend.elsewhere(unit, model)
             if nodes is not None:
                 channel.add_json("P", {"unit": unit["unit"], "nodes": nodes})
@@ -342,6 +373,32 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
             if backend.after_failure(unit):
                 session = None
     return at
+
+
+def with_identity(model: bytes) -> bytes:
+    """Return a ModelProto with the IR version and the opsets of another, and one Identity for its graph."""
+    kept = []
+    at = 0
+    while at < len(model):
+        start = at
+        key, at = _varint(model, at)
+        value, at = _varint(model, at)
+        if key & 7 == 2:  # length-delimited; no other field of a ModelProto is anything but this or a number
+            at += value
+        if key >> 3 in _VERSIONS:
+            kept.append(model[start:at])
+    return b"".join(kept) + _IDENTITY
+
+
+def _varint(data: bytes, at: int) -> Tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return value, at
 
 
 def skip(unit: Unit, payload: memoryview, at: int, shapes: Sequence[Sequence[int]]) -> int:

@@ -97,7 +97,7 @@ def test_verdict_against_an_expectation(validity: Validity, outcome: Outcome, kn
     found = verdict(validity, outcome, known)
     conforming = validity is Validity.UNSPECIFIED or CONFORMING[validity] is outcome
     assert conforms(validity, outcome) is conforming
-    if known is outcome or (conforming and known is None):
+    if known is outcome or (conforming and known is None) or outcome is Outcome.NOT_RUN:  # what cannot be asked contradicts nothing
         assert found is Verdict.EXPECTED
     elif conforming:
         assert found is Verdict.IMPROVEMENT
@@ -105,3 +105,11 @@ def test_verdict_against_an_expectation(validity: Validity, outcome: Outcome, kn
         assert found is Verdict.REGRESSION
     else:
         assert found is Verdict.CHANGED
+
+
+def test_what_can_no_longer_be_asked_is_missing(earlier: Path) -> None:
+    baseline = Baseline(earlier / "earlier")
+    case = next(iter(results_of(earlier / "earlier")))
+    target = f"fake,script={earlier / 'script.yaml'}"
+    assert baseline.verdict(case, target, Validity.VALID, Outcome.NOT_RUN) is Verdict.MISSING
+    assert baseline.verdict("Round@99:case=later", target, Validity.VALID, Outcome.NOT_RUN) is Verdict.EXPECTED
