@@ -43,7 +43,7 @@ def judge(prepared: Prepared, graph: Graph, execution: Execution, provider: str)
     placed_on, doubt = placement(execution, graph, provider)
     if execution.output is None:
         assert execution.error is not None
-        # a profile of a run that failed lacks the node that failed: only a node that is known to be elsewhere is misplaced
+        # the profile of a run that failed lacks the node that failed: misplaced is a node that is known to be elsewhere
         return Judgement(_outcome_of_error(execution, doubt is not None and placed_on is not None), placed_on, execution.error)
     if doubt is not None:
         return Judgement(Outcome.NOT_PLACED, placed_on, Error("NotPlaced", doubt))

@@ -27,7 +27,7 @@ _XZ, _GZIP = b"\xfd7zXZ\x00", b"\x1f\x8b"
 def lines(path: Path) -> Iterator[bytes]:
     """Yield the lines of a file with their ends; only the last one can lack it. Errors: UsageError that names the file."""
     try:
-        with open(path, "rb", buffering=_BUFFER) as file:
+        with io.BufferedReader(io.FileIO(path), _BUFFER) as file:
             unpacked = _unpacked(file)
             number = 1
             while line := unpacked.readline(LONGEST_LINE):

@@ -262,6 +262,20 @@ class OnnxRuntime:
             if event.get("cat") == "Node" and event.get("name", "").endswith("_kernel_time") and event.get("args", {}).get("provider")
         ]
 
+    def profiled_after_failure(self, session: Any, unit: Unit, model: bytes, arrays: Sequence[Any]) -> List[List[str]]:
+        """Return the same of a session whose run failed: its profile lacks the node that failed, so another one runs with zeros first."""
+        nodes = self.profiled(session)
+        if set(unit["tested"]) <= {operator for _, operator in nodes}:
+            return nodes
+        zeros = [np.full(array.shape, "" if array.dtype == object else 0, array.dtype) for array in arrays]
+        try:
+            session = self.session(unit, model)
+            self.run(session, unit, zeros, 0)
+            return self.profiled(session)
+        except Exception:  # noqa: BLE001 - it cannot run at all, so nothing tells where
+            self.after_failure(unit)
+            return nodes
+
     def run(self, session: Any, unit: Unit, arrays: Sequence[Any], position: int) -> Tuple[Any, int]:
         """Run one case and return its output as (array, ONNX element type)."""
         names = unit["inputs"]
@@ -358,19 +372,24 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
                 arrays.append(array)
             if session is None:
                 session = backend.session(unit, model)
-            try:
-                output, element = backend.run(session, unit, arrays, number - first)
-            finally:
-                if not placed:
-                    channel.add_json("P", {"unit": unit["unit"], "nodes": backend.profiled(session)})
-                    placed = True
+            output, element = backend.run(session, unit, arrays, number - first)
+            if not placed:
+                channel.add_json("P", {"unit": unit["unit"], "nodes": backend.profiled(session)})
+                placed = True
             body = encode_elements(output)
             head = _RESULT.pack(number, time.perf_counter() - started, element, output.ndim)
             channel.add("R", head + struct.pack(f"<{output.ndim}q", *output.shape) + body)
         except Exception as error:  # noqa: BLE001 - whatever a provider raises is its answer
-            channel.add_json("E", failure(number, "run", error, time.perf_counter() - started))
-            end_if_lost(channel, error)
-            if backend.after_failure(unit):
+            report = failure(number, "run", error, time.perf_counter() - started)
+            if getattr(error, "ends_worker", False):
+                channel.add_json("E", report)
+                end_if_lost(channel, error)
+            spoilt = backend.after_failure(unit)
+            if not placed and session is not None:
+                channel.add_json("P", {"unit": unit["unit"], "nodes": backend.profiled_after_failure(session, unit, model, arrays)})
+                placed = True
+            channel.add_json("E", report)
+            if spoilt:
                 session = None
     return at
 

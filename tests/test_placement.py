@@ -179,3 +179,16 @@ def test_the_versions_of_a_model_are_kept_and_its_graph_is_not() -> None:
     assert (bare.ir_version, bare.opset_import) == (model.ir_version, model.opset_import)
     assert [node.op_type for node in bare.graph.node] == ["Identity"]
     onnx_checker.check_model(bare)
+
+
+def test_a_run_that_fails_still_tells_where_its_node_is() -> None:
+    """A profile lacks the node that failed: the session runs once more with zeros, which are legal indices."""
+    query = "GatherElements@13:sweep=index_out_of_range;data=string[5];indices=int32[5];axis=0;values=above"
+    given = list(units(select(expand(load_specs((SPECS,))), parse_all([query])).cases(valid=False), 0))
+    found = judged(given, older())
+    assert {execution.nodes for _, execution in found.values()} == {((CPU, "GatherElements"),)}
+    assert {judgement.outcome for judgement, _ in found.values()} == {Outcome.REJECTED}
+    for unit in given:
+        for prepared in unit.cases:
+            execution = found[prepared.case.id][1]
+            assert judge(prepared, unit.graph, execution, "DmlExecutionProvider").outcome is Outcome.NOT_PLACED
