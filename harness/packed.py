@@ -11,7 +11,7 @@ import lzma
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from harness.errors import UsageError
 
@@ -27,7 +27,7 @@ _XZ, _GZIP = b"\xfd7zXZ\x00", b"\x1f\x8b"
 def lines(path: Path) -> Iterator[bytes]:
     """Yield the lines of a file with their ends; only the last one can lack it. Errors: UsageError that names the file."""
     try:
-        with io.BufferedReader(io.FileIO(path), _BUFFER) as file:
+        with open(path, "rb", buffering=_BUFFER) as file:
             unpacked = _unpacked(file)
             number = 1
             while line := unpacked.readline(LONGEST_LINE):
@@ -43,7 +43,7 @@ def lines(path: Path) -> Iterator[bytes]:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def _unpacked(file: io.BufferedReader) -> BinaryIO:
+def _unpacked(file: Any) -> BinaryIO:
     start = file.peek(len(_XZ))
     if start.startswith(_XZ):
         return cast(BinaryIO, io.BufferedReader(_Xz(file), _BUFFER))
@@ -55,7 +55,7 @@ def _unpacked(file: io.BufferedReader) -> BinaryIO:
 class _Xz(io.RawIOBase):
     """The content of one xz stream; the standard library's own reader has no limit of memory."""
 
-    def __init__(self, file: io.BufferedReader) -> None:
+    def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY)
 
@@ -64,7 +64,7 @@ class _Xz(io.RawIOBase):
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         while not self._decoder.eof:
-            data = self._file.read1(_BUFFER) if self._decoder.needs_input else b""
+            data = self._file.read(_BUFFER) if self._decoder.needs_input else b""
             if not data and self._decoder.needs_input:
                 raise EOFError
             piece = self._decoder.decompress(data, len(buffer))

@@ -262,10 +262,10 @@ class OnnxRuntime:
             if event.get("cat") == "Node" and event.get("name", "").endswith("_kernel_time") and event.get("args", {}).get("provider")
         ]
 
-    def profiled_after_failure(self, session: Any, unit: Unit, model: bytes, arrays: Sequence[Any]) -> List[List[str]]:
-        """Return the same of a session whose run failed: its profile lacks the node that failed, so another one runs with zeros first."""
+    def profiled_after_failure(self, session: Any, unit: Unit, model: bytes, arrays: Optional[Sequence[Any]]) -> List[List[str]]:
+        """Return the same of a session whose run failed: its profile lacks the node that failed, so another one runs `arrays` as zeros."""
         nodes = self.profiled(session)
-        if set(unit["tested"]) <= {operator for _, operator in nodes}:
+        if arrays is None or tells(nodes, unit):
             return nodes
         zeros = [np.full(array.shape, "" if array.dtype == object else 0, array.dtype) for array in arrays]
         try:
@@ -323,6 +323,11 @@ class OnnxRuntime:
         return np.frombuffer(raw, storage).reshape(shape), number
 
 
+def tells(nodes: Sequence[Sequence[str]], unit: Unit) -> bool:
+    """Say whether a placement lists every tested operator."""
+    return set(unit["tested"]) <= {operator for _, operator in nodes}
+
+
 def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at: int) -> int:
     """Run all cases of one unit; return where its payload ends."""
     model = bytes(payload[at : at + unit["model"]])
@@ -360,6 +365,7 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
         for shapes in cases:
             at = skip(unit, payload, at, shapes)
         return at
+    failed = False
     for number, shapes in enumerate(cases, start=first):
         if number != first:
             channel.announce(number)
@@ -386,8 +392,11 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
                 end_if_lost(channel, error)
             spoilt = backend.after_failure(unit)
             if not placed and session is not None:
-                channel.add_json("P", {"unit": unit["unit"], "nodes": backend.profiled_after_failure(session, unit, model, arrays)})
-                placed = True
+                nodes = backend.profiled_after_failure(session, unit, model, None if failed else arrays)
+                channel.add_json("P", {"unit": unit["unit"], "nodes": nodes})
+                placed = tells(nodes, unit)
+                spoilt = spoilt or not placed  # its profile is spent: the next case gets a session of its own
+            failed = True
             channel.add_json("E", report)
             if spoilt:
                 session = None

@@ -33,7 +33,7 @@ def _escape(character: str) -> str:
 
 
 def without_paths(text: str) -> str:
-    """Shorten absolute paths to their last part, and leave addresses out: where a file or code lay on one machine says nothing on another."""
+    """Shorten absolute paths to their last part, and leave addresses out: where they lay on one machine says nothing on another."""
     return _WHERE.sub(" ", _PATH.sub(lambda path: f"…/{path[1]}", text))
 
 
