@@ -12,7 +12,7 @@ _LONG = 4000
 _PREAMBLE = re.compile(
     r"^\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : (Non-zero status code returned while running \S+ node\. Name:'[^']*' Status Message: )?"
 )
-_WHERE = re.compile(r"(?:\\[\w.]+)?!(?:\w+!)?[0-9A-F]{8,16}: (?:\(caller: [0-9A-F]{8,16}\) )?Exception\(\d+\) tid\([0-9a-f]+\) ?")
+_WHERE = re.compile(r"(?:\\[\w.]+)?!(?:\w+!)?[0-9A-F]{4,16}: (?:\(caller: [0-9A-F]{4,16}\) )?Exception\(\d+\) tid\([0-9a-f]+\) ?")
 """Where and as which of its exceptions Windows' own code met an error: addresses and counters that differ from run to run."""
 _HIDDEN = re.compile(  # spelled out, because Unicode's categories change between releases of Python
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
