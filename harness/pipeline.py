@@ -22,7 +22,7 @@ from harness.query import Query
 from harness.records import SCHEMA, End, Header, TargetInfo
 from harness.resume import Done, read_done
 from harness.runfile import RunWriter
-from harness.selection import Shard, select
+from harness.selection import Selection, Shard, select
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
 from harness.targets import Target
