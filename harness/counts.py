@@ -44,8 +44,10 @@ class Counts:
         self.only_placement &= other.only_placement
 
     def exit_code(self, problems: tuple[str, ...], *, baseline: bool) -> int:
-        """1 for unexpected results, 3 if all that is unexpected is missing targets or unproven placement."""
+        """1 for unexpected results, 3 if all that is unexpected is missing targets or unproven placement, 4 if no target could be asked."""
         failing = self.failing - (self.improved if baseline else 0)
         if (problems and not self.lost) or (failing and not self.only_placement):
             return 1
-        return 3 if failing or self.lost or self.verdicts[Verdict.MISSING.value] else 0
+        if failing or self.lost or self.verdicts[Verdict.MISSING.value]:
+            return 3
+        return 4 if self.outcomes[Outcome.NOT_RUN.value] == self.outcomes.total() else 0

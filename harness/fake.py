@@ -152,6 +152,9 @@ class FakeRuntime:
         nodes: list[list[str]] = session["nodes"]
         return nodes
 
+    def unknown_version(self, model: bytes) -> None:
+        """The fake knows every opset."""
+
     def elsewhere(self, unit: dict[str, Any], model: bytes) -> None:
         """No other provider would take what the fake refuses."""
 

@@ -88,9 +88,9 @@ class Job(NamedTuple):
         conforming = conforms(case.validity, outcome)
         self.known.record(case.id, conforms=conforming)
         expected = self.known.expected(case.id)
-        found = Verdict.MISSING if outcome in ABSENT else verdict(case.validity, outcome, expected)
+        found = verdict(case.validity, outcome, expected)
         baseline = self.work.baseline
-        if baseline is not None and found is not Verdict.MISSING and not (expected is outcome and found is Verdict.EXPECTED):
+        if baseline is not None and not (expected is outcome and found is Verdict.EXPECTED):
             found = baseline.verdict(case.id, self.target.name, case.validity, outcome)
         worth = execution.output is not None or found is not Verdict.EXPECTED  # inputs alone can be made again
         if case.validity is Validity.UNSPECIFIED or (worth and not conforming):

@@ -13,8 +13,12 @@ from harness.records import Case, Diff, Error, Outcome, Tensor, Validity, Verdic
 
 _NO_KERNEL = frozenset({"NotImplemented"})
 """Error classes by which onnxruntime says that a provider has no kernel for a node; the class, since wording changes between releases."""
-_NOT_OURS = frozenset({"CannotFeedError"})
-"""Errors of the worker itself: the target was never asked."""
+CANNOT_BE_ASKED = frozenset({"CannotFeedError", "UnknownVersionError"})
+"""Errors of the worker itself, which say what the target's release has no way to be asked: an element type that its Python binding cannot
+pass, an opset or IR version that came after it."""
+
+_FUSED = "DmlFusedNode"
+"""How the type of a node begins that the DirectML provider compiled of several, where a release cannot be told not to (before 1.15)."""
 
 
 class Judgement(NamedTuple):
@@ -39,7 +43,8 @@ def judge(prepared: Prepared, graph: Graph, execution: Execution, provider: str)
     placed_on, doubt = placement(execution, graph, provider)
     if execution.output is None:
         assert execution.error is not None
-        return Judgement(_outcome_of_error(execution, doubt is not None), placed_on, execution.error)
+        # the profile of a run that failed lacks the node that failed: misplaced is a node that is known to be elsewhere
+        return Judgement(_outcome_of_error(execution, doubt is not None and placed_on is not None), placed_on, execution.error)
     if doubt is not None:
         return Judgement(Outcome.NOT_PLACED, placed_on, Error("NotPlaced", doubt))
     if case.validity is Validity.INVALID:
@@ -56,15 +61,19 @@ def judge(prepared: Prepared, graph: Graph, execution: Execution, provider: str)
 
 def _outcome_of_error(execution: Execution, misplaced: bool) -> Outcome:
     assert execution.error is not None
-    if execution.error.class_ in _NOT_OURS:
+    if execution.error.class_ in CANNOT_BE_ASKED:
         return Outcome.NOT_RUN
     if execution.error.class_ in _NO_KERNEL:
         return Outcome.UNSUPPORTED
-    return Outcome.NOT_PLACED if misplaced and execution.nodes else Outcome.REJECTED
+    return Outcome.NOT_PLACED if misplaced else Outcome.REJECTED
 
 
 def placement(execution: Execution, graph: Graph, provider: str) -> tuple[str | None, str | None]:
-    """Return (provider that is proven to run the tested nodes, None), or (what is known, why it is no proof)."""
+    """Return (provider that is proven to run the tested nodes, None), or (what is known, why it is no proof).
+
+    With optimisation off nothing is folded or left out, so a tested node that is not listed under its own type is inside a node that the
+    provider fused, if there is one.
+    """
     nodes = execution.nodes
     if nodes is None:
         return None, "the runtime did not say where the node was placed"
@@ -73,6 +82,8 @@ def placement(execution: Execution, graph: Graph, provider: str) -> tuple[str | 
     elsewhere = sorted({where for where, operator in nodes if operator in graph.tested and where != provider})
     if elsewhere:
         return ", ".join(elsewhere), f"{', '.join(graph.tested)} ran on {', '.join(elsewhere)}"
+    if graph.optimization == "off" and any(where == provider and operator.startswith(_FUSED) for where, operator in nodes):
+        return provider, None
     absent = [operator for operator in graph.tested if operator not in {found for _, found in nodes}]
     if absent:
         return None, f"{', '.join(absent)} is not in the graph that ran: folded or fused"
@@ -97,8 +108,11 @@ def _contradiction(case: Case, expected: Tensor) -> Diff | None:
 
 
 def verdict(validity: Validity, outcome: Outcome, expected: Outcome | None) -> Verdict:
-    """Hold an outcome against a reviewed expectation: `expected` is the outcome other than conforming that is known, None where none is."""
-    if outcome is expected:
+    """Hold an outcome against a reviewed expectation: `expected` is the outcome other than conforming that is known, None where none is.
+
+    What a release cannot be asked contradicts no expectation.
+    """
+    if outcome is expected or outcome is Outcome.NOT_RUN:
         return Verdict.EXPECTED
     if conforms(validity, outcome):
         return Verdict.EXPECTED if expected is None else Verdict.IMPROVEMENT

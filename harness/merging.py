@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
+from datetime import date
 from hashlib import blake2b
 from pathlib import Path
 
@@ -12,9 +13,12 @@ import msgspec
 
 from harness.counts import Counts
 from harness.errors import UsageError
+from harness.expectations import TargetExpectations, load_expectations
+from harness.hashes import run_hashes
 from harness.pipeline import Summary
-from harness.records import End, Header, Outcome
+from harness.records import End, Header, Outcome, conforms
 from harness.runfile import RunReader, RunWriter
+from harness.selection import OTHER_SHARD, PARTIAL
 
 
 def merge_runs(runs: Sequence[Path], folder: Path) -> Summary:
@@ -31,6 +35,7 @@ def merge_runs(runs: Sequence[Path], folder: Path) -> Summary:
     except OSError as error:
         raise UsageError(f"{folder}: cannot be made: {error.strerror}") from error
     command = " + ".join(dict.fromkeys(reader.header.command for reader in readers))
+    known = _known(first)
     seen: set[bytes] = set()
     counts = Counts()
     left_out: Counter[str] = Counter()
@@ -46,12 +51,16 @@ def merge_runs(runs: Sequence[Path], folder: Path) -> Summary:
                 seen.add(key)
                 writer.add(result)
                 counts.add(result.validity, result.outcome, result.verdict)
+                if result.target in known:
+                    known[result.target].record(result.case, conforms=conforms(result.validity, result.outcome))
             if reader.end is None:
                 raise UsageError(f"{reader.path}: the run is not complete: continue it with --resume before merging")
             # every shard walks through the whole plan: the reasons that they share are counted once
-            left_out |= Counter({why: n for why, n in reader.end.left_out.items() if why != "in another shard"})
+            left_out |= Counter({why: n for why, n in reader.end.left_out.items() if why != OTHER_SHARD})
             problems += reader.end.problems
             seconds = max(seconds, reader.end.seconds)
+        for target, expected in known.items():
+            problems += expected.problems(date.today(), complete=_whole(readers, len(seen)) and not first.targets[target].unavailable)
         absent = sum(counts.outcomes[outcome.value] for outcome in (Outcome.UNAVAILABLE, Outcome.NOT_RUN))
         end = End(
             selected=len(seen),
@@ -65,6 +74,27 @@ def merge_runs(runs: Sequence[Path], folder: Path) -> Summary:
         writer.close(end)
     os.replace(partial, path)
     return Summary(path, end, counts.exit_code(end.problems, baseline="--baseline" in command))
+
+
+def _known(header: Header) -> dict[str, TargetExpectations]:
+    """Return the expectations of each target, to hold the shards' results against together; none if the runs had other files than these."""
+    found = load_expectations()
+    if run_hashes((), found)["expectations"] != header.hashes.get("expectations"):
+        return {}
+    return {target: found.for_target(target, info) for target, info in header.targets.items()}
+
+
+def _whole(readers: Sequence[RunReader], results: int) -> bool:
+    """Say whether the shards are all of them, and of all cases: each knows how many cases the others have."""
+    for reader in readers:
+        assert reader.end is not None
+        targets = len(reader.header.targets)
+        if (
+            any(reader.end.left_out.get(why) for why in PARTIAL)
+            or reader.end.selected + targets * reader.end.left_out.get(OTHER_SHARD, 0) != results
+        ):
+            return False
+    return True
 
 
 def _same(first: Header, other: Header, path: Path) -> None:

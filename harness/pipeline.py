@@ -21,7 +21,7 @@ from harness.query import Query
 from harness.records import SCHEMA, End, Header, TargetInfo
 from harness.resume import Done, read_done
 from harness.runfile import RunWriter
-from harness.selection import Shard, select
+from harness.selection import Selection, Shard, select
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
 from harness.target_info import target_info
@@ -68,6 +68,7 @@ def run(request: Request) -> Summary:
     total, left_out = selection.counted()
     if total < request.min_cases:
         raise NothingRan(f"{total} cases are selected, fewer than --min-cases {request.min_cases}")
+    left_out |= _gone(baseline, selection, request)
     work = Work(
         request.targets, selection, expectations, baseline, request.out / "artifacts", request.seed, request.timeout, request.reruns
     )
@@ -99,7 +100,7 @@ def run(request: Request) -> Summary:
             end = End(
                 selected=total * len(request.targets),
                 run=ran,
-                left_out=left_out,
+                left_out=dict(sorted(left_out.items())),
                 outcomes=dict(sorted(counts.outcomes.items())),
                 verdicts=dict(sorted(counts.verdicts.items())),
                 problems=tuple(dict.fromkeys(problems)),
@@ -123,6 +124,15 @@ class _Written:
         self._writer.append(lines)
         self.number += number
         self._progress(self._target, self.number, self._total)
+
+
+def _gone(baseline: Baseline | None, selection: Selection, request: Request) -> dict[str, int]:
+    """Count what the earlier run has and the specs have no longer; a part of the cases says nothing of it."""
+    if baseline is None or not selection.complete:
+        return {}
+    ids = (case.id for valid in (True, False) for case in selection.cases(valid=valid))
+    gone = baseline.gone(ids, (spec.model.operator for spec in selection.plan.specs), [target.name for target in request.targets])
+    return {"in the baseline, no longer in the specs": gone} if gone else {}
 
 
 def _info(target: Target, opened: Opened | str) -> TargetInfo:

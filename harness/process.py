@@ -60,8 +60,8 @@ class WorkerProcess:
 
     @property
     def stderr(self) -> str:
-        """The end of what the worker and its libraries printed."""
-        return b"".join(self._stderr)[-_KEPT_STDERR:].decode("utf-8", "replace").strip()
+        """The end of what the worker and its libraries printed; some of Windows' print UTF-16."""
+        return b"".join(self._stderr)[-_KEPT_STDERR:].decode("utf-8", "replace").replace("\0", "").strip()
 
     def feed(self, data: bytes) -> None:
         """Queue bytes that come before the first request."""

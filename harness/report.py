@@ -26,7 +26,7 @@ FORMATS: tuple[str, ...] = get_args(Format)
 
 
 def rendering(run: Path, format: str) -> Iterator[str]:
-    """Yield the pieces of one rendering of a run file, or of the `run.jsonl` in a folder. Errors: UsageError."""
+    """Yield the pieces of one rendering of a run file, or of the one in a folder. Errors: UsageError."""
     if format == "html":
         yield render_html(run)
     elif format == "markdown":

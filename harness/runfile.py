@@ -14,10 +14,10 @@ from types import TracebackType
 
 import msgspec
 
+from harness import packed
 from harness.errors import HarnessFault, UsageError
 from harness.records import SCHEMA, End, Header, Outcome, Result
 
-_BUFFER = 1 << 16
 _LINES = 64
 
 
@@ -114,6 +114,14 @@ class ResultLines:
             self._hand_on(b"\n".join(pending) + b"\n", len(pending))
 
 
+def run_file(path: Path) -> Path:
+    """Return the run file in a folder, the plain one before a compressed one; a path that is no folder is the file itself."""
+    if not path.is_dir():
+        return path
+    names = [path / f"run.jsonl{suffix}" for suffix in packed.SUFFIXES]
+    return next((name for name in names if name.exists()), names[0])
+
+
 class RunReader:
     """Reads a run file once, result by result; `end` and `truncated` are known after the last one.
 
@@ -122,24 +130,17 @@ class RunReader:
     """
 
     def __init__(self, path: Path) -> None:
-        """Open a run file, or the `run.jsonl` in a folder. Errors: UsageError naming file and line."""
-        self.path = path / "run.jsonl" if path.is_dir() else path
+        """Open a run file, plain or compressed (`packed`), or the one in a folder. Errors: UsageError naming file and line."""
+        self.path = run_file(path)
         self.end: End | None = None
         self.truncated = False
         self.bytes_read = 0
         """Bytes of the header and of the complete results: where a continued run goes on."""
-        self._lines = self._open()
+        self._lines = packed.lines(self.path)
         first = next(self._lines, None)
         if first is None:
             raise UsageError(f"{self.path}: the run file is empty")
         self.header = self._header(first)
-
-    def _open(self) -> Iterator[bytes]:
-        try:
-            with open(self.path, "rb", buffering=_BUFFER) as file:
-                yield from file
-        except OSError as error:
-            raise UsageError(f"{self.path}: cannot be read: {error.strerror}") from error
 
     def _header(self, line: bytes) -> Header:
         if not line.endswith(b"\n"):

@@ -15,6 +15,10 @@ from harness.query import Query, explain_no_match
 from harness.records import Case, Validity
 from harness.specs.expand import Plan
 
+NOT_ASKED, OTHER_SHARD, NO_NEW_PAIR = "not in the query", "in another shard", "adds no new pair"
+PARTIAL = (NOT_ASKED, NO_NEW_PAIR)
+"""Why cases are left out that no other shard has either."""
+
 
 class Shard(NamedTuple):
     """Shard `number` of `of`, counted from 1; a case belongs to one shard by the hash of its id, wherever it stands."""
@@ -48,11 +52,11 @@ class Selection(NamedTuple):
         pairs = _Pairs() if self.pairwise else None
         for case in self.plan.cases(valid=valid, portion=portion):
             if self.queries and not any(query.matches(case.id) for query in self.queries):
-                self.left_out["not in the query"] += 1
+                self.left_out[NOT_ASKED] += 1
             elif self.shard is not None and not self.shard.holds(case.id):
-                self.left_out["in another shard"] += 1
+                self.left_out[OTHER_SHARD] += 1
             elif pairs is not None and case.validity is Validity.VALID and case.literals is None and not pairs.adds(case.id):
-                self.left_out["adds no new pair"] += 1
+                self.left_out[NO_NEW_PAIR] += 1
             else:
                 yield case
 

@@ -51,8 +51,21 @@ _ONNX_NUMBER = {
 }  # fmt: skip
 
 
+_VERSIONS = (1, 8)
+"""Field numbers of a ModelProto's IR version and its opset imports."""
+_IDENTITY = (
+    b"\x3a\x2f\x0a\x10\x0a\x01x\x12\x01y\x22\x08Identity\x12\x01g"
+    b"\x5a\x0b\x0a\x01x\x12\x06\x0a\x04\x08\x01\x12\x00\x62\x0b\x0a\x01y\x12\x06\x0a\x04\x08\x01\x12\x00"
+)
+"""The field `graph` of a ModelProto: y = Identity(x) of a float scalar, which every opset has and the CPU provider runs."""
+
+
 class CannotFeedError(Exception):
     """This onnxruntime's Python binding has no way to pass such a tensor."""
+
+
+class UnknownVersionError(Exception):
+    """This onnxruntime does not know the opset or the IR version of the model: no operator was asked."""
 
 
 class Channel:
@@ -137,6 +150,7 @@ class OnnxRuntime:
         onnxruntime.set_default_logger_severity(4)
         self._providers = onnxruntime.get_available_providers()
         self._options: Dict[Any, Any] = {}
+        self._refused: Dict[bytes, Optional[str]] = {}
         boot = sys.modules.get("harness_boot")
         if boot is not None:
             boot.before_sessions()
@@ -180,6 +194,20 @@ class OnnxRuntime:
         session = self.session(dict(unit, config=config), model)
         nodes = self.assignment(session)
         return nodes if nodes is not None else [["CPUExecutionProvider", operator] for operator in unit["tested"]]
+
+    def unknown_version(self, model: bytes) -> Optional[str]:
+        """Return why this release takes no model at all of a model's opset and IR version, None if it takes one.
+
+        Asked of the release itself, after a failure, with the same versions on a graph that nothing else can be wrong with.
+        """
+        bare = with_identity(model)
+        if bare not in self._refused:
+            try:
+                self.ort.InferenceSession(bare, providers=["CPUExecutionProvider"])
+                self._refused[bare] = None
+            except Exception as error:  # noqa: BLE001 - any refusal is one of the versions
+                self._refused[bare] = str(error)
+        return self._refused[bare]
 
     def _session_options(self, unit: Unit) -> Any:
         key = (unit["optimization"], tuple(sorted(unit["config"].items())))
@@ -234,6 +262,20 @@ class OnnxRuntime:
             if event.get("cat") == "Node" and event.get("name", "").endswith("_kernel_time") and event.get("args", {}).get("provider")
         ]
 
+    def profiled_after_failure(self, session: Any, unit: Unit, model: bytes, arrays: Optional[Sequence[Any]]) -> List[List[str]]:
+        """Return the same of a session whose run failed: its profile lacks the node that failed, so another one runs `arrays` as zeros."""
+        nodes = self.profiled(session)
+        if arrays is None or tells(nodes, unit):
+            return nodes
+        zeros = [np.full(array.shape, "" if array.dtype == object else 0, array.dtype) for array in arrays]
+        try:
+            session = self.session(unit, model)
+            self.run(session, unit, zeros, 0)
+            return self.profiled(session)
+        except Exception:  # noqa: BLE001 - it cannot run at all, so nothing tells where
+            self.after_failure(unit)
+            return nodes
+
     def run(self, session: Any, unit: Unit, arrays: Sequence[Any], position: int) -> Tuple[Any, int]:
         """Run one case and return its output as (array, ONNX element type)."""
         names = unit["inputs"]
@@ -281,6 +323,11 @@ class OnnxRuntime:
         return np.frombuffer(raw, storage).reshape(shape), number
 
 
+def tells(nodes: Sequence[Sequence[str]], unit: Unit) -> bool:
+    """Say whether a placement lists every tested operator."""
+    return set(unit["tested"]) <= {operator for _, operator in nodes}
+
+
 def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at: int) -> int:
     """Run all cases of one unit; return where its payload ends."""
     model = bytes(payload[at : at + unit["model"]])
@@ -304,6 +351,9 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
             end_if_lost(channel, error)
         backend.after_failure(unit)
         try:
+            refused = backend.unknown_version(model)
+            if refused is not None:
+                raise UnknownVersionError(refused) from error
             nodes = backend.elsewhere(unit, model)
             if nodes is not None:
                 channel.add_json("P", {"unit": unit["unit"], "nodes": nodes})
@@ -315,6 +365,7 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
         for shapes in cases:
             at = skip(unit, payload, at, shapes)
         return at
+    failed = False
     for number, shapes in enumerate(cases, start=first):
         if number != first:
             channel.announce(number)
@@ -327,21 +378,55 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
                 arrays.append(array)
             if session is None:
                 session = backend.session(unit, model)
-            try:
-                output, element = backend.run(session, unit, arrays, number - first)
-            finally:
-                if not placed:
-                    channel.add_json("P", {"unit": unit["unit"], "nodes": backend.profiled(session)})
-                    placed = True
+            output, element = backend.run(session, unit, arrays, number - first)
+            if not placed:
+                channel.add_json("P", {"unit": unit["unit"], "nodes": backend.profiled(session)})
+                placed = True
             body = encode_elements(output)
             head = _RESULT.pack(number, time.perf_counter() - started, element, output.ndim)
             channel.add("R", head + struct.pack(f"<{output.ndim}q", *output.shape) + body)
         except Exception as error:  # noqa: BLE001 - whatever a provider raises is its answer
-            channel.add_json("E", failure(number, "run", error, time.perf_counter() - started))
-            end_if_lost(channel, error)
-            if backend.after_failure(unit):
+            report = failure(number, "run", error, time.perf_counter() - started)
+            if getattr(error, "ends_worker", False):
+                channel.add_json("E", report)
+                end_if_lost(channel, error)
+            spoilt = backend.after_failure(unit)
+            if not placed and session is not None:
+                nodes = backend.profiled_after_failure(session, unit, model, None if failed else arrays)
+                channel.add_json("P", {"unit": unit["unit"], "nodes": nodes})
+                placed = tells(nodes, unit)
+                spoilt = spoilt or not placed  # its profile is spent: the next case gets a session of its own
+            failed = True
+            channel.add_json("E", report)
+            if spoilt:
                 session = None
     return at
+
+
+def with_identity(model: bytes) -> bytes:
+    """Return a ModelProto with the IR version and the opsets of another, and one Identity for its graph."""
+    kept = []
+    at = 0
+    while at < len(model):
+        start = at
+        key, at = _varint(model, at)
+        value, at = _varint(model, at)
+        if key & 7 == 2:  # length-delimited; no other field of a ModelProto is anything but this or a number
+            at += value
+        if key >> 3 in _VERSIONS:
+            kept.append(model[start:at])
+    return b"".join(kept) + _IDENTITY
+
+
+def _varint(data: bytes, at: int) -> Tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return value, at
 
 
 def skip(unit: Unit, payload: memoryview, at: int, shapes: Sequence[Sequence[int]]) -> int:

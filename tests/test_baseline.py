@@ -9,7 +9,7 @@ import pytest
 from harness.baseline import Baseline
 from harness.judge import verdict
 from harness.records import Outcome, Validity, Verdict, conforms
-from tests.running import ROUND, harness, results_of, script_of
+from tests.running import ROUND, harness, lines_of, results_of, script_of
 
 SHAPES = ("[0]", "[0,3]", "[3,0]", "[2,0,3]")
 
@@ -97,7 +97,7 @@ def test_verdict_against_an_expectation(validity: Validity, outcome: Outcome, kn
     found = verdict(validity, outcome, known)
     conforming = validity is Validity.UNSPECIFIED or CONFORMING[validity] is outcome
     assert conforms(validity, outcome) is conforming
-    if known is outcome or (conforming and known is None):
+    if known is outcome or (conforming and known is None) or outcome is Outcome.NOT_RUN:  # what cannot be asked contradicts nothing
         assert found is Verdict.EXPECTED
     elif conforming:
         assert found is Verdict.IMPROVEMENT
@@ -105,3 +105,30 @@ def test_verdict_against_an_expectation(validity: Validity, outcome: Outcome, kn
         assert found is Verdict.REGRESSION
     else:
         assert found is Verdict.CHANGED
+
+
+def test_what_can_no_longer_be_asked_is_missing(earlier: Path) -> None:
+    baseline = Baseline(earlier / "earlier")
+    case = next(iter(results_of(earlier / "earlier")))
+    target = f"fake,script={earlier / 'script.yaml'}"
+    assert baseline.verdict(case, target, Validity.VALID, Outcome.NOT_RUN) is Verdict.MISSING
+    assert baseline.verdict("Round@99:case=later", target, Validity.VALID, Outcome.NOT_RUN) is Verdict.EXPECTED
+
+
+def test_what_the_specs_no_longer_have_is_counted(tmp_path: Path) -> None:
+    """A whole run of a spec against one of the same spec with a case more."""
+    text = ROUND.read_text(encoding="utf-8")
+    assert "shape: [[0], [0, 3], [3, 0], [2, 0, 3]]" in text
+    less = tmp_path / "Round.yaml"
+    less.write_text(text.replace("shape: [[0], [0, 3], [3, 0], [2, 0, 3]]", "shape: [[0], [0, 3], [3, 0]]"), encoding="utf-8")
+    nothing = tmp_path / "none.yaml"
+    nothing.write_text("[]\n", encoding="utf-8")
+    alike = ["-t", "fake", "--expectations", nothing]
+    harness("run", ROUND, *alike, "-o", tmp_path / "earlier")
+    harness("run", less, *alike, "--baseline", tmp_path / "earlier", "-o", tmp_path / "now")
+    before, now = results_of(tmp_path / "earlier"), results_of(tmp_path / "now")
+    assert now.keys() < before.keys()
+    assert lines_of(tmp_path / "now")[-1]["left_out"]["in the baseline, no longer in the specs"] == len(before) - len(now)
+    part = harness("run", less, *alike, "--baseline", tmp_path / "earlier", "-k", "case=documented_onnx", "-o", tmp_path / "part")
+    assert part.code == 0
+    assert "in the baseline, no longer in the specs" not in lines_of(tmp_path / "part")[-1]["left_out"]

@@ -153,7 +153,7 @@ class TestBadInput:
             (["--resume"], "reports/latest: there is no run to resume; name its folder with -o"),
             (["--resume", "-o", "nowhere"], "nowhere/run.jsonl: cannot be read: No such file or directory"),
             (["--baseline", "nowhere"], "nowhere: cannot be read: No such file or directory"),
-            (["nowhere.yaml"], "nowhere.yaml:1: cannot read: No such file or directory"),
+            (["nowhere.yaml"], "nowhere.yaml: cannot read: No such file or directory"),
         ],
     )
     def test_run(self, arguments: list[str], line: str) -> None:

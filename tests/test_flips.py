@@ -116,6 +116,21 @@ def test_misplacement_is_never_a_pass(operator: str) -> None:
         assert found.error.class_ == "NotPlaced"
 
 
+def test_a_node_that_the_provider_fused_is_its_own() -> None:
+    prepared = prepare("Round", "float32")
+    right = right_output(prepared)
+
+    def outcome(*nodes: tuple[str, str], optimization: str = "off") -> Outcome:
+        graph = graph_of(prepared, ("Floor", "Mul"))._replace(optimization=optimization)  # type: ignore[arg-type]
+        return judge(prepared, graph, answered(right, nodes), PROVIDER).outcome
+
+    assert outcome((PROVIDER, "DmlFusedNode_0_0")) is Outcome.PASS
+    assert outcome((PROVIDER, "DmlFusedNode_0_0"), ("CPUExecutionProvider", "Identity")) is Outcome.PASS
+    assert outcome((PROVIDER, "DmlFusedNode_0_0"), ("CPUExecutionProvider", "Mul")) is Outcome.NOT_PLACED
+    assert outcome(("CPUExecutionProvider", "DmlFusedNode_0_0")) is Outcome.NOT_PLACED
+    assert outcome((PROVIDER, "DmlFusedNode_0_0"), optimization="all") is Outcome.NOT_PLACED  # Mul may be folded away
+
+
 def test_every_operator_of_a_variant_must_be_placed() -> None:
     prepared = prepare("Round", "float32")
     tested = graph_of(prepared, ("Floor", "Mul"))

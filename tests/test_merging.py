@@ -74,3 +74,29 @@ def test_into_one_of_the_runs(runs: Path) -> None:
     wanted = f"{runs}/one/run.jsonl: is one of the runs to merge; choose another folder with -o"
     assert (ended.code, complaint(ended)) == (2, wanted)
     assert (runs / "one" / "run.jsonl").read_bytes() == before
+
+
+def test_an_entry_that_no_shard_matches_is_found_when_they_are_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shard cannot know it: the case may be in another. Of a part of the cases nobody knows, nor with other entries."""
+    entries = tmp_path / "specs/expectations/fake.yaml"
+    entries.parent.mkdir(parents=True)
+    entry = "- {match: %s, when: {target: fake}, expect: mismatch, reason: none, link: 'https://example.org/'}\n"
+    entries.write_text(entry % '"Round@11:case=never"' + entry % '"Round@22:sweep=empty"', encoding="utf-8")
+    monkeypatch.setattr("harness.expectations.default_folder", lambda: tmp_path / "specs")
+    runs = {"one": ("1/2", []), "two": ("2/2", []), "part1": ("1/2", ["-k", QUERY]), "part2": ("2/2", ["-k", QUERY])}
+    for name, (shard, query) in runs.items():
+        harness("run", ROUND, "-t", "fake", "--shard", shard, *query, "-o", tmp_path / name)
+
+    def problems(*names: str) -> list[str]:
+        merged = tmp_path / "+".join(names)
+        harness("merge", *(tmp_path / name for name in names), "-o", merged)
+        found: list[str] = lines_of(merged)[-1]["problems"]
+        return found
+
+    unmatched, stale = problems("two", "one")
+    assert "matches no case on fake" in unmatched
+    assert "cases conform on fake" in stale
+    assert problems("one") == []
+    assert problems("part1", "part2") == []
+    entries.write_text(entry % '"Round@11:case=another"', encoding="utf-8")
+    assert problems("one", "two") == []

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto, helper
+from onnx import checker as onnx_checker
 
 from harness.execution import Execution, Graph, Prepared, Unit
 from harness.judge import Judgement, judge, placement
@@ -20,6 +21,7 @@ from harness.selection import select
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
 from harness.targets import CPU, launch, parse_target
+from harness.worker import with_identity
 from tests.running import SPECS
 
 WORKERS = Path(__file__).with_name("workers.py")
@@ -143,3 +145,50 @@ def test_a_pass_on_another_provider_cannot_be_written_down() -> None:
     ((_, execution),) = judged(given, cpu()).values()
     found = judge(prepared, given[0].graph, execution, "DmlExecutionProvider")
     assert (found.outcome, found.placed_on) == (Outcome.NOT_PLACED, CPU)
+
+
+@pytest.mark.parametrize("newer", [{"ir_version": 99}, {"opset": 99}], ids=["ir", "opset"])
+def test_a_release_that_does_not_know_the_version_was_not_asked(newer: dict[str, int]) -> None:
+    """The release says so itself of a graph that nothing else can be wrong with; the same graph with known versions is a result."""
+    (unit, *_) = chosen("Round@22:sweep=empty;X=float32[0]")
+    model = ModelProto.FromString(unit.graph.model)
+    model.ir_version = newer.get("ir_version", model.ir_version)
+    model.opset_import[0].version = newer.get("opset", 22)
+    given = [unit, Unit(unit.graph._replace(model=model.SerializeToString()), unit.cases)]
+    pool = Pool(cpu(), size=1, timeout=60)
+    found = [(judge(p, graph, e, CPU), e) for p, graph, e in pool.run(iter(given))]
+    known, unknown = found[: len(unit.cases)], found[len(unit.cases) :]
+    assert {judgement.outcome for judgement, _ in known} == {Outcome.PASS}
+    assert {judgement.outcome for judgement, _ in unknown} == {Outcome.NOT_RUN}
+    assert {e.error.class_ for _, e in unknown if e.error} == {"UnknownVersionError"}
+
+
+def test_a_refused_node_of_known_versions_is_rejected() -> None:
+    """The versions are known, the node is wrong: that is an answer of the release."""
+    (unit, *_) = chosen("Round@22:sweep=empty;X=float32[0]")
+    model = ModelProto.FromString(unit.graph.model)
+    model.graph.node[0].op_type = "NoSuchOperator"
+    found = judged([Unit(unit.graph._replace(model=model.SerializeToString()), unit.cases)], cpu())
+    assert {judgement.outcome for judgement, _ in found.values()} == {Outcome.REJECTED}
+
+
+def test_the_versions_of_a_model_are_kept_and_its_graph_is_not() -> None:
+    (unit, *_) = chosen("Round@22:sweep=empty;X=float32[0]")
+    bare = ModelProto.FromString(with_identity(unit.graph.model))
+    model = ModelProto.FromString(unit.graph.model)
+    assert (bare.ir_version, bare.opset_import) == (model.ir_version, model.opset_import)
+    assert [node.op_type for node in bare.graph.node] == ["Identity"]
+    onnx_checker.check_model(bare)
+
+
+def test_a_run_that_fails_still_tells_where_its_node_is() -> None:
+    """A profile lacks the node that failed: the session runs once more with zeros, which are legal indices."""
+    query = "GatherElements@13:sweep=index_out_of_range;data=string[5];indices=int32[5];axis=0;values=above"
+    given = list(units(select(expand(load_specs((SPECS,))), parse_all([query])).cases(valid=False), 0))
+    found = judged(given, older())
+    assert {execution.nodes for _, execution in found.values()} == {((CPU, "GatherElements"),)}
+    assert {judgement.outcome for judgement, _ in found.values()} == {Outcome.REJECTED}
+    for unit in given:
+        for prepared in unit.cases:
+            execution = found[prepared.case.id][1]
+            assert judge(prepared, unit.graph, execution, "DmlExecutionProvider").outcome is Outcome.NOT_PLACED

@@ -1,4 +1,4 @@
-"""CTRF, the Common Test Report Format (ctrf.io, specification 0.1.0): one JSON document, written piece by piece.
+"""CTRF, the Common Test Report Format (ctrf.io, specification 0.0.0): one JSON document, written piece by piece.
 
 A report has no clock, so `start` is the moment that the run id names, or 0.
 """
@@ -49,7 +49,7 @@ def render_ctrf(open_run: Callable[[], RunReader]) -> Iterator[str]:
         "duration": length,
     }
     environment = {"extra": {target: dict(target_facts(info)) for target, info in first.header.targets.items()}}
-    yield '{"reportFormat":"CTRF","specVersion":"0.1.0","generatedBy":"onnxruntime-conformance-harness","results":{'
+    yield '{"reportFormat":"CTRF","specVersion":"0.0.0","generatedBy":"onnxruntime-conformance-harness","results":{'
     yield '"tool":{"name":"onnxruntime-conformance-harness"},'
     yield f'"summary":{_dump(head)},"environment":{_dump(environment)},"tests":['
     comma = "\n"

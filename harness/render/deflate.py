@@ -1,20 +1,26 @@
-"""Deflate (RFC 1951) with Huffman codes alone, so that the same data gives the same bytes whatever zlib a platform has.
+"""Deflate (RFC 1951) with Huffman codes and runs of one byte, so that the same data gives the same bytes whatever zlib a platform has.
 
 zlib, zlib-ng and their releases choose different matches, and a report has to be the same bytes everywhere. The data are columns of small
-numbers and dictionaries without repeats, of which the entropy code gets most of what there is to get. Any inflater reads the result.
+numbers, in which targets that do alike give long runs, and dictionaries without repeats: that is most of what there is to get. Any inflater
+reads the result.
 """
 
 from __future__ import annotations
 
 import heapq
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 _LONGEST = 15
 _LONGEST_LENGTH_CODE = 7
 _END_OF_BLOCK = 256
 _ORDER = (16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15)
 _CHUNK = 1 << 18
+_SYMBOLS = 286
+_LONGEST_MATCH = 258
+_RUN = re.compile(rb"(.)\1{7,}", re.DOTALL)
+"""Runs that are written as matches: shorter ones are as cheap as literals where one byte is frequent."""
 
 
 def deflate(parts: Sequence[bytes]) -> bytes:
@@ -36,22 +42,49 @@ def _pack(bits: str) -> bytes:
 
 
 def _block(data: bytes, *, last: bool) -> str:
-    counts: dict[int, int] = dict(sorted(Counter(data).items()))
-    counts[_END_OF_BLOCK] = 1
-    lengths = code_lengths(counts, _LONGEST)
-    written = [lengths.get(symbol, 0) for symbol in range(_END_OF_BLOCK + 1)] + [0]  # and one unused distance code
-    length_counts = dict(sorted(Counter(written).items()))
-    if len(length_counts) == 1:
-        length_counts[0 if 0 not in length_counts else 1] = 1
-    of_lengths = code_lengths(length_counts, _LONGEST_LENGTH_CODE)
-    used = max(place for place, symbol in enumerate(_ORDER) if symbol in of_lengths) + 1
-    used = max(used, 4)
-    head = ["1" if last else "0", "01", _number(0, 5), _number(0, 5), _number(used - 4, 4)]
+    pieces = list(_pieces(data))
+    counts: Counter[int] = Counter()
+    for literals, matches in pieces:
+        counts.update(literals)
+        for match in matches:
+            counts[_LENGTHS[match][0]] += 1
+    lengths = code_lengths(dict(sorted({**counts, _END_OF_BLOCK: 1}.items())), _LONGEST)
+    written = [lengths.get(symbol, 0) for symbol in range(_SYMBOLS)] + [1]  # and the one distance code: 1
+    of_lengths = code_lengths(dict(sorted(Counter(written).items())), _LONGEST_LENGTH_CODE)
+    used = max(max(place for place, symbol in enumerate(_ORDER) if symbol in of_lengths) + 1, 4)
+    head = ["1" if last else "0", "01", _number(_SYMBOLS - 257, 5), _number(0, 5), _number(used - 4, 4)]
     head += [_number(of_lengths.get(symbol, 0), 3) for symbol in _ORDER[:used]]
     length_words = _words(of_lengths)
     head += [length_words[length] for length in written]
     words = _words(lengths)
-    return "".join(head) + "".join(map(words.__getitem__, data)) + words[_END_OF_BLOCK]
+    body = head
+    for literals, matches in pieces:
+        body += map(words.__getitem__, literals)
+        body += (f"{words[symbol]}{extra}0" for symbol, extra in map(_LENGTHS.__getitem__, matches))
+    return "".join(body) + words[_END_OF_BLOCK]
+
+
+def _pieces(data: bytes) -> Iterator[tuple[bytes, list[int]]]:
+    """Split data into literals and the lengths of the matches at distance 1 that follow them."""
+    start = 0
+    for run in _RUN.finditer(data):
+        whole, rest = divmod(run.end() - run.start() - 1, _LONGEST_MATCH)
+        matches = [_LONGEST_MATCH] * whole + [rest] * (rest > 2)
+        yield data[start : run.start() + 1], matches
+        start = run.end() - (0 if rest > 2 else rest)
+    yield data[start:], []
+
+
+def _length_codes() -> dict[int, tuple[int, str]]:
+    """Return the symbol and the extra bits of each length of a match (RFC 1951, 3.2.5)."""
+    codes = {}
+    length = 3
+    for symbol in range(257, _SYMBOLS - 1):
+        bits = max(0, (symbol - 261) // 4)
+        for extra in range(1 << bits):
+            codes[length + extra] = (symbol, _number(extra, bits) if bits else "")
+        length += 1 << bits
+    return {**codes, _LONGEST_MATCH: (_SYMBOLS - 1, "")}
 
 
 def _number(value: int, width: int) -> str:
@@ -95,3 +128,6 @@ def _words(lengths: Mapping[int, int]) -> dict[int, str]:
         code += 1
         before = length
     return words
+
+
+_LENGTHS = _length_codes()

@@ -32,7 +32,7 @@ _MARKS = {"pass": "✓", "known": "~", "failing": "✗", "partial": "!", "absent
 
 
 def render_html(run: Path) -> str:
-    """Render the run file at `run`, or the `run.jsonl` in it, with the tensors of failing cases that lie beside it. Errors: UsageError."""
+    """Render the run file at `run`, or the one in that folder, with the tensors of failing cases that lie beside it. Errors: UsageError."""
     return page(*read_page(run))
 
 

@@ -5,7 +5,8 @@ then the columns. A column is unsigned, and written as its lowest bytes, then it
 compresses well alone.
 
 Case ids are split at `;` and told as numbers of a dictionary of their parts; kinds of cases and states of results are numbered as `Tables`
-numbers them. Texts are data in JSON in base64: nothing of them can become markup.
+numbers them; times are numbers of a dictionary of milliseconds in two digits. Texts are data in JSON in base64: nothing of them can become
+markup.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ class Payload:
         self._tensors: dict[str, Any] = {}
         self._lengths, self._case_parts, self._kinds = array("I"), array("I"), array("I")
         self._steps, self._states, self._placements = array("I"), array("I"), array("I")
-        self._numbers, self._micros = array("I"), array("I")
+        self._numbers, self._times = array("I"), array("I")
+        self._durations: Numbers[float] = Numbers({0.0: 0})
         self._before = -1
 
     def add(self, result: Result, kind: int, state: int, note: str = "") -> None:
@@ -75,7 +77,7 @@ class Payload:
         self._states.append(state)
         self._placements.append(self._places[result.stage, result.placed_on])
         self._numbers.append(self._detail(result, note) if result.error or result.diff or note else 0)
-        self._micros.append(min(round(result.seconds * 1_000_000), _LONGEST))
+        self._times.append(self._durations[float(f"{result.seconds * 1000:.2g}")])
 
     def _want(self, result: Result) -> None:
         """Note a result whose tensors are worth showing: failing ones before known ones, and of each kind the first before the second."""
@@ -146,7 +148,7 @@ class Payload:
             "state": self._states,
             "place": self._placements,
             "detail": self._numbers,
-            "micros": self._micros,
+            "time": self._times,
         }
         planes: list[bytes] = []
         directory = []
@@ -159,6 +161,7 @@ class Payload:
             "columns": directory,
             **legend,
             "places": [(stage or "", visible(placed or "")) for stage, placed in self._places],
+            "durations": list(self._durations),
             "parts": list(self._parts),
             "details": list(self._details),
             "tensors": self._tensors,

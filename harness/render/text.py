@@ -12,6 +12,8 @@ _LONG = 4000
 _PREAMBLE = re.compile(
     r"^\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : (Non-zero status code returned while running \S+ node\. Name:'[^']*' Status Message: )?"
 )
+_WHERE = re.compile(r"(?:\\[\w.]+)?!(?:\w+!)?[0-9A-F]{4,16}: (?:\(caller: [0-9A-F]{4,16}\) )?Exception\(\d+\) tid\([0-9a-f]+\) ?")
+"""Where and as which of its exceptions Windows' own code met an error: addresses and counters that differ from run to run."""
 _HIDDEN = re.compile(  # spelled out, because Unicode's categories change between releases of Python
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
     "\uffa0\ufff9-\ufffb\ufffe\uffff\ud800-\udfff\U000e0000-\U000e0fff]"
@@ -31,8 +33,8 @@ def _escape(character: str) -> str:
 
 
 def without_paths(text: str) -> str:
-    """Shorten absolute paths to their last part: where a file lay on one machine says nothing on another."""
-    return _PATH.sub(lambda path: f"…/{path[1]}", text)
+    """Shorten absolute paths to their last part, and leave addresses out: where they lay on one machine says nothing on another."""
+    return _WHERE.sub(" ", _PATH.sub(lambda path: f"…/{path[1]}", text))
 
 
 def message(text: str, limit: int) -> str:

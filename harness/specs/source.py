@@ -133,7 +133,7 @@ def read(path: Path) -> Source:
             raise SpecError([f"{label}:1: the file is larger than {MAX_BYTES:,} bytes; split it, or use `fill` for large tensors"])
         data = path.read_bytes()
     except (OSError, ValueError) as error:
-        raise SpecError([f"{label}:1: cannot read: {getattr(error, 'strerror', None) or error}"]) from error
+        raise SpecError([f"{label}: cannot read: {getattr(error, 'strerror', None) or error}"]) from error
     return parse(data, path=path, label=label)
 
 

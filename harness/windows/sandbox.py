@@ -57,10 +57,12 @@ _LINK_PREFIX = (
     "cp /template/*.reg /template/.update-timestamp /prefix/ && mkdir /prefix/dosdevices && ln -s /template/drive_c /prefix/drive_c"
     ' && ln -s ../drive_c /prefix/dosdevices/c: && ln -s / /prefix/dosdevices/z: && exec "$@"'
 )
-REMEDY = (
-    "neither bubblewrap nor unshare can make a user namespace here: install bubblewrap, or allow unprivileged user namespaces "
-    "(sysctl kernel.unprivileged_userns_clone=1, user.max_user_namespaces above 0, kernel.apparmor_restrict_unprivileged_userns=0)"
+SYSCTLS = (
+    ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),  # Ubuntu 23.10 and later
+    ("kernel.unprivileged_userns_clone", "0", "1"),  # Debian's own
+    ("user.max_user_namespaces", "0", "10000"),
 )
+"""Settings that forbid an ordinary user a user namespace: name, value that forbids, value that allows."""
 
 
 class Bind(NamedTuple):
@@ -81,7 +83,24 @@ def launcher() -> str:
     for name, probe in probes.items():
         if which(probe[0]) and subprocess.run(probe, capture_output=True, stdin=subprocess.DEVNULL).returncode == 0:
             return name
-    raise TargetUnavailable(REMEDY)
+    raise TargetUnavailable(remedy())
+
+
+def remedy(settings: Path = Path("/proc/sys")) -> str:
+    """Say in one line what forbids a user namespace on this machine, and the command that allows it."""
+    for name, forbids, allows in SYSCTLS:
+        try:
+            value = (settings / name.replace(".", "/")).read_text(encoding="ascii").strip()
+        except (OSError, UnicodeDecodeError):
+            continue
+        if value == forbids:
+            return f"{name}={value} forbids user namespaces on this machine; allow them with: sudo sysctl -w {name}={allows}"
+    if not which("bwrap") and not which("setpriv"):
+        return "bubblewrap, which separates Windows from this machine, is not installed; install the package bubblewrap"
+    return (
+        "neither bubblewrap nor unshare can make a user namespace here, as in a container without the right to: start it with "
+        "--security-opt seccomp=unconfined, or run the harness outside of it"
+    )
 
 
 def command(

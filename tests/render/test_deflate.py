@@ -29,6 +29,8 @@ RANDOM = random.Random(5)
         [bytes(range(256)) * 3],
         [b"abc", b"", b"\xff" * 70, RANDOM.randbytes(5000)],
         [b"x" * (1 << 18) + b"y" * 3],
+        [b"".join(RANDOM.choice(b"ab").to_bytes(1, "little") * run for run in range(600))],  # every length of a run, and of its rest
+        [b"a" * 8, b"a" * 259, b"a" * 260, b"a" * 261, b"a" * 517, b"\n" * 262],
         [b"".join(bytes([n]) * (1 << n) for n in range(20))],  # counts that ask for codes longer than 15 bits
     ],
 )
@@ -48,3 +50,4 @@ def test_lengths_stay_within_the_limit_and_form_a_prefix_code() -> None:
 def test_it_compresses_columns() -> None:
     column = bytes(RANDOM.choice(b"\x00\x00\x00\x00\x00\x00\x01") for _ in range(80_000))
     assert len(deflate([column])) < len(column) / 6
+    assert len(deflate([b"\x01" * 1_000_000])) < 1_500  # a run costs next to nothing

@@ -234,7 +234,7 @@ def test_status_lists_components_and_ends_with_the_remedy(cache_folder: Path, mo
 
 def test_setup_says_what_this_machine_cannot_have(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> str:
-        raise TargetUnavailable(sandbox.REMEDY)
+        raise TargetUnavailable(sandbox.remedy())
 
     monkeypatch.setattr(sandbox, "launcher", refuse)
-    assert commands.setup_lines() == [f"dml: not on this machine: {sandbox.REMEDY}", "cpu runs without it"]
+    assert commands.setup_lines() == [f"dml: not on this machine: {sandbox.remedy()}", "cpu runs without it"]

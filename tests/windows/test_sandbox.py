@@ -10,7 +10,7 @@ import pytest
 
 from harness.errors import TargetUnavailable
 from harness.windows import sandbox
-from harness.windows.sandbox import Bind, command
+from harness.windows.sandbox import SYSCTLS, Bind, command, remedy
 
 
 @pytest.fixture(autouse=True)
@@ -62,9 +62,32 @@ def test_the_template_is_made_in_a_writable_prefix() -> None:
 
 def test_without_any_tool_the_error_is_one_line_with_a_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(TargetUnavailable, match="install bubblewrap, or allow unprivileged user namespaces") as caught:
+    with pytest.raises(TargetUnavailable) as caught:
         sandbox.launcher()
+    assert str(caught.value) == remedy()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("name", "forbids", "allows"), SYSCTLS)
+def test_what_forbids_user_namespaces_is_named_with_its_remedy(name: str, forbids: str, allows: str, tmp_path: Path) -> None:
+    for other, _, allowing in SYSCTLS:
+        setting = tmp_path / other.replace(".", "/")
+        setting.parent.mkdir(exist_ok=True)
+        setting.write_text(f"{forbids if other == name else allowing}\n")
+    line = remedy(tmp_path)
+    assert line.startswith(f"{name}={forbids} forbids user namespaces")
+    assert line.endswith(f"sudo sysctl -w {name}={allows}")
+
+
+def test_without_a_tool_the_remedy_is_to_install_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert remedy(tmp_path).endswith("install the package bubblewrap")
+
+
+def test_where_nothing_forbids_it_a_container_does(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "bwrap").touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "in a container" in remedy(tmp_path)
 
 
 def test_a_tool_that_fails_is_passed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

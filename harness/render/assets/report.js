@@ -298,7 +298,7 @@ function onTargets(results, shown, id) {
     const target = ofResult(result, "target"), current = result === shown;
     return element("tr", { "aria-current": current ? "true" : false }, element("th", { scope: "row" }, current ? target : element("a", { href: writeFragment({ ...browser.filter, case: id, on: target }) }, target)),
       judged(result).map((cell) => element("td", {}, cell)), element("td", {}, run.places[run.place[result]][0] || "–"),
-      element("td", {}, run.places[run.place[result]][1] || "–"), element("td", { class: "num" }, run.micros[result] ? `${(run.micros[result] / 1000).toFixed(3)} ms` : "–"));
+      element("td", {}, run.places[run.place[result]][1] || "–"), element("td", { class: "num" }, run.time[result] ? `${run.durations[run.time[result]]} ms` : "–"));
   });
   return element("section", {}, element("h3", {}, "Results"), table(["Target", ...(comparing() ? ["BASE", "HEAD", "Change"] : ["Outcome", "Verdict"]), "Stage reached", "Placed on", "Time"], rows, { label: "Results by target" }));
 }

@@ -79,6 +79,9 @@ class DirectML:
         """Return what runs the unit: there is nothing else here that could."""
         return [[PROVIDER, session.description.name]]
 
+    def unknown_version(self, model: bytes) -> None:
+        """A description has no opset: DirectML's own levels say what it takes."""
+
     def elsewhere(self, unit: Any, model: bytes) -> None:
         """Nothing else would take what DirectML refuses."""
 
