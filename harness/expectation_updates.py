@@ -50,6 +50,8 @@ def update(run: RunRows, expectations: Expectations, place: Callable[[str], Path
         current = tuple(each for located in current if (each := _earned(run, located, done)) is not None)
     else:
         done.notes.append("the run is of some cases only: entries are added, none is dropped or narrowed")
+    if run.flaky:
+        done.notes.append(f"{count(run.flaky, 'flaky result')} left aside: what changes between repeats cannot be expected")
     providers = [info.provider for info in run.header.targets.values() if info.unavailable is None]
     for name, rows in run.targets.items():
         if not rows.ids:

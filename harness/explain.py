@@ -18,9 +18,9 @@ from harness.failures import Failures, Group, Kind, Scope, cases_at, selected
 from harness.featuretable import Rows
 from harness.query import Query
 from harness.records import Header, conforms
+from harness.result_signature import signature
 from harness.runfile import RunReader
 from harness.separation import Population, Rule, Separation
-from harness.signatures import signature
 from harness.tables import fails
 
 GROUPS = 60

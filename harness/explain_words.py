@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from harness.explain import Explanation
 from harness.failures import Group
+from harness.result_signature import Signature
 from harness.separation import Rule
-from harness.signatures import Signature
 from harness.summary import Tone, count
 from harness.terms import Term, say
 
@@ -55,7 +55,7 @@ def differences(group: Group) -> str:
 
 
 def _difference(each: Signature) -> str:
-    return each.difference or each.outcome.value
+    return each.difference_words or each.outcome.value
 
 
 def verdict_of(group: Group) -> str:

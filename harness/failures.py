@@ -16,9 +16,9 @@ from harness.compare import Change, Did, result_key, twice
 from harness.featuretable import FeatureTable, Rows
 from harness.query import Query
 from harness.records import BEYOND, Result, Validity
+from harness.result_signature import Signature
 from harness.runfile import RunReader
 from harness.separation import Separation, none
-from harness.signatures import VALUES, Signature
 from harness.tables import NOT_EXECUTED
 from harness.terms import Term
 
@@ -104,7 +104,7 @@ class Failures:
 
     def fail(self, line: int, result: Result, kind: Kind) -> None:
         """Take a failing result, which stands on a line of the run file."""
-        pooled = kind._replace(signature=pool(kind.signature))
+        pooled = kind._replace(signature=kind.signature.pooled)
         group = self.groups.get(pooled)
         if group is None:
             group = self.groups[pooled] = Group(pooled, clipped(result))
@@ -132,11 +132,6 @@ class Failures:
     def lines(self, rows: Rows) -> list[int]:
         """Return on which lines of the run file rows stand."""
         return [self._lines[row] for row in rows.tolist()]
-
-
-def pool(found: Signature) -> Signature:
-    """Take kinds of difference as one that a single defect can show on different inputs."""
-    return found._replace(difference="other elements") if found.difference in VALUES else found
 
 
 def selected(result: Result, queries: Sequence[Query]) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from harness.difference_kind import difference
 from harness.errors import NothingRan, TargetUnavailable, UsageError
 from harness.execution import Prepared
 from harness.find_case import spec_of
@@ -19,7 +20,7 @@ from harness.reduce_command import FLAKY, reduce_case
 from harness.reduction.reducer import Flaky
 from harness.repro.failure import Failure, Session
 from harness.repro.folder import write_repro
-from harness.signature import Signature, difference, signature
+from harness.signature import Signature, signature
 from harness.specs.expand import expand
 from harness.specs.load import LoadedSpec, load_specs
 from harness.specs.write import reduced_from

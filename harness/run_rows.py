@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 
 from harness.compare import result_key, twice
 from harness.errors import UsageError
-from harness.failures import pool
 from harness.featuretable import FeatureTable, Rows
 from harness.query import Query
 from harness.query_features import level_asked, names_asked, numbers_asked
 from harness.records import Header, Outcome, Validity, conforms
+from harness.result_signature import Signature, signature
 from harness.runfile import RunReader
 from harness.separation import Population, Separation
-from harness.signatures import Signature, signature
 from harness.tables import NOT_EXECUTED, Numbers
 
 _PARTIAL = frozenset({"not in the query", "in another shard", "adds no new pair"})
@@ -44,7 +43,7 @@ class TargetRows:
         self._outcomes.append(OUTCOMES.index(outcome))
         self._fails.append(not conforms(validity, outcome))
         self._open.append(validity is Validity.UNSPECIFIED)
-        self._signatures.append(self.signatures[pool(found)])
+        self._signatures.append(self.signatures[found.pooled])
 
     @property
     def outcomes(self) -> NDArray[np.uint8]:
@@ -85,12 +84,15 @@ class RunRows:
         self.targets = {name: TargetRows(name) for name in run.header.targets}
         places = {name: place for place, name in enumerate(self.targets)}
         seen: set[bytes] = set()
+        self.flaky = 0
+        """Results that are left out, because a flaky case cannot be expected to do anything."""
         for line, result in enumerate(run, start=2):
             key = result_key(result.case, places[result.target])
             if key in seen:
                 raise twice(run, line, result)
             seen.add(key)
-            if result.outcome not in NOT_EXECUTED:
+            self.flaky += result.flaky
+            if result.outcome not in NOT_EXECUTED and not result.flaky:
                 self.targets[result.target].add(result.case, result.validity, result.outcome, signature(result))
         self.operators = {case.partition("@")[0] for rows in self.targets.values() for case in rows.ids}
         if not self.operators:

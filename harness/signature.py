@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
+from harness.difference_kind import difference
 from harness.execution import Execution
 from harness.judge import Judgement
-from harness.records import Diff, Outcome, Stage
-
-NEAR_ULP = 4
-"""Up to this distance a wrong finite float is an error of rounding (`ulp`), beyond it another number (`value`)."""
-
-_FLOAT = re.compile(r"(?P<value>\S+) \(0x(?P<bits>[0-9a-f]+)\)\Z")
+from harness.records import Outcome, Stage
 
 
 class Signature(NamedTuple):
@@ -38,31 +33,3 @@ def signature(judgement: Judgement, execution: Execution) -> Signature:
         judgement.error.class_ if judgement.error else None,
         difference(judgement.diff) if judgement.diff else None,
     )
-
-
-def difference(diff: Diff) -> str:
-    """Name the kind of a difference by its first wrong element.
-
-    dtype, shape; for floats NaN (on one side), infinity, sign of zero, sign, ulp (at most `NEAR_ULP` apart) or value; else element.
-    """
-    if diff.first_index is None:
-        return "dtype" if diff.expected.partition("[")[0] != diff.actual.partition("[")[0] else "shape"
-    expected, actual = _FLOAT.match(diff.expected), _FLOAT.match(diff.actual)
-    if expected is None or actual is None:
-        return "element"
-    a, b = float(expected["value"]), float(actual["value"])
-    if a != a or b != b:
-        return "NaN"
-    if abs(a) == float("inf") or abs(b) == float("inf"):
-        return "sign" if a == -b else "infinity"
-    if a == -b:
-        return "sign of zero" if a == 0 else "sign"
-    width = len(expected["bits"]) * 4
-    distance = abs(_ordered(int(expected["bits"], 16), width) - _ordered(int(actual["bits"], 16), width))
-    return "ulp" if distance <= NEAR_ULP else "value"
-
-
-def _ordered(bits: int, width: int) -> int:
-    """Map a float's bits to an integer in the order of the values."""
-    sign = 1 << (width - 1)
-    return bits ^ ((1 << width) - 1) if bits & sign else bits | sign

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from harness.diff import compare
+from harness.difference_kind import difference
 from harness.records import Tensor
-from harness.signature import difference
 
 
 def of(dtype: str, expected: list[object], actual: list[object]) -> str:
@@ -53,3 +53,7 @@ def test_another_dtype_is_no_shape() -> None:
 def test_only_the_first_wrong_element_counts() -> None:
     assert of("float32", [0.0, 1.0], [-0.0, 2.0]) == "sign of zero"
     assert of("float32", [1.0, 0.0], [2.0, -0.0]) == "value"
+
+
+def test_an_element_that_only_looks_like_a_float_is_an_element() -> None:
+    assert difference(Diff(None, 1, 2, (0,), "x (0x12)", "y (0x13)")) == "element"
