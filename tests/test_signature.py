@@ -7,7 +7,7 @@ import pytest
 
 from harness.diff import compare
 from harness.difference_kind import difference
-from harness.records import Tensor
+from harness.records import Diff, Tensor
 
 
 def of(dtype: str, expected: list[object], actual: list[object]) -> str:
