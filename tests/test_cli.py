@@ -255,7 +255,9 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("text", "line"),
         [
-            ("rules: [{match: Round, do: explode}]\n", "rules[0]: a rule has 'match' and 'do'"),
+            ("rules: [{match: Round, do: explode}]\n", "rules[0]: a rule has 'match' or 'where' or both, and 'do'"),
+            ("rules: [{do: reject}]\n", "rules[0]: a rule has 'match' or 'where' or both, and 'do'"),
+            ("rules: [{where: rank, do: reject}]\n", "rules[0]: bad term 'rank': write column=value, with =, !=, >= or <="),
             ("startup: slowly\n", "a script has 'rules' and 'startup' (ok, exit, garbage, hang)"),
             ("{}\nmore: 1\n", ""),
         ],
