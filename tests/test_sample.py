@@ -73,7 +73,7 @@ def test_where_a_run_went_is_left_out_of_its_command(run: Path) -> None:
     reader = RunReader(run)
     command = "harness run --select pairwise -t cpu -o '/home/somebody/my runs' --jobs=2 -j 4 --resume --output=/x --timeout 9 -k Round"
     header = msgspec.structs.replace(reader.header, command=command)
-    assert sample._without_places(header).command == "harness run --select pairwise -t cpu -k Round"
+    assert sample.without_places(header).command == "harness run --select pairwise -t cpu -k Round"
 
 
 def test_paths_and_addresses_are_left_out_of_messages(tmp_path: Path) -> None:
