@@ -20,6 +20,7 @@ from harness.findings import cell, table
 from harness.records import Error, Outcome, Result, TargetInfo, Validity, conforms
 from harness.render.text import gist, line
 from harness.runfile import RunReader
+from harness.sample import without_places
 
 _PROVIDER = "DmlExecutionProvider"
 _ASKED = {
@@ -54,7 +55,7 @@ class Releases:
             raise UsageError(
                 f"{reader.path}: releases are compared, and the run has {len(self.targets)} DirectML targets: run -t dml@levels"
             )
-        self.command = reader.header.command
+        self.command = without_places(reader.header).command
         self.by_case: dict[str, dict[str, Told]] = {}
         self.outcomes: dict[str, Counter[Outcome]] = {name: Counter() for name in self.targets}
         self._validity: dict[str, Validity] = {}

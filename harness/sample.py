@@ -96,7 +96,7 @@ def published(reader: RunReader) -> Iterator[bytes]:
     held = sorted((position[result.target], result.case, encode(_published(result))) for result in reader)
     if reader.end is None:
         raise UsageError(f"{reader.path}: the run is not complete: continue it with --resume before it is published")
-    yield encode(_without_places(reader.header))
+    yield encode(without_places(reader.header))
     for _, _, line in held:
         yield line
     yield encode(reader.end)
@@ -109,7 +109,7 @@ def _published(result: Result) -> Result:
     return msgspec.structs.replace(result, error=error, seconds=float(f"{result.seconds:.2g}"))
 
 
-def _without_places(header: Header) -> Header:
+def without_places(header: Header) -> Header:
     """Leave out of the command where its run went and how it was paced."""
     words: list[str] = []
     given = iter(shlex.split(header.command))

@@ -73,7 +73,7 @@ def test_where_a_run_went_is_left_out_of_its_command(run: Path) -> None:
     reader = RunReader(run)
     command = "harness run --select pairwise -t cpu -o '/home/somebody/my runs' --jobs=2 -j 4 --resume --output=/x --timeout 9 -k Round"
     header = msgspec.structs.replace(reader.header, command=command)
-    assert sample._without_places(header).command == "harness run --select pairwise -t cpu -k Round"
+    assert sample.without_places(header).command == "harness run --select pairwise -t cpu -k Round"
 
 
 def test_paths_and_addresses_are_left_out_of_messages(tmp_path: Path) -> None:
@@ -149,3 +149,14 @@ def test_a_run_that_broke_off_is_continued(broken_off: bool, tmp_path: Path, mon
         (tmp_path / "run/run.jsonl").touch()
     assert sample.run("pairwise") == 1
     assert given[0][3:] == ["run", "--select", "pairwise", "-t", "cpu", "-o", str(tmp_path / "run"), *(["--resume"] if broken_off else [])]
+
+
+def test_the_published_sample_is_whole_small_and_freshly_rendered() -> None:
+    """After a change of the reports: python -m harness.sample --render"""
+    folder = REPOSITORY / "reports/sample"
+    reader = RunReader(folder)
+    assert sum(1 for _ in reader) == (reader.end.selected if reader.end else None)
+    assert "dml" in {target.partition("@")[0] for target in reader.header.targets}
+    assert sum(path.stat().st_size for path in folder.iterdir()) <= sample.MOST_BYTES
+    for name, format in sample.FORMATS.items():
+        assert (folder / name).read_text(encoding="utf-8") == "".join(rendering(folder, format)), name

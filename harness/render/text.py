@@ -40,7 +40,7 @@ def without_paths(text: str) -> str:
 def message(text: str, limit: int) -> str:
     """Make an error message fit to show, at most about `limit` characters long."""
     cut = text[: limit * 2]
-    shown = visible(without_paths(cut)).strip()
+    shown = visible(without_paths(cut).strip())
     if len(shown) <= limit and len(cut) == len(text):
         return shown
     return f"{shown[:limit]}… [{len(text):,} characters in the run file]"
@@ -48,7 +48,7 @@ def message(text: str, limit: int) -> str:
 
 def line(text: str, limit: int = 200) -> str:
     """Make a message fit one line; how much is cut is said only where it is a lot."""
-    shown = " ".join(visible(without_paths(text[: limit * 2])).split())
+    shown = " ".join(visible(without_paths(text[: limit * 2]).strip()).split())
     if len(shown) <= limit and len(text) <= limit * 2:
         return shown
     more = f" [{len(text):,} characters in the run file]" if len(text) > _LONG else ""
