@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from harness.records import Options
+from harness.records import DirectmlOptions, Options
 
 _HEAD = re.compile(r"(?P<operator>[A-Za-z_][A-Za-z0-9_.]*)@(?P<opset>\d+):(?P<terms>.+)\Z")
 _TENSOR = re.compile(r"(?P<dtype>[a-z]+\d*)\[(?P<shape>[\d,]*)\]\Z")
@@ -46,6 +46,19 @@ def option_terms(options: Options) -> str:
         value = getattr(options, name)
         if value != getattr(default, name):
             terms.append(f";{name}={'true' if value is True else value}")
+    return "".join(terms)
+
+
+def directml_terms(options: DirectmlOptions | None) -> str:
+    """Write what a case asks of DirectML's own API as terms of an id; members that it replaces are told by the case's name."""
+    if options is None:
+        return ""
+    terms = [";api=directml"]
+    for name in ("operator", "dimension_count", "in_place"):
+        value = getattr(options, name)
+        if value is not None:
+            terms.append(f";{name}={value}")
+    terms.extend(f";layout.{tensor}={layout}" for tensor, layout in options.layout)
     return "".join(terms)
 
 

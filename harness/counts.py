@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from harness.records import Outcome, Validity, Verdict, conforms
+from harness.records import Outcome, Validity, Verdict, conforms, inexpressible
 
 
 def unexpected(validity: Validity, outcome: Outcome, verdict: Verdict) -> bool:
@@ -23,11 +23,13 @@ class Counts:
         self.failing = 0
         self.improved = 0
         self.lost = 0
+        self.inexpressible = 0
         self.only_placement = True
 
     def add(self, validity: Validity, outcome: Outcome, verdict: Verdict) -> None:
         self.outcomes[outcome.value] += 1
         self.verdicts[verdict.value] += 1
+        self.inexpressible += inexpressible(outcome, verdict)
         if not unexpected(validity, outcome, verdict):
             return
         self.failing += 1
@@ -41,6 +43,7 @@ class Counts:
         self.failing += other.failing
         self.improved += other.improved
         self.lost += other.lost
+        self.inexpressible += other.inexpressible
         self.only_placement &= other.only_placement
 
     def exit_code(self, problems: tuple[str, ...], *, baseline: bool) -> int:

@@ -11,10 +11,14 @@ Nodes = tuple[tuple[str, str], ...]
 
 
 class Prepared(NamedTuple):
-    """A case with its inputs, in the order of the specification."""
+    """A case with its inputs, in the order of the specification.
+
+    `buffers` are what crosses the pipe where that is not the inputs' elements in row-major order: one flat tensor a buffer.
+    """
 
     case: Case
     inputs: tuple[Tensor, ...]
+    buffers: tuple[Tensor, ...] | None = None
 
 
 class Graph(NamedTuple):

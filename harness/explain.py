@@ -17,7 +17,7 @@ from harness.errors import NothingRan
 from harness.failures import Failures, Group, Kind, Scope, cases_at, selected
 from harness.featuretable import Rows
 from harness.query import Query
-from harness.records import Header, conforms
+from harness.records import Header, conforms, inexpressible
 from harness.result_signature import signature
 from harness.runfile import RunReader
 from harness.separation import Population, Rule, Separation
@@ -56,6 +56,8 @@ def explain(run: RunReader, queries: Sequence[Query] = (), *, known: bool = Fals
         if not selected(result, queries):
             continue
         results += 1
+        if inexpressible(result.outcome, result.verdict):
+            continue  # it says nothing of the target
         if conforms(result.validity, result.outcome):
             failures.hold(line, result, Scope(result.target, result.validity))
         else:

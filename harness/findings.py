@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from harness.errors import HarnessError, UsageError
 from harness.expectations import Entry, Expectations, load_expectations
-from harness.records import Case, Outcome, Result, TargetInfo, Validity, conforms
+from harness.records import Case, Outcome, Result, TargetInfo, Validity, conforms, inexpressible
 from harness.render.tensors import artifact_name, read_tensors
 from harness.render.text import line
 from harness.runfile import RunReader
@@ -66,7 +66,8 @@ def read_sides(paths: Iterable[Path]) -> list[Side]:
         reader = RunReader(path)
         by_target = {target: Side(target, info, {}, reader.path.parent) for target, info in reader.header.targets.items()}
         for result in reader:
-            by_target[result.target].results[result.case] = result
+            if not inexpressible(result.outcome, result.verdict):
+                by_target[result.target].results[result.case] = result
         sides.extend(by_target.values())
     if len(sides) != 2:
         raise UsageError(f"two targets are compared, the runs have {len(sides)}: {', '.join(side.target for side in sides)}")

@@ -60,14 +60,18 @@ def encode_batch(
         payload.append(graph.model)
         fed = graph.fed
         shapes = []
-        for case, inputs in cases:
-            shapes.append([case.inputs[position].shape for position in fed])
+        for case, inputs, buffers in cases:
+            if buffers is None:
+                shapes.append([case.inputs[position].shape for position in fed])
+            else:
+                inputs = buffers
+                shapes.append([buffers[position].array.shape for position in fed])
             for position in fed:
                 payload.append(tensor_bytes(inputs[position]))
         kind = kinds.setdefault((graph.optimization, graph.in_place, graph.inputs, graph.output, graph.tested), len(kinds))
         unit = {"unit": number, "kind": kind, "model": len(graph.model), "first": first, "cases": shapes}
         if provider == FAKE:
-            unit["fake"] = [(case.id, case.validity) for case, _ in cases]
+            unit["fake"] = [(case.id, case.validity) for case, *_ in cases]
         described.append(unit)
         first += len(cases)
     target = {"provider": provider, "provider_options": provider_options, "config": config}

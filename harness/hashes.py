@@ -7,8 +7,11 @@ from hashlib import sha256
 from pathlib import Path
 
 import onnx
+from msgspec import UNSET, UnsetType
 
 from harness.expectations import Expectations
+from harness.frames import tensor_bytes
+from harness.records import Tensor
 
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -21,12 +24,21 @@ def hash_files(paths: Iterable[Path], salt: str = "") -> str:
     return total.hexdigest()
 
 
+def output_hash(output: Tensor | None) -> str | UnsetType:
+    """Return 16 hexadecimal digits of the SHA-256 of an output's element type, shape and bytes; UNSET for none."""
+    if output is None:
+        return UNSET
+    total = sha256(f"{output.dtype}{list(output.array.shape)}".encode())
+    total.update(tensor_bytes(output))
+    return total.hexdigest()[:16]
+
+
 def run_hashes(specs: Iterable[Path], expectations: Expectations) -> dict[str, str]:
     """Return the hashes of a run's header."""
     oracle = [*(_PACKAGE / "operators").glob("*.py"), _PACKAGE / "values.py", _PACKAGE / "diff.py"]
     return {
         "specs": hash_files(specs),
         "oracle": hash_files(oracle),
-        "graphs": hash_files([_PACKAGE / "graphs.py"], onnx.__version__),
+        "graphs": hash_files([_PACKAGE / "graphs.py", *(_PACKAGE / "directml").glob("*.py")], onnx.__version__),
         "expectations": hash_files({entry.file.path for entry in expectations.entries}),
     }

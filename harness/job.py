@@ -7,17 +7,22 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec import UNSET
+
 from harness.artifacts import Artifacts
 from harness.baseline import Baseline
+from harness.directml.description import call_of
+from harness.directml.lowering import PROVIDER as DIRECTML
 from harness.errors import TargetUnavailable
 from harness.execution import Execution, Graph, Prepared
 from harness.expectations import Expectations, TargetExpectations
 from harness.flakes import Reruns
+from harness.hashes import output_hash
 from harness.judge import Judgement, judge, verdict
 from harness.pool import Pool
 from harness.portions import Portion
 from harness.prepare import units
-from harness.records import Case, Outcome, Result, Validity, Verdict, conforms
+from harness.records import Case, Error, Outcome, Result, Validity, Verdict, conforms
 from harness.resume import Done
 from harness.selection import Selection
 from harness.targets import Target
@@ -58,8 +63,10 @@ class Job(NamedTuple):
                 yield from map(self._unavailable, cases)
                 continue
             reruns = Reruns(self.work.reruns)
+            refused: list[tuple[Case, str]] = []
+            supply = units(cases, self.work.seed, self.target.provider, lambda case, why: refused.append((case, why)))  # noqa: B023
             try:
-                with closing(pool.run(units(cases, self.work.seed))) as answers:
+                with closing(pool.run(supply)) as answers:
                     for prepared, graph, execution in answers:
                         result = self._result(prepared, graph, execution)
                         if not reruns.hold(prepared, graph, result):
@@ -68,6 +75,8 @@ class Job(NamedTuple):
                 yield from reruns.unrepeated()
                 raise
             yield from reruns.results(pool, self.target.provider)
+            for case, why in refused:
+                yield self._record(case, Judgement(Outcome.NOT_RUN, error=Error("NotExpressible", why)), Verdict.EXPECTED, None)
 
     def _cases(self, *, valid: bool) -> Iterator[Case]:
         cases = self.work.selection.cases(valid=valid, portion=self.portion)
@@ -76,10 +85,10 @@ class Job(NamedTuple):
     def _left(self, cases: Iterator[Case], done: Done) -> Iterator[Case]:
         for case in cases:
             conforming = done.conforming(case.id, self.target.name)
-            if conforming is None:
-                yield case
-            else:
+            if conforming is not None:
                 self.known.record(case.id, conforms=conforming)
+            elif not done.refused(case.id, self.target.name):
+                yield case
 
     def _result(self, prepared: Prepared, graph: Graph, execution: Execution) -> Result:
         case = prepared.case
@@ -95,9 +104,9 @@ class Job(NamedTuple):
         worth = execution.output is not None or found is not Verdict.EXPECTED  # inputs alone can be made again
         if case.validity is Validity.UNSPECIFIED or (worth and not conforming):
             self.artifacts.keep(self.target.name, prepared, execution, judgement, expected=found is Verdict.EXPECTED)
-        return self._record(case, judgement, found, execution)
+        return self._record(case, judgement, found, execution, graph)
 
-    def _record(self, case: Case, judgement: Judgement, found: Verdict, execution: Execution | None) -> Result:
+    def _record(self, case: Case, judgement: Judgement, found: Verdict, execution: Execution | None, graph: Graph | None = None) -> Result:
         return Result(
             case=case.id,
             operator=case.operator,
@@ -111,6 +120,8 @@ class Job(NamedTuple):
             error=judgement.error,
             diff=judgement.diff,
             seconds=round(execution.seconds, 6) if execution else 0.0,
+            output=UNSET if execution is None or judgement.outcome is Outcome.PASS else output_hash(execution.output),
+            call=UNSET if graph is None or self.target.provider != DIRECTML else call_of(graph.model),
         )
 
     def _unavailable(self, case: Case) -> Result:

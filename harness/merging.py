@@ -63,7 +63,7 @@ def merge_runs(runs: Sequence[Path], folder: Path) -> Summary:
             problems += expected.problems(date.today(), complete=_whole(readers, len(seen)) and not first.targets[target].unavailable)
         absent = sum(counts.outcomes[outcome.value] for outcome in (Outcome.UNAVAILABLE, Outcome.NOT_RUN))
         end = End(
-            selected=len(seen),
+            selected=len(seen) - counts.inexpressible,
             run=len(seen) - absent,
             left_out=dict(sorted(left_out.items())),
             outcomes=dict(sorted(counts.outcomes.items())),

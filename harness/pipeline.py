@@ -98,7 +98,7 @@ def run(request: Request) -> Summary:
                 problems += known.problems(date.today(), complete=selection.complete and here is not None)
             ran = sum(counts.outcomes.values()) - sum(counts.outcomes[outcome.value] for outcome in ABSENT)
             end = End(
-                selected=total * len(request.targets),
+                selected=total * len(request.targets) - counts.inexpressible,
                 run=ran,
                 left_out=dict(sorted(left_out.items())),
                 outcomes=dict(sorted(counts.outcomes.items())),
@@ -107,7 +107,8 @@ def run(request: Request) -> Summary:
                 seconds=round(time.monotonic() - started, 3),
             )
             writer.close(end)
-    return Summary(path, end, counts.exit_code(end.problems, baseline=baseline is not None))
+    nothing = not ran and counts.inexpressible == sum(counts.outcomes.values())
+    return Summary(path, end, NothingRan.exit_code if nothing else counts.exit_code(end.problems, baseline=baseline is not None))
 
 
 class _Written:

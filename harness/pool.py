@@ -305,7 +305,7 @@ def _batches(units: Iterator[Unit]) -> Iterator[list[Unit]]:
     cases = size = 0
     for graph, prepared in units:
         start = 0
-        for end, (_, inputs) in enumerate(prepared, start=1):
+        for end, (_, inputs, _) in enumerate(prepared, start=1):
             cases += 1
             for tensor in inputs:
                 size += tensor.array.nbytes

@@ -1,9 +1,12 @@
-"""From cases to units: inputs generated, graphs compiled, consecutive cases of one graph together."""
+"""From cases to units: inputs generated, graphs compiled or DirectML calls lowered, consecutive cases of one graph together."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
+from harness.directml.lowering import PROVIDER as DIRECTML
+from harness.directml.lowering import NotExpressible, lower, lowered
+from harness.directml.lowering import prepared as laid_out
 from harness.execution import Graph, Prepared, Unit
 from harness.graphs import compile_case
 from harness.operators import OPERATORS
@@ -11,24 +14,41 @@ from harness.records import Case
 from harness.values import case_inputs
 
 _UNIT_CASES = 512
+Refuse = Callable[[Case, str], None]
 
 
-def units(cases: Iterable[Case], seed: int) -> Iterator[Unit]:
-    """Yield the cases as units of at most some hundred cases each."""
+def units(cases: Iterable[Case], seed: int, provider: str = "", refuse: Refuse = lambda _case, _reason: None) -> Iterator[Unit]:
+    """Yield the cases as units of at most some hundred cases each; `refuse` is told of each that the provider's API cannot express."""
+    prepare = _lowered if provider == DIRECTML else _compiled
     current: Graph | None = None
     collected: list[Prepared] = []
     for case in cases:
-        inputs = case_inputs(OPERATORS[case.operator], case, seed)
-        graph = compile_case(case, inputs)
+        try:
+            graph, prepared = prepare(case, seed)
+        except NotExpressible as error:
+            refuse(case, str(error))
+            continue
         if current is not None and (not _alike(graph, current) or len(collected) >= _UNIT_CASES):
             yield Unit(current, collected)
             collected = []
         current = graph
-        collected.append(Prepared(case, inputs))
+        collected.append(prepared)
     if current is not None and collected:
         yield Unit(current, collected)
 
 
+def _compiled(case: Case, seed: int) -> tuple[Graph, Prepared]:
+    if case.directml is not None:
+        raise NotExpressible("a call of DirectML's own API, which no ONNX graph expresses")
+    inputs = case_inputs(OPERATORS[case.operator], case, seed)
+    return compile_case(case, inputs), Prepared(case, inputs)
+
+
+def _lowered(case: Case, seed: int) -> tuple[Graph, Prepared]:
+    description = lower(case)
+    return lowered(case, description), laid_out(case, case_inputs(OPERATORS[case.operator], case, seed), description)
+
+
 def _alike(a: Graph, b: Graph) -> bool:
-    """Say whether one session can run both: the same bytes, optimised and bound in the same way."""
-    return a is b or (a.digest == b.digest and a.optimization == b.optimization and a.in_place == b.in_place)
+    """Say whether one session can run both: the same bytes, optimised and bound in the same way, with the same element types."""
+    return a is b or (a.digest == b.digest and a._replace(model=b.model) == b)

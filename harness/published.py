@@ -45,6 +45,30 @@ def level_key(level: str) -> tuple[int, str]:
     return (order.index(level) if level in order else len(order), level)
 
 
+_OPERATOR = "DML_OPERATOR_"
+_LEVEL = "DML_FEATURE_LEVEL_"
+
+
+@cache
+def operators_documented() -> dict[str, tuple[str, ...]]:
+    """Return the tensors of each DirectML operator that has a table, by the operator's name without its prefix."""
+    found = {}
+    for name, operator in load("directml.yaml")["operators"].items():
+        tensors = {tensor: None for table in operator["levels"].values() for tensor in table}
+        found[name.removeprefix(_OPERATOR)] = tuple(tensors)
+    return found
+
+
+@cache
+def documented_tensor(operator: str, tensor: str, level: str) -> tuple[int, int, tuple[str, ...]]:
+    """Return (least DimensionCount, most, data types) that the table in force at a level has for a tensor; (0, -1, ()) before the first."""
+    table = None
+    for name, each in load("directml.yaml")["operators"][f"{_OPERATOR}{operator}"]["levels"].items():
+        if level_key(name.removeprefix(_LEVEL)) <= level_key(level):
+            table = each[tensor]
+    return (0, -1, ()) if table is None else (*table["dims"], tuple(table["dtypes"]))
+
+
 def operator_version(operator: str, opset: int) -> int | None:
     """Return the version of the operator that a model of `opset` uses, None for an operator without kernel tables."""
     versions = [version for version in load("onnxruntime_kernels.yaml")["versions"].get(operator, ()) if version <= opset]

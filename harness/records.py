@@ -85,12 +85,39 @@ class Options(msgspec.Struct, frozen=True, gc=False):
     variant: str | None = None
 
 
+class DirectmlTensor(msgspec.Struct, frozen=True, gc=False):
+    """What a case writes into one DML_BUFFER_TENSOR_DESC instead of what lowering would; None leaves a member alone."""
+
+    dtype: str | None = None
+    sizes: tuple[int, ...] | None = None
+    strides: tuple[int, ...] | None = None
+    bytes: int | None = None
+    alignment: int | None = None
+    flags: int | None = None
+
+
+class DirectmlOptions(msgspec.Struct, frozen=True, gc=False):
+    """What only a call of DirectML's own API can ask for; a case that has these is expressed for the target `directml` alone.
+
+    `operator` is a DML_OPERATOR_TYPE; `dimension_count` the DimensionCount that shapes are padded to with leading 1s; `in_place` names the
+    input tensor that OutputTensor aliases; `layout` names by tensor how its elements lie in the buffer (`directml/layout.py`). `attributes`
+    and `tensors` replace members of the descriptions, which is how a case breaks a rule.
+    """
+
+    operator: str | None = None
+    dimension_count: int | None = None
+    in_place: str | None = None
+    layout: tuple[tuple[str, str], ...] = ()
+    attributes: tuple[tuple[str, int], ...] = ()
+    tensors: tuple[tuple[str, DirectmlTensor], ...] = ()
+
+
 class Case(msgspec.Struct, frozen=True):
     """One concrete operator call.
 
     `literals` holds written-out input elements (None for an input that is filled) and `documented` the documented result.
     `rule` says for an invalid case which rule it breaks and for an unspecified one what the sources leave open. `levels` are
-    derived (`levels.py`).
+    derived (`levels.py`). With `directml`, validity is what Microsoft's documents say of the call; without, what ONNX says.
     """
 
     id: str
@@ -105,6 +132,7 @@ class Case(msgspec.Struct, frozen=True):
     literals: tuple[Array | None, ...] | None = None
     documented: Array | None = None
     levels: dict[str, str] = {}
+    directml: DirectmlOptions | None = None
 
 
 class Error(msgspec.Struct, frozen=True):
@@ -161,6 +189,10 @@ class Result(msgspec.Struct, frozen=True, tag_field="type", tag="result"):
     diff: Diff | None = None
     seconds: float = 0.0
     repeats: Repeats | msgspec.UnsetType = msgspec.UNSET
+    call: str | msgspec.UnsetType = msgspec.UNSET
+    """What a case was lowered to, on `directml` alone: the operator, and each tensor's data type and DimensionCount."""
+    output: str | msgspec.UnsetType = msgspec.UNSET
+    """A hash of an output that is not the oracle's, by which targets are compared bit for bit; 16 hexadecimal digits."""
 
     @property
     def flaky(self) -> bool:
@@ -211,8 +243,8 @@ class Header(msgspec.Struct, frozen=True, tag_field="type", tag="run"):
 class End(msgspec.Struct, frozen=True, tag_field="type", tag="end"):
     """The last line of a complete run file.
 
-    `selected` and `run` count results (cases x targets); `left_out` counts cases by reason; `problems` are stale, unmatched or expired
-    expectations, which fail the run.
+    `selected` and `run` count results (cases x targets, without those that a target's API cannot express); `left_out` counts cases by
+    reason; `problems` are stale, unmatched or expired expectations, which fail the run.
     """
 
     selected: int
@@ -222,6 +254,11 @@ class End(msgspec.Struct, frozen=True, tag_field="type", tag="end"):
     verdicts: dict[str, int]
     problems: tuple[str, ...] = ()
     seconds: float = 0.0
+
+
+def inexpressible(outcome: Outcome, verdict: Verdict) -> bool:
+    """Say whether a target's API cannot express a case: it was not run, that is expected, and it counts in no rate."""
+    return outcome is Outcome.NOT_RUN and verdict is Verdict.EXPECTED
 
 
 CONFORMING = {Validity.VALID: Outcome.PASS, Validity.INVALID: Outcome.REJECTED}

@@ -62,7 +62,7 @@ class Releases:
         self._errors: dict[str, Error] = {}
         known = {name: expectations.for_target(name, info) for name, info in self.targets.items()}
         for result in reader:
-            if result.target in self.targets:
+            if result.target in self.targets and (result.error is None or result.error.class_ != "NotExpressible"):
                 entry = None if conforms(result.validity, result.outcome) else known[result.target].entry(result.case)
                 self._add(result, "" if entry is None else entry.title or entry.reason)
 

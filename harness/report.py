@@ -13,6 +13,7 @@ import click
 from harness.errors import UsageError
 from harness.render.badge import render_badge
 from harness.render.ctrf import render_ctrf
+from harness.render.directml import render_cells, render_directml
 from harness.render.html import page, render_html
 from harness.render.junit import render_junit
 from harness.render.level_csv import render_csv
@@ -21,7 +22,7 @@ from harness.render.payload import Payload
 from harness.runfile import RunReader
 from harness.tables import Tables, read_tables
 
-Format = Literal["html", "markdown", "junit", "ctrf", "csv"]
+Format = Literal["html", "markdown", "junit", "ctrf", "csv", "directml", "cells"]
 FORMATS: tuple[str, ...] = get_args(Format)
 
 
@@ -33,6 +34,10 @@ def rendering(run: Path, format: str) -> Iterator[str]:
         yield render_markdown(read_tables(RunReader(run)))
     elif format == "csv":
         yield render_csv(read_tables(RunReader(run)))
+    elif format == "directml":
+        yield render_directml(run)
+    elif format == "cells":
+        yield render_cells(run)
     elif format == "junit":
         yield from render_junit(lambda: RunReader(run))
     elif format == "ctrf":

@@ -8,7 +8,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from harness.errors import UsageError
-from harness.records import Header, Outcome, Validity, Verdict, conforms
+from harness.records import Header, Outcome, Validity, Verdict, conforms, inexpressible
 from harness.runfile import RunReader
 
 
@@ -18,11 +18,16 @@ class Done:
     def __init__(self, keep: int) -> None:
         self.keep = keep
         self._conforming: dict[bytes, bool] = {}
+        self._refused: set[bytes] = set()
         self._counts: Counter[tuple[Validity, Outcome, Verdict]] = Counter()
 
     def conforming(self, case_id: str, target: str) -> bool | None:
-        """Return whether the result of a case conformed, None if the run has none."""
+        """Return whether the result of a case conformed, None if it did not run."""
         return self._conforming.get(_key(case_id, target))
+
+    def refused(self, case_id: str, target: str) -> bool:
+        """Say whether the run has a case that the target's API cannot express."""
+        return _key(case_id, target) in self._refused
 
     def count(self, add: Callable[[Validity, Outcome, Verdict], None]) -> None:
         """Count every earlier result again."""
@@ -31,7 +36,10 @@ class Done:
                 add(*key)
 
     def note(self, case_id: str, target: str, key: tuple[Validity, Outcome, Verdict]) -> None:
-        self._conforming[_key(case_id, target)] = conforms(key[0], key[1])
+        if inexpressible(key[1], key[2]):
+            self._refused.add(_key(case_id, target))
+        else:
+            self._conforming[_key(case_id, target)] = conforms(key[0], key[1])
         self._counts[key] += 1
 
 

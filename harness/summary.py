@@ -82,6 +82,9 @@ def _remarks(tables: Tables) -> tuple[str, ...]:
         remarks.append(
             f"{number:,} of the unexpected results {'is' if number == 1 else 'are'} flaky: repeated, they did not always do the same."
         )
+    for target, number in tables.inexpressible.items():
+        api = "a call of DirectML" if tables.header.targets[target].provider == "DirectML" else "an ONNX graph"
+        remarks.append(f"{target}: {count(number, 'case')} no part of any rate, not expressible as {api}.")
     if tables.left_out:
         largest = sorted(tables.left_out.items(), key=lambda item: (-item[1], item[0]))
         named = ", ".join(f"{one_line(reason)}: {number:,}" for reason, number in largest[:REASONS])

@@ -12,11 +12,15 @@ from collections.abc import Hashable, Iterable, Mapping
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
+from msgspec import UNSET
+
 from harness.attention import Attention
 from harness.differences import Differences
 from harness.facets import Facets, facets
-from harness.records import BEYOND, End, Header, Outcome, Result, Validity, Verdict, conforms
+from harness.records import BEYOND, End, Header, Outcome, Result, Validity, Verdict, conforms, inexpressible
 from harness.runfile import RunReader
+from harness.tensor_support import TensorSupport
+from harness.witness import Witness
 
 NOT_EXECUTED = frozenset({Outcome.UNAVAILABLE, Outcome.NOT_RUN})
 """Outcomes of results that count as selected, but not as run."""
@@ -138,6 +142,8 @@ class Tables:
         self.truncated = False
         self.attention = Attention()
         self.differences = Differences(tuple(header.targets) if across_targets else ())
+        self.tensor_support = TensorSupport(header)
+        self.witness = Witness(header) if across_targets else None
         self._kinds: Numbers[tuple[Facets, str, Validity]] = Numbers()
         self._states: Numbers[tuple[str, Validity, Outcome, Verdict]] = Numbers()
         self._counts: dict[int, int] = {}
@@ -151,6 +157,10 @@ class Tables:
         state = self._states[result.target, validity, result.outcome, verdict]
         key = kind << _STATE_BITS | state
         self._counts[key] = self._counts.get(key, 0) + 1
+        if result.call is not UNSET:
+            self.tensor_support.add(result)
+        if self.witness is not None and self.witness.pair is not None:
+            self.witness.add(result)
         if self.differences.needed:
             self.differences.add(result, read, level)
         if verdict is not Verdict.EXPECTED and (verdict is Verdict.IMPROVEMENT or fails(validity, result.outcome, verdict)):
@@ -172,6 +182,7 @@ class Tables:
         self.end = end
         self.truncated = truncated or end is None
         self.__dict__.pop("cells", None)
+        self.__dict__.pop("inexpressible", None)
 
     @cached_property
     def cells(self) -> dict[Cell, Tally]:
@@ -180,9 +191,22 @@ class Tables:
         kinds, states = self.kinds, self.states
         for key, number in self._counts.items():
             kind, state = kinds[key >> _STATE_BITS], states[key & (1 << _STATE_BITS) - 1]
+            if inexpressible(state.outcome, state.verdict):
+                continue
             cell = Cell(*kind.facets, kind.level, kind.validity, state.target)
             cells.setdefault(cell, Tally()).add(kind.validity, state.outcome, state.verdict, number)
         return cells
+
+    @cached_property
+    def inexpressible(self) -> Counter[str]:
+        """Cases that a target's API cannot express, by target: they count in no rate."""
+        found: Counter[str] = Counter()
+        states = self.states
+        for key, number in self._counts.items():
+            state = states[key & (1 << _STATE_BITS) - 1]
+            if inexpressible(state.outcome, state.verdict):
+                found[state.target] += number
+        return found
 
     def by(self, *fields: str, **where: object) -> dict[tuple[object, ...], Tally]:
         """Sum the cells whose fields equal `where`, grouped by the named fields of `Cell`."""
@@ -210,7 +234,7 @@ class Tables:
     @property
     def selected(self) -> int:
         """Results that the run was to produce; what the file holds where its end is missing."""
-        counted = sum(self._counts.values())
+        counted = sum(self._counts.values()) - sum(self.inexpressible.values())
         return max(counted, self.end.selected) if self.end else counted
 
     @property

@@ -11,7 +11,7 @@ from contextlib import closing
 from types import TracebackType
 from typing import NamedTuple
 
-from harness.errors import TargetUnavailable
+from harness.errors import TargetUnavailable, UsageError
 from harness.execution import Execution, Graph, Prepared, Unit
 from harness.judge import Judgement, judge
 from harness.pool import Hello, Pool
@@ -91,9 +91,11 @@ class Trials:
         return [self.one(case) for _ in range(times)]
 
     def _units(self, cases: Sequence[Case], apart: bool) -> Iterator[Unit]:
-        if not apart:
-            return units(cases, self.seed)
-        return (unit for case in cases for unit in units([case], self.seed))
+        groups = [[case] for case in cases] if apart else [cases]
+        return (unit for group in groups for unit in units(group, self.seed, self.target.provider, self._refuse))
+
+    def _refuse(self, case: Case, why: str) -> None:
+        raise UsageError(f"{case.id}: not expressible on target {self.target.name!r}: {why}")
 
     def close(self) -> None:
         """End all workers; safe to call twice."""

@@ -184,7 +184,7 @@ def test_onnx_checker_accepts_every_valid_graph() -> None:
     for case in expand(load_specs((SPECS,))).cases(valid=True):
         assert case.validity is Validity.VALID
         key = f"{case.operator}{case.opset}{case.attributes}{[(s.dtype, len(s.shape)) for s in case.inputs]}{case.options}"
-        if key in seen or "sweep=large" in case.id:
+        if key in seen or "sweep=large" in case.id or case.directml is not None:
             continue
         seen.add(key)
         onnx.checker.check_model(model_of(compiled(case)), full_check=False)

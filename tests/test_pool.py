@@ -78,7 +78,7 @@ def right(given: list[Unit]) -> dict[str, bytes]:
     return {
         case.id: tensor_bytes(OPERATORS[case.operator].oracle(inputs, case.attributes, case.options.variant))
         for unit in given
-        for case, inputs in unit.cases
+        for case, inputs, _ in unit.cases
     }
 
 

@@ -39,7 +39,7 @@ def test_badge(run: Path, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["absent", "--format", "csv"], "absent: cannot be read: No such file or directory"),
-        (["{run}"], r"say what to render: --format html\|markdown\|junit\|ctrf\|csv, or --badge FILE"),
+        (["{run}"], r"say what to render: --format html\|markdown\|junit\|ctrf\|csv\|directml\|cells, or --badge FILE"),
         (["{run}", "--format", "csv", "-o", "{run}/run.jsonl/x"], "cannot be written"),
     ],
 )

@@ -33,6 +33,22 @@ class ValueKind(NamedTuple):
     invalid: bool = False
 
 
+class DirectmlCall(NamedTuple):
+    """The call of DirectML's API that an operator is lowered to, before shapes are padded to a common DimensionCount.
+
+    `operator` is a DML_OPERATOR_TYPE; `sizes` are those of the tensors in `inputs`, then that of OutputTensor; `dimension_count` is the
+    least that they are padded to.
+    `attributes` are the description's other members, of which those in `axes` count dimensions from the left and move with the padding.
+    """
+
+    operator: str
+    inputs: tuple[str, ...]
+    sizes: Shapes
+    dimension_count: int
+    attributes: Mapping[str, int]
+    axes: tuple[str, ...] = ()
+
+
 class Operator(NamedTuple):
     """Everything the stages ask about one operator.
 
@@ -48,6 +64,8 @@ class Operator(NamedTuple):
     - `oracle(inputs, attributes, variant)`: the expected output; the formula stands above it.
     - `output_shape(shapes, attributes)`: the shape of the output, also for shapes that break a rule (then any shape).
     - `directml_rank(shapes, attributes)`: the DimensionCount that the lowered DirectML call needs at least.
+    - `directml(operator, shapes, attributes, variant)`: the DirectML call; `operator` is one of those that the spec
+      lowers to, or None for the one that ONNX Runtime's provider chooses.
     - `directml_index`: which input is lowered to an IndicesTensor, or None; `batched(attributes)`: the call needs a BatchDimensionCount.
     - `variants`: graphs composed of several ONNX operators that stand for another mode of the DirectML operator.
     """
@@ -66,6 +84,7 @@ class Operator(NamedTuple):
     oracle: Callable[[Sequence[Tensor], Attributes, str | None], Tensor]
     output_shape: Callable[[Shapes, Attributes], Shape]
     directml_rank: Callable[[Shapes, Attributes], int]
+    directml: Callable[[str | None, Shapes, Attributes, str | None], DirectmlCall]
     directml_index: str | None = None
     batched: Callable[[Attributes], bool] = lambda _: False
     applies: Callable[[str, str, Shapes], bool] = lambda _kind, _dtype, _shapes: True

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.dtypes import Array
-from harness.operators.base import Attributes, Choice, Entropy, Operator, Shape, Shapes
+from harness.operators.base import Attributes, Choice, DirectmlCall, Entropy, Operator, Shape, Shapes
 from harness.operators.indexing import INDEX_KINDS, applies, indices, out_of_range
 from harness.records import Tensor
 
@@ -24,7 +24,7 @@ def oracle(inputs: Sequence[Tensor], attributes: Attributes, variant: str | None
     (dtype, data), (_, index) = inputs
     axis = attributes.get("axis", 0) % data.ndim
     elsewhere, stride = _offsets(data.shape, index.shape, axis)
-    along = index % max(data.shape[axis], 1)  # index + size for a negative index, since -size <= index < size
+    along = index.astype(np.int64, copy=False) % max(data.shape[axis], 1)  # index + size for a negative index, since -size <= index < size
     return Tensor(dtype, data.reshape(-1)[elsewhere + along * stride])
 
 
@@ -102,6 +102,21 @@ def generate(kind: str, dtype: str, given: Shapes, attributes: Attributes, entro
     return indices(kind, dtype, index, data[axis if -len(data) <= axis < len(data) else 0] if data else 1, entropy)
 
 
+def directml(operator: str | None, given: Shapes, attributes: Attributes, variant: str | None) -> DirectmlCall:
+    """Lower to DML_OPERATOR_GATHER_ELEMENTS: each tensor keeps its rank, since equal ranks are a rule of both specifications."""
+    del variant
+    data, index = given
+    axis = attributes.get("axis", 0)
+    return DirectmlCall(
+        operator or "DML_OPERATOR_GATHER_ELEMENTS",
+        ("InputTensor", "IndicesTensor"),
+        (data, index, index),
+        1,
+        {"Axis": axis + len(data) if axis < 0 else axis},
+        ("Axis",),
+    )
+
+
 OPERATOR = Operator(
     name="GatherElements",
     inputs=("data", "indices"),
@@ -117,6 +132,7 @@ OPERATOR = Operator(
     oracle=oracle,
     output_shape=lambda given, _: given[1],
     directml_rank=lambda given, _: max(map(len, given)),
+    directml=directml,
     applies=lambda kind, dtype, given: applies(kind, dtype, given[1]),
     directml_index="indices",
 )

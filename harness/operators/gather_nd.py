@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from harness.dtypes import Array
-from harness.operators.base import Attributes, Choice, Entropy, Operator, Shape, Shapes
+from harness.operators.base import Attributes, Choice, DirectmlCall, Entropy, Operator, Shape, Shapes
 from harness.operators.indexing import INDEX_KINDS, applies, indices, out_of_range
 from harness.records import Tensor
 
@@ -22,6 +22,7 @@ def oracle(inputs: Sequence[Tensor], attributes: Attributes, variant: str | None
     """Gather by the formula above; the output has shape indices.shape[:-1] + data.shape[batch_dims + k:], the dtype of data."""
     del variant
     (dtype, data), (_, index) = inputs
+    index = index.astype(np.int64, copy=False)
     batch = attributes.get("batch_dims", 0)
     width = index.shape[-1]
     sizes = data.shape[batch : batch + width]
@@ -103,6 +104,23 @@ def directml_rank(given: Shapes, attributes: Attributes) -> int:
     return max(*map(len, given), len(output_shape(given, attributes)))
 
 
+def directml(operator: str | None, given: Shapes, attributes: Attributes, variant: str | None) -> DirectmlCall:
+    """Lower to DML_OPERATOR_GATHER_ND, or to DML_OPERATOR_GATHER_ND1 with its BatchDimensionCount.
+
+    The size of the output is that of the examples in their documents, {3,4,5,6,7} by {1,2,3} to {1,2,6,7}; the formula printed above them,
+    which lets InputTensor.Sizes begin at DimensionCount - indexTupleSize, would give {1,2,5,6,7}.
+    """
+    del variant
+    data, index = given
+    members = {"InputDimensionCount": len(data), "IndicesDimensionCount": len(index)}
+    if operator != "DML_OPERATOR_GATHER_ND":
+        members["BatchDimensionCount"] = attributes.get("batch_dims", 0)
+    sizes = (data, index, output_shape(given, attributes))
+    return DirectmlCall(
+        operator or "DML_OPERATOR_GATHER_ND1", ("InputTensor", "IndicesTensor"), sizes, directml_rank(given, attributes), members
+    )
+
+
 OPERATOR = Operator(
     name="GatherND",
     inputs=("data", "indices"),
@@ -118,6 +136,7 @@ OPERATOR = Operator(
     oracle=oracle,
     output_shape=output_shape,
     directml_rank=directml_rank,
+    directml=directml,
     applies=lambda kind, dtype, given: applies(kind, dtype, given[1]),
     directml_index="indices",
     batched=lambda attributes: attributes.get("batch_dims", 0) != 0,

@@ -30,8 +30,11 @@ INDEX_KINDS = (
     ValueKind("wraps_to_legal_negative", negative=True, invalid=True),
 )
 """in_range: 0..s-1; repeated: one legal index everywhere; first, last: 0, s-1; negative: -s..-1; mixed: both signs; boundary: -s, -1, 0,
-s-1. Invalid, in one element of otherwise legal ones: above: s; below: -s-1; far_*: the extreme of the index type; wraps_to_legal*: a legal
-index plus or minus 2**32 (an implementation that truncates to 32 bits reads a wrong element instead of refusing; int64 only)."""
+s-1. Invalid, in one element of otherwise legal ones: above: s; below: -s-1; far_*: the extreme of the index type (for uint64 2**63 - 1);
+wraps_to_legal*: a legal index plus or minus 2**32 (an implementation that truncates to 32 bits reads a wrong element instead of refusing;
+64 bits only)."""
+
+_BELOW_ZERO = frozenset(kind.name for kind in INDEX_KINDS if kind.negative)
 
 
 def indices(kind: str, dtype: str, shape: Shape, sizes: int | NDArray[np.int64], entropy: Entropy) -> Array:
@@ -81,7 +84,7 @@ def _with_one_illegal(kind: str, legal: NDArray[np.int64], sizes: int | NDArray[
     flat[at] = {
         "above": size,
         "below": -size - 1,
-        "far_above": int(limits.max),
+        "far_above": min(int(limits.max), 2**63 - 1),
         "far_below": int(limits.min),
         "wraps_to_legal": int(flat[at]) + wrap,
         "wraps_to_legal_negative": int(flat[at]) - wrap,
@@ -90,13 +93,20 @@ def _with_one_illegal(kind: str, legal: NDArray[np.int64], sizes: int | NDArray[
 
 
 def applies(kind: str, dtype: str, shape: Shape) -> bool:
-    """Say whether a kind has a meaning for indices of a dtype and shape: without elements all kinds are one, and only int64 can wrap."""
+    """Say whether a kind has a meaning for indices of a dtype and shape.
+
+    Without elements all kinds are one, only 64 bits can wrap, and unsigned types hold no negative index.
+    """
     if 0 in shape:
         return kind == "in_range"
-    return not kind.startswith("wraps") or dtype == "int64"
+    if dtype in ("uint32", "uint64") and kind in _BELOW_ZERO:
+        return False
+    return not kind.startswith("wraps") or dtype in ("int64", "uint64")
 
 
 def out_of_range(values: Array, sizes: int | NDArray[np.int64]) -> bool:
     """Say whether any index lies outside [-size, size - 1]."""
+    if values.dtype.kind == "u":
+        return bool(values.size) and bool(np.any(values >= np.asarray(sizes, np.uint64)))
     wide = values.astype(np.int64)
     return bool(wide.size) and bool(np.any((wide >= sizes) | (wide < np.negative(sizes))))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.dtypes import DTYPES, Array
-from harness.operators.base import Attributes, Entropy, Operator, Shape, Shapes, ValueKind
+from harness.operators.base import Attributes, DirectmlCall, Entropy, Operator, Shape, Shapes, ValueKind
 from harness.operators.binary_floats import decode_bfloat16, encode, encode_bfloat16, halfway_values, special_patterns
 from harness.records import Tensor
 
@@ -86,6 +86,18 @@ def natural_shape(kind: str, dtype: str) -> Shape | None:
     return (1 << 16,) if kind == "patterns" and DTYPES[dtype].itemsize == 2 else None
 
 
+ROUNDING_MODES = {None: 0, TOWARD_ZERO: 1, HALVES_AWAY: 2}
+"""DML_ROUNDING_MODE by variant (DirectML.h)."""
+
+
+def directml(operator: str | None, given: Shapes, attributes: Attributes, variant: str | None) -> DirectmlCall:
+    """Lower to DML_OPERATOR_ELEMENT_WISE_ROUND; a variant is a RoundingMode there."""
+    del attributes
+    return DirectmlCall(
+        operator or "DML_OPERATOR_ELEMENT_WISE_ROUND", ("InputTensor",), (given[0], given[0]), 1, {"RoundingMode": ROUNDING_MODES[variant]}
+    )
+
+
 OPERATOR = Operator(
     name="Round",
     inputs=("X",),
@@ -101,6 +113,7 @@ OPERATOR = Operator(
     oracle=oracle,
     output_shape=lambda given, _: given[0],
     directml_rank=lambda given, _: max(1, len(given[0])),
+    directml=directml,
     applies=lambda kind, dtype, _given: kind != "patterns" or DTYPES[dtype].itemsize == 2,
     natural_shape=natural_shape,
     variants=(TOWARD_ZERO, HALVES_AWAY),

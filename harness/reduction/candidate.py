@@ -60,6 +60,8 @@ class Subject:
 
     def __init__(self, prepared: Prepared, spec: LoadedSpec) -> None:
         case = prepared.case
+        if case.directml is not None:
+            raise UsageError(f"{case.id}: a call of DirectML's own API; what is reduced must be what an ONNX graph expresses")
         self.origin = case
         self.spec = spec
         self.operator: Operator = OPERATORS[case.operator]

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from harness.bisect_summary import Row, Searched, moves, remarks, rows, sentence
 from harness.bisection import Change
-from harness.render.markdown import code, escape, table
+from harness.render.markup import code, escape, table
 from harness.render.terminal import grid
 from harness.render.text import gist, line, visible
 

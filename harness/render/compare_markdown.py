@@ -18,7 +18,8 @@ from harness.compare_tables import (
     said,
     summarize_comparison,
 )
-from harness.render.markdown import LIMIT, assemble, code, escape, table
+from harness.render.markdown import LIMIT, assemble
+from harness.render.markup import code, escape, table
 from harness.render.terminal import details
 from harness.render.text import line
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from harness.explain import Explanation
 from harness.explain_words import apart, differences, elsewhere, headline, inseparable, statement, title, verdict_of
 from harness.failures import Group
-from harness.render.markdown import LIMIT, assemble, code, escape
+from harness.render.markdown import LIMIT, assemble
+from harness.render.markup import code, escape
 from harness.render.terminal import describe
 from harness.render.text import line
 from harness.summary import count, target_facts

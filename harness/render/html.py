@@ -6,6 +6,7 @@ and what the module shows it sets as text.
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -26,6 +27,8 @@ from harness.runfile import RunReader
 from harness.summary import summarize, target_facts
 from harness.support import support
 from harness.tables import Tables
+from harness.tensor_support import FLOOR, Status
+from harness.witness import Points
 
 GROUPS = 300
 _MARKS = {"pass": "✓", "known": "~", "failing": "✗", "partial": "!", "absent": "⊘", "none": "–"}
@@ -131,7 +134,34 @@ def _context(tables: Tables) -> dict[str, Any]:
         "differences": groups,
         "differences_shown": groups[:GROUPS],
         "differing": sum(group.number for group in groups),
+        **_directml(tables),
         "facts": facts,
         "hashes": sorted(header.hashes.items()),
         "duration": f"{tables.end.seconds:,.1f} s" if tables.end else "",
+    }
+
+
+def _directml(tables: Tables) -> dict[str, Any]:
+    """What the parts on DirectML's own API show; empty where no target is that."""
+    support = tables.tensor_support
+    found = {target: support.cells(target) for target in support.targets}
+    rows: dict[tuple[str, str, str], Counter[Status]] = {}
+    for target, cells in found.items():
+        for cell in cells:
+            rows.setdefault((cell.key.operator, cell.key.tensor, target), Counter())[cell.status] += 1
+    witness = tables.witness
+    groups = [] if witness is None else [group for group in witness.groups() if group.testimony.points is not Points.NOWHERE]
+    return {
+        "floor": FLOOR,
+        "cell_statuses": list(Status),
+        "cells": [
+            {"operator": operator, "tensor": tensor, "target": target, "level": support.level(target), "counts": counts}
+            for (operator, tensor, target), counts in sorted(rows.items(), key=lambda row: row[0][:2])
+        ],
+        "odd_cells": [
+            (target, cell) for target, cells in found.items() for cell in cells if cell.status in (Status.REJECTED, Status.ACCEPTED)
+        ],
+        "witnesses": witness.pair if witness is not None and witness.pair else ("", ""),
+        "compared": 0 if witness is None else witness.compared,
+        "testimonies": groups,
     }

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from harness.leveltable import counts, level_table, levels, rate, status, validity_table
 from harness.matrix import matrices
 from harness.records import Validity
+from harness.render.directml import support_summary, witness_section
+from harness.render.markup import code, escape, table
 from harness.render.terminal import describe
-from harness.render.text import line, ranks, visible
+from harness.render.text import line, ranks
 from harness.summary import count, summarize, target_facts
 from harness.support import support
 from harness.tables import Tables, Tally
@@ -20,35 +21,6 @@ _SECTION_ROWS = 2000
 _LISTED = 500
 _MARKS = {"none": "", "absent": " ⊘", "pass": " ✓", "failing": " ✗", "known": " ~", "partial": " !"}
 _LEGEND = "✓ all pass · ✗ unexpected results · ~ known deviations · ! not all ran · ⊘ nothing ran · – no case"
-_SPECIAL = re.compile(r"([\\`*\[\]<>|~$]|(?<!\w)_|_(?!\w)|^[#+-])")
-_NUMBERED = re.compile(r"^(\d+)([.)])")
-_ENTITY = re.compile(r"&(?=#?\w+;)")
-_MENTION = re.compile(r"(?<![\w])@(?=\w)")
-_LINK = re.compile(r"(?i)\b(https?|ftp)://")
-_WWW = re.compile(r"(?i)\b(www)\.")
-
-
-def escape(text: str) -> str:
-    """Make a text inert in a table cell and readable in the source: no markup, mention, link or formula; one line."""
-    flat = " ".join(visible(text).split())
-    flat = _ENTITY.sub("&amp;", _NUMBERED.sub(r"\1\\\2", _SPECIAL.sub(r"\\\1", flat)))
-    return _MENTION.sub("&#64;", _LINK.sub(r"\1&#58;//", _WWW.sub(r"\1&#46;", flat)))
-
-
-def code(text: str) -> str:
-    """Write a text as a code span in a table cell; a backtick in it becomes an apostrophe, because it would end the span."""
-    flat = " ".join(visible(text).split()).replace("`", "'").replace("|", r"\|")
-    return f"`{flat or ' '}`"
-
-
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> Iterator[str]:
-    """Yield the lines of a table; `right` numbers the columns of numbers."""
-    numeric = set(right)
-    yield f"| {' | '.join(heads)} |"
-    yield f"|{'|'.join(' ---: ' if place in numeric else ' --- ' for place in range(len(heads)))}|"
-    for row in rows:
-        yield f"| {' | '.join(row)} |"
-    yield ""
 
 
 def _cell(tally: Tally) -> str:
@@ -63,6 +35,8 @@ def render_markdown(tables: Tables, *, limit: int = LIMIT) -> str:
         ("level table", _levels(tables)),
         ("other validities", _validities(tables)),
         ("where targets differ", _differences(tables)),
+        ("second witness", witness_section(tables)),
+        ("DirectML's tensor support", support_summary(tables)),
         ("support", _support(tables)),
         ("matrices", _matrices(tables)),
         ("single results", _listing(tables)),

@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from harness.leveltable import levels
-from harness.records import Outcome, Result, Validity, Verdict, conforms
+from harness.records import Outcome, Result, Validity, Verdict, conforms, inexpressible
 from harness.render.deflate import deflate
 from harness.render.tensors import artifact_name, read_tensors
 from harness.render.text import message, visible
@@ -34,9 +34,9 @@ DETAILS_BUDGET = 4 << 20
 TENSORS_BUDGET = 2 << 20
 """Characters of tensors in a page."""
 TENSOR_CASES = 300
-JUDGED = ("failing", "improvement", "known deviation", "not run", "conforms")
+JUDGED = ("failing", "improvement", "known deviation", "not run", "conforms", "not expressible")
 """What a result means to a reader, in the order of the page's table."""
-_FAILING, _IMPROVEMENT, _KNOWN, _NOT_RUN, _CONFORMS = range(5)
+_FAILING, _IMPROVEMENT, _KNOWN, _NOT_RUN, _CONFORMS, _INEXPRESSIBLE = range(6)
 _LONGEST = 0xFFFFFFFF
 
 
@@ -184,6 +184,8 @@ def judgement(validity: Validity, outcome: Outcome, verdict: Verdict) -> int:
     """Return what a result means, as a place in `JUDGED`."""
     if fails(validity, outcome, verdict):
         return _FAILING
+    if inexpressible(outcome, verdict):
+        return _INEXPRESSIBLE
     if outcome in NOT_EXECUTED:
         return _NOT_RUN
     if verdict is Verdict.IMPROVEMENT:

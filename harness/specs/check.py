@@ -81,6 +81,8 @@ class Checks:
                 if self.opsets and opset not in self.opsets:
                     self.problem((*path, "opsets", position), f"opset {opset} is not one of the spec's", allowed=map(str, self.opsets))
             schemas = {n: s for n, s in self.opsets.items() if entry.opsets is None or n in entry.opsets}
+            if entry.directml is not None:  # it has no opset, and stands once, at the newest
+                schemas = dict(list(schemas.items())[-1:])
             if schemas and isinstance(entry, Sweep):
                 self.sweep(path, entry, schemas)
             elif schemas and isinstance(entry, LiteralCase):
@@ -112,7 +114,7 @@ class Checks:
         self.inputs(path, case.inputs, schemas)
         for name, given in case.inputs.items():
             at = (*path, "inputs", name)
-            if name in self.input_names() and case.validity is not Validity.INVALID:
+            if name in self.input_names() and case.validity is not Validity.INVALID and case.directml is None:
                 self._dtype((*at, "dtype"), name, given.dtype, schemas, every=True)
             self.elements(at, given)
         if case.documents_output and case.validity is Validity.INVALID:
@@ -147,7 +149,8 @@ class Checks:
             if name not in sweep.inputs:
                 self.problem(path, f"the input {name!r} of {self.operator} is missing")
         for name, given in sweep.inputs.items():
-            for position, dtype in enumerate(() if given.dtype == ALL or sweep.validity is Validity.INVALID else given.dtype):
+            free = given.dtype == ALL or sweep.validity is Validity.INVALID or sweep.directml is not None
+            for position, dtype in enumerate(() if free else given.dtype):
                 self._dtype((*path, name, "dtype", position), name, dtype, schemas, every=False)
         if (count := combinations(sweep, schemas)) > MAX_COMBINATIONS:
             self.problem(path, f"up to {count:,} combinations are above the limit of {MAX_COMBINATIONS:,} per sweep; shorten its lists")
@@ -196,6 +199,8 @@ def combinations(sweep: Sweep, schemas: dict[int, OperatorSchema]) -> int:
         total *= allowed if given.dtype == ALL else len(given.dtype)
         total *= _length(given.shape) * _length(given.extent) * _length(given.outer) * _length(given.values)
         total *= _range(sweep) if given.tuple_ == ALL else _length(given.tuple_)
+    if (asked := sweep.directml) is not None:
+        total *= len(asked.operator) * len(asked.dimension_count) * len(asked.in_place) * math.prod(map(len, asked.layout.values()))
     for values in sweep.attributes.values():
         total *= 2 * _range(sweep) if values == ALL else len(values)
     return total * math.prod(len(getattr(sweep.options, name)) for name in type(sweep.options).model_fields)

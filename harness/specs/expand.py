@@ -12,14 +12,15 @@ from dataclasses import dataclass
 from itertools import groupby, product
 from typing import NamedTuple
 
-from harness.caseid import option_terms, tensor_term
+from harness.caseid import directml_terms, option_terms, tensor_term
 from harness.dtypes import DTYPES
 from harness.errors import SpecError
 from harness.levels import known_operators, levels
 from harness.operators import OPERATORS
 from harness.operators.base import Choice, Operator, Shape, Shapes
 from harness.portions import WHOLE, Portion
-from harness.records import Case, Options, TensorSpec, Validity
+from harness.records import Case, DirectmlOptions, Options, TensorSpec, Validity
+from harness.specs import api
 from harness.specs.literal_cases import literal_cases, option_problems
 from harness.specs.literals import shape_problem
 from harness.specs.load import LoadedSpec
@@ -35,6 +36,9 @@ class Step(NamedTuple):
     shapes: Shapes | None
     """None where the kind of values decides the shape (Round's lists of special values)."""
     broken: str | None
+    directml: DirectmlOptions | None = None
+    unfit: str | None = None
+    """Why the tensors do not fit in the DimensionCount that is asked for."""
 
 
 class Call(NamedTuple):
@@ -68,7 +72,7 @@ class SweepPlan(NamedTuple):
             for kind in kinds:
                 negative = self.operator.kind(kind).negative
                 if negative not in lowered:
-                    lowered[negative] = levels(self.operator, lowers_to, dtypes, shapes, attributes, negative)
+                    lowered[negative] = levels(self.operator, lowers_to, dtypes, shapes, attributes, negative, step.directml)
                 inputs = tuple(map(TensorSpec, self.operator.inputs, dtypes, shapes, values[kind]))
                 yield Case(
                     id=f"{prefix}{kind}{suffix}" if sweep.inputs[self.operator.values_input].values else prefix + suffix,
@@ -81,6 +85,7 @@ class SweepPlan(NamedTuple):
                     rule=sweep.rule,
                     source=sweep.source,
                     levels=lowered[negative],
+                    directml=step.directml,
                 )
 
     def calls(self, left_out: Counter[str]) -> Iterator[Call]:
@@ -89,7 +94,7 @@ class SweepPlan(NamedTuple):
             group = list(steps)
             legal = [parameter.dtypes for parameter in self.spec.schema(opset).inputs]
             for dtypes in product(*self._dtypes(opset)):
-                illegal = any(dtype not in legal[n] for n, dtype in enumerate(dtypes))
+                illegal = self.sweep.directml is None and any(dtype not in legal[n] for n, dtype in enumerate(dtypes))
                 if illegal and self.sweep.validity is not Validity.INVALID:
                     left_out["element type not allowed at this opset"] += len(group) * len(self.kinds)
                     continue
@@ -108,7 +113,7 @@ class SweepPlan(NamedTuple):
         terms.extend(map(tensor_term, self.operator.inputs, dtypes, shapes))
         terms.extend(f"{name}={value}" for name, value in step.attributes)
         named = ";values=" if self.sweep.inputs[self.operator.values_input].values else ""
-        return ";".join(terms) + named, option_terms(step.options)
+        return ";".join(terms) + named, option_terms(step.options) + directml_terms(step.directml)
 
     def _values(self, kind: str) -> tuple[str, ...]:
         return tuple(kind if name == self.operator.values_input else "random" for name in self.operator.inputs)
@@ -116,11 +121,16 @@ class SweepPlan(NamedTuple):
     def _dtypes(self, opset: int) -> list[tuple[str, ...]]:
         schema = self.spec.schema(opset)
         chosen = [self.sweep.inputs[name].dtype for name in self.operator.inputs]
+        if self.sweep.directml is not None:
+            return [api.DTYPES_OF_DIRECTML if given == ALL else tuple(given) for given in chosen]
         return [schema.inputs[n].dtypes if given == ALL else tuple(given) for n, given in enumerate(chosen)]
 
     def _shapes(self, step: Step, dtypes: tuple[str, ...], kind: str, illegal: bool, left_out: Counter[str]) -> Shapes | None:
         """Return the shapes of a case of the sweep, or count why it has none."""
         operator = self.operator
+        if step.unfit is not None:
+            left_out[step.unfit] += 1
+            return None
         dtype = dtypes[operator.inputs.index(operator.values_input)]
         shapes = step.shapes
         if shapes is None:
@@ -133,7 +143,7 @@ class SweepPlan(NamedTuple):
         if validity is Validity.VALID and (step.broken or operator.kind(kind).invalid):
             left_out[step.broken or "index values within [-s, s-1]"] += 1
             return None
-        if validity is Validity.INVALID and not (step.broken or operator.kind(kind).invalid or illegal):
+        if validity is Validity.INVALID and self.sweep.directml is None and not (step.broken or operator.kind(kind).invalid or illegal):
             left_out["breaks no rule"] += 1
             return None
         return shapes
@@ -192,19 +202,21 @@ def expand(specs: Sequence[LoadedSpec]) -> Plan:
     return Plan(tuple(specs), tuple(literals), tuple(sweeps), Counter())
 
 
-def _graph_key(step: Step) -> tuple[int, tuple[tuple[str, int], ...], Options, str]:
+def _graph_key(step: Step) -> tuple[int, tuple[tuple[str, int], ...], Options, str, DirectmlOptions | None]:
     shapes = "" if step.shapes is None else ",".join(str(len(shape)) for shape in step.shapes)
-    return step.opset, step.attributes, step.options, shapes
+    return step.opset, step.attributes, step.options, shapes, step.directml
 
 
 def _sort_key(step: Step) -> str:
-    return f"{step.opset:4d} {option_terms(step.options)} {_graph_key(step)[3]} {step.attributes}"
+    terms = option_terms(step.options) + directml_terms(step.directml)
+    return f"{step.opset:4d} {terms} {_graph_key(step)[3]} {step.attributes}"
 
 
 def _plan(spec: LoadedSpec, operator: Operator, number: int, sweep: Sweep, problems: list[str]) -> SweepPlan:
     steps: dict[Step, None] = {}
     used: set[tuple[str, int]] = set()
-    for opset in sweep.opsets or spec.model.opsets:
+    asked = list(api.sweep_options(sweep.directml))
+    for opset in api.opsets(sweep, spec):
         known = spec.schema(opset).attributes
         names = [name for name in sweep.attributes if name in known]
         for options in _options(sweep):
@@ -218,7 +230,9 @@ def _plan(spec: LoadedSpec, operator: Operator, number: int, sweep: Sweep, probl
                         problems.append(spec.problem(("sweeps", number), wrong))
                         return SweepPlan(spec, operator, sweep, [], ())
                     broken = operator.broken_rule(derived, dict(attributes)) if derived else None
-                    steps[Step(opset, attributes, options, derived, broken)] = None
+                    for each in asked:
+                        unfit = api.unfit(operator, each, derived or ((1,),), dict(attributes))
+                        steps[Step(opset, attributes, options, derived, broken, each, unfit)] = None
                     if not broken or sweep.validity is not Validity.VALID:
                         used.update(attributes)
     for name, values in sweep.attributes.items():
@@ -310,4 +324,6 @@ def _sweep_problems(spec: LoadedSpec, operator: Operator, number: int, sweep: Sw
         problems.append(spec.problem((*at, operator.inputs[0]), "the input needs a 'shape'"))
     for options in _options(sweep):
         problems.extend(option_problems(spec, operator, options, (*at, "options")))
+        for asked in api.sweep_options(sweep.directml):
+            problems.extend(api.problems(spec, operator, options, asked, at))
     return list(dict.fromkeys(problems))

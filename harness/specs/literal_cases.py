@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 import numpy as np
 
-from harness.caseid import option_terms, tensor_term
+from harness.caseid import directml_terms, option_terms, tensor_term
 from harness.dtypes import DTYPES, Array
 from harness.levels import levels_of
 from harness.operators.base import Operator
-from harness.records import Case, Options, Tensor, TensorSpec, Validity
+from harness.records import Case, DirectmlOptions, Options, Tensor, TensorSpec, Validity
+from harness.specs import api
 from harness.specs.literals import to_array
 from harness.specs.load import LoadedSpec
 from harness.specs.schema import LiteralCase
@@ -23,17 +24,27 @@ def literal_cases(spec: LoadedSpec, operator: Operator, problems: list[str]) -> 
     for number, literal in enumerate(spec.model.cases):
         at = ("cases", number)
         options = Options(**{field: getattr(literal.options, field) for field in Options.__struct_fields__})
-        found = [*option_problems(spec, operator, options, (*at, "options")), *_fill_problems(spec, operator, literal, at)]
+        asked = api.literal_options(literal.directml)
+        found = [
+            *option_problems(spec, operator, options, (*at, "options")),
+            *_fill_problems(spec, operator, literal, at),
+            *api.problems(spec, operator, options, asked, at),
+        ]
         problems.extend(found)
         if found:
             continue
         arrays, specs = _inputs(operator, literal)
-        for opset in literal.opsets or spec.model.opsets:
+        for opset in api.opsets(literal, spec):
             what = _validity_problem(spec, operator, literal, opset, specs, arrays)
             if what is not None:
                 problems.append(spec.problem(at, what))
                 break
-            yield _case(spec, operator, literal, opset, options, specs, arrays)
+            case = _case(spec, operator, literal, opset, options, asked, specs, arrays)
+            what = api.unfit(operator, asked, tuple(one.shape for one in specs), literal.attributes)
+            if what is not None:
+                problems.append(spec.problem((*at, "directml", "dimension_count"), what))
+                break
+            yield case
 
 
 def _inputs(operator: Operator, literal: LiteralCase) -> tuple[tuple[Array | None, ...], tuple[TensorSpec, ...]]:
@@ -54,12 +65,13 @@ def _case(
     literal: LiteralCase,
     opset: int,
     options: Options,
+    asked: DirectmlOptions | None,
     specs: tuple[TensorSpec, ...],
     arrays: tuple[Array | None, ...],
 ) -> Case:
     dtype = spec.schema(opset).output_dtype({one.name: one.dtype for one in specs}) or specs[0].dtype
     case = Case(
-        id=literal_id(operator.name, opset, literal.name, specs, literal.attributes, options),
+        id=literal_id(operator.name, opset, literal.name, specs, literal.attributes, options) + directml_terms(asked),
         operator=operator.name,
         opset=opset,
         attributes=dict(sorted(literal.attributes.items())),
@@ -70,6 +82,7 @@ def _case(
         source=literal.source,
         literals=arrays,
         documented=to_array(dtype, literal.output) if literal.documents_output else None,
+        directml=asked,
     )
     return msgspec.structs.replace(case, levels=levels_of(case, spec.model.lowers_to.directml))
 
@@ -104,7 +117,9 @@ def _validity_problem(
     elif broken is None and operator.kind(specs[position].values).invalid:
         broken = "index values"
     schema = spec.schema(opset)
-    for one in specs:
+    if literal.directml is not None and literal.validity is Validity.INVALID:
+        return None  # it breaks a rule of DirectML's documents, which are no program that could be asked
+    for one in specs if literal.directml is None else ():
         parameter = schema.input(one.name)
         if parameter is not None and one.dtype not in parameter.dtypes:
             broken = broken or f"{operator.name}@{opset} does not allow {one.dtype} for {one.name}"

@@ -155,6 +155,45 @@ class SweepOptions(Strict):
     variant: Alternatives[_Name | None] = (None,)
 
 
+TensorName = Literal["InputTensor", "IndicesTensor", "OutputTensor"]
+InputTensorName = Literal["InputTensor", "IndicesTensor"]
+LayoutName = Literal["packed", "explicit", "padded", "stepped", "transposed", "broadcast", "broadcast_last", "zero"]
+DimensionCount = Annotated[int, Field(ge=1, le=9)]
+_Uint = Annotated[int, Field(ge=0, le=2**32 - 1)]
+_Uint64 = Annotated[int, Field(ge=0, le=2**64 - 1)]
+
+
+class TensorMembers(Strict):
+    """Members of a DML_BUFFER_TENSOR_DESC that a literal case writes itself."""
+
+    dtype: Dtype | None = None
+    sizes: tuple[_Uint, ...] | None = None
+    strides: tuple[_Uint, ...] | None = None
+    bytes: _Uint64 | None = None
+    alignment: _Uint | None = None
+    flags: _Uint | None = None
+
+
+class CaseDirectml(Strict):
+    """A literal case of DirectML's own API; the same words as `records.DirectmlOptions`."""
+
+    operator: Text | None = None
+    dimension_count: DimensionCount | None = None
+    in_place: InputTensorName | None = None
+    layout: dict[TensorName, LayoutName] = {}
+    attributes: dict[Text, _Uint] = {}
+    tensors: dict[TensorName, TensorMembers] = {}
+
+
+class SweepDirectml(Strict):
+    """Alternatives for what a sweep asks of DirectML's own API; `null` is what lowering chooses."""
+
+    operator: Alternatives[Text | None] = (None,)
+    dimension_count: Alternatives[DimensionCount | None] = (None,)
+    in_place: Alternatives[InputTensorName | None] = (None,)
+    layout: dict[TensorName, Alternatives[LayoutName]] = {}
+
+
 class CaseInput(Strict):
     """One input of a literal case: its elements written out, or the name of a way to fill a shape."""
 
@@ -209,6 +248,7 @@ class LiteralCase(_Entry):
     inputs: Annotated[dict[str, CaseInput], Field(min_length=1)]
     output: Elements = None
     options: CaseOptions = CaseOptions()
+    directml: CaseDirectml | None = None
 
     @property
     def documents_output(self) -> bool:
@@ -224,6 +264,7 @@ class Sweep(_Entry):
 
     attributes: dict[str, AllOrInts] = {}
     options: SweepOptions = SweepOptions()
+    directml: SweepDirectml | None = None
 
     @property
     def inputs(self) -> dict[str, SweepInput]:

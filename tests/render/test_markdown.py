@@ -7,7 +7,8 @@ import pytest
 from markdown_it import MarkdownIt
 
 from harness.records import Error, Outcome, Result, TargetInfo, Validity, Verdict
-from harness.render.markdown import code, escape, render_markdown
+from harness.render.markdown import render_markdown
+from harness.render.markup import code, escape
 from harness.tables import tabulate
 from tests import synthetic
 from tests.golden import check_golden

@@ -1,0 +1,1 @@
+"""The target `directml`: Microsoft's DirectML API called directly, without ONNX Runtime."""

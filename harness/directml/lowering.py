@@ -1,0 +1,123 @@
+"""Lowers a case to the description of one DirectML operator. Pure: no DLL, no device, no array is needed for it.
+
+What a case does not say is chosen as ONNX Runtime's provider chooses it: no strides, no flags, buffers of the least size that the API
+takes. Shapes are padded with leading 1s where tensors must share a DimensionCount, or to the one that the case names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from hashlib import sha256
+
+from harness.directml.description import BufferTensor, Description, decode
+from harness.directml.layout import LAYOUTS, buffer_bytes, lay_out
+from harness.dtypes import DTYPES
+from harness.execution import Graph, Prepared
+from harness.operators import OPERATORS
+from harness.operators.base import DirectmlCall, Shape
+from harness.records import Case, DirectmlOptions, DirectmlTensor, Tensor
+
+PROVIDER = "DirectML"
+OUTPUT = "OutputTensor"
+_UINT = 1 << 32
+_PLAIN = DirectmlOptions()
+
+
+class NotExpressible(Exception):
+    """DirectML's API has no way to write a case; the message says what it lacks."""
+
+
+def lower(case: Case) -> Description:
+    """Return the case's DirectML call; raise NotExpressible."""
+    options = case.directml or _PLAIN
+    for spec in case.inputs:
+        if DTYPES[spec.dtype].directml is None:
+            raise NotExpressible(f"DML_TENSOR_DATA_TYPE has no {spec.dtype}")
+    operator = OPERATORS[case.operator]
+    shapes = tuple(spec.shape for spec in case.inputs)
+    call = operator.directml(options.operator, shapes, case.attributes, case.options.variant)
+    rank = options.dimension_count or call.dimension_count
+    sizes = tuple(_pad(size, rank) for size in call.sizes)
+    attributes = {key: _uint(key, _moved(call, key, value, rank)) for key, value in call.attributes.items()} | dict(options.attributes)
+    layouts, changed = dict(options.layout), dict(options.tensors)
+    dtypes = tuple("uint8" if spec.dtype == "bool" else spec.dtype for spec in (*case.inputs, case.inputs[0]))
+    tensors = {
+        tensor: _tensor(dtype, size, layouts.get(tensor, "packed"), changed.get(tensor))
+        for tensor, dtype, size in zip((*call.inputs, OUTPUT), dtypes, sizes, strict=True)
+    }
+    in_place = options.in_place or (call.inputs[0] if case.options.in_place else None)
+    output = changed.get(OUTPUT)
+    shape = operator.output_shape(shapes, case.attributes) if output is None or output.sizes is None else output.sizes
+    return Description(call.operator, tensors, attributes, call.inputs, OUTPUT, in_place, shape)
+
+
+def lowered(case: Case, description: Description) -> Graph:
+    """Return what the worker is sent of a case; equal descriptions are one graph."""
+    output = description.tensors[OUTPUT].dtype
+    is_bool = case.inputs[0].dtype == "bool" and output == "uint8"
+    inputs = tuple((spec.name, spec.dtype) for spec in case.inputs)
+    return _graph(description.encode(), inputs, (OPERATORS[case.operator].output, "bool" if is_bool else output))
+
+
+@lru_cache(maxsize=4096)
+def _graph(model: bytes, inputs: tuple[tuple[str, str], ...], output: tuple[str, str]) -> Graph:
+    description = decode(model)
+    return Graph(
+        model=model,
+        digest=sha256(model).hexdigest(),
+        fed=tuple(range(len(inputs))),
+        inputs=tuple((name, DTYPES[dtype].onnx) for name, dtype in inputs),
+        output=(output[0], DTYPES[output[1]].onnx),
+        tested=(description.operator,),
+        in_place=description.in_place is not None,
+    )
+
+
+def prepared(case: Case, inputs: tuple[Tensor, ...], description: Description) -> Prepared:
+    """Return the case with its inputs and, where a tensor has strides, with its buffers."""
+    tensors = [description.tensors[name] for name in description.inputs]
+    if all(tensor.strides is None for tensor in tensors):
+        return Prepared(case, inputs)
+    laid = [_laid(tensor, given) for tensor, given in zip(tensors, inputs, strict=True)]
+    return Prepared(case, tuple(held for held, _ in laid), tuple(buffer for _, buffer in laid))
+
+
+def _laid(tensor: BufferTensor, given: Tensor) -> tuple[Tensor, Tensor]:
+    count = given.array.size
+    if tensor.strides is None or len(tensor.strides) != len(tensor.sizes) or _count(tensor.sizes) != count:
+        return given, given  # a description that contradicts the case: what its buffer holds is no matter
+    return lay_out(given, tensor.sizes, tensor.strides)
+
+
+def _count(sizes: Sequence[int]) -> int:
+    total = 1
+    for size in sizes:
+        total *= size
+    return total
+
+
+def _pad(shape: Shape, rank: int) -> Shape:
+    return (1,) * (rank - len(shape)) + shape
+
+
+def _moved(call: DirectmlCall, key: str, value: int, rank: int) -> int:
+    return value + max(0, rank - len(call.sizes[0])) if key in call.axes and value >= 0 else value
+
+
+def _uint(name: str, value: int) -> int:
+    if not 0 <= value < _UINT:
+        raise NotExpressible(f"{name} is a UINT and cannot be {value}")
+    return value
+
+
+def _tensor(dtype: str, sizes: Shape, layout: str, changed: DirectmlTensor | None) -> BufferTensor:
+    changed = changed or DirectmlTensor()
+    dtype = changed.dtype or dtype
+    sizes = changed.sizes if changed.sizes is not None else sizes
+    strides = changed.strides if changed.strides is not None else LAYOUTS[layout](sizes)
+    if max(sizes, default=0) >= _UINT:
+        raise NotExpressible("a size is a UINT")
+    usual = strides if strides is None or len(strides) == len(sizes) else None
+    size = changed.bytes if changed.bytes is not None else buffer_bytes(dtype, sizes, usual)
+    return BufferTensor(dtype, sizes, strides, size, changed.flags or 0, changed.alignment or 0)

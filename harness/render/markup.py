@@ -1,0 +1,38 @@
+"""Markdown that no text can break: escaped cells, code spans, tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from harness.render.text import visible
+
+_SPECIAL = re.compile(r"([\\`*\[\]<>|~$]|(?<!\w)_|_(?!\w)|^[#+-])")
+_NUMBERED = re.compile(r"^(\d+)([.)])")
+_ENTITY = re.compile(r"&(?=#?\w+;)")
+_MENTION = re.compile(r"(?<![\w])@(?=\w)")
+_LINK = re.compile(r"(?i)\b(https?|ftp)://")
+_WWW = re.compile(r"(?i)\b(www)\.")
+
+
+def escape(text: str) -> str:
+    """Make a text inert in a table cell and readable in the source: no markup, mention, link or formula; one line."""
+    flat = " ".join(visible(text).split())
+    flat = _ENTITY.sub("&amp;", _NUMBERED.sub(r"\1\\\2", _SPECIAL.sub(r"\\\1", flat)))
+    return _MENTION.sub("&#64;", _LINK.sub(r"\1&#58;//", _WWW.sub(r"\1&#46;", flat)))
+
+
+def code(text: str) -> str:
+    """Write a text as a code span in a table cell; a backtick in it becomes an apostrophe, because it would end the span."""
+    flat = " ".join(visible(text).split()).replace("`", "'").replace("|", r"\|")
+    return f"`{flat or ' '}`"
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> Iterator[str]:
+    """Yield the lines of a table; `right` numbers the columns of numbers."""
+    numeric = set(right)
+    yield f"| {' | '.join(heads)} |"
+    yield f"|{'|'.join(' ---: ' if place in numeric else ' --- ' for place in range(len(heads)))}|"
+    for row in rows:
+        yield f"| {' | '.join(row)} |"
+    yield ""

@@ -1,0 +1,90 @@
+"""Entries of a spec that speak of DirectML's own API: what `directml:` asks for, and what is wrong with it for an operator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+
+from harness.dtypes import DTYPES
+from harness.operators.base import Attributes, Operator, Shapes
+from harness.records import DirectmlOptions, DirectmlTensor, Options
+from harness.specs.load import LoadedSpec
+from harness.specs.schema import CaseDirectml, LayoutName, LiteralCase, Sweep, SweepDirectml, TensorName
+from harness.specs.source import KeyPath
+
+DTYPES_OF_DIRECTML = tuple(name for name, entry in DTYPES.items() if entry.directml is not None and name != "bool")
+"""What `dtype: all` means to DirectML: one element type for each DML_TENSOR_DATA_TYPE."""
+
+
+def opsets(entry: LiteralCase | Sweep, spec: LoadedSpec) -> tuple[int, ...]:
+    """Return the opsets of an entry; a call of DirectML's API has none, and stands once, at the newest."""
+    given = entry.opsets or spec.model.opsets
+    return given if entry.directml is None else given[-1:]
+
+
+def literal_options(given: CaseDirectml | None) -> DirectmlOptions | None:
+    """Return what a literal case asks for."""
+    if given is None:
+        return None
+    return DirectmlOptions(
+        given.operator,
+        given.dimension_count,
+        given.in_place,
+        _layouts(given.layout),
+        tuple(sorted(given.attributes.items())),
+        tuple(sorted((name, DirectmlTensor(**dict(members))) for name, members in given.tensors.items())),
+    )
+
+
+def sweep_options(given: SweepDirectml | None) -> Iterator[DirectmlOptions | None]:
+    """Yield every combination of what a sweep asks for."""
+    if given is None:
+        yield None
+        return
+    for operator, count, in_place in product(given.operator, given.dimension_count, given.in_place):
+        for layouts in product(*given.layout.values()):
+            yield DirectmlOptions(operator, count, in_place, _layouts(dict(zip(given.layout, layouts, strict=True))))
+
+
+def _layouts(layout: Mapping[TensorName, LayoutName]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((tensor, name) for tensor, name in layout.items() if name != "packed"))
+
+
+def problems(spec: LoadedSpec, operator: Operator, graph: Options, asked: DirectmlOptions | None, at: KeyPath) -> Iterator[str]:
+    """Yield what is wrong with `directml:` for an operator, beside the options of a graph."""
+    if asked is None:
+        return
+    for name in ("shapes", "initializer", "in_place", "optimization", "neighbours"):
+        if getattr(graph, name) != getattr(Options(), name):
+            yield spec.problem((*at, "options", name), f"{name} is an option of a graph, and a call of DirectML's API has none")
+    lowers_to = spec.model.lowers_to.directml
+    if asked.operator is not None and asked.operator not in lowers_to:
+        what = f"{spec.model.operator} does not lower to {asked.operator!r}"
+        yield spec.problem((*at, "directml", "operator"), what, given=asked.operator, allowed=lowers_to)
+        return
+    shapes = tuple((1,) for _ in operator.inputs)
+    call = operator.directml(asked.operator, shapes, {}, None)
+    tensors = (*call.inputs, "OutputTensor")
+    named = [("layout", name) for name, _ in asked.layout] + [("tensors", name) for name, _ in asked.tensors]
+    for key, name in named:
+        if name not in tensors:
+            yield spec.problem((*at, "directml", key, name), f"the operator has no {name}", given=name, allowed=tensors)
+    for name, members in asked.tensors:
+        if members.dtype is not None and members.dtype not in DTYPES_OF_DIRECTML:
+            what = f"DML_TENSOR_DATA_TYPE has no {members.dtype}"
+            yield spec.problem((*at, "directml", "tensors", name, "dtype"), what, given=members.dtype, allowed=DTYPES_OF_DIRECTML)
+    if asked.in_place is not None and asked.in_place not in call.inputs:
+        yield spec.problem((*at, "directml", "in_place"), f"the operator has no {asked.in_place}", allowed=call.inputs)
+    for name, _ in asked.attributes:
+        if name not in call.attributes:
+            what = f"the operator's description has no member {name!r}"
+            yield spec.problem((*at, "directml", "attributes", name), what, given=name, allowed=tuple(call.attributes))
+
+
+def unfit(operator: Operator, asked: DirectmlOptions | None, shapes: Shapes, attributes: Attributes) -> str | None:
+    """Say why tensors of these shapes do not fit in the DimensionCount that is asked for; None if they do."""
+    if asked is None or asked.dimension_count is None:
+        return None
+    call = operator.directml(asked.operator, shapes, attributes, None)
+    needed = max(call.dimension_count, *map(len, call.sizes))
+    return f"more dimensions than dimension_count {asked.dimension_count}" if needed > asked.dimension_count else None

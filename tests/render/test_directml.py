@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+
+from harness.records import Diff, Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.render.directml import render_cells, render_directml
+from harness.render.html import render_html
+from harness.render.markdown import render_markdown
+from harness.runfile import RunReader, RunWriter
+from harness.tables import read_tables
+from harness.tensor_support import FLOOR
+
+DML = TargetInfo("DmlExecutionProvider", directml_sha256="aa", adapter="GPU", max_feature_level="6_4")
+API = TargetInfo("DirectML", directml_sha256="aa", adapter="GPU", max_feature_level="6_4")
+ROUND = "Round@22:sweep=a;X=float32[2]"
+ODD = "Round@22:case=api_no_such_mode;X=int8[2];api=directml"
+CALL = "ELEMENT_WISE_ROUND InputTensor={0}[1] OutputTensor={0}[1]"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    diff = Diff(1, 1, 2, (0,), "1.0", "2.0")
+    valid, invalid, expected = Validity.VALID, Validity.INVALID, Verdict.EXPECTED
+    refused = Error("NotExpressible", "x")
+    results = [
+        Result(ROUND, "Round", "dml", valid, {}, Outcome.MISMATCH, expected, "compare", DML.provider, None, diff, output="aa"),
+        Result(ROUND, "Round", "directml", valid, {}, Outcome.PASS, expected, "compare", API.provider, call=CALL.format("FLOAT32")),
+        Result(ODD, "Round", "dml", invalid, {}, Outcome.NOT_RUN, expected, error=refused),
+        Result(
+            ODD, "Round", "directml", invalid, {}, Outcome.ACCEPTED_INVALID, expected, "compare", API.provider, call=CALL.format("INT8")
+        ),
+    ]
+    with RunWriter(tmp_path / "run.jsonl", Header(1, "r", "", 0, {}, {"dml": DML, "directml": API})) as writer:
+        for result in results:
+            writer.add(result)
+    return tmp_path / "run.jsonl"
+
+
+def test_every_cell_stands_in_the_csv_with_its_case(run: Path) -> None:
+    rows = list(csv.DictReader(io.StringIO(render_cells(run))))
+    assert len(rows) == 1089
+    told = {(row["tensor"], row["data_type"], row["dimension_count"]): row for row in rows if row["status"] != "not run"}
+    assert set(told) == {(tensor, dtype, "1") for tensor in ("InputTensor", "OutputTensor") for dtype in ("FLOAT32", "INT8")}
+    odd = told["InputTensor", "INT8", "1"]
+    assert (odd["status"], odd["case"], odd["outcome"], odd["documented_since"]) == (
+        "undocumented, accepted", ODD, "accepted_invalid", "",
+    )  # fmt: skip
+    assert told["OutputTensor", "FLOAT32", "1"]["documented_since"] == "3_0"
+
+
+def test_the_page_has_cells_rules_and_the_second_witness(run: Path) -> None:
+    text = render_directml(run)
+    assert FLOOR in text
+    assert "| FLOAT32 | ✓ | ? | ? | ? | ? | ? | ? | ? | ? |" in text
+    assert "| INT8 | + | ? |" in text
+    assert "1 accepted_invalid" in text
+    assert f"| `{ODD}` |" in text
+    assert "1 case ran on dml and on directml" in text
+    assert "| 1 | ONNX Runtime's lowering | the outputs differ | Round | valid | mismatch | pass |" in text
+
+
+def test_the_reports_say_it_too(run: Path) -> None:
+    markdown = render_markdown(read_tables(RunReader(run)))
+    page = render_html(run)
+    for text in (markdown, page):
+        assert "undocumented, accepted" in text
+        assert "ONNX Runtime&#39;s lowering" in text or "ONNX Runtime's lowering" in text
+        assert ODD in text
+
+
+def test_a_run_without_the_api_says_how_to_make_one(tmp_path: Path) -> None:
+    with RunWriter(tmp_path / "run.jsonl", Header(1, "r", "", 0, {}, {"dml": DML})):
+        pass
+    assert "No target of this run is DirectML's own API: `harness run -t directml`." in render_directml(tmp_path)
+    assert render_cells(tmp_path).count("\n") == 1
+    assert "tensor support" not in render_markdown(read_tables(RunReader(tmp_path)))

@@ -1,0 +1,96 @@
+"""Cases that a target's API cannot express: shown, never a pass or a failure, and in no rate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness.records import End, Error, Header, Outcome, Result, TargetInfo, Validity, Verdict, inexpressible
+from harness.render.junit import render_junit
+from harness.render.markdown import render_markdown
+from harness.render.payload import JUDGED, judgement
+from harness.resume import read_done
+from harness.runfile import RunReader, RunWriter
+from harness.summary import summarize
+from harness.tables import Tables, tabulate
+from tests.running import ROUND, harness, lines_of
+
+CPU = TargetInfo("CPUExecutionProvider")
+HEADER = Header(1, "r", "", 0, {}, {"cpu": CPU})
+A = "Round@22:case=a;X=float32[1]"
+B = "Round@22:case=b;X=float32[1];api=directml"
+
+
+def results() -> list[Result]:
+    error = Error("NotExpressible", "a call of DirectML's own API, which no ONNX graph expresses")
+    return [
+        Result(A, "Round", "cpu", Validity.VALID, {"directml": "2_1"}, Outcome.PASS, Verdict.EXPECTED, "compare", CPU.provider),
+        Result(B, "Round", "cpu", Validity.VALID, {"directml": "2_1"}, Outcome.NOT_RUN, Verdict.EXPECTED, error=error),
+    ]
+
+
+def tables() -> Tables:
+    return tabulate(HEADER, results(), End(1, 1, {}, {"pass": 1, "not_run": 1}, {"expected": 2}))
+
+
+def test_only_what_is_expected_not_to_run_is_inexpressible() -> None:
+    assert inexpressible(Outcome.NOT_RUN, Verdict.EXPECTED)
+    assert not inexpressible(Outcome.NOT_RUN, Verdict.MISSING)
+    assert not inexpressible(Outcome.PASS, Verdict.EXPECTED)
+
+
+def test_it_counts_in_no_rate() -> None:
+    counted = tables()
+    assert counted.tally().selected == counted.tally().run == counted.selected == 1
+    assert dict(counted.inexpressible) == {"cpu": 1}
+
+
+def test_the_summary_names_it_and_stays_good() -> None:
+    summary = summarize(tables())
+    assert summary.tone == "good"
+    assert summary.sentence == "The only result is as expected: all conform."
+    assert summary.remarks == ("cpu: 1 case no part of any rate, not expressible as an ONNX graph.",)
+    assert "1 case no part of any rate" in render_markdown(tables())
+
+
+def test_other_formats_say_skipped() -> None:
+    assert JUDGED[judgement(Validity.VALID, Outcome.NOT_RUN, Verdict.EXPECTED)] == "not expressible"
+
+
+def write(folder: Path, header: Header = HEADER) -> Path:
+    with RunWriter(folder / "run.jsonl", header) as run:
+        for result in results():
+            run.add(result)
+    return folder / "run.jsonl"
+
+
+def test_junit_skips_it(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    text = "".join(render_junit(lambda: RunReader(path)))
+    assert 'tests="2" failures="0" errors="0" skipped="1"' in text
+
+
+def test_a_continued_run_does_not_ask_for_it_again(tmp_path: Path) -> None:
+    done = read_done(write(tmp_path), HEADER)
+    assert done.refused(B, "cpu")
+    assert not done.refused(A, "cpu")
+    assert done.conforming(A, "cpu") is True
+    assert done.conforming(B, "cpu") is None
+
+
+def test_a_run_shows_it_and_ends_well(tmp_path: Path) -> None:
+    query = "Round@22:case=api_halves_to_even"
+    ended = harness("run", ROUND, "-t", "cpu", "-k", query, "-k", "Round@22:case=documented_half", "-o", tmp_path / "r")
+    assert ended.code == 0, ended.err
+    first, second, end = lines_of(tmp_path / "r")[1:]
+    assert (first["outcome"], second["outcome"]) == ("pass", "not_run")
+    assert (second["verdict"], second["error"]["class"]) == ("expected", "NotExpressible")
+    assert (end["selected"], end["run"]) == (1, 1)
+    continued = harness("run", ROUND, "-t", "cpu", "-k", query, "-k", "Round@22:case=documented_half", "-o", tmp_path / "r", "--resume")
+    assert continued.code == 0, continued.err
+    assert len(lines_of(tmp_path / "r")) == 4
+
+
+def test_a_run_of_nothing_else_is_no_success(tmp_path: Path) -> None:
+    ended = harness("run", ROUND, "-t", "cpu", "-k", "Round@22:case=api_halves_to_even", "-o", tmp_path / "r")
+    assert ended.code == 4
+    assert "Nothing ran" in ended.out

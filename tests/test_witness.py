@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import pytest
+from msgspec import UNSET, UnsetType
+
+from harness.records import Header, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.witness import Did, Points, Witness, compare, explain, witnesses
+
+DML = TargetInfo("DmlExecutionProvider", directml_sha256="aa", adapter="GPU")
+API = TargetInfo("DirectML", directml_sha256="aa", adapter="GPU")
+CASE = "Round@11:case=a;X=float32[2]"
+VALID, INVALID = Validity.VALID, Validity.INVALID
+PASS, MISMATCH, REJECTED, ACCEPTED = Outcome.PASS, Outcome.MISMATCH, Outcome.REJECTED, Outcome.ACCEPTED_INVALID
+
+
+def result(target: str, outcome: Outcome, output: str | UnsetType = UNSET, case: str = CASE, validity: Validity = VALID) -> Result:
+    placed = {"dml": DML, "directml": API}[target].provider if outcome is PASS else None
+    return Result(case, "Round", target, validity, {}, outcome, Verdict.EXPECTED, placed_on=placed, output=output)
+
+
+@pytest.mark.parametrize(
+    ("provider", "api", "points"),
+    [
+        (Did(VALID, PASS), Did(VALID, PASS), Points.NOWHERE),
+        (Did(VALID, MISMATCH, "1"), Did(VALID, PASS), Points.LOWERING),
+        (Did(VALID, PASS), Did(VALID, MISMATCH, "1"), Points.LOWERING),
+        (Did(VALID, MISMATCH, "1"), Did(VALID, MISMATCH, "1"), Points.DIRECTML),
+        (Did(VALID, MISMATCH, "1"), Did(VALID, MISMATCH, "2"), Points.LOWERING),
+        (Did(VALID, MISMATCH, "1"), Did(VALID, MISMATCH), Points.UNCLEAR),
+        (Did(VALID, REJECTED), Did(VALID, REJECTED), Points.DIRECTML),
+        (Did(VALID, REJECTED), Did(VALID, PASS), Points.LOWERING),
+        (Did(VALID, PASS), Did(VALID, REJECTED), Points.LOWERING),
+        (Did(VALID, Outcome.NOT_PLACED), Did(VALID, PASS), Points.LOWERING),
+        (Did(INVALID, REJECTED), Did(INVALID, REJECTED), Points.NOWHERE),
+        (Did(INVALID, ACCEPTED), Did(INVALID, ACCEPTED), Points.UNCLEAR),
+        (Did(INVALID, ACCEPTED, "1"), Did(INVALID, ACCEPTED, "1"), Points.DIRECTML),
+        (Did(INVALID, ACCEPTED, "1"), Did(INVALID, ACCEPTED, "2"), Points.LOWERING),
+        (Did(VALID, Outcome.CRASH), Did(VALID, PASS), Points.UNCLEAR),
+    ],
+)
+def test_where_two_witnesses_point(provider: Did, api: Did, points: Points) -> None:
+    assert compare(provider, api).points is points
+
+
+def test_witnesses_share_a_dll_and_an_adapter() -> None:
+    def header(**targets: TargetInfo) -> Header:
+        return Header(1, "r", "", 0, {}, targets)
+
+    assert witnesses(header(dml=DML, directml=API)) == ("dml", "directml")
+    assert witnesses(header(directml=API, old=TargetInfo("DmlExecutionProvider", directml_sha256="bb"), dml=DML)) == ("dml", "directml")
+    assert witnesses(header(dml=TargetInfo("DmlExecutionProvider", directml_sha256="bb", adapter="GPU"), directml=API)) is None
+    assert witnesses(header(dml=DML)) is None
+
+
+def test_cases_are_grouped_and_what_points_somewhere_comes_first() -> None:
+    witness = Witness(Header(1, "r", "", 0, {}, {"cpu": TargetInfo("C"), "dml": DML, "directml": API}))
+    names = [f"Round@11:case={letter};X=float32[2]" for letter in "abcdef"]
+    did = [
+        ((PASS, UNSET), (PASS, UNSET)), ((PASS, UNSET), (PASS, UNSET)), ((PASS, UNSET), (MISMATCH, "1")),
+        ((ACCEPTED, "1"), (ACCEPTED, "1")), ((ACCEPTED, "1"), (ACCEPTED, "2")), ((ACCEPTED, UNSET), (ACCEPTED, UNSET)),
+    ]  # fmt: skip
+    for target, place in (("dml", 0), ("directml", 1)):
+        for name, outcomes in zip(names, did, strict=True):
+            outcome, output = outcomes[place]
+            witness.add(result(target, outcome, output, name, INVALID if outcome is ACCEPTED else VALID))
+    assert witness.compared == 6
+    assert [(group.testimony.points, group.number, group.example) for group in witness.groups()] == [
+        (Points.LOWERING, 1, names[2]),
+        (Points.LOWERING, 1, names[4]),
+        (Points.DIRECTML, 1, names[3]),
+        (Points.UNCLEAR, 1, names[5]),
+        (Points.NOWHERE, 2, names[0]),
+    ]
+
+
+def test_a_mode_that_the_provider_composes_is_not_compared() -> None:
+    case = "Round@11:case=a;X=float32[2];variant=toward_zero"
+    witness = Witness(Header(1, "r", "", 0, {}, {"dml": DML, "directml": API}))
+    for target in ("dml", "directml"):
+        witness.add(result(target, PASS, case=case))
+    assert witness.compared == 0
+    assert explain(result("dml", PASS, case=case), result("directml", MISMATCH, "1", case)).points is Points.UNCLEAR
+    assert explain(result("dml", PASS), result("directml", MISMATCH, "1")).points is Points.LOWERING
+
+
+def test_a_case_that_one_of_them_cannot_express_is_not_compared() -> None:
+    witness = Witness(Header(1, "r", "", 0, {}, {"dml": DML, "directml": API}))
+    witness.add(result("dml", Outcome.NOT_RUN))
+    witness.add(result("directml", PASS))
+    assert witness.compared == 0
