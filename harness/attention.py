@@ -5,14 +5,14 @@ The number of groups is bounded like the number of kept results, because an erro
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import msgspec
 
-from harness.facets import Facets, dtype_key
+from harness.facets import Facets
 from harness.records import Error, Outcome, Result, Validity, Verdict
+from harness.spread import Spread
 
 KEEP = 2000
 """Results kept whole, by verdict."""
@@ -36,20 +36,16 @@ class Kind(NamedTuple):
 
 
 @dataclass
-class Group:
+class Group(Spread):
     """Results of one kind; `example` is the first of them."""
 
     kind: Kind
     example: Result
-    number: int = 0
-    opsets: set[int] = field(default_factory=set)
-    dtypes: set[str] = field(default_factory=set)
-    ranks: set[int] = field(default_factory=set)
 
     @property
     def cases(self) -> str:
         """Write which cases, as far as that fits: opsets, element types."""
-        return which_cases(self.kind.operator, self.opsets, self.dtypes)
+        return self.which(self.kind.operator)
 
 
 class Attention:
@@ -77,23 +73,12 @@ class Attention:
             if len(self._groups) >= GROUPS:
                 return
             group = self._groups[kind] = Group(kind, clipped(result))
-        group.number += 1
-        group.opsets.add(read.opset)
-        group.ranks.add(read.rank)
-        if read.dtype:
-            group.dtypes.add(read.dtype)
+        group.count(read)
 
     def groups(self) -> list[Group]:
         """Return the groups, worst verdict first, then the largest."""
         order = {verdict: place for place, verdict in enumerate(READ)}
         return sorted(self._groups.values(), key=lambda group: (order[group.kind.verdict], -group.number, group.kind))
-
-
-def which_cases(operator: str, opsets: Iterable[int], dtypes: Iterable[str]) -> str:
-    """Write which cases a group holds: `Round 11, 22, float16, float32`."""
-    named = sorted(dtypes, key=dtype_key)
-    shown = ", ".join(named) if len(named) <= 6 else f"{len(named)} element types"
-    return f"{operator} {', '.join(map(str, sorted(opsets)))}" + (f", {shown}" if shown else "")
 
 
 def clipped(result: Result) -> Result:

@@ -7,16 +7,17 @@ of its cases. What changed is grouped and counted whole; the first `KEEP` of eac
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from hashlib import blake2b
 from typing import NamedTuple
 
-from harness.attention import clipped, which_cases
+from harness.attention import clipped
 from harness.errors import UsageError
-from harness.facets import Facets, facets
+from harness.facets import facets
 from harness.records import BEYOND, Header, Outcome, Result, Validity, conforms
 from harness.runfile import RunReader
+from harness.spread import Spread
 from harness.tables import NOT_EXECUTED, Numbers, Tables
 
 KEEP = 50_000
@@ -92,20 +93,16 @@ class Kind(NamedTuple):
 
 
 @dataclass
-class Group:
+class Group(Spread):
     """Changes of one kind; `example` is the first of them."""
 
     kind: Kind
     example: Changed
-    number: int = 0
-    opsets: set[int] = field(default_factory=set)
-    dtypes: set[str] = field(default_factory=set)
-    ranks: set[int] = field(default_factory=set)
 
     @property
     def cases(self) -> str:
         """Write which cases, as far as that fits."""
-        return which_cases(self.kind.operator, self.opsets, self.dtypes)
+        return self.which(self.kind.operator)
 
 
 class Counts:
@@ -187,15 +184,7 @@ class Comparison:
             if len(self._groups) >= GROUPS:
                 return
             group = self._groups[kind] = Group(kind, found._replace(result=clipped(result)))
-        _widen(group, facets(result.case))
-
-
-def _widen(group: Group, read: Facets) -> None:
-    group.number += 1
-    group.opsets.add(read.opset)
-    group.ranks.add(read.rank)
-    if read.dtype:
-        group.dtypes.add(read.dtype)
+        group.count(facets(result.case))
 
 
 def pair_targets(base: Header, head: Header) -> tuple[Pair, ...]:
