@@ -149,3 +149,14 @@ def test_a_run_that_broke_off_is_continued(broken_off: bool, tmp_path: Path, mon
         (tmp_path / "run/run.jsonl").touch()
     assert sample.run("pairwise") == 1
     assert given[0][3:] == ["run", "--select", "pairwise", "-t", "cpu", "-o", str(tmp_path / "run"), *(["--resume"] if broken_off else [])]
+
+
+def test_the_published_sample_is_whole_small_and_freshly_rendered() -> None:
+    """After a change of the reports: python -m harness.sample --render"""
+    folder = REPOSITORY / "reports/sample"
+    reader = RunReader(folder)
+    assert sum(1 for _ in reader) == (reader.end.selected if reader.end else None)
+    assert "dml" in {target.partition("@")[0] for target in reader.header.targets}
+    assert sum(path.stat().st_size for path in folder.iterdir()) <= sample.MOST_BYTES
+    for name, format in sample.FORMATS.items():
+        assert (folder / name).read_text(encoding="utf-8") == "".join(rendering(folder, format)), name
