@@ -25,7 +25,7 @@ from harness.selection import Selection, Shard, select
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
 from harness.target_info import target_info
-from harness.targets import Target
+from harness.targets import Target, make_ready
 
 
 class Request(NamedTuple):
@@ -69,6 +69,7 @@ def run(request: Request) -> Summary:
     if total < request.min_cases:
         raise NothingRan(f"{total} cases are selected, fewer than --min-cases {request.min_cases}")
     left_out |= _gone(baseline, selection, request)
+    make_ready(request.targets)
     work = Work(
         request.targets, selection, expectations, baseline, request.out / "artifacts", request.seed, request.timeout, request.reruns
     )

@@ -15,6 +15,7 @@ Options follow a comma: `cpu,memory_limit=2000000000`, `dml,device_id=1`.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -139,6 +140,17 @@ def default_targets() -> tuple[Target, ...]:
     if sys.platform == "win32" or runtime.unavailable() is None:
         found.append(parse_target("dml"))
     return tuple(found)
+
+
+def make_ready(targets: Sequence[Target]) -> None:
+    """Make the environments of other releases, once, before several processes want them; UsageError for a release that is not published.
+
+    Where this machine cannot have one, `launch` says so.
+    """
+    for target in targets:
+        if target.provider == CPU and target.release is not None and target.host is None:
+            with contextlib.suppress(TargetUnavailable):
+                environments.prepare(target.release)
 
 
 def launch(target: Target) -> Launch:
