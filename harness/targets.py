@@ -138,7 +138,7 @@ def default_targets() -> tuple[Target, ...]:
     """Return every target that this machine has."""
     found = [parse_target("cpu")]
     if sys.platform == "win32" or runtime.unavailable() is None:
-        found.append(parse_target("dml"))
+        found += [parse_target("dml"), parse_target("directml")]
     return tuple(found)
 
 
