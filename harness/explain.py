@@ -22,6 +22,7 @@ from harness.result_signature import signature
 from harness.runfile import RunReader
 from harness.separation import Population, Rule, Separation
 from harness.tables import fails
+from harness.testimonies import Testimonies
 
 GROUPS = 60
 """Groups that are explained; the worst and largest come first, the rest is counted."""
@@ -48,7 +49,7 @@ class Explanation(NamedTuple):
 
 def explain(run: RunReader, queries: Sequence[Query] = (), *, known: bool = False) -> Explanation:
     """Explain the failures of a run. Errors: UsageError for a damaged run, NothingRan where no result is selected."""
-    failures = Failures()
+    failures, testimonies = Failures(), Testimonies(run.header)
     places = {target: place for place, target in enumerate(run.header.targets)}
     results = 0
     for line, result in enumerate(run, start=2):
@@ -58,6 +59,7 @@ def explain(run: RunReader, queries: Sequence[Query] = (), *, known: bool = Fals
         results += 1
         if inexpressible(result.outcome, result.verdict):
             continue  # it says nothing of the target
+        testimonies.add(line, result)
         if conforms(result.validity, result.outcome):
             failures.hold(line, result, Scope(result.target, result.validity))
         else:
@@ -68,7 +70,7 @@ def explain(run: RunReader, queries: Sequence[Query] = (), *, known: bool = Fals
     wanted = [group for group in failures.groups.values() if known or not group.kind.known]
     aside = sum(group.number for group in failures.groups.values()) - sum(group.number for group in wanted)
     remarks = (_truncated("The run", results),) if run.truncated or run.end is None else ()
-    return _explained(Explanation(run.header, None, (), 0, results, 0, aside, remarks), failures, wanted, run)
+    return _explained(Explanation(run.header, None, (), 0, results, 0, aside, remarks), failures, testimonies, wanted, run)
 
 
 def explain_changes(base: RunReader, head: RunReader, queries: Sequence[Query] = ()) -> Explanation:
@@ -83,11 +85,13 @@ def explain_changes(base: RunReader, head: RunReader, queries: Sequence[Query] =
             if key in before:
                 raise twice(base, line, result)
             before[key] = states.pack(result, base.header.targets[result.target].provider)
-    failures = Failures()
+    failures, testimonies = Failures(), Testimonies(head.header)
     of_head = {pair.head: place for place, pair in enumerate(pairs)}
     results = 0
     for line, result in enumerate(head, start=2):
         place = of_head.get(result.target)
+        if selected(result, queries):
+            testimonies.add(line, result)
         if place is None:
             continue
         failures.once(head, line, result, place)
@@ -109,7 +113,7 @@ def explain_changes(base: RunReader, head: RunReader, queries: Sequence[Query] =
     differing += ["seed"] * (base.header.seed != head.header.seed)
     remarks += [f"BASE and HEAD have another {name}: a change need not be the target's." for name in differing]
     found = Explanation(head.header, base.header, (), 0, results, 0, 0, tuple(remarks))
-    return _explained(found, failures, failures.groups.values(), head)
+    return _explained(found, failures, testimonies, failures.groups.values(), head)
 
 
 def _truncated(name: str, results: int | None) -> str:
@@ -121,7 +125,7 @@ def _nothing(run: RunReader, queries: Sequence[Query], besides: str = "") -> Not
     return NothingRan(f"{run.path}: nothing to explain: no result{matches}{besides}")
 
 
-def _explained(found: Explanation, failures: Failures, wanted: Iterable[Group], run: RunReader) -> Explanation:
+def _explained(found: Explanation, failures: Failures, testimonies: Testimonies, wanted: Iterable[Group], run: RunReader) -> Explanation:
     """Find the rules of the groups, then read the ids of exceptions."""
     order = {change: place for place, change in enumerate(Change)}
     ranked = sorted(wanted, key=lambda g: (g.kind.known, order[g.kind.change] if g.kind.change else 0, -g.number, g.example.case))
@@ -137,6 +141,8 @@ def _explained(found: Explanation, failures: Failures, wanted: Iterable[Group], 
             groups.append(part)
     for group in groups:
         _held_against_others(failures, group)
+        target = group.kind.target.rpartition(" → ")[2]
+        group.witness, group.testimonies = testimonies.of(target, failures.lines(np.array(group.rows, np.intp)))
     _name_exceptions(failures, groups, run)
     number = sum(group.number for group in ranked)
     return found._replace(groups=tuple(groups), unexplained=max(0, len(ranked) - GROUPS), failing=number)

@@ -8,6 +8,7 @@ from harness.result_signature import Signature
 from harness.separation import Rule
 from harness.summary import Tone, count
 from harness.terms import Term, say
+from harness.witness import Points, Testimony
 
 SHOWN_ALTERNATIVES = 3
 
@@ -111,3 +112,17 @@ def apart(group: Group) -> str:
     told = f"; what fails here and not there: {say(group.apart)}" if group.apart else ""
     how = "change" if group.kind.change else "fail"
     return f"{group.otherwise:,} more {how} in another way where the rule holds{told}"
+
+
+def witnessed(group: Group) -> str:
+    """Say where the second witness points for the results of a group that both express, and why."""
+    if not group.testimonies:
+        return ""
+    said = "; ".join(_testimony(each, number) for each, number in group.testimonies.most_common())
+    return f"second witness {group.witness}, of {group.number:,}: {said}"
+
+
+def _testimony(each: Testimony, number: int) -> str:
+    if each.points is Points.UNCLEAR:
+        return f"{number:,} {each.points.value} ({each.why})"
+    return f"{number:,} {'points' if number == 1 else 'point'} at {each.points.value} ({each.why})"

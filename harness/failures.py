@@ -21,6 +21,7 @@ from harness.runfile import RunReader
 from harness.separation import Separation, none
 from harness.tables import NOT_EXECUTED
 from harness.terms import Term
+from harness.witness import Testimony
 
 
 class Kind(NamedTuple):
@@ -69,6 +70,10 @@ class Group:
     """In a comparison: whatever did the same in BASE changed, so the group is held against all results that did not change."""
     otherwise: int = 0
     apart: tuple[Term, ...] = ()
+    witness: str = ""
+    """The target that calls the same DirectML.dll in another way, where the run has one."""
+    testimonies: Counter[Testimony] = field(default_factory=Counter)
+    """What the two say together, of the cases that both express."""
     missed: tuple[str, ...] = ()
     wrong: tuple[str, ...] = ()
 

@@ -36,6 +36,10 @@ class Testimony(NamedTuple):
     why: str
 
 
+COMPOSED = Testimony(Points.UNCLEAR, "the provider composes this mode of several operators, DirectML has it in one")
+"""What two results say that are not of the same call."""
+
+
 class Did(NamedTuple):
     """What is compared of a result."""
 
@@ -93,9 +97,7 @@ def _agreement(provider: Did, api: Did, why: str) -> Testimony:
 
 def explain(provider: Result, api: Result) -> Testimony:
     """Hold two results of one case against each other."""
-    if composed(provider.case):
-        return Testimony(Points.UNCLEAR, "the provider composes this mode of several operators, DirectML has it in one")
-    return compare(did(provider), did(api))
+    return COMPOSED if composed(provider.case) else compare(did(provider), did(api))
 
 
 def composed(case: str) -> bool:

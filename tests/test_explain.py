@@ -12,9 +12,9 @@ import pytest
 
 from harness.explain import explain, explain_changes
 from harness.explain_command import rendering
-from harness.explain_words import statement, title
+from harness.explain_words import statement, title, witnessed
 from harness.failures import Group
-from harness.records import Diff, Error, Outcome, Repeats, Result, Validity, Verdict
+from harness.records import Diff, Error, Outcome, Repeats, Result, TargetInfo, Validity, Verdict
 from harness.runfile import RunReader
 from harness.terms import Term
 from tests.golden import check_golden
@@ -23,6 +23,10 @@ from tests.synthetic import CPU, write_results
 
 GOLDEN = Path(__file__).parent / "golden"
 Plant = Callable[[str], "str | None"]
+WITNESSES = {
+    name: TargetInfo(provider, directml_sha256="aa", adapter="GPU")
+    for name, provider in (("dml", "DmlExecutionProvider"), ("directml", "DirectML"))
+}
 
 
 def a_result(case: str, how: str | None, target: str = "cpu", validity: Validity = Validity.VALID) -> Result:
@@ -176,6 +180,65 @@ def test_against_another_run(tmp_path: Path) -> None:
         ("fix 16 × rejected → pass on cpu: GatherND, valid cases", "opset=13", 8),
         ("changed 8 × rejected → rejected, InvalidArgument, at run on cpu: GatherND, valid cases", "data.rank>=3", 8),
     ]
+
+
+class TestSecondWitness:
+    """A run with `dml` and `directml`: each group says where the two together point."""
+
+    def results(self, target: str, *, right: bool = False) -> list[Result]:
+        """float16: both refuse. int64: only the provider is wrong; of its [2,3,4] with `mixed` the API has not said anything."""
+        found = []
+        for case in cases():
+            how = None
+            if "data=float16" in case:
+                how = "rejected:Fail"
+            elif "data=int64" in case and target == "dml" and not right:
+                how = "mismatch:ulp"
+            result = a_result(case, how, target)
+            if how is None:
+                result = msgspec.structs.replace(result, placed_on=WITNESSES[target].provider)
+            elif how.startswith("mismatch"):
+                result = msgspec.structs.replace(result, output="0011223344556677")
+            if target == "dml" or "data=int64[2,3,4]" not in case or "mixed" not in case:
+                found.append(result)
+        return found
+
+    def run(self, folder: Path, name: str = "run", *, right: bool = False) -> Path:
+        results = self.results("dml", right=right) + self.results("directml")
+        return write_results(folder / f"{name}.jsonl", results, WITNESSES)
+
+    def test_each_group_says_where_it_points(self, tmp_path: Path) -> None:
+        said = {(g.kind.target, g.kind.signature.outcome.value): witnessed(g) for g in groups(self.run(tmp_path))}
+        refused = "both refuse it, against the oracle"
+        assert said == {
+            ("dml", "rejected"): f"second witness directml, of 32: 32 point at DirectML or its driver ({refused})",
+            ("directml", "rejected"): f"second witness dml, of 32: 32 point at DirectML or its driver ({refused})",
+            ("dml", "mismatch"): "second witness directml, of 32: 24 point at ONNX Runtime's lowering (the outputs differ)",
+        }
+
+    def test_changes_are_held_against_the_witness_of_head(self, tmp_path: Path) -> None:
+        found = explain_changes(RunReader(self.run(tmp_path, "base", right=True)), RunReader(self.run(tmp_path)))
+        (group,) = found.groups
+        assert witnessed(group) == "second witness directml, of 32: 24 point at ONNX Runtime's lowering (the outputs differ)"
+
+    def test_a_mode_that_the_provider_composes_is_not_comparable(self, tmp_path: Path) -> None:
+        case = "Round@22:sweep=rank;X=float32[3];values=random;variant=toward_zero"
+        both = [a_result(case, "rejected:Fail", target) for target in WITNESSES]
+        for group in groups(write_results(tmp_path / "run.jsonl", both, WITNESSES)):
+            assert "of 1: 1 not comparable (the provider composes this mode" in witnessed(group)
+
+    def test_all_formats_say_it(self, tmp_path: Path) -> None:
+        found = explain(RunReader(self.run(tmp_path)))
+        assert "24 point at ONNX Runtime's lowering" in " ".join(rendering(found, "terminal").split())
+        assert "- second witness directml, of 32: 24 point at ONNX Runtime's lowering" in rendering(found, "markdown").replace("&#39;", "'")
+        said = [group["second_witness"] for group in json.loads(rendering(found, "json"))["groups"]]
+        why = {"points": "ONNX Runtime's lowering", "why": "the outputs differ", "number": 24}
+        assert {"target": "directml", "testimonies": [why]} in said
+
+    def test_no_witness_nothing_said(self, tmp_path: Path) -> None:
+        results = self.results("dml")
+        for group in groups(write_results(tmp_path / "run.jsonl", results, {"dml": WITNESSES["dml"]})):
+            assert (group.witness, witnessed(group)) == ("", "")
 
 
 def test_nothing_differs(tmp_path: Path) -> None:

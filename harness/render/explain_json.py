@@ -59,8 +59,14 @@ def _group(group: Group) -> dict[str, Any]:
         "passing_within_first": group.wrong,
         "failing_otherwise_within": group.otherwise,
         "apart_from_these": [_term(term) for term in group.apart],
+        "second_witness": _witness(group) if group.witness else None,
         "example": group.example.case,
     }
+
+
+def _witness(group: Group) -> dict[str, Any]:
+    said = [{**each._asdict(), "number": number} for each, number in group.testimonies.most_common()]
+    return {"target": group.witness, "testimonies": said}
 
 
 def _did(did: Did | None) -> dict[str, Any] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.explain import Explanation
-from harness.explain_words import apart, differences, elsewhere, headline, inseparable, statement, title, verdict_of
+from harness.explain_words import apart, differences, elsewhere, headline, inseparable, statement, title, verdict_of, witnessed
 from harness.failures import Group
 from harness.render.markdown import LIMIT, assemble
 from harness.render.markup import code, escape
@@ -53,7 +53,7 @@ def _group(group: Group) -> Iterator[str]:
                 yield f"  - {escape(remark)}"
         if len(rules) > 1:
             yield f"- {elsewhere(group)}"
-    for told in (differences(group), apart(group)):
+    for told in (differences(group), apart(group), witnessed(group)):
         if told:
             yield f"- {escape(told)}"
     for how, ids, number in (

@@ -7,7 +7,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from harness.explain import Explanation
-from harness.explain_words import apart, differences, elsewhere, headline, inseparable, statement, title, verdict_of
+from harness.explain_words import apart, differences, elsewhere, headline, inseparable, statement, title, verdict_of, witnessed
 from harness.failures import Group
 from harness.render.terminal import TONES, describe
 from harness.render.text import line, visible
@@ -48,6 +48,8 @@ def _group(group: Group, console: Console) -> None:
             _line(console, elsewhere(group), "")
     if told := apart(group):
         _line(console, told, "dim")
+    if told := witnessed(group):
+        _line(console, told, "")
     _exceptions(console, "fails all the same", group.missed, len(group.separation.missed))
     _exceptions(console, "passes all the same", group.wrong, len(group.separation.wrong))
     console.print(Text(f"  {visible(group.example.case)}"), soft_wrap=True)
