@@ -33,6 +33,10 @@ class SpecError(UsageError):
         self.problems = tuple(problems)
         super().__init__("\n".join(self.problems))
 
+    def __reduce__(self) -> tuple[type[SpecError], tuple[tuple[str, ...]]]:
+        """Let it pass from a lane's process to the first one."""
+        return type(self), (self.problems,)
+
 
 class TargetUnavailable(HarnessError):
     """A target that was asked for by name cannot run on this machine."""

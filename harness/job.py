@@ -21,7 +21,7 @@ from harness.hashes import output_hash
 from harness.judge import Judgement, judge, verdict
 from harness.pool import Pool
 from harness.portions import Portion
-from harness.prepare import units
+from harness.prepare import refusal, units
 from harness.records import Case, Error, Outcome, Result, Validity, Verdict, conforms
 from harness.resume import Done
 from harness.selection import Selection
@@ -76,7 +76,7 @@ class Job(NamedTuple):
                 raise
             yield from reruns.results(pool, self.target.provider)
             for case, why in refused:
-                yield self._record(case, Judgement(Outcome.NOT_RUN, error=Error("NotExpressible", why)), Verdict.EXPECTED, None)
+                yield self._inexpressible(case, why)
 
     def _cases(self, *, valid: bool) -> Iterator[Case]:
         cases = self.work.selection.cases(valid=valid, portion=self.portion)
@@ -124,6 +124,12 @@ class Job(NamedTuple):
             call=UNSET if graph is None or self.target.provider != DIRECTML else call_of(graph.model),
         )
 
+    def _inexpressible(self, case: Case, why: str) -> Result:
+        return self._record(case, Judgement(Outcome.NOT_RUN, error=Error("NotExpressible", why)), Verdict.EXPECTED, None)
+
     def _unavailable(self, case: Case) -> Result:
-        """Say that the target is not here; the reason stands once, in the header."""
+        """Say that the target is not here, with the reason once, in the header; what it could not express stays inexpressible."""
+        why = refusal(case, self.target.provider)
+        if why is not None:
+            return self._inexpressible(case, why)
         return self._record(case, Judgement(Outcome.UNAVAILABLE), Verdict.MISSING, None)

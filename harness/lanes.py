@@ -22,7 +22,7 @@ from time import monotonic
 from types import FrameType, TracebackType
 from typing import Any, NamedTuple
 
-from harness.errors import HarnessFault
+from harness.errors import HarnessError, HarnessFault
 from harness.job import Work
 from harness.lane import Lane, Opened, Report, Shared, Sink
 from harness.pool import Launch
@@ -56,7 +56,7 @@ class Lanes:
         return self._lane.open(number, lambda _: None)
 
     def run(self, number: int, info: TargetInfo, opened: Opened | None, done: Done | None, sink: Sink) -> list[Report]:
-        """Run everything on target `number`. Errors: HarnessFault; lines that were made by then have gone to `sink`."""
+        """Run everything on target `number`. Errors: HarnessError; lines that were made by then have gone to `sink`."""
         return [self._lane.run(number, info, opened, done, sink)]
 
     def close(self) -> None:
@@ -80,7 +80,7 @@ class _Lines(NamedTuple):
 class _Fault(NamedTuple):
     """A message: why a lane ends; with the traceback of a defect."""
 
-    what: str
+    error: HarnessError
     trace: str = ""
 
 
@@ -137,7 +137,7 @@ class ForkedLanes(Lanes):
                     self._tell(member, "start", number, answer)
 
     def run(self, number: int, info: TargetInfo, opened: Opened | None, done: Done | None, sink: Sink) -> list[Report]:
-        """Run everything on target `number`. Errors: HarnessFault; lines that were made by then have gone to `sink`."""
+        """Run everything on target `number`. Errors: HarnessError; lines that were made by then have gone to `sink`."""
         for member in self._members:
             self._tell(member, "run", number, info, opened, done)
         reports: list[Report] = []
@@ -180,7 +180,7 @@ class ForkedLanes(Lanes):
             raise HarnessFault(f"a process of the run ended ({member.wait()}); the results so far are kept: continue with --resume")
         if isinstance(message, _Fault):
             sys.stderr.write(message.trace)
-            raise HarnessFault(message.what)
+            raise message.error
         return message
 
     def _sink(self, lines: _Lines, sink: Sink) -> None:
@@ -262,10 +262,11 @@ class _Process:
                     self._lane.start(*arguments)
         except (EOFError, BrokenPipeError, ConnectionResetError, KeyboardInterrupt):
             pass
-        except HarnessFault as error:
-            self._send(_Fault(str(error)))
+        except HarnessError as error:
+            self._send(_Fault(error))
         except Exception as error:  # noqa: BLE001 - whatever it is, the first process tells it
-            self._send(_Fault(f"a fault in the harness: {type(error).__name__}: {error}", traceback.format_exc()))
+            fault = HarnessFault(f"a fault in the harness: {type(error).__name__}: {error}")
+            self._send(_Fault(fault, traceback.format_exc()))
         finally:
             self._lane.close()
 

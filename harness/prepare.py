@@ -37,9 +37,25 @@ def units(cases: Iterable[Case], seed: int, provider: str = "", refuse: Refuse =
         yield Unit(current, collected)
 
 
-def _compiled(case: Case, seed: int) -> tuple[Graph, Prepared]:
+def refusal(case: Case, provider: str) -> str | None:
+    """Return why a provider's API cannot express a case, None where it can."""
+    try:
+        if provider == DIRECTML:
+            lower(case)
+        else:
+            _as_graph(case)
+    except NotExpressible as error:
+        return str(error)
+    return None
+
+
+def _as_graph(case: Case) -> None:
     if case.directml is not None:
         raise NotExpressible("a call of DirectML's own API, which no ONNX graph expresses")
+
+
+def _compiled(case: Case, seed: int) -> tuple[Graph, Prepared]:
+    _as_graph(case)
     inputs = case_inputs(OPERATORS[case.operator], case, seed)
     return compile_case(case, inputs), Prepared(case, inputs)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness import lanes
-from harness.errors import HarnessFault
+from harness.errors import HarnessError, HarnessFault, NothingRan, SpecError, TargetUnavailable, UsageError
 from harness.runfile import RunWriter
 from tests.processes import descendants, gone
 from tests.running import ROUND, SPECS, harness, lines_of, results_of, script_of, without_time
@@ -129,7 +129,9 @@ def test_an_absent_target(tmp_path: Path, several: list[int]) -> None:
     assert several == [2]
     absent, present = results_of(tmp_path / "run", name), results_of(tmp_path / "run", "fake")
     assert absent.keys() == present.keys()
-    assert {result["outcome"] for result in absent.values()} == {"unavailable"}
+    assert {result["outcome"] for result in absent.values()} == {"unavailable", "not_run"}
+    unexpressed = [{case for case, result in each.items() if result["outcome"] == "not_run"} for each in (absent, present)]
+    assert unexpressed[0] == unexpressed[1]
     assert {result["outcome"] for result in present.values()} == {"pass", "rejected", "not_run"}  # not_run: no graph expresses it
 
 
@@ -140,6 +142,23 @@ def test_a_defect_in_a_lane_is_a_fault(tmp_path: Path, several: list[int], monke
     assert several == [2]
     assert ended.err.splitlines()[-1] == "harness: a fault in the harness: ZeroDivisionError: integer division or modulo by zero"
     assert "Traceback" in ended.err
+
+
+@pytest.mark.parametrize(
+    "error",
+    [UsageError("no such thing"), SpecError(["a.yaml:1: x", "a.yaml:2: y"]), TargetUnavailable("not here"), NothingRan("nothing")],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_error_in_a_lane_keeps_its_exit_code(
+    tmp_path: Path, several: list[int], monkeypatch: pytest.MonkeyPatch, error: HarnessError
+) -> None:
+    def refuse(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("harness.lane.Artifacts", refuse)
+    ended = harness("run", ROUND, "-t", "fake", "-j", "2", "-o", tmp_path / "run")
+    assert (ended.code, several) == (error.exit_code, [2])
+    assert ended.err.splitlines() == [f"harness: {line}" for line in str(error).splitlines()]
 
 
 def test_what_hinders_a_lane_is_told(tmp_path: Path, several: list[int]) -> None:
@@ -215,6 +234,23 @@ def test_what_ends_a_process_leaves_none_and_a_run_to_resume(
     assert harness("run", *OPTIONS, *target, "-o", tmp_path / "whole").code == 0
     assert without_time(results_of(tmp_path / "out")) == without_time(results_of(tmp_path / "whole"))
     assert end_of(tmp_path / "out") == end_of(tmp_path / "whole")
+
+
+def test_lanes_that_wait_for_hanging_cases_die_with_the_first_process(tmp_path: Path) -> None:
+    """Each waits for its worker, up to the timeout of the case: it neither reads nor writes its connection, whose end it does not see."""
+    script = script_of(tmp_path, [(QUERY, "hang")])
+    command = [sys.executable, "-m", "harness", "run", *map(str, OPTIONS), "-t", f"fake,script={script}", "-o", str(tmp_path / "out")]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True) as process:
+        run = tmp_path / "out" / "run.jsonl"
+        end = time.monotonic() + 60
+        while not run.exists() or len(below := descendants(process.pid)) < 4:
+            assert time.monotonic() < end
+            assert process.poll() is None
+            time.sleep(0.05)
+        time.sleep(1)  # until the lanes have handed out their first cases
+        assert run.read_bytes().count(b"\n") == 1
+        process.kill()
+    assert gone(below)
 
 
 def test_an_interrupted_run_keeps_what_was_finished(tmp_path: Path) -> None:

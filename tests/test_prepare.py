@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from harness.prepare import units
+import msgspec
+
+from harness.prepare import refusal, units
 from harness.query import parse_all
-from harness.records import Case, Options, TensorSpec
+from harness.records import Case, DirectmlOptions, Options, TensorSpec
 from harness.selection import select
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
@@ -53,3 +55,13 @@ def test_a_unit_has_at_most_some_hundred_cases() -> None:
     sizes = [len(unit.cases) for unit in units([round_case(1 + n % 3) for n in range(1200)], 0)]
     assert sum(sizes) == 1200
     assert max(sizes) <= 512
+
+
+def test_what_an_api_cannot_express_is_known_without_it() -> None:
+    call = msgspec.structs.replace(round_case(1), directml=DirectmlOptions())
+    assert [refusal(case, "CPUExecutionProvider") is None for case in (round_case(1), round_case(1, "bfloat16"), call)] == [
+        True,
+        True,
+        False,
+    ]
+    assert [refusal(case, "DirectML") is None for case in (round_case(1), round_case(1, "bfloat16"), call)] == [True, False, True]
