@@ -101,12 +101,17 @@ class Rules:
         did = Did(result.validity, result.outcome, result.stage or "", result.error.class_ if result.error else "")
         for number, holds in {(number, holds) for number, holds, query in candidates if query.matches(result.case)}:
             self._counts[number, holds, did] += 1
-            self._examples.setdefault((number, holds, did), result.case)
+            self._examples[number, holds, did] = min(self._examples.get((number, holds, did), result.case), result.case, key=_shortest)
 
     def tested(self) -> list[Tested]:
         """Return every rule with both of its sides."""
         return [Tested(rule, self._side(number, True), self._side(number, False)) for number, rule in enumerate(self._known)]
 
     def _side(self, number: int, holds: bool) -> Side:
-        counts = {did: count for (rule, side, did), count in self._counts.items() if (rule, side) == (number, holds)}
+        found = {did: count for (rule, side, did), count in self._counts.items() if (rule, side) == (number, holds)}
+        counts = dict(sorted(found.items(), key=lambda each: (-each[1], each[0].outcome.value, *each[0])))
         return Side(counts, {did: self._examples[number, holds, did] for did in counts})
+
+
+def _shortest(case: str) -> tuple[int, str]:
+    return len(case), case

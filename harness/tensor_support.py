@@ -28,7 +28,9 @@ FLOOR = (
 )
 _OUTPUT, _INPUT = "OutputTensor", "InputTensor"
 _RAN = frozenset({Outcome.PASS, Outcome.MISMATCH, Outcome.ACCEPTED_INVALID, Outcome.ORACLE_ERROR})
-_REFUSED = frozenset({Outcome.REJECTED, Outcome.UNSUPPORTED, Outcome.CRASH, Outcome.TIMEOUT})
+_REFUSED = frozenset({Outcome.REJECTED, Outcome.UNSUPPORTED})
+_FAILED = frozenset({Outcome.CRASH, Outcome.TIMEOUT})
+"""No refusal: a documented cell counts as rejected by it, one that is not documented is not as documented by it."""
 
 
 class Status(str, Enum):
@@ -68,10 +70,11 @@ class _Call(NamedTuple):
 
 @dataclass
 class _Seen:
-    """The first result of a kind that says most: a pass before any other that ran."""
+    """The first result of each kind; of those that ran, a pass before any other."""
 
     ran: Result | None = None
     refused: Result | None = None
+    failed: Result | None = None
 
 
 class TensorSupport:
@@ -94,6 +97,8 @@ class TensorSupport:
                 seen.ran = result
         elif result.outcome in _REFUSED and seen.refused is None:
             seen.refused = result
+        elif result.outcome in _FAILED and seen.failed is None:
+            seen.failed = result
 
     @property
     def targets(self) -> list[str]:
@@ -119,6 +124,7 @@ class TensorSupport:
                 if seen.ran is not None and (best.ran is None or best.ran.outcome is not Outcome.PASS):
                     best.ran = seen.ran
                 best.refused = best.refused or seen.refused
+                best.failed = best.failed or seen.failed
         return [_cell(key, level, evidence.get(key, {})) for key in _keys()]
 
 
@@ -138,8 +144,8 @@ def _cell(key: Key, level: str, evidence: dict[bool, _Seen]) -> Cell:
     if documented:
         if ran is not None:
             return Cell(key, True, since, Status.AS_DOCUMENTED, ran)
-        status = Status.REJECTED if valid.refused is not None else Status.NOT_RUN
-        return Cell(key, True, since, status, valid.refused)
+        behind = valid.refused or valid.failed
+        return Cell(key, True, since, Status.NOT_RUN if behind is None else Status.REJECTED, behind)
     if ran is not None:
         return Cell(key, False, since, Status.ACCEPTED, ran)
     refused = valid.refused or others.refused

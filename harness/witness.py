@@ -78,6 +78,8 @@ def compare(provider: Did, api: Did) -> Testimony:
         taken = "DirectML takes the call that ONNX Runtime's provider refuses or does not make"
         refused = "ONNX Runtime's provider makes another call than the one that DirectML refuses, or none"
         return Testimony(Points.LOWERING, taken if api.outcome in _RAN else refused)
+    if provider.outcome not in _RAN and conforms(api.validity, api.outcome) and not conforms(provider.validity, provider.outcome):
+        return Testimony(Points.LOWERING, "DirectML refuses the call as it should, ONNX Runtime's provider never comes to it")
     if provider.outcome not in _RAN:
         return _agreement(provider, api, "both refuse it")
     if provider.outcome is api.outcome is Outcome.PASS:

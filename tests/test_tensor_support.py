@@ -105,3 +105,11 @@ def test_a_target_is_held_against_the_level_of_its_device() -> None:
     old = collected((call, PASS, VALID), level="4_0")[key]
     assert (old.status, old.documented, old.since) == (Status.ACCEPTED, False, "4_1")
     assert collected((call, PASS, VALID), level=None)[key].documented
+
+
+def test_a_crash_is_no_refusal() -> None:
+    documented = gather("GATHER_ND", "INT8", "UINT32", 3)
+    undocumented = gather("GATHER_ND", "FLOAT32", "INT8", 2)
+    cells = collected((documented, Outcome.CRASH, VALID), (undocumented, Outcome.CRASH, INVALID))
+    assert cells[Key("GATHER_ND", "InputTensor", "INT8", 3)].status is Status.REJECTED
+    assert cells[Key("GATHER_ND", "IndicesTensor", "INT8", 2)].status is Status.NOT_RUN

@@ -32,6 +32,8 @@ def result(target: str, outcome: Outcome, output: str | UnsetType = UNSET, case:
         (Did(VALID, PASS), Did(VALID, REJECTED), Points.LOWERING),
         (Did(VALID, Outcome.NOT_PLACED), Did(VALID, PASS), Points.LOWERING),
         (Did(INVALID, REJECTED), Did(INVALID, REJECTED), Points.NOWHERE),
+        (Did(INVALID, Outcome.NOT_PLACED), Did(INVALID, REJECTED), Points.LOWERING),
+        (Did(INVALID, Outcome.UNSUPPORTED), Did(INVALID, REJECTED), Points.LOWERING),
         (Did(INVALID, ACCEPTED), Did(INVALID, ACCEPTED), Points.UNCLEAR),
         (Did(INVALID, ACCEPTED, "1"), Did(INVALID, ACCEPTED, "1"), Points.DIRECTML),
         (Did(INVALID, ACCEPTED, "1"), Did(INVALID, ACCEPTED, "2"), Points.LOWERING),
