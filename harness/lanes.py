@@ -13,23 +13,21 @@ import pickle
 import signal
 import sys
 import threading
-import traceback
-import warnings
-from collections.abc import Callable, Sequence
-from multiprocessing.connection import Connection, Pipe
+from collections.abc import Callable
+from multiprocessing.connection import Connection
 from queue import Empty, SimpleQueue
 from time import monotonic
-from types import FrameType, TracebackType
-from typing import Any, NamedTuple
+from types import TracebackType
+from typing import Any
 
-from harness.errors import HarnessError, HarnessFault
+from harness.errors import HarnessFault
 from harness.job import Work
 from harness.lane import Lane, Opened, Report, Shared, Sink
+from harness.lane_process import Fault, Lines, fork
 from harness.pool import Launch
 from harness.portions import Numbers, SharedNumbers
 from harness.records import TargetInfo
 from harness.resume import Done
-from harness.worker import die_with_parent
 
 _CASES = 1000
 """Of which a lane has at least so many: below that, its first batch would be all it does."""
@@ -70,20 +68,6 @@ class Lanes:
         self.close()
 
 
-class _Lines(NamedTuple):
-    """A message: lines of the run file."""
-
-    data: bytes
-    number: int
-
-
-class _Fault(NamedTuple):
-    """A message: why a lane ends; with the traceback of a defect."""
-
-    error: HarnessError
-    trace: str = ""
-
-
 class _Member:
     """A lane's process as this one sees it."""
 
@@ -118,7 +102,8 @@ class ForkedLanes(Lanes):
         try:
             for position in range(number):
                 size = jobs // number + (position < jobs % number)
-                self._members.append(_fork(Lane(work, self._shared, size, at_once=True), [member.connection for member in self._members]))
+                lane = Lane(work, self._shared, size, at_once=True)
+                self._members.append(_Member(*fork(lane, [member.connection for member in self._members])))
         except OSError as error:
             self.close()
             raise HarnessFault(f"a process cannot be forked: {error.strerror}; try a smaller -j") from error
@@ -144,7 +129,7 @@ class ForkedLanes(Lanes):
         try:
             while len(reports) < len(self._members):
                 answer = self._next()
-                if isinstance(answer, _Lines):
+                if isinstance(answer, Lines):
                     self._sink(answer, sink)
                 elif isinstance(answer, Report):
                     reports.append(answer)
@@ -178,12 +163,12 @@ class ForkedLanes(Lanes):
         member, message = self._inbox.get()
         if message is None:
             raise HarnessFault(f"a process of the run ended ({member.wait()}); the results so far are kept: continue with --resume")
-        if isinstance(message, _Fault):
+        if isinstance(message, Fault):
             sys.stderr.write(message.trace)
             raise message.error
         return message
 
-    def _sink(self, lines: _Lines, sink: Sink) -> None:
+    def _sink(self, lines: Lines, sink: Sink) -> None:
         self._sinking = True
         sink(*lines)
         self._sinking = False
@@ -194,7 +179,7 @@ class ForkedLanes(Lanes):
             member.signal(signal.SIGTERM)
         self._wait(lambda lines: self._sink(lines, sink))
 
-    def _wait(self, take: Callable[[_Lines], None]) -> None:
+    def _wait(self, take: Callable[[Lines], None]) -> None:
         end = monotonic() + _END_SECONDS
         while any(member.ended is None for member in self._members) and monotonic() < end:
             try:
@@ -203,7 +188,7 @@ class ForkedLanes(Lanes):
                 return
             if message is None:
                 member.wait()
-            elif isinstance(message, _Lines):
+            elif isinstance(message, Lines):
                 take(message)
 
     def _receive(self, member: _Member) -> None:
@@ -215,75 +200,3 @@ class ForkedLanes(Lanes):
             self._inbox.put((member, message))
             if message is None:
                 return
-
-
-def _fork(lane: Lane, inherited: Sequence[Connection]) -> _Member:
-    ours, theirs = Pipe()
-    parent = os.getpid()
-    with warnings.catch_warnings():
-        # numerical libraries have idle threads of their own, which a forked child does without
-        warnings.simplefilter("ignore", DeprecationWarning)
-        pid = os.fork()
-    if pid:
-        theirs.close()
-        return _Member(pid, ours)
-    try:
-        for connection in (*inherited, ours):
-            connection.close()
-        os.environ["HARNESS_PARENT"] = str(parent)
-        die_with_parent()
-        os.setsid()  # Ctrl-C reaches the first process alone, which then asks the lanes to end
-        _Process(lane, theirs).serve()
-    finally:
-        os._exit(0)
-
-
-class _Process:
-    """A lane's own side: does what it is told until the connection ends or SIGTERM comes."""
-
-    def __init__(self, lane: Lane, connection: Connection) -> None:
-        self._lane = lane
-        self._connection = connection
-        self._sending = False
-        self._interrupted = False
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        signal.signal(signal.SIGTERM, self._interrupt)
-
-    def serve(self) -> None:
-        try:
-            while True:
-                name, arguments = self._connection.recv()
-                if name == "run":
-                    self._run(*arguments)
-                elif name == "open":
-                    (number,) = arguments
-                    self._send(self._lane.open(number, self._send))
-                else:
-                    self._lane.start(*arguments)
-        except (EOFError, BrokenPipeError, ConnectionResetError, KeyboardInterrupt):
-            pass
-        except HarnessError as error:
-            self._send(_Fault(error))
-        except Exception as error:  # noqa: BLE001 - whatever it is, the first process tells it
-            fault = HarnessFault(f"a fault in the harness: {type(error).__name__}: {error}")
-            self._send(_Fault(fault, traceback.format_exc()))
-        finally:
-            self._lane.close()
-
-    def _run(self, number: int, info: TargetInfo, opened: Opened | None, done: Done | None) -> None:
-        self._send(self._lane.run(number, info, opened, done, lambda data, lines: self._send(_Lines(data, lines))))
-
-    def _send(self, message: object) -> None:
-        """Send a whole message: an interruption waits until it is out."""
-        self._sending = True
-        self._connection.send(message)
-        self._sending = False
-        if self._interrupted:
-            self._interrupted = False
-            raise KeyboardInterrupt
-
-    def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        if self._sending:
-            self._interrupted = True
-        else:
-            raise KeyboardInterrupt
