@@ -42,7 +42,10 @@ _OF_THIS_MACHINE = ("-o", "--output", "-j", "--jobs", "--timeout")
 
 
 def targets() -> list[str]:
-    """Return the CPU, for each DirectML release the newest ONNX Runtime that has it, and the newest DirectML itself. Errors: TargetUnavailable with the remedy."""
+    """Return the CPU, for each DirectML release the newest ONNX Runtime that has it, and the newest DirectML itself.
+
+    Errors: TargetUnavailable with the remedy.
+    """
     missing = runtime.unavailable()
     if missing is not None:
         raise TargetUnavailable(f"the sample is a run on DirectML too: {missing}")
