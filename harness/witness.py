@@ -97,11 +97,6 @@ def _agreement(provider: Did, api: Did, why: str) -> Testimony:
     return Testimony(Points.DIRECTML, f"{why}, against the oracle")
 
 
-def explain(provider: Result, api: Result) -> Testimony:
-    """Hold two results of one case against each other."""
-    return COMPOSED if composed(provider.case) else compare(did(provider), did(api))
-
-
 def composed(case: str) -> bool:
     """Say whether a case is another call for the provider, where several ONNX operators stand for it."""
     return bool(facets(case).variant)
