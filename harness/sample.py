@@ -1,6 +1,7 @@
 """Makes `reports/sample/`: a real run of the default specs on the CPU and on every DirectML release that runs here, small enough for git.
 
 python -m harness.sample              run, then publish; an interrupted run is continued
+python -m harness.sample -k QUERY     only these cases, as of harness run
 python -m harness.sample RUN          publish an existing run
 python -m harness.sample --render     make the reports of the published run again
 
@@ -16,7 +17,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -53,9 +54,10 @@ def targets() -> list[str]:
     return ["cpu", *(f"dml@ort-{version}" for version in newest.values()), "directml"]
 
 
-def run(select: str) -> int:
-    """Run everything, or go on with the run that broke off; return its exit code."""
-    command = ["run", "--select", select, *(part for target in targets() for part in ("-t", target)), "-o", str(RUN)]
+def run(select: str, queries: Sequence[str] = ()) -> int:
+    """Run everything, or the cases of the queries, or go on with the run that broke off; return its exit code."""
+    chosen = [part for target in targets() for part in ("-t", target)] + [part for query in queries for part in ("-k", query)]
+    command = ["run", "--select", select, *chosen, "-o", str(RUN)]
     if (RUN / "run.jsonl").exists():
         command.append("--resume")
     return subprocess.run([sys.executable, "-m", "harness", *command], stdout=subprocess.DEVNULL, check=False).returncode
@@ -155,13 +157,14 @@ def _private() -> Iterator[str]:
 @click.command(help=(__doc__ or "").partition("\n")[0])
 @click.argument("source", required=False, type=click.Path(path_type=Path), metavar="[RUN]")
 @click.option("--select", type=click.Choice(["all", "pairwise"]), default="pairwise", show_default=True, help="Which cases of the sweeps.")
+@click.option("-k", "--query", "queries", multiple=True, metavar="QUERY", help="Only these cases; repeat for more.")
 @click.option("--render", "only_render", is_flag=True, help="Only make the reports of the published run again.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), default=FOLDER, show_default=True, help="Folder of the sample.")
-def main(source: Path | None, select: str, only_render: bool, output: Path) -> None:
+def main(source: Path | None, select: str, queries: tuple[str, ...], only_render: bool, output: Path) -> None:
     """Make the sample."""
     if only_render and source is not None:
         raise UsageError("--render makes the reports of the published run: give no other one")
-    code = run(select) if source is None and not only_render else 0
+    code = run(select, queries) if source is None and not only_render else 0
     if code not in (0, 1):
         raise HarnessFault(f"the run ended with exit code {code}: see above; what is there is continued by the same command")
     sizes = render(output) if only_render else publish(source or RUN, output)
