@@ -62,8 +62,8 @@ def bisect_command(
     1: nothing changes between the ends; 3: no release can run it; 4: no case matches.
     """
     query = Query.parse(asked)
-    releases = axis(over, target, good, bad)
     cases = _cases(specs, query)
+    releases = axis(over, target, good, bad)
     measure = Measure(releases, cases, jobs=jobs or processors(), timeout=timeout, seed=seed)
 
     def tell(version: str) -> Measured:

@@ -64,6 +64,9 @@ def axis(over: str, target: str | None, good: str | None, bad: str | None) -> Ax
         )
     oldest = first or (OLDEST if over == "onnxruntime" and not (last and last < OLDEST) else versions[0])
     chosen = tuple(str(version) for version in versions if oldest <= version <= (last or versions[-1]))
+    if len(chosen) < 2 and (good or bad):
+        end, beyond = (f"--good {good}", "newer") if good else (f"--bad {bad}", "older")
+        raise UsageError(f"{end}: there is no {beyond} release to compare with, only {', '.join(chosen)}")
     return Axis(over, chosen, head, f"{comma}{options}", remark)
 
 

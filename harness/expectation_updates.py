@@ -34,10 +34,11 @@ class Update:
 
 @dataclass
 class _Seen:
-    """What a run showed of one entry: rows of each target that ended as expected, and that ended otherwise."""
+    """What a run showed of one entry: rows of each target that ended as expected, and that ended otherwise; ids that did not run."""
 
     kept: dict[str, Rows] = field(default_factory=dict)
     lost: dict[str, Rows] = field(default_factory=dict)
+    unrun: list[str] = field(default_factory=list)
 
 
 def update(run: RunRows, expectations: Expectations, place: Callable[[str], Path]) -> Update:
@@ -103,11 +104,15 @@ def _earned(run: RunRows, located: Located, done: Update) -> Located | None:
         ended = rows.outcomes == OUTCOMES.index(located.entry.expect)
         seen.kept[name] = np.flatnonzero(matched & ended)
         seen.lost[name] = np.flatnonzero(matched & ~ended & ~rows.open)
+        seen.unrun += [case for case in rows.unrun if _selected(case, located.queries, located.exceptions)]
     kept, lost = (sum(map(len, each.values())) for each in (seen.kept, seen.lost))
     if not applies or (kept and not lost):
         return located
     if not kept:
         if not lost and not _operators(located) & run.operators:
+            return located
+        if seen.unrun:
+            done.notes.append(located.problem(f"left as it is: {len(seen.unrun):,} of its cases did not run"))
             return located
         why = f"none of its {count(lost, 'case')} ends in {located.entry.expect.value} now" if lost else "it matches no case"
         done.files[located.file.path].drop(located.position)
@@ -127,7 +132,7 @@ def _narrowed(run: RunRows, located: Located, seen: _Seen, done: Update) -> Loca
         done.notes.append(located.problem("left as it is: it holds on one target and not on another; narrow its 'when'"))
         return located
     edited = done.files[located.file.path]
-    queries = tuple(query for query in located.queries if any(map(query.matches, kept_ids)))
+    queries = tuple(query for query in located.queries if any(map(query.matches, (*kept_ids, *seen.unrun))))
     exceptions = list(located.exceptions)
     if len(queries) < len(located.queries):
         edited.set_queries(located.position, "match", [query.text for query in queries])

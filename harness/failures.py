@@ -11,6 +11,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from harness import packed
 from harness.attention import clipped
 from harness.compare import Change, Did, result_key, twice
 from harness.featuretable import FeatureTable, Rows
@@ -149,10 +150,9 @@ def selected(result: Result, queries: Sequence[Query]) -> bool:
 def cases_at(run: RunReader, lines: set[int]) -> dict[int, str]:
     """Read the ids that stand on some lines of a run file."""
     found: dict[int, str] = {}
-    with open(run.path, "rb") as file:
-        for number, text in enumerate(file, start=1):
-            if number in lines:
-                found[number] = msgspec.json.decode(text, type=Result).case
-                if len(found) == len(lines):
-                    break
+    for number, text in enumerate(packed.lines(run.path), start=1):
+        if number in lines:
+            found[number] = msgspec.json.decode(text, type=Result).case
+            if len(found) == len(lines):
+                break
     return found

@@ -67,6 +67,13 @@ def describe(rows: TargetRows, wanted: Rows, others: Rows, *, exceptions: bool =
 
     Errors: HarnessFault if the cases cannot be told apart by any query.
     """
+    made = _pieces(rows, wanted, others, exceptions)
+    _check(rows, made, wanted, others)
+    return [selecting for selecting in made if selecting.match]
+
+
+def _pieces(rows: TargetRows, wanted: Rows, others: Rows, exceptions: bool) -> list[Selecting]:
+    """Return what selects the `wanted` rows as far as queries can, and none of the `others`."""
     separation = rows.separate(wanted, others, MOST_RULES)
     by_exceptions: dict[tuple[str, ...], list[str]] = {}
     for match, unless in _asked(rows, separation, wanted):
@@ -86,8 +93,7 @@ def describe(rows: TargetRows, wanted: Rows, others: Rows, *, exceptions: bool =
         else:
             made[place] = Selecting((*made[place].match, *named))
         made = [_without(rows, selecting, wanted, others, exceptions) for selecting in made]
-    _check(rows, made, wanted, others)
-    return [selecting for selecting in made if selecting.match]
+    return made
 
 
 def _asked(rows: TargetRows, separation: Separation, wanted: Rows) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -108,8 +114,9 @@ def _without(rows: TargetRows, selecting: Selecting, wanted: Rows, others: Rows,
     if not len(wrong):
         return selecting
     right = wanted[selecting.selects(rows)[wanted]]
-    taken_back = [text for each in describe(rows, wrong, right, exceptions=False) for text in each.match]
-    return selecting._replace(unless=(*selecting.unless, *taken_back))
+    taken_back = [text for each in _pieces(rows, wrong, right, False) for text in each.match]
+    still = wrong[~rows.matched(parse_all(taken_back))[wrong]]  # an id selects the ids that add terms to it: those are then named instead
+    return selecting._replace(unless=(*selecting.unless, *taken_back, *(rows.ids[row] for row in still.tolist())))
 
 
 def _check(rows: TargetRows, made: list[Selecting], wanted: Rows, others: Rows) -> None:

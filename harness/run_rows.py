@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.compare import result_key, twice
-from harness.errors import UsageError
+from harness.errors import NothingRan
 from harness.featuretable import FeatureTable, Rows
 from harness.query import Query
 from harness.query_features import level_asked, names_asked, numbers_asked
@@ -29,6 +29,8 @@ class TargetRows:
     def __init__(self, name: str) -> None:
         self.name = name
         self.ids: list[str] = []
+        self.unrun: list[str] = []
+        """Cases that did not run: nothing is known of them."""
         self.table = FeatureTable((numbers_asked, names_asked, level_asked))
         self._outcomes = array("B")
         self._fails = array("B")
@@ -79,7 +81,7 @@ class RunRows:
     """All executed results of a run, by target."""
 
     def __init__(self, run: RunReader) -> None:
-        """Read a run. Errors: UsageError for a damaged one, or one without results."""
+        """Read a run. Errors: UsageError for a damaged one, NothingRan for one without results."""
         self.header: Header = run.header
         self.targets = {name: TargetRows(name) for name in run.header.targets}
         places = {name: place for place, name in enumerate(self.targets)}
@@ -92,9 +94,11 @@ class RunRows:
                 raise twice(run, line, result)
             seen.add(key)
             self.flaky += result.flaky
-            if result.outcome not in NOT_EXECUTED and not result.flaky:
+            if result.outcome in NOT_EXECUTED:
+                self.targets[result.target].unrun.append(result.case)
+            elif not result.flaky:
                 self.targets[result.target].add(result.case, result.validity, result.outcome, signature(result))
         self.operators = {case.partition("@")[0] for rows in self.targets.values() for case in rows.ids}
         if not self.operators:
-            raise UsageError(f"{run.path}: nothing ran, so nothing can be expected of it")
+            raise NothingRan(f"{run.path}: nothing ran, so nothing can be expected of it")
         self.complete = run.end is not None and not run.truncated and not _PARTIAL & run.end.left_out.keys()

@@ -96,6 +96,11 @@ def test_a_release_that_lacks_the_opset_is_skipped_not_failed() -> None:
         ((_CASE, "--good", "1.24.9"), 2, "--good 1.24.9: no such stable release can run here; near: 1.24.3, 1.24.4, 1.25.0, 1.25.1"),
         ((_CASE, "--bad", "new"), 2, "'new' is no release of onnxruntime"),
         ((_CASE, "-t", "dml"), 2, "--over onnxruntime chooses the release of cpu: -t dml is not cpu with options"),
+        (
+            (_CASE, "--over", "directml", "--good", "1.24.4"),
+            2,
+            "--good 1.24.4: there is no newer release to compare with, only 1.24.4",
+        ),
         ((_CASE, "--over", "directml", "--good", "1.22.1"), 2, "--good 1.22.1: no such stable release can run here; near: 1.21.0, 1.22.0"),
         (
             (_CASE, "--over", "directml"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -89,6 +90,16 @@ class TestPropose:
         selected = {case for case in cases() if any(entry.matches(case) for entry in entries)}
         assert selected == {lonely, *(case for case in cases() if "X=float16" in case)}
 
+    def test_a_case_that_fails_is_told_from_a_passing_one_whose_id_lacks_a_term(self) -> None:
+        shorter = "Round@22:sweep=rank;X=float32[2,3];values=random"
+        ids = [f"Round@22:sweep=rank;X=float32[{shape}];values=random" for shape in ("1", "3", "2,3", "4,5", "1,2,3", "2,2,2,2")]
+        found = [a_result(case, "rejected:Fail" if case != shorter else None) for each in ids for case in (each, f"{each};shapes=static")]
+        run = write_results(Path("run.jsonl"), [*found, a_result(cases()[0], None)], {"cpu": CPU})
+        assert harness("expect", "update", run, "new.yaml").code == 0
+        entries = load_expectations([Path("new.yaml")]).entries
+        for result in found:
+            assert any(entry.matches(result.case) for entry in entries) is (result.case != shorter), result.case
+
     def test_check_prints_the_difference_and_writes_nothing(self) -> None:
         write("old.yaml", ENTRIES)
         ended = harness("expect", "update", a_run("=float16[", "batch_dims=1", "X=float32"), "old.yaml", "--check")
@@ -141,6 +152,19 @@ class TestDrop:
         assert "old.yaml:4: [0]: dropped: it matches no case" in ended.err
         assert len(load_expectations([Path("old.yaml")]).entries) == 1
 
+    def test_what_did_not_run_says_nothing_of_an_entry(self) -> None:
+        write("old.yaml", ENTRIES)
+        found = [
+            msgspec.structs.replace(a_result(case, None), outcome=Outcome.NOT_RUN, stage="load", placed_on=None)
+            if "=float16[" in case or "batch_dims=1" in case
+            else a_result(case, None)
+            for case in cases()
+        ]
+        ended = harness("expect", "update", write_results(Path("run.jsonl"), found, {"cpu": CPU}), "old.yaml")
+        assert ended.out == "the expectations describe the run: nothing to change\n"
+        assert "old.yaml:4: [0]: left as it is: 35 of its cases did not run" in ended.err
+        assert Path("old.yaml").read_text() == ENTRIES
+
     def test_the_last_one(self) -> None:
         write("old.yaml", ENTRIES)
         harness("expect", "update", a_run(), "old.yaml")
@@ -192,7 +216,9 @@ class TestBadInput:
     def test_runs(self) -> None:
         assert harness("expect", "update", "none").code == 2
         path = write_results(Path("empty.jsonl"), [], {"cpu": CPU})
-        assert complaint(harness("expect", "update", path, "new.yaml")) == "empty.jsonl: nothing ran, so nothing can be expected of it"
+        ended = harness("expect", "update", path, "new.yaml")
+        assert ended.code == 4
+        assert complaint(ended) == "empty.jsonl: nothing ran, so nothing can be expected of it"
         assert not Path("new.yaml").exists()
 
     def test_files(self) -> None:

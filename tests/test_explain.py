@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable
 from itertools import product
@@ -119,6 +120,10 @@ def test_exceptions_are_listed(tmp_path: Path) -> None:
     assert not more
     assert (group.wrong, group.missed) == ((spared,), (struck,))
     assert statement(group, rule) == "data=int64: 31 of 32 fail; elsewhere 1 of 70"
+    packed = tmp_path / "run.jsonl.gz"
+    packed.write_bytes(gzip.compress((tmp_path / "run.jsonl").read_bytes()))
+    (same,) = groups(packed)
+    assert (same.wrong, same.missed) == ((spared,), (struck,))
 
 
 def test_kinds_of_difference_are_one_group_where_one_rule_holds_for_all(tmp_path: Path) -> None:

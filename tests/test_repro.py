@@ -10,6 +10,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import onnx
 import pytest
@@ -303,7 +304,17 @@ def test_a_folder_written_again_keeps_no_stale_output(tmp_path: Path) -> None:
     assert (tmp_path / "folder" / "test_data_set_0" / "output_0.pb").exists()
     case = next(case for case in planned(SPECS / "GatherND.yaml") if case.validity is Validity.INVALID)
     write_repro(failure_of(Prepared(case, case_inputs(OPERATORS["GatherND"], case, 0))), tmp_path / "folder", None)
-    assert not (tmp_path / "folder" / "test_data_set_0" / "output_0.pb").exists()
+    data = tmp_path / "folder" / "test_data_set_0"
+    assert not (data / "output_0.pb").exists()
+    write_repro(failure_of(prepare("Round", "float32")), tmp_path / "folder", None)
+    assert sorted(path.name for path in data.iterdir()) == ["input_0.pb", "output_0.pb"]
+
+
+def test_the_commands_ask_for_a_numpy_that_the_release_can_use() -> None:
+    failure = failure_of(prepare("Round", "float32"))
+    old = failure._replace(info=msgspec.structs.replace(failure.info, onnxruntime="1.15.1", numpy="1.26.4"))
+    assert 'pip install onnxruntime==1.15.1 "numpy<2"\n' in issue(old, "pass", None)
+    assert "pip install onnxruntime==1.31.1 numpy\n" in issue(failure, "pass", None)
 
 
 def test_reduced_and_from_a_file_it_is_the_same_repro(run: Path, bare: Path, tmp_path: Path) -> None:

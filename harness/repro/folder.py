@@ -31,10 +31,10 @@ def write_repro(failure: Failure, folder: Path, bisection: str | None) -> list[P
     code = script(failure)
     files["repro.py"] = code.encode()
     files["issue.md"] = issue(failure, code, bisection).encode()
-    stale = folder / _DATA / "output_0.pb"
     try:
         (folder / _DATA).mkdir(parents=True, exist_ok=True)
-        stale.unlink(missing_ok=True)
+        for stale in (*(folder / _DATA).glob("input_*.pb"), folder / _DATA / "output_0.pb"):
+            stale.unlink(missing_ok=True)
         for name, data in files.items():
             (folder / name).write_bytes(data)
     except OSError as error:

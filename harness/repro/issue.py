@@ -95,10 +95,11 @@ def _versions(failure: Failure) -> str:
 def _reproduce(failure: Failure, code: str) -> str:
     wheel = "onnxruntime-directml" if failure.info.provider == "DmlExecutionProvider" else "onnxruntime"
     version = f"=={failure.info.onnxruntime}" if failure.info.onnxruntime else ""
+    numpy = '"numpy<2"' if (failure.info.numpy or "").startswith("1.") else "numpy"
     commands = "\n".join(failure.commands)
     return "\n\n".join(
         [
-            "```sh\n" + f"python -m pip install {wheel}{version} numpy\npython repro.py   # exit code 1 while the bug is there\n```",
+            "```sh\n" + f"python -m pip install {wheel}{version} {numpy}\npython repro.py   # exit code 1 while the bug is there\n```",
             "With the conformance harness:",
             f"```sh\n{commands}\n```",
             *_entry(failure),
