@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from harness.records import Outcome, Validity, Verdict, conforms, inexpressible
+from harness.records import Outcome, Validity, Verdict, conforms
 
 
 def unexpected(validity: Validity, outcome: Outcome, verdict: Verdict) -> bool:
@@ -26,10 +26,10 @@ class Counts:
         self.inexpressible = 0
         self.only_placement = True
 
-    def add(self, validity: Validity, outcome: Outcome, verdict: Verdict) -> None:
+    def add(self, validity: Validity, outcome: Outcome, verdict: Verdict, *, inexpressible: bool = False) -> None:
         self.outcomes[outcome.value] += 1
         self.verdicts[verdict.value] += 1
-        self.inexpressible += inexpressible(outcome, verdict)
+        self.inexpressible += inexpressible
         if not unexpected(validity, outcome, verdict):
             return
         self.failing += 1

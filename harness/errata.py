@@ -71,7 +71,7 @@ class Measured:
         reviewed = expectations.for_target(self.target, self.info)
         shown: dict[str, Known] = {}
         for result in reader:
-            if result.target != self.target or inexpressible(result.outcome, result.verdict):
+            if result.target != self.target or inexpressible(result):
                 continue
             rules.add(result)
             support.add(result)

@@ -57,7 +57,7 @@ def explain(run: RunReader, queries: Sequence[Query] = (), *, known: bool = Fals
         if not selected(result, queries):
             continue
         results += 1
-        if inexpressible(result.outcome, result.verdict):
+        if inexpressible(result):
             continue  # it says nothing of the target
         testimonies.add(line, result)
         if conforms(result.validity, result.outcome):

@@ -66,7 +66,7 @@ def read_sides(paths: Iterable[Path]) -> list[Side]:
         reader = RunReader(path)
         by_target = {target: Side(target, info, {}, reader.path.parent) for target, info in reader.header.targets.items()}
         for result in reader:
-            if not inexpressible(result.outcome, result.verdict):
+            if not inexpressible(result):
                 by_target[result.target].results[result.case] = result
         sides.extend(by_target.values())
     if len(sides) != 2:

@@ -22,7 +22,7 @@ from harness.judge import Judgement, judge, verdict
 from harness.pool import Pool
 from harness.portions import Portion
 from harness.prepare import refusal, units
-from harness.records import Case, Error, Outcome, Result, Validity, Verdict, conforms
+from harness.records import NOT_EXPRESSIBLE, Case, Error, Outcome, Result, Validity, Verdict, conforms
 from harness.resume import Done
 from harness.selection import Selection
 from harness.targets import Target
@@ -125,7 +125,7 @@ class Job(NamedTuple):
         )
 
     def _inexpressible(self, case: Case, why: str) -> Result:
-        return self._record(case, Judgement(Outcome.NOT_RUN, error=Error("NotExpressible", why)), Verdict.EXPECTED, None)
+        return self._record(case, Judgement(Outcome.NOT_RUN, error=Error(NOT_EXPRESSIBLE, why)), Verdict.EXPECTED, None)
 
     def _unavailable(self, case: Case) -> Result:
         """Say that the target is not here, with the reason once, in the header; what it could not express stays inexpressible."""

@@ -12,7 +12,7 @@ from harness.expectations import Findings
 from harness.job import Job, Work
 from harness.pool import Hello, Launch, Pool
 from harness.portions import Numbers, Portion
-from harness.records import TargetInfo
+from harness.records import TargetInfo, inexpressible
 from harness.resume import Done
 from harness.runfile import ResultLines
 from harness.targets import launch
@@ -87,7 +87,7 @@ class Lane:
             pool = self._ready(number, opened, lines)
             for result in job.results(pool):
                 lines.add(result)
-                counts.add(result.validity, result.outcome, result.verdict)
+                counts.add(result.validity, result.outcome, result.verdict, inexpressible=inexpressible(result))
         except TargetUnavailable as error:  # its workers no longer start: the other targets go on
             problem = f"{target.name}: {error}"
             counts.lost += 1

@@ -16,7 +16,7 @@ from harness.errors import UsageError
 from harness.expectations import TargetExpectations, load_expectations
 from harness.hashes import run_hashes
 from harness.pipeline import Summary
-from harness.records import End, Header, Outcome, conforms
+from harness.records import End, Header, Outcome, conforms, inexpressible
 from harness.runfile import RunReader, RunWriter
 from harness.selection import OTHER_SHARD, PARTIAL
 
@@ -43,24 +43,29 @@ def merge_runs(runs: Sequence[Path], folder: Path) -> Summary:
     seconds = 0.0
     partial = folder / ".run.jsonl.part"
     with RunWriter(partial, msgspec.structs.replace(first, command=command)) as writer:
+        beyond: list[int] = []
         for reader in readers:
+            before = counts.inexpressible
             for result in reader:
                 key = blake2b(f"{result.case}|{result.target}".encode(), digest_size=10).digest()
                 if key in seen:
                     raise UsageError(f"{reader.path}: {result.case} on {result.target} is in an earlier run too: shards do not overlap")
                 seen.add(key)
                 writer.add(result)
-                counts.add(result.validity, result.outcome, result.verdict)
+                counts.add(result.validity, result.outcome, result.verdict, inexpressible=inexpressible(result))
                 if result.target in known:
                     known[result.target].record(result.case, conforms=conforms(result.validity, result.outcome))
             if reader.end is None:
                 raise UsageError(f"{reader.path}: the run is not complete: continue it with --resume before merging")
+            beyond.append(counts.inexpressible - before)
             # every shard walks through the whole plan: the reasons that they share are counted once
             left_out |= Counter({why: n for why, n in reader.end.left_out.items() if why != OTHER_SHARD})
             problems += reader.end.problems
             seconds = max(seconds, reader.end.seconds)
         for target, expected in known.items():
-            problems += expected.problems(date.today(), complete=_whole(readers, len(seen)) and not first.targets[target].unavailable)
+            problems += expected.problems(
+                date.today(), complete=_whole(readers, beyond, len(seen)) and not first.targets[target].unavailable
+            )
         absent = sum(counts.outcomes[outcome.value] for outcome in (Outcome.UNAVAILABLE, Outcome.NOT_RUN))
         end = End(
             selected=len(seen) - counts.inexpressible,
@@ -84,14 +89,17 @@ def _known(header: Header) -> dict[str, TargetExpectations]:
     return {target: found.for_target(target, info) for target, info in header.targets.items()}
 
 
-def _whole(readers: Sequence[RunReader], results: int) -> bool:
-    """Say whether the shards are all of them, and of all cases: each knows how many cases the others have."""
-    for reader in readers:
+def _whole(readers: Sequence[RunReader], beyond: Sequence[int], results: int) -> bool:
+    """Say whether the shards are all of them, and of all cases: each knows how many cases the others have.
+
+    `beyond` are each shard's results that its targets' APIs cannot express, which it does not count as selected.
+    """
+    for reader, inexpressible_here in zip(readers, beyond, strict=True):
         assert reader.end is not None
         targets = len(reader.header.targets)
         if (
             any(reader.end.left_out.get(why) for why in PARTIAL)
-            or reader.end.selected + targets * reader.end.left_out.get(OTHER_SHARD, 0) != results
+            or reader.end.selected + inexpressible_here + targets * reader.end.left_out.get(OTHER_SHARD, 0) != results
         ):
             return False
     return True

@@ -84,7 +84,7 @@ def run(request: Request) -> Summary:
         with _writer(path, header, done) as writer:
             counts = Counts()
             if done is not None:
-                done.count(counts.add)
+                done.count(counts)
             problems: list[str] = []
             for number, (target, found) in enumerate(zip(request.targets, opened, strict=True)):
                 here = found if isinstance(found, Opened) else None

@@ -256,9 +256,16 @@ class End(msgspec.Struct, frozen=True, tag_field="type", tag="end"):
     seconds: float = 0.0
 
 
-def inexpressible(outcome: Outcome, verdict: Verdict) -> bool:
-    """Say whether a target's API cannot express a case: it was not run, that is expected, and it counts in no rate."""
-    return outcome is Outcome.NOT_RUN and verdict is Verdict.EXPECTED
+NOT_EXPRESSIBLE = "NotExpressible"
+"""The error class of a case that a target's API has no words for."""
+
+
+def inexpressible(result: Result) -> bool:
+    """Say whether a target's API cannot express a case: it was not run, that is expected, and it counts in no rate.
+
+    What only this release cannot be asked (an opset that it does not load) is not run as well, but selected, and its rate says so.
+    """
+    return result.outcome is Outcome.NOT_RUN and result.error is not None and result.error.class_ == NOT_EXPRESSIBLE
 
 
 CONFORMING = {Validity.VALID: Outcome.PASS, Validity.INVALID: Outcome.REJECTED}

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from harness.errors import HarnessError, UsageError
 from harness.expectations import Expectations, load_expectations
 from harness.findings import cell, table
-from harness.records import Error, Outcome, Result, TargetInfo, Validity, conforms
+from harness.records import Error, Outcome, Result, TargetInfo, Validity, conforms, inexpressible
 from harness.render.text import gist, line
 from harness.runfile import RunReader
 from harness.sample import without_places
@@ -62,7 +62,7 @@ class Releases:
         self._errors: dict[str, Error] = {}
         known = {name: expectations.for_target(name, info) for name, info in self.targets.items()}
         for result in reader:
-            if result.target in self.targets and (result.error is None or result.error.class_ != "NotExpressible"):
+            if result.target in self.targets and not inexpressible(result):
                 entry = None if conforms(result.validity, result.outcome) else known[result.target].entry(result.case)
                 self._add(result, "" if entry is None else entry.title or entry.reason)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from hashlib import blake2b
 from pathlib import Path
 
+from harness.counts import Counts
 from harness.errors import UsageError
-from harness.records import Header, Outcome, Validity, Verdict, conforms, inexpressible
+from harness.records import Header, Outcome, Result, Validity, Verdict, conforms, inexpressible
 from harness.runfile import RunReader
 
 
@@ -19,7 +19,7 @@ class Done:
         self.keep = keep
         self._conforming: dict[bytes, bool] = {}
         self._refused: set[bytes] = set()
-        self._counts: Counter[tuple[Validity, Outcome, Verdict]] = Counter()
+        self._counts: Counter[tuple[Validity, Outcome, Verdict, bool]] = Counter()
 
     def conforming(self, case_id: str, target: str) -> bool | None:
         """Return whether the result of a case conformed, None if it did not run."""
@@ -29,18 +29,19 @@ class Done:
         """Say whether the run has a case that the target's API cannot express."""
         return _key(case_id, target) in self._refused
 
-    def count(self, add: Callable[[Validity, Outcome, Verdict], None]) -> None:
+    def count(self, counts: Counts) -> None:
         """Count every earlier result again."""
-        for key, number in self._counts.items():
+        for (validity, outcome, verdict, beyond), number in self._counts.items():
             for _ in range(number):
-                add(*key)
+                counts.add(validity, outcome, verdict, inexpressible=beyond)
 
-    def note(self, case_id: str, target: str, key: tuple[Validity, Outcome, Verdict]) -> None:
-        if inexpressible(key[1], key[2]):
-            self._refused.add(_key(case_id, target))
+    def note(self, result: Result) -> None:
+        beyond = inexpressible(result)
+        if beyond:
+            self._refused.add(_key(result.case, result.target))
         else:
-            self._conforming[_key(case_id, target)] = conforms(key[0], key[1])
-        self._counts[key] += 1
+            self._conforming[_key(result.case, result.target)] = conforms(result.validity, result.outcome)
+        self._counts[result.validity, result.outcome, result.verdict, beyond] += 1
 
 
 def read_done(path: Path, header: Header) -> Done:
@@ -59,7 +60,7 @@ def read_done(path: Path, header: Header) -> Done:
             raise UsageError(
                 f"{reader.path}: cannot be continued: {result.target} was not available then; start a new run without --resume"
             )
-        done.note(result.case, result.target, (result.validity, result.outcome, result.verdict))
+        done.note(result)
     done.keep = reader.bytes_read
     return done
 

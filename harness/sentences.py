@@ -92,7 +92,7 @@ class Rules:
 
     def add(self, result: Result) -> None:
         """Take one result of the target."""
-        if inexpressible(result.outcome, result.verdict):
+        if inexpressible(result):
             return
         head, _, terms = result.case.partition(":")
         candidates = self._by_origin.get(f"{head.partition('@')[0]}:{terms.partition(';')[0]}")

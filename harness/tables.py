@@ -44,6 +44,7 @@ class State(NamedTuple):
     validity: Validity
     outcome: Outcome
     verdict: Verdict
+    inexpressible: bool = False
 
 
 _Key = TypeVar("_Key", bound=Hashable)
@@ -145,7 +146,7 @@ class Tables:
         self.tensor_support = TensorSupport(header)
         self.witness = Witness(header) if across_targets else None
         self._kinds: Numbers[tuple[Facets, str, Validity]] = Numbers()
-        self._states: Numbers[tuple[str, Validity, Outcome, Verdict]] = Numbers()
+        self._states: Numbers[tuple[str, Validity, Outcome, Verdict, bool]] = Numbers()
         self._counts: dict[int, int] = {}
 
     def add(self, result: Result) -> tuple[int, int]:
@@ -154,7 +155,7 @@ class Tables:
         read = facets(result.case)
         level = result.levels.get("directml", BEYOND)
         kind = self._kinds[read, level, validity]
-        state = self._states[result.target, validity, result.outcome, verdict]
+        state = self._states[result.target, validity, result.outcome, verdict, inexpressible(result)]
         key = kind << _STATE_BITS | state
         self._counts[key] = self._counts.get(key, 0) + 1
         if result.call is not UNSET:
@@ -191,7 +192,7 @@ class Tables:
         kinds, states = self.kinds, self.states
         for key, number in self._counts.items():
             kind, state = kinds[key >> _STATE_BITS], states[key & (1 << _STATE_BITS) - 1]
-            if inexpressible(state.outcome, state.verdict):
+            if state.inexpressible:
                 continue
             cell = Cell(*kind.facets, kind.level, kind.validity, state.target)
             cells.setdefault(cell, Tally()).add(kind.validity, state.outcome, state.verdict, number)
@@ -204,7 +205,7 @@ class Tables:
         states = self.states
         for key, number in self._counts.items():
             state = states[key & (1 << _STATE_BITS) - 1]
-            if inexpressible(state.outcome, state.verdict):
+            if state.inexpressible:
                 found[state.target] += number
         return found
 

@@ -135,7 +135,7 @@ class Witness:
 
     def add(self, result: Result) -> None:
         """Take one result of either target."""
-        if self.pair is None or result.target not in self.pair or inexpressible(result.outcome, result.verdict):
+        if self.pair is None or result.target not in self.pair or inexpressible(result):
             return
         if composed(result.case):
             return

@@ -32,10 +32,28 @@ def tables() -> Tables:
     return tabulate(HEADER, results(), End(1, 1, {}, {"pass": 1, "not_run": 1}, {"expected": 2}))
 
 
-def test_only_what_is_expected_not_to_run_is_inexpressible() -> None:
-    assert inexpressible(Outcome.NOT_RUN, Verdict.EXPECTED)
-    assert not inexpressible(Outcome.NOT_RUN, Verdict.MISSING)
-    assert not inexpressible(Outcome.PASS, Verdict.EXPECTED)
+def test_only_what_no_words_exist_for_is_inexpressible() -> None:
+    ran, beyond = results()
+    assert inexpressible(beyond)
+    assert not inexpressible(ran)
+    assert not inexpressible(not_asked())
+
+
+def not_asked() -> Result:
+    """An opset that the release does not load: expected not to run, like the other, but the case itself can be asked."""
+    error = Error("UnknownVersionError", "opset 22 is not known")
+    return Result(
+        "Round@22:case=c;X=float32[1]", "Round", "cpu", Validity.VALID, {"directml": "2_1"}, Outcome.NOT_RUN, Verdict.EXPECTED, error=error
+    )
+
+
+def test_what_a_release_cannot_be_asked_stays_in_the_rate() -> None:
+    counted = tabulate(HEADER, [*results(), not_asked()], End(2, 1, {}, {"pass": 1, "not_run": 2}, {"expected": 3}))
+    assert (counted.tally().selected, counted.tally().run, counted.selected) == (2, 1, 2)
+    assert dict(counted.inexpressible) == {"cpu": 1}
+    summary = summarize(counted)
+    assert "2" in summary.sentence or any("not run" in remark or "not_run" in remark for remark in summary.remarks), summary
+    assert summary.remarks != ("cpu: 2 cases no part of any rate, not expressible as an ONNX graph.",)
 
 
 def test_it_counts_in_no_rate() -> None:
@@ -53,7 +71,7 @@ def test_the_summary_names_it_and_stays_good() -> None:
 
 
 def test_other_formats_say_skipped() -> None:
-    assert JUDGED[judgement(Validity.VALID, Outcome.NOT_RUN, Verdict.EXPECTED)] == "not expressible"
+    assert JUDGED[judgement(Validity.VALID, Outcome.NOT_RUN, Verdict.EXPECTED, inexpressible=True)] == "not expressible"
 
 
 def write(folder: Path, header: Header = HEADER) -> Path:

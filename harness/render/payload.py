@@ -81,7 +81,7 @@ class Payload:
 
     def _want(self, result: Result) -> None:
         """Note a result whose tensors are worth showing: failing ones before known ones, and of each kind the first before the second."""
-        judged = judgement(result.validity, result.outcome, result.verdict)
+        judged = judgement(result.validity, result.outcome, result.verdict, inexpressible=inexpressible(result))
         if judged not in (_FAILING, _KNOWN):
             return
         kind = (result.operator, result.target, result.outcome.value, result.error.class_ if result.error else "", result.verdict.value)
@@ -180,11 +180,11 @@ def _error(class_: str, text: str) -> tuple[str, str]:
     return message(class_, 200), message(text, MESSAGE)
 
 
-def judgement(validity: Validity, outcome: Outcome, verdict: Verdict) -> int:
+def judgement(validity: Validity, outcome: Outcome, verdict: Verdict, *, inexpressible: bool) -> int:
     """Return what a result means, as a place in `JUDGED`."""
     if fails(validity, outcome, verdict):
         return _FAILING
-    if inexpressible(outcome, verdict):
+    if inexpressible:
         return _INEXPRESSIBLE
     if outcome in NOT_EXECUTED:
         return _NOT_RUN
@@ -194,7 +194,7 @@ def judgement(validity: Validity, outcome: Outcome, verdict: Verdict) -> int:
 
 
 def _state(state: State) -> tuple[Any, ...]:
-    judged = judgement(state.validity, state.outcome, state.verdict)
+    judged = judgement(state.validity, state.outcome, state.verdict, inexpressible=state.inexpressible)
     return visible(state.target), state.outcome.value, state.verdict.value, judged
 
 
