@@ -187,8 +187,7 @@ class Group(Spread):
 
 def trace(moments: Sequence[Moment], did: dict[int, Did]) -> Finding | None:
     """Find the last stretch of failures: the first failing moment after the last conforming one. None if it never failed."""
-    ran = [(moment, did[moment.point.number]) for moment in moments if moment.point.number in did]
-    ran = [(moment, what) for moment, what in ran if what.outcome not in NOT_EXECUTED]
+    ran = _ran(moments, did)
     good = [conforms(what.validity, what.outcome) for _, what in ran]
     if all(good):
         return None
@@ -201,10 +200,14 @@ def trace(moments: Sequence[Moment], did: dict[int, Did]) -> Finding | None:
     return Finding(since.target, after.validity, since, before and before[0], until, before and before[1], after, turn)
 
 
+def _ran(moments: Iterable[Moment], did: dict[int, Did]) -> list[tuple[Moment, Did]]:
+    found = ((moment, did.get(moment.point.number)) for moment in moments)
+    return [(moment, what) for moment, what in found if what is not None and what.outcome not in NOT_EXECUTED]
+
+
 def changes(moments: Sequence[Moment], did: dict[int, Did]) -> list[tuple[Moment, Did]]:
     """Return what ran of a case where it is not the same as before, the first one included."""
-    ran = [(moment, did[moment.point.number]) for moment in moments if moment.point.number in did]
-    ran = [(moment, what) for moment, what in ran if what.outcome not in NOT_EXECUTED]
+    ran = _ran(moments, did)
     return ran[:1] + [later for earlier, later in pairwise(ran) if earlier[1] != later[1]]
 
 
@@ -220,14 +223,18 @@ class Flip(NamedTuple):
     last: Moment
 
 
-def flips_of(case: str, moments: Sequence[Moment], did: dict[int, Did]) -> Iterator[Flip]:
-    """Yield the flips of a case among the moments that have the same versions, machine, specs, oracle and seed."""
-    alike: dict[tuple[str, ...], list[tuple[Moment, Did]]] = {}
+def alike(moments: Iterable[Moment]) -> list[list[Moment]]:
+    """Put together the moments that have the same versions, machine, specs, oracle and seed."""
+    found: dict[tuple[str, ...], list[Moment]] = {}
     for moment in moments:
-        what = did.get(moment.point.number)
-        if what is not None and what.outcome not in NOT_EXECUTED:
-            alike.setdefault(tuple(moment.facts.values()), []).append((moment, what))
-    for found in alike.values():
+        found.setdefault(tuple(moment.facts.values()), []).append(moment)
+    return [together for together in found.values() if len(together) > 2]
+
+
+def flips_of(case: str, kinds: Iterable[Sequence[Moment]], did: dict[int, Did]) -> Iterator[Flip]:
+    """Yield the flips of a case within each of the lists that `alike` makes."""
+    for moments in kinds:
+        found = _ran(moments, did)
         turned = sum(earlier[1] != later[1] for earlier, later in pairwise(found))
         if turned >= len({what for _, what in found}):
             last = found[-1][0]
@@ -241,13 +248,15 @@ def all_flips(
     """Return the flips of all wanted cases, most changes first, as many as are kept, and their number."""
     kept: list[Flip] = []
     number = 0
+    kinds = [together for moments in lines.values() for together in alike(moments)]
     for name, did in database.results(wanted, case):
-        for moments in lines.values():
-            for flip in flips_of(name, moments, did):
-                number += 1
-                kept.append(flip)
-                if len(kept) >= 2 * FLIPS:
-                    kept = sorted(kept, key=_most)[:FLIPS]
+        if len(set(did.values())) == 1:
+            continue
+        for flip in flips_of(name, kinds, did):
+            number += 1
+            kept.append(flip)
+            if len(kept) >= 2 * FLIPS:
+                kept = sorted(kept, key=_most)[:FLIPS]
     return sorted(kept, key=_most)[:FLIPS], number
 
 

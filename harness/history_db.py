@@ -30,6 +30,7 @@ INVALID = "invalid"
 """Stands in place of a level for the cases that the specification forbids; they conform where they are rejected."""
 _KNOWN = 100_000
 _ERROR = 200
+_TOGETHER = 1000
 _TABLES = """
 CREATE TABLE runs (no INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, header BLOB NOT NULL, whole INTEGER NOT NULL);
 CREATE TABLE points (no INTEGER PRIMARY KEY, run INTEGER NOT NULL REFERENCES runs, target TEXT NOT NULL);
@@ -167,22 +168,33 @@ class HistoryDatabase:
         }
         passed: Counter[tuple[int | None, str]] = Counter()
         ran: Counter[tuple[int | None, str]] = Counter()
+        pending: list[tuple[int, Result, int | None]] = []
         for number, result in enumerate(reader, start=2):
-            point = points[result.target]
             if inexpressible(result.outcome, result.verdict):
                 continue
-            try:
-                self._sql.execute("INSERT INTO results VALUES (?, ?, ?)", (self._case(result.case), point, self._state(result)))
-            except sqlite3.IntegrityError as error:
-                raise twice(reader, number, result) from error
+            point = points[result.target]
+            pending.append((number, result, point))
+            if len(pending) >= _TOGETHER:
+                self._insert(reader, pending)
+                pending.clear()
             if result.validity is not Validity.UNSPECIFIED and result.outcome not in NOT_EXECUTED:
                 key = point, result.levels.get("directml", BEYOND) if result.validity is Validity.VALID else INVALID
                 ran[key] += 1
                 passed[key] += conforms(result.validity, result.outcome)
+        self._insert(reader, pending)
         self._sql.executemany(
             "INSERT INTO counts VALUES (?, ?, ?, ?)", ((point, level, passed[point, level], of) for (point, level), of in ran.items())
         )
         self._sql.execute("UPDATE runs SET whole = ? WHERE no = ?", (reader.end is not None, run))
+
+    def _insert(self, reader: RunReader, pending: list[tuple[int, Result, int | None]]) -> None:
+        rows = [(self._case(result.case), point, self._state(result)) for _, result, point in pending]
+        before = self._sql.total_changes
+        try:
+            self._sql.executemany("INSERT INTO results VALUES (?, ?, ?)", rows)
+        except sqlite3.IntegrityError as error:
+            number, result, _ = pending[self._sql.total_changes - before]
+            raise twice(reader, number, result) from error
 
     def _case(self, case: str) -> int:
         number = self._cases.get(case)

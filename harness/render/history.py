@@ -20,6 +20,8 @@ from harness.render.text import line, visible
 
 SCHEMA = 1
 SHOWN = 20
+_ROOM = 40
+"""Columns of a terminal that rates may take; larger ones are written in two lines."""
 RATES = "passed / valid cases that ran, by the feature level that first allows them; invalid: rejected / that ran"
 
 
@@ -42,12 +44,19 @@ def _counts(history: History) -> Table:
     levels = history.levels
     invalid = ["invalid"] * history.has_invalid
     found = grid("since", "runs", "version", *levels, "all", *invalid, right=(1, *range(3, 5 + len(levels))), gap=1)
-    for target, rows in history.rows.items():
+    rates = {
+        target: [
+            (row, [*(row.rates.get(level) for level in levels), row.total, *(row.rates.get(each) for each in invalid)]) for row in rows
+        ]
+        for target, rows in history.rows.items()
+    }
+    widest = max((len(rate(each)) for rows in rates.values() for _, cells in rows for each in cells), default=0)
+    folded = widest * (len(levels) + 1 + len(invalid)) > _ROOM
+    for target, rows in rates.items():
         found.add_row(Text(visible(target), style="bold"))
-        for row in rows:
-            cells = (_cell(row.rates.get(level)) for level in levels)
-            others = (_cell(row.rates.get(INVALID)) for _ in invalid)
-            found.add_row(line(row.first.when), f"{row.runs:,}", line(row.last.version, 40), *cells, _cell(row.total), *others)
+        for row, cells in rows:
+            facts = (line(row.first.when), f"{row.runs:,}", line(row.last.version, 40))
+            found.add_row(*map(Text, facts), *(_cell(each, folded=folded) for each in cells))
     return found
 
 
@@ -56,10 +65,11 @@ def rate(found: Rate | None) -> str:
     return f"{found.passed}/{found.ran}" if found and found.ran else "–"
 
 
-def _cell(found: Rate | None) -> Text:
+def _cell(found: Rate | None, *, folded: bool) -> Text:
     if found is None or not found.ran:
         return Text("–", style="dim")
-    return Text(rate(found), style="green" if found.passed == found.ran else "red")
+    written = rate(found).replace("/", "\n/") if folded else rate(found)
+    return Text(written, style="green" if found.passed == found.ran else "red")
 
 
 def _since(history: History, console: Console) -> None:

@@ -39,7 +39,7 @@ def render_history_svg(history: History) -> str:
     levels = [*history.levels, "all", *([INVALID] * history.has_invalid)]
     width = _LABEL + _COLUMN * len(levels) + 8
     body = list(_body(history, levels))
-    height = max([_TOP, *(y for y, _ in body)]) + 30
+    height = max([_TOP, *(y for y, _ in body)]) + 40
     title = "Cases that conform, by version and DirectML feature level"
     heads = "\n".join(
         f'<text class="bold" x="{_LABEL + _COLUMN * place}" y="34">{escape(line(level, 20))}</text>' for place, level in enumerate(levels)
@@ -67,7 +67,7 @@ def render_history_svg(history: History) -> str:
 def _body(history: History, levels: list[str]) -> Iterator[tuple[int, str]]:
     y = _TOP
     for target, rows in history.rows.items():
-        y += 18
+        y += 18 if y == _TOP else 34
         left_out = f", {len(rows) - ROWS:,} older rows not drawn" if len(rows) > ROWS else ""
         yield y, f'<text class="bold" x="0" y="{y}">{escape(line(target, 60))}{left_out}</text>'
         for row in rows[-ROWS:]:
