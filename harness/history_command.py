@@ -11,8 +11,9 @@ import click
 from rich.console import Console
 
 from harness.errors import NothingRan, UsageError
-from harness.history import all_flips, changes, find_runs, groups_of, timelines
+from harness.history import find_runs, timelines
 from harness.history_db import HistoryDatabase
+from harness.history_findings import all_flips, changes, groups_of
 from harness.history_summary import History, limits
 from harness.query import Query, parse_all
 from harness.render.history import render_history_json, render_history_markdown, render_history_terminal

@@ -6,8 +6,9 @@ from collections import Counter
 from itertools import pairwise
 from typing import NamedTuple
 
-from harness.history import Finding, Flip, Group, Moment, Row, differing, rows
+from harness.history import Moment, Row, differing, rows
 from harness.history_db import INVALID, Did
+from harness.history_findings import Finding, Flip, Group
 from harness.published import level_key
 from harness.summary import count
 
