@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 from rich.console import Console
+from rich.markup import escape as unmarked
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -43,7 +44,7 @@ def render_history_terminal(history: History, console: Console) -> None:
 def _counts(history: History) -> Table:
     levels = history.levels
     invalid = ["invalid"] * history.has_invalid
-    found = grid("since", "runs", "version", *levels, "all", *invalid, right=(1, *range(3, 5 + len(levels))), gap=1)
+    found = grid("since", "runs", "version", *map(unmarked, levels), "all", *invalid, right=(1, *range(3, 5 + len(levels))), gap=1)
     rates = {
         target: [
             (row, [*(row.rates.get(level) for level in levels), row.total, *(row.rates.get(each) for each in invalid)]) for row in rows

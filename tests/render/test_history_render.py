@@ -125,3 +125,14 @@ def test_hostile_text_is_inert(tmp_path: Path, format: str) -> None:
         assert "<img" not in text.lower()
     if format == "svg":
         ElementTree.fromstring(text)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_level_of_brackets_is_no_markup(tmp_path: Path, format: str) -> None:
+    path = write_run(tmp_path, 1, {CASE: "p"})
+    path.write_bytes(path.read_bytes().replace(b'"2_1"', b'"[/red]<b>"'))
+    with HistoryDatabase() as database:
+        collect(database, find_runs([tmp_path]))
+        text = rendering(answer(database), format)
+    assert "[/red]" in text.replace("\\", "")
+    assert format not in ("html", "svg") or "<b>" not in text
