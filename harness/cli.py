@@ -34,6 +34,7 @@ class _Commands(click.Group):
         "compare": "harness.compare_command:compare",
         "expect": "harness.expect_command:expect",
         "explain": "harness.explain_command:explain_command",
+        "history": "harness.history_command:history",
         "reduce": "harness.reduce_command:reduce",
         "report": "harness.report:report",
         "repro": "harness.repro_command:repro",

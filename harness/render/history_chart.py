@@ -1,0 +1,99 @@
+"""Pass counts by version and level as one SVG: a bar in each cell with its count, the part that does not conform hatched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from xml.sax.saxutils import escape, quoteattr
+
+from harness.history import Row
+from harness.history_db import INVALID, Rate
+from harness.history_summary import History
+from harness.render.text import line
+
+ROWS = 40
+"""Rows drawn of each target, the newest ones."""
+_LABEL, _COLUMN, _BAR, _HEIGHT, _TOP = 250, 150, 136, 34, 44
+_HATCH = (
+    '<pattern id="hc-hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+    '<path class="stripe" d="M0 0v6"/></pattern>'
+)
+_STYLE = """
+.hc { color-scheme: light dark;
+  --hc-ink: #1f2328; --hc-soft: #57606a; --hc-pass: #2f8f4e; --hc-fail: #b42318; --hc-none: #e9ecf0; --hc-paper: #fff; }
+@media (prefers-color-scheme: dark) {
+  .hc { --hc-ink: #e4e8ed; --hc-soft: #a3adb8; --hc-pass: #5fc482; --hc-fail: #ff8b80; --hc-none: #272e36; --hc-paper: #0f1318; }
+}
+.hc text { fill: var(--hc-ink); font: 12px system-ui, "Segoe UI", "Liberation Sans", "DejaVu Sans", sans-serif; }
+.hc .soft { fill: var(--hc-soft); }
+.hc .bold { font-weight: 600; }
+.hc .paper { fill: var(--hc-paper); }
+.hc .pass { fill: var(--hc-pass); }
+.hc .fail { fill: url(#hc-hatch); stroke: var(--hc-fail); }
+.hc .none { fill: var(--hc-none); }
+.hc .stripe { stroke: var(--hc-fail); stroke-width: 3; }
+"""
+
+
+def render_history_svg(history: History) -> str:
+    """Draw the chart; the same history gives the same bytes."""
+    levels = [*history.levels, "all", *([INVALID] * history.has_invalid)]
+    width = _LABEL + _COLUMN * len(levels) + 8
+    body = list(_body(history, levels))
+    height = max([_TOP, *(y for y, _ in body)]) + 40
+    title = "Cases that conform, by version and DirectML feature level"
+    heads = "\n".join(
+        f'<text class="bold" x="{_LABEL + _COLUMN * place}" y="34">{escape(line(level, 20))}</text>' for place, level in enumerate(levels)
+    )
+    key = height - 8
+    legend = (
+        f'<rect class="pass" x="0.5" y="{key - 9}" width="20" height="8"/><text class="soft" x="26" y="{key}">conform</text>'
+        f'<rect class="fail" x="90.5" y="{key - 9}" width="20" height="8"/>'
+        f'<text class="soft" x="116" y="{key}">deviate, ✗ how many</text>'
+    )
+    size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
+    return f"""<svg xmlns="http://www.w3.org/2000/svg" class="hc" {size} role="img" aria-label={quoteattr(title)}>
+<title>{title}</title>
+<style>{_STYLE}</style>
+<defs>{_HATCH}</defs>
+<rect class="paper" width="{width}" height="{height}"/>
+<text class="bold" x="0" y="14">{title}</text>
+{heads}
+{chr(10).join(text for _, text in body)}
+{legend}
+</svg>
+"""
+
+
+def _body(history: History, levels: list[str]) -> Iterator[tuple[int, str]]:
+    y = _TOP
+    for target, rows in history.rows.items():
+        y += 18 if y == _TOP else 34
+        left_out = f", {len(rows) - ROWS:,} older rows not drawn" if len(rows) > ROWS else ""
+        yield y, f'<text class="bold" x="0" y="{y}">{escape(line(target, 60))}{left_out}</text>'
+        for row in rows[-ROWS:]:
+            y += _HEIGHT
+            yield y, _label(row, y)
+            for place, level in enumerate(levels):
+                yield y, _bar(row.total if level == "all" else row.rates.get(level), _LABEL + _COLUMN * place, y)
+
+
+def _label(row: Row, y: int) -> str:
+    runs = f", {row.runs:,} runs" if row.runs > 1 else ""
+    return (
+        f'<text x="0" y="{y - 10}">{escape(line(row.last.version, 34))}</text>'
+        f'<text class="soft" x="0" y="{y + 5}">{escape(line(row.first.when, 30))}{runs}</text>'
+    )
+
+
+def _bar(rate: Rate | None, x: int, y: int) -> str:
+    """Draw one cell; what does not conform is at least three pixels wide, and a bar that has some is never full."""
+    if rate is None or not rate.ran:
+        return f'<rect class="none" x="{x}" y="{y}" width="{_BAR}" height="3"/><text class="soft" x="{x}" y="{y - 8}">nothing ran</text>'
+    lost = rate.ran - rate.passed
+    failing = 0 if not lost else max(3, round(_BAR * lost / rate.ran))
+    parts = [f'<rect class="pass" x="{x}" y="{y - 4}" width="{_BAR - failing}" height="9"/>'] if failing < _BAR else []
+    if failing:
+        parts.append(f'<rect class="fail" x="{x + _BAR - failing + 0.5}" y="{y - 3.5}" width="{failing - 1}" height="8"/>')
+    words = f"{rate.passed:,} / {rate.ran:,}" + (f" ✗ {lost:,}" if lost else "")
+    parts.append(f'<text x="{x}" y="{y - 10}">{words}</text>')
+    return "".join(parts)

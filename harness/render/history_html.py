@@ -1,0 +1,33 @@
+"""A history as one self-contained HTML page: the chart, the counts, the answers; no script."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from harness.history_summary import History, at, did, explained, flipping, headline, seen, sentence, standing
+from harness.render.history import RATES, rate
+from harness.render.history_chart import render_history_svg
+from harness.render.html import fill
+
+ROWS = 2000
+"""Rows of each table of the page."""
+
+
+def render_history_html(history: History) -> str:
+    """Render the page."""
+    context = {
+        "history": history,
+        "headline": headline(history),
+        "chart": Markup(render_history_svg(history)),  # made of escaped text
+        "rates": RATES,
+        "rate": rate,
+        "rows": ROWS,
+        "at": at,
+        "did": did,
+        "sentence": sentence,
+        "explained": explained,
+        "standing": standing(history),
+        "flipping": flipping(history),
+        "seen": seen,
+    }
+    return fill("history.html.j2", context, "")

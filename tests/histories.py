@@ -1,0 +1,80 @@
+"""Histories for tests: runs of a few cases whose outcomes are given, one run a day."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from harness.records import Diff, End, Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.runfile import RunWriter
+from tests.synthetic import CPU
+
+CASE = "GatherND@12:case=batched;data=float32[2,2];indices=int64[2,1];batch_dims=1"
+OTHER = "Round@11:case=halves;X=float16[4]"
+INVALID = "Round@22:case=wrong_type;X=int32[4]"
+OPEN = "Round@22:case=payload;X=float32[4]"
+LETTERS = {
+    "p": Outcome.PASS,
+    "m": Outcome.MISMATCH,
+    "r": Outcome.REJECTED,
+    "a": Outcome.ACCEPTED_INVALID,
+    "u": Outcome.UNAVAILABLE,
+    "n": Outcome.NOT_RUN,
+}
+
+
+def cpu(version: str) -> TargetInfo:
+    """The CPU target of a release."""
+    return msgspec.structs.replace(CPU, onnxruntime=version)
+
+
+def write_run(
+    folder: Path,
+    day: int,
+    did: dict[str, str],
+    targets: dict[str, TargetInfo] | None = None,
+    *,
+    specs: str = "aa",
+    seed: int = 7,
+    whole: bool = True,
+) -> Path:
+    """Write the run of a day into a folder: for each case one letter of `LETTERS` for each target, `-` for none."""
+    targets = targets or {"cpu": cpu("1.23.0")}
+    path = folder / f"day{day:02}" / "run.jsonl"
+    path.parent.mkdir(parents=True)
+    hashes = {"specs": specs * 32, "oracle": "bb" * 32}
+    with RunWriter(path, Header(1, f"202601{day:02}T030405Z-7", "harness run", seed, hashes, targets)) as writer:
+        for case, letters in did.items():
+            for letter, (target, info) in zip(letters, targets.items(), strict=True):
+                if letter != "-":
+                    writer.add(_result(case, LETTERS[letter], target, info))
+        if whole:
+            writer.add(End(0, 0, {}, {}, {}))
+    return path
+
+
+def write_days(folder: Path, case: str, letters: Sequence[str], version: str = "1.23.0") -> Path:
+    """Write one run a day in which a case did what its letter says; return the folder."""
+    for day, letter in enumerate(letters, start=1):
+        write_run(folder, day, {case: letter}, {"cpu": cpu(version)})
+    return folder
+
+
+def _result(case: str, outcome: Outcome, target: str, info: TargetInfo) -> Result:
+    validity = {INVALID: Validity.INVALID, OPEN: Validity.UNSPECIFIED}.get(case, Validity.VALID)
+    level = {"directml": "2_1" if case.startswith("GatherND") else "beyond"}
+    ran = outcome in (Outcome.PASS, Outcome.MISMATCH)
+    return Result(
+        case,
+        case.partition("@")[0],
+        target,
+        validity,
+        level,
+        outcome,
+        Verdict.EXPECTED if outcome is not Outcome.UNAVAILABLE else Verdict.MISSING,
+        placed_on=info.provider if ran else None,
+        error=Error("InvalidArgument", "no") if outcome is Outcome.REJECTED else None,
+        diff=Diff(3, 1, 4, (0,), "1.0", "2.0") if outcome is Outcome.MISMATCH else None,
+    )

@@ -1,0 +1,138 @@
+"""What histories look like: golden files, the chart, hostile text."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import msgspec
+import pytest
+
+from harness.history import find_runs
+from harness.history_command import FORMATS, answer, collect, rendering
+from harness.history_db import HistoryDatabase
+from harness.history_summary import History
+from harness.query import parse_all
+from harness.render.history_chart import ROWS
+from tests.golden import check_golden
+from tests.histories import CASE, INVALID, OPEN, OTHER, cpu, write_days, write_run
+from tests.render.test_html import HOSTILE
+from tests.synthetic import DML
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def several(folder: Path) -> HistoryDatabase:
+    """Six runs with a regression, a fix, a flip and a changed spec."""
+    for day, (version, did) in enumerate(
+        [
+            ("1.22.0", ("pp", "mm", "rr", "pp")),
+            ("1.22.0", ("pp", "mm", "rr", "mm")),
+            ("1.23.0", ("mp", "pm", "rr", "pp")),
+            ("1.23.0", ("mp", "mm", "ar", "mp")),
+            ("1.23.0", ("mp", "pm", "ar", "pp")),
+            ("1.23.0", ("mn", "pu", "aa", "pp")),
+        ],
+        start=1,
+    ):
+        targets = {"cpu": cpu(version), "dml": DML}
+        write_run(folder, day, dict(zip((CASE, OTHER, INVALID, OPEN), did, strict=True)), targets, specs="cc" if day == 6 else "aa")
+    database = HistoryDatabase()
+    collect(database, find_runs([folder]))
+    return database
+
+
+@pytest.mark.parametrize("format", ["terminal", "markdown", "svg"])
+def test_counts(tmp_path: Path, format: str) -> None:
+    suffix = {"terminal": "txt", "markdown": "md"}.get(format, format)
+    text = rendering(answer(several(tmp_path)), format)
+    assert format != "terminal" or max(map(len, text.splitlines())) <= 80
+    check_golden(GOLDEN / f"history_counts.{suffix}", text)
+
+
+def test_a_query(tmp_path: Path) -> None:
+    found = answer(several(tmp_path), queries=parse_all(["GatherND", "Round"]), asks_flips=True)
+    check_golden(GOLDEN / "history_query.txt", rendering(found, "terminal"))
+
+
+@pytest.mark.parametrize("format", ["terminal", "markdown"])
+def test_a_case(tmp_path: Path, format: str) -> None:
+    found = answer(several(tmp_path), CASE)
+    check_golden(GOLDEN / f"history_case.{'txt' if format == 'terminal' else 'md'}", rendering(found, format))
+
+
+def test_the_page_is_the_chart_the_table_and_the_answers(tmp_path: Path) -> None:
+    database = several(tmp_path)
+    counts = rendering(answer(database), "html")
+    assert rendering(answer(database), "svg") in counts
+    assert counts.count("<section") == 1
+    page = rendering(answer(database, CASE, asks_flips=True), "html")
+    assert re.findall(r'<section id="(\w+)"', page) == ["since", "flips", "chart"]
+    assert "fails since 1.23.0 (2026-01-03 03:04); conformed last on 1.22.0 (2026-01-02 03:04)" in page
+    assert "onnxruntime 1.22.0 → 1.23.0" in page
+    assert "<script" not in page
+    assert "src=" not in page
+
+
+def test_every_bar_has_its_count_as_text_and_what_deviates_a_sign(tmp_path: Path) -> None:
+    root = ElementTree.fromstring(rendering(answer(several(tmp_path)), "svg"))
+    words = [text.text for text in root.iter(f"{SVG}text")]
+    bars = [bar for bar in root.iter(f"{SVG}rect") if bar.get("class") in ("pass", "fail", "none")]
+    failing = [bar for bar in bars if bar.get("class") == "fail"]
+    assert sum("✗" in (word or "") for word in words) == len(failing)
+    assert "1 / 2 ✗ 1" in words
+    assert all(float(bar.get("width") or 0) >= 2 for bar in bars)
+
+
+def test_a_single_deviation_among_many_is_seen(tmp_path: Path) -> None:
+    did = {CASE.replace("batched", f"b{number}"): "m" if number == 5 else "p" for number in range(1000)}
+    write_run(tmp_path, 1, did)
+    with HistoryDatabase() as database:
+        collect(database, find_runs([tmp_path]))
+        root = ElementTree.fromstring(rendering(answer(database), "svg"))
+    widths = [float(bar.get("width") or 0) for bar in root.iter(f"{SVG}rect") if bar.get("class") == "fail"]
+    assert min(widths) == 2
+    assert "999 / 1,000 ✗ 1" in [text.text for text in root.iter(f"{SVG}text")]
+
+
+def test_the_chart_draws_the_newest_rows(tmp_path: Path) -> None:
+    for day in range(1, ROWS + 5):
+        write_run(tmp_path / str(day), day, {CASE: "pm"[day % 2]})
+    with HistoryDatabase() as database:
+        collect(database, find_runs([tmp_path]))
+        text = rendering(answer(database), "svg")
+    assert "cpu, 4 older rows not drawn" in text
+    assert text.count("1.23.0") == ROWS
+
+
+def _hostile(folder: Path) -> History:
+    info = msgspec.structs.replace(cpu(" ".join(HOSTILE)), adapter=HOSTILE[0])
+    write_days(folder, CASE, "p", version="1.22.0")
+    write_run(folder, 2, {CASE: "m"}, {"cpu": info})
+    with HistoryDatabase() as database:
+        collect(database, find_runs([folder]))
+        return answer(database, CASE, asks_flips=True)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_hostile_text_is_inert(tmp_path: Path, format: str) -> None:
+    text = rendering(_hostile(tmp_path), format)
+    assert "\x1b" not in text
+    if format in ("html", "svg"):
+        assert "<script" not in text.lower()
+        assert "<img" not in text.lower()
+    if format == "svg":
+        ElementTree.fromstring(text)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_level_of_brackets_is_no_markup(tmp_path: Path, format: str) -> None:
+    path = write_run(tmp_path, 1, {CASE: "p"})
+    path.write_bytes(path.read_bytes().replace(b'"2_1"', b'"[/red]<b>"'))
+    with HistoryDatabase() as database:
+        collect(database, find_runs([tmp_path]))
+        text = rendering(answer(database), format)
+    assert "[/red]" in text.replace("\\", "")
+    assert format not in ("html", "svg") or "<b>" not in text

@@ -1,0 +1,321 @@
+"""Histories: since when cases fail, which flip, counts by version and level, and wrong input."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.history import find_runs
+from harness.history_command import answer, collect
+from harness.history_db import HistoryDatabase, Rate
+from harness.history_summary import History, sentence
+from harness.query import parse_all
+from harness.records import TargetInfo
+from tests.histories import CASE, INVALID, OPEN, OTHER, cpu, write_days, write_run
+from tests.running import complaint, harness
+from tests.synthetic import DML
+
+
+def ask(folder: Path, **asked: Any) -> History:
+    with HistoryDatabase() as database:
+        collect(database, find_runs([folder]))
+        return answer(database, **asked)
+
+
+@pytest.mark.parametrize(
+    ("case", "letters", "since", "last_good", "until"),
+    [
+        (CASE, "ppmm", 3, 2, None),
+        (CASE, "pmpm", 4, 3, None),
+        (CASE, "mmm", 1, None, None),
+        (CASE, "pmmp", 2, 1, 4),
+        (CASE, "mpmpp", 3, 2, 4),
+        (CASE, "mp", 1, None, 2),
+        (CASE, "pnm", 3, 1, None),
+        (CASE, "pmn", 2, 1, None),
+        (CASE, "mup", 1, None, 3),
+        (INVALID, "rra", 3, 2, None),
+    ],
+)
+def test_since(tmp_path: Path, case: str, letters: str, since: int, last_good: int | None, until: int | None) -> None:
+    (group,) = ask(write_days(tmp_path, case, letters), case=case).since or []
+    found = group.finding
+    days = [int(moment.run_id[6:8]) if moment else None for moment in (found.since, found.last_good, found.until)]
+    assert days == [since, last_good, until]
+
+
+@pytest.mark.parametrize(("case", "letters"), [(CASE, "ppp"), (INVALID, "rr"), (OPEN, "pmr"), (CASE, "npu")])
+def test_never_failed(tmp_path: Path, case: str, letters: str) -> None:
+    found = ask(write_days(tmp_path, case, letters), case=case)
+    assert found.since == []
+    assert found.stand == {"never failed": 1}
+
+
+def test_runs_are_ordered_by_id_not_by_folder(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", 2, {CASE: "m"})
+    write_run(tmp_path / "b", 1, {CASE: "p"})
+    (group,) = ask(tmp_path, case=CASE).since or []
+    assert group.finding.since.run_id.startswith("20260102")
+    assert group.finding.last_good is not None
+
+
+def test_what_differs_is_named(tmp_path: Path) -> None:
+    write_run(tmp_path, 1, {CASE: "p"}, {"cpu": cpu("1.22.0")})
+    write_run(tmp_path, 2, {CASE: "m"}, {"cpu": cpu("1.23.0")}, specs="cc", seed=8)
+    ended = harness("history", tmp_path, "--case", CASE, "--format", "json")
+    document = json.loads(ended.out)
+    assert document["since"][0]["differs"] == ["onnxruntime", "specs", "seed"]
+    assert document["since"][0]["last_good"]["onnxruntime"] == "1.22.0"
+    assert [remark.partition(":")[0] for remark in document["remarks"]] == [
+        "The specs differ from the run before in 20260102T030405Z-7",
+        "The seed differs from the run before in 20260102T030405Z-7",
+    ]
+
+
+def test_cases_with_the_same_history_are_one_group(tmp_path: Path) -> None:
+    second = CASE.replace("batched", "batched_too")
+    write_run(tmp_path, 1, {CASE: "p", second: "p", OTHER: "p"})
+    write_run(tmp_path, 2, {CASE: "m", second: "m", OTHER: "p"})
+    found = ask(tmp_path, queries=parse_all(["GatherND"]))
+    assert [(group.number, group.example) for group in found.since or []] == [(2, CASE)]
+    assert found.stand == {"failing": 2}
+
+
+def test_releases_are_joined_and_ordered_by_version(tmp_path: Path) -> None:
+    write_run(tmp_path, 1, {CASE: "p"}, {"cpu": cpu("1.31.1")})
+    write_run(tmp_path, 2, {CASE: "mm"}, {"cpu@ort-1.9.0": cpu("1.9.0"), "cpu@ort-1.24.2": cpu("1.24.2")})
+    apart = ask(tmp_path, case=CASE)
+    assert list(apart.lines) == ["cpu", "cpu@ort-1.24.2", "cpu@ort-1.9.0"]
+    joined = ask(tmp_path, case=CASE, by_release=True)
+    assert [moment.version for moment in joined.lines["cpu"]] == ["1.9.0", "1.24.2", "1.31.1"]
+    (group,) = joined.since or []
+    assert sentence(group.finding) == (
+        "failed from 1.9.0 (2026-01-02 03:04), conforms since 1.31.1 (2026-01-01 03:04); never conformed before"
+    )
+
+
+@pytest.mark.parametrize(
+    ("letters", "changes"),
+    [("pmp", 2), ("mpmpm", 4), ("pnmnp", 2), ("pm", None), ("pmm", None), ("pmr", None), ("ppp", None), ("pmrm", 3)],
+)
+def test_flips(tmp_path: Path, letters: str, changes: int | None) -> None:
+    found = ask(write_days(tmp_path, CASE, letters), asks_flips=True)
+    assert [flip.changes for flip in found.flips or []] == ([] if changes is None else [changes])
+    assert found.flips_number == len(found.flips or [])
+
+
+@pytest.mark.parametrize("changed", ["version", "specs", "seed"])
+def test_a_change_with_a_cause_is_no_flip(tmp_path: Path, changed: str) -> None:
+    write_run(tmp_path, 1, {CASE: "p"})
+    write_run(
+        tmp_path,
+        2,
+        {CASE: "m"},
+        {"cpu": cpu("1.24.0" if changed == "version" else "1.23.0")},
+        specs="cc" if changed == "specs" else "aa",
+        seed=8 if changed == "seed" else 7,
+    )
+    write_run(tmp_path, 3, {CASE: "p"})
+    assert ask(tmp_path, asks_flips=True).flips == []
+
+
+def test_rates_count_what_ran(tmp_path: Path) -> None:
+    second, third = CASE.replace("batched", "b2"), CASE.replace("batched", "b3")
+    write_run(tmp_path, 1, {CASE: "p", second: "m", third: "n", OTHER: "u", INVALID: "r", OPEN: "m"})
+    (row,) = ask(tmp_path).rows["cpu"]
+    assert row.rates == {"2_1": Rate(1, 2), "invalid": Rate(1, 1)}
+    assert row.total == Rate(1, 2)
+
+
+def test_equal_neighbours_are_one_row(tmp_path: Path) -> None:
+    rows = ask(write_days(tmp_path, CASE, "ppmp")).rows["cpu"]
+    assert [(row.runs, row.first.run_id[6:8], row.total) for row in rows] == [
+        (2, "01", Rate(1, 1)),
+        (1, "03", Rate(0, 1)),
+        (1, "04", Rate(1, 1)),
+    ]
+
+
+def test_only_the_target_that_is_asked_for(tmp_path: Path) -> None:
+    write_run(tmp_path, 1, {CASE: "pm"}, {"cpu": cpu("1.23.0"), "dml": DML})
+    assert list(ask(tmp_path, targets=("dml",)).lines) == ["dml"]
+    ended = harness("history", tmp_path, "-t", "cuda")
+    assert ended.code == 4
+    assert complaint(ended) == "no run has the target cuda; there are: cpu, dml"
+
+
+def test_what_limits_the_answer(tmp_path: Path) -> None:
+    write_run(tmp_path, 1, {CASE: "p"}, whole=False)
+    write_run(tmp_path, 2, {CASE: "u"}, {"cpu": TargetInfo("CPUExecutionProvider", unavailable="gone")})
+    assert ask(tmp_path).remarks == (
+        "20260101T030405Z-7 is incomplete: only what is in it is counted.",
+        "cpu was not available in 20260102T030405Z-7.",
+    )
+
+
+def test_a_database_grows(tmp_path: Path) -> None:
+    write_run(tmp_path / "runs", 1, {CASE: "p"})
+    database = tmp_path / "history.db"
+    assert harness("history", tmp_path / "runs", "--db", database).err == f"{database}: 1 of 1 runs added\n"
+    write_run(tmp_path / "runs", 2, {CASE: "m"})
+    assert harness("history", tmp_path / "runs", "--db", database).err == f"{database}: 1 of 2 runs added\n"
+    alone = harness("history", "--db", database, "--case", CASE)
+    assert alone.code == 0
+    assert "fails since 1.23.0 (2026-01-02 03:04)" in alone.out
+
+
+def test_a_run_that_was_cut_off_is_read_again(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "runs", 1, {CASE: "m"}, whole=False)
+    write_run(tmp_path / "later", 1, {CASE: "m", OTHER: "p"})
+    with HistoryDatabase(tmp_path / "history.db") as database:
+        collect(database, [path])
+        collect(database, find_runs([tmp_path / "later"]))
+        (row,) = answer(database).rows["cpu"]
+    assert row.last.point.whole
+    assert row.total == Rate(1, 2)
+
+
+def test_a_damaged_run_leaves_the_database_as_it_was(tmp_path: Path) -> None:
+    first = write_run(tmp_path, 1, {CASE: "p"})
+    second = write_run(tmp_path, 2, {CASE: "p", OTHER: "m"})
+    lines = second.read_bytes().splitlines(keepends=True)
+    second.write_bytes(b"".join([lines[0], lines[1], lines[2], lines[1], lines[3]]))
+    with HistoryDatabase(tmp_path / "history.db") as database:
+        collect(database, [first])
+        with pytest.raises(Exception, match=r"run\.jsonl:4: .* is in it twice"):
+            collect(database, [second])
+        assert [point.header.run_id for point in database.points()] == ["20260101T030405Z-7"]
+        assert [case for case, _ in database.results(lambda _: True)] == [CASE]
+
+
+def test_compressed_runs_and_links(tmp_path: Path) -> None:
+    path = write_run(tmp_path, 1, {CASE: "p"})
+    path.with_name("run.jsonl.gz").write_bytes(gzip.compress(path.read_bytes()))
+    assert find_runs([tmp_path]) == [path]
+    path.unlink()
+    (tmp_path / "latest").symlink_to("day01")
+    assert find_runs([tmp_path, tmp_path / "latest"]) == [path.with_name("run.jsonl.gz")]
+    assert ask(tmp_path).rows["cpu"][0].total == Rate(1, 1)
+
+
+def _missing(folder: Path) -> list[str | Path]:
+    return [folder / "none"]
+
+
+def _empty(folder: Path) -> list[str | Path]:
+    (folder / "empty").mkdir()
+    return [folder / "empty"]
+
+
+def _twice(folder: Path) -> list[str | Path]:
+    write_run(folder / "a", 1, {CASE: "p"})
+    write_run(folder / "b", 1, {CASE: "p"})
+    return [folder]
+
+
+def _header(folder: Path) -> list[str | Path]:
+    path = write_run(folder, 1, {CASE: "p"})
+    path.write_bytes(path.read_bytes()[:40])
+    return [folder]
+
+
+def _schema(folder: Path) -> list[str | Path]:
+    path = write_run(folder, 1, {CASE: "p"})
+    path.write_bytes(path.read_bytes().replace(b'"schema":1', b'"schema":2'))
+    return [folder]
+
+
+def _no_database(folder: Path) -> list[str | Path]:
+    (folder / "notes.txt").write_text("These are notes, and no database of any program, whatever its name. " * 20)
+    write_run(folder, 1, {CASE: "p"})
+    return [folder, "--db", folder / "notes.txt"]
+
+
+def _other_database(folder: Path) -> list[str | Path]:
+    with sqlite3.connect(folder / "other.db") as other:
+        other.execute("CREATE TABLE notes (text)")
+    other.close()
+    write_run(folder, 1, {CASE: "p"})
+    return [folder, "--db", folder / "other.db"]
+
+
+def _newer_database(folder: Path) -> list[str | Path]:
+    HistoryDatabase(folder / "new.db").close()
+    with sqlite3.connect(folder / "new.db") as newer:
+        newer.execute("PRAGMA user_version = 9")
+    newer.close()
+    return ["--db", folder / "new.db"]
+
+
+def _unwritable(folder: Path) -> list[str | Path]:
+    write_run(folder, 1, {CASE: "p"})
+    return [folder, "--db", folder / "none" / "history.db"]
+
+
+def _changed(folder: Path) -> list[str | Path]:
+    write_run(folder / "a", 1, {CASE: "p"})
+    write_run(folder / "b", 1, {CASE: "p"}, seed=8)
+    assert harness("history", folder / "a", "--db", folder / "history.db").code == 0
+    return [folder / "b", "--db", folder / "history.db"]
+
+
+def _case(folder: Path) -> list[str | Path]:
+    return [write_days(folder, CASE, "p"), "--case", OTHER]
+
+
+def _query(folder: Path) -> list[str | Path]:
+    return [write_days(folder, CASE, "p"), "-k", "Round"]
+
+
+def _both(folder: Path) -> list[str | Path]:
+    return [write_days(folder, CASE, "p"), "--case", OTHER, "-k", "Round"]
+
+
+def _nothing(folder: Path) -> list[str | Path]:
+    return []
+
+
+@pytest.mark.parametrize(
+    ("make", "code", "said"),
+    [
+        (_missing, 2, "none: does not exist; name run files or folders"),
+        (_empty, 4, "empty: no run.jsonl, run.jsonl.xz or run.jsonl.gz in it"),
+        (_twice, 2, "run 20260101T030405Z-7 is also "),
+        (_header, 2, "run.jsonl:1: the header is cut off"),
+        (_schema, 2, "run.jsonl:1: run file schema 2; this harness reads schema 1"),
+        (_no_database, 2, "notes.txt: cannot be used as a history: file is not a database"),
+        (_other_database, 2, "other.db: a database of another program"),
+        (_newer_database, 2, "new.db: a history of version 9; this harness reads 1"),
+        (_unwritable, 2, "history.db: cannot be used as a history: unable to open database file"),
+        (_changed, 2, "with another header"),
+        (_case, 4, f"no run has the case {OTHER}"),
+        (_query, 4, "no run has a case that matches Round"),
+        (_both, 2, "--case and -k ask the same"),
+        (_nothing, 2, "name runs, folders with runs, or with --db FILE"),
+    ],
+)
+def test_wrong_input(tmp_path: Path, make: Callable[[Path], list[str | Path]], code: int, said: str) -> None:
+    ended = harness("history", *make(tmp_path))
+    assert said in complaint(ended)
+    assert ended.code == code
+    assert not ended.out
+
+
+def test_it_needs_no_onnxruntime(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    write_days(tmp_path, CASE, "pm")
+    code = (
+        "import sys; from pathlib import Path; from harness.history_command import *\n"
+        f"database = HistoryDatabase(); collect(database, find_runs([Path({str(tmp_path)!r})]))\n"
+        "assert all(rendering(answer(database), each) for each in FORMATS)\n"
+        "assert not {'onnx', 'onnxruntime'} & set(sys.modules), sorted(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
