@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,13 +39,23 @@ class Reduced(NamedTuple):
 @click.command("reduce")
 @click.argument("case_id", metavar="CASE")
 @click.option("-t", "--target", metavar="TARGET", help="Where it fails: dml, cpu@ort-1.22.1 …  [default: cpu, or where RUN says]")
+@click.option(
+    "--conforms-on", "conforms_on", metavar="TARGET", help="Keep what conforms here, so that it stays the same defect: cpu@ort-1.24.3."
+)
 @click.option("--run", "run", type=click.Path(path_type=Path), metavar="RUN", help="The run in which it failed, for its target and seed.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write here instead of to standard output.")
 @click.option("--spec", "specs", multiple=True, type=click.Path(path_type=Path), help="Spec files or folders that have the case.")
 @click.option("--seed", type=click.IntRange(0), help="The seed with which the case failed.  [default: 0]")
 @click.option("--timeout", type=click.FloatRange(min=0.1), default=30.0, show_default=True, help="Seconds a trial may take.")
 def reduce(
-    case_id: str, target: str | None, run: Path | None, output: Path | None, specs: tuple[Path, ...], seed: int | None, timeout: float
+    case_id: str,
+    target: str | None,
+    conforms_on: str | None,
+    run: Path | None,
+    output: Path | None,
+    specs: tuple[Path, ...],
+    seed: int | None,
+    timeout: float,
 ) -> None:
     """Shrink the failing CASE to the smallest case that fails in the same way.
 
@@ -60,8 +71,12 @@ def reduce(
     else:
         chosen = parse_target(target or "cpu")
         case, spec = find_case(expand(load_specs(specs)), case_id)
-    with Trials(chosen, timeout=timeout, seed=seed or 0) as trials:
-        found = reduce_case(trials, case, spec)
+    with ExitStack() as open_trials:
+        trials = open_trials.enter_context(Trials(chosen, timeout=timeout, seed=seed or 0))
+        conforming = None
+        if conforms_on is not None:
+            conforming = open_trials.enter_context(Trials(parse_target(conforms_on), timeout=timeout, seed=seed or 0))
+        found = reduce_case(trials, case, spec, conforming)
     if isinstance(found, Flaky):
         click.echo(f"harness: {found.what}; nothing is written", err=True)
         sys.exit(FLAKY)
@@ -72,13 +87,22 @@ def reduce(
         click.echo(f"{output}: {found.reduction.case.id}")
 
 
-def reduce_case(trials: Trials, case: Case, spec: LoadedSpec) -> Reduced | Flaky:
-    """Reduce a failing case on a target; NothingRan if it conforms. Says on stderr how many trials that took."""
+def reduce_case(trials: Trials, case: Case, spec: LoadedSpec, conforming: Trials | None = None) -> Reduced | Flaky:
+    """Reduce a failing case on a target to one that conforms on the second, if there is one; says on stderr how many trials that took.
+
+    Raises NothingRan if the case conforms on the first, UsageError if it does not on the second.
+    """
     if case.validity is Validity.UNSPECIFIED:
         raise UsageError(f"{case.id}: ONNX leaves open what this case does, so nothing that it does is a failure to reduce")
     first = trials.one(case)
     if conforms(case.validity, first.judgement.outcome):
         raise NothingRan(f"{case.id} conforms on {trials.target.name} ({first.judgement.outcome.value}): there is nothing to reduce")
+    if conforming is not None:
+        there = conforming.one(case).judgement.outcome
+        if not conforms(case.validity, there):
+            raise UsageError(
+                f"{case.id} does not conform on {conforming.target.name} either ({there.value}): name a target without the defect"
+            )
     inputs = case_inputs(OPERATORS[case.operator], case, trials.seed)
     live = sys.stderr.isatty()
 
@@ -86,7 +110,7 @@ def reduce_case(trials: Trials, case: Case, spec: LoadedSpec) -> Reduced | Flaky
         if live:
             click.echo(f"\r{number} trials, {left:,} elements in the smallest so far\x1b[K", err=True, nl=False)
 
-    reducer = Reducer(trials, Prepared(case, inputs), spec, progress)
+    reducer = Reducer(trials, Prepared(case, inputs), spec, progress, conforming)
     found = reducer.reduce()
     if live:
         click.echo("\r\x1b[K", err=True, nl=False)
@@ -94,8 +118,9 @@ def reduce_case(trials: Trials, case: Case, spec: LoadedSpec) -> Reduced | Flaky
         return found
     restarts = f", {found.restarts} of which ended the worker" if found.restarts else ""
     click.echo(f"{found.trials} trials{restarts}: {found.before:,} elements became {found.after:,}; {found.signature}", err=True)
+    but = "" if conforming is None else f", conforming on {conforming.target.name} (onnxruntime {conforming.hello.onnxruntime})"
     comment = (
-        f"{found.signature} on {trials.target.name} (onnxruntime {trials.hello.onnxruntime}){REDUCED_FROM}",
+        f"{found.signature} on {trials.target.name} (onnxruntime {trials.hello.onnxruntime}){but}{REDUCED_FROM}",
         case.id,
     )
     return Reduced(found, spec_text(spec, found.case, reducer.subject.name, comment), spec)

@@ -20,6 +20,7 @@ from harness.reduction.reducer import STEPS
 from harness.signature import signature
 from harness.specs.expand import expand
 from harness.specs.load import LoadedSpec, load_specs
+from harness.specs.write import reduced_from
 from harness.targets import Target, parse_target
 from harness.trial import Trials
 from harness.values import case_inputs
@@ -144,6 +145,25 @@ def test_real_failures_of_the_cpu_provider_are_reduced_and_pasted_back(tmp_path:
         assert result["stage"] == found.reduction.signature.stage
 
 
+def test_the_search_does_not_slip_to_another_defect(tmp_path: Path) -> None:
+    """One defect is of extents of 3 to 5, the other, which the second target has as well, of single elements."""
+    (tmp_path / "old").mkdir()
+    (tmp_path / "new").mkdir()
+    other = ("Round:X=float16[1]", "bit")
+    old = planted(tmp_path / "old", *((f"Round:X=float16[{extent}]", "bit") for extent in (3, 4, 5)), other)
+    new = planted(tmp_path / "new", other)
+    assert reduced(SIZES, old).reduction.case.id == "Round@11:case=sizes_reduced;X=float16[1]"
+    subject = subject_of(SIZES)
+    with Trials(old) as trials, Trials(new) as conforming:
+        found = reduce_case(trials, subject.origin, subject.spec, conforming)
+    assert isinstance(found, Reduced)
+    assert found.reduction.case.id == "Round@11:case=sizes_reduced;X=float16[3]"
+    first = found.text.partition("\n")[0]
+    assert first.startswith(f"# {found.reduction.signature} on {old.name} (")
+    assert f", conforming on {new.name} (" in first
+    assert reduced_from(found.text) == SIZES
+
+
 def test_the_same_case_always_ends_at_the_same_one(tmp_path: Path) -> None:
     case = "GatherND@13:sweep=batch;data=string[1,3,2,4];indices=int64[1,3,2];batch_dims=1;values=boundary"
     target = planted(tmp_path, ("GatherND:data=string[*,3,*,*]", "order"))
@@ -223,6 +243,18 @@ class TestCommand:
         ended = harness("reduce", SIZES, "-t", "fake", *self.SPEC)
         assert ended.code == 4
         assert "conforms on fake (pass): there is nothing to reduce" in complaint(ended)
+
+    def test_what_conforms_nowhere_has_no_second_target(self, tmp_path: Path) -> None:
+        target = f"fake,script={script_of(tmp_path, [('Round:X=float16', 'bit')])}"
+        ended = harness("reduce", SIZES, "-t", target, "--conforms-on", target, *self.SPEC, "-o", "small.yaml")
+        assert (ended.code, ended.out) == (2, "")
+        assert complaint(ended).endswith("either (mismatch): name a target without the defect")
+        assert not Path("small.yaml").exists()
+        ended = harness("reduce", SIZES, "-t", target, "--conforms-on", "gpu", *self.SPEC)
+        assert ended.code == 2
+        assert "unknown target 'gpu'" in complaint(ended)
+        ended = harness("reduce", SIZES, "-t", target, "--conforms-on", "fake", *self.SPEC)
+        assert ended.code == 0, ended.err
 
     def test_a_flake_is_said_and_nothing_is_written(self, tmp_path: Path) -> None:
         (tmp_path / "script.yaml").write_text("rules:\n  - {match: Round, do: ulp, every: 2}\n", encoding="utf-8")

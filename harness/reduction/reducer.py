@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from harness.execution import Prepared
-from harness.records import Case
+from harness.records import Case, conforms
 from harness.reduction.candidate import ELEMENTWISE, Candidate, Subject
 from harness.reduction.elements import plainer_elements
 from harness.reduction.settings import fewer_options, older_opsets, plainer_dtypes, smaller_attributes
@@ -51,12 +51,18 @@ class Reduction(NamedTuple):
 
 
 class Reducer:
-    """Reduces one failing case on one target."""
+    """Reduces one failing case on one target; on a second one, if it is given, every case that is kept conforms.
 
-    def __init__(self, trials: Trials, prepared: Prepared, spec: LoadedSpec, progress: Callable[[int, int], None]) -> None:
+    Without the second the search may end at a smaller case of another defect that fails in the same way.
+    """
+
+    def __init__(
+        self, trials: Trials, prepared: Prepared, spec: LoadedSpec, progress: Callable[[int, int], None], conforming: Trials | None = None
+    ) -> None:
         """Take the case as it failed; `progress` is told the number of trials and the elements that are left."""
         self.subject = Subject(prepared, spec)
         self._trials = trials
+        self._conforming = conforming
         self._known: dict[tuple[Any, ...], bool] = {}
         self._progress = progress
         self._wanted: Signature | None = None
@@ -94,16 +100,21 @@ class Reducer:
         known = self._known.get(key)
         if known is None:
             trial = self._trials.one(self.subject.case(candidate))
-            known = self._known[key] = signature(trial.judgement, trial.execution) == self._wanted
+            alike = signature(trial.judgement, trial.execution) == self._wanted
+            known = self._known[key] = alike and self._conforms(trial.prepared.case)
             self._progress(self._trials.number, elements(candidate))
         return known
+
+    def _conforms(self, case: Case) -> bool:
+        """Say whether the case conforms on the second target; without one every case does."""
+        return self._conforming is None or conforms(case.validity, self._conforming.one(case).judgement.outcome)
 
     def _confirmed(self, candidate: Candidate) -> Reduction | Flaky:
         """Run the result in fresh workers, so that nothing of the trials before it is part of the failure."""
         case = self._filled(candidate)
         found = [self._trials.fresh(case) for _ in range(REPEATS)]
         assert self._wanted is not None
-        if any(signature(trial.judgement, trial.execution) != self._wanted for trial in found):
+        if any(signature(trial.judgement, trial.execution) != self._wanted for trial in found) or not self._conforms(case):
             return Flaky(f"{self.subject.origin.id}: reduced to {case.id}, which is flaky in fresh workers: {describe(found)}")
         numbers = (self._trials.number, self._trials.restarts, elements(self.subject.start), elements(candidate))
         return Reduction(case, self._wanted, found[0], *numbers)
@@ -119,7 +130,8 @@ class Reducer:
             for kind in kinds:
                 trial = self._trials.one(subject.case(candidate, {**fills, position: kind}))
                 filled = candidate._replace(inputs=trial.prepared.inputs)
-                if subject.broken(filled) == subject.rule and signature(trial.judgement, trial.execution) == self._wanted:
+                alike = subject.broken(filled) == subject.rule and signature(trial.judgement, trial.execution) == self._wanted
+                if alike and self._conforms(trial.prepared.case):
                     fills[position] = kind
                     break
         return subject.case(candidate, fills)
