@@ -170,7 +170,7 @@ class HistoryDatabase:
         ran: Counter[tuple[int | None, str]] = Counter()
         pending: list[tuple[int, Result, int | None]] = []
         for number, result in enumerate(reader, start=2):
-            if inexpressible(result.outcome, result.verdict):
+            if inexpressible(result):
                 continue
             point = points[result.target]
             pending.append((number, result, point))
