@@ -69,7 +69,7 @@ def of_names(half: str) -> dict[str, Value]:
     for term in terms:
         key, _, value = term.partition("=")
         if not value.endswith("[]"):
-            found[key] = value
+            found[column_of(key)] = value
             continue
         dtype = value[:-2]
         for prefix, column in ((f"{key}.", key), *((("", "dtype"),) if first else ())):
@@ -77,6 +77,11 @@ def of_names(half: str) -> dict[str, Value]:
             found[f"{prefix}kind"], found[f"{prefix}bits"] = _kind(dtype)
         first = False
     return found
+
+
+def column_of(key: str) -> str:
+    """The column of a term of an id: `operator=DML_OPERATOR_…` names DirectML's operator, not the case's."""
+    return f"call.{key}" if key == "operator" else key
 
 
 @cache

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from harness.features import Value
+from harness.features import Value, column_of
 from harness.records import Options
 from harness.terms import Term
 
@@ -31,7 +31,7 @@ def names_asked(half: str) -> dict[str, Value]:
     found: dict[str, Value] = {"operator": operator, "opset": f"@{opset}", **{f"{_HAS}{name}": "no" for name in _OPTIONS}}
     for term in terms:
         key, _, value = term.partition("=")
-        found[key] = value.removesuffix("[]")
+        found[column_of(key)] = value.removesuffix("[]")
         if key in _OPTIONS:
             found[f"{_HAS}{key}"] = "yes"
     return found
@@ -82,8 +82,11 @@ def ask(terms: Iterable[Term]) -> Asked:
             operator = str(term.value)
         elif term.column == "opset":
             opset = str(term.value)
+        elif key == _HAS[:-1]:
+            wanted[f"{aspect}="] = "*"
         else:
-            wanted[aspect + term.relation] = "*" if key == _HAS[:-1] else str(term.value)
+            name = term.column.removeprefix("call.") + term.relation
+            wanted[name] = str(_tighter(term, wanted.get(name)))
     for name, patterns in shapes.items():
         wanted[f"{name}="] = f"{wanted.get(f'{name}=', '*')}{_merged(patterns)}"
     tail = ";".join(key + value for key, value in wanted.items())
@@ -91,11 +94,18 @@ def ask(terms: Iterable[Term]) -> Asked:
     return Asked(tail if head == "*" and tail else f"{head}:{tail}" if tail else head, tuple(sorted(unless)))
 
 
+def _tighter(term: Term, other: str | None) -> Value:
+    """Of two bounds on one integer the one that lets less through."""
+    if other is None or not isinstance(term.value, int) or term.relation not in (">=", "<="):
+        return term.value
+    return max(term.value, int(other)) if term.relation == ">=" else min(term.value, int(other))
+
+
 def _plain(term: Term) -> str:
     """Write what a `!=` refuses."""
     if term.column == "operator":
         return str(term.value)
-    return f"*{term.value}" if term.column == "opset" else f"{term.column}={term.value}"
+    return f"*{term.value}" if term.column == "opset" else f"{term.column.removeprefix('call.')}={term.value}"
 
 
 def _pattern(term: Term) -> list[str]:

@@ -59,6 +59,10 @@ def summarize(tables: Tables) -> Summary:
     return Summary("good", f"{as_expected}: {known}.", remarks)
 
 
+_NAMED = 2
+"""How many targets are named of which the same is said."""
+
+
 def _conforming(total: Tally) -> str:
     known = f", {count(total.known, 'deviates in a known way', 'deviate in known ways')}" if total.known else ""
     return count(total.conforming, "conforms", "conform") + known
@@ -71,26 +75,36 @@ def _remarks(tables: Tables) -> tuple[str, ...]:
         remarks.append(f"The run file ends after {count(held, 'result')}, without its last line. Continue the run with --resume.")
     elif held < tables.selected:
         remarks.append(f"The run file holds {held:,} of {count(tables.selected, 'selected result')}.")
+    alike: dict[str, list[str]] = {}
     for target, info in tables.header.targets.items():
         tally = tables.tally(target=target)
         if info.unavailable:
             remarks.append(f"{target} is not available here: {one_line(info.unavailable)}")
         elif missing := sum(tally.outcomes[outcome] for outcome in NOT_EXECUTED):
-            remarks.append(f"{target} did not run {missing:,} of {count(tally.selected, 'result')}.")
+            alike.setdefault(f"did not run {missing:,} of {count(tally.selected, 'result')}", []).append(target)
+    remarks += [f"{_together(targets)} {what}." for what, targets in alike.items()]
     if tables.attention.flaky:
         number = tables.attention.flaky
         remarks.append(
             f"{number:,} of the unexpected results {'is' if number == 1 else 'are'} flaky: repeated, they did not always do the same."
         )
+    alike = {}
     for target, number in tables.inexpressible.items():
         api = "a call of DirectML" if tables.header.targets[target].provider == "DirectML" else "an ONNX graph"
-        remarks.append(f"{target}: {count(number, 'case')} no part of any rate, not expressible as {api}.")
+        alike.setdefault(f"{count(number, 'case')} no part of any rate, not expressible as {api}", []).append(target)
+    remarks += [f"{_together(targets)}: {what}." for what, targets in alike.items()]
     if tables.left_out:
         largest = sorted(tables.left_out.items(), key=lambda item: (-item[1], item[0]))
         named = ", ".join(f"{one_line(reason)}: {number:,}" for reason, number in largest[:REASONS])
         more = f", and {count(len(largest) - REASONS, 'more reason')}" if len(largest) > REASONS else ""
         remarks.append(f"Left out before the run: {count(sum(tables.left_out.values()), 'combination')} ({named}{more}).")
     return tuple(remarks)
+
+
+def _together(targets: list[str]) -> str:
+    """Name targets of which the same is said; a few of them by name."""
+    more = len(targets) - _NAMED
+    return ", ".join(targets) if more <= 1 else f"{', '.join(targets[:_NAMED])} and {more} more targets"
 
 
 def one_line(text: str) -> str:

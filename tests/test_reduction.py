@@ -271,7 +271,7 @@ class TestCommand:
             ("Round@22", (), 2, "name one of them, for example Round@22:"),
             ("what is it", (), 2, "bad query 'what is it'"),
             (SIZES, ("-t", "gpu"), 2, "unknown target 'gpu'"),
-            (SIZES, ("--spec", "absent.yaml"), 2, "absent.yaml:1: cannot read"),
+            (SIZES, ("--spec", "absent.yaml"), 2, "absent.yaml: cannot read"),
         ],
     )
     def test_wrong_input_is_one_line(self, case: str, options: tuple[str, ...], code: int, said: str) -> None:
