@@ -31,7 +31,7 @@ def main() -> None:
     prepared = []
     for graph, cases in units(selection.cases(valid=True), 0):
         names = [name for name, _ in graph.inputs]
-        fed = [zip(names, [inputs[n].array for n in graph.fed], strict=True) for _, inputs in cases]
+        fed = [zip(names, [inputs[n].array for n in graph.fed], strict=True) for _, inputs, *_ in cases]
         feeds = [[(key, array.dtype.str, array.shape, array.tobytes()) for key, array in case] for case in fed]
         prepared.append((graph.model, [graph.output[0]], feeds))
     start = launch(parse_target(name))
