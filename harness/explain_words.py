@@ -123,6 +123,6 @@ def witnessed(group: Group) -> str:
 
 
 def _testimony(each: Testimony, number: int) -> str:
-    if each.points is Points.UNCLEAR:
+    if each.points in (Points.UNCLEAR, Points.CHECKED):
         return f"{number:,} {each.points.value} ({each.why})"
     return f"{number:,} {'points' if number == 1 else 'point'} at {each.points.value} ({each.why})"

@@ -24,9 +24,13 @@ class Points(str, Enum):
     """Where two witnesses point."""
 
     NOWHERE = "both conform"
+    CHECKED = "neither: ONNX Runtime checks it first"
     LOWERING = "ONNX Runtime's lowering"
     DIRECTML = "DirectML or its driver"
     UNCLEAR = "not comparable"
+
+
+_ORDER = (Points.LOWERING, Points.DIRECTML, Points.UNCLEAR, Points.CHECKED, Points.NOWHERE)
 
 
 class Testimony(NamedTuple):
@@ -74,6 +78,8 @@ def compare(provider: Did, api: Did) -> Testimony:
     """Hold the two against each other."""
     if provider.outcome in _SILENT or api.outcome in _SILENT:
         return Testimony(Points.UNCLEAR, "one of the two did not finish")
+    if provider.outcome is Outcome.REJECTED and provider.validity is Validity.INVALID and api.outcome in _RAN:
+        return Testimony(Points.CHECKED, "ONNX Runtime refuses what ONNX forbids, DirectML by itself would take it")
     if (provider.outcome in _RAN) != (api.outcome in _RAN):
         taken = "DirectML takes the call that ONNX Runtime's provider refuses or does not make"
         refused = "ONNX Runtime's provider makes another call than the one that DirectML refuses, or none"
@@ -158,6 +164,6 @@ class Witness:
 
     def groups(self) -> list[Group]:
         """Return what the two say together, by operator and outcomes; what points somewhere first, then the largest."""
-        order = {points: place for place, points in enumerate((Points.LOWERING, Points.DIRECTML, Points.UNCLEAR, Points.NOWHERE))}
+        order = {points: place for place, points in enumerate(_ORDER)}
         groups = [Group(*kind, number, example) for kind, (number, example) in self._groups.items()]
         return sorted(groups, key=lambda group: (order[group.testimony.points], -group.number, group.operator, group.example))

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 from msgspec import UNSET, UnsetType
 
-from harness.records import Header, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.records import NOT_EXPRESSIBLE, Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
 from harness.witness import Did, Points, Witness, compare, witnesses
 
 DML = TargetInfo("DmlExecutionProvider", directml_sha256="aa", adapter="GPU")
@@ -32,6 +33,7 @@ def result(target: str, outcome: Outcome, output: str | UnsetType = UNSET, case:
         (Did(VALID, PASS), Did(VALID, REJECTED), Points.LOWERING),
         (Did(VALID, Outcome.NOT_PLACED), Did(VALID, PASS), Points.LOWERING),
         (Did(INVALID, REJECTED), Did(INVALID, REJECTED), Points.NOWHERE),
+        (Did(INVALID, REJECTED), Did(INVALID, ACCEPTED, "1"), Points.CHECKED),
         (Did(INVALID, Outcome.NOT_PLACED), Did(INVALID, REJECTED), Points.LOWERING),
         (Did(INVALID, Outcome.UNSUPPORTED), Did(INVALID, REJECTED), Points.LOWERING),
         (Did(INVALID, ACCEPTED), Did(INVALID, ACCEPTED), Points.UNCLEAR),
@@ -85,6 +87,7 @@ def test_a_mode_that_the_provider_composes_is_not_compared() -> None:
 
 def test_a_case_that_one_of_them_cannot_express_is_not_compared() -> None:
     witness = Witness(Header(1, "r", "", 0, {}, {"dml": DML, "directml": API}))
-    witness.add(result("dml", Outcome.NOT_RUN))
+    beyond = Error(NOT_EXPRESSIBLE, "a call of DirectML's own API")
+    witness.add(msgspec.structs.replace(result("dml", Outcome.NOT_RUN), error=beyond))
     witness.add(result("directml", PASS))
     assert witness.compared == 0
