@@ -17,7 +17,7 @@ from harness.folders import processors
 from harness.query import Query
 from harness.records import Case
 from harness.render.bisection import render_bisection_json, render_bisection_markdown, render_bisection_terminal
-from harness.report import write_whole
+from harness.report import writable, write_whole
 from harness.selection import select
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
@@ -61,6 +61,7 @@ def bisect_command(
     CASE is the id of a case, or a query: then the first release in which other cases fail, or fail in another way. Exit code 0: found;
     1: nothing changes between the ends; 3: no release can run it; 4: no case matches.
     """
+    writable(output)
     query = Query.parse(asked)
     cases = _cases(specs, query)
     releases = axis(over, target, good, bad)

@@ -16,7 +16,7 @@ from harness.operators import OPERATORS
 from harness.recorded import recorded_failure
 from harness.records import Case, Validity, conforms
 from harness.reduction.reducer import Flaky, Reducer, Reduction
-from harness.report import write_whole
+from harness.report import writable, write_whole
 from harness.specs.expand import expand
 from harness.specs.load import LoadedSpec, load_specs
 from harness.specs.write import REDUCED_FROM, spec_text
@@ -62,6 +62,7 @@ def reduce(
     Writes a spec with this one case: run it as it is, or paste its entry into the operator's spec. Exit code 0: reduced; 1: the case is
     flaky, nothing is written; 4: it conforms, there is nothing to reduce.
     """
+    writable(output)
     if run is not None:
         if seed is not None:
             raise UsageError("--seed and --run: the run knows its seed")

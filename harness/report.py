@@ -69,6 +69,17 @@ def write_badge(run: Path, out: Path) -> None:
     write_whole(out, [render_badge(read_tables(RunReader(run)))])
 
 
+def writable(out: Path | None) -> None:
+    """Find out before long work whether its result can be written. Errors: UsageError."""
+    if out is None:
+        return
+    if out.is_dir():
+        raise UsageError(f"{out}: is a folder; -o names a file")
+    place = next(folder for folder in out.absolute().parents if folder.exists())
+    if not place.is_dir() or not os.access(place, os.W_OK):
+        raise UsageError(f"{out}: cannot be written: {place} is {'not writable' if place.is_dir() else 'no folder'}")
+
+
 def write_whole(out: Path, pieces: Iterable[str]) -> None:
     """Write a file by way of another beside it, so that there is never half of it. Errors: UsageError."""
     partial = out.with_name(f"{out.name}.part")

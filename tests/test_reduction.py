@@ -272,6 +272,8 @@ class TestCommand:
             ("what is it", (), 2, "bad query 'what is it'"),
             (SIZES, ("-t", "gpu"), 2, "unknown target 'gpu'"),
             (SIZES, ("--spec", "absent.yaml"), 2, "absent.yaml: cannot read"),
+            (SIZES, ("-o", "/"), 2, "/: is a folder; -o names a file"),
+            (SIZES, ("-o", "/dev/null/small.yaml"), 2, "/dev/null/small.yaml: cannot be written: /dev/null is no folder"),
         ],
     )
     def test_wrong_input_is_one_line(self, case: str, options: tuple[str, ...], code: int, said: str) -> None:

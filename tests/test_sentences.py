@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from harness.errata import errata
 from harness.query import Query
-from harness.records import Error, Outcome, Result, Validity, Verdict
+from harness.records import NOT_EXPRESSIBLE, Error, Outcome, Result, Validity, Verdict
 from harness.sentences import Did, Rules, by_origin, rules
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
@@ -50,7 +50,8 @@ def test_every_literal_case_of_the_api_breaks_or_keeps_a_named_sentence() -> Non
 
 
 def result(case: str, outcome: Outcome, validity: Validity) -> Result:
-    error = Error("CreateOperator E_INVALIDARG", "x") if outcome is Outcome.REJECTED else None
+    classes = {Outcome.REJECTED: "CreateOperator E_INVALIDARG", Outcome.NOT_RUN: NOT_EXPRESSIBLE}
+    error = Error(classes[outcome], "x") if outcome in classes else None
     placed = "DirectML" if outcome is Outcome.PASS else None
     return Result(case, "Round", "directml", validity, {}, outcome, Verdict.EXPECTED, "load", placed, error)
 
