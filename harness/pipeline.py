@@ -24,6 +24,7 @@ from harness.runfile import RunWriter
 from harness.selection import Selection, Shard, select
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
+from harness.specs.origins import origins
 from harness.target_info import target_info
 from harness.targets import Target, make_ready
 
@@ -79,7 +80,9 @@ def run(request: Request) -> Summary:
         opened = [crew.open(number) for number in range(len(request.targets))]
         infos = {target.name: _info(target, found) for target, found in zip(request.targets, opened, strict=True)}
         hashes = run_hashes([spec.path for spec in specs], expectations)
-        header = Header(SCHEMA, f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}", request.command, request.seed, hashes, infos)
+        header = Header(
+            SCHEMA, f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}", request.command, request.seed, hashes, infos, origins(specs)
+        )
         done = read_done(path, header) if request.resume else None
         with _writer(path, header, done) as writer:
             counts = Counts()

@@ -229,8 +229,18 @@ class TargetInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     artifact_limit_bytes: int | None = None
 
 
-class Header(msgspec.Struct, frozen=True, tag_field="type", tag="run"):
-    """The first line of a run file."""
+class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a spec says of one of its entries: the document it is from, and the rule that its cases break or that is left open."""
+
+    source: str | None = None
+    rule: str | None = None
+
+
+class Header(msgspec.Struct, frozen=True, tag_field="type", tag="run", omit_defaults=True):
+    """The first line of a run file.
+
+    `origins` are by operator and entry as ids begin, for instance `GatherND:sweep=tuple_empty`; entries that say nothing are left out.
+    """
 
     schema: int
     run_id: str
@@ -238,6 +248,7 @@ class Header(msgspec.Struct, frozen=True, tag_field="type", tag="run"):
     seed: int
     hashes: dict[str, str]
     targets: dict[str, TargetInfo]
+    origins: dict[str, Origin] = {}
 
 
 class End(msgspec.Struct, frozen=True, tag_field="type", tag="end"):

@@ -135,6 +135,7 @@ class Payload:
                 "kinds": kind_rows(tables.kinds),
                 "states": [_state(state) for state in tables.states],
                 "judgements": JUDGED,
+                "origins": {name: (visible(each.source or ""), visible(each.rule or "")) for name, each in tables.header.origins.items()},
             }
         )
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
+import msgspec
 import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from harness.records import Diff, Error, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.records import Diff, Error, Origin, Outcome, Result, TargetInfo, Validity, Verdict
 from harness.render.html import render_html
 from harness.render.tensors import artifact_name
+from harness.runfile import RunWriter
 from tests import synthetic
 from tests.browser.conftest import Open
 from tests.render.test_html import HOSTILE
@@ -258,3 +261,20 @@ def test_200_000_results_stay_usable(open_page: Open, tmp_path: Path) -> None:
     page.select_option("select[name=target]", "dml")
     page.locator("#cases tbody a").first.click()
     assert page.locator("dialog[open] tbody tr").count() >= 3
+
+
+def test_a_case_says_what_its_spec_says_of_it(open_page: Open, tmp_path: Path) -> None:
+    case = "GatherND@13:sweep=tuple_empty;data=float32[2]"
+    told = {"GatherND:sweep=tuple_empty": Origin("ONNX GatherND, <b>indices</b>", "an index tuple has at least one number")}
+    header = msgspec.structs.replace(synthetic.header({"cpu": CPU}), origins=told)
+    with RunWriter(tmp_path / "run.jsonl", header) as run:
+        for name in (case, "GatherND@13:case=of_nothing;data=float32[2]"):
+            run.add(Result(name, "GatherND", "cpu", Validity.INVALID, {}, Outcome.ACCEPTED_INVALID, Verdict.REGRESSION))
+    file = written(tmp_path, tmp_path / "run.jsonl")
+    facts = open_page(file, f"#case={quote(case)}&on=cpu").locator("dl.terms").inner_text()
+    assert "ONNX GatherND, <b>indices</b>" in facts
+    assert "an index tuple has at least one number" in facts
+    assert (
+        "source"
+        not in open_page(file, f"#case={quote('GatherND@13:case=of_nothing;data=float32[2]')}&on=cpu").locator("dl.terms").inner_text()
+    )

@@ -306,8 +306,10 @@ function onTargets(results, shown, id) {
 function whatIsTested(number) {
   const [operator, ...terms] = [termsOf(number)[0].split(":")[0], ...idOf(number).slice(termsOf(number)[0].split(":")[0].length + 1).split(";")];
   const level = ofCase(number, "level");
+  const [source, rule] = run.origins?.[`${operator.split("@")[0]}:${terms[0]}`] ?? [];
   const facts = [["operator", operator], ...terms.map((term) => term.split(/=(.*)/s)), ["validity", ofCase(number, "validity")],
-    ["feature level", level === "beyond" ? "beyond every published level" : `first allowed at ${level}`]];
+    ["feature level", level === "beyond" ? "beyond every published level" : `first allowed at ${level}`],
+    ...(rule ? [[ofCase(number, "validity") === "unspecified" ? "left open" : "rule", rule]] : []), ...(source ? [["source", source]] : [])];
   return element("section", {}, element("h3", {}, "What is tested"), element("dl", { class: "terms" }, facts.map(([name, value]) => [element("dt", {}, name), element("dd", { class: "mono" }, value ?? "")])));
 }
 
