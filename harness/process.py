@@ -9,6 +9,7 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import deque
@@ -35,12 +36,15 @@ class WorkerProcess:
         group: dict[str, Any] = {"start_new_session": True}
         if sys.platform == "win32":
             group = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+        # what a worker that is killed leaves in its temporary folder goes with it
+        self._scratch = tempfile.TemporaryDirectory(prefix="harness-worker-", ignore_cleanup_errors=True)
+        own = dict.fromkeys(("TEMP", "TMP") if sys.platform == "win32" else ("TMPDIR",), self._scratch.name)
         self._popen = subprocess.Popen(
             list(argv),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**os.environ, **(env or {}), "HARNESS_PARENT": str(os.getpid())},
+            env={**os.environ, **own, **(env or {}), "HARNESS_PARENT": str(os.getpid())},
             bufsize=0,
             **group,
         )
@@ -106,6 +110,7 @@ class WorkerProcess:
             with contextlib.suppress(OSError):
                 if stream is not None:
                     stream.close()
+        self._scratch.cleanup()
 
     def _read(self) -> None:
         assert self._popen.stdout is not None

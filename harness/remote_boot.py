@@ -10,7 +10,9 @@ import importlib.abc
 import importlib.util
 import os
 import queue
+import shutil
 import sys
+import tempfile
 import threading
 import types
 from typing import Any, Dict, Optional
@@ -43,6 +45,7 @@ def watch_connection() -> None:
             except OSError:
                 data = b""
             if not data:
+                shutil.rmtree(tempfile.gettempdir(), ignore_errors=True)  # this process's own
                 os._exit(0)
             waiting.put(data)
 
@@ -99,6 +102,7 @@ def main(given: Dict[str, str]) -> None:
         os.environ.setdefault(name, "1")
     if sys.platform == "win32":
         prepare_windows(given)
+    tempfile.tempdir = tempfile.mkdtemp(prefix="harness-worker-")
     watch_connection()
     sys.argv[:] = ["worker.py"]
     try:

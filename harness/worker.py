@@ -150,6 +150,7 @@ class OnnxRuntime:
         onnxruntime.set_default_logger_severity(4)
         self._providers = onnxruntime.get_available_providers()
         self._options: Dict[Any, Any] = {}
+        self._profiles = "" if hasattr(onnxruntime.InferenceSession, "get_provider_graph_assignment_info") else tempfile.mkdtemp()
         self._refused: Dict[bytes, Optional[str]] = {}
         boot = sys.modules.get("harness_boot")
         if boot is not None:
@@ -175,6 +176,7 @@ class OnnxRuntime:
         """Create the unit's session on its provider alone; an absent provider is an error, never a quiet CPU session."""
         if unit["provider"] not in self._providers:
             raise RuntimeError(f"{unit['provider']} is not in this onnxruntime")
+        self._remove_profiles()
         return self.ort.InferenceSession(
             model,
             self._session_options(unit),
@@ -232,10 +234,18 @@ class OnnxRuntime:
         options.log_severity_level = 4
         for key, value in unit["config"].items():
             options.add_session_config_entry(key, value)
-        if not hasattr(ort.InferenceSession, "get_provider_graph_assignment_info"):
+        if self._profiles:
             options.enable_profiling = True
-            options.profile_file_prefix = os.path.join(tempfile.gettempdir(), f"harness-profile-{os.getpid()}")
+            options.profile_file_prefix = os.path.join(self._profiles, "profile")
         return options
+
+    def _remove_profiles(self) -> None:
+        """Remove the profiles of sessions that were refused or never asked: there is no other session when one is created."""
+        for name in os.listdir(self._profiles) if self._profiles else ():
+            try:
+                os.unlink(os.path.join(self._profiles, name))
+            except OSError:
+                pass  # still open, on Windows
 
     def assignment(self, session: Any) -> Optional[List[List[str]]]:
         """Return [provider, operator type] of every node, or None where this release cannot tell before a run (before 1.24)."""
