@@ -14,10 +14,11 @@ import sys
 from pathlib import Path
 
 from harness.prepare import units
+from harness.records import DML
 from harness.selection import Shard, select
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
-from harness.targets import DML, launch, parse_target
+from harness.targets import launch, parse_target
 from harness.windows import runtime
 
 _WORKER = Path(__file__).with_name("bare_worker.py")

@@ -14,9 +14,9 @@ from harness.errors import TargetUnavailable, UsageError
 from harness.execution import Prepared, Unit
 from harness.graphs import control_graph
 from harness.pool import Pool
-from harness.records import Case, Outcome, Tensor, TensorSpec
+from harness.records import CPU, NOT_EXECUTED, Case, Outcome, Tensor, TensorSpec
 from harness.runtimes import environments
-from harness.targets import CPU, Target, launch, parse_target, session_config
+from harness.targets import Target, launch, parse_target, session_config
 from harness.trial import Trial, Trials
 from harness.windows import releases
 
@@ -24,7 +24,7 @@ AXES = {"onnxruntime": "cpu", "directml": "dml"}
 """What can be bisected over, and the target whose release that chooses."""
 OLDEST = Version("1.15")
 """Where a search over onnxruntime begins unless an older release is named."""
-_SAYS_NOTHING = frozenset({Outcome.UNAVAILABLE, Outcome.NOT_RUN, Outcome.ORACLE_ERROR})
+_SAYS_NOTHING = NOT_EXECUTED | {Outcome.ORACLE_ERROR}
 
 
 class Axis(NamedTuple):

@@ -15,10 +15,10 @@ from typing import NamedTuple
 from harness.attention import clipped
 from harness.errors import UsageError
 from harness.facets import facets
-from harness.records import BEYOND, Header, Outcome, Result, Validity, conforms
+from harness.records import BEYOND, NOT_EXECUTED, Header, Outcome, Result, Validity, conforms
 from harness.runfile import RunReader
 from harness.spread import Spread
-from harness.tables import NOT_EXECUTED, Numbers, Tables
+from harness.tables import Numbers, Tables
 
 KEEP = 50_000
 """Changes kept, of each kind."""

@@ -9,12 +9,11 @@ from typing import NamedTuple
 
 from harness.facets import Facets, dtype_key
 from harness.published import level_key
-from harness.records import Outcome, Result, Validity
+from harness.records import NOT_EXECUTED, Outcome, Result, Validity
 
 _CODES = {outcome: number for number, outcome in enumerate(Outcome, start=1)}
 _OUTCOMES: dict[int, Outcome] = {number: outcome for outcome, number in _CODES.items()}
 _BITS = 4
-_SAYS_NOTHING = frozenset({Outcome.UNAVAILABLE, Outcome.NOT_RUN})
 
 
 class Difference(NamedTuple):
@@ -64,7 +63,7 @@ class Differences:
         differing = {
             packed: outcomes
             for packed, outcomes in unpacked.items()
-            if len({outcome for outcome in outcomes if outcome is not None and outcome not in _SAYS_NOTHING}) > 1
+            if len({outcome for outcome in outcomes if outcome is not None and outcome not in NOT_EXECUTED}) > 1
         }
         found: dict[tuple[str, Validity, tuple[Outcome | None, ...]], dict[tuple[Facets, str], int]] = {}
         examples: dict[tuple[str, Validity, tuple[Outcome | None, ...]], str] = {}

@@ -8,23 +8,22 @@ Derived from a run on `directml`, the data files and the reviewed expectations a
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.errors import HarnessError, UsageError
+from harness.doc_page import print_page
+from harness.errors import UsageError
 from harness.expectations import Entry, Expectations, load_expectations
 from harness.published import load
 from harness.query import Query
-from harness.records import Result, TargetInfo, Validity, conforms, inexpressible
+from harness.records import DIRECTML, Result, TargetInfo, Validity, conforms, inexpressible
 from harness.render.directml import did_text
 from harness.render.markup import code, escape, table
 from harness.render.text import line
 from harness.runfile import RunReader
 from harness.sentences import Did, Rules, Side, Tested
 from harness.tensor_support import Cell, Status, TensorSupport
-
-_API = "DirectML"
 
 
 class Erratum(NamedTuple):
@@ -59,7 +58,7 @@ class Measured:
     def __init__(self, run: Path, expectations: Expectations) -> None:
         """Read a run. Errors: UsageError, also for a run without a target that is DirectML's own API."""
         reader = RunReader(run)
-        targets = [target for target, info in reader.header.targets.items() if info.provider == _API and info.unavailable is None]
+        targets = [target for target, info in reader.header.targets.items() if info.provider == DIRECTML and info.unavailable is None]
         if not targets:
             raise UsageError(f"{reader.path}: no target of this run is DirectML's own API; run: harness run -t directml")
         self.target = targets[0]
@@ -195,17 +194,10 @@ def _means(did: Did) -> str:
     return words.get(did.outcome.value, did_text(did))
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Print the page for a run."""
-    try:
-        if len(arguments) != 1:
-            raise UsageError("usage: python -m harness.errata RUN")
-        print("\n".join(page(Measured(Path(arguments[0]), load_expectations()))))
-    except HarnessError as error:
-        print(f"harness: {error}", file=sys.stderr)
-        return error.exit_code
-    return 0
+    return print_page(arguments, "python -m harness.errata RUN", (1,), lambda run: page(Measured(run, load_expectations())))
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    sys.exit(main(sys.argv[1:]))

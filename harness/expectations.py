@@ -56,7 +56,7 @@ def _not_pass(name: object) -> object:
 
 
 TODO = "TODO"
-"""A reason or a link that a reviewer has to fill in; a problem until then."""
+"""What `expect update` writes for a reason or a link that a reviewer has to give; lint and runs fail until it is replaced."""
 
 
 def _url(text: str) -> str:

@@ -16,11 +16,10 @@ from harness.attention import clipped
 from harness.compare import Change, Did, result_key, twice
 from harness.featuretable import FeatureTable, Rows
 from harness.query import Query
-from harness.records import BEYOND, Result, Validity
+from harness.records import BEYOND, NOT_EXECUTED, Result, Validity
 from harness.result_signature import Signature
 from harness.runfile import RunReader
 from harness.separation import Separation, none
-from harness.tables import NOT_EXECUTED
 from harness.terms import Term
 from harness.witness import Testimony
 

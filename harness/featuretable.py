@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,8 +48,6 @@ class FeatureTable:
         self._readers = readers
         self._keys: tuple[Numbers[str], ...] = (Numbers(), Numbers(), Numbers())
         self._ids = (array("i"), array("i"), array("i"))
-        self._columns: dict[str, Column] | None = None
-        self._rows: tuple[NDArray[np.int32], ...] = ()
 
     def __len__(self) -> int:
         return len(self._ids[0])
@@ -59,19 +58,20 @@ class FeatureTable:
         for place, key in enumerate((numbers, names, level)):
             self._ids[place].append(self._keys[place][key])
 
-    @property
+    @cached_property
     def columns(self) -> Mapping[str, Column]:
         """All columns by name."""
-        if self._columns is None:
-            self._rows = tuple(np.frombuffer(ids, np.int32) for ids in self._ids)
-            self._columns = {}
-            for half, (read, keys) in enumerate(zip(self._readers, self._keys, strict=True)):
-                self._columns.update(_columns(half, [read(key) for key in keys]))
-        return self._columns
+        columns: dict[str, Column] = {}
+        for half, (read, keys) in enumerate(zip(self._readers, self._keys, strict=True)):
+            columns.update(_columns(half, [read(key) for key in keys]))
+        return columns
+
+    @cached_property
+    def _rows(self) -> tuple[NDArray[np.int32], ...]:
+        return tuple(np.frombuffer(ids, np.int32) for ids in self._ids)
 
     def keys(self, rows: Rows) -> tuple[NDArray[np.intp], ...]:
         """Return which keys of each half occur among some rows."""
-        self.columns  # noqa: B018 - made by the first that asks
         counts = (np.bincount(ids[rows], minlength=len(keys)) for ids, keys in zip(self._rows, self._keys, strict=True))
         return tuple(np.flatnonzero(count) for count in counts)
 

@@ -15,9 +15,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.errors import HarnessError, UsageError
+from harness.doc_page import print_page
+from harness.errors import UsageError
 from harness.expectations import Entry, Expectations, load_expectations
 from harness.records import Case, Outcome, Result, TargetInfo, Validity, conforms, inexpressible
+from harness.render.markup import table
 from harness.render.tensors import artifact_name, read_tensors
 from harness.render.text import line
 from harness.runfile import RunReader
@@ -105,7 +107,7 @@ def page(sides: Sequence[Side], expectations: Expectations, cases: Mapping[str, 
     yield "## Measured on\n"
     yield from table(("", *(side.target for side in sides)), _device(sides))
     both = sides[0].results.keys() & sides[1].results.keys()
-    yield f"\n{len(both):,} cases ran on both; {len(sides[0].results) + len(sides[1].results) - 2 * len(both):,} on one alone.\n"
+    yield f"{len(both):,} cases ran on both; {len(sides[0].results) + len(sides[1].results) - 2 * len(both):,} on one alone.\n"
     if len({side.info.onnxruntime for side in sides}) > 1:
         yield "The two releases of ONNX Runtime differ, and so may what they do whatever the provider.\n"
     if any("llvmpipe" in (side.info.adapter or "") for side in sides):
@@ -229,30 +231,16 @@ def cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of a Markdown table."""
-    yield f"| {' | '.join(head)} |"
-    yield f"|{' --- |' * len(head)}"
-    for row in rows:
-        yield f"| {' | '.join(cell.replace(chr(10), ' ') for cell in row)} |"
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Print the page for one or two run files."""
+def _page(*runs: Path) -> Iterator[str]:
     from harness.specs.expand import expand
     from harness.specs.load import load_specs
 
-    if not arguments:
-        print("harness: write python -m harness.findings CPU_RUN DML_RUN", file=sys.stderr)
-        return 2
-    try:
-        sides = read_sides(map(Path, arguments))
-        cases = {case.id: case for case in expand(load_specs(()))}
-        print("\n".join(page(sides, load_expectations(), cases)))
-    except HarnessError as error:
-        print(f"harness: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return page(read_sides(runs), load_expectations(), {case.id: case for case in expand(load_specs(()))})
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the page for one or two runs."""
+    return print_page(arguments, "python -m harness.findings CPU_RUN DML_RUN", (1, 2), _page)
 
 
 if __name__ == "__main__":

@@ -17,9 +17,8 @@ import msgspec
 
 from harness.compare import twice
 from harness.errors import UsageError
-from harness.records import BEYOND, Header, Outcome, Result, TargetInfo, Validity, conforms, inexpressible
+from harness.records import BEYOND, NOT_EXECUTED, Header, Outcome, Result, TargetInfo, Validity, conforms, inexpressible
 from harness.runfile import RunReader
-from harness.tables import NOT_EXECUTED
 
 APPLICATION = 0x4F52_5448
 """What marks a file as a history, in SQLite's `application_id`."""

@@ -14,9 +14,8 @@ from typing import NamedTuple
 from harness.facets import facets
 from harness.history import Moment
 from harness.history_db import Did, HistoryDatabase
-from harness.records import Validity, conforms
+from harness.records import NOT_EXECUTED, Validity, conforms
 from harness.spread import Spread
-from harness.tables import NOT_EXECUTED
 
 GROUPS = 2000
 FLIPS = 2000

@@ -12,7 +12,6 @@ from msgspec import UNSET
 from harness.artifacts import Artifacts
 from harness.baseline import Baseline
 from harness.directml.description import call_of
-from harness.directml.lowering import PROVIDER as DIRECTML
 from harness.errors import TargetUnavailable
 from harness.execution import Execution, Graph, Prepared
 from harness.expectations import Expectations, TargetExpectations
@@ -22,13 +21,10 @@ from harness.judge import Judgement, judge, verdict
 from harness.pool import Pool
 from harness.portions import Portion
 from harness.prepare import refusal, units
-from harness.records import NOT_EXPRESSIBLE, Case, Error, Outcome, Result, Validity, Verdict, conforms
+from harness.records import DIRECTML, NOT_EXPRESSIBLE, Case, Error, Outcome, Result, Validity, Verdict, conforms
 from harness.resume import Done
 from harness.selection import Selection
 from harness.targets import Target
-
-ABSENT = frozenset({Outcome.UNAVAILABLE, Outcome.NOT_RUN})
-"""Outcomes of cases that did not run."""
 
 
 class Work(NamedTuple):
@@ -59,24 +55,24 @@ class Job(NamedTuple):
         """Yield one result a case; invalid and unspecified cases run in workers of their own, after the valid ones."""
         for valid in (True, False):
             cases = self._cases(valid=valid)
-            if pool is None:
-                yield from map(self._unavailable, cases)
-                continue
-            reruns = Reruns(self.work.reruns)
-            refused: list[tuple[Case, str]] = []
-            supply = units(cases, self.work.seed, self.target.provider, lambda case, why: refused.append((case, why)))  # noqa: B023
-            try:
-                with closing(pool.run(supply)) as answers:
-                    for prepared, graph, execution in answers:
-                        result = self._result(prepared, graph, execution)
-                        if not reruns.hold(prepared, graph, result):
-                            yield result
-            except TargetUnavailable:
-                yield from reruns.unrepeated()
-                raise
-            yield from reruns.results(pool, self.target.provider)
-            for case, why in refused:
-                yield self._inexpressible(case, why)
+            yield from map(self._unavailable, cases) if pool is None else self._run(pool, cases)
+
+    def _run(self, pool: Pool, cases: Iterator[Case]) -> Iterator[Result]:
+        reruns = Reruns(self.work.reruns)
+        refused: list[tuple[Case, str]] = []
+        supply = units(cases, self.work.seed, self.target.provider, lambda case, why: refused.append((case, why)))
+        try:
+            with closing(pool.run(supply)) as answers:
+                for prepared, graph, execution in answers:
+                    result = self._result(prepared, graph, execution)
+                    if not reruns.hold(prepared, graph, result):
+                        yield result
+        except TargetUnavailable:
+            yield from reruns.unrepeated()
+            raise
+        yield from reruns.results(pool, self.target.provider)
+        for case, why in refused:
+            yield self._inexpressible(case, why)
 
     def _cases(self, *, valid: bool) -> Iterator[Case]:
         cases = self.work.selection.cases(valid=valid, portion=self.portion)

@@ -16,7 +16,7 @@ from harness.errors import UsageError
 from harness.expectations import TargetExpectations, load_expectations
 from harness.hashes import run_hashes
 from harness.pipeline import Summary
-from harness.records import End, Header, Outcome, conforms, inexpressible
+from harness.records import NOT_EXECUTED, End, Header, conforms, inexpressible
 from harness.runfile import RunReader, RunWriter
 from harness.selection import OTHER_SHARD, PARTIAL
 
@@ -66,7 +66,7 @@ def merge_runs(runs: Sequence[Path], folder: Path) -> Summary:
             problems += expected.problems(
                 date.today(), complete=_whole(readers, beyond, len(seen)) and not first.targets[target].unavailable
             )
-        absent = sum(counts.outcomes[outcome.value] for outcome in (Outcome.UNAVAILABLE, Outcome.NOT_RUN))
+        absent = sum(counts.outcomes[outcome.value] for outcome in NOT_EXECUTED)
         end = End(
             selected=len(seen) - counts.inexpressible,
             run=len(seen) - absent,

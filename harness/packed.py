@@ -62,7 +62,7 @@ class _Xz(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # narrower than typeshed: only BufferedReader calls it
         while not self._decoder.eof:
             data = self._file.read(_BUFFER) if self._decoder.needs_input else b""
             if not data and self._decoder.needs_input:

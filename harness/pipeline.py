@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import secrets
 import time
 from collections.abc import Callable
 from datetime import date, datetime, timezone
@@ -14,11 +15,11 @@ from harness.counts import Counts
 from harness.errors import NothingRan, UsageError
 from harness.expectations import load_expectations
 from harness.hashes import run_hashes
-from harness.job import ABSENT, Work
+from harness.job import Work
 from harness.lane import Opened
 from harness.lanes import lanes
 from harness.query import Query
-from harness.records import SCHEMA, End, Header, TargetInfo
+from harness.records import NOT_EXECUTED, SCHEMA, End, Header, TargetInfo
 from harness.resume import Done, read_done
 from harness.runfile import RunWriter
 from harness.selection import Selection, Shard, select
@@ -80,9 +81,8 @@ def run(request: Request) -> Summary:
         opened = [crew.open(number) for number in range(len(request.targets))]
         infos = {target.name: _info(target, found) for target, found in zip(request.targets, opened, strict=True)}
         hashes = run_hashes([spec.path for spec in specs], expectations)
-        header = Header(
-            SCHEMA, f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}", request.command, request.seed, hashes, infos, origins(specs)
-        )
+        run_id = f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
+        header = Header(SCHEMA, run_id, request.command, request.seed, hashes, infos, origins(specs))
         done = read_done(path, header) if request.resume else None
         with _writer(path, header, done) as writer:
             counts = Counts()
@@ -100,7 +100,7 @@ def run(request: Request) -> Summary:
                     known.merge(report.findings)
                     problems += [] if report.problem is None else [report.problem]
                 problems += known.problems(date.today(), complete=selection.complete and here is not None)
-            ran = sum(counts.outcomes.values()) - sum(counts.outcomes[outcome.value] for outcome in ABSENT)
+            ran = sum(counts.outcomes.values()) - sum(counts.outcomes[outcome.value] for outcome in NOT_EXECUTED)
             end = End(
                 selected=total * len(request.targets) - counts.inexpressible,
                 run=ran,

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from harness.directml.lowering import PROVIDER as DIRECTML
 from harness.directml.lowering import NotExpressible, lower, lowered
 from harness.directml.lowering import prepared as laid_out
 from harness.execution import Graph, Prepared, Unit
 from harness.graphs import compile_case
 from harness.operators import OPERATORS
-from harness.records import Case
+from harness.records import DIRECTML, Case
 from harness.values import case_inputs
 
 _UNIT_CASES = 512

@@ -16,13 +16,12 @@ from harness.expectations import Expectations
 from harness.find_case import spec_of
 from harness.hashes import hash_files, run_hashes
 from harness.operators import OPERATORS
-from harness.records import Case, Header, Outcome, Result, conforms
+from harness.records import NOT_EXECUTED, Case, Header, Result, conforms
 from harness.runfile import RunReader
 from harness.specs.expand import Plan, expand
 from harness.specs.load import LoadedSpec, load_specs
 from harness.values import case_inputs
 
-_ABSENT = (Outcome.UNAVAILABLE, Outcome.NOT_RUN)
 _SUBSETS = 8
 """A run may have used some of the specs; of at most so many files every choice is tried."""
 
@@ -69,7 +68,7 @@ def _chosen(path: Path, case_id: str, target: str | None, found: dict[str, Resul
         if target not in found:
             raise UsageError(f"{path}: {case_id} has no result on target {target!r}; it has one on: {', '.join(found)}")
         found = {target: found[target]}
-    failing = [one for one in found.values() if one.outcome not in _ABSENT and not conforms(one.validity, one.outcome)]
+    failing = [one for one in found.values() if one.outcome not in NOT_EXECUTED and not conforms(one.validity, one.outcome)]
     if not failing:
         outcomes = ", ".join(f"{one.outcome.value} on {one.target}" for one in found.values())
         raise NothingRan(f"{path}: {case_id} has not failed there ({outcomes}): there is nothing to reproduce")

@@ -41,6 +41,13 @@ class Outcome(str, Enum):
     NOT_RUN = "not_run"
 
 
+NOT_EXECUTED = frozenset({Outcome.UNAVAILABLE, Outcome.NOT_RUN})
+"""Outcomes of cases that no target answered."""
+
+CPU, DML, DIRECTML = "CPUExecutionProvider", "DmlExecutionProvider", "DirectML"
+"""What a target's `provider` says: two of ONNX Runtime's, and DirectML's own API."""
+
+
 class Verdict(str, Enum):
     """The outcome against what was expected of it."""
 

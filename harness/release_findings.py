@@ -14,15 +14,16 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.errors import HarnessError, UsageError
+from harness.doc_page import print_page
+from harness.errors import UsageError
 from harness.expectations import Expectations, load_expectations
-from harness.findings import cell, table
-from harness.records import Error, Outcome, Result, TargetInfo, Validity, conforms, inexpressible
+from harness.findings import cell
+from harness.records import DML, Error, Outcome, Result, TargetInfo, Validity, conforms, inexpressible
+from harness.render.markup import table
 from harness.render.text import gist, line
 from harness.runfile import RunReader
 from harness.sample import without_places
 
-_PROVIDER = "DmlExecutionProvider"
 _ASKED = {
     "UnknownVersionError": "opset or IR version newer than the release",
     "CannotFeedError": "element type that its Python cannot pass",
@@ -50,7 +51,7 @@ class Releases:
 
     def __init__(self, path: Path, expectations: Expectations) -> None:
         reader = RunReader(path)
-        self.targets = {name: info for name, info in reader.header.targets.items() if info.provider == _PROVIDER and not info.unavailable}
+        self.targets = {name: info for name, info in reader.header.targets.items() if info.provider == DML and not info.unavailable}
         if len(self.targets) < 2:
             raise UsageError(
                 f"{reader.path}: releases are compared, and the run has {len(self.targets)} DirectML targets: run -t dml@levels"
@@ -109,7 +110,7 @@ def page(releases: Releases) -> Iterator[str]:
     yield from table(
         ("target", "onnxruntime", "DirectML", "feature level that it answers", "valid cases passed", "not asked"), _rows(releases)
     )
-    yield "\nA release is not asked what it cannot know: a later opset, an element type that its Python binding cannot pass.\n"
+    yield "A release is not asked what it cannot know: a later opset, an element type that its Python binding cannot pass.\n"
     yield "## Where they differ\n"
     yield from table(
         ("", "operators", "cases", "releases", "why"),
@@ -119,7 +120,7 @@ def page(releases: Releases) -> Iterator[str]:
         ),
     )
     for n, group in enumerate(groups, start=1):
-        yield f'\n- <a id="{n}"></a>{n}: for example `{min(group.cases, key=lambda case: (len(case), case))}`'
+        yield f'- <a id="{n}"></a>{n}: for example `{min(group.cases, key=lambda case: (len(case), case))}`'
         if group.error is not None:
             yield f"  - `{group.error.class_}`: {cell(gist(group.error.message))}"
 
@@ -149,15 +150,7 @@ def _why(group: Group) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Print the page for a run."""
-    if len(arguments) != 1:
-        print("harness: write python -m harness.release_findings RUN", file=sys.stderr)
-        return 2
-    try:
-        print("\n".join(page(Releases(Path(arguments[0]), load_expectations()))))
-    except HarnessError as error:
-        print(f"harness: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return print_page(arguments, "python -m harness.release_findings RUN", (1,), lambda run: page(Releases(run, load_expectations())))
 
 
 if __name__ == "__main__":

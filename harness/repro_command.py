@@ -15,7 +15,7 @@ from harness.find_case import spec_of
 from harness.graphs import compile_case
 from harness.operators import OPERATORS
 from harness.recorded import Recorded, recorded_failure
-from harness.records import Case, TargetInfo, conforms
+from harness.records import CPU, DML, Case, TargetInfo, conforms
 from harness.reduce_command import FLAKY, reduce_case
 from harness.reduction.reducer import Flaky
 from harness.repro.failure import Failure, Session
@@ -25,7 +25,7 @@ from harness.specs.expand import expand
 from harness.specs.load import LoadedSpec, load_specs
 from harness.specs.write import reduced_from
 from harness.target_info import target_info
-from harness.targets import CPU, DML, Target, launch, parse_target, session_config
+from harness.targets import Target, launch, parse_target, session_config
 from harness.trial import Trials
 from harness.values import case_inputs
 

@@ -13,11 +13,11 @@ from harness.errors import NothingRan
 from harness.featuretable import FeatureTable, Rows
 from harness.query import Query
 from harness.query_features import level_asked, names_asked, numbers_asked
-from harness.records import Header, Outcome, Validity, conforms
+from harness.records import NOT_EXECUTED, Header, Outcome, Validity, conforms
 from harness.result_signature import Signature, signature
 from harness.runfile import RunReader
 from harness.separation import Population, Separation
-from harness.tables import NOT_EXECUTED, Numbers
+from harness.tables import Numbers
 
 _PARTIAL = frozenset({"not in the query", "in another shard", "adds no new pair"})
 OUTCOMES = tuple(Outcome)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from harness.records import Outcome, TargetInfo, Verdict
-from harness.tables import NOT_EXECUTED, Tables, Tally
+from harness.records import DIRECTML, NOT_EXECUTED, Outcome, TargetInfo, Verdict
+from harness.tables import Tables, Tally
 
 Tone = Literal["good", "bad", "warn"]
 
@@ -90,7 +90,7 @@ def _remarks(tables: Tables) -> tuple[str, ...]:
         )
     alike = {}
     for target, number in tables.inexpressible.items():
-        api = "a call of DirectML" if tables.header.targets[target].provider == "DirectML" else "an ONNX graph"
+        api = "a call of DirectML" if tables.header.targets[target].provider == DIRECTML else "an ONNX graph"
         alike.setdefault(f"{count(number, 'case')} no part of any rate, not expressible as {api}", []).append(target)
     remarks += [f"{_together(targets)}: {what}." for what, targets in alike.items()]
     if tables.left_out:

@@ -10,12 +10,12 @@ from typing import Any, Literal, NamedTuple
 
 from harness.facets import dtype_key
 from harness.published import Registered, level_key, registered
-from harness.records import BEYOND, Outcome, Validity
+from harness.records import BEYOND, DIRECTML, DML, Outcome, Validity
 from harness.tables import Tables, Tally
 
 Measured = Literal["yes", "no", "partly", "unclear", "nothing ran"]
 
-LOWERS_TO_DIRECTML = frozenset({"DmlExecutionProvider", "DirectML"})
+LOWERS_TO_DIRECTML = frozenset({DML, DIRECTML})
 _TAKEN = (Outcome.PASS, Outcome.MISMATCH, Outcome.ORACLE_ERROR)
 _DENIED = (Outcome.UNSUPPORTED, Outcome.NOT_PLACED, Outcome.REJECTED)
 

@@ -17,14 +17,10 @@ from msgspec import UNSET
 from harness.attention import Attention
 from harness.differences import Differences
 from harness.facets import Facets, facets
-from harness.records import BEYOND, End, Header, Outcome, Result, Validity, Verdict, conforms, inexpressible
+from harness.records import BEYOND, NOT_EXECUTED, End, Header, Outcome, Result, Validity, Verdict, conforms, inexpressible
 from harness.runfile import RunReader
 from harness.tensor_support import TensorSupport
 from harness.witness import Witness
-
-NOT_EXECUTED = frozenset({Outcome.UNAVAILABLE, Outcome.NOT_RUN})
-"""Outcomes of results that count as selected, but not as run."""
-
 
 _STATE_BITS = 24
 

@@ -26,10 +26,10 @@ from harness import remote
 from harness.errors import TargetUnavailable, UsageError
 from harness.frames import FAKE
 from harness.pool import Launch
+from harness.records import CPU, DIRECTML, DML
 from harness.runtimes import environments
 from harness.windows import releases, runtime
 
-CPU, DML, DIRECTML = "CPUExecutionProvider", "DmlExecutionProvider", "DirectML"
 _HERE = "this interpreter"
 _WINDOWS = _HERE if sys.platform == "win32" else "Windows runtime"
 _WORKER = Path(__file__).resolve().parent / "worker.py"

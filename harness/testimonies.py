@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from harness.compare import result_key
-from harness.records import Header, Result, Validity, conforms
-from harness.tables import NOT_EXECUTED
+from harness.records import NOT_EXECUTED, Header, Result, Validity, conforms
 from harness.witness import COMPOSED, Did, Testimony, compare, composed, did, witnesses
 
 

@@ -13,10 +13,9 @@ from typing import NamedTuple
 from msgspec import UNSET, UnsetType
 
 from harness.facets import facets
-from harness.records import Header, Outcome, Result, TargetInfo, Validity, conforms, inexpressible
+from harness.records import DIRECTML, DML, NOT_EXECUTED, Header, Outcome, Result, TargetInfo, Validity, conforms, inexpressible
 
-PROVIDER, API = "DmlExecutionProvider", "DirectML"
-_SILENT = frozenset({Outcome.UNAVAILABLE, Outcome.NOT_RUN, Outcome.CRASH, Outcome.TIMEOUT, Outcome.ORACLE_ERROR})
+_SILENT = NOT_EXECUTED | {Outcome.CRASH, Outcome.TIMEOUT, Outcome.ORACLE_ERROR}
 _RAN = frozenset({Outcome.PASS, Outcome.MISMATCH, Outcome.ACCEPTED_INVALID})
 
 
@@ -115,15 +114,15 @@ def did(result: Result) -> Did:
 
 def witnesses(header: Header) -> tuple[str, str] | None:
     """Return the provider's target and the API's of a run: the first two with the same DirectML.dll; None where there are none."""
-    by_provider: dict[str, list[tuple[str, TargetInfo]]] = {PROVIDER: [], API: []}
+    by_provider: dict[str, list[tuple[str, TargetInfo]]] = {DML: [], DIRECTML: []}
     for target, info in header.targets.items():
         if info.provider in by_provider and info.unavailable is None:
             by_provider[info.provider].append((target, info))
     return next(
         (
             (target, other)
-            for target, info in by_provider[PROVIDER]
-            for other, its in by_provider[API]
+            for target, info in by_provider[DML]
+            for other, its in by_provider[DIRECTML]
             if (info.directml_sha256, info.adapter) == (its.directml_sha256, its.adapter)
         ),
         None,

@@ -8,7 +8,8 @@ import pytest
 
 from harness import targets
 from harness.errors import UsageError
-from harness.targets import DIRECTML, launch, parse_target, parse_targets
+from harness.records import DIRECTML
+from harness.targets import launch, parse_target, parse_targets
 from harness.windows import runtime
 from harness.windows.releases import usable_levels
 

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,18 +17,14 @@ from harness.runfile import RunWriter
 from tests.processes import descendants, gone
 from tests.running import ROUND, SPECS, harness, lines_of, results_of, script_of, without_time
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="lanes are forked on Linux alone")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="lanes are forked on Linux alone"),
+    pytest.mark.usefixtures("started"),
+]
 
 QUERY = "GatherElements@13:sweep=extent"
 OPTIONS: list[str | Path] = [SPECS / "GatherElements.yaml", "-k", QUERY, "-j", "2", "--timeout", "60"]
 """2,376 cases: enough for two lanes."""
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left_behind() -> Iterator[None]:
-    before = descendants(os.getpid())
-    yield
-    assert gone(descendants(os.getpid()) - before), "a process is left behind"
 
 
 def known(folder: Path) -> Path:

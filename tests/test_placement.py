@@ -16,11 +16,11 @@ from harness.judge import Judgement, judge, placement
 from harness.pool import Launch, Pool
 from harness.prepare import units
 from harness.query import parse_all
-from harness.records import Case, Options, Outcome, Tensor, TensorSpec
+from harness.records import CPU, Case, Options, Outcome, Tensor, TensorSpec
 from harness.selection import select
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
-from harness.targets import CPU, launch, parse_target
+from harness.targets import launch, parse_target
 from harness.worker import with_identity
 from tests.running import SPECS
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import cache
 from itertools import islice
@@ -28,18 +27,14 @@ from harness.specs.expand import Plan, expand
 from harness.specs.load import load_specs
 from harness.targets import launch, parse_target
 from harness.values import case_inputs
-from tests.processes import descendants, gone
+from tests.processes import gone
 from tests.running import script_of
 
 WORKERS = Path(__file__).with_name("workers.py")
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the misbehaving workers use signals and process groups")
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left_behind() -> Iterator[None]:
-    before = descendants(os.getpid())
-    yield
-    assert gone(descendants(os.getpid()) - before), "a worker is left behind"
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="the misbehaving workers use signals and process groups"),
+    pytest.mark.usefixtures("started"),
+]
 
 
 @cache
@@ -236,38 +231,35 @@ def test_a_worker_that_dies_before_a_case_loses_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("taken", [0, 1, 3])
-def test_closing_early_ends_the_workers(tmp_path: Path, taken: int) -> None:
-    before = descendants(os.getpid())
+def test_closing_early_ends_the_workers(tmp_path: Path, taken: int, started: Callable[[], set[int]]) -> None:
     pool = Pool(fake(), size=2, timeout=20)
     pool.probe()
     answers = pool.run(iter(chosen(*VALUES)))
     assert len(list(islice(answers, taken))) == taken
-    assert descendants(os.getpid()) - before
+    assert started()
     answers.close()
     if not taken:  # a generator that never began has nothing to clean up; its owner closes the pool
         pool.close()
-    assert gone(descendants(os.getpid()) - before, 1)
+    assert gone(started(), 1)
     pool.close()
 
 
-def test_an_error_of_the_consumer_ends_the_workers() -> None:
-    before = descendants(os.getpid())
+def test_an_error_of_the_consumer_ends_the_workers(started: Callable[[], set[int]]) -> None:
     pool = Pool(fake(), size=2, timeout=20)
     with pytest.raises(ZeroDivisionError), closing(pool.run(iter(chosen(*VALUES)))) as answers:
         raise ZeroDivisionError(next(answers))
-    assert gone(descendants(os.getpid()) - before, 1)
+    assert gone(started(), 1)
 
 
-def test_an_error_of_the_supply_ends_the_workers() -> None:
+def test_an_error_of_the_supply_ends_the_workers(started: Callable[[], set[int]]) -> None:
     def supply() -> Iterator[Unit]:
         yield from chosen(*VALUES)
         raise ZeroDivisionError
 
-    before = descendants(os.getpid())
     pool = Pool(fake(), size=2, timeout=20)
     with pytest.raises(ZeroDivisionError):
         list(pool.run(supply()))
-    assert gone(descendants(os.getpid()) - before, 1)
+    assert gone(started(), 1)
 
 
 def test_what_a_worker_started_ends_with_it(tmp_path: Path) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -24,17 +22,12 @@ from harness.specs.write import reduced_from
 from harness.targets import Target, parse_target
 from harness.trial import Trials
 from harness.values import case_inputs
-from tests.processes import descendants, gone
 from tests.running import SPECS, complaint, harness, results_of, script_of
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the misbehaving workers use signals and process groups")
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left_behind() -> Iterator[None]:
-    before = descendants(os.getpid())
-    yield
-    assert gone(descendants(os.getpid()) - before), "a worker is left behind"
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="the misbehaving workers use signals and process groups"),
+    pytest.mark.usefixtures("started"),
+]
 
 
 @cache

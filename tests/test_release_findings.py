@@ -81,4 +81,4 @@ def test_one_release_is_nothing_to_compare(tmp_path: Path, capsys: pytest.Captur
 @pytest.mark.parametrize("arguments", [[], ["a", "b"]])
 def test_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 2
-    assert "write python -m harness.release_findings RUN" in capsys.readouterr().err
+    assert "write: python -m harness.release_findings RUN" in capsys.readouterr().err

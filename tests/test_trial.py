@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -21,17 +20,13 @@ from harness.specs.load import load_specs
 from harness.targets import Target, parse_target
 from harness.trial import Trials
 from tests.prepared import prepare
-from tests.processes import descendants, gone
+from tests.processes import gone
 from tests.running import script_of
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the misbehaving workers use signals and process groups")
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left_behind() -> Iterator[None]:
-    before = descendants(os.getpid())
-    yield
-    assert gone(descendants(os.getpid()) - before), "a worker is left behind"
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="the misbehaving workers use signals and process groups"),
+    pytest.mark.usefixtures("started"),
+]
 
 
 @cache
@@ -69,26 +64,26 @@ def test_answers_come_in_the_order_of_the_cases_whatever_crashes(tmp_path: Path)
     assert wrong == {cases[1].id: Outcome.CRASH, cases[3].id: Outcome.MISMATCH}
 
 
-def test_a_worker_outlives_trials_and_only_a_crash_replaces_it(tmp_path: Path) -> None:
+def test_a_worker_outlives_trials_and_only_a_crash_replaces_it(tmp_path: Path, started: Callable[[], set[int]]) -> None:
     cases = chosen("Round@22:sweep=sizes;X=float16;values=ordinary")[:3]
     with Trials(fake(tmp_path, (cases[1].id, "crash"))) as trials:
-        first = descendants(os.getpid())
+        first = started()
         assert trials.one(cases[0]).judgement.outcome is Outcome.PASS
         assert trials.one(cases[2]).judgement.outcome is Outcome.PASS
-        assert descendants(os.getpid()) == first
+        assert started() == first
         assert [trial.judgement.outcome for trial in trials.repeat(cases[1], 2)] == [Outcome.CRASH] * 2
         assert trials.one(cases[0]).judgement.outcome is Outcome.PASS
         assert trials.restarts == 2
-        assert descendants(os.getpid()).isdisjoint(first)
+        assert started().isdisjoint(first)
 
 
-def test_a_fresh_worker_shares_nothing() -> None:
+def test_a_fresh_worker_shares_nothing(started: Callable[[], set[int]]) -> None:
     made = prepare("Round", "float32").case
     with Trials(parse_target("cpu")) as trials:
-        first = descendants(os.getpid())
+        first = started()
         assert trials.fresh(made).judgement.outcome is Outcome.PASS
         assert gone(first)
-        assert not descendants(os.getpid())
+        assert not started()
 
 
 def test_apart_each_case_has_a_session_of_its_own(tmp_path: Path) -> None:
@@ -100,7 +95,7 @@ def test_apart_each_case_has_a_session_of_its_own(tmp_path: Path) -> None:
     assert outcomes == [Outcome.CRASH] * 3 + [Outcome.PASS]
 
 
-def test_valid_and_other_cases_share_no_worker() -> None:
+def test_valid_and_other_cases_share_no_worker(started: Callable[[], set[int]]) -> None:
     invalid = msgspec.structs.replace(
         prepare("GatherND", "float32").case,
         validity=Validity.INVALID,
@@ -109,7 +104,7 @@ def test_valid_and_other_cases_share_no_worker() -> None:
     )
     valid = prepare("GatherND", "float32").case
     with Trials(parse_target("cpu")) as trials:
-        first = descendants(os.getpid())
+        first = started()
         found = trials.run([invalid, valid])
         assert gone(first)
     assert [trial.judgement.outcome for trial in found] == [Outcome.REJECTED, Outcome.PASS]

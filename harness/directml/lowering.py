@@ -18,7 +18,6 @@ from harness.operators import OPERATORS
 from harness.operators.base import DirectmlCall, Shape
 from harness.records import Case, DirectmlOptions, DirectmlTensor, Tensor
 
-PROVIDER = "DirectML"
 OUTPUT = "OutputTensor"
 _UINT = 1 << 32
 _PLAIN = DirectmlOptions()

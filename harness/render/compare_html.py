@@ -80,7 +80,11 @@ def _context(comparison: Comparison) -> dict[str, Any]:
         for pair, counts in comparison.counts.items()
     ]
     if len(counted) > 1:
-        sums = {side: sum(row[side] for row in counted) for side in ("base", "head")}  # type: ignore[misc]
+        base, head = comparison.base, comparison.head
+        sums = {
+            "base": sum(base.tally(target=pair.base).selected for pair in comparison.pairs),
+            "head": sum(head.tally(target=pair.head).selected for pair in comparison.pairs),
+        }
         counted.append({"name": "all", **sums, "counts": total, "link": "target=", "all": True})
     listed = {change: _listed(comparison, change) for change in Change}
     left_out = {change: comparison.left_out(change, LISTED[change]) for change in Change}

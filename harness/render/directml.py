@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from harness.records import Result
+from harness.records import DIRECTML, Result
 from harness.render.markup import code, escape, table
 from harness.render.text import line
 from harness.runfile import RunReader
@@ -174,7 +174,7 @@ def render_directml(run: Path) -> str:
     by_target: dict[str, Rules] = {}
     for result in reader:
         tables.add(result)
-        if reader.header.targets[result.target].provider == "DirectML":
+        if reader.header.targets[result.target].provider == DIRECTML:
             by_target.setdefault(result.target, Rules()).add(result)
     tables.finish(reader.end, truncated=reader.truncated)
     lines = ["# DirectML's own API, documented and executed", ""]

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from harness.records import Outcome, Result, conforms
+from harness.records import NOT_EXECUTED, Outcome, Result, conforms
 from harness.render.terminal import describe
-from harness.tables import NOT_EXECUTED, fails
+from harness.tables import fails
 
 Status = Literal["passed", "failed", "error", "known", "skipped"]
 

@@ -10,12 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from xml.sax.saxutils import escape, quoteattr
 
-from harness.records import Result, TargetInfo
+from harness.records import NOT_EXECUTED, Result, TargetInfo
 from harness.render.foreign import MESSAGE, status, summary
 from harness.render.text import message, visible
 from harness.runfile import RunReader
 from harness.summary import target_facts
-from harness.tables import NOT_EXECUTED
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

@@ -22,11 +22,11 @@ from typing import Any
 import msgspec
 
 from harness.leveltable import levels
-from harness.records import Outcome, Result, Validity, Verdict, conforms, inexpressible
+from harness.records import NOT_EXECUTED, Outcome, Result, Validity, Verdict, conforms, inexpressible
 from harness.render.deflate import deflate
 from harness.render.tensors import artifact_name, read_tensors
 from harness.render.text import message, visible
-from harness.tables import NOT_EXECUTED, Kind, Numbers, State, Tables, fails
+from harness.tables import Kind, Numbers, State, Tables, fails
 
 MESSAGE = 4000
 DETAILS_BUDGET = 4 << 20

@@ -10,11 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.leveltable import counts, level_table, levels, rate, status, validity_table
-from harness.records import Outcome, Repeats, Result, Validity
+from harness.records import NOT_EXECUTED, Outcome, Repeats, Result, Validity
 from harness.render.text import gist, line, ranks, visible
 from harness.summary import count, summarize
 from harness.support import support
-from harness.tables import NOT_EXECUTED, Tables, Tally
+from harness.tables import Tables, Tally
 
 SHOWN = 8
 TONES = {"good": "bold green", "bad": "bold red", "warn": "bold yellow"}

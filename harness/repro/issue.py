@@ -7,7 +7,7 @@ import numpy as np
 
 from harness.caseid import parse
 from harness.diff import describe, write_element
-from harness.records import Outcome, Tensor, Validity
+from harness.records import DML, Outcome, Tensor, Validity
 from harness.repro.failure import Failure
 from harness.specs.write import entry_lines
 
@@ -93,7 +93,7 @@ def _versions(failure: Failure) -> str:
 
 
 def _reproduce(failure: Failure, code: str) -> str:
-    wheel = "onnxruntime-directml" if failure.info.provider == "DmlExecutionProvider" else "onnxruntime"
+    wheel = "onnxruntime-directml" if failure.info.provider == DML else "onnxruntime"
     version = f"=={failure.info.onnxruntime}" if failure.info.onnxruntime else ""
     numpy = '"numpy<2"' if (failure.info.numpy or "").startswith("1.") else "numpy"
     commands = "\n".join(failure.commands)

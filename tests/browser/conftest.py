@@ -21,8 +21,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.browser)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def chromium() -> Iterator[Any]:
+    """Return the browser, which ends with the tests of this folder: others look for processes left behind."""
     from playwright import sync_api as playwright
 
     if CHROMIUM is None:

@@ -1,0 +1,25 @@
+"""What several test modules ask for by name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.processes import descendants, gone
+
+
+@pytest.fixture
+def started() -> Iterator[Callable[[], set[int]]]:
+    """Return what lists the processes that the test has started and that still run; none may be left behind at its end.
+
+    Others can run below this process all along: the browser of the report's tests does.
+    """
+    before = descendants(os.getpid())
+
+    def listed() -> set[int]:
+        return descendants(os.getpid()) - before
+
+    yield listed
+    assert gone(listed()), "a process is left behind"
