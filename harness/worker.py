@@ -157,6 +157,7 @@ class OnnxRuntime:
             boot.before_sessions()
         self._describe = getattr(boot, "describe_device", None)
         self._after_failure = getattr(boot, "after_failure", None)
+        self.lost = False
 
     def hello(self) -> Dict[str, Any]:
         """Say which onnxruntime this is and what it offers."""
@@ -169,7 +170,7 @@ class OnnxRuntime:
         """Say whether the session must be replaced: a failed DirectML session leaves half its work in a command list that all share."""
         if self._after_failure is None or unit["provider"] != "DmlExecutionProvider":
             return False
-        self._after_failure(int(unit["provider_options"].get("device_id", 0)))
+        self.lost = self._after_failure(int(unit["provider_options"].get("device_id", 0)))
         return True
 
     def session(self, unit: Unit, model: bytes) -> Any:
@@ -358,7 +359,7 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
         seconds = time.perf_counter() - started
         if getattr(error, "ends_worker", False):
             channel.add_json("E", dict(failure(first, "load", error, seconds), count=len(cases)))
-            end_if_lost(channel, error)
+            end_if_lost(channel, backend, error)
         backend.after_failure(unit)
         try:
             refused = backend.unknown_version(model)
@@ -372,6 +373,7 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
             report = failure(first, "load", other, seconds)
             backend.after_failure(unit)
         channel.add_json("E", dict(report, count=len(cases)))
+        end_if_lost(channel, backend)
         for shapes in cases:
             at = skip(unit, payload, at, shapes)
         return at
@@ -399,7 +401,7 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
             report = failure(number, "run", error, time.perf_counter() - started)
             if getattr(error, "ends_worker", False):
                 channel.add_json("E", report)
-                end_if_lost(channel, error)
+                end_if_lost(channel, backend, error)
             spoilt = backend.after_failure(unit)
             if not placed and session is not None:
                 nodes = backend.profiled_after_failure(session, unit, model, None if failed else arrays)
@@ -408,6 +410,7 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
                 spoilt = spoilt or not placed  # its profile is spent: the next case gets a session of its own
             failed = True
             channel.add_json("E", report)
+            end_if_lost(channel, backend)
             if spoilt:
                 session = None
     return at
@@ -458,9 +461,9 @@ def failure(case: int, stage: str, error: Exception, seconds: float) -> Dict[str
     return {"case": case, "stage": stage, "class": label, "message": str(error)[:4000], "seconds": seconds}
 
 
-def end_if_lost(channel: Channel, error: Exception) -> None:
+def end_if_lost(channel: Channel, backend: Any, error: Optional[Exception] = None) -> None:
     """End the process after an error with which its device is gone for good; a new worker takes the cases that are left."""
-    if getattr(error, "ends_worker", False):
+    if getattr(error, "ends_worker", False) or getattr(backend, "lost", False):
         channel.send()
         os._exit(LOST)
 

@@ -230,6 +230,15 @@ def test_a_worker_that_dies_before_a_case_loses_none(tmp_path: Path) -> None:
     assert pool.restarts == 1
 
 
+def test_a_lost_device_costs_the_case_that_ran(tmp_path: Path) -> None:
+    given = chosen(*VALUES)
+    found, pool = run(misbehaving("loses_its_device", str(tmp_path / "state")), given)
+    lost = {case for case, execution in found.items() if execution.output is None}
+    assert len(lost) == 1
+    assert_only_lost(found, given, lost)
+    assert pool.restarts == 1
+
+
 @pytest.mark.parametrize("taken", [0, 1, 3])
 def test_closing_early_ends_the_workers(tmp_path: Path, taken: int, started: Callable[[], set[int]]) -> None:
     pool = Pool(fake(), size=2, timeout=20)

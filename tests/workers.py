@@ -111,6 +111,25 @@ def dies_once_before_a_case(state: str) -> None:
     worker.serve(channel, lambda: fake(channel))
 
 
+def loses_its_device(state: str) -> None:
+    """Fail each case after the second until there is another process, as onnxruntime does once its Direct3D device is removed."""
+    first = not Path(state).exists()
+    Path(state).touch()
+    channel = worker.Channel()
+    made = fake(channel)
+    runs = []
+
+    def run(*arguments: Any) -> Any:
+        runs.append(arguments)
+        if first and len(runs) > 2:
+            made.lost = True
+            raise RuntimeError("887A0005 The GPU device instance has been suspended.")
+        return right(*arguments)
+
+    right, made.run = made.run, run
+    worker.serve(channel, lambda: made)
+
+
 def starts_a_child(state: str) -> None:
     """Start a process of its own, note its id, then serve."""
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])

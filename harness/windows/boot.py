@@ -3,7 +3,8 @@
 Prepares the process (under Wine; on Windows there is nothing to prepare), registers itself as `harness_boot` and runs the worker as
 `__main__`. The worker calls `before_sessions()` right after `import onnxruntime` and `describe_device()` when it wants to know what it
 runs on. A Wine that the compatibility layer does not know ends the process with code 86 and one line on stderr, before the worker
-starts. After a session on DirectML has failed, the worker calls `after_failure()`. Standard library only, Python 3.8 and later.
+starts. After a session on DirectML has failed, the worker calls `after_failure()`, which says
+whether the device is lost. Standard library only, Python 3.8 and later.
 """
 
 from __future__ import annotations
@@ -37,9 +38,10 @@ def register(package: str) -> None:
         winecompat.before_sessions()
         return device.describe_device(device_id)
 
-    def after_failure(device_id: int = 0) -> None:
+    def after_failure(device_id: int = 0) -> bool:
         with contextlib.suppress(OSError):  # no such adapter: it has no context either
-            device.forget_execution_context(device_id)
+            return bool(device.forget_execution_context(device_id))
+        return False
 
     boot = types.ModuleType(NAME)
     boot.__dict__.update(

@@ -26,6 +26,8 @@ TENSOR_DATA_TYPES = {
     "float32": 1, "float16": 2, "uint32": 3, "uint16": 4, "uint8": 5, "int32": 6, "int16": 7, "int8": 8,
     "float64": 9, "uint64": 10, "int64": 11, "uint4": 12, "int4": 13,
 }  # fmt: skip
+LOST = (0x887A0005, 0x887A0006, 0x887A0007, 0x887A0020)
+"""DXGI_ERROR_DEVICE_REMOVED, DEVICE_HUNG, DEVICE_RESET and DRIVER_INTERNAL_ERROR."""
 FEATURE_LEVELS = [
     *(0x1000, 0x2000, 0x2100, 0x3000, 0x3100, 0x4000, 0x4100),
     *(0x5000, 0x5100, 0x5200, 0x6000, 0x6100, 0x6200, 0x6300, 0x6400),
@@ -82,8 +84,8 @@ def describe_device(device_id: int = 0, path: str | None = None) -> dict[str, An
     return facts
 
 
-def forget_execution_context(device_id: int = 0) -> None:
-    """Let the next session on an adapter start with a queue and command list of its own.
+def forget_execution_context(device_id: int = 0) -> bool:
+    """Let the next session on an adapter start with a queue and command list of its own; say whether the device is lost for this process.
 
     onnxruntime's Python binding shares one execution context between all sessions of a device. A session that fails leaves the work that
     it had recorded in there, and frees the memory that this work uses: the next session would run it, and crash or compute with foreign
@@ -95,7 +97,14 @@ def forget_execution_context(device_id: int = 0) -> None:
         adapter = _from_method(factory, 12, "EnumAdapters1", (c_uint32,), device_id)
         types = (c_void_p, c_uint32, c_void_p, c_void_p)
         device = _create("d3d12", "D3D12CreateDevice", types, adapter, FEATURE_LEVEL_11_0, byref(Guid(ID3D12_DEVICE)))
+        if method(device, 37)() < 0:  # GetDeviceRemovedReason: a process has one device an adapter, and gets a removed one again
+            return True
         check(method(device, 4, c_void_p, c_uint32, c_void_p)(byref(Guid(EXECUTION_CONTEXT)), 0, None), "ID3D12Object::SetPrivateData")
+        return False
+    except ComError as error:
+        if error.hresult in LOST:
+            return True
+        raise
     finally:
         release(device, adapter, factory)
 

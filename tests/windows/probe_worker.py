@@ -76,5 +76,5 @@ for line in sys.stdin:
         result = answer(json.loads(line))
     except Exception as exc:  # noqa: BLE001
         result = {"error": repr(exc)}
-        boot and boot.after_failure()
+        result["lost"] = bool(boot and boot.after_failure())
     print(json.dumps(result), flush=True)

@@ -175,7 +175,9 @@ def test_a_failed_session_leaves_nothing_to_the_next() -> None:
     feeds = [[name, x.dtype.name, x.shape, encoded(x)] for name, x in (("data", np.zeros(5, np.float16)), ("indices", nine))]
     with probe() as worker:
         for _ in range(10):
-            assert "error" in worker.ask(do="run", model=failing, feeds=feeds)
+            failed = worker.ask(do="run", model=failing, feeds=feeds)
+            assert "error" in failed
+            assert failed["lost"] is False
         assert worker.gather(data, indices, 1).tobytes() == np.take_along_axis(data, indices, 1).tobytes()
 
 
