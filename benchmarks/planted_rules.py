@@ -15,10 +15,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from harness.features import features
 from harness.records import Validity
+from harness.rules.features import features
+from harness.rules.terms import Term
 from harness.runfile import RunReader
-from harness.terms import Term
 from tests.planted import draw
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from harness.errors import HarnessFault
 from harness.execution import Execution, Prepared
 from harness.judge import Judgement
-from harness.portions import Numbers
+from harness.lanes.portions import Numbers
 
 LIMIT_BYTES = 64 << 20
 _LIMIT_CASES = 2000

@@ -30,14 +30,14 @@ class _Commands(click.Group):
     """Loads the command groups of other modules only when they are called: no report needs the Windows runtime's code."""
 
     _ELSEWHERE: ClassVar = {
-        "bisect": "harness.bisect_command:bisect_command",
-        "compare": "harness.compare_command:compare",
-        "expect": "harness.expect_command:expect",
-        "explain": "harness.explain_command:explain_command",
-        "history": "harness.history_command:history",
-        "reduce": "harness.reduce_command:reduce",
+        "bisect": "harness.bisection.command:bisect_command",
+        "compare": "harness.compare.command:compare",
+        "expect": "harness.expect.command:expect",
+        "explain": "harness.explain.command:explain_command",
+        "history": "harness.history.command:history",
+        "reduce": "harness.reduction.command:reduce",
         "report": "harness.report:report",
-        "repro": "harness.repro_command:repro",
+        "repro": "harness.repro.command:repro",
         "runtimes": "harness.runtimes.commands:runtimes",
         "windows": "harness.windows.commands:windows",
     }

@@ -32,13 +32,13 @@ from harness import worker
 from harness.caseid import parse
 from harness.dtypes import BY_ONNX_NUMBER, DTYPES, Array
 from harness.errors import UsageError
-from harness.features import features
 from harness.frames import FAKE
 from harness.operators import OPERATORS
 from harness.query import Query
 from harness.records import Tensor, Validity
+from harness.rules.features import features
+from harness.rules.terms import Term
 from harness.specs.source import read
-from harness.terms import Term
 
 ALTERATIONS = ("bit", "ulp", "zero_sign", "nan", "order", "dtype", "shape")
 ACTIONS = (

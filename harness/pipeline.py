@@ -16,8 +16,8 @@ from harness.errors import NothingRan, UsageError
 from harness.expectations import load_expectations
 from harness.hashes import run_hashes
 from harness.job import Work
-from harness.lane import Opened
-from harness.lanes import lanes
+from harness.lanes.crew import lanes
+from harness.lanes.lane import Opened
 from harness.query import Query
 from harness.records import NOT_EXECUTED, SCHEMA, End, Header, TargetInfo
 from harness.resume import Done, read_done

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from harness.caseid import parse
 from harness.errors import NothingRan
-from harness.portions import WHOLE, Portion
+from harness.lanes.portions import WHOLE, Portion
 from harness.query import Query, explain_no_match
 from harness.records import Case, Validity
 from harness.specs.expand import Plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from harness.compare import result_key
+from harness.compare.comparison import result_key
 from harness.records import NOT_EXECUTED, Header, Result, Validity, conforms
 from harness.witness import COMPOSED, Did, Testimony, compare, composed, did, witnesses
 

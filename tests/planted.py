@@ -10,12 +10,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.features import features
-from harness.featuretable import FeatureTable
 from harness.records import Validity
+from harness.rules.feature_table import FeatureTable
+from harness.rules.features import features
+from harness.rules.terms import Term
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
-from harness.terms import Term
 
 FEWEST = 10
 

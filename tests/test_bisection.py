@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.bisection import Bisection, Measured, Seen, bisect, difference
+from harness.bisection.search import Bisection, Measured, Seen, bisect, difference
 from harness.records import Outcome, Validity
 
 _OUTCOMES = {"g": Outcome.PASS, "b": Outcome.MISMATCH, "c": Outcome.CRASH}

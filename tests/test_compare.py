@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.compare import Change, Comparison, Did, classify, compare_runs
-from harness.compare_tables import both_rows, environment_differences, exit_code, said, summarize_comparison
+from harness.compare.comparison import Change, Comparison, Did, classify, compare_runs
+from harness.compare.tables import both_rows, environment_differences, exit_code, said, summarize_comparison
 from harness.records import Diff, End, Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
 from harness.runfile import RunReader, RunWriter
 from tests import synthetic
@@ -324,8 +324,8 @@ def test_it_needs_no_onnxruntime(real: tuple[Path, Path]) -> None:
     import sys
 
     code = (
-        "import sys; from pathlib import Path; from harness.compare_command import FORMATS, rendering\n"
-        "from harness.compare import compare_runs; from harness.runfile import RunReader\n"
+        "import sys; from pathlib import Path; from harness.compare.command import FORMATS, rendering\n"
+        "from harness.compare.comparison import compare_runs; from harness.runfile import RunReader\n"
         f"found = compare_runs(*(RunReader(Path(p)) for p in {[str(path) for path in real]!r}))\n"
         "assert all(rendering(found, f) for f in FORMATS)\n"
         "assert not {'onnx', 'onnxruntime'} & set(sys.modules), sorted(sys.modules)"

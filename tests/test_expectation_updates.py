@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.entry_file import EntryFile, NewEntry
+from harness.expect.entry_file import EntryFile, NewEntry
 from harness.expectations import lint, load_expectations
 from harness.records import Outcome, Result
 from harness.specs.source import read

@@ -11,13 +11,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.explain import explain, explain_changes
-from harness.explain_command import rendering
-from harness.explain_words import statement, title, witnessed
-from harness.failures import Group
+from harness.explain.command import rendering
+from harness.explain.explanation import explain, explain_changes
+from harness.explain.failures import Group
+from harness.explain.words import statement, title, witnessed
 from harness.records import Diff, Error, Outcome, Repeats, Result, TargetInfo, Validity, Verdict
+from harness.rules.terms import Term
 from harness.runfile import RunReader
-from harness.terms import Term
 from tests.golden import check_golden
 from tests.running import SPECS, complaint, harness, lines_of
 from tests.synthetic import CPU, write_results

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from harness.errors import UsageError
-from harness.features import features
-from harness.featuretable import FeatureTable
+from harness.rules.feature_table import FeatureTable
+from harness.rules.features import features
+from harness.rules.terms import Term, say
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
-from harness.terms import Term, say
 
 BATCHES = "GatherND@12:sweep=batch;data=float16[2,3,4];indices=int64[3,5,2];batch_dims=1;values=mixed"
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from harness.history import find_runs
-from harness.history_command import answer, collect
-from harness.history_db import HistoryDatabase, Rate
-from harness.history_summary import History, sentence
+from harness.history.command import answer, collect
+from harness.history.database import HistoryDatabase, Rate
+from harness.history.runs import find_runs
+from harness.history.summary import History, sentence
 from harness.query import parse_all
 from harness.records import TargetInfo
 from tests.histories import CASE, INVALID, OPEN, OTHER, cpu, write_days, write_run
@@ -313,7 +313,7 @@ def test_it_needs_no_onnxruntime(tmp_path: Path) -> None:
 
     write_days(tmp_path, CASE, "pm")
     code = (
-        "import sys; from pathlib import Path; from harness.history_command import *\n"
+        "import sys; from pathlib import Path; from harness.history.command import *\n"
         f"database = HistoryDatabase(); collect(database, find_runs([Path({str(tmp_path)!r})]))\n"
         "assert all(rendering(answer(database), each) for each in FORMATS)\n"
         "assert not {'onnx', 'onnxruntime'} & set(sys.modules), sorted(sys.modules)"

@@ -150,7 +150,7 @@ def test_an_error_in_a_lane_keeps_its_exit_code(
     def refuse(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("harness.lane.Artifacts", refuse)
+    monkeypatch.setattr("harness.lanes.lane.Artifacts", refuse)
     ended = harness("run", ROUND, "-t", "fake", "-j", "2", "-o", tmp_path / "run")
     assert (ended.code, several) == (error.exit_code, [2])
     assert ended.err.splitlines() == [f"harness: {line}" for line in str(error).splitlines()]

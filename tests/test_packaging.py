@@ -22,6 +22,11 @@ def test_every_operator_module_has_a_spec_and_every_spec_an_operator_module() ->
     assert not missing
 
 
+def test_no_module_hides_one_of_the_standard_library() -> None:
+    """The worker runs as a script, with the folder it lies in first on its path: a `bisect` there would be that of `random`."""
+    assert not {path.stem for path in (_ROOT / "harness").iterdir()} & sys.stdlib_module_names
+
+
 def test_the_lock_pins_every_requirement_with_hashes_and_names_no_host() -> None:
     text = (_ROOT / "requirements.lock").read_text(encoding="utf-8")
     pins = [line for line in text.splitlines() if line and not line.startswith((" ", "#"))]

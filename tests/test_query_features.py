@@ -8,12 +8,12 @@ from functools import cache
 import numpy as np
 import pytest
 
-from harness.featuretable import FeatureTable
 from harness.query import parse_all
-from harness.query_features import ask, level_asked, names_asked, numbers_asked
+from harness.rules.feature_table import FeatureTable
+from harness.rules.query_features import ask, level_asked, names_asked, numbers_asked
+from harness.rules.terms import Term
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
-from harness.terms import Term
 
 
 @cache

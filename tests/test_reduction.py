@@ -12,8 +12,8 @@ from harness.caseid import parse
 from harness.execution import Prepared
 from harness.operators import OPERATORS
 from harness.records import Case, Validity
-from harness.reduce_command import Reduced, reduce_case
 from harness.reduction.candidate import Candidate, Subject
+from harness.reduction.command import Reduced, reduce_case
 from harness.reduction.reducer import STEPS
 from harness.signature import signature
 from harness.specs.expand import expand

@@ -8,8 +8,8 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from harness.bisect_summary import Row, Searched, moves, remarks, rows, sentence
-from harness.bisection import Change
+from harness.bisection.search import Change
+from harness.bisection.summary import Row, Searched, moves, remarks, rows, sentence
 from harness.render.markup import code, escape, table
 from harness.render.terminal import grid
 from harness.render.text import gist, line, visible

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.compare import Change, Changed, Comparison
-from harness.compare_tables import (
+from harness.compare.comparison import Change, Changed, Comparison
+from harness.compare.tables import (
     PLURALS,
     both_levels,
     both_rates,

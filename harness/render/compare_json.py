@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from harness.compare import Change, Changed, Comparison, Counts, Did, Group, Pair
-from harness.compare_tables import environment_differences, exit_code, placed_on, summarize_comparison
+from harness.compare.comparison import Change, Changed, Comparison, Counts, Did, Group, Pair
+from harness.compare.tables import environment_differences, exit_code, placed_on, summarize_comparison
 from harness.tables import Tables
 
 SCHEMA = 1

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.compare import Change, Changed, Comparison
-from harness.compare_tables import (
+from harness.compare.comparison import Change, Changed, Comparison
+from harness.compare.tables import (
     PLURALS,
     BothCell,
     both_levels,

@@ -6,8 +6,8 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from harness.compare import Change, Comparison, Counts
-from harness.compare_tables import BothCell, both_levels, both_rows, environment_differences, outcome_of, said, summarize_comparison
+from harness.compare.comparison import Change, Comparison, Counts
+from harness.compare.tables import BothCell, both_levels, both_rows, environment_differences, outcome_of, said, summarize_comparison
 from harness.render.terminal import TONES, details, grid
 from harness.render.text import line, visible
 from harness.summary import count

@@ -6,13 +6,13 @@ from typing import Any
 
 import msgspec
 
-from harness.compare import Did
-from harness.explain import Explanation
-from harness.explain_words import headline
-from harness.failures import Group
+from harness.compare.comparison import Did
+from harness.explain.explanation import Explanation
+from harness.explain.failures import Group
+from harness.explain.words import headline
 from harness.records import Header
-from harness.separation import Rule
-from harness.terms import Term
+from harness.rules.separation import Rule
+from harness.rules.terms import Term
 
 SCHEMA = 1
 

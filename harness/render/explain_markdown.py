@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.explain import Explanation
-from harness.explain_words import apart, differences, elsewhere, headline, inseparable, statement, title, verdict_of, witnessed
-from harness.failures import Group
+from harness.explain.explanation import Explanation
+from harness.explain.failures import Group
+from harness.explain.words import apart, differences, elsewhere, headline, inseparable, statement, title, verdict_of, witnessed
 from harness.render.markdown import LIMIT, assemble
 from harness.render.markup import code, escape
 from harness.render.terminal import describe

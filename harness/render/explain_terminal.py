@@ -6,9 +6,9 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from harness.explain import Explanation
-from harness.explain_words import apart, differences, elsewhere, headline, inseparable, statement, title, verdict_of, witnessed
-from harness.failures import Group
+from harness.explain.explanation import Explanation
+from harness.explain.failures import Group
+from harness.explain.words import apart, differences, elsewhere, headline, inseparable, statement, title, verdict_of, witnessed
 from harness.render.terminal import TONES, describe
 from harness.render.text import line, visible
 from harness.summary import count

@@ -12,9 +12,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from harness.history import Moment, Row, differing
-from harness.history_db import INVALID, Did, Rate
-from harness.history_summary import History, did, explained, flipping, headline, seen, sentence, standing
+from harness.history.database import INVALID, Did, Rate
+from harness.history.runs import Moment, Row, differing
+from harness.history.summary import History, did, explained, flipping, headline, seen, sentence, standing
 from harness.render.markup import code, escape, table
 from harness.render.terminal import grid
 from harness.render.text import line, visible

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from xml.sax.saxutils import escape, quoteattr
 
-from harness.history import Row
-from harness.history_db import INVALID, Rate
-from harness.history_summary import History
+from harness.history.database import INVALID, Rate
+from harness.history.runs import Row
+from harness.history.summary import History
 from harness.render.text import line
 
 ROWS = 40

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from harness.history_summary import History, at, did, explained, flipping, headline, seen, sentence, standing
+from harness.history.summary import History, at, did, explained, flipping, headline, seen, sentence, standing
 from harness.render.history import RATES, rate
 from harness.render.history_chart import render_history_svg
 from harness.render.html import fill

@@ -15,10 +15,10 @@ from typing import NamedTuple
 from harness.caseid import directml_terms, option_terms, tensor_term
 from harness.dtypes import DTYPES
 from harness.errors import SpecError
+from harness.lanes.portions import WHOLE, Portion
 from harness.levels import known_operators, levels
 from harness.operators import OPERATORS
 from harness.operators.base import Choice, Operator, Shape, Shapes
-from harness.portions import WHOLE, Portion
 from harness.records import Case, DirectmlOptions, Options, TensorSpec, Validity
 from harness.specs import api
 from harness.specs.literal_cases import literal_cases, option_problems

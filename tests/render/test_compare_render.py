@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from harness import compare
-from harness.compare import Comparison, compare_runs
-from harness.compare_command import rendering
+from harness.compare.command import rendering
+from harness.compare.comparison import Comparison, compare_runs
 from harness.records import Error, Outcome, Result, TargetInfo, Validity, Verdict
 from harness.render.compare_html import render_compare_html
 from harness.render.compare_markdown import render_compare_markdown

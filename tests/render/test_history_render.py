@@ -9,10 +9,10 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from harness.history import find_runs
-from harness.history_command import FORMATS, answer, collect, rendering
-from harness.history_db import HistoryDatabase
-from harness.history_summary import History
+from harness.history.command import FORMATS, answer, collect, rendering
+from harness.history.database import HistoryDatabase
+from harness.history.runs import find_runs
+from harness.history.summary import History
 from harness.query import parse_all
 from harness.render.history_chart import ROWS
 from tests.golden import check_golden

@@ -1,0 +1,1 @@
+"""The release that changed a case."""

@@ -1,0 +1,1 @@
+"""Expectation files held against runs and brought up to date."""

@@ -1,0 +1,1 @@
+"""What failures have in common, in terms of their cases."""

@@ -1,0 +1,1 @@
+"""What many runs say over time."""

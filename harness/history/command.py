@@ -1,0 +1,134 @@
+"""`harness history`: what many runs say over time."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+from typing import Literal, get_args
+
+import click
+from rich.console import Console
+
+from harness.errors import NothingRan, UsageError
+from harness.history.database import HistoryDatabase
+from harness.history.findings import all_flips, changes, groups_of
+from harness.history.runs import find_runs, timelines
+from harness.history.summary import History, limits
+from harness.query import Query, parse_all
+from harness.render.history import render_history_json, render_history_markdown, render_history_terminal
+from harness.render.history_chart import render_history_svg
+from harness.render.history_html import render_history_html
+from harness.report import write_whole
+from harness.runfile import RunReader
+
+Format = Literal["terminal", "markdown", "json", "html", "svg"]
+FORMATS: tuple[str, ...] = get_args(Format)
+_RENDER = {"markdown": render_history_markdown, "json": render_history_json, "html": render_history_html, "svg": render_history_svg}
+_WIDTH = 80
+
+
+def rendering(history: History, format: str) -> str:
+    """Render a history as text; for the terminal without colour and 80 columns wide."""
+    if format == "terminal":
+        text = io.StringIO()
+        render_history_terminal(history, Console(file=text, width=_WIDTH, no_color=True))
+        return text.getvalue()
+    return _RENDER[format](history)
+
+
+@click.command("history")
+@click.argument("runs", nargs=-1, type=click.Path(path_type=Path), metavar="DIR...")
+@click.option("--db", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Keep the runs in this file and add to it.")
+@click.option("--case", metavar="ID", help="Since when this case fails.")
+@click.option("-k", "--query", "queries", multiple=True, metavar="QUERY", help="Since when the cases that match fail.")
+@click.option("--flips", "asks_flips", is_flag=True, help="Which cases change back and forth while nothing else does.")
+@click.option("-t", "--target", "targets", multiple=True, metavar="TARGET", help="Only this target, as the runs name it.")
+@click.option("--by-release", is_flag=True, help="Take cpu@ort-1.24.2 and cpu as one target; order by release instead of by run.")
+@click.option("--format", "format_", type=click.Choice(FORMATS), default="terminal", show_default=True, help="What to render.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write here instead of to standard output.")
+def history(
+    runs: tuple[Path, ...],
+    db: Path | None,
+    case: str | None,
+    queries: tuple[str, ...],
+    asks_flips: bool,
+    targets: tuple[str, ...],
+    by_release: bool,
+    format_: str,
+    output: Path | None,
+) -> None:
+    """Show pass counts by version and level of all runs in DIR..., since when cases fail, and which flip.
+
+    Exit code 2: a run is damaged or twice there; 4: there is no run, or none has such a case or target.
+    """
+    if not runs and db is None:
+        raise UsageError("name runs, folders with runs, or with --db FILE a history made earlier")
+    if case is not None and queries:
+        raise UsageError("--case and -k ask the same: give one of them")
+    if not runs and db is not None and not db.exists():
+        raise UsageError(f"{db}: does not exist; name the runs to make it of")
+    parsed = parse_all(queries)
+    files = find_runs(runs) if runs else []
+    with HistoryDatabase(db) as database:
+        collect(database, files)
+        found = answer(database, case, parsed, asks_flips, targets, by_release)
+    if output is not None:
+        write_whole(output, [rendering(found, format_)])
+    elif format_ == "terminal":
+        render_history_terminal(found, Console())
+    else:
+        click.echo(rendering(found, format_).encode(), nl=False)
+
+
+def collect(database: HistoryDatabase, files: list[Path]) -> None:
+    """Add runs to a database; the same run id in two files is an error. Progress goes to standard error."""
+    met: dict[str, Path] = {}
+    for path in files:
+        reader = RunReader(path)
+        other = met.setdefault(reader.header.run_id, path)
+        if other is not path:
+            raise UsageError(f"{path}: run {reader.header.run_id} is also {other}: move one of them away")
+    added = 0
+    for path in files:
+        added += not database.add(RunReader(path)).known
+    if database.path is not None and files:
+        print(f"{database.path}: {added:,} of {len(files):,} runs added", file=sys.stderr)
+
+
+def answer(
+    database: HistoryDatabase,
+    case: str | None = None,
+    queries: tuple[Query, ...] = (),
+    asks_flips: bool = False,
+    targets: tuple[str, ...] = (),
+    by_release: bool = False,
+) -> History:
+    """Ask a database. Errors: NothingRan if no run has such a target or case."""
+    points = database.points()
+    if not points:
+        raise NothingRan(f"{database.path}: no run in it yet")
+    if unknown := sorted(set(targets) - {point.target for point in points}):
+        raise NothingRan(f"no run has the target {', '.join(unknown)}; there are: {', '.join(sorted({point.target for point in points}))}")
+    lines = timelines([point for point in points if not targets or point.target in targets], by_release=by_release)
+    made = History(lines, tuple(limits(lines)))
+
+    def wanted(name: str) -> bool:
+        return (case is None or name == case) and (not queries or any(query.matches(name) for query in queries))
+
+    if case is not None or queries:
+        groups, stand = groups_of(database, lines, wanted, case)
+        if not stand:
+            raise NothingRan(f"no run has the case {case}" if case else f"no run has a case that matches {_asked(queries)}")
+        made = made._replace(asked=case or _asked(queries), since=groups, stand=stand)
+    if case is not None:
+        did = next(did for _, did in database.results(wanted, case))
+        made = made._replace(story={target: changes(moments, did) for target, moments in lines.items()})
+    if asks_flips:
+        flips, number = all_flips(database, lines, wanted, case)
+        made = made._replace(flips=flips, flips_number=number)
+    return made
+
+
+def _asked(queries: tuple[Query, ...]) -> str:
+    return " or ".join(query.text for query in queries)

@@ -1,0 +1,147 @@
+"""Terms of a rule: one column of `features` held against one value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Literal, NamedTuple
+
+from harness.errors import UsageError
+from harness.rules.features import Value
+
+Relation = Literal["=", "!=", ">=", "<="]
+EXAMPLE = "data.rank>=3"
+
+_TERM = re.compile(r"(?P<column>[A-Za-z_][\w.]*)\s*(?P<relation>>=|<=|!=|=)\s*(?P<value>[^\s<>=!;]+)\Z")
+_INTEGER = re.compile(r"-?\d{1,19}\Z")
+_COSTS = {
+    "operator": 0.95,
+    "dtype": 1.05,
+    "rank": 1.05,
+    "kind": 1.1,
+    "bits": 1.15,
+    "validity": 1.0,
+    "level": 1.4,
+    "elements": 1.3,
+    "multiple_of_4": 1.35,
+    "first": 1.25,
+    "last": 1.25,
+    "smallest": 1.25,
+    "largest": 1.25,
+    "has_extent_1": 1.3,
+    "tuples": 1.25,
+    "result_rank": 1.05,
+    "sweep": 2.6,
+    "case": 2.7,
+    "shape": 1.9,
+    "begins": 1.6,
+    "ends": 1.6,
+    "draw": 3.0,
+}
+_RELATIONS: dict[str, Relation] = {"=": "=", "!=": "!=", ">=": ">=", "<=": "<="}
+_RELATION_COSTS = {"=": 0.0, ">=": 0.02, "<=": 0.03, "!=": 0.3}
+_PHRASES = {
+    "batch_sizes=differ": "batch sizes differ",
+    "batch_sizes=equal": "batch sizes agree",
+    "ranks=differ": "ranks of data and indices differ",
+    "ranks=equal": "ranks of data and indices agree",
+    "axis_in_range=yes": "axis in range",
+    "axis_in_range=no": "axis out of range",
+    "axis.last=yes": "axis is the last",
+    "axis.last=no": "axis is not the last",
+    "batch_dims_in_range=yes": "batch_dims in range",
+    "batch_dims_in_range=no": "batch_dims out of range",
+    "off_axis=same": "indices as large as data off the axis",
+    "off_axis=fewer": "indices smaller than data off the axis",
+    "off_axis=more": "indices larger than data off the axis",
+    "along_axis=same": "as many indices as data along the axis",
+    "along_axis=fewer": "fewer indices than data along the axis",
+    "along_axis=more": "more indices than data along the axis",
+    "tuples_to_batches=fewer": "fewer index tuples than batches",
+    "tuples_to_batches=multiple": "index tuples a multiple of the batches",
+    "tuples_to_batches=other": "more index tuples than batches and no multiple of them",
+    "tuples_to_batches!=fewer": "no fewer index tuples than batches",
+    "tuples_to_batches!=multiple": "index tuples no multiple of the batches",
+    "tuple=0": "empty index tuples",
+    "in_place=true": "in place",
+    "neighbours=true": "between neighbours",
+    "variant=none": "no variant",
+    "initializer=none": "no initializer",
+    "shapes=static": "static shapes",
+    "shapes=symbolic": "symbolic shapes",
+}
+
+
+_HAS = {
+    "multiple_of_4": ("has a multiple of 4 elements", "has no multiple of 4 elements"),
+    "empty": ("is empty", "is not empty"),
+    "has_extent_1": ("has an extent of 1", "has no extent of 1"),
+}
+
+
+class Term(NamedTuple):
+    """`column relation value`; `>=` and `<=` compare integers, and hold of no case without the column."""
+
+    column: str
+    relation: Relation
+    value: Value
+
+    @classmethod
+    def parse(cls, text: str) -> Term:
+        """Parse `column=value`, `!=`, `>=` or `<=`; raise UsageError that shows a right one."""
+        found = _TERM.match(text.strip())
+        if found is None:
+            raise UsageError(f"bad term {text!r}: write column=value, with =, !=, >= or <=, for example {EXAMPLE!r}")
+        value: Value = int(found["value"]) if _INTEGER.match(found["value"]) else found["value"]
+        relation = _RELATIONS[found["relation"]]
+        if relation in (">=", "<=") and isinstance(value, str):
+            raise UsageError(f"bad term {text!r}: {relation} compares integers, for example {EXAMPLE!r}")
+        return cls(found["column"], relation, value)
+
+    def holds(self, of: Mapping[str, Value]) -> bool:
+        """Say whether the term holds of a case with these features."""
+        found = of.get(self.column)
+        if self.relation == "=":
+            return found == self.value
+        if self.relation == "!=":
+            return found != self.value
+        if not isinstance(found, int) or not isinstance(self.value, int):
+            return False
+        return found >= self.value if self.relation == ">=" else found <= self.value
+
+    def __str__(self) -> str:
+        return f"{self.column}{self.relation}{self.value}"
+
+    @property
+    def words(self) -> str:
+        """The term as people read it."""
+        plain = f"{self.column}{self.relation}{self.value}"
+        if self.column == "operator":
+            return str(self.value) if self.relation == "=" else f"not {self.value}"
+        whose, _, what = self.column.rpartition(".")
+        if what in _HAS:
+            yes = (self.value == "yes") == (self.relation == "=")
+            return f"{whose or 'the first input'} {_HAS[what][not yes]}"
+        return _PHRASES.get(plain, plain)
+
+    @property
+    def cost(self) -> float:
+        """How much a rule pays for the term: 1 for a property of the call; more for a name that says nothing of the cause."""
+        column = self.column
+        cost = _COSTS.get(column)
+        if cost is None:
+            cost = _COSTS.get(column.rpartition(".")[2], 1.0) if "." in column else 1.0
+        of_indices = 0.02 if column.startswith("indices.") else 0.0  # of two terms that are as good, the one of data
+        equal_number = 0.1 if self.relation == "=" and isinstance(self.value, int) and self.column != "opset" else 0.0
+        return cost + _RELATION_COSTS[self.relation] + equal_number + of_indices
+
+
+def say(terms: Iterable[Term]) -> str:
+    """Write a conjunction: `GatherND and batch_dims>=1 and batch sizes differ`; the empty one holds always."""
+    return " and ".join(term.words for term in sorted(terms, key=reading_order)) or "every case"
+
+
+def reading_order(term: Term) -> tuple[int, str, str]:
+    """Sort key: operator, opset, element types, then the rest by name."""
+    first = {"operator": 0, "opset": 1, "dtype": 2, "data": 2, "X": 2, "indices": 3, "rank": 4}
+    return first.get(term.column, 5), term.column, term.relation
