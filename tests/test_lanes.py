@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import lanes
 from harness.errors import HarnessError, HarnessFault, NothingRan, SpecError, TargetUnavailable, UsageError
+from harness.lanes import crew
 from harness.runfile import RunWriter
 from tests.processes import descendants, gone
 from tests.running import ROUND, SPECS, harness, lines_of, results_of, script_of, without_time
@@ -53,16 +53,16 @@ def end_of(run: Path) -> dict[str, object]:
 @pytest.fixture
 def several(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Make every run have as many lanes as workers; the list holds how many each had."""
-    monkeypatch.setattr(lanes, "_CASES", 1)
+    monkeypatch.setattr(crew, "_CASES", 1)
     made: list[int] = []
-    forked = lanes.ForkedLanes
+    forked = crew.ForkedLanes
 
     class Counted(forked):  # type: ignore[misc,valid-type]
         def __init__(self, *arguments: object) -> None:
             super().__init__(*arguments)
             made.append(len(self._members))
 
-    monkeypatch.setattr(lanes, "ForkedLanes", Counted)
+    monkeypatch.setattr(crew, "ForkedLanes", Counted)
     return made
 
 

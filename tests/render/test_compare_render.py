@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness import compare
+from harness.compare import comparison
 from harness.compare.command import rendering
 from harness.compare.comparison import Comparison, compare_runs
 from harness.records import Error, Outcome, Result, TargetInfo, Validity, Verdict
@@ -53,7 +53,7 @@ def test_markdown_stays_under_its_limit(tmp_path: Path) -> None:
 
 
 def test_what_is_not_kept_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compare, "KEEP", 3)
+    monkeypatch.setattr(comparison, "KEEP", 3)
     found = two(tmp_path, faults=0.5)
     assert all(len(kept) <= 3 for kept in found.kept.values())
     assert sum(group.number for group in found.groups()) == found.total.changes.total()
