@@ -324,10 +324,10 @@ def test_it_needs_no_onnxruntime(real: tuple[Path, Path]) -> None:
     import sys
 
     code = (
-        "import sys; from pathlib import Path; from harness.compare.command import FORMATS, rendering\n"
+        "import sys; from pathlib import Path; from harness.compare.command import RENDERINGS\n"
         "from harness.compare.comparison import compare_runs; from harness.runfile import RunReader\n"
         f"found = compare_runs(*(RunReader(Path(p)) for p in {[str(path) for path in real]!r}))\n"
-        "assert all(rendering(found, f) for f in FORMATS)\n"
+        "assert all(RENDERINGS.text(found, f) for f in RENDERINGS.formats)\n"
         "assert not {'onnx', 'onnxruntime'} & set(sys.modules), sorted(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

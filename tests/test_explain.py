@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.explain.command import rendering
+from harness.explain.command import RENDERINGS
 from harness.explain.explanation import explain, explain_changes
 from harness.explain.failures import Group
 from harness.explain.words import statement, title, witnessed
@@ -234,9 +234,10 @@ class TestSecondWitness:
 
     def test_all_formats_say_it(self, tmp_path: Path) -> None:
         found = explain(RunReader(self.run(tmp_path)))
-        assert "24 point at ONNX Runtime's lowering" in " ".join(rendering(found, "terminal").split())
-        assert "- second witness directml, of 32: 24 point at ONNX Runtime's lowering" in rendering(found, "markdown").replace("&#39;", "'")
-        said = [group["second_witness"] for group in json.loads(rendering(found, "json"))["groups"]]
+        assert "24 point at ONNX Runtime's lowering" in " ".join(RENDERINGS.text(found, "terminal").split())
+        markdown = RENDERINGS.text(found, "markdown").replace("&#39;", "'")
+        assert "- second witness directml, of 32: 24 point at ONNX Runtime's lowering" in markdown
+        said = [group["second_witness"] for group in json.loads(RENDERINGS.text(found, "json"))["groups"]]
         why = {"points": "ONNX Runtime's lowering", "why": "the outputs differ", "number": 24}
         assert {"target": "directml", "testimonies": [why]} in said
 
@@ -262,7 +263,7 @@ class TestCommand:
 
     @pytest.mark.parametrize(("format_", "suffix"), [("terminal", "txt"), ("markdown", "md"), ("json", "json")])
     def test_looks_as_reviewed(self, tmp_path: Path, format_: str, suffix: str) -> None:
-        text = rendering(explain(RunReader(write(tmp_path, self.plant)), known=True), format_)
+        text = RENDERINGS.text(explain(RunReader(write(tmp_path, self.plant)), known=True), format_)
         check_golden(GOLDEN / f"explain.{suffix}", text)
         if format_ == "terminal":
             assert max(len(line) for line in text.splitlines() if "@" not in line) <= 80

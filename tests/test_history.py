@@ -315,7 +315,7 @@ def test_it_needs_no_onnxruntime(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from harness.history.command import *\n"
         f"database = HistoryDatabase(); collect(database, find_runs([Path({str(tmp_path)!r})]))\n"
-        "assert all(rendering(answer(database), each) for each in FORMATS)\n"
+        "assert all(RENDERINGS.text(answer(database), each) for each in RENDERINGS.formats)\n"
         "assert not {'onnx', 'onnxruntime'} & set(sys.modules), sorted(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from harness.bisection.releases import AXES, Measure, axis
 from harness.bisection.search import Bisection, Measured, bisect
@@ -17,14 +15,15 @@ from harness.folders import processors
 from harness.query import Query
 from harness.records import Case
 from harness.render.bisection import render_bisection_json, render_bisection_markdown, render_bisection_terminal
-from harness.report import writable, write_whole
+from harness.renderings import Renderings
+from harness.report import writable
 from harness.selection import select
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
 
 UNCHANGED = 1
 """Exit code where nothing changes."""
-_WIDTH = 80
+RENDERINGS = Renderings(render_bisection_terminal, markdown=render_bisection_markdown, json=render_bisection_json)
 
 
 @click.command("bisect")
@@ -38,10 +37,7 @@ _WIDTH = 80
 @click.option("-j", "--jobs", type=click.IntRange(1, 256), help="Worker processes (default: the number of processors).")
 @click.option("--timeout", type=click.FloatRange(min=0.1), default=30.0, show_default=True, help="Seconds a case may take.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The seed of the inputs.")
-@click.option("--format", "format_", type=click.Choice(["terminal", "markdown", "json"]), default="terminal", show_default=True)
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write here instead of to standard output."
-)
+@RENDERINGS.options
 def bisect_command(
     asked: str,
     over: str,
@@ -78,7 +74,7 @@ def bisect_command(
         raise TargetUnavailable(_no_release(found))
     name = f"{releases.head}{releases.options}"
     searched = Searched(over, name, query.text, tuple(case.id for case in cases), found, tuple(filter(None, [releases.remark])))
-    _write(searched, format_, output)
+    RENDERINGS.show(searched, format_, output)
     sys.exit(0 if found.changes else UNCHANGED)
 
 
@@ -97,19 +93,3 @@ def _outcomes(measured: Measured) -> list[str]:
 def _no_release(found: Bisection) -> str:
     newest = found.measured[-1]
     return f"none of {len(found.measured)} releases can run it; {newest.version}: {newest.skipped}"
-
-
-def _write(searched: Searched, format_: str, output: Path | None) -> None:
-    if format_ == "terminal" and output is None:
-        render_bisection_terminal(searched, Console())
-        return
-    if format_ == "terminal":
-        plain = io.StringIO()
-        render_bisection_terminal(searched, Console(file=plain, width=_WIDTH, no_color=True))
-        text = plain.getvalue()
-    else:
-        text = render_bisection_json(searched) if format_ == "json" else render_bisection_markdown(searched)
-    if output is not None:
-        write_whole(output, [text])
-    else:
-        click.echo(text.encode(), nl=False)

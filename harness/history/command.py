@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from pathlib import Path
-from typing import Literal, get_args
 
 import click
-from rich.console import Console
 
 from harness.errors import NothingRan, UsageError
 from harness.history.database import HistoryDatabase
@@ -19,22 +16,12 @@ from harness.query import Query, parse_all
 from harness.render.history import render_history_json, render_history_markdown, render_history_terminal
 from harness.render.history_chart import render_history_svg
 from harness.render.history_html import render_history_html
-from harness.report import write_whole
+from harness.renderings import Renderings
 from harness.runfile import RunReader
 
-Format = Literal["terminal", "markdown", "json", "html", "svg"]
-FORMATS: tuple[str, ...] = get_args(Format)
-_RENDER = {"markdown": render_history_markdown, "json": render_history_json, "html": render_history_html, "svg": render_history_svg}
-_WIDTH = 80
-
-
-def rendering(history: History, format: str) -> str:
-    """Render a history as text; for the terminal without colour and 80 columns wide."""
-    if format == "terminal":
-        text = io.StringIO()
-        render_history_terminal(history, Console(file=text, width=_WIDTH, no_color=True))
-        return text.getvalue()
-    return _RENDER[format](history)
+RENDERINGS = Renderings(
+    render_history_terminal, markdown=render_history_markdown, json=render_history_json, html=render_history_html, svg=render_history_svg
+)
 
 
 @click.command("history")
@@ -45,8 +32,7 @@ def rendering(history: History, format: str) -> str:
 @click.option("--flips", "asks_flips", is_flag=True, help="Which cases change back and forth while nothing else does.")
 @click.option("-t", "--target", "targets", multiple=True, metavar="TARGET", help="Only this target, as the runs name it.")
 @click.option("--by-release", is_flag=True, help="Take cpu@ort-1.24.2 and cpu as one target; order by release instead of by run.")
-@click.option("--format", "format_", type=click.Choice(FORMATS), default="terminal", show_default=True, help="What to render.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write here instead of to standard output.")
+@RENDERINGS.options
 def history(
     runs: tuple[Path, ...],
     db: Path | None,
@@ -73,12 +59,7 @@ def history(
     with HistoryDatabase(db) as database:
         collect(database, files)
         found = answer(database, case, parsed, asks_flips, targets, by_release)
-    if output is not None:
-        write_whole(output, [rendering(found, format_)])
-    elif format_ == "terminal":
-        render_history_terminal(found, Console())
-    else:
-        click.echo(rendering(found, format_).encode(), nl=False)
+    RENDERINGS.show(found, format_, output)
 
 
 def collect(database: HistoryDatabase, files: list[Path]) -> None:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from harness.compare import comparison
-from harness.compare.command import rendering
+from harness.compare.command import RENDERINGS
 from harness.compare.comparison import Comparison, compare_runs
 from harness.records import Error, Outcome, Result, TargetInfo, Validity, Verdict
 from harness.render.compare_html import render_compare_html
@@ -36,7 +36,7 @@ def test_markdown(tmp_path: Path) -> None:
 
 
 def test_terminal(tmp_path: Path) -> None:
-    text = rendering(two(tmp_path), "terminal")
+    text = RENDERINGS.text(two(tmp_path), "terminal")
     check_golden(GOLDEN / "compare_terminal.txt", text)
     assert all(len(line) <= 80 for line in text.splitlines() if "@" not in line)
 
@@ -92,5 +92,5 @@ def test_hostile_text_is_never_markup(tmp_path: Path) -> None:
 
 
 def test_the_terminal_gets_no_control_characters(tmp_path: Path) -> None:
-    text = rendering(hostile_runs(tmp_path), "terminal")
+    text = RENDERINGS.text(hostile_runs(tmp_path), "terminal")
     assert not {"\x1b", "\u202e", "\u2066"} & set(text)

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from harness.history.command import FORMATS, answer, collect, rendering
+from harness.history.command import RENDERINGS, answer, collect
 from harness.history.database import HistoryDatabase
 from harness.history.runs import find_runs
 from harness.history.summary import History
@@ -47,28 +47,28 @@ def several(folder: Path) -> HistoryDatabase:
 @pytest.mark.parametrize("format", ["terminal", "markdown", "svg"])
 def test_counts(tmp_path: Path, format: str) -> None:
     suffix = {"terminal": "txt", "markdown": "md"}.get(format, format)
-    text = rendering(answer(several(tmp_path)), format)
+    text = RENDERINGS.text(answer(several(tmp_path)), format)
     assert format != "terminal" or max(map(len, text.splitlines())) <= 80
     check_golden(GOLDEN / f"history_counts.{suffix}", text)
 
 
 def test_a_query(tmp_path: Path) -> None:
     found = answer(several(tmp_path), queries=parse_all(["GatherND", "Round"]), asks_flips=True)
-    check_golden(GOLDEN / "history_query.txt", rendering(found, "terminal"))
+    check_golden(GOLDEN / "history_query.txt", RENDERINGS.text(found, "terminal"))
 
 
 @pytest.mark.parametrize("format", ["terminal", "markdown"])
 def test_a_case(tmp_path: Path, format: str) -> None:
     found = answer(several(tmp_path), CASE)
-    check_golden(GOLDEN / f"history_case.{'txt' if format == 'terminal' else 'md'}", rendering(found, format))
+    check_golden(GOLDEN / f"history_case.{'txt' if format == 'terminal' else 'md'}", RENDERINGS.text(found, format))
 
 
 def test_the_page_is_the_chart_the_table_and_the_answers(tmp_path: Path) -> None:
     database = several(tmp_path)
-    counts = rendering(answer(database), "html")
-    assert rendering(answer(database), "svg") in counts
+    counts = RENDERINGS.text(answer(database), "html")
+    assert RENDERINGS.text(answer(database), "svg") in counts
     assert counts.count("<section") == 1
-    page = rendering(answer(database, CASE, asks_flips=True), "html")
+    page = RENDERINGS.text(answer(database, CASE, asks_flips=True), "html")
     assert re.findall(r'<section id="(\w+)"', page) == ["since", "flips", "chart"]
     assert "fails since 1.23.0 (2026-01-03 03:04); conformed last on 1.22.0 (2026-01-02 03:04)" in page
     assert "onnxruntime 1.22.0 → 1.23.0" in page
@@ -77,7 +77,7 @@ def test_the_page_is_the_chart_the_table_and_the_answers(tmp_path: Path) -> None
 
 
 def test_every_bar_has_its_count_as_text_and_what_deviates_a_sign(tmp_path: Path) -> None:
-    root = ElementTree.fromstring(rendering(answer(several(tmp_path)), "svg"))
+    root = ElementTree.fromstring(RENDERINGS.text(answer(several(tmp_path)), "svg"))
     words = [text.text for text in root.iter(f"{SVG}text")]
     bars = [bar for bar in root.iter(f"{SVG}rect") if bar.get("class") in ("pass", "fail", "none")]
     failing = [bar for bar in bars if bar.get("class") == "fail"]
@@ -91,7 +91,7 @@ def test_a_single_deviation_among_many_is_seen(tmp_path: Path) -> None:
     write_run(tmp_path, 1, did)
     with HistoryDatabase() as database:
         collect(database, find_runs([tmp_path]))
-        root = ElementTree.fromstring(rendering(answer(database), "svg"))
+        root = ElementTree.fromstring(RENDERINGS.text(answer(database), "svg"))
     widths = [float(bar.get("width") or 0) for bar in root.iter(f"{SVG}rect") if bar.get("class") == "fail"]
     assert min(widths) == 2
     assert "999 / 1,000 ✗ 1" in [text.text for text in root.iter(f"{SVG}text")]
@@ -102,7 +102,7 @@ def test_the_chart_draws_the_newest_rows(tmp_path: Path) -> None:
         write_run(tmp_path / str(day), day, {CASE: "pm"[day % 2]})
     with HistoryDatabase() as database:
         collect(database, find_runs([tmp_path]))
-        text = rendering(answer(database), "svg")
+        text = RENDERINGS.text(answer(database), "svg")
     assert "cpu, 4 older rows not drawn" in text
     assert text.count("1.23.0") == ROWS
 
@@ -116,9 +116,9 @@ def _hostile(folder: Path) -> History:
         return answer(database, CASE, asks_flips=True)
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", RENDERINGS.formats)
 def test_hostile_text_is_inert(tmp_path: Path, format: str) -> None:
-    text = rendering(_hostile(tmp_path), format)
+    text = RENDERINGS.text(_hostile(tmp_path), format)
     assert "\x1b" not in text
     if format in ("html", "svg"):
         assert "<script" not in text.lower()
@@ -127,12 +127,12 @@ def test_hostile_text_is_inert(tmp_path: Path, format: str) -> None:
         ElementTree.fromstring(text)
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", RENDERINGS.formats)
 def test_a_level_of_brackets_is_no_markup(tmp_path: Path, format: str) -> None:
     path = write_run(tmp_path, 1, {CASE: "p"})
     path.write_bytes(path.read_bytes().replace(b'"2_1"', b'"[/red]<b>"'))
     with HistoryDatabase() as database:
         collect(database, find_runs([tmp_path]))
-        text = rendering(answer(database), format)
+        text = RENDERINGS.text(answer(database), format)
     assert "[/red]" in text.replace("\\", "")
     assert format not in ("html", "svg") or "<b>" not in text
