@@ -163,7 +163,7 @@ def _unshare(root: Path, inner: Sequence[str], binds: Sequence[Bind], *, prefix_
         target = shlex.quote(bind.inside.lstrip("/"))
         if bind.inside.startswith("/tmp/"):  # elsewhere the tree has the mount points
             steps.append(f": > {target}")
-        steps.append(f"mount --bind {shlex.quote(str(bind.source))} {target}")
+        steps.append(f"mount --rbind {shlex.quote(str(bind.source))} {target}")  # /usr may have other mounts below
         if not bind.writable:
             steps.append(_read_only(target))
     steps.append(_read_only(tree))
