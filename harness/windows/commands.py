@@ -11,7 +11,7 @@ import click
 from harness.components import problems
 from harness.errors import TargetUnavailable, UsageError
 from harness.windows import install as installation
-from harness.windows import sandbox
+from harness.windows import packages, sandbox
 from harness.windows.fetch import MIRROR_ENV, find_mirrors, note
 from harness.windows.lock import LOCK_FILE, dump, load
 from harness.windows.releases import default_release, release, release_for_level, releases, usable_levels
@@ -28,12 +28,19 @@ def windows() -> None:
 @windows.command("install")
 @click.option("--ort", metavar="VERSION", help="An onnxruntime-directml release; default: the newest.")
 @click.option("--levels", is_flag=True, help="The newest release of every feature level that a usable release reaches.")
+@click.option(
+    "--from",
+    "source",
+    type=click.Choice(installation.SOURCES),
+    help="Wine from Debian 13's own packages, installed by apt where root asks for it, or from a private tree; "
+    "default: the one in use, else the packages where they are installed as pinned, else a tree.",
+)
 @_mirror
-def install_command(ort: str | None, levels: bool, mirror: str | None) -> None:
+def install_command(ort: str | None, levels: bool, source: installation.Source | None, mirror: str | None) -> None:
     """Download, verify and set up what is missing: 1.3 GB in the user's cache stay, no root needed."""
     chosen = [release_for_level(level).onnxruntime for level in usable_levels()] if levels else [release(ort).onnxruntime]
     for version in chosen:
-        installation.install(version, mirror=mirror)
+        installation.install(version, source=source, mirror=mirror)
     click.echo(f"onnxruntime-directml {', '.join(chosen)} can run here ({installation.cache_dir()})")
 
 
@@ -50,9 +57,11 @@ def status_command(deep: bool) -> None:
 
 @windows.command("remove")
 def remove_command() -> None:
-    """Delete everything that was installed."""
-    place = installation.cache_dir()
+    """Delete everything that was installed in the cache; never a package of the system."""
+    place, source = installation.cache_dir(), installation.installed_source()
     click.echo(f"removed {place}" if installation.remove() else f"nothing is installed in {place}")
+    if source == "apt":
+        click.echo(f"the system's packages stay: {', '.join(packages.decisive_versions(load()))}")
 
 
 @windows.command("python", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -95,7 +104,7 @@ def status_lines(*, deep: bool = False) -> list[str]:
         tool = sandbox.launcher()
     except TargetUnavailable as exc:
         tool = str(exc)
-    lines = [f"cache: {base}", f"sandbox: {tool}"]
+    lines = [f"cache: {base}", f"sandbox: {tool}", f"wine: {_wine()}"]
     for name, stamp in installation.installed_components().items():
         wrong = problems(base / name, deep=deep)
         lines.append(f"{name}: {stamp.bytes / 1e6:.0f} MB, {wrong[0] if wrong else 'whole'}")
@@ -103,6 +112,14 @@ def status_lines(*, deep: bool = False) -> list[str]:
     lines.append(f"onnxruntime-directml installed: {', '.join(ready) or 'none'}")
     lines.append(f"others on demand: {', '.join(row.onnxruntime for row in releases() if row.onnxruntime not in ready) or 'none'}")
     return lines
+
+
+def _wine() -> str:
+    """Say which Wine is used."""
+    source, locked = installation.installed_source(), load()
+    if source == "apt":
+        return "Debian's packages, " + ", ".join(f"{name} {version}" for name, version in packages.decisive_versions(locked).items())
+    return f"{locked.debian.wine} in a private tree" if source else "none installed"
 
 
 def setup_lines(*, mirror: str | None = None) -> list[str]:
@@ -116,7 +133,7 @@ def setup_lines(*, mirror: str | None = None) -> list[str]:
     row = default_release()
     return [
         f"dml: onnxruntime-directml {row.onnxruntime}, DirectML {row.directml}, level {row.level}, on a software device "
-        f"under Wine {load().debian.wine}",
+        f"under Wine {load().debian.wine}{' of the system' if installation.installed_source() == 'apt' else ''}",
         f"dml@ort-VERSION, dml@level-LEVEL: {', '.join(other.onnxruntime for other in releases())}, fetched when first used",
         f"installed in {found.root.parent.parent}; `harness windows remove` deletes it",
     ]

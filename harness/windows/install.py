@@ -16,20 +16,24 @@ import shutil
 import subprocess
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
-from harness.components import CACHE_ENV, Stamp, cache_base, digest, exclusive, problems, remove_tree, seal, stamps
+from harness.components import CACHE_ENV, Stamp, cache_base, digest, exclusive, problems, remove_tree, seal, stamp_of, stamps
 from harness.errors import HarnessFault, TargetUnavailable
-from harness.windows import fetch, sandbox, system, wheels
+from harness.windows import fetch, packages, sandbox, system, wheels
 from harness.windows.lock import Lock, load
 from harness.windows.releases import Release, default_release, release
 
+Source = Literal["apt", "tree"]
+"""Where Wine and Mesa come from: packages that the machine's apt installed, or a private tree."""
+SOURCES: tuple[Source, ...] = ("apt", "tree")
 LAYOUT = "1"
 TREE_LAYOUT = "2"
 """Another number here, and the components are built anew: the tree's when its mount points change."""
-NEEDED_BYTES = 2_200_000_000
-"""At the height of an installation, when Wine has copied its DLLs into the prefix; 1.3 GB stay."""
+NEEDED_BYTES = {"tree": 2_200_000_000, "apt": packages.NEEDED_BYTES}
+"""At the height of an installation, when Wine has copied its DLLs into the prefix; 1.3 GB stay of a private tree."""
 _PATCHED_DLLS = ("ntdll", "kernelbase", "ucrtbase", "d3d12", "d3d12core", "dxgi", "wined3d")
 KEYS = {
     "system": (
@@ -64,57 +68,90 @@ def cache_dir() -> Path:
     return cache_base("windows")
 
 
-def component_names(lock: Lock, chosen: Release) -> dict[str, str]:
+def component_names(lock: Lock, chosen: Release, source: Source = "tree") -> dict[str, str]:
     """Return the folder name of each component that a release needs."""
     python = lock.python(chosen.python)
     numpy = lock.wheel("numpy", chosen.numpy, chosen.python)
     onnxruntime = lock.wheel("onnxruntime-directml", chosen.onnxruntime, chosen.python)
-    names = [package.sha256 for package in lock.debian.packages]
+    hashes = [package.sha256 for package in lock.debian.packages]
+    versions = [f"{name}={version}" for name, version in packages.decisive_versions(lock).items()]
     return {
-        "system": f"system-{digest(TREE_LAYOUT, *names)}",
+        "system": f"system-{digest(TREE_LAYOUT, *hashes)}" if source == "tree" else f"packages-{digest(TREE_LAYOUT, *versions)}",
         "python": f"python-{chosen.python}-{digest(LAYOUT, python.sha256)}",
         "numpy": f"numpy-{chosen.numpy}-{digest(LAYOUT, numpy.sha256)}",
         "onnxruntime": f"onnxruntime-{chosen.onnxruntime}-{digest(LAYOUT, onnxruntime.sha256)}",
     }
 
 
+def installed_source() -> Source | None:
+    """Return where the Wine that is installed comes from; nothing is verified."""
+    base, lock, chosen = cache_dir(), load(), default_release()
+    return next((which for which in SOURCES if stamp_of(base / component_names(lock, chosen, which)["system"])), None)
+
+
 def installed(ort: str | None = None) -> Installed | None:
     """Return the folders of a release when all its components are there, else None; nothing is verified."""
-    base, chosen = cache_dir(), release(ort)
-    paths = {kind: base / name for kind, name in component_names(load(), chosen).items()}
+    base, chosen, source = cache_dir(), release(ort), installed_source()
+    if source is None:
+        return None
+    paths = {kind: base / name for kind, name in component_names(load(), chosen, source).items()}
     if not all((path / "stamp.json").is_file() for path in paths.values()):
         return None
     tree = paths["system"]
     return Installed(chosen, tree / "root", tree / "prefix", paths["python"], paths["numpy"], paths["onnxruntime"], base / "shaders")
 
 
-def install(ort: str | None = None, *, mirror: str | None = None, progress: fetch.Progress = fetch.note) -> Installed:
+def install(
+    ort: str | None = None, *, source: Source | None = None, mirror: str | None = None, progress: fetch.Progress = fetch.note
+) -> Installed:
     """Install what a release needs and return where it is; what is there and whole is kept.
+
+    Without a `source` that is the one in use, else the machine's packages where they can serve as they are, else a private tree. Only
+    `apt` named as the source lets apt install packages.
 
     Raises TargetUnavailable where this machine cannot have it, with the remedy.
     """
     require_linux()
     sandbox.launcher()
     base, chosen, lock = cache_dir(), release(ort), load()
-    names = component_names(lock, chosen)
     with exclusive(base, progress):
+        source = _choose(base, lock, source, progress)
+        names = component_names(lock, chosen, source)
         missing = [kind for kind, name in names.items() if not _is_whole(base / name)]
         if "system" in missing:
             free = shutil.disk_usage(base).free
-            if free < NEEDED_BYTES:
+            if free < NEEDED_BYTES[source]:
                 raise TargetUnavailable(
-                    f"the Windows runtime needs {NEEDED_BYTES / 1e9:.1f} GB in {base} and {free / 1e9:.1f} GB are free: "
+                    f"the Windows runtime needs {NEEDED_BYTES[source] / 1e9:.1f} GB in {base} and {free / 1e9:.1f} GB are free: "
                     f"make room or set {CACHE_ENV} to another folder"
                 )
         for kind in missing:
             progress(f"installing {names[kind]}")
-            _build(kind, base, names, lock, chosen, mirror, progress)
-        _sweep(base, lock)
+            _build(kind, base, source, lock, chosen, mirror, progress)
+        _sweep(base, lock, source)
         (base / "shaders").mkdir(exist_ok=True)
     verify.cache_clear()
     found = installed(ort)
     assert found is not None
     return found
+
+
+def _choose(base: Path, lock: Lock, asked: Source | None, progress: fetch.Progress) -> Source:
+    """Return where Wine is to come from; where a private tree stands in for Debian's packages, say why."""
+    for which in SOURCES:
+        if asked in (None, which) and _is_whole(base / component_names(lock, default_release(), which)["system"]):
+            return which
+    if asked == "tree":
+        return asked
+    reason = packages.obstacle(lock)
+    if reason is None:
+        return "apt"
+    if asked == "apt":
+        packages.provide(lock, progress)
+        return asked
+    if packages.foreign(lock) is None:
+        progress(f"a private tree, not Debian's own packages: {reason} (`--from apt`)")
+    return "tree"
 
 
 def require_linux() -> None:
@@ -124,18 +161,24 @@ def require_linux() -> None:
         raise TargetUnavailable("the Windows runtime needs x86-64 Linux; on Windows the installed onnxruntime-directml is used directly")
 
 
-def _build(kind: str, base: Path, names: dict[str, str], lock: Lock, chosen: Release, mirror: str | None, progress: fetch.Progress) -> None:
+def _build(kind: str, base: Path, source: Source, lock: Lock, chosen: Release, mirror: str | None, progress: fetch.Progress) -> None:
     """Build one component beside its place, stamp it and put it there."""
+    names = component_names(lock, chosen, source)
     place, partial, downloads = base / names[kind], base / f"{names[kind]}.partial", base / "downloads"
     for stale in (place, partial):
         remove_tree(stale)
     partial.mkdir()
+    keys = KEYS[kind]
+    used: list[Path] = []
     if kind == "system":
-        paths = fetch.fetch_packages(lock.debian.packages, fetch.find_mirrors(mirror), downloads / "debian", progress)
-        system.unpack(list(paths.values()), partial / "root", progress)
+        if source == "apt":
+            packages.make_root(partial)
+            keys = tuple(pattern.removeprefix("root/") for pattern in keys)
+        else:
+            used += fetch.fetch_packages(lock.debian.packages, fetch.find_mirrors(mirror), downloads / "debian", progress).values()
+            system.unpack(used, partial / "root", progress)
         progress("making the wine prefix")
         system.make_prefix(partial / "root", partial / "prefix")
-        used = list(paths.values())
     elif kind == "python":
         python = lock.python(chosen.python)
         used = [wheels.fetch_python(python, downloads)]
@@ -146,7 +189,7 @@ def _build(kind: str, base: Path, names: dict[str, str], lock: Lock, chosen: Rel
         used = [wheels.fetch_wheel(wheel, downloads)]
         wheels.unpack_wheel(used[0], partial)
         _compile(kind, partial, base, names)
-    seal(partial, KEYS[kind])
+    seal(partial, keys)
     partial.rename(place)
     for path in used:
         path.unlink()
@@ -181,7 +224,7 @@ def verify(ort: str | None = None) -> Installed:
         raise TargetUnavailable(
             f"the Windows runtime for onnxruntime-directml {chosen.onnxruntime} is not installed: run `harness windows install{which}`"
         )
-    wrong = [text for name in component_names(load(), chosen).values() for text in problems(cache_dir() / name)]
+    wrong = [text for path in (found.root.parent, found.python, found.numpy, found.onnxruntime) for text in problems(path)]
     if wrong:
         raise TargetUnavailable(f"the Windows runtime is damaged ({wrong[0]}): run `harness windows install{which}`")
     return found
@@ -205,11 +248,11 @@ def remove() -> bool:
     return True
 
 
-def _sweep(base: Path, lock: Lock) -> None:
-    """Delete components of an older lock, half-built ones and downloads that nothing needs any more."""
+def _sweep(base: Path, lock: Lock, source: Source) -> None:
+    """Delete components of an older lock, the Wine that is no longer used, half-built ones and downloads that nothing needs any more."""
     from harness.windows.releases import releases
 
-    current = {name for row in releases() for name in component_names(lock, row).values()}
+    current = {name for row in releases() for name in component_names(lock, row, source).values()}
     for path in base.iterdir():
         if path.is_dir() and path.name not in current | {"shaders"}:
             remove_tree(path)

@@ -1,5 +1,7 @@
 """Command lines that run a program inside the private tree: its own root, processes and network, gone when the launcher is killed.
 
+A tree without programs of its own is shown the machine's /usr (`packages`).
+
 bubblewrap where it works, else util-linux' `unshare`; both as an ordinary user. Nothing inside can write except to /prefix and /tmp
 (both in memory), the shader cache and what the caller binds writable. The wine prefix is a read-only template: each sandbox links its
 drive and copies its registry, so that any number of workers share one installation without seeing each other.
@@ -19,6 +21,8 @@ from harness.errors import TargetUnavailable
 
 WINE = "/usr/lib/wine/wine64"
 WINESERVER = "/usr/lib/wine/wineserver64"
+USR = "usr"
+"""A link of this name beside a tree says which folder of the machine is shown as its /usr."""
 CPU_FACTS = "sys/devices/system/cpu"
 """Where Wine reads which instructions and caches the processor has."""
 MOUNT_POINTS = (
@@ -98,8 +102,8 @@ def remedy(settings: Path = Path("/proc/sys")) -> str:
     if not which("bwrap") and not which("setpriv"):
         return "bubblewrap, which separates Windows from this machine, is not installed; install the package bubblewrap"
     return (
-        "neither bubblewrap nor unshare can make a user namespace here, as in a container without the right to: start it with "
-        "--security-opt seccomp=unconfined, or run the harness outside of it"
+        "neither bubblewrap nor unshare can make a user namespace here, as in a chroot or in a container without the right to: start the "
+        "container with --security-opt seccomp=unconfined, or run the harness outside of it"
     )
 
 
@@ -111,7 +115,8 @@ def command(
     With a `template` each run gets its own prefix in memory; with a `prefix` that folder itself is written to, which is how the
     template is made. Killing the process that this command starts, or its parent's death, ends everything inside.
     """
-    binds = [Bind(Path("/", CPU_FACTS), f"/{CPU_FACTS}"), *binds]
+    shown = [Bind((files_of(root) / USR).readlink(), f"/{USR}")] if files_of(root) != root else []
+    binds = [*shown, Bind(Path("/", CPU_FACTS), f"/{CPU_FACTS}"), *binds]
     environment = ["/usr/bin/env", "-i", *(f"{key}={value}" for key, value in ENVIRONMENT.items())]
     if template is not None:
         binds.append(Bind(template, "/template"))
@@ -122,6 +127,11 @@ def command(
         inner = [*environment, *argv]
     build = _bwrap if (tool or launcher()) == "bwrap" else _unshare
     return build(root, inner, binds, prefix_in_memory=template is not None)
+
+
+def files_of(root: Path) -> Path:
+    """Return the folder whose `usr` holds what a sandbox of this tree shows as /usr."""
+    return root.parent if root.with_name(USR).is_symlink() else root
 
 
 def _bwrap(root: Path, inner: Sequence[str], binds: Sequence[Bind], *, prefix_in_memory: bool) -> list[str]:
@@ -153,7 +163,7 @@ def _unshare(root: Path, inner: Sequence[str], binds: Sequence[Bind], *, prefix_
         target = shlex.quote(bind.inside.lstrip("/"))
         if bind.inside.startswith("/tmp/"):  # elsewhere the tree has the mount points
             steps.append(f": > {target}")
-        steps.append(f"mount --bind {shlex.quote(str(bind.source))} {target}")
+        steps.append(f"mount --rbind {shlex.quote(str(bind.source))} {target}")  # /usr may have other mounts below
         if not bind.writable:
             steps.append(_read_only(target))
     steps.append(_read_only(tree))

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import IO
 
 from harness.errors import HarnessFault
-from harness.windows.sandbox import MOUNT_FILES, MOUNT_POINTS, WINE, command
+from harness.windows.sandbox import MOUNT_FILES, MOUNT_POINTS, WINE, command, files_of
 
+UNIX_LIBRARIES = "usr/lib/x86_64-linux-gnu/wine/x86_64-unix"
 WINDOWS_DLLS = "usr/lib/x86_64-linux-gnu/wine/x86_64-windows"
 _LEFT_OUT = re.compile(
     r"usr/share/(doc|man|locale|lintian|bug|info|icons|mime|help|gnome|bash-completion|iso-codes|zoneinfo|X11|fonts)/"
@@ -34,6 +35,12 @@ def unpack(packages: Sequence[Path], root: Path, progress: Callable[[str], None]
         for count, _ in enumerate(pool.map(lambda path: unpack_package(path, root), ordered), 1):
             if count % 50 == 0:
                 progress(f"unpacked {count} of {len(ordered)} packages")
+    make_mount_points(root)
+    _mark_zlib(root)
+
+
+def make_mount_points(root: Path) -> None:
+    """Make the places at which the sandbox mounts, and the one user."""
     for name in MOUNT_POINTS:
         (root / name).mkdir(parents=True, exist_ok=True)
     for name in MOUNT_FILES:
@@ -41,7 +48,6 @@ def unpack(packages: Sequence[Path], root: Path, progress: Callable[[str], None]
         (root / name).touch()
     (root / "etc").mkdir(exist_ok=True)
     (root / "etc/passwd").write_text("root:x:0:0:root:/tmp:/bin/sh\n")
-    _mark_zlib(root)
 
 
 def unpack_package(package: Path, root: Path) -> None:
@@ -108,7 +114,7 @@ def make_prefix(root: Path, prefix: Path) -> None:
     if done.returncode or not (prefix / "system.reg").is_file():
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise HarnessFault(f"Wine could not make its prefix (exit code {done.returncode}): {last}")
-    link_identical(prefix / "drive_c/windows", root / WINDOWS_DLLS, f"/{WINDOWS_DLLS}")
+    link_identical(prefix / "drive_c/windows", files_of(root) / WINDOWS_DLLS, f"/{WINDOWS_DLLS}")
 
 
 def link_identical(folder: Path, originals: Path, inside: str) -> int:

@@ -41,7 +41,7 @@ def test_unshare_kills_its_child_and_quotes_paths() -> None:
     assert "--kill-child=KILL" in line
     script = line[line.index("-c") + 1]
     assert script.startswith("mount --bind '/c/my root' '/c/my root' && cd '/c/my root'")
-    assert "mount --bind /w/x.py windows/worker.py" in script
+    assert "mount --rbind /w/x.py windows/worker.py" in script
     assert line[-2:] == ["prog", "an argument"]
 
 
