@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import zipfile
 from hashlib import sha256
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from harness.errors import HarnessFault
 from harness.execution import Execution, Prepared
 from harness.judge import Judgement
 from harness.lanes.portions import Numbers
+from harness.records import Result, Verdict
 
 LIMIT_BYTES = 64 << 20
 _LIMIT_CASES = 2000
@@ -22,6 +24,36 @@ _LIMIT_EXPECTED = 200
 def artifact_name(case_id: str, target: str) -> str:
     """Return the file name of a result's tensors."""
     return sha256(f"{case_id}|{target}".encode()).hexdigest()[:24] + ".npz"
+
+
+class Kept:
+    """What the results of an interrupted run keep already, as the limits count it: bytes, cases and expected cases of each target."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._there = {path.name for path in folder.glob("*.npz")}
+        self._used: dict[str, tuple[int, int, int]] = {}
+
+    def add(self, result: Result) -> None:
+        """Count the tensors of one result, if they are there."""
+        name = artifact_name(result.case, result.target) if self._there else ""
+        if name in self._there:
+            held, cases, known = self.used(result.target)
+            size = _size(self._folder / name)
+            self._used[result.target] = held + size, cases + 1, known + (result.verdict is Verdict.EXPECTED)
+
+    def used(self, target: str) -> tuple[int, int, int]:
+        """Return what a target has used of the limits."""
+        return self._used.get(target, (0, 0, 0))
+
+
+def _size(path: Path) -> int:
+    """Return the bytes of the arrays in a file; of a damaged one its own size."""
+    try:
+        with np.load(path) as held:
+            return sum(held[name].nbytes for name in held.files)
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile):
+        return path.stat().st_size
 
 
 class Artifacts:

@@ -6,6 +6,7 @@ from collections import Counter
 from hashlib import blake2b
 from pathlib import Path
 
+from harness.artifacts import Kept
 from harness.counts import Counts
 from harness.errors import UsageError
 from harness.records import Header, Outcome, Result, Validity, Verdict, conforms, inexpressible
@@ -13,10 +14,11 @@ from harness.runfile import RunReader
 
 
 class Done:
-    """The results of an interrupted run; `keep` are the bytes of its file that stay."""
+    """The results of an interrupted run; `keep` are the bytes of its file that stay, `kept` the tensors beside it."""
 
-    def __init__(self, keep: int) -> None:
+    def __init__(self, keep: int, kept: Kept) -> None:
         self.keep = keep
+        self.kept = kept
         self._conforming: dict[bytes, bool] = {}
         self._refused: set[bytes] = set()
         self._counts: Counter[tuple[Validity, Outcome, Verdict, bool]] = Counter()
@@ -41,6 +43,7 @@ class Done:
             self._refused.add(_key(result.case, result.target))
         else:
             self._conforming[_key(result.case, result.target)] = conforms(result.validity, result.outcome)
+            self.kept.add(result)
         self._counts[result.validity, result.outcome, result.verdict, beyond] += 1
 
 
@@ -54,7 +57,7 @@ def read_done(path: Path, header: Header) -> Done:
     ):
         if then != now:
             raise UsageError(f"{reader.path}:1: cannot be continued: the {what} changed since; start a new run without --resume")
-    done = Done(0)
+    done = Done(0, Kept(reader.path.parent / "artifacts"))
     for result in reader:
         if result.outcome is Outcome.UNAVAILABLE:
             raise UsageError(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from harness import artifacts, lanes
 from tests.running import ROUND, complaint, harness, lines_of, results_of, script_of, without_time
 
 QUERY = "Round@22:sweep=empty"
@@ -95,3 +98,26 @@ def test_a_run_without_its_target_is_not_continued(tmp_path: Path) -> None:
     ended = harness("run", *arguments, "--resume")
     assert ended.code == 2
     assert "cannot be continued" in complaint(ended)
+
+
+@pytest.mark.parametrize("limit", ["LIMIT_BYTES", "_LIMIT_CASES"])
+@pytest.mark.parametrize("number", [1, 2])
+def test_what_is_kept_already_counts_towards_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, number: int) -> None:
+    monkeypatch.setattr(lanes, "_CASES", 1 if number == 2 else 1000)
+    script = script_of(tmp_path, [("Round@22", "bit")])
+    arguments = [ROUND, "-t", f"fake,script={script}", "-k", "Round@22:sweep=sizes;X=float32", "-j", str(number), "-o", tmp_path / "out"]
+    monkeypatch.setattr(artifacts, "_LIMIT_CASES", 3)
+    assert harness("run", *arguments).code == 1
+    path, folder = tmp_path / "out" / "run.jsonl", tmp_path / "out" / "artifacts"
+    kept = {each: each.stat().st_mtime_ns for each in folder.iterdir()}
+    assert len(kept) == 3
+    if limit == "LIMIT_BYTES":
+        monkeypatch.setattr(artifacts, "_LIMIT_CASES", 2000)
+        monkeypatch.setattr(artifacts, "LIMIT_BYTES", sum(array.nbytes for each in kept for array in np.load(each).values()))
+    header, *results = (json.loads(line) for line in path.read_bytes().splitlines()[:-1])
+    done = [result for result in results if folder / artifacts.artifact_name(result["case"], result["target"]) in kept]
+    assert len(results) > len(done) == 3
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in (header, *done)), encoding="utf-8")
+    assert harness("run", *arguments, "--resume").code == 1
+    assert len(results_of(path)) == len(results)
+    assert {each: each.stat().st_mtime_ns for each in folder.iterdir()} == kept

@@ -47,7 +47,9 @@ class Lanes:
 
     def __init__(self, work: Work, jobs: int, *, at_once: bool) -> None:
         """`at_once`: let all workers of the first target start together, since there is work for each."""
-        self._lane = Lane(work, Shared([None] * len(work.targets), [Numbers(3) for _ in work.targets]), jobs, at_once=at_once)
+        self._targets = work.targets
+        self._shared = Shared([None] * len(work.targets), [Numbers(3) for _ in work.targets])
+        self._lane = Lane(work, self._shared, jobs, at_once=at_once)
 
     def open(self, number: int) -> Opened | str:
         """Start the first worker of target `number`; where that is impossible, return the reason."""
@@ -55,7 +57,15 @@ class Lanes:
 
     def run(self, number: int, info: TargetInfo, opened: Opened | None, done: Done | None, sink: Sink) -> list[Report]:
         """Run everything on target `number`. Errors: HarnessError; lines that were made by then have gone to `sink`."""
+        self._continue(number, done)
         return [self._lane.run(number, info, opened, done, sink)]
+
+    def _continue(self, number: int, done: Done | None) -> None:
+        """Let what the interrupted run kept of target `number` count."""
+        if done is not None:
+            numbers = self._shared.artifacts[number]
+            numbers.take()
+            numbers.put(*done.kept.used(self._targets[number].name))
 
     def close(self) -> None:
         """End all workers and lanes, at once where they are in the middle of something."""
@@ -93,6 +103,7 @@ class ForkedLanes(Lanes):
 
     def __init__(self, work: Work, jobs: int, number: int) -> None:
         """Fork `number` lanes; call before this process has threads or files of the run."""
+        self._targets = work.targets
         self._shared = Shared([SharedNumbers(1) for _ in work.targets], [SharedNumbers(3) for _ in work.targets])
         self._inbox: SimpleQueue[tuple[_Member, Any]] = SimpleQueue()
         self._members: list[_Member] = []
@@ -123,6 +134,7 @@ class ForkedLanes(Lanes):
 
     def run(self, number: int, info: TargetInfo, opened: Opened | None, done: Done | None, sink: Sink) -> list[Report]:
         """Run everything on target `number`. Errors: HarnessError; lines that were made by then have gone to `sink`."""
+        self._continue(number, done)
         for member in self._members:
             self._tell(member, "run", number, info, opened, done)
         reports: list[Report] = []
