@@ -35,11 +35,14 @@ def install_command(versions: tuple[str, ...]) -> None:
 @click.argument("versions", nargs=-1, metavar="[VERSION]...")
 @click.option("--all", "all_", is_flag=True, help="All of them, which is meant where no VERSION is given.")
 def prune_command(versions: tuple[str, ...], all_: bool) -> None:
-    """Delete the environments of some releases, or all of them."""
+    """Delete the environments of some releases, or all of them; what another process uses is kept."""
     if versions and all_:
         raise UsageError("prune: name releases or say --all, not both")
-    gone = environments.prune(versions)
-    click.echo(f"removed: {', '.join(gone)}" if gone else f"nothing is installed in {environments.cache_dir()}")
+    gone, kept = environments.prune(versions)
+    if gone or not kept:
+        click.echo(f"removed: {', '.join(gone)}" if gone else f"nothing is installed in {environments.cache_dir()}")
+    if kept:
+        click.echo(f"kept, in use by another process: {', '.join(kept)}")
 
 
 def lines() -> list[str]:

@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from packaging.version import InvalidVersion, Version
 from harness import components
 from harness.components import Progress, Stamp
 from harness.errors import TargetUnavailable, UsageError
+from harness.runtimes import usage
 from harness.runtimes.index import ask_ahead, configuration, published
 from harness.runtimes.pythons import Python, pythons, run_uv
 
@@ -66,11 +68,12 @@ def prepare(text: str, progress: Progress = note) -> tuple[Path, Version]:
     Raises UsageError for a release that the package index does not have, TargetUnavailable where this machine cannot have it.
     """
     wanted = parse_version(text)
-    if _is_exact(wanted) and not faults(wanted):
+    if _is_exact(wanted) and _usable(wanted):
         return _executable(_folder(wanted)), wanted
     version, python = _choose(wanted)
-    if faults(version):
-        assert python is not None
+    if not _usable(version):
+        if python is None:
+            raise TargetUnavailable(f"{PROJECT} {version} was removed meanwhile, and the package index does not answer; check the network")
         with components.exclusive(cache_dir(), progress):
             _faults.cache_clear()  # while this waited, another installation may have made it
             for stale in cache_dir().glob(f"*{components.PARTIAL}"):
@@ -81,7 +84,13 @@ def prepare(text: str, progress: Progress = note) -> tuple[Path, Version]:
             if wrong:
                 _make(version, python, progress)
             _faults.cache_clear()
+            usage.hold(_folder(version))
     return _executable(_folder(version)), version
+
+
+def _usable(version: Version) -> bool:
+    """Say whether an environment is whole, and hold it."""
+    return not faults(version) and usage.hold(_folder(version))
 
 
 def faults(version: Version) -> tuple[str, ...]:
@@ -117,8 +126,12 @@ def published_releases() -> tuple[list[Version], bool]:
     return sorted(version for version in found if not version.is_prerelease), True
 
 
-def prune(versions: Sequence[str] = (), progress: Progress = note) -> list[str]:
-    """Delete the environments of some releases, or all with what interrupted installations left; return the releases."""
+def prune(versions: Sequence[str] = (), progress: Progress = note) -> tuple[list[str], list[str]]:
+    """Delete the environments of some releases, or all with what interrupted installations left.
+
+    Return the releases that are gone, and those that are kept because another process uses them. Raises TargetUnavailable, with nothing
+    deleted, where one of `versions` is in use.
+    """
     base, there = cache_dir(), installed()
     wanted = [parse_version(text) for text in versions]
     for version in wanted:
@@ -126,15 +139,23 @@ def prune(versions: Sequence[str] = (), progress: Progress = note) -> list[str]:
             known = ", ".join(map(str, there)) or "none"
             raise UsageError(f"no environment for {PROJECT} {version} is installed; installed: {known}")
     if not base.exists():
-        return []
-    with components.exclusive(base, progress):
-        gone = wanted or list(there)
-        for version in gone:
-            _retire(_folder(version))
+        return [], []
+    with components.exclusive(base, progress), ExitStack() as stack:
+        free = {version: stack.enter_context(usage.unused(_folder(version))) for version in dict.fromkeys(wanted or there)}
+        kept = [version for version, unused in free.items() if not unused]
+        if wanted and kept:
+            raise TargetUnavailable(f"{PROJECT} {kept[0]} is in use by another process; prune it when that has ended")
+        gone = []
+        for version in free.keys() - kept:
+            try:
+                _retire(_folder(version))
+                gone.append(version)
+            except PermissionError:
+                kept.append(version)
         for stale in base.glob(f"*{components.PARTIAL}"):
             components.remove_tree(stale)
     _faults.cache_clear()
-    return [str(version) for version in gone]
+    return [str(version) for version in sorted(gone)], [str(version) for version in sorted(kept)]
 
 
 def _choose(wanted: Version) -> tuple[Version, Python | None]:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from packaging.version import Version
 
+from harness.components import CACHE_ENV
 from harness.errors import UsageError
-from harness.runtimes import environments, pythons
+from harness.runtimes import environments, pythons, usage
 from tests.running import complaint, harness, lines_of, results_of
 from tests.runtimes.conftest import RELEASE
 
@@ -161,6 +164,45 @@ def test_prune_refuses_what_it_does_not_know(with_release: Path, arguments: tupl
     ended = harness("runtimes", "prune", *arguments)
     assert (ended.code, complaint(ended)) == (2, said)
     assert with_release.exists()
+
+
+@pytest.fixture
+def own_copy(with_release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Use a cache of the test's own, with RELEASE in it; return the environment's folder."""
+    folder = tmp_path / "cache" / "runtimes" / with_release.name
+    shutil.copytree(with_release, folder, symlinks=True)
+    monkeypatch.setenv(CACHE_ENV, str(tmp_path / "cache"))
+    return folder
+
+
+@pytest.fixture
+def user(own_copy: Path) -> Iterator[subprocess.Popen[str]]:
+    """Start a process that uses the environment until it is killed."""
+    program = f"from harness.runtimes import environments; environments.prepare({RELEASE!r}); print('uses it', flush=True); input()"
+    process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "uses it\n"
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_an_environment_in_use_is_not_pruned(user: subprocess.Popen[str], own_copy: Path) -> None:
+    ended = harness("runtimes", "prune", RELEASE)
+    assert (ended.code, complaint(ended)) == (3, f"onnxruntime {RELEASE} is in use by another process; prune it when that has ended")
+    ended = harness("runtimes", "prune")
+    assert (ended.code, ended.out) == (0, f"kept, in use by another process: {RELEASE}\n")
+    assert environments.faults(Version(RELEASE)) == ()
+    user.kill()
+    user.wait()
+    assert harness("runtimes", "prune").out == f"removed: {RELEASE}\n"
+    assert not own_copy.exists()
+
+
+def test_what_this_process_itself_uses_it_can_prune(own_copy: Path) -> None:
+    environments.prepare(RELEASE)
+    assert harness("runtimes", "prune", RELEASE).out == f"removed: {RELEASE}\n"
+    assert not usage.hold(own_copy)
 
 
 def test_near_versions_stand_around_the_wanted_one() -> None:
