@@ -11,6 +11,7 @@ from rich.console import Console
 
 from harness.errors import UsageError
 from harness.folders import point_latest
+from harness.in_common import in_common
 from harness.render.html import read_page
 from harness.render.markdown import render_markdown
 from harness.render.terminal import render_terminal
@@ -20,8 +21,9 @@ from harness.report import write_reports
 def finish(path: Path) -> None:
     """Render what every run ends with; a report that cannot be written is one line, the results stay."""
     tables, payload = read_page(path)
+    common = in_common(path, tables)
     try:
-        write_reports(tables, payload, path.parent)
+        write_reports(tables, payload, common, path.parent)
     except UsageError as error:
         click.echo(f"harness: {error}", err=True)
     point_latest(path.parent)
@@ -29,11 +31,11 @@ def finish(path: Path) -> None:
     if job_summary:
         try:
             with open(job_summary, "a", encoding="utf-8") as file:
-                file.write(render_markdown(tables))
+                file.write(render_markdown(tables, common))
         except OSError as error:
             click.echo(f"harness: {job_summary}: cannot be written: {error.strerror}", err=True)
     try:
-        render_terminal(tables, _Console())
+        render_terminal(tables, _Console(), common)
         click.echo(f"\n{path}  report.md  report.html")
         sys.stdout.flush()
     except BrokenPipeError:  # `harness run | head`: the reader has seen enough, the exit code still says how the run ended

@@ -11,6 +11,7 @@ from typing import Literal, get_args
 import click
 
 from harness.errors import UsageError
+from harness.in_common import InCommon, in_common
 from harness.render.badge import render_badge
 from harness.render.ctrf import render_ctrf
 from harness.render.directml import render_cells, render_directml
@@ -31,7 +32,8 @@ def rendering(run: Path, format: str) -> Iterator[str]:
     if format == "html":
         yield render_html(run)
     elif format == "markdown":
-        yield render_markdown(read_tables(RunReader(run)))
+        tables = read_tables(RunReader(run))
+        yield render_markdown(tables, in_common(run, tables))
     elif format == "csv":
         yield render_csv(read_tables(RunReader(run)))
     elif format == "directml":
@@ -56,12 +58,12 @@ def write_report(run: Path, format: str, out: Path | None) -> None:
     write_whole(out, pieces)
 
 
-def write_reports(tables: Tables, payload: Payload, folder: Path) -> None:
+def write_reports(tables: Tables, payload: Payload, common: InCommon, folder: Path) -> None:
     """Write `report.md` and `report.html` into a folder, from one reading of a run (`render.html.read_page`). Errors: UsageError."""
     try:
-        write_whole(folder / "report.md", [render_markdown(tables)])
+        write_whole(folder / "report.md", [render_markdown(tables, common)])
     finally:
-        write_whole(folder / "report.html", [page(tables, payload)])
+        write_whole(folder / "report.html", [page(tables, payload, common)])
 
 
 def write_badge(run: Path, out: Path) -> None:

@@ -47,8 +47,11 @@ class Explanation(NamedTuple):
     remarks: tuple[str, ...]
 
 
-def explain(run: RunReader, queries: Sequence[Query] = (), *, known: bool = False) -> Explanation:
-    """Explain the failures of a run. Errors: UsageError for a damaged run, NothingRan where no result is selected."""
+def explain(run: RunReader, queries: Sequence[Query] = (), *, known: bool = False, most: int = GROUPS) -> Explanation:
+    """Explain the failures of a run, the `most` important groups of them.
+
+    Errors: UsageError for a damaged run, NothingRan where no result is selected.
+    """
     failures, testimonies = Failures(), Testimonies(run.header)
     places = {target: place for place, target in enumerate(run.header.targets)}
     results = 0
@@ -70,7 +73,7 @@ def explain(run: RunReader, queries: Sequence[Query] = (), *, known: bool = Fals
     wanted = [group for group in failures.groups.values() if known or not group.kind.known]
     aside = sum(group.number for group in failures.groups.values()) - sum(group.number for group in wanted)
     remarks = (_truncated("The run", results),) if run.truncated or run.end is None else ()
-    return _explained(Explanation(run.header, None, (), 0, results, 0, aside, remarks), failures, testimonies, wanted, run)
+    return _explained(Explanation(run.header, None, (), 0, results, 0, aside, remarks), failures, testimonies, wanted, run, most)
 
 
 def explain_changes(base: RunReader, head: RunReader, queries: Sequence[Query] = ()) -> Explanation:
@@ -113,7 +116,7 @@ def explain_changes(base: RunReader, head: RunReader, queries: Sequence[Query] =
     differing += ["seed"] * (base.header.seed != head.header.seed)
     remarks += [f"BASE and HEAD have another {name}: a change need not be the target's." for name in differing]
     found = Explanation(head.header, base.header, (), 0, results, 0, 0, tuple(remarks))
-    return _explained(found, failures, testimonies, failures.groups.values(), head)
+    return _explained(found, failures, testimonies, failures.groups.values(), head, GROUPS)
 
 
 def _truncated(name: str, results: int | None) -> str:
@@ -125,13 +128,15 @@ def _nothing(run: RunReader, queries: Sequence[Query], besides: str = "") -> Not
     return NothingRan(f"{run.path}: nothing to explain: no result{matches}{besides}")
 
 
-def _explained(found: Explanation, failures: Failures, testimonies: Testimonies, wanted: Iterable[Group], run: RunReader) -> Explanation:
+def _explained(
+    found: Explanation, failures: Failures, testimonies: Testimonies, wanted: Iterable[Group], run: RunReader, most: int
+) -> Explanation:
     """Find the rules of the groups, then read the ids of exceptions."""
     order = {change: place for place, change in enumerate(Change)}
     ranked = sorted(wanted, key=lambda g: (g.kind.known, order[g.kind.change] if g.kind.change else 0, -g.number, g.example.case))
     populations: dict[Scope, Population] = {}
     groups: list[Group] = []
-    for group in ranked[:GROUPS]:
+    for group in ranked[:most]:
         scope = group.kind.scope
         if scope not in populations:
             populations[scope] = Population(failures.table, _held_against(failures, scope))
@@ -145,7 +150,7 @@ def _explained(found: Explanation, failures: Failures, testimonies: Testimonies,
         group.witness, group.testimonies = testimonies.of(target, failures.lines(np.array(group.rows, np.intp)))
     _name_exceptions(failures, groups, run)
     number = sum(group.number for group in ranked)
-    return found._replace(groups=tuple(groups), unexplained=max(0, len(ranked) - GROUPS), failing=number)
+    return found._replace(groups=tuple(groups), unexplained=max(0, len(ranked) - most), failing=number)
 
 
 def _held_against(failures: Failures, scope: Scope) -> Rows:

@@ -16,6 +16,8 @@ from urllib.parse import quote
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from harness.explain_words import inseparable
+from harness.in_common import InCommon, in_common, rules
 from harness.leveltable import STATUS_WORDS, LevelRow, level_table, levels, rate, status, validity_table
 from harness.matrix import matrices
 from harness.published import level_key
@@ -36,7 +38,8 @@ _MARKS = {"pass": "✓", "known": "~", "failing": "✗", "partial": "!", "absent
 
 def render_html(run: Path) -> str:
     """Render the run file at `run`, or the one in that folder, with the tensors of failing cases that lie beside it. Errors: UsageError."""
-    return page(*read_page(run))
+    tables, payload = read_page(run)
+    return page(tables, payload, in_common(run, tables))
 
 
 def read_page(run: Path) -> tuple[Tables, Payload]:
@@ -51,9 +54,9 @@ def read_page(run: Path) -> tuple[Tables, Payload]:
     return tables, payload
 
 
-def page(tables: Tables, payload: Payload) -> str:
+def page(tables: Tables, payload: Payload, common: InCommon) -> str:
     """Fill the template."""
-    return fill("report.html.j2", _context(tables), payload.encode(tables))
+    return fill("report.html.j2", _context(tables) | {"common": common}, payload.encode(tables))
 
 
 def fill(template: str, context: dict[str, Any], data: str) -> str:
@@ -82,7 +85,9 @@ def _environment() -> Environment:
     )
     made.filters.update(shown=visible, line=lambda text: line(text, 1000), number=lambda number: f"{number:,}", ranks=ranks)
     made.globals.update(
-        status=status, rate=rate, query=query, levels_within=levels_within, details=details, marks=_MARKS, words=STATUS_WORDS
+        {function.__name__: function for function in (status, rate, query, levels_within, details, rules, inseparable)},
+        marks=_MARKS,
+        words=STATUS_WORDS,
     )
     return made
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from harness.explain_words import inseparable, title
+from harness.in_common import NOTHING, InCommon, rules
 from harness.leveltable import counts, level_table, levels, rate, status, validity_table
 from harness.matrix import matrices
 from harness.records import Validity
@@ -27,11 +29,15 @@ def _cell(tally: Tally) -> str:
     return rate(tally) + _MARKS[status(tally)]
 
 
-def render_markdown(tables: Tables, *, limit: int = LIMIT) -> str:
-    """Write the report; what does not fit in `limit` bytes is left out by whole rows and named at the end."""
+def render_markdown(tables: Tables, common: InCommon = NOTHING, *, limit: int = LIMIT) -> str:
+    """Write the report, with what its failures have in `common`.
+
+    What does not fit in `limit` bytes is left out by whole rows and named at the end.
+    """
     sections: list[tuple[str, Iterator[str]]] = [
         ("verdict", _verdict(tables)),
         ("results that need attention", _attention(tables)),
+        ("what failures have in common", _in_common(common)),
         ("level table", _levels(tables)),
         ("other validities", _validities(tables)),
         ("where targets differ", _differences(tables)),
@@ -116,6 +122,23 @@ def _attention(tables: Tables) -> Iterator[str]:
         for group in groups[:_SECTION_ROWS]
     )
     yield from table(["results", "verdict", "target", "cases", "what happened, for instance", "for instance"], cells, right=(0,))
+
+
+def _in_common(common: InCommon) -> Iterator[str]:
+    if not common:
+        return
+    yield "### What they have in common"
+    yield ""
+    for group in common.groups:
+        yield f"- **{escape(title(group))}**"
+        for rule in rules(group):
+            yield f"  - {escape(rule)}"
+        for rule in group.separation.rules[:1]:
+            for remark in inseparable(rule):
+                yield f"  - {escape(remark)}"
+    if common.remark:
+        yield f"- {escape(common.remark)}"
+    yield ""
 
 
 def _listing(tables: Tables) -> Iterator[str]:

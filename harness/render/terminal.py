@@ -9,6 +9,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from harness.explain_words import title
+from harness.in_common import NOTHING, InCommon, rules
 from harness.leveltable import counts, level_table, levels, rate, status, validity_table
 from harness.records import NOT_EXECUTED, Outcome, Repeats, Result, Validity
 from harness.render.text import gist, line, ranks, visible
@@ -17,13 +19,17 @@ from harness.support import support
 from harness.tables import Tables, Tally
 
 SHOWN = 8
+EXPLAINED = 3
 TONES = {"good": "bold green", "bad": "bold red", "warn": "bold yellow"}
 _STYLES = {"none": "dim", "absent": "yellow", "pass": "green", "failing": "red", "known": "cyan", "partial": "yellow"}
 _MARKS = {"none": "", "absent": " ?", "pass": "", "failing": " ✗", "known": " ~", "partial": " !"}
 
 
-def render_terminal(tables: Tables, console: Console) -> None:
-    """Print verdict, unexpected results, level table, validity table and where targets differ. Colour is the console's affair."""
+def render_terminal(tables: Tables, console: Console, common: InCommon = NOTHING) -> None:
+    """Print verdict, unexpected results and what they have in common, level table, validity table and where targets differ.
+
+    Colour is the console's affair.
+    """
     summary = summarize(tables)
     console.print(Text(f"{summary.mark} {summary.sentence}", style=TONES[summary.tone]), soft_wrap=False)
     for remark in summary.remarks:
@@ -31,6 +37,7 @@ def render_terminal(tables: Tables, console: Console) -> None:
     for problem in tables.problems:
         console.print(Text(f"  expectation: {line(problem, 400)}", style="red"))
     _attention(tables, console)
+    _in_common(common, console)
     console.print()
     console.print(_levels(tables))
     console.print(Text("passed / selected valid cases by the feature level that first allows them", style="dim"))
@@ -53,6 +60,22 @@ def _attention(tables: Tables, console: Console) -> None:
         console.print(Text(f"  {visible(group.example.case)}"), soft_wrap=True)
     if len(groups) > SHOWN:
         console.print(Text(f"and {count(len(groups) - SHOWN, 'more group')} in the report", style="dim"))
+
+
+def _in_common(common: InCommon, console: Console) -> None:
+    found = [group for group in common.groups if group.population and group.separation.rules]
+    if not (found or common.remark):
+        return
+    console.print()
+    console.print(Text("what they have in common", style="bold"))
+    for group in found[:EXPLAINED]:
+        console.print(Padding(Text(visible(title(group))), (0, 0, 0, 2), expand=False))
+        for rule in rules(group):
+            console.print(Padding(Text(visible(rule), style="dim"), (0, 0, 0, 4), expand=False))
+    if len(found) > EXPLAINED:
+        console.print(Text(f"  and {count(len(found) - EXPLAINED, 'more group')} in the report", style="dim"))
+    if common.remark:
+        console.print(Padding(Text(visible(common.remark), style="dim"), (0, 0, 0, 2), expand=False))
 
 
 def describe(result: Result) -> str:
