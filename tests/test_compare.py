@@ -13,6 +13,8 @@ import pytest
 from harness.compare.comparison import Change, Comparison, Did, classify, compare_runs
 from harness.compare.tables import both_rows, environment_differences, exit_code, said, summarize_comparison
 from harness.records import Diff, End, Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.compare.command import FORMATS, rendering
+from harness.records import Diff, End, Error, Header, Outcome, Repeats, Result, TargetInfo, Validity, Verdict
 from harness.runfile import RunReader, RunWriter
 from tests import synthetic
 from tests.running import ROUND, complaint, harness, script_of
@@ -42,6 +44,7 @@ class Run:
         error: str = "",
         ulp: int | None = None,
         placed: str | None = None,
+        repeats: dict[str, int] | None = None,
     ) -> Run:
         provider = placed or (self.targets[target].provider if outcome in (O.PASS, O.MISMATCH) else None)
         diff = Diff(ulp, 1, 4, (0,), "1.0", "2.0") if outcome is O.MISMATCH else None
@@ -57,6 +60,7 @@ class Run:
                 placed_on=provider,
                 error=Error(error, "because") if error else None,
                 diff=diff,
+                repeats=Repeats(sum(repeats.values()), repeats[outcome.value], repeats) if repeats else msgspec.UNSET,
             )
         )
         return self
@@ -104,6 +108,44 @@ def test_every_kind_of_change(base: Run, head: Run) -> None:
     assert row.total.status == "worse"
     assert row.by_level["2_1"].words == "1 regression, 1 fix, 1 changed, 1 new, 1 missing"
     assert exit_code(found) == 1
+
+
+_FLAKY = {"pass": 2, "mismatch": 4}
+
+
+def test_changes_of_flaky_cases_say_so(base: Run, head: Run) -> None:
+    base.add("was", O.MISMATCH, repeats=_FLAKY).add("is").add("broken").add("both", O.MISMATCH, repeats=_FLAKY).add("steady", O.MISMATCH)
+    base.add("gone", O.MISMATCH, repeats=_FLAKY)
+    head.add("was").add("is", O.MISMATCH, repeats=_FLAKY).add("broken", O.MISMATCH, repeats={"mismatch": 6})
+    head.add("both", O.MISMATCH, repeats=_FLAKY).add("steady", O.MISMATCH, repeats=_FLAKY)
+    found = compared(base, head)
+    assert changes(found) == {"was": "fix", "is": "regression", "broken": "regression", "gone": "missing"}
+    assert {said(one) for change in Change for one in found.kept[change]} == {"flaky in BASE", "flaky in HEAD", ""}
+    remark = "1 regression, 1 fix, 1 missing are of flaky cases: repeated in one run, they did not always do the same."
+    assert remark in summarize_comparison(found).remarks
+    assert len([group for group in found.groups() if group.kind.change is Change.REGRESSION]) == 2, (
+        "a flake is no part of a failure's group"
+    )
+    assert exit_code(found) == 1
+    rate = "flaky: failed 4 of 6 (pass 2, mismatch 4)"
+    for format_ in FORMATS:
+        text = rendering(found, format_)
+        if format_ == "json":
+            document = json.loads(text)
+            assert document["flaky"] == {"regression": 1, "fix": 1, "missing": 1}
+            sides = {change["case"].split("case=")[1].split(";")[0]: (change["before"], change["after"]) for change in document["changes"]}
+            assert [side and side["flaky"] for name in ("was", "is", "broken", "gone") for side in sides[name]] == [
+                *(True, False, False, True, False, False, True, None)
+            ]
+            assert sides["is"][1]["repeats"] == sides["gone"][0]["repeats"] == {"runs": 6, "failed": 4, "outcomes": _FLAKY}
+        elif format_ == "html":
+            assert remark in text
+            assert f"flaky in HEAD · {rate}" in text
+        else:
+            shown = " ".join(text.replace("\\", "").split())
+            assert remark in shown
+            assert f"flaky in HEAD · {rate}" in shown
+            assert "flaky in BASE" in shown
 
 
 @pytest.mark.parametrize(

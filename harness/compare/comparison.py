@@ -55,12 +55,16 @@ class Pair(NamedTuple):
 
 
 class Did(NamedTuple):
-    """What a target did with a case, as far as it is compared. `placed` is `OWN`, another provider's name, or empty."""
+    """What a target did with a case, as far as it is compared. `placed` is `OWN`, another provider's name, or empty.
+
+    `flaky` is said of a change and makes none by itself: whether a case is repeated depends on how its run was started.
+    """
 
     validity: Validity
     outcome: Outcome
     error: str
     placed: str
+    flaky: bool = False
 
 
 class Changed(NamedTuple):
@@ -136,6 +140,8 @@ class Comparison:
         self.counts = {pair: Counts() for pair in self.pairs}
         self.by_level: dict[tuple[str, Pair, str], Counter[Change]] = {}
         """Changes of valid cases by operator, pair and level."""
+        self.flaky: Counter[Change] = Counter()
+        """Changes of cases that were repeated in a run and did not always do the same."""
         self.kept: dict[Change, list[Changed]] = {change: [] for change in Change}
         self._groups: dict[Kind, Group] = {}
 
@@ -172,6 +178,7 @@ class Comparison:
         """Count, group and perhaps keep one change."""
         change, pair, result = found.change, found.pair, found.result
         self.counts[pair].changes[change] += 1
+        self.flaky[change] += any(did is not None and did.flaky for did in (found.before, found.after))
         if result.validity is Validity.VALID:
             level = result.levels.get("directml", BEYOND)
             self.by_level.setdefault((result.operator, pair, level), Counter())[change] += 1
@@ -224,16 +231,17 @@ class States:
     """Results as small integers: what the target did, above it the ULP distance."""
 
     def __init__(self) -> None:
-        self._numbers: Numbers[tuple[Validity, Outcome, str, str]] = Numbers()
+        self._numbers: Numbers[tuple[Validity, Outcome, str, str, bool]] = Numbers()
         self._known: list[Did] = []
         self._classified: dict[tuple[int, int, bool], tuple[Change | None, tuple[str, ...]]] = {}
 
     def pack(self, result: Result, provider: str) -> int:
         placed = result.placed_on or ""
         error = result.error.class_[:_ERROR] if result.error else ""
-        number = self._numbers[result.validity, result.outcome, error, OWN if placed == provider else placed]
+        did = Did(result.validity, result.outcome, error, OWN if placed == provider else placed, result.flaky)
+        number = self._numbers[did]
         if number == len(self._known):
-            self._known.append(Did(result.validity, result.outcome, error, OWN if placed == provider else placed))
+            self._known.append(did)
         if result.diff is None or result.diff.max_ulp is None:
             return number
         return result.diff.max_ulp + 1 << _STATE_BITS | number

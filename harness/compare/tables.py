@@ -76,7 +76,17 @@ def _remarks(comparison: Comparison) -> tuple[str, ...]:
         for target, info in tables.header.targets.items():
             if info.unavailable:
                 remarks.append(f"{target} was not available in {name}: {one_line(info.unavailable)}")
+    remarks += filter(None, [_flaky(comparison)])
     return tuple(remarks)
+
+
+def _flaky(comparison: Comparison) -> str:
+    """Say which changes are of flaky cases, empty where none are."""
+    found = [(count(number, change.value, PLURALS[change]), number) for change in Change if (number := comparison.flaky[change])]
+    if not found:
+        return ""
+    are = "is" if sum(number for _, number in found) == 1 else "are"
+    return f"{', '.join(words for words, _ in found)} {are} of flaky cases: repeated in one run, they did not always do the same."
 
 
 def _differ(name: str) -> str:
@@ -200,8 +210,9 @@ def outcome_of(did: Did | None) -> str:
 def said(found: Changed) -> str:
     """Say what differs beside the outcome: `error class Fail → InvalidArgument`; nothing where another outcome explains it."""
     before, after = found.before, found.after
+    flaky = [f"flaky in {name}" for name, did in (("BASE", before), ("HEAD", after)) if did is not None and did.flaky]
     if before is None or after is None:
-        return ""
+        return ", ".join(flaky)
     words = {
         "validity": f"{before.validity.value} → {after.validity.value}",
         "ULP": f"max ULP {found.ulp_before or 0:,} → {found.ulp_after or 0:,}",
@@ -209,7 +220,7 @@ def said(found: Changed) -> str:
     if before.outcome is after.outcome:
         words["error class"] = f"error class {before.error or 'none'} → {after.error or 'none'}"
         words["placement"] = f"placed on {before.placed} → {after.placed}"
-    return ", ".join(words[name] for name in found.why if name in words)
+    return ", ".join([*(words[name] for name in found.why if name in words), *flaky])
 
 
 def placed_on(did: Did | None, provider: str) -> str | None:

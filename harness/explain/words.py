@@ -44,7 +44,7 @@ def title(group: Group) -> str:
     kind = group.kind
     operators = ", ".join(sorted(group.operators))
     label = f"{kind.change.value} " if kind.change else "known " if kind.known else ""
-    before = f"{kind.before.outcome.value} → " if kind.before else ""
+    before = f"{'flaky, ' if kind.before.flaky else ''}{kind.before.outcome.value} → " if kind.before else ""
     return f"{label}{group.number:,} × {before}{kind.signature.words} on {kind.target}: {operators}, {kind.signature.validity.value} cases"
 
 

@@ -22,6 +22,7 @@ from harness.records import BEYOND, Validity
 from harness.render.compare_markdown import what_happened
 from harness.render.html import GROUPS, fill, query
 from harness.render.payload import Payload, kind_rows
+from harness.render.terminal import repeated
 from harness.render.text import message, visible
 from harness.tables import Kind, Numbers
 
@@ -51,7 +52,7 @@ def _data(comparison: Comparison) -> str:
             result = found.result
             kind = kinds[facets(result.case), result.levels.get("directml", BEYOND), result.validity]
             state = states[visible(found.pair.head), outcome_of(found.after), outcome_of(found.before), place]
-            payload.add(result, kind, state, message(said(found), 400))
+            payload.add(result, kind, state, message(" · ".join(filter(None, [said(found), repeated(result)])), 400))
     return payload.encode_with(
         {
             "targets": [visible(pair.head) for pair in comparison.pairs],

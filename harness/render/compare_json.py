@@ -8,6 +8,7 @@ import msgspec
 
 from harness.compare.comparison import Change, Changed, Comparison, Counts, Did, Group, Pair
 from harness.compare.tables import environment_differences, exit_code, placed_on, summarize_comparison
+from harness.records import Repeats
 from harness.tables import Tables
 
 SCHEMA = 1
@@ -30,6 +31,7 @@ def render_compare_json(comparison: Comparison) -> str:
             for name, fact in environment_differences(comparison)
         ],
         "counts": _counts(comparison.total),
+        "flaky": {change.value: number for change, number in comparison.flaky.items() if number},
         "targets": [{**pair._asdict(), "counts": _counts(counts)} for pair, counts in comparison.counts.items()],
         "not_compared": {"base": base_only, "head": head_only},
         "groups": [_group(comparison, group) for group in comparison.groups()],
@@ -80,6 +82,8 @@ def _changed(comparison: Comparison, found: Changed) -> dict[str, Any]:
     for side, ulp in (("before", found.ulp_before), ("after", found.ulp_after)):
         if sides[side] is not None:
             sides[side]["max_ulp"] = ulp
+    if isinstance(result.repeats, Repeats):
+        sides["before" if found.after is None else "after"]["repeats"] = result.repeats
     if sides["after"] is not None and result.error is not None:
         sides["after"]["message"] = result.error.message
     return {
@@ -106,4 +110,4 @@ def _sides(comparison: Comparison, pair: Pair, before: Did | None, after: Did | 
 def _did(did: Did | None, provider: str) -> dict[str, Any] | None:
     if did is None:
         return None
-    return {"outcome": did.outcome, "error_class": did.error or None, "placed_on": placed_on(did, provider)}
+    return {"outcome": did.outcome, "error_class": did.error or None, "placed_on": placed_on(did, provider), "flaky": did.flaky}
