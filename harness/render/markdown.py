@@ -131,8 +131,8 @@ def _in_common(common: InCommon) -> Iterator[str]:
     yield ""
     for group in common.groups:
         yield f"- **{escape(title(group))}**"
-        for rule in rules(group):
-            yield f"  - {escape(rule)}"
+        for said in rules(group):
+            yield f"  - {escape(said)}"
         for rule in group.separation.rules[:1]:
             for remark in inseparable(rule):
                 yield f"  - {escape(remark)}"
