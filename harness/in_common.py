@@ -42,12 +42,12 @@ def in_common(run: Path, tables: Tables) -> InCommon:
     if not tables.tally().failing:
         return NOTHING
     if tables.tally().run > RESULTS:
-        return InCommon(remark="Too many results to explain in a report: `harness explain RUN` tells what the failures have in common.")
+        return InCommon(remark="Too many results to explain in a report: harness explain RUN tells what the failures have in common.")
     try:
         found = explain(RunReader(run), most=GROUPS)
     except HarnessError as error:
         return InCommon(remark=f"Not explained: {error}")
-    more = f"{count(found.unexplained, 'smaller group')} not explained here: `harness explain RUN` tells them all."
+    more = f"{count(found.unexplained, 'smaller group')} not explained here: harness explain RUN tells them all."
     return InCommon(found.groups, more if found.unexplained else "")
 
 

@@ -71,15 +71,15 @@ def test_what_is_not_explained_is_counted(tmp_path: Path, monkeypatch: pytest.Mo
     path = write(tmp_path, lambda case: "rejected:Fail" if "X=float16" in case else "rejected:Other" if "data=int64" in case else None)
     found = _found(path)
     assert [group.number for group in found.groups] == [32]
-    assert found.remark == "1 smaller group not explained here: `harness explain RUN` tells them all."
-    assert "1 smaller group not explained here: \\`harness explain RUN\\`" in "".join(rendering(path, "markdown"))
+    assert found.remark == "1 smaller group not explained here: harness explain RUN tells them all."
+    assert "1 smaller group not explained here: harness explain RUN" in "".join(rendering(path, "markdown"))
 
 
 def test_a_run_of_too_many_results_says_how_to_explain_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "RESULTS", 101)
     found = _found(write(tmp_path, _plant))
     assert found.groups == ()
-    assert found.remark.startswith("Too many results to explain in a report: `harness explain RUN`")
+    assert found.remark.startswith("Too many results to explain in a report: harness explain RUN")
 
 
 def test_a_run_that_cannot_be_explained_still_has_its_reports(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from rich.text import Text
 from harness.bisection.search import Change
 from harness.bisection.summary import Row, Searched, moves, remarks, rows, sentence
 from harness.render.markup import code, escape, table
-from harness.render.terminal import grid
+from harness.render.terminal import grid, indented
 from harness.render.text import gist, line, visible
 
 SCHEMA = 1
@@ -23,7 +23,7 @@ def render_bisection_terminal(searched: Searched, console: Console) -> None:
     found = searched.found
     console.print(Text(visible(sentence(searched)), style="bold"))
     for remark in remarks(searched):
-        console.print(Text(f"  {line(remark, 400)}", style="yellow"))
+        indented(console, line(remark, 400), "yellow")
     console.print()
     console.print(Text(visible(searched.single or f"{len(searched.cases):,} cases: {searched.asked}")), soft_wrap=True)
     if searched.single is not None:

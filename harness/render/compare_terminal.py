@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from harness.compare.comparison import Change, Comparison, Counts
 from harness.compare.tables import BothCell, both_levels, both_rows, environment_differences, outcome_of, said, summarize_comparison
 from harness.render.terminal import TONES, details, grid
+from harness.render.terminal import TONES, details, grid, indented
 from harness.render.text import line, visible
 from harness.summary import count
 
@@ -22,7 +22,7 @@ def render_compare_terminal(comparison: Comparison, console: Console) -> None:
     summary = summarize_comparison(comparison)
     console.print(Text(f"{summary.mark} {summary.sentence}", style=TONES[summary.tone]))
     for remark in summary.remarks:
-        console.print(Text(f"  {line(remark, 400)}", style="yellow"))
+        indented(console, line(remark, 400), "yellow")
     _environment(comparison, console)
     _groups(comparison, console)
     console.print()
@@ -62,7 +62,7 @@ def _groups(comparison: Comparison, console: Console) -> None:
         )
         outcomes = f"{outcome_of(kind.before)} → {outcome_of(kind.after)}"
         happened = [outcomes, *filter(None, [line(said(example))]), *details(example.result)]
-        console.print(Padding(Text(" · ".join(happened), style="dim"), (0, 0, 0, 2), expand=False))
+        indented(console, " · ".join(happened), "dim")
         console.print(Text(f"  {visible(example.result.case)}"), soft_wrap=True)
     if len(groups) > SHOWN:
         console.print(Text(f"and {count(len(groups) - SHOWN, 'more group')}: see --format html", style="dim"))

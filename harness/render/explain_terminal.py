@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from harness.explain.explanation import Explanation
 from harness.explain.failures import Group
 from harness.explain.words import apart, differences, elsewhere, headline, inseparable, statement, title, verdict_of, witnessed
 from harness.render.terminal import TONES, describe
+from harness.render.terminal import TONES, describe, indented
 from harness.render.text import line, visible
 from harness.summary import count
 
@@ -22,7 +22,7 @@ def render_explain_terminal(found: Explanation, console: Console) -> None:
     tone, sentence = headline(found)
     console.print(Text(f"{_MARKS[tone]} {sentence}", style=TONES[tone]))
     for remark in found.remarks:
-        console.print(Text(f"  {line(remark, 400)}", style="yellow"))
+        indented(console, line(remark, 400), "yellow")
     for group in found.groups:
         _group(group, console)
     if found.unexplained:
@@ -63,4 +63,4 @@ def _exceptions(console: Console, how: str, ids: tuple[str, ...], number: int) -
 
 
 def _line(console: Console, text: str, style: str, indent: int = 2) -> None:
-    console.print(Padding(Text(visible(text), style=style), (0, 0, 0, indent), expand=False))
+    indented(console, visible(text), style, indent)

@@ -16,7 +16,7 @@ from harness.history.database import INVALID, Did, Rate
 from harness.history.runs import Moment, Row, differing
 from harness.history.summary import History, did, explained, flipping, headline, seen, sentence, standing
 from harness.render.markup import code, escape, table
-from harness.render.terminal import grid
+from harness.render.terminal import grid, indented
 from harness.render.text import line, visible
 
 SCHEMA = 1
@@ -30,7 +30,7 @@ def render_history_terminal(history: History, console: Console) -> None:
     """Print the counts by version and level, and the answers that were asked for; made for 80 columns."""
     console.print(Text(headline(history), style="bold"))
     for remark in history.remarks:
-        console.print(Text(f"  {line(remark, 400)}", style="yellow"))
+        indented(console, line(remark, 400), "yellow")
     if history.since is None and history.flips is None:
         console.print()
         console.print(_counts(history))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -33,9 +32,9 @@ def render_terminal(tables: Tables, console: Console, common: InCommon = NOTHING
     summary = summarize(tables)
     console.print(Text(f"{summary.mark} {summary.sentence}", style=TONES[summary.tone]), soft_wrap=False)
     for remark in summary.remarks:
-        console.print(Text(f"  {line(remark, 400)}", style="yellow"))
+        indented(console, line(remark, 400), "yellow")
     for problem in tables.problems:
-        console.print(Text(f"  expectation: {line(problem, 400)}", style="red"))
+        indented(console, f"expectation: {line(problem, 400)}", "red")
     _attention(tables, console)
     _in_common(common, console)
     console.print()
@@ -49,6 +48,13 @@ def render_terminal(tables: Tables, console: Console, common: InCommon = NOTHING
     _disagreements(tables, console)
 
 
+def indented(console: Console, text: str, style: str = "", indent: int = 2) -> None:
+    """Print a text that is indented as a whole, also where it is broken."""
+    for part in Text(text, style=style).wrap(console, max(20, console.width - indent)):
+        part.rstrip()
+        console.print(Text(" " * indent) + part, soft_wrap=True)
+
+
 def _attention(tables: Tables, console: Console) -> None:
     groups = tables.attention.groups()
     for group in groups[:SHOWN]:
@@ -56,7 +62,7 @@ def _attention(tables: Tables, console: Console) -> None:
         console.print()
         head = Text(f"{kind.verdict.value} ", style="bold").append(f"{group.number:,} × {visible(group.cases)} on {kind.target}", style="")
         console.print(head)
-        console.print(Padding(Text(describe(group.example), style="dim"), (0, 0, 0, 2), expand=False))
+        indented(console, describe(group.example), "dim")
         console.print(Text(f"  {visible(group.example.case)}"), soft_wrap=True)
     if len(groups) > SHOWN:
         console.print(Text(f"and {count(len(groups) - SHOWN, 'more group')} in the report", style="dim"))
@@ -69,13 +75,13 @@ def _in_common(common: InCommon, console: Console) -> None:
     console.print()
     console.print(Text("what they have in common", style="bold"))
     for group in found[:EXPLAINED]:
-        console.print(Padding(Text(visible(title(group))), (0, 0, 0, 2), expand=False))
+        indented(console, visible(title(group)))
         for rule in rules(group):
-            console.print(Padding(Text(visible(rule), style="dim"), (0, 0, 0, 4), expand=False))
+            indented(console, visible(rule), "dim", 4)
     if len(found) > EXPLAINED:
         console.print(Text(f"  and {count(len(found) - EXPLAINED, 'more group')} in the report", style="dim"))
     if common.remark:
-        console.print(Padding(Text(visible(common.remark), style="dim"), (0, 0, 0, 2), expand=False))
+        indented(console, visible(common.remark), "dim")
 
 
 def describe(result: Result) -> str:
@@ -97,7 +103,7 @@ def details(result: Result) -> list[str]:
         if diff.max_ulp is not None:
             words.append(f"max {diff.max_ulp:,} ULP")
     if result.error is not None:
-        words.append(f"{line(result.error.class_, 60)}: {gist(result.error.message)}")
+        words.append(": ".join(filter(None, [line(result.error.class_, 60), gist(result.error.message)])))
     return words
 
 
@@ -148,7 +154,7 @@ def _others(tables: Tables, console: Console) -> None:
         console.print()
         console.print(Text("valid cases that did not pass", style="bold"))
     for row in rows:
-        console.print(Text(f"  {row.operator} on {row.target}: {counts(row.total)}"))
+        indented(console, f"{row.operator} on {row.target}: {counts(row.total)}")
 
 
 def _validities(tables: Tables, console: Console) -> None:
@@ -174,7 +180,7 @@ def _differences(tables: Tables, console: Console) -> None:
         said = [f"{target}: {o.value}" for target, o in zip(tables.targets, group.outcomes, strict=True) if o and o not in NOT_EXECUTED]
         dtypes = ", ".join(group.dtypes) if len(group.dtypes) <= 3 else f"{len(group.dtypes)} dtypes"
         kind = " ".join(part for part in (group.operator, dtypes, f"rank {ranks(group.ranks)}" if group.ranks else "") if part)
-        console.print(Text(f"  {group.number:,} × {kind} ({group.validity.value}): {', '.join(said)}"))
+        indented(console, f"{group.number:,} × {kind} ({group.validity.value}): {', '.join(said)}")
     if len(groups) > SHOWN:
         console.print(Text(f"  and {len(groups) - SHOWN:,} more groups in the report", style="dim"))
 
