@@ -65,7 +65,7 @@ def run(request: Request) -> Summary:
     specs = load_specs(request.specs)
     plan = expand(specs)
     expectations = load_expectations(request.expectations)
-    baseline = None if request.baseline is None else Baseline(request.baseline)
+    baseline = None if request.baseline is None else Baseline(request.baseline, [target.name for target in request.targets])
     selection = select(plan, request.queries, request.shard, pairwise=request.pairwise)
     total, left_out = selection.counted()
     if total < request.min_cases:
@@ -81,8 +81,9 @@ def run(request: Request) -> Summary:
         opened = [crew.open(number) for number in range(len(request.targets))]
         infos = {target.name: _info(target, found) for target, found in zip(request.targets, opened, strict=True)}
         hashes = run_hashes([spec.path for spec in specs], expectations)
+        against = None if baseline is None else baseline.against(hashes, request.seed)
         run_id = f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
-        header = Header(SCHEMA, run_id, request.command, request.seed, hashes, infos, origins(specs))
+        header = Header(SCHEMA, run_id, request.command, request.seed, hashes, infos, origins(specs), against)
         done = read_done(path, header) if request.resume else None
         with _writer(path, header, done) as writer:
             counts = Counts()

@@ -17,11 +17,14 @@ from harness.find_case import spec_of
 from harness.hashes import hash_files, run_hashes
 from harness.operators import OPERATORS
 from harness.records import NOT_EXECUTED, Case, Header, Result, conforms
+from harness.query import Query
+from harness.records import Case, Header, Outcome, Result, conforms
 from harness.runfile import RunReader
 from harness.specs.expand import Plan, expand
 from harness.specs.load import LoadedSpec, load_specs
 from harness.values import case_inputs
 
+_LISTED = 3
 _SUBSETS = 8
 """A run may have used some of the specs; of at most so many files every choice is tried."""
 
@@ -36,20 +39,28 @@ class Recorded(NamedTuple):
 
 
 def recorded_failure(run: Path, case_id: str, target: str | None, specs: Sequence[Path]) -> Recorded:
-    """Find a failing result of a run file, and its case in the specs.
+    """Find a failing result of a run file, by the id of its case or a query that only one case of the run matches, and the case in the specs.
 
-    Raises UsageError where the run has no such case, the failing target is not clear, or the specs are no longer those of the run;
+    Raises UsageError where the run has no such case or several, the failing target is not clear, or the specs are no longer those of the run;
     NothingRan where the case conforms.
     """
     reader = RunReader(run)
     header = reader.header
+    query = _query(case_id)
     found: dict[str, Result] = {}
+    matching: dict[str, dict[str, Result]] = {}
     near: list[str] = []
     for result in reader:
         if result.case == case_id:
             found[result.target] = result
+        elif query is not None and (result.case in matching or len(matching) < _LISTED) and query.matches(result.case):
+            matching.setdefault(result.case, {})[result.target] = result
         elif result.case.startswith(case_id.partition(";")[0]):
             near.append(result.case)
+    if not found and len(matching) > 1:
+        raise UsageError(f"{reader.path}: several cases match {case_id!r}: name one of them, for example {', '.join(matching)}")
+    if not found and matching:
+        case_id, found = matching.popitem()
     result = _chosen(reader.path, case_id, target, found, near)
     plan = expand(load_specs(specs))
     case = next((case for case in plan if case.id == case_id), None)
@@ -57,6 +68,14 @@ def recorded_failure(run: Path, case_id: str, target: str | None, specs: Sequenc
         raise UsageError(f"{reader.path}: {case_id}: the specs have no such case any more; name those of the run with --spec")
     _check_same(reader.path, header, plan, case, result.target)
     return Recorded(header, result, case, spec_of(plan, case))
+
+
+def _query(text: str) -> Query | None:
+    """Read a query; None for what is none, and so can only be an id."""
+    try:
+        return Query.parse(text)
+    except UsageError:
+        return None
 
 
 def _chosen(path: Path, case_id: str, target: str | None, found: dict[str, Result], near: list[str]) -> Result:

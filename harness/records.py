@@ -243,6 +243,17 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
     rule: str | None = None
 
 
+class Against(msgspec.Struct, frozen=True):
+    """The earlier run that a run is judged against.
+
+    `targets` names for each target of the run the earlier one's, `differing` what is not the same: `specs`, `oracle`, `seed`.
+    """
+
+    run_id: str
+    targets: dict[str, str]
+    differing: tuple[str, ...] = ()
+
+
 class Header(msgspec.Struct, frozen=True, tag_field="type", tag="run", omit_defaults=True):
     """The first line of a run file.
 
@@ -256,6 +267,7 @@ class Header(msgspec.Struct, frozen=True, tag_field="type", tag="run", omit_defa
     hashes: dict[str, str]
     targets: dict[str, TargetInfo]
     origins: dict[str, Origin] = {}
+    baseline: Against | None = None
 
 
 class End(msgspec.Struct, frozen=True, tag_field="type", tag="end"):

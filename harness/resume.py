@@ -54,6 +54,7 @@ def read_done(path: Path, header: Header) -> Done:
         ("seed", reader.header.seed, header.seed),
         *((f"hash of the {name}", reader.header.hashes.get(name), value) for name, value in header.hashes.items()),
         ("targets", reader.header.targets, header.targets),
+        ("baseline", reader.header.baseline, header.baseline),
     ):
         if then != now:
             raise UsageError(f"{reader.path}:1: cannot be continued: the {what} changed since; start a new run without --resume")

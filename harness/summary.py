@@ -6,6 +6,8 @@ from typing import Literal, NamedTuple
 
 from harness.records import DIRECTML, NOT_EXECUTED, Outcome, TargetInfo, Verdict
 from harness.tables import Tables, Tally
+from harness.records import Against, Outcome, TargetInfo, Verdict
+from harness.tables import NOT_EXECUTED, Tables, Tally
 
 Tone = Literal["good", "bad", "warn"]
 
@@ -75,6 +77,8 @@ def _remarks(tables: Tables) -> tuple[str, ...]:
         remarks.append(f"The run file ends after {count(held, 'result')}, without its last line. Continue the run with --resume.")
     elif held < tables.selected:
         remarks.append(f"The run file holds {held:,} of {count(tables.selected, 'selected result')}.")
+    if tables.header.baseline is not None:
+        remarks.append(_judged(tables.header.baseline, tuple(tables.header.targets)))
     alike: dict[str, list[str]] = {}
     for target, info in tables.header.targets.items():
         tally = tables.tally(target=target)
@@ -99,6 +103,18 @@ def _remarks(tables: Tables) -> tuple[str, ...]:
         more = f", and {count(len(largest) - REASONS, 'more reason')}" if len(largest) > REASONS else ""
         remarks.append(f"Left out before the run: {count(sum(tables.left_out.values()), 'combination')} ({named}{more}).")
     return tuple(remarks)
+
+
+def _judged(against: Against, targets: tuple[str, ...]) -> str:
+    """Say which earlier run the verdicts are of, and for what they are not or need care."""
+    renamed = [f", {now} against its {then}" for now, then in against.targets.items() if now != then]
+    said = f"Judged against run {one_line(against.run_id)}{''.join(renamed)}."
+    absent = [target for target in targets if target not in against.targets]
+    if absent:
+        said += f" It has no {', '.join(absent)}: what fails there is new."
+    if against.differing:
+        said += f" Other {' and '.join(against.differing)} than then: a change need not be the target's."
+    return said
 
 
 def _together(targets: list[str]) -> str:

@@ -9,7 +9,7 @@ import pytest
 from harness.baseline import Baseline
 from harness.judge import verdict
 from harness.records import Outcome, Validity, Verdict, conforms
-from tests.running import ROUND, harness, lines_of, results_of, script_of
+from tests.running import ROUND, complaint, harness, lines_of, results_of, script_of
 
 SHAPES = ("[0]", "[0,3]", "[3,0]", "[2,0,3]")
 
@@ -79,8 +79,8 @@ def test_a_target_that_is_gone_is_missing(earlier: Path, tmp_path: Path) -> None
 
 def test_another_outcome_of_an_unspecified_case_is_a_change(earlier: Path) -> None:
     """Neither outcome is better than the other: no source says what is right."""
-    held = Baseline(earlier / "earlier")
     case, target = "Round@22:sweep=empty;X=float16[0];values=ordinary;shapes=static", f"fake,script={earlier / 'script.yaml'}"
+    held = Baseline(earlier / "earlier", [target])
     assert held.verdict(case, target, Validity.UNSPECIFIED, Outcome.PASS) is Verdict.EXPECTED
     assert held.verdict(case, target, Validity.UNSPECIFIED, Outcome.REJECTED) is Verdict.CHANGED
     assert held.verdict(case, "cpu", Validity.UNSPECIFIED, Outcome.PASS) is Verdict.NEW
@@ -108,9 +108,9 @@ def test_verdict_against_an_expectation(validity: Validity, outcome: Outcome, kn
 
 
 def test_what_can_no_longer_be_asked_is_missing(earlier: Path) -> None:
-    baseline = Baseline(earlier / "earlier")
     case = next(iter(results_of(earlier / "earlier")))
     target = f"fake,script={earlier / 'script.yaml'}"
+    baseline = Baseline(earlier / "earlier", [target])
     assert baseline.verdict(case, target, Validity.VALID, Outcome.NOT_RUN) is Verdict.MISSING
     assert baseline.verdict("Round@99:case=later", target, Validity.VALID, Outcome.NOT_RUN) is Verdict.EXPECTED
 
@@ -132,3 +132,31 @@ def test_what_the_specs_no_longer_have_is_counted(tmp_path: Path) -> None:
     part = harness("run", less, *alike, "--baseline", tmp_path / "earlier", "-k", "case=documented_onnx", "-o", tmp_path / "part")
     assert part.code == 0
     assert "in the baseline, no longer in the specs" not in lines_of(tmp_path / "part")[-1]["left_out"]
+
+
+def test_the_only_targets_of_both_are_held_against_each_other(earlier: Path, tmp_path: Path) -> None:
+    """The reports say which run it was, and under which name."""
+    ended = harness("run", ROUND, "-t", "fake", *options(earlier, "float16")[3:], "--baseline", earlier / "earlier", "-o", tmp_path / "now")
+    assert ended.code == 0, ended.err
+    found = results_of(tmp_path / "now")
+    assert sorted(result["verdict"] for result in found.values()) == ["expected", "expected", "improvement", "improvement"]
+    then = lines_of(earlier / "earlier")[0]["run_id"]
+    assert lines_of(tmp_path / "now")[0]["baseline"]["run_id"] == then
+    assert f"Judged against run {then}, fake against its fake,script=" in " ".join(ended.out.split())
+    for name in ("report.md", "report.html"):
+        assert f"Judged against run {then}" in (tmp_path / "now" / name).read_text(encoding="utf-8")
+
+
+def test_a_target_that_the_baseline_lacks_is_named(earlier: Path, tmp_path: Path) -> None:
+    arguments = [*options(earlier, "float16"), "-t", "fake", "--seed", "3", "--baseline", earlier / "earlier"]
+    out = " ".join(harness("run", *arguments, "-o", tmp_path / "now").out.split())
+    assert "It has no fake: what fails there is new. Other seed than then: a change need not be the target's." in out
+
+
+def test_a_baseline_without_any_of_the_targets_is_refused_before_the_run(earlier: Path, tmp_path: Path) -> None:
+    arguments = [ROUND, "-t", "cpu", "-t", "fake", "-k", "case=documented_onnx", "--baseline", earlier / "earlier"]
+    ended = harness("run", *arguments, "-o", tmp_path / "now")
+    assert ended.code == 2
+    assert complaint(ended).startswith(f"{earlier / 'earlier'}: no target in common: it has fake,script=")
+    assert complaint(ended).endswith("this run cpu, fake; runs of a single target each are held against each other by whatever name")
+    assert not (tmp_path / "now").exists()

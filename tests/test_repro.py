@@ -370,9 +370,18 @@ def test_a_target_that_is_gone_leaves_what_the_run_recorded(run: Path, tmp_path:
     assert repro(run, case, tmp_path / "reduced", "--reduce").code == 3
 
 
+def test_a_query_that_one_case_of_the_run_matches_names_it(run: Path, tmp_path: Path) -> None:
+    ended = repro(run, "GatherND@13:case=empty_tuple", tmp_path / "short")
+    assert ended.code == 0, ended.err
+    whole = repro(run, "GatherND@13:case=empty_tuple;data=float32[2,2];indices=int64[2,0]", tmp_path / "whole")
+    assert whole.code == 0
+    assert (tmp_path / "short" / "repro.py").read_bytes() == (tmp_path / "whole" / "repro.py").read_bytes()
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
+        (("GatherND@13:data=float32",), 2, "several cases match 'GatherND@13:data=float32': name one of them, for example GatherND@13:"),
         (("GatherND@13:case=empty_tuples;data=float32[2,2]",), 2, "the run has no case 'GatherND@13:case=empty_tuples;data=float32[2,2]'"),
         ((next(iter(FAILING)), "-t", "dml"), 2, "has no result on target 'dml'; it has one on: cpu"),
         ((next(iter(FAILING)), "--bisect", "absent.md"), 2, "absent.md: cannot be read: No such file"),

@@ -201,7 +201,8 @@ def pair_targets(base: Header, head: Header) -> tuple[Pair, ...]:
     pairs = tuple(Pair(name, name) for name in head.targets if name in base.targets)
     if not pairs:
         names = (", ".join(header.targets) or "none" for header in (base, head))
-        raise UsageError("the runs have no target in common: BASE has {}; HEAD has {}".format(*names))
+        remedy = "runs of one target each are compared whatever its name"
+        raise UsageError("the runs have no target in common: BASE has {}; HEAD has {}; {}".format(*names, remedy))
     return pairs
 
 
