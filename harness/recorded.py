@@ -39,10 +39,10 @@ class Recorded(NamedTuple):
 
 
 def recorded_failure(run: Path, case_id: str, target: str | None, specs: Sequence[Path]) -> Recorded:
-    """Find a failing result of a run file, by the id of its case or a query that only one case of the run matches, and the case in the specs.
+    """Find a failing result of a run file, and its case in the specs; `case_id` can be a query that one case of the run matches.
 
-    Raises UsageError where the run has no such case or several, the failing target is not clear, or the specs are no longer those of the run;
-    NothingRan where the case conforms.
+    Raises UsageError where the run has no such case or several, the failing target is not clear, or the specs are no longer those of the
+    run; NothingRan where the case conforms.
     """
     reader = RunReader(run)
     header = reader.header

@@ -378,6 +378,14 @@ def test_a_query_that_one_case_of_the_run_matches_names_it(run: Path, tmp_path: 
     assert (tmp_path / "short" / "repro.py").read_bytes() == (tmp_path / "whole" / "repro.py").read_bytes()
 
 
+def test_a_bug_report_names_no_folder_of_this_machine(run: Path, tmp_path: Path) -> None:
+    assert repro(run, "GatherND@13:case=empty_tuple", tmp_path / "repro").code == 0
+    issue_text = (tmp_path / "repro" / "issue.md").read_text(encoding="utf-8")
+    assert "harness run …/GatherND.yaml …/Round.yaml -t cpu" in issue_text
+    for place in (SPECS, run.parent, tmp_path):
+        assert str(place) not in issue_text
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [

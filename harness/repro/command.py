@@ -18,6 +18,7 @@ from harness.recorded import Recorded, recorded_failure
 from harness.records import CPU, DML, Case, TargetInfo, conforms
 from harness.reduction.command import FLAKY, reduce_case
 from harness.reduction.reducer import Flaky
+from harness.render.text import without_paths
 from harness.repro.failure import Failure, Session
 from harness.repro.folder import write_repro
 from harness.signature import Signature, signature
@@ -72,7 +73,7 @@ def repro(
         chosen = parse_target(record.result.target)
         case, spec, seed = record.case, record.spec, record.header.seed
         origin = None
-        commands = [record.header.command, f"harness run -t {shlex.quote(chosen.name)} -k {shlex.quote(case.id)}"]
+        commands = [without_paths(record.header.command), f"harness run -t {shlex.quote(chosen.name)} -k {shlex.quote(case.id)}"]
     if chosen.provider not in (CPU, DML):
         raise UsageError(f"target {chosen.name!r} is no provider of onnxruntime, which alone a repro needs; reproduce it on cpu or dml")
     failure = _failure(chosen, case, spec, seed, record, commands, first_reduce=first_reduce, timeout=timeout)
