@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from harness.compare import compare_runs
 from harness.records import End, Error, Header, Outcome, Result, TargetInfo, Validity, Verdict, inexpressible
 from harness.render.junit import render_junit
 from harness.render.markdown import render_markdown
@@ -85,6 +86,12 @@ def test_junit_skips_it(tmp_path: Path) -> None:
     path = write(tmp_path)
     text = "".join(render_junit(lambda: RunReader(path)))
     assert 'tests="2" failures="0" errors="0" skipped="1"' in text
+
+
+def test_a_comparison_counts_it_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "head").mkdir()
+    comparison = compare_runs(RunReader(write(tmp_path)), RunReader(write(tmp_path / "head")))
+    assert (comparison.total.equal, comparison.total.neither, comparison.base.tally().selected) == (1, 0, 1)
 
 
 def test_a_continued_run_does_not_ask_for_it_again(tmp_path: Path) -> None:

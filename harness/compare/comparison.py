@@ -16,6 +16,7 @@ from harness.attention import clipped
 from harness.errors import UsageError
 from harness.facets import facets
 from harness.records import BEYOND, NOT_EXECUTED, Header, Outcome, Result, Validity, conforms
+from harness.records import BEYOND, Header, Outcome, Result, Validity, conforms, inexpressible
 from harness.runfile import RunReader
 from harness.spread import Spread
 from harness.tables import Numbers, Tables
@@ -116,7 +117,7 @@ class Counts:
         self.changes: Counter[Change] = Counter()
         self.equal = 0
         self.neither = 0
-        """In both runs, and executed in neither."""
+        """In both runs, and executed in neither, without what the target's API cannot express."""
 
     @property
     def compared(self) -> int:
@@ -295,7 +296,7 @@ def compare_runs(base: RunReader, head: RunReader) -> Comparison:
         if change is not None:
             comparison.add(Changed(change, pair, result, states.did(before), states.did(now), _ulp(before), _ulp(now), why))
         elif result.outcome in NOT_EXECUTED:
-            comparison.counts[pair].neither += 1
+            comparison.counts[pair].neither += not inexpressible(result)
         else:
             comparison.counts[pair].equal += 1
     comparison.head.finish(head.end, truncated=head.truncated)
