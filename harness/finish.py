@@ -10,8 +10,8 @@ import click
 from rich.console import Console
 
 from harness.errors import UsageError
+from harness.explain.in_common import in_common
 from harness.folders import point_latest
-from harness.in_common import in_common
 from harness.render.html import read_page
 from harness.render.markdown import render_markdown
 from harness.render.terminal import render_terminal

@@ -16,9 +16,8 @@ from harness.expectations import Expectations
 from harness.find_case import spec_of
 from harness.hashes import hash_files, run_hashes
 from harness.operators import OPERATORS
-from harness.records import NOT_EXECUTED, Case, Header, Result, conforms
 from harness.query import Query
-from harness.records import Case, Header, Outcome, Result, conforms
+from harness.records import NOT_EXECUTED, Case, Header, Result, conforms
 from harness.runfile import RunReader
 from harness.specs.expand import Plan, expand
 from harness.specs.load import LoadedSpec, load_specs

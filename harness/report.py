@@ -11,7 +11,7 @@ from typing import Literal, get_args
 import click
 
 from harness.errors import UsageError
-from harness.in_common import InCommon, in_common
+from harness.explain.in_common import InCommon, in_common
 from harness.render.badge import render_badge
 from harness.render.ctrf import render_ctrf
 from harness.render.directml import render_cells, render_directml

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from harness.records import DIRECTML, NOT_EXECUTED, Outcome, TargetInfo, Verdict
+from harness.records import DIRECTML, NOT_EXECUTED, Against, Outcome, TargetInfo, Verdict
 from harness.tables import Tables, Tally
-from harness.records import Against, Outcome, TargetInfo, Verdict
-from harness.tables import NOT_EXECUTED, Tables, Tally
 
 Tone = Literal["good", "bad", "warn"]
 

@@ -10,10 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from harness.compare.command import FORMATS, rendering
 from harness.compare.comparison import Change, Comparison, Did, classify, compare_runs
 from harness.compare.tables import both_rows, environment_differences, exit_code, said, summarize_comparison
-from harness.records import Diff, End, Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
-from harness.compare.command import FORMATS, rendering
 from harness.records import Diff, End, Error, Header, Outcome, Repeats, Result, TargetInfo, Validity, Verdict
 from harness.runfile import RunReader, RunWriter
 from tests import synthetic

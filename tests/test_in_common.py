@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from harness import in_common as module
-from harness.in_common import InCommon, in_common, rules
+from harness.explain import in_common as module
+from harness.explain.in_common import InCommon, in_common, rules
 from harness.render.html import render_html
 from harness.render.terminal import render_terminal
 from harness.report import rendering

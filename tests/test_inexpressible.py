@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.compare import compare_runs
+from harness.compare.comparison import compare_runs
 from harness.records import End, Error, Header, Outcome, Result, TargetInfo, Validity, Verdict, inexpressible
 from harness.render.junit import render_junit
 from harness.render.markdown import render_markdown

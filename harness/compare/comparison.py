@@ -15,8 +15,7 @@ from typing import NamedTuple
 from harness.attention import clipped
 from harness.errors import UsageError
 from harness.facets import facets
-from harness.records import BEYOND, NOT_EXECUTED, Header, Outcome, Result, Validity, conforms
-from harness.records import BEYOND, Header, Outcome, Result, Validity, conforms, inexpressible
+from harness.records import BEYOND, NOT_EXECUTED, Header, Outcome, Result, Validity, conforms, inexpressible
 from harness.runfile import RunReader
 from harness.spread import Spread
 from harness.tables import Numbers, Tables

@@ -7,7 +7,6 @@ from rich.text import Text
 
 from harness.compare.comparison import Change, Comparison, Counts
 from harness.compare.tables import BothCell, both_levels, both_rows, environment_differences, outcome_of, said, summarize_comparison
-from harness.render.terminal import TONES, details, grid
 from harness.render.terminal import TONES, details, grid, indented
 from harness.render.text import line, visible
 from harness.summary import count

@@ -8,7 +8,6 @@ from rich.text import Text
 from harness.explain.explanation import Explanation
 from harness.explain.failures import Group
 from harness.explain.words import apart, differences, elsewhere, headline, inseparable, statement, title, verdict_of, witnessed
-from harness.render.terminal import TONES, describe
 from harness.render.terminal import TONES, describe, indented
 from harness.render.text import line, visible
 from harness.summary import count

@@ -16,8 +16,8 @@ from urllib.parse import quote
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from harness.explain_words import inseparable
-from harness.in_common import InCommon, in_common, rules
+from harness.explain.in_common import InCommon, in_common, rules
+from harness.explain.words import inseparable
 from harness.leveltable import STATUS_WORDS, LevelRow, level_table, levels, rate, status, validity_table
 from harness.matrix import matrices
 from harness.published import level_key

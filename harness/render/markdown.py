@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from harness.explain_words import inseparable, title
-from harness.in_common import NOTHING, InCommon, rules
+from harness.explain.in_common import NOTHING, InCommon, rules
+from harness.explain.words import inseparable, title
 from harness.leveltable import counts, level_table, levels, rate, status, validity_table
 from harness.matrix import matrices
 from harness.records import Validity

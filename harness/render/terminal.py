@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harness.explain_words import title
-from harness.in_common import NOTHING, InCommon, rules
+from harness.explain.in_common import NOTHING, InCommon, rules
+from harness.explain.words import title
 from harness.leveltable import counts, level_table, levels, rate, status, validity_table
 from harness.records import NOT_EXECUTED, Outcome, Repeats, Result, Validity
 from harness.render.text import gist, line, ranks, visible

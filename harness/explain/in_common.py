@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness.errors import HarnessError
-from harness.explain import explain
-from harness.explain_words import elsewhere, statement, verdict_of
-from harness.failures import Group
+from harness.explain.explanation import explain
+from harness.explain.failures import Group
+from harness.explain.words import elsewhere, statement, verdict_of
 from harness.runfile import RunReader
 from harness.summary import count
 from harness.tables import Tables
