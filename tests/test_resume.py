@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness import artifacts, lanes
+from harness import artifacts
+from harness.lanes import crew
 from tests.running import ROUND, complaint, harness, lines_of, results_of, script_of, without_time
 
 QUERY = "Round@22:sweep=empty"
@@ -103,7 +104,7 @@ def test_a_run_without_its_target_is_not_continued(tmp_path: Path) -> None:
 @pytest.mark.parametrize("limit", ["LIMIT_BYTES", "_LIMIT_CASES"])
 @pytest.mark.parametrize("number", [1, 2])
 def test_what_is_kept_already_counts_towards_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, number: int) -> None:
-    monkeypatch.setattr(lanes, "_CASES", 1 if number == 2 else 1000)
+    monkeypatch.setattr(crew, "_CASES", 1 if number == 2 else 1000)
     script = script_of(tmp_path, [("Round@22", "bit")])
     arguments = [ROUND, "-t", f"fake,script={script}", "-k", "Round@22:sweep=sizes;X=float32", "-j", str(number), "-o", tmp_path / "out"]
     monkeypatch.setattr(artifacts, "_LIMIT_CASES", 3)
