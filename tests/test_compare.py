@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.compare.command import FORMATS, rendering
+from harness.compare.command import RENDERINGS
 from harness.compare.comparison import Change, Comparison, Did, classify, compare_runs
 from harness.compare.tables import both_rows, environment_differences, exit_code, said, summarize_comparison
 from harness.records import Diff, End, Error, Header, Outcome, Repeats, Result, TargetInfo, Validity, Verdict
@@ -127,8 +127,8 @@ def test_changes_of_flaky_cases_say_so(base: Run, head: Run) -> None:
     )
     assert exit_code(found) == 1
     rate = "flaky: failed 4 of 6 (pass 2, mismatch 4)"
-    for format_ in FORMATS:
-        text = rendering(found, format_)
+    for format_ in RENDERINGS.formats:
+        text = RENDERINGS.text(found, format_)
         if format_ == "json":
             document = json.loads(text)
             assert document["flaky"] == {"regression": 1, "fix": 1, "missing": 1}
