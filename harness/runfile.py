@@ -19,6 +19,7 @@ from harness.errors import HarnessFault, UsageError
 from harness.records import SCHEMA, End, Header, Outcome, Result
 
 _LINES = 64
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class RunWriter:
@@ -114,6 +115,10 @@ class ResultLines:
             self._hand_on(b"\n".join(pending) + b"\n", len(pending))
 
 
+def _why(error: Exception) -> str:
+    return "nested too deep" if isinstance(error, RecursionError) else str(error)
+
+
 def run_file(path: Path) -> Path:
     """Return the run file in a folder, the plain one before a compressed one; a path that is no folder is the file itself."""
     if not path.is_dir():
@@ -147,8 +152,8 @@ class RunReader:
             raise UsageError(f"{self.path}:1: the header is cut off: nothing of this run was kept; start a new one")
         try:
             header = msgspec.json.decode(line, type=Header)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise UsageError(f"{self.path}:1: not the header of a run file: {error}") from error
+        except _UNREADABLE as error:
+            raise UsageError(f"{self.path}:1: not the header of a run file: {_why(error)}") from error
         if header.schema != SCHEMA:
             raise UsageError(
                 f"{self.path}:1: run file schema {header.schema}; this harness reads schema {SCHEMA}: use the harness that wrote it"
@@ -165,8 +170,8 @@ class RunReader:
                 return
             try:
                 record = decode(line)
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-                raise UsageError(f"{self.path}:{number}: damaged run file: {error}") from error
+            except _UNREADABLE as error:
+                raise UsageError(f"{self.path}:{number}: damaged run file: {_why(error)}") from error
             if self.end is not None:
                 raise UsageError(f"{self.path}:{number}: damaged run file: a line after the end")
             if isinstance(record, End):
