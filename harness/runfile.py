@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +16,7 @@ from types import TracebackType
 import msgspec
 
 from harness import packed
+from harness.claim import claim
 from harness.errors import HarnessFault, UsageError
 from harness.records import SCHEMA, End, Header, Outcome, Result
 
@@ -22,22 +24,38 @@ _LINES = 64
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
-class RunWriter:
-    """Writes a run file in whole lines."""
+CONTINUE = "the results so far are kept: free some space, then continue with --resume"
 
-    def __init__(self, path: Path, header: Header | None = None, *, keep: int | None = None) -> None:
-        """Open `path` for a new run that starts with `header`, or continue it after its first `keep` bytes."""
+
+def _create(path: str, flags: int) -> int:
+    """Open a file, new or not, as it is: nothing may be cut off before it is claimed."""
+    return os.open(path, flags | os.O_CREAT, 0o666)
+
+
+class RunWriter:
+    """Writes a run file in whole lines, as the only one who does."""
+
+    def __init__(self, path: Path, header: Header | None = None, *, keep: int | None = None, after_full: str = CONTINUE) -> None:
+        """Open `path` for a new run that starts with `header`, or continue it after its first `keep` bytes.
+
+        Raises UsageError where it cannot be written or another process is writing it; `after_full` is what to do after a full disk.
+        """
         self.path = path
+        self._after_full = after_full
         self._encode = msgspec.json.Encoder().encode
         self._size = keep or 0
         self._pending: list[bytes] = []
         try:
-            if keep is None:
-                self._file: io.FileIO = open(path, "wb", buffering=0)  # noqa: SIM115 - closed by close()
-            else:
-                self._file = open(path, "r+b", buffering=0)  # noqa: SIM115 - closed by close()
-                self._file.truncate(keep)
-                self._file.seek(keep)
+            self._file: io.FileIO = open(path, "r+b", buffering=0, opener=_create)  # noqa: SIM115 - closed by close()
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
+        if not claim(self._file.fileno()):
+            self._file.close()
+            raise UsageError(f"{path}: another harness is writing it: wait for its end, or choose another folder with -o")
+        try:
+            if os.fstat(self._file.fileno()).st_size > self._size:
+                self._file.truncate(self._size)
+            self._file.seek(self._size)
         except OSError as error:
             raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
         if header is not None:
@@ -72,9 +90,7 @@ class RunWriter:
             whole = data.rfind(b"\n", 0, len(data) - len(view)) + 1
             with contextlib.suppress(OSError):
                 self._file.truncate(self._size + whole)
-            raise HarnessFault(
-                f"{self.path}: {error.strerror}; the results so far are kept: free some space, then continue with --resume"
-            ) from error
+            raise HarnessFault(f"{self.path}: {error.strerror}; {self._after_full}") from error
         self._size += len(data)
 
     def close(self, end: End | None = None) -> None:
@@ -85,6 +101,12 @@ class RunWriter:
             self.flush()
         finally:
             self._file.close()
+
+    def discard(self) -> None:
+        """Close the file and delete it."""
+        self._file.close()
+        with contextlib.suppress(OSError):
+            self.path.unlink()
 
     def __enter__(self) -> RunWriter:
         return self

@@ -206,6 +206,23 @@ def test_continuing_replaces_what_follows(path: Path) -> None:
     assert path.read_bytes() == data
 
 
+@pytest.mark.parametrize("keep", [None, 100])
+def test_a_second_writer_is_refused_and_harms_nothing(path: Path, keep: int | None) -> None:
+    """Two runs with the same -o would leave a file that neither can read."""
+    with RunWriter(path, HEADER) as writer:
+        writer.add(RESULTS[0])
+        writer.flush()
+        before = path.read_bytes()
+        with pytest.raises(
+            UsageError, match=r"run.jsonl: another harness is writing it: wait for its end, or choose another folder with -o"
+        ):
+            RunWriter(path, HEADER, keep=keep)
+        assert path.read_bytes() == before
+        writer.close(END)
+    with RunWriter(path, HEADER) as again:
+        again.close(END)
+
+
 class FullAfter:
     """A file on a disk that is full after some bytes."""
 
