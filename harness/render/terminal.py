@@ -11,7 +11,7 @@ from rich.text import Text
 
 from harness.leveltable import counts, level_table, levels, rate, status, validity_table
 from harness.records import NOT_EXECUTED, Outcome, Repeats, Result, Validity
-from harness.render.text import gist, line, ranks, visible
+from harness.render.text import gist, line, one_line, ranks
 from harness.summary import count, summarize
 from harness.support import support
 from harness.tables import Tables, Tally
@@ -47,10 +47,12 @@ def _attention(tables: Tables, console: Console) -> None:
     for group in groups[:SHOWN]:
         kind = group.kind
         console.print()
-        head = Text(f"{kind.verdict.value} ", style="bold").append(f"{group.number:,} × {visible(group.cases)} on {kind.target}", style="")
+        head = Text(f"{kind.verdict.value} ", style="bold").append(
+            f"{group.number:,} × {one_line(group.cases)} on {one_line(kind.target)}", style=""
+        )
         console.print(head)
         console.print(Padding(Text(describe(group.example), style="dim"), (0, 0, 0, 2), expand=False))
-        console.print(Text(f"  {visible(group.example.case)}"), soft_wrap=True)
+        console.print(Text(f"  {one_line(group.example.case)}"), soft_wrap=True)
     if len(groups) > SHOWN:
         console.print(Text(f"and {count(len(groups) - SHOWN, 'more group')} in the report", style="dim"))
 
@@ -92,7 +94,7 @@ def grid(*columns: str, right: Iterable[int] = (), gap: int = 2) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, gap, 0, 0))
     numeric = set(right)
     for place, column in enumerate(columns):
-        table.add_column(column, justify="right" if place in numeric else "left", overflow="fold")
+        table.add_column(Text(one_line(column)), justify="right" if place in numeric else "left", overflow="fold")
     return table
 
 
@@ -107,7 +109,7 @@ def _levels(tables: Tables) -> Table:
     before = ""
     for row in level_table(tables):
         if row.operator != before:
-            table.add_row(Text(visible(row.operator), style="bold"))
+            table.add_row(Text(one_line(row.operator), style="bold"))
         table.add_row(Text(f"  {row.target}"), *(_cell(row.by_level[level]) for level in columns), _cell(row.total))
         before = row.operator
     return table
