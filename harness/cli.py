@@ -4,6 +4,8 @@ unproven, 4 nothing ran, 5 fault in the harness; 130 after Ctrl-C. Results go to
 
 from __future__ import annotations
 
+import io
+import re
 import shlex
 import signal
 import sys
@@ -18,6 +20,7 @@ import click
 
 from harness.errors import HarnessError, HarnessFault
 from harness.progress import Progress
+from harness.timeout import Seconds
 
 if TYPE_CHECKING:
     from harness.selection import Shard
@@ -66,7 +69,7 @@ def cli() -> None:
 @_QUERY
 @click.option("--shard", metavar="I/N", help="Run the I-th of N parts.")
 @click.option("-j", "--jobs", type=click.IntRange(1, 256), help="Worker processes per target (default: the number of processors).")
-@click.option("--timeout", type=click.FloatRange(min=0.1), default=30.0, show_default=True, help="Seconds a case may take.")
+@click.option("--timeout", type=Seconds(), default=30.0, show_default=True, help="Seconds a case may take.")
 @click.option("--select", type=click.Choice(["all", "pairwise"]), default="all", show_default=True, help="Which cases of the sweeps.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Other random inputs for the same cases.")
 @click.option("--baseline", type=click.Path(path_type=Path), metavar="RUN", help="Judge against an earlier run.")
@@ -106,7 +109,7 @@ def run(
         summary = run_pipeline(
             Request(
                 out=folders.run_folder(output, resume=resume),
-                command=shlex.join(["harness", *sys.argv[1:]]),
+                command=shlex.join(["harness", *sys.argv[1:]]).encode(errors="backslashreplace").decode(),
                 targets=parse_targets(targets) if targets else default_targets(),
                 specs=specs,
                 expectations=expectations,
@@ -135,6 +138,7 @@ def check(specs: tuple[Path, ...], expectations: tuple[Path, ...]) -> None:
     from harness.expectations import lint, load_expectations
     from harness.specs.expand import expand
     from harness.specs.load import load_specs
+    from harness.summary import count
 
     plan = expand(load_specs(specs))
     known = load_expectations(expectations)
@@ -142,9 +146,8 @@ def check(specs: tuple[Path, ...], expectations: tuple[Path, ...]) -> None:
     problems = lint(known, date.today(), None if specs else ids)
     for line in problems:
         click.echo(line, err=True)
-    click.echo(
-        f"{len(plan.specs)} specs with {len(ids):,} cases, {len(known.entries)} expectations: {'ok' if not problems else 'see above'}"
-    )
+    numbers = count(len(plan.specs), "spec"), count(len(ids), "case"), count(len(known.entries), "expectation")
+    click.echo(f"{numbers[0]} with {numbers[1]}, {numbers[2]}: {'ok' if not problems else 'see above'}")
     sys.exit(1 if problems else 0)
 
 
@@ -211,15 +214,15 @@ def merge(runs: tuple[Path, ...], output: Path) -> None:
 
 
 def _shard(text: str | None) -> Shard | None:
-    from harness.errors import UsageError
+    from harness.errors import UsageError, shown
     from harness.selection import Shard
 
     if text is None:
         return None
-    number, slash, of = text.partition("/")
-    if not (slash and number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of)):
-        raise UsageError(f"--shard {text}: write I/N with 1 <= I <= N, for example 1/4")
-    return Shard(int(number), int(of))
+    found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
+    if found is None or not 1 <= int(found[1]) <= int(found[2]):
+        raise UsageError(f"--shard {shown(text)}: write I/N with 1 <= I <= N, for example 1/4")
+    return Shard(int(found[1]), int(found[2]))
 
 
 def _terminated(signum: int, frame: FrameType | None) -> None:
@@ -229,6 +232,8 @@ def _terminated(signum: int, frame: FrameType | None) -> None:
 def main() -> None:
     """Run the command line; every error is one line and an exit code. Only a defect of the harness itself shows a traceback above it."""
     signal.signal(signal.SIGTERM, _terminated)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a file on Windows takes only the characters of its code page
     try:
         cli.main(standalone_mode=False, prog_name="harness")
     except HarnessError as error:
@@ -237,7 +242,7 @@ def main() -> None:
         error.show()
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
-        _fail("interrupted; what was finished is kept: continue with --resume", 130)
+        _fail("interrupted" + ("; what was finished is kept: continue with --resume" if sys.argv[1:2] == ["run"] else ""), 130)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)

@@ -54,3 +54,8 @@ class HarnessFault(HarnessError):
     """The harness itself is at fault."""
 
     exit_code = 5
+
+
+def shown(text: str, limit: int = 40) -> str:
+    """Shorten what the user wrote so that it fits into the line of an error."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

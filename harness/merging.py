@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
 from hashlib import blake2b
 from pathlib import Path
@@ -42,7 +43,9 @@ def merge_runs(runs: Sequence[Path], folder: Path) -> Summary:
     problems: list[str] = []
     seconds = 0.0
     partial = folder / ".run.jsonl.part"
-    with RunWriter(partial, msgspec.structs.replace(first, command=command)) as writer:
+    after_full = "nothing was merged: free some space, then merge again"
+    with RunWriter(partial, after_full=after_full) as writer, _whole_or_none(writer):
+        writer.add(msgspec.structs.replace(first, command=command))
         beyond: list[int] = []
         for reader in readers:
             before = counts.inexpressible
@@ -77,8 +80,18 @@ def merge_runs(runs: Sequence[Path], folder: Path) -> Summary:
             seconds=seconds,
         )
         writer.close(end)
-    os.replace(partial, path)
+        os.replace(partial, path)
     return Summary(path, end, counts.exit_code(end.problems, baseline="--baseline" in command))
+
+
+@contextlib.contextmanager
+def _whole_or_none(writer: RunWriter) -> Iterator[None]:
+    """Take away what a merge that fails has written."""
+    try:
+        yield
+    except BaseException:
+        writer.discard()
+        raise
 
 
 def _known(header: Header) -> dict[str, TargetExpectations]:

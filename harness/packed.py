@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import io
 import lzma
+import stat
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,8 @@ _XZ, _GZIP = b"\xfd7zXZ\x00", b"\x1f\x8b"
 def lines(path: Path) -> Iterator[bytes]:
     """Yield the lines of a file with their ends; only the last one can lack it. Errors: UsageError that names the file."""
     try:
+        if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():  # a pipe: opening it may wait for ever
+            raise UsageError(f"{path}: is no regular file: save it as one, because reports read it more than once")
         with open(path, "rb", buffering=_BUFFER) as file:
             unpacked = _unpacked(file)
             number = 1

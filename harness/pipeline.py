@@ -14,6 +14,7 @@ from harness.baseline import Baseline
 from harness.counts import Counts
 from harness.errors import NothingRan, UsageError
 from harness.expectations import load_expectations
+from harness.fake_script import check_scripts
 from harness.hashes import run_hashes
 from harness.job import Work
 from harness.lanes.crew import lanes
@@ -62,6 +63,7 @@ class Summary(NamedTuple):
 def run(request: Request) -> Summary:
     """Run everything that is asked for and write the run file; errors are of `errors`, results are never lost by one."""
     started = time.monotonic()
+    check_scripts(request.targets)
     specs = load_specs(request.specs)
     plan = expand(specs)
     expectations = load_expectations(request.expectations)

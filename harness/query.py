@@ -21,8 +21,12 @@ EXAMPLE = "GatherElements@13:data=float16;axis=-1"
 
 _HEAD = re.compile(r"(?P<operator>[A-Za-z_*?][A-Za-z0-9_.*?]*)(@(?P<opset>[0-9*?]+))?\Z")
 _TERM = re.compile(r"(?P<key>[A-Za-z_][A-Za-z0-9_.]*)(?P<relation>[<>]?=)(?P<value>[^;:=<>\s]+)\Z")
-_INTEGER = re.compile(r"-?\d+\Z")
+_INTEGER = re.compile(r"-?\d{1,19}\Z")
 _GLOB = re.compile(r"[*?]")
+_SHAPE = re.compile(r"\[[^\]]*\]")
+_LONGEST = 2000
+_STARS = 8
+"""Each `*` outside of a shape multiplies the ways in which an id can be tried."""
 
 
 class _Term(NamedTuple):
@@ -63,6 +67,9 @@ class Query:
         text = text.strip()
         if not text:
             raise UsageError(f"the query is empty; write for example {EXAMPLE!r}")
+        if len(text) > _LONGEST:
+            raise UsageError(f"the query is longer than {_LONGEST:,} characters: what it should select has a shorter one")
+        text = re.sub(r"\*{2,}", "*", text)
         head, colon, tail = text.partition(":")
         if not colon and "=" in head:
             head, tail = "", text
@@ -71,6 +78,8 @@ class Query:
             if match is None:
                 raise _malformed(text, f"{head!r} is not an operator with an optional @opset")
             operator, opset = match["operator"], match["opset"]
+            if head.count("*") > _STARS:
+                raise _malformed(text, f"{head!r} has more than {_STARS} '*'")
         else:
             operator = opset = None
         terms: dict[str, _Term] = {}
@@ -82,7 +91,9 @@ class Query:
             if key + relation in terms:
                 raise _malformed(text, f"{key!r} is given twice; alternatives are separate queries")
             if relation != "=" and not _INTEGER.match(value):
-                raise _malformed(text, f"{part!r} compares with {value!r}, which is no integer")
+                raise _malformed(text, f"{part!r} compares with {value!r}, which is no integer of at most 19 digits")
+            if _SHAPE.sub("", value).count("*") > _STARS:
+                raise _malformed(text, f"{part!r} has more than {_STARS} '*'")
             terms[key + relation] = _term(key, value) if relation == "=" else _bound(key, relation, int(value))
         return cls(text, operator, opset, list(terms.values()))
 

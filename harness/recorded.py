@@ -8,8 +8,6 @@ from itertools import chain, combinations
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 from harness.artifacts import artifact_name
 from harness.errors import NothingRan, UsageError
 from harness.expectations import Expectations
@@ -18,6 +16,7 @@ from harness.hashes import hash_files, run_hashes
 from harness.operators import OPERATORS
 from harness.query import Query
 from harness.records import NOT_EXECUTED, Case, Header, Result, conforms
+from harness.render.tensors import load_arrays
 from harness.runfile import RunReader
 from harness.specs.expand import Plan, expand
 from harness.specs.load import LoadedSpec, load_specs
@@ -112,12 +111,12 @@ def _check_same(path: Path, header: Header, plan: Plan, case: Case, target: str)
 
 def _same_inputs(kept: Path, case: Case, seed: int) -> bool:
     """Say whether a run kept exactly the inputs that the case has now; False where it kept none."""
-    if not kept.exists():
+    arrays = load_arrays(kept)
+    if arrays is None:
         return False
     inputs = case_inputs(OPERATORS[case.operator], case, seed)
-    with np.load(kept, allow_pickle=False) as arrays:
-        for spec, tensor in zip(case.inputs, inputs, strict=True):
-            name = f"input_{spec.name}"
-            if name not in arrays or arrays[name].shape != tensor.array.shape or arrays[name].tobytes() != tensor.array.tobytes():
-                return False
+    for spec, tensor in zip(case.inputs, inputs, strict=True):
+        name = f"input_{spec.name}"
+        if name not in arrays or arrays[name].shape != tensor.array.shape or arrays[name].tobytes() != tensor.array.tobytes():
+            return False
     return True

@@ -6,7 +6,7 @@ Everything here is frozen, knows no other module but `dtypes`, and is what the s
 from __future__ import annotations
 
 from enum import Enum
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
@@ -63,6 +63,12 @@ Stage = Literal["load", "run", "compare"]
 """The last stage a case reached: session creation, `session.run`, or the comparison with the oracle."""
 
 Optimization = Literal["off", "basic", "extended", "all"]
+
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+CaseId = Annotated[str, msgspec.Meta(max_length=4096)]
+"""Limits that a run file is held to when it is read; what the harness measures lies far within them."""
 
 
 class Tensor(NamedTuple):
@@ -156,10 +162,10 @@ class Diff(msgspec.Struct, frozen=True):
     `expected` and `actual` are the two elements at `first_index` (or the two shapes or dtypes), written out.
     """
 
-    max_ulp: int | None
-    differing: int
-    total: int
-    first_index: tuple[int, ...] | None
+    max_ulp: Count | None
+    differing: Count
+    total: Count
+    first_index: tuple[Count, ...] | None
     expected: str
     actual: str
 
@@ -167,9 +173,9 @@ class Diff(msgspec.Struct, frozen=True):
 class Repeats(msgspec.Struct, frozen=True):
     """How an unexpected result came out when its case was repeated: `runs` with the first one, how many `failed`, runs by outcome."""
 
-    runs: int
-    failed: int
-    outcomes: dict[str, int]
+    runs: Count
+    failed: Count
+    outcomes: dict[str, Count]
 
     @property
     def flaky(self) -> bool:
@@ -183,7 +189,7 @@ class Result(msgspec.Struct, frozen=True, tag_field="type", tag="result"):
     `repeats` stands only in a result that was repeated; outcome, error and difference are always those of the first run.
     """
 
-    case: str
+    case: CaseId
     operator: str
     target: str
     validity: Validity
@@ -194,7 +200,7 @@ class Result(msgspec.Struct, frozen=True, tag_field="type", tag="result"):
     placed_on: str | None = None
     error: Error | None = None
     diff: Diff | None = None
-    seconds: float = 0.0
+    seconds: Seconds = 0.0
     repeats: Repeats | msgspec.UnsetType = msgspec.UNSET
     call: str | msgspec.UnsetType = msgspec.UNSET
     """What a case was lowered to, on `directml` alone: the operator, and each tensor's data type and DimensionCount."""
@@ -263,7 +269,7 @@ class Header(msgspec.Struct, frozen=True, tag_field="type", tag="run", omit_defa
     schema: int
     run_id: str
     command: str
-    seed: int
+    seed: Count
     hashes: dict[str, str]
     targets: dict[str, TargetInfo]
     origins: dict[str, Origin] = {}
@@ -277,13 +283,13 @@ class End(msgspec.Struct, frozen=True, tag_field="type", tag="end"):
     reason; `problems` are stale, unmatched or expired expectations, which fail the run.
     """
 
-    selected: int
-    run: int
-    left_out: dict[str, int]
-    outcomes: dict[str, int]
-    verdicts: dict[str, int]
+    selected: Count
+    run: Count
+    left_out: dict[str, Count]
+    outcomes: dict[str, Count]
+    verdicts: dict[str, Count]
     problems: tuple[str, ...] = ()
-    seconds: float = 0.0
+    seconds: Seconds = 0.0
 
 
 NOT_EXPRESSIBLE = "NotExpressible"

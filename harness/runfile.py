@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
@@ -15,28 +16,46 @@ from types import TracebackType
 import msgspec
 
 from harness import packed
+from harness.claim import claim
 from harness.errors import HarnessFault, UsageError
 from harness.records import SCHEMA, End, Header, Outcome, Result
 
 _LINES = 64
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+CONTINUE = "the results so far are kept: free some space, then continue with --resume"
+
+
+def _create(path: str, flags: int) -> int:
+    """Open a file, new or not, as it is: nothing may be cut off before it is claimed."""
+    return os.open(path, flags | os.O_CREAT, 0o666)
 
 
 class RunWriter:
-    """Writes a run file in whole lines."""
+    """Writes a run file in whole lines, as the only one who does."""
 
-    def __init__(self, path: Path, header: Header | None = None, *, keep: int | None = None) -> None:
-        """Open `path` for a new run that starts with `header`, or continue it after its first `keep` bytes."""
+    def __init__(self, path: Path, header: Header | None = None, *, keep: int | None = None, after_full: str = CONTINUE) -> None:
+        """Open `path` for a new run that starts with `header`, or continue it after its first `keep` bytes.
+
+        Raises UsageError where it cannot be written or another process is writing it; `after_full` is what to do after a full disk.
+        """
         self.path = path
+        self._after_full = after_full
         self._encode = msgspec.json.Encoder().encode
         self._size = keep or 0
         self._pending: list[bytes] = []
         try:
-            if keep is None:
-                self._file: io.FileIO = open(path, "wb", buffering=0)  # noqa: SIM115 - closed by close()
-            else:
-                self._file = open(path, "r+b", buffering=0)  # noqa: SIM115 - closed by close()
-                self._file.truncate(keep)
-                self._file.seek(keep)
+            self._file: io.FileIO = open(path, "r+b", buffering=0, opener=_create)  # noqa: SIM115 - closed by close()
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
+        if not claim(self._file.fileno()):
+            self._file.close()
+            raise UsageError(f"{path}: another harness is writing it: wait for its end, or choose another folder with -o")
+        try:
+            if os.fstat(self._file.fileno()).st_size > self._size:
+                self._file.truncate(self._size)
+            self._file.seek(self._size)
         except OSError as error:
             raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
         if header is not None:
@@ -71,9 +90,7 @@ class RunWriter:
             whole = data.rfind(b"\n", 0, len(data) - len(view)) + 1
             with contextlib.suppress(OSError):
                 self._file.truncate(self._size + whole)
-            raise HarnessFault(
-                f"{self.path}: {error.strerror}; the results so far are kept: free some space, then continue with --resume"
-            ) from error
+            raise HarnessFault(f"{self.path}: {error.strerror}; {self._after_full}") from error
         self._size += len(data)
 
     def close(self, end: End | None = None) -> None:
@@ -84,6 +101,12 @@ class RunWriter:
             self.flush()
         finally:
             self._file.close()
+
+    def discard(self) -> None:
+        """Close the file and delete it."""
+        self._file.close()
+        with contextlib.suppress(OSError):
+            self.path.unlink()
 
     def __enter__(self) -> RunWriter:
         return self
@@ -112,6 +135,10 @@ class ResultLines:
         if self._pending:
             pending, self._pending = self._pending, []
             self._hand_on(b"\n".join(pending) + b"\n", len(pending))
+
+
+def _why(error: Exception) -> str:
+    return "nested too deep" if isinstance(error, RecursionError) else str(error)
 
 
 def run_file(path: Path) -> Path:
@@ -147,8 +174,8 @@ class RunReader:
             raise UsageError(f"{self.path}:1: the header is cut off: nothing of this run was kept; start a new one")
         try:
             header = msgspec.json.decode(line, type=Header)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise UsageError(f"{self.path}:1: not the header of a run file: {error}") from error
+        except _UNREADABLE as error:
+            raise UsageError(f"{self.path}:1: not the header of a run file: {_why(error)}") from error
         if header.schema != SCHEMA:
             raise UsageError(
                 f"{self.path}:1: run file schema {header.schema}; this harness reads schema {SCHEMA}: use the harness that wrote it"
@@ -165,8 +192,8 @@ class RunReader:
                 return
             try:
                 record = decode(line)
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-                raise UsageError(f"{self.path}:{number}: damaged run file: {error}") from error
+            except _UNREADABLE as error:
+                raise UsageError(f"{self.path}:{number}: damaged run file: {_why(error)}") from error
             if self.end is not None:
                 raise UsageError(f"{self.path}:{number}: damaged run file: a line after the end")
             if isinstance(record, End):

@@ -16,6 +16,7 @@ Options follow a comma: `cpu,memory_limit=2000000000`, `dml,device_id=1`.
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness import remote
-from harness.errors import TargetUnavailable, UsageError
+from harness.errors import TargetUnavailable, UsageError, shown
 from harness.frames import FAKE
 from harness.pool import Launch
 from harness.records import CPU, DIRECTML, DML
@@ -62,9 +63,20 @@ _OPTIONS = {
     "fake": ("script",),
 }
 
+_SWITCH = "[01]", "0 or 1"
+_VALUES = {
+    "memory_limit": ("[0-9]{1,18}", "a number of bytes"),
+    "device_id": ("[0-9]{1,9}", "the number of a DXGI adapter"),
+    "debug": _SWITCH,
+    "graph_fusion": _SWITCH,
+    "graph_capture": _SWITCH,
+}
+
 
 def parse_target(text: str) -> Target:
     """Parse `name[@release][,key=value…]`; raise UsageError that names what is allowed."""
+    if not text.isascii() and text != text.encode(errors="replace").decode():
+        raise UsageError(f"target {text!r}: is not text in UTF-8: rename the file")
     head, *pairs = text.split(",")
     name, at, release = head.partition("@")
     host = remote.check_host(release.removeprefix("ssh:")) if release.startswith("ssh:") else None
@@ -77,8 +89,9 @@ def parse_target(text: str) -> Target:
         if not equals or not value or key not in allowed or key in options:
             raise UsageError(f"target {text!r}: bad option {pair!r}; allowed, each once: {', '.join(f'{k}=…' for k in allowed)}")
         options[key] = value
-    if not options.get("memory_limit", "0").isdecimal():
-        raise UsageError(f"target {text!r}: memory_limit is a number of bytes, not {options['memory_limit']!r}")
+        pattern, meaning = _VALUES.get(key, (".+", ""))
+        if not re.fullmatch(pattern, value):
+            raise UsageError(f"target {shown(text)!r}: {key} is {meaning}, not {shown(value)!r}")
     if name == "directml":
         _check_directml(text, options, release)
     return Target(text, _PROVIDERS[name], _release(text, name, release) if at and not host else None, options, host)
@@ -89,10 +102,6 @@ def _unknown(text: str) -> UsageError:
 
 
 def _check_directml(text: str, options: dict[str, str], release: str) -> None:
-    if not options.get("device_id", "0").isdecimal():
-        raise UsageError(f"target {text!r}: device_id is the number of a DXGI adapter, not {options['device_id']!r}")
-    if options.get("debug", "0") not in ("0", "1"):
-        raise UsageError(f"target {text!r}: debug is 0 or 1, not {options['debug']!r}")
     if "dll" not in options:
         return
     if release not in ("", "windows"):

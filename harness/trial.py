@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from harness.errors import TargetUnavailable, UsageError
 from harness.execution import Execution, Graph, Prepared, Unit
+from harness.fake_script import check_scripts
 from harness.judge import Judgement, judge
 from harness.pool import Hello, Pool
 from harness.prepare import units
@@ -40,6 +41,7 @@ class Trials:
         self.target = target
         self.seed = seed
         self.number = 0
+        check_scripts([target])
         self._pool, self.hello = open_pool(target, jobs=jobs, timeout=timeout)
 
     @property

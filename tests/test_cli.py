@@ -117,6 +117,15 @@ class TestExitCodes:
         ended = harness("run", ROUND, "-t", "fake", "-k", FEW, "-o", "out")
         assert (ended.code, ended.err.strip()) == (130, INTERRUPTED)
 
+    @pytest.mark.parametrize("command", ["check", "list", "compile"])
+    def test_130_interrupted_with_nothing_to_resume(self, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        def interrupt(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("harness.specs.load.yaml_files", interrupt)
+        ended = harness(command, ROUND)
+        assert (ended.code, ended.err.strip()) == (130, "harness: interrupted")
+
 
 class TestBadInput:
     """Each is one line and exit code 2, without a traceback, and before anything runs."""
@@ -142,6 +151,25 @@ class TestBadInput:
             (["-t", "fake,script=a,script=b"], "target 'fake,script=a,script=b': bad option 'script=b'; allowed, each once: script=…"),
             (["-t", "cpu,memory_limit=2G"], "target 'cpu,memory_limit=2G': memory_limit is a number of bytes, not '2G'"),
             (["-t", "cpu,memory_limit=²"], "target 'cpu,memory_limit=²': memory_limit is a number of bytes, not '²'"),
+            (
+                ["-t", f"cpu,memory_limit={'9' * 5000}"],
+                f"target 'cpu,memory_limit={'9' * 22}…': memory_limit is a number of bytes, not '{'9' * 39}…'",
+            ),
+            (["-t", "dml,device_id=one"], "target 'dml,device_id=one': device_id is the number of a DXGI adapter, not 'one'"),
+            (["-t", "dml,graph_capture=yes"], "target 'dml,graph_capture=yes': graph_capture is 0 or 1, not 'yes'"),
+            (["-t", "fake,script=\udcff"], "target 'fake,script=\\udcff': is not text in UTF-8: rename the file"),
+            (["-t", "fake,script=nowhere"], "nowhere: cannot read: No such file or directory"),
+            (["-k", "Round:axis>=" + "9" * 5000], "the query is longer than 2,000 characters: what it should select has a shorter one"),
+            (
+                ["-k", f"Round:axis>={'9' * 20}"],
+                f"bad query 'Round:axis>={'9' * 20}': 'axis>={'9' * 20}' compares with '{'9' * 20}', "
+                "which is no integer of at most 19 digits; write for example 'GatherElements@13:data=float16;axis=-1'",
+            ),
+            (
+                ["-k", "Round:X=*1*1*1*1*1*1*1*1*1"],
+                "bad query 'Round:X=*1*1*1*1*1*1*1*1*1': 'X=*1*1*1*1*1*1*1*1*1' has more than 8 '*'; "
+                "write for example 'GatherElements@13:data=float16;axis=-1'",
+            ),
             (["-k", ""], "the query is empty; write for example 'GatherElements@13:data=float16;axis=-1'"),
             (["-k", "  "], "the query is empty; write for example 'GatherElements@13:data=float16;axis=-1'"),
             (["--shard", "0/2"], "--shard 0/2: write I/N with 1 <= I <= N, for example 1/4"),
@@ -150,6 +178,7 @@ class TestBadInput:
             (["--shard", "1/"], "--shard 1/: write I/N with 1 <= I <= N, for example 1/4"),
             (["--shard", "-1/2"], "--shard -1/2: write I/N with 1 <= I <= N, for example 1/4"),
             (["--shard", "²/3"], "--shard ²/3: write I/N with 1 <= I <= N, for example 1/4"),
+            (["--shard", f"1/{'9' * 5000}"], f"--shard 1/{'9' * 37}…: write I/N with 1 <= I <= N, for example 1/4"),
             (["--resume"], "reports/latest: there is no run to resume; name its folder with -o"),
             (["--resume", "-o", "nowhere"], "nowhere/run.jsonl: cannot be read: No such file or directory"),
             (["--baseline", "nowhere"], "nowhere: cannot be read: No such file or directory"),
@@ -168,6 +197,9 @@ class TestBadInput:
             ["--jobs", "0"],
             ["--timeout", "0"],
             ["--timeout", "soon"],
+            ["--timeout", "nan"],
+            ["--timeout", "inf"],
+            ["--timeout", "1e308"],
             ["--select", "some"],
             ["--min-cases", "0"],
             ["--seed", "-1"],
@@ -259,15 +291,20 @@ class TestBadInput:
             ("rules: [{do: reject}]\n", "rules[0]: a rule has 'match' or 'where' or both, and 'do'"),
             ("rules: [{where: rank, do: reject}]\n", "rules[0]: bad term 'rank': write column=value, with =, !=, >= or <="),
             ("startup: slowly\n", "a script has 'rules' and 'startup' (ok, exit, garbage, hang)"),
-            ("{}\nmore: 1\n", ""),
+            ("startup: [ok]\n", "a script has 'rules' and 'startup' (ok, exit, garbage, hang)"),
+            ("rules: 5\n", "rules: should be a list, not 5"),
+            ("rules: null\n", "rules: should be a list, not null"),
+            ("rules: {match: Round}\n", "rules: should be a list, not a mapping"),
+            ("{}\nmore: 1\n", "not YAML: "),
         ],
     )
-    def test_a_bad_script_makes_the_target_unavailable_with_the_reason(self, folder: Path, text: str, line: str) -> None:
+    def test_a_bad_script(self, folder: Path, text: str, line: str) -> None:
         (folder / "script.yaml").write_text(text)
-        ended = harness("run", ROUND, "-t", "fake,script=script.yaml", "-k", FEW, "-o", "out")
-        assert ended.code == 3
-        (info,) = lines_of(folder / "out")[0]["targets"].values()
-        assert line in info["unavailable"]
+        for command in (["run", ROUND, "-k", FEW, "-o", "out"], ["reduce", "Round@22:case=documented_half;X=float16[6]", "--spec", ROUND]):
+            ended = harness(*command, "-t", "fake,script=script.yaml")
+            assert ended.code == 2
+            assert complaint(ended).startswith(("script.yaml:1: " + line, "script.yaml:2: " + line))
+        assert not (folder / "out").exists()
 
     def test_an_edited_graph_file(self, folder: Path) -> None:
         assert harness("compile", ROUND, "-k", FEW).code == 0
@@ -282,6 +319,29 @@ class TestBadInput:
     def test_commands_that_read_a_missing_run(self, command: list[str]) -> None:
         ended = harness(*command, "nowhere")
         assert (ended.code, complaint(ended)) == (2, "nowhere: cannot be read: No such file or directory")
+
+    @pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+    def test_an_output_that_has_not_all_characters(self, folder: Path, encoding: str) -> None:
+        """As on Windows where the output goes to a file."""
+        command = [sys.executable, "-m", "harness", "run", str(ROUND), "-t", "fake", "-k", FEW, "-o", "out"]
+        ended = subprocess.run(command, env=os.environ | {"PYTHONIOENCODING": encoding}, capture_output=True, timeout=120, check=False)
+        assert (ended.returncode, ended.stderr) == (0, b"")
+        assert ended.stdout.startswith(b"\\u2713 All 8 results are as expected")
+
+    @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="names of files are text here")
+    def test_names_that_are_no_text(self, folder: Path) -> None:
+        command = [sys.executable, "-m", "harness", "run", str(ROUND), "-t", "fake", "-k", FEW, "-o", b"out\xff"]
+        ended = subprocess.run(command, capture_output=True, timeout=120, check=False)
+        assert (ended.returncode, ended.stderr) == (0, b"")
+        assert b"out\\udcff/run.jsonl" in ended.stdout
+        assert lines_of(Path(os.fsdecode(b"out\xff")))[0]["command"].endswith("'out\\udcff'")
+
+    def test_one_of_a_thing(self, folder: Path) -> None:
+        (folder / "one.yaml").write_text(
+            "- {match: 'Round@22:case=documented_half;X=float16', expect: crash, reason: r, link: 'https://example.org/'}\n"
+        )
+        assert harness("check", ROUND, "--expectations", "one.yaml").out == "1 spec with 2,492 cases, 1 expectation: ok\n"
+        assert harness("expect", "lint", "one.yaml", "--spec", ROUND).out == "1 expectation: ok\n"
 
 
 class TestList:

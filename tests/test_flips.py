@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from harness.dtypes import DTYPES
-from harness.fake import ALTERATIONS, alter
+from harness.fake import alter
+from harness.fake_script import ALTERATIONS
 from harness.judge import judge
 from harness.operators import OPERATORS
 from harness.records import Options, Outcome, Tensor, Validity

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import sqlite3
@@ -305,6 +306,29 @@ def test_wrong_input(tmp_path: Path, make: Callable[[Path], list[str | Path]], c
     assert said in complaint(ended)
     assert ended.code == code
     assert not ended.out
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE runs SET header = x'00ff'",
+        "UPDATE runs SET header = '{}'",
+        "UPDATE points SET target = 'gone'",
+        "UPDATE states SET outcome = 'passed' WHERE outcome = 'mismatch'",
+        "UPDATE states SET validity = 5",
+        "UPDATE counts SET passed = 'all'",
+        "UPDATE results SET state = 999",
+    ],
+)
+def test_a_damaged_history(tmp_path: Path, change: str) -> None:
+    assert harness("history", write_days(tmp_path, CASE, "pm"), "--db", tmp_path / "history.db").code == 0
+    with contextlib.closing(sqlite3.connect(tmp_path / "history.db")) as database:
+        database.execute(change)
+        database.commit()
+    ended = harness("history", "--db", tmp_path / "history.db", "--case", CASE)
+    assert (ended.code, ended.out) == (2, "")
+    assert complaint(ended).startswith(f"{tmp_path}/history.db: damaged history: ")
+    assert complaint(ended).endswith("; make it anew from the runs")
 
 
 def test_it_needs_no_onnxruntime(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -58,6 +60,25 @@ def test_an_incomplete_shard(runs: Path, tmp_path: Path) -> None:
     ended = harness("merge", runs / "one", tmp_path / "cut.jsonl", "-o", tmp_path / "merged")
     wanted = f"{tmp_path}/cut.jsonl: the run is not complete: continue it with --resume before merging"
     assert (ended.code, complaint(ended)) == (2, wanted)
+
+
+def test_a_merge_that_fails_leaves_nothing(runs: Path, tmp_path: Path) -> None:
+    assert harness("merge", runs / "one", runs / "whole", "-o", tmp_path / "merged").code == 2
+    assert list((tmp_path / "merged").iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit of file sizes")
+def test_a_merge_without_space(runs: Path, tmp_path: Path) -> None:
+    """A limit of this process's files stands for a full disk."""
+    code = (
+        "import resource, signal, sys; from harness import cli; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); cli.main()"
+    )
+    command = [sys.executable, "-c", code, "merge", str(runs / "one"), str(runs / "two"), "-o", str(tmp_path / "merged")]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    wanted = f"harness: {tmp_path}/merged/.run.jsonl.part: File too large; nothing was merged: free some space, then merge again\n"
+    assert (ended.returncode, ended.stderr) == (5, wanted)
+    assert list((tmp_path / "merged").iterdir()) == []
 
 
 def test_another_seed(runs: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from harness.records import Diff, End, Error, Header, Outcome, Result, TargetInf
 from harness.runfile import RunReader, RunWriter
 
 HEADER = Header(1, "20260101T000000Z", "harness run", 0, {"specs": "a"}, {"cpu": TargetInfo("CPUExecutionProvider")})
+DEEP = b"[" * 100_000 + b"]" * 100_000
 END = End(3, 3, {}, {"pass": 3}, {"expected": 3})
 
 
@@ -110,6 +112,8 @@ def test_cut_at_every_byte(path: Path) -> None:
         (3, b'{"type":"other"}', "3: damaged run file: Invalid value 'other'"),
         (3, b'{"type":"result","case":"\xff"}', "3: damaged run file"),
         (4, b'{"type":"end"}', "4: damaged run file: Object missing required field"),
+        pytest.param(1, b'{"type":"run","x":' + DEEP + b"}", "1: not the header of a run file: nested too deep", id="deep header"),
+        pytest.param(3, b'{"type":"result","x":' + DEEP + b"}", "3: damaged run file: nested too deep", id="deep result"),
     ],
 )
 def test_damage_names_its_line(path: Path, line: int, text: bytes, complaint: str) -> None:
@@ -135,6 +139,14 @@ def test_damage_names_its_line(path: Path, line: int, text: bytes, complaint: st
         ('"outcome":"pass"', '"outcome":"passed"', "Invalid enum value 'passed'"),
         ('"outcome":"mismatch"', '"outcome":"pass"', "a pass needs a proven provider"),
         ('"seconds":0.5', '"seconds":"0.5"', "Expected `float`, got `str`"),
+        ('"seconds":0.5', '"seconds":-0.5', "Expected `float` >= 0.0 - at `$.seconds`"),
+        ('"seconds":0.5', '"seconds":1e308', "Expected `float` <= 1000000000.0 - at `$.seconds`"),
+        ('"differing":1', '"differing":-1', "Expected `int` >= 0 - at `$.diff.differing`"),
+        ('"first_index":[2]', '"first_index":[-2]', "Expected `int` >= 0 - at `$.diff.first_index[0]`"),
+        ('"pass":3', '"pass":-3', "Expected `int` >= 0 - at `$.outcomes[...]`"),
+        ('"run":3', '"run":-3', "Expected `int` >= 0 - at `$.run`"),
+        ('"seed":0', '"seed":-1', "Expected `int` >= 0 - at `$.seed`"),
+        ('"case":"Round@22:case=n0"', f'"case":"Round@{"9" * 5000}:case=n0"', "Expected `str` of length <= 4096 - at `$.case`"),
     ],
 )
 def test_lines_that_contradict_themselves(path: Path, old: str, new: str, complaint: str) -> None:
@@ -144,6 +156,15 @@ def test_lines_that_contradict_themselves(path: Path, old: str, new: str, compla
     with pytest.raises(UsageError) as caught:
         list(RunReader(path))
     assert complaint in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "run.jsonl")
+    for named in (tmp_path, tmp_path / "run.jsonl"):
+        with pytest.raises(UsageError, match=r"run\.jsonl: is no regular file: save it as one, because reports read it more than once"):
+            RunReader(named)
 
 
 def test_a_pass_without_proof_cannot_be_made() -> None:
@@ -183,6 +204,23 @@ def test_continuing_replaces_what_follows(path: Path) -> None:
             writer.add(one)
         writer.close(END)
     assert path.read_bytes() == data
+
+
+@pytest.mark.parametrize("keep", [None, 100])
+def test_a_second_writer_is_refused_and_harms_nothing(path: Path, keep: int | None) -> None:
+    """Two runs with the same -o would leave a file that neither can read."""
+    with RunWriter(path, HEADER) as writer:
+        writer.add(RESULTS[0])
+        writer.flush()
+        before = path.read_bytes()
+        with pytest.raises(
+            UsageError, match=r"run.jsonl: another harness is writing it: wait for its end, or choose another folder with -o"
+        ):
+            RunWriter(path, HEADER, keep=keep)
+        assert path.read_bytes() == before
+        writer.close(END)
+    with RunWriter(path, HEADER) as again:
+        again.close(END)
 
 
 class FullAfter:

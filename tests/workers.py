@@ -19,7 +19,8 @@ from harness import worker
 
 def fake(channel: worker.Channel) -> Any:
     """Make the backend of the fake target; its imports take a while, which most of these workers do not have."""
-    from harness.fake import FakeRuntime, Script
+    from harness.fake import FakeRuntime
+    from harness.fake_script import Script
 
     return FakeRuntime(Script(None), channel)
 

@@ -20,6 +20,7 @@ from harness.report import writable
 from harness.selection import select
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
+from harness.timeout import Seconds
 
 UNCHANGED = 1
 """Exit code where nothing changes."""
@@ -35,7 +36,7 @@ RENDERINGS = Renderings(render_bisection_terminal, markdown=render_bisection_mar
 @click.option("-t", "--target", metavar="TARGET", help="cpu or dml, with options such as dml,device_id=1 (default: by --over).")
 @click.option("--spec", "specs", multiple=True, type=click.Path(path_type=Path), help="Spec files or folders that have the cases.")
 @click.option("-j", "--jobs", type=click.IntRange(1, 256), help="Worker processes (default: the number of processors).")
-@click.option("--timeout", type=click.FloatRange(min=0.1), default=30.0, show_default=True, help="Seconds a case may take.")
+@click.option("--timeout", type=Seconds(), default=30.0, show_default=True, help="Seconds a case may take.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The seed of the inputs.")
 @RENDERINGS.options
 def bisect_command(

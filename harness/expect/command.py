@@ -19,6 +19,7 @@ from harness.runfile import RunReader
 from harness.specs.expand import expand
 from harness.specs.load import default_folder, load_specs
 from harness.specs.source import label_of
+from harness.summary import count
 
 
 @click.group("expect")
@@ -35,7 +36,7 @@ def lint_files(files: tuple[Path, ...], specs: tuple[Path, ...]) -> None:
     problems = lint(known, date.today(), (case.id for case in expand(load_specs(specs))))
     for line in problems:
         click.echo(line, err=True)
-    click.echo(f"{len(known.entries)} expectations: {'ok' if not problems else 'see above'}")
+    click.echo(f"{count(len(known.entries), 'expectation')}: {'ok' if not problems else 'see above'}")
     sys.exit(1 if problems else 0)
 
 

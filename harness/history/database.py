@@ -114,6 +114,15 @@ class HistoryDatabase:
         except sqlite3.Error as error:
             raise UsageError(f"{self.path or 'the temporary database'}: cannot be used as a history: {error}") from error
 
+    @contextlib.contextmanager
+    def _read(self) -> Iterator[None]:
+        """Turn content that no history has into one line."""
+        try:
+            with self._told():
+                yield
+        except (msgspec.MsgspecError, ValueError, KeyError, TypeError) as error:
+            raise UsageError(f"{self.path}: damaged history: {type(error).__name__}: {error}; make it anew from the runs") from error
+
     def close(self) -> None:
         """Close the database; every run added is in it."""
         self._sql.close()
@@ -222,18 +231,23 @@ class HistoryDatabase:
 
     def points(self) -> list[Point]:
         """Return every target of every run, in the order of the run ids: they begin with the time in UTC."""
-        with self._told():
+        with self._read():
             counted = self._sql.execute("SELECT point, level, passed, ran FROM counts ORDER BY point").fetchall()
-            rates = {point: {row[1]: Rate(*row[2:]) for row in rows} for point, rows in groupby(counted, key=lambda row: row[0])}
+            rates = {
+                point: {row[1]: Rate(int(row[2]), int(row[3])) for row in rows} for point, rows in groupby(counted, key=lambda row: row[0])
+            }
             found = self._sql.execute("SELECT p.no, header, whole, target FROM points p JOIN runs r ON p.run = r.no ORDER BY r.id, p.no")
-            return [
+            points = [
                 Point(number, msgspec.json.decode(header, type=Header), bool(whole), target, rates.get(number, {}))
                 for number, header, whole, target in found
             ]
+            for point in points:
+                _ = point.info
+            return points
 
     def results(self, wanted: Callable[[str], bool], case: str | None = None) -> Iterator[tuple[str, dict[int, Did]]]:
         """Yield each wanted case, in no promised order, with what was done with it by the numbers of points; `case` names the only one."""
-        with self._told():
+        with self._read():
             states = {
                 number: Did(Validity(validity), Outcome(outcome), error)
                 for number, validity, outcome, error in self._sql.execute("SELECT no, validity, outcome, error FROM states")

@@ -21,6 +21,7 @@ from harness.specs.expand import expand
 from harness.specs.load import LoadedSpec, load_specs
 from harness.specs.write import REDUCED_FROM, spec_text
 from harness.targets import parse_target
+from harness.timeout import Seconds
 from harness.trial import Trials
 from harness.values import case_inputs
 
@@ -46,7 +47,7 @@ class Reduced(NamedTuple):
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write here instead of to standard output.")
 @click.option("--spec", "specs", multiple=True, type=click.Path(path_type=Path), help="Spec files or folders that have the case.")
 @click.option("--seed", type=click.IntRange(0), help="The seed with which the case failed.  [default: 0]")
-@click.option("--timeout", type=click.FloatRange(min=0.1), default=30.0, show_default=True, help="Seconds a trial may take.")
+@click.option("--timeout", type=Seconds(), default=30.0, show_default=True, help="Seconds a trial may take.")
 def reduce(
     case_id: str,
     target: str | None,

@@ -19,7 +19,7 @@ from harness.compare.tables import (
     summarize_comparison,
 )
 from harness.render.markdown import LIMIT, assemble
-from harness.render.markup import code, escape, table
+from harness.render.markup import code, escape, level_head, table
 from harness.render.terminal import details
 from harness.render.text import line
 
@@ -123,7 +123,7 @@ def _levels(comparison: Comparison) -> Iterator[str]:
         ]
         for row in rows
     )
-    heads = ["operator", "target", *(level.replace("_", "\\_") for level in columns), "all", "changes"]
+    heads = ["operator", "target", *map(level_head, columns), "all", "changes"]
     yield from table(heads, cells, right=range(2, 3 + len(columns)))
     yield "✗ has regressions · ✓ only fixes · ~ other changes · – no case"
     yield ""

@@ -8,7 +8,7 @@ from rich.text import Text
 from harness.compare.comparison import Change, Comparison, Counts
 from harness.compare.tables import BothCell, both_levels, both_rows, environment_differences, outcome_of, said, summarize_comparison
 from harness.render.terminal import TONES, details, grid, indented
-from harness.render.text import line, visible
+from harness.render.text import line, one_line
 from harness.summary import count
 
 SHOWN = 12
@@ -39,7 +39,7 @@ def _environment(comparison: Comparison, console: Console) -> None:
     before = ""
     for name, fact in found:
         if name != before and len(comparison.pairs) > 1:
-            table.add_row(Text(visible(name), style="bold"))
+            table.add_row(Text(one_line(name), style="bold"))
         table.add_row(*(Text(_short(text)) for text in (fact.name, fact.base, fact.head)))
         before = name
     console.print(table)
@@ -57,12 +57,12 @@ def _groups(comparison: Comparison, console: Console) -> None:
         console.print()
         head = Text(f"{kind.change.value} ", style="bold")
         console.print(
-            head.append(f"{group.number:,} × {visible(group.cases)} ({kind.validity.value}) on {visible(kind.pair.name)}", style="")
+            head.append(f"{group.number:,} × {one_line(group.cases)} ({kind.validity.value}) on {one_line(kind.pair.name)}", style="")
         )
         outcomes = f"{outcome_of(kind.before)} → {outcome_of(kind.after)}"
         happened = [outcomes, *filter(None, [line(said(example))]), *details(example.result)]
         indented(console, " · ".join(happened), "dim")
-        console.print(Text(f"  {visible(example.result.case)}"), soft_wrap=True)
+        console.print(Text(f"  {one_line(example.result.case)}"), soft_wrap=True)
     if len(groups) > SHOWN:
         console.print(Text(f"and {count(len(groups) - SHOWN, 'more group')}: see --format html", style="dim"))
 
@@ -73,7 +73,7 @@ def _counts(comparison: Comparison, console: Console) -> None:
     if len(rows) > 1:
         rows.append(("all", comparison.total))
     for name, counts in rows:
-        table.add_row(Text(visible(name)), f"{counts.compared:,}", f"{counts.equal:,}", *_numbers(counts))
+        table.add_row(Text(one_line(name)), f"{counts.compared:,}", f"{counts.equal:,}", *_numbers(counts))
     console.print(table)
 
 
@@ -90,8 +90,8 @@ def _levels(comparison: Comparison, console: Console) -> None:
     table = grid("", *columns, "all", right=range(1, 2 + len(columns)), gap=1)
     for row in rows:
         if len(comparison.pairs) > 1:
-            table.add_row(Text(f"{visible(row.operator)} on {visible(row.pair.name)}", style="bold"))
-        name = "" if len(comparison.pairs) > 1 else visible(row.operator)
+            table.add_row(Text(f"{one_line(row.operator)} on {one_line(row.pair.name)}", style="bold"))
+        name = "" if len(comparison.pairs) > 1 else one_line(row.operator)
         table.add_row(Text(name, style="bold"), *(_cell(row.by_level[level]) for level in columns), _cell(row.total))
     console.print(table)
     console.print(Text("changed valid cases by feature level: ✗ regressions  ✓ fixes  ~ changed  + new  - missing", style="dim"))

@@ -9,7 +9,7 @@ from harness.explain.explanation import Explanation
 from harness.explain.failures import Group
 from harness.explain.words import apart, differences, elsewhere, headline, inseparable, statement, title, verdict_of, witnessed
 from harness.render.terminal import TONES, describe, indented
-from harness.render.text import line, visible
+from harness.render.text import line, one_line, visible
 from harness.summary import count
 
 _MARKS = {"good": "✓", "bad": "✗", "warn": "!"}
@@ -31,7 +31,7 @@ def render_explain_terminal(found: Explanation, console: Console) -> None:
 
 def _group(group: Group, console: Console) -> None:
     console.print()
-    console.print(Text(visible(title(group)), style="bold"))
+    console.print(Text(one_line(title(group)), style="bold"))
     _line(console, describe(group.example), "dim")
     if told := differences(group):
         _line(console, told, "dim")
@@ -51,12 +51,12 @@ def _group(group: Group, console: Console) -> None:
         _line(console, told, "")
     _exceptions(console, "fails all the same", group.missed, len(group.separation.missed))
     _exceptions(console, "passes all the same", group.wrong, len(group.separation.wrong))
-    console.print(Text(f"  {visible(group.example.case)}"), soft_wrap=True)
+    console.print(Text(f"  {one_line(group.example.case)}"), soft_wrap=True)
 
 
 def _exceptions(console: Console, how: str, ids: tuple[str, ...], number: int) -> None:
     for case in ids[:SHOWN_EXCEPTIONS]:
-        console.print(Text(f"  {how}: {visible(case)}", style="yellow"), soft_wrap=True)
+        console.print(Text(f"  {how}: {one_line(case)}", style="yellow"), soft_wrap=True)
     if number > SHOWN_EXCEPTIONS:
         _line(console, f"{how}: {number - SHOWN_EXCEPTIONS:,} more", "yellow")
 

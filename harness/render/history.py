@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 from rich.console import Console
-from rich.markup import escape as unmarked
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -17,7 +16,7 @@ from harness.history.runs import Moment, Row, differing
 from harness.history.summary import History, did, explained, flipping, headline, seen, sentence, standing
 from harness.render.markup import code, escape, table
 from harness.render.terminal import grid, indented
-from harness.render.text import line, visible
+from harness.render.text import line, one_line
 
 SCHEMA = 1
 SHOWN = 20
@@ -28,7 +27,7 @@ RATES = "passed / valid cases that ran, by the feature level that first allows t
 
 def render_history_terminal(history: History, console: Console) -> None:
     """Print the counts by version and level, and the answers that were asked for; made for 80 columns."""
-    console.print(Text(headline(history), style="bold"))
+    console.print(Text(line(headline(history)), style="bold"))
     for remark in history.remarks:
         indented(console, line(remark, 400), "yellow")
     if history.since is None and history.flips is None:
@@ -44,7 +43,7 @@ def render_history_terminal(history: History, console: Console) -> None:
 def _counts(history: History) -> Table:
     levels = history.levels
     invalid = ["invalid"] * history.has_invalid
-    found = grid("since", "runs", "version", *map(unmarked, levels), "all", *invalid, right=(1, *range(3, 5 + len(levels))), gap=1)
+    found = grid("since", "runs", "version", *levels, "all", *invalid, right=(1, *range(3, 5 + len(levels))), gap=1)
     rates = {
         target: [
             (row, [*(row.rates.get(level) for level in levels), row.total, *(row.rates.get(each) for each in invalid)]) for row in rows
@@ -54,7 +53,7 @@ def _counts(history: History) -> Table:
     widest = max((len(rate(each)) for rows in rates.values() for _, cells in rows for each in cells), default=0)
     folded = widest * (len(levels) + 1 + len(invalid)) > _ROOM
     for target, rows in rates.items():
-        found.add_row(Text(visible(target), style="bold"))
+        found.add_row(Text(one_line(target), style="bold"))
         for row, cells in rows:
             facts = (line(row.first.when), f"{row.runs:,}", line(row.last.version, 40))
             found.add_row(*map(Text, facts), *(_cell(each, folded=folded) for each in cells))
@@ -75,12 +74,12 @@ def _cell(found: Rate | None, *, folded: bool) -> Text:
 
 def _since(history: History, console: Console) -> None:
     console.print()
-    console.print(Text(visible(history.asked)), soft_wrap=True)
+    console.print(Text(one_line(history.asked)), soft_wrap=True)
     console.print(Text(standing(history), style="bold"))
     for group in (history.since or [])[:SHOWN]:
         finding = group.finding
         console.print()
-        head = f"{group.number:,} × {visible(group.cases)} ({finding.validity.value}) on {visible(finding.target)}"
+        head = f"{group.number:,} × {one_line(group.cases)} ({finding.validity.value}) on {one_line(finding.target)}"
         console.print(Text(head, style="bold"))
         console.print(_indented(Text(line(sentence(finding), 400), style="green" if finding.until else "red")))
         was = f"{did(finding.before)} → " if finding.before else ""
@@ -89,7 +88,7 @@ def _since(history: History, console: Console) -> None:
             if said:
                 console.print(_indented(Text(line(said, 400), style="dim")))
         if group.example != history.asked:
-            console.print(Text(f"  {visible(group.example)}"), soft_wrap=True)
+            console.print(Text(f"  {one_line(group.example)}"), soft_wrap=True)
     if len(history.since or []) > SHOWN:
         console.print(Text(f"and {len(history.since or []) - SHOWN:,} more groups: see --format html", style="dim"))
     if history.story:
@@ -115,10 +114,10 @@ def _flips(history: History, console: Console) -> None:
     for flip in (history.flips or [])[:SHOWN]:
         console.print()
         console.print(
-            Text(f"{flip.changes:,} changes in {flip.runs:,} runs on {visible(flip.target)} ({line(flip.version)})", style="bold")
+            Text(f"{flip.changes:,} changes in {flip.runs:,} runs on {one_line(flip.target)} ({line(flip.version)})", style="bold")
         )
         console.print(_indented(Text(line(seen(flip)), style="dim")))
-        console.print(Text(f"  {visible(flip.case)}"), soft_wrap=True)
+        console.print(Text(f"  {one_line(flip.case)}"), soft_wrap=True)
     if history.flips_number > SHOWN:
         console.print(Text(f"and {history.flips_number - SHOWN:,} more: see --format html", style="dim"))
 

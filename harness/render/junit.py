@@ -35,7 +35,7 @@ def render_junit(open_run: Callable[[], RunReader]) -> Iterator[str]:
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'
     yield f'<testsuites name="onnxruntime-conformance-harness" {_numbers(total, sum(seconds.values()))}>\n'
     for target, info in first.header.targets.items():
-        yield f"<testsuite name={_attribute(target)} {_numbers(counts[target], seconds[target])}>\n<properties>\n"
+        yield f"<testsuite name={_attribute(visible(target))} {_numbers(counts[target], seconds[target])}>\n<properties>\n"
         yield from _properties(info, {"run": first.header.run_id, "seed": str(first.header.seed)})
         yield "</properties>\n"
         yield from _cases(result for result in open_run() if result.target == target)
@@ -71,7 +71,7 @@ def _properties(info: TargetInfo, more: dict[str, str]) -> Iterator[str]:
 def _cases(results: Iterable[Result]) -> Iterator[str]:
     for result in results:
         name = _attribute(visible(result.case))
-        head = f'<testcase classname={_attribute(f"{result.target}.{result.operator}")} name={name} time="{result.seconds:.6f}"'
+        head = f'<testcase classname={_attribute(visible(f"{result.target}.{result.operator}"))} name={name} time="{result.seconds:.6f}"'
         state = status(result)
         if state == "passed":
             yield f"{head}/>\n"

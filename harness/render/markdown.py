@@ -10,7 +10,7 @@ from harness.leveltable import counts, level_table, levels, rate, status, validi
 from harness.matrix import matrices
 from harness.records import Validity
 from harness.render.directml import support_summary, witness_section
-from harness.render.markup import code, escape, table
+from harness.render.markup import code, escape, level_head, table
 from harness.render.terminal import describe
 from harness.render.text import line, ranks
 from harness.summary import count, summarize, target_facts
@@ -187,7 +187,7 @@ def _levels(tables: Tables) -> Iterator[str]:
         ]
         for row in level_table(tables)
     )
-    heads = ["operator", "target", *(level.replace("_", "\\_") for level in columns), "all", "device's level", "outcomes other than pass"]
+    heads = ["operator", "target", *map(level_head, columns), "all", "device's level", "outcomes other than pass"]
     yield from table(heads, rows, right=range(2, 4 + len(columns)))
     yield _LEGEND
     yield ""

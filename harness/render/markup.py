@@ -22,6 +22,11 @@ def escape(text: str) -> str:
     return _MENTION.sub("&#64;", _LINK.sub(r"\1&#58;//", _WWW.sub(r"\1&#46;", flat)))
 
 
+def level_head(level: str) -> str:
+    """Write a feature level as the head of a column, its underscore escaped as well."""
+    return escape(level).replace("\\_", "_").replace("_", "\\_")
+
+
 def code(text: str) -> str:
     """Write a text as a code span in a table cell; a backtick in it becomes an apostrophe, because it would end the span."""
     flat = " ".join(visible(text).split()).replace("`", "'").replace("|", r"\|")

@@ -6,6 +6,7 @@ what the case id says is no error and gives nothing.
 
 from __future__ import annotations
 
+import stat
 import zipfile
 import zlib
 from collections.abc import Iterable
@@ -26,6 +27,7 @@ ROW = 8
 ROWS = 16
 WRONG = 40
 _FILE_LIMIT = 64 << 20
+_STORAGES = frozenset(entry.storage for entry in DTYPES.values())
 _ULP_BOUNDS = (1, 2, 4, 16, 256, 65_536, 1 << 24)
 
 
@@ -36,7 +38,7 @@ def artifact_name(case_id: str, target: str) -> str:
 
 def read_tensors(path: Path, case_id: str) -> dict[str, Any] | None:
     """Read one result's tensors as JSON-able grids, None if nothing useful is there."""
-    arrays = _load(path)
+    arrays = load_arrays(path)
     if arrays is None:
         return None
     try:
@@ -64,15 +66,29 @@ def read_tensors(path: Path, case_id: str) -> dict[str, Any] | None:
     return shown if shown["grids"] else None
 
 
-def _load(path: Path) -> dict[str, Array] | None:
+def load_arrays(path: Path) -> dict[str, Array] | None:
+    """Read the arrays of a run's artifact that have an element type of `dtypes`, None where it cannot be read or is too large."""
     try:
-        if path.stat().st_size > _FILE_LIMIT:
+        status = path.stat()
+        if status.st_size > _FILE_LIMIT or not stat.S_ISREG(status.st_mode):
             return None
         with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
             if sum(info.file_size for info in file.zip.infolist()) > _FILE_LIMIT:
                 return None
-            return {name: file[name] for name in sorted(file.files, key=_order)}
-    except (OSError, ValueError, EOFError, KeyError, AttributeError, zipfile.BadZipFile, zlib.error, NotImplementedError):
+            arrays = {name: file[name] for name in sorted(file.files, key=_order)}
+            return {name: array for name, array in arrays.items() if array.dtype.str[1:] in _STORAGES}
+    except (
+        OSError,
+        ValueError,
+        EOFError,
+        KeyError,
+        AttributeError,
+        TypeError,
+        MemoryError,
+        zipfile.BadZipFile,
+        zlib.error,
+        NotImplementedError,
+    ):
         return None
 
 

@@ -12,7 +12,7 @@ from harness.explain.in_common import NOTHING, InCommon, rules
 from harness.explain.words import title
 from harness.leveltable import counts, level_table, levels, rate, status, validity_table
 from harness.records import NOT_EXECUTED, Outcome, Repeats, Result, Validity
-from harness.render.text import gist, line, ranks, visible
+from harness.render.text import gist, line, one_line, ranks
 from harness.summary import count, summarize
 from harness.support import support
 from harness.tables import Tables, Tally
@@ -60,10 +60,12 @@ def _attention(tables: Tables, console: Console) -> None:
     for group in groups[:SHOWN]:
         kind = group.kind
         console.print()
-        head = Text(f"{kind.verdict.value} ", style="bold").append(f"{group.number:,} × {visible(group.cases)} on {kind.target}", style="")
+        head = Text(f"{kind.verdict.value} ", style="bold").append(
+            f"{group.number:,} × {one_line(group.cases)} on {one_line(kind.target)}", style=""
+        )
         console.print(head)
         indented(console, describe(group.example), "dim")
-        console.print(Text(f"  {visible(group.example.case)}"), soft_wrap=True)
+        console.print(Text(f"  {one_line(group.example.case)}"), soft_wrap=True)
     if len(groups) > SHOWN:
         console.print(Text(f"and {count(len(groups) - SHOWN, 'more group')} in the report", style="dim"))
 
@@ -75,13 +77,13 @@ def _in_common(common: InCommon, console: Console) -> None:
     console.print()
     console.print(Text("what they have in common", style="bold"))
     for group in found[:EXPLAINED]:
-        indented(console, visible(title(group)))
+        indented(console, one_line(title(group)))
         for rule in rules(group):
-            indented(console, visible(rule), "dim", 4)
+            indented(console, one_line(rule), "dim", 4)
     if len(found) > EXPLAINED:
         console.print(Text(f"  and {count(len(found) - EXPLAINED, 'more group')} in the report", style="dim"))
     if common.remark:
-        indented(console, visible(common.remark), "dim")
+        indented(console, one_line(common.remark), "dim")
 
 
 def describe(result: Result) -> str:
@@ -121,7 +123,7 @@ def grid(*columns: str, right: Iterable[int] = (), gap: int = 2) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, gap, 0, 0))
     numeric = set(right)
     for place, column in enumerate(columns):
-        table.add_column(column, justify="right" if place in numeric else "left", overflow="fold")
+        table.add_column(Text(one_line(column)), justify="right" if place in numeric else "left", overflow="fold")
     return table
 
 
@@ -136,7 +138,7 @@ def _levels(tables: Tables) -> Table:
     before = ""
     for row in level_table(tables):
         if row.operator != before:
-            table.add_row(Text(visible(row.operator), style="bold"))
+            table.add_row(Text(one_line(row.operator), style="bold"))
         table.add_row(Text(f"  {row.target}"), *(_cell(row.by_level[level]) for level in columns), _cell(row.total))
         before = row.operator
     return table

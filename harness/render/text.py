@@ -27,6 +27,11 @@ def visible(text: str) -> str:
     return _HIDDEN.sub(lambda found: _escape(found[0]), text)
 
 
+def one_line(text: str) -> str:
+    """Write an id or a name as `visible` does, and on one line."""
+    return visible(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
 def _escape(character: str) -> str:
     number = ord(character)
     return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"

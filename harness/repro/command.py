@@ -27,6 +27,7 @@ from harness.specs.load import LoadedSpec, load_specs
 from harness.specs.write import reduced_from
 from harness.target_info import target_info
 from harness.targets import Target, launch, parse_target, session_config
+from harness.timeout import Seconds
 from harness.trial import Trials
 from harness.values import case_inputs
 
@@ -40,7 +41,7 @@ from harness.values import case_inputs
 @click.option("--reduce", "first_reduce", is_flag=True, help="Reduce the case first.")
 @click.option("--bisect", type=click.Path(path_type=Path), metavar="FILE", help="A table from `harness bisect --format markdown`.")
 @click.option("--spec", "specs", multiple=True, type=click.Path(path_type=Path), help="Spec files or folders of the run.")
-@click.option("--timeout", type=click.FloatRange(min=0.1), default=30.0, show_default=True, help="Seconds a trial may take.")
+@click.option("--timeout", type=Seconds(), default=30.0, show_default=True, help="Seconds a trial may take.")
 def repro(
     run: Path | None,
     case_id: str | None,

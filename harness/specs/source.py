@@ -9,7 +9,9 @@ spec means a bit pattern by it.
 from __future__ import annotations
 
 import difflib
+import os
 import re
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -120,7 +122,7 @@ class _Refused(Exception):
 def label_of(path: Path) -> str:
     """Name a file as the user would: relative to the current folder where it lies below it."""
     try:
-        return path.resolve().relative_to(Path.cwd()).as_posix()
+        return Path(os.path.abspath(path)).relative_to(Path.cwd()).as_posix()
     except (ValueError, OSError):
         return str(path)
 
@@ -129,7 +131,10 @@ def read(path: Path) -> Source:
     """Read a YAML file; raise SpecError with its problems, one for each place up to where reading must stop."""
     label = label_of(path)
     try:
-        if path.stat().st_size > MAX_BYTES:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode) and not path.is_dir():  # a pipe: reading may wait for ever
+            raise SpecError([f"{label}: is no regular file: save it as one, because it is read more than once"])
+        if status.st_size > MAX_BYTES:
             raise SpecError([f"{label}:1: the file is larger than {MAX_BYTES:,} bytes; split it, or use `fill` for large tensors"])
         data = path.read_bytes()
     except (OSError, ValueError) as error:

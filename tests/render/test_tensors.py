@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import io
+import os
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from harness.dtypes import Array
 from harness.render.tensors import ROW, ROWS, WRONG, read_tensors
 
 FLOAT = "Round@22:sweep=a;X=float32[2,3];values=random"
@@ -106,3 +110,25 @@ def test_damaged_files_give_nothing(tmp_path: Path) -> None:
     np.savez(pickled, expected=np.array(["a", None], object))
     assert read_tensors(pickled, FLOAT) is None
     assert read_tensors(tmp_path / "absent.npz", FLOAT) is None
+
+
+@pytest.mark.parametrize(
+    "array",
+    [np.array(["<script>"]), np.zeros(3, [("a", "i4")]), np.zeros(3, np.dtype("M8[s]")), np.zeros(2, np.longdouble)],
+    ids=["text", "struct", "time", "long double"],
+)
+def test_arrays_of_no_element_type_are_left_out(tmp_path: Path, array: Array) -> None:
+    assert read_tensors(saved(tmp_path / "a.npz", expected=array, actual=array), FLOAT) is None
+
+
+def test_files_that_claim_to_be_tensors(tmp_path: Path) -> None:
+    np.save(tmp_path / "one.npy", np.zeros(3))
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f2", "fortran_order": False, "shape": (1 << 50,)})
+    with zipfile.ZipFile(tmp_path / "huge.npz", "w") as packed:
+        packed.writestr("expected.npy", header.getvalue())
+    for path in ("one.npy", "huge.npz"):
+        assert read_tensors(tmp_path / path, FLOAT) is None
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe.npz")
+        assert read_tensors(tmp_path / "pipe.npz", FLOAT) is None

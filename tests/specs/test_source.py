@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,24 @@ def test_missing_file(tmp_path: Path) -> None:
 def test_folder_instead_of_file(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="cannot read"):
         read(tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "Round.yaml")
+    with pytest.raises(SpecError, match=r"Round\.yaml: is no regular file: save it as one, because it is read more than once"):
+        read(tmp_path / "Round.yaml")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="symbolic links need a right there")
+def test_links_that_lead_nowhere_are_named_as_they_were_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("loop.yaml").symlink_to("loop.yaml")
+    Path("dangling.yaml").symlink_to("gone.yaml")
+    for name, why in (("loop.yaml", "Too many levels of symbolic links"), ("dangling.yaml", "No such file or directory")):
+        with pytest.raises(SpecError) as caught:
+            read(Path(name))
+        assert caught.value.problems == (f"{name}: cannot read: {why}",)
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="needs file permissions that hold for the user")
