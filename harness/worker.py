@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import inspect
 import json
 import os
 import struct
@@ -151,6 +152,8 @@ class OnnxRuntime:
         self._providers = onnxruntime.get_available_providers()
         self._options: Dict[Any, Any] = {}
         self._profiles = "" if hasattr(onnxruntime.InferenceSession, "get_provider_graph_assignment_info") else tempfile.mkdtemp()
+        parameters = inspect.signature(onnxruntime.InferenceSession.__init__).parameters.values()
+        self._chooses = self._providers != ["CPUExecutionProvider"] or any(p.kind is p.VAR_KEYWORD for p in parameters)  # before 1.7 not
         self._refused: Dict[bytes, Optional[str]] = {}
         boot = sys.modules.get("harness_boot")
         if boot is not None:
@@ -178,12 +181,10 @@ class OnnxRuntime:
         if unit["provider"] not in self._providers:
             raise RuntimeError(f"{unit['provider']} is not in this onnxruntime")
         self._remove_profiles()
-        return self.ort.InferenceSession(
-            model,
-            self._session_options(unit),
-            providers=[(unit["provider"], unit["provider_options"])],
-            enable_fallback=0,
-        )
+        options = self._session_options(unit)
+        if not self._chooses:
+            return self.ort.InferenceSession(model, options)
+        return self.ort.InferenceSession(model, options, providers=[(unit["provider"], unit["provider_options"])], enable_fallback=0)
 
     def elsewhere(self, unit: Unit, model: bytes) -> Optional[List[List[str]]]:
         """Return the placement that a graph would get if other providers were allowed, after its own refused it; None where there is none.
@@ -206,7 +207,7 @@ class OnnxRuntime:
         bare = with_identity(model)
         if bare not in self._refused:
             try:
-                self.ort.InferenceSession(bare, providers=["CPUExecutionProvider"])
+                self.ort.InferenceSession(bare, *([None, ["CPUExecutionProvider"]] if self._chooses else []))
                 self._refused[bare] = None
             except Exception as error:  # noqa: BLE001 - any refusal is one of the versions
                 self._refused[bare] = str(error)
@@ -233,11 +234,15 @@ class OnnxRuntime:
         options.inter_op_num_threads = 1
         options.enable_mem_pattern = unit["provider"] == "CPUExecutionProvider"
         options.log_severity_level = 4
-        for key, value in unit["config"].items():
-            options.add_session_config_entry(key, value)
+        if hasattr(options, "add_session_config_entry"):  # since 1.4; a release ignores the entries that it does not know
+            for key, value in unit["config"].items():
+                options.add_session_config_entry(key, value)
         if self._profiles:
             options.enable_profiling = True
-            options.profile_file_prefix = os.path.join(self._profiles, "profile")
+            if hasattr(options, "profile_file_prefix"):
+                options.profile_file_prefix = os.path.join(self._profiles, "profile")
+            else:  # before 1.6 a profile is written where the process stands
+                os.chdir(self._profiles)
         return options
 
     def _remove_profiles(self) -> None:
@@ -301,6 +306,8 @@ class OnnxRuntime:
 
     def _run_bound(self, session: Any, unit: Unit, arrays: Sequence[Any]) -> Tuple[Any, int]:
         """Run with bound buffers: `session.run` neither takes nor returns bfloat16, and only a binding can alias output and input."""
+        if not hasattr(session, "io_binding"):
+            raise CannotFeedError("this release binds no buffers")
         binding = session.io_binding()
         name, number = unit["output"]
         kept = []

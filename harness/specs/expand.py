@@ -221,7 +221,7 @@ def _plan(spec: LoadedSpec, operator: Operator, number: int, sweep: Sweep, probl
         names = [name for name in sweep.attributes if name in known]
         for options in _options(sweep):
             for shapes, chosen in _shape_choices(operator, sweep):
-                for attributes in _attribute_choices(operator, sweep, names, shapes, chosen):
+                for attributes in _attribute_choices(operator, sweep, names, shapes):
                     derived = operator.shapes(shapes[0], chosen, dict(attributes)) if shapes and len(shapes) == 1 else shapes
                     if shapes and derived is None:
                         continue
@@ -285,15 +285,15 @@ def _alternatives(given: SweepInput, key: str, first: Shape) -> Sequence[Choice 
     return values or (None,)
 
 
-def _attribute_choices(
-    operator: Operator, sweep: Sweep, names: list[str], shapes: Shapes | None, chosen: dict[str, Choice]
-) -> Iterator[tuple[tuple[str, int], ...]]:
+def _attribute_choices(operator: Operator, sweep: Sweep, names: list[str], shapes: Shapes | None) -> Iterator[tuple[tuple[str, int], ...]]:
     lists = []
     for name in names:
         values = sweep.attributes[name]
         if values == ALL:
-            derived = operator.shapes(shapes[0], chosen, {}) if shapes and len(shapes) == 1 else shapes
-            values = tuple(operator.domain(name, derived)) if derived else ()
+            given = (
+                shapes * len(operator.inputs) if shapes and len(shapes) == 1 else shapes
+            )  # shapes that derive from it follow the attribute
+            values = tuple(operator.domain(name, given)) if given else ()
         lists.append([(name, int(value)) for value in values])
     yield from product(*lists)
 

@@ -118,6 +118,18 @@ def test_an_old_release_gets_a_python_and_a_numpy_that_it_can_use(empty_cache: P
     assert environments.installed() == {}
 
 
+def test_a_release_from_before_providers_could_be_chosen_runs_too(empty_cache: Path, tmp_path: Path) -> None:
+    """1.2 has no session entries, prefix of profiles, choice of providers or bound buffers; what it cannot be asked is not_run."""
+    if all(Version(python.minor) > Version("3.8") for python in pythons.pythons()):
+        pytest.skip("onnxruntime 1.2 needs Python 3.8, and this machine has none")
+    plain, bound = "Round@11:case=documented_onnx;X=float32[5]", "Round@11:sweep=in_place;X=float32[5];values=ordinary;in_place=true"
+    ended = harness("run", "-t", "cpu@ort-1.2.0", "-k", plain, "-k", bound, "-o", tmp_path / "run")
+    assert ended.code == 0, ended.err
+    found = results_of(tmp_path / "run")
+    assert (found[plain]["outcome"], found[plain]["placed_on"]) == ("pass", "CPUExecutionProvider")
+    assert (found[bound]["outcome"], found[bound]["error"]["class"]) == ("not_run", "CannotFeedError")
+
+
 def test_a_release_that_is_not_published_is_refused_before_anything_is_fetched(empty_cache: Path, tmp_path: Path) -> None:
     ended = harness("run", "-t", "cpu@ort-1.22.9", "-o", tmp_path / "run")
     assert ended.code == 2

@@ -1,0 +1,120 @@
+"""Wrong implementations of the operators, as a provider would get them wrong, and which cases of a plan turn red on them.
+
+A mutant is a kernel in this process: it takes a case's inputs and gives an output or refuses, and is judged as a target is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from harness.dtypes import DTYPES, Array
+from harness.execution import Execution, Graph, Prepared
+from harness.judge import judge
+from harness.operators import OPERATORS
+from harness.records import Case, Error, Tensor, Validity, conforms
+from harness.values import case_inputs
+
+PROVIDER = "MutantExecutionProvider"
+
+
+class Refused(Exception):
+    """The kernel gives an error instead of an output."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a kernel is given: the case and its inputs, in the order of the specification."""
+
+    case: Case
+    inputs: tuple[Tensor, ...]
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(tensor.array.shape for tensor in self.inputs)
+
+    @cached_property
+    def _formula(self) -> Array:
+        return OPERATORS[self.case.operator].oracle(self.inputs, self.case.attributes, self.case.options.variant).array
+
+    @cached_property
+    def _invalid(self) -> bool:
+        operator = OPERATORS[self.case.operator]
+        return bool(
+            self.case.validity is Validity.INVALID
+            or operator.broken_rule(self.shapes, self.case.attributes)
+            or operator.broken_by_values(self.inputs, self.case.attributes)
+        )
+
+    def right(self) -> Array:
+        """Return what the operator's formula gives, the same array each time; refuse an invalid call."""
+        self.refuse()
+        return self._formula
+
+    def refuse(self) -> None:
+        """Refuse what breaks a rule of the specification."""
+        if self._invalid:
+            raise Refused
+
+
+class Mutant(NamedTuple):
+    """One mistake. `enough` is how many cases must turn red; `elsewhere` names the targets that cannot run any such case."""
+
+    name: str
+    operator: str
+    kernel: Callable[[Call], Array]
+    enough: int = 2
+    elsewhere: tuple[str, ...] = ()
+
+
+def red(mutant: Mutant, call: Call) -> bool:
+    """Say whether a case fails on a mutant."""
+    case = call.case
+    dtype = call.inputs[0].dtype
+    output = error = None
+    try:
+        with np.errstate(all="ignore"):
+            made = mutant.kernel(call)
+        if case.validity is Validity.VALID and made is call.right():
+            return False
+        output = Tensor(dtype, np.asarray(made, DTYPES[dtype].storage))
+    except Refused:
+        error = Error("Refused", "")
+    nodes = ((PROVIDER, case.operator),)
+    graph = Graph(b"", "", (), (), ("", 0), (case.operator,))
+    found = judge(Prepared(case, call.inputs), graph, Execution(output, error, "run", nodes, 0.0), PROVIDER)
+    return not conforms(case.validity, found.outcome)
+
+
+def killed(mutants: Iterable[Mutant], cases: Iterable[Case], targets: dict[str, Callable[[str], bool]], *, all_of: bool = False) -> Killed:
+    """Return by mutant and target the ids of the cases that turn red, of those that the target is expected to conform on.
+
+    Without `all_of` a mutant is left alone once enough of its cases have turned red on every target.
+    """
+    found: Killed = {mutant.name: {target: [] for target in targets} for mutant in mutants}
+    alive = list(mutants)
+    for call in _calls(cases):
+        operator = call.case.operator
+        on = [target for target, passes in targets.items() if passes(call.case.id)]
+        for mutant in [m for m in alive if m.operator == operator and on]:
+            if red(mutant, call):
+                for target in on:
+                    found[mutant.name][target].append(call.case.id)
+                if not all_of and all(len(ids) >= mutant.enough for ids in found[mutant.name].values()):
+                    alive.remove(mutant)
+        if not alive:
+            break
+    return found
+
+
+Killed = dict[str, dict[str, list[str]]]
+
+
+def _calls(cases: Iterable[Case]) -> Iterator[Call]:
+    for case in cases:
+        if case.directml is None:
+            yield Call(case, case_inputs(OPERATORS[case.operator], case, 0))

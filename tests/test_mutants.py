@@ -1,0 +1,63 @@
+"""The default specs against wrong implementations: every one turns cases red, on each target that can run such cases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import ModuleType
+
+import pytest
+
+from harness.expectations import load_expectations
+from harness.records import Case, TargetInfo
+from harness.specs.expand import expand
+from harness.specs.load import load_specs
+from tests.mutants import Mutant, gather_elements, gather_nd, killed
+from tests.mutants import round as round_
+
+TARGETS = {
+    "cpu": TargetInfo("CPUExecutionProvider", onnxruntime="1.31.1"),
+    "dml": TargetInfo("DmlExecutionProvider", onnxruntime="1.24.4", directml="1.15.4", adapter="llvmpipe", max_feature_level="6_4"),
+}
+"""A case counts for a target only where it is expected to conform: what is known to fail shows no new mistake."""
+
+
+@pytest.fixture(scope="module")
+def cases() -> list[Case]:
+    plan = expand(load_specs())
+    return [case for valid in (True, False) for case in plan.cases(valid=valid)]
+
+
+def conforming() -> dict[str, Callable[[str], bool]]:
+    expectations = load_expectations()
+    known = {name: expectations.for_target(name, info) for name, info in TARGETS.items()}
+    return {"specs": lambda _: True} | {name: lambda case_id, k=k: k.expected(case_id) is None for name, k in known.items()}
+
+
+@pytest.mark.parametrize("operator", [gather_elements, gather_nd, round_], ids=lambda module: module.NAME)
+def test_every_mistake_turns_cases_red(operator: ModuleType, cases: list[Case]) -> None:
+    mutants = list(operator.mutants())
+    found = killed(mutants, (case for case in cases if case.operator == operator.NAME), conforming())
+    survivors = [
+        f"{mutant.name}: {len(ids)} of {mutant.enough} cases on {target}"
+        for mutant in mutants
+        for target, ids in found[mutant.name].items()
+        if len(ids) < mutant.enough and target not in mutant.elsewhere
+    ]
+    assert not survivors, "\n".join(survivors)
+
+
+def test_no_mistake_is_written_twice() -> None:
+    names = [mutant.name for mutant in _all()]
+    assert len(names) == len(set(names)) >= 600
+
+
+def test_a_right_kernel_turns_no_case_red(cases: list[Case]) -> None:
+
+    some = [case for case in cases[::40] if case.validity.value != "unspecified"]
+    right = [Mutant(module.NAME, module.NAME, lambda call: call.right().copy()) for module in (gather_elements, gather_nd, round_)]
+    assert not any(ids for by_target in killed(right, some, conforming(), all_of=True).values() for ids in by_target.values())
+
+
+def _all() -> Iterator[Mutant]:
+    for module in (gather_elements, gather_nd, round_):
+        yield from module.mutants()
