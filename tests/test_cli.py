@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -340,7 +341,7 @@ class TestBadInput:
         (folder / "one.yaml").write_text(
             "- {match: 'Round@22:case=documented_half;X=float16', expect: crash, reason: r, link: 'https://example.org/'}\n"
         )
-        assert harness("check", ROUND, "--expectations", "one.yaml").out == "1 spec with 2,492 cases, 1 expectation: ok\n"
+        assert re.fullmatch(r"1 spec with [\d,]+ cases, 1 expectation: ok\n", harness("check", ROUND, "--expectations", "one.yaml").out)
         assert harness("expect", "lint", "one.yaml", "--spec", ROUND).out == "1 expectation: ok\n"
 
 
