@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from tests.processes import descendants, gone
+
+
+def pytest_configure() -> None:
+    """Take Ctrl-C again where a shell that started the tests in the background ignores it: the processes they interrupt inherit that."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
