@@ -8,7 +8,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from harness.errors import UsageError
-from harness.records import Against, Outcome, Validity, Verdict, conforms
+from harness.records import NOT_EXECUTED, Against, Outcome, Validity, Verdict, conforms
 from harness.runfile import RunReader
 
 _OUTCOMES = tuple(Outcome)
@@ -53,7 +53,7 @@ class Baseline:
         """Hold an outcome against the earlier run's; a case that ran then and cannot be asked now is missing."""
         position = self._outcomes.get(_key(case_id, self._pairs.get(target, "")))
         if outcome is Outcome.NOT_RUN:
-            ran = position is not None and _OUTCOMES[position] not in (Outcome.NOT_RUN, Outcome.UNAVAILABLE)
+            ran = position is not None and _OUTCOMES[position] not in NOT_EXECUTED
             return Verdict.MISSING if ran else Verdict.EXPECTED
         if position is None:
             return Verdict.NEW

@@ -36,6 +36,8 @@ class Fail(Exception):
 class FakeRuntime:
     """Answers like a provider whose outcomes are known in advance."""
 
+    lost = False
+
     def __init__(self, script: Script, channel: Any) -> None:
         self._script = script
         self._channel = channel

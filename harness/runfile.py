@@ -22,9 +22,8 @@ from harness.records import SCHEMA, End, Header, Outcome, Result
 
 _LINES = 64
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-
-
 CONTINUE = "the results so far are kept: free some space, then continue with --resume"
+"""What to do after a full disk."""
 
 
 def _create(path: str, flags: int) -> int:

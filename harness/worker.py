@@ -364,9 +364,6 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
     except Exception as error:  # noqa: BLE001 - whatever a provider raises is its answer
         # creating the session is common to all cases of the unit: one answer for all
         seconds = time.perf_counter() - started
-        if getattr(error, "ends_worker", False):
-            channel.add_json("E", dict(failure(first, "load", error, seconds), count=len(cases)))
-            end_if_lost(channel, backend, error)
         backend.after_failure(unit)
         try:
             refused = backend.unknown_version(model)
@@ -406,11 +403,8 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
             channel.add("R", head + struct.pack(f"<{output.ndim}q", *output.shape) + body)
         except Exception as error:  # noqa: BLE001 - whatever a provider raises is its answer
             report = failure(number, "run", error, time.perf_counter() - started)
-            if getattr(error, "ends_worker", False):
-                channel.add_json("E", report)
-                end_if_lost(channel, backend, error)
             spoilt = backend.after_failure(unit)
-            if not placed and session is not None:
+            if not placed and session is not None and not backend.lost:
                 nodes = backend.profiled_after_failure(session, unit, model, None if failed else arrays)
                 channel.add_json("P", {"unit": unit["unit"], "nodes": nodes})
                 placed = tells(nodes, unit)
@@ -468,9 +462,9 @@ def failure(case: int, stage: str, error: Exception, seconds: float) -> Dict[str
     return {"case": case, "stage": stage, "class": label, "message": str(error)[:4000], "seconds": seconds}
 
 
-def end_if_lost(channel: Channel, backend: Any, error: Optional[Exception] = None) -> None:
+def end_if_lost(channel: Channel, backend: Any) -> None:
     """End the process after an error with which its device is gone for good; a new worker takes the cases that are left."""
-    if getattr(error, "ends_worker", False) or getattr(backend, "lost", False):
+    if backend.lost:
         channel.send()
         os._exit(LOST)
 

@@ -64,7 +64,7 @@ def _start(header: Header) -> int:
     if moment is None:
         return 0
     try:
-        return int(datetime(*map(int, moment.groups()), tzinfo=timezone.utc).timestamp() * 1000)  # type: ignore[misc,arg-type]
+        return int(datetime.strptime("".join(moment.groups()), "%Y%m%d%H%M%S").replace(tzinfo=timezone.utc).timestamp() * 1000)
     except ValueError:
         return 0
 

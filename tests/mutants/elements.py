@@ -8,7 +8,7 @@ import numpy as np
 
 from harness.dtypes import DTYPES, Array
 from tests.mutants import Mutant
-from tests.mutants.moving import altered, elements, flush, where
+from tests.mutants.moving import altered, elements, flush, of_options, of_sizes, of_state, of_types, where
 
 NOT_ON_DML = ("string", "bfloat16")
 WIDTHS = ("float32", "float16", "int64", "uint8")
@@ -69,3 +69,13 @@ def of_constants(operator: str, dtypes: tuple[str, ...]) -> Iterator[Mutant]:
         for dtype in dtypes:
             holds = lambda call, n=name, d=dtype: call.case.options.initializer == n and call.inputs[0].dtype == d  # noqa: E731
             yield altered(f"constant {name} with {dtype} data", operator, where(holds), 2, ("dml",) if dtype in NOT_ON_DML else ())
+
+
+def of_moving(operator: str) -> Iterator[Mutant]:
+    """Yield all mistakes that an operator can make which moves elements by their indices."""
+    yield from of_elements(operator)
+    yield from of_types(operator, MOVED, lambda dtype: ("dml",) if dtype in NOT_ON_DML else ())
+    yield from of_sizes(operator, (4, 16, 64, 256, 1024, 4096, 32767, 65535, 65536), (2, 4, 8, 16, 32, 64, 256, 1024))
+    yield from of_options(operator, ("float32", "float16", "int64"))
+    yield from of_constants(operator, (*WIDTHS, "bool", "int32"))
+    yield from of_state(operator)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from harness.dtypes import DTYPES, Array
 from tests.mutants import Call, Mutant
 from tests.mutants import gather_elements_checks as checks
-from tests.mutants.elements import MOVED, NOT_ON_DML, WIDTHS, of_constants, of_elements
-from tests.mutants.moving import altered, of_options, of_sizes, of_state, of_types, refused, where
+from tests.mutants.elements import of_moving
+from tests.mutants.moving import altered, refused, where
 
 NAME = "GatherElements"
 Index = NDArray[np.int64]
@@ -258,9 +258,4 @@ def mutants() -> Iterator[Mutant]:
     yield from of_axis()
     yield from of_shape()
     yield from checks.mutants()
-    yield from of_elements(NAME)
-    yield from of_types(NAME, MOVED, lambda dtype: ("dml",) if dtype in NOT_ON_DML else ())
-    yield from of_sizes(NAME, (4, 16, 64, 256, 1024, 4096, 32767, 65535, 65536), (2, 4, 8, 16, 32, 64, 256, 1024))
-    yield from of_options(NAME, ("float32", "float16", "int64"))
-    yield from of_constants(NAME, (*WIDTHS, "bool", "int32"))
-    yield from of_state(NAME)
+    yield from of_moving(NAME)

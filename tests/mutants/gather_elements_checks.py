@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
 from harness.dtypes import Array
-from tests.mutants import Call, Mutant, Refused
+from tests.mutants import Call, Mutant
+from tests.mutants.moving import accepts as accepting
 
 NAME = "GatherElements"
-
-
-def accepts(name: str, holds: Callable[[Call], bool], elsewhere: tuple[str, ...] = ()) -> Mutant:
-    """Make a mutant that gives something where the specification wants an error."""
-
-    def kernel(call: Call) -> Array:
-        try:
-            return call.right()
-        except Refused:
-            if holds(call):
-                return call.inputs[0].array
-            raise
-
-    return Mutant(f"{NAME}: accepts {name}", NAME, kernel, 2, elsewhere)
+accepts = partial(accepting, NAME)
 
 
 def _bounds(call: Call, bad: Callable[[Array, int, int], Array]) -> bool:

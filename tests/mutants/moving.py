@@ -55,6 +55,20 @@ def elements(dtype: str, change: Callable[[Array], Array]) -> Alter:
     return lambda out, call: change(out) if call.inputs[0].dtype == dtype else out
 
 
+def accepts(operator: str, name: str, holds: Callable[[Call], bool], elsewhere: tuple[str, ...] = ()) -> Mutant:
+    """Make a mutant that gives something where the specification wants an error."""
+
+    def kernel(call: Call) -> Array:
+        try:
+            return call.right()
+        except Refused:
+            if holds(call):
+                return call.inputs[0].array
+            raise
+
+    return Mutant(f"{operator}: accepts {name}", operator, kernel, 2, elsewhere)
+
+
 def refused(name: str, operator: str, holds: Callable[[Call], bool]) -> Mutant:
     """Make a mutant that refuses valid calls."""
 

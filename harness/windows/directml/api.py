@@ -153,7 +153,7 @@ class Api:
         """DirectML reports errors of bindings and recording, whose methods return nothing, by removing its device."""
         reason = self._removed()
         if reason < 0:
-            raise DeviceRemoved(what, reason, ends_worker=False)
+            raise DeviceRemoved(what, reason)
 
     def close(self) -> None:
         """Release everything but the Direct3D 12 device."""

@@ -85,8 +85,15 @@ class DirectML:
     def elsewhere(self, unit: Any, model: bytes) -> None:
         """Nothing else would take what DirectML refuses."""
 
+    @property
+    def lost(self) -> bool:
+        """Say whether the Direct3D 12 device is gone, and with it what this process can do."""
+        return self._gpu.removed()
+
     def after_failure(self, unit: Any) -> bool:
         """Clear what a failure left behind; say whether the session is lost, which it is with its DirectML device."""
+        if self.lost:
+            return True
         self._discard()
         removed = [level for level, api in self._apis.items() if api.removed()]
         if removed:

@@ -33,12 +33,11 @@ _GRANULE = 1 << 16
 
 
 class DeviceRemoved(ComError):
-    """The device works no longer; `ends_worker` says that this process cannot have another one."""
+    """The device works no longer."""
 
-    def __init__(self, what: str, code: int, *, ends_worker: bool) -> None:
+    def __init__(self, what: str, code: int) -> None:
         super().__init__(what, code)
         self.label = f"DeviceRemoved {self.label}"
-        self.ends_worker = ends_worker
 
 
 def create_d3d12_device(device_id: int, *, debug: bool) -> int:
@@ -161,10 +160,14 @@ class Gpu:
             self._require_device()
             raise ComError(what, code)
 
+    def removed(self) -> bool:
+        """Say whether the device works no longer; a process cannot have another one."""
+        return bool(self._removed() < 0)
+
     def _require_device(self) -> None:
         reason = self._removed()
         if reason < 0:
-            raise DeviceRemoved("D3D12", reason, ends_worker=True)
+            raise DeviceRemoved("D3D12", reason)
 
     def close(self) -> None:
         """Release everything but the device."""
