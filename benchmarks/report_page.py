@@ -56,7 +56,7 @@ def measure(browser: Any, cases: int, folder: Path) -> list[str]:
     for _ in range(3):
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         page.goto((folder / "report.html").as_uri())
-        page.wait_for_selector("html[data-ready]", timeout=120_000)
+        page.wait_for_selector("html[data-shows]", timeout=120_000)
         paints.append(page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime"))
         ready.append(page.evaluate("performance.getEntriesByName('cases-ready')[0].startTime"))
         filters = {name: statistics.median(page.evaluate(_TIMED, list(what)) for _ in range(5)) for name, what in FILTERS.items()}

@@ -48,10 +48,21 @@ def open_page(chromium: Any) -> Iterator[Open]:
         page.on("dialog", lambda dialog: (troubles.append(dialog.message), dialog.dismiss()))
         page.on("request", lambda request: None if request.url.startswith(path.as_uri()) else troubles.append(request.url))
         page.goto(path.as_uri() + fragment)
-        page.wait_for_selector("html[data-ready]", timeout=60_000)
+        page.wait_for_selector("html[data-shows]", timeout=60_000)
         return page
 
     yield opened
     for context in contexts:
         context.close()
     assert troubles == []
+
+
+def follow(link: Any) -> None:
+    """Click a link of the page to a part of itself, and wait until that part is shown: the address changes first."""
+    target = link.evaluate("link => link.hash")
+    link.click()
+    wait_until_shown(link.page, target)
+
+
+def wait_until_shown(page: Any, fragment: str) -> None:
+    page.wait_for_function("fragment => document.documentElement.dataset.shows === fragment && location.hash === fragment", arg=fragment)

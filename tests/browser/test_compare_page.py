@@ -9,7 +9,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from harness.render.compare_html import render_compare_html
-from tests.browser.conftest import Open
+from tests.browser.conftest import Open, follow
 from tests.browser.test_page import shown
 from tests.render.test_compare_render import hostile_runs, two
 
@@ -26,19 +26,19 @@ def test_from_a_count_to_its_cases_to_one_case(open_page: Open, comparison: Path
     page = open_page(comparison)
     link = page.locator("#counts tbody a.bad").first
     number = int(re.sub(r"\D", "", link.inner_text()))
-    link.click()
+    follow(link)
     assert shown(page) == number
     assert page.locator("select[name=judged]").input_value() == "regression"
     group = page.locator("#changes tbody td.num a").first
     number = int(re.sub(r"\D", "", group.inner_text()))
-    group.click()
+    follow(group)
     assert shown(page) == number
-    page.locator("#cases tbody a").first.click()
+    follow(page.locator("#cases tbody a").first)
     heads = page.locator("dialog[open] thead th").all_inner_texts()
     assert heads[:4] == ["Target", "BASE", "HEAD", "Change"]
     page.keyboard.press("Escape")
     cell = page.locator("#levels td.failing a").first
-    cell.click()
+    follow(cell)
     assert shown(page) > 0
 
 
@@ -47,7 +47,7 @@ def test_axe_finds_nothing_serious(open_page: Open, comparison: Path, scheme: st
     page = open_page(comparison, color_scheme=scheme)
     serious = [each for each in Axe().run(page).response["violations"] if each["impact"] in ("serious", "critical")]
     assert serious == []
-    page.locator("#cases tbody a").first.click()
+    follow(page.locator("#cases tbody a").first)
     serious = [each for each in Axe().run(page).response["violations"] if each["impact"] in ("serious", "critical")]
     assert serious == []
 
@@ -62,5 +62,5 @@ def test_hostile_text_does_nothing(open_page: Open, tmp_path: Path) -> None:
     path.write_text(render_compare_html(hostile_runs(tmp_path)), encoding="utf-8", newline="\n")
     page = open_page(path)
     assert page.locator("#cases tbody tr").count() == shown(page) == 7
-    page.locator("#changes a", has_text="open").first.click()
+    follow(page.locator("#changes a", has_text="open").first)
     assert page.locator("dialog[open]").count() == 1

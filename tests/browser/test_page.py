@@ -17,7 +17,7 @@ from harness.render.html import render_html
 from harness.render.tensors import artifact_name
 from harness.runfile import RunWriter
 from tests import synthetic
-from tests.browser.conftest import Open
+from tests.browser.conftest import Open, follow, wait_until_shown
 from tests.render.test_html import HOSTILE
 from tests.synthetic import ABSENT, CPU, DML
 
@@ -48,20 +48,23 @@ def test_from_a_level_cell_to_its_cases_to_one_case_and_back(open_page: Open, re
     page = open_page(report)
     cell = page.locator("#levels tbody tr", has_text="dml").first.locator("td.cell a").first
     passed, selected = (int(number.replace(",", "")) for number in re.findall(r"[\d,]+", cell.inner_text())[:2])
-    cell.click()
+    follow(cell)
     assert shown(page) == selected
     assert page.locator("select[name=level]").input_value() == "2_1"
     page.select_option("select[name=outcome]", "pass")
     assert shown(page) == passed
-    page.locator("#cases tbody a").first.click()
+    follow(page.locator("#cases tbody a").first)
     assert page.locator("dialog[open] h2").inner_text().startswith("GatherElements@")
     assert page.locator("dialog svg.graph").count() == 1
     assert "outcome=pass" in page.url
     page.keyboard.press("Escape")
-    assert page.locator("dialog[open]").count() == 0
+    page.wait_for_selector("dialog[open]", state="hidden")
     assert shown(page) == passed
     page.go_back()
     page.go_back()
+    wait_until_shown(page, "")
+    assert shown(page) == 9000
+    assert page.locator("select[name=outcome]").input_value() == ""
 
 
 def test_a_view_is_a_link(open_page: Open, report: Path) -> None:
@@ -74,7 +77,7 @@ def test_a_view_is_a_link(open_page: Open, report: Path) -> None:
     again = open_page(report, page.evaluate("location.hash"))
     assert shown(again) == number
     assert again.locator("input[name=q]").input_value() == "float16 sweep=outside"
-    again.locator("#cases tbody a").first.click()
+    follow(again.locator("#cases tbody a").first)
     name = again.inner_text("dialog h2").replace("\n", "")
     third = open_page(report, again.evaluate("location.hash"))
     assert third.inner_text("dialog[open] h2").replace("\n", "") == name
@@ -124,7 +127,7 @@ def test_commands_that_repeat_what_is_shown(open_page: Open, report: Path) -> No
     page.select_option("select[name=operator]", "GatherElements")
     page.get_by_role("button", name="Copy command").click()
     assert page.evaluate("window.copied") == "harness run -t cpu -k GatherElements@13:data=int8"
-    page.locator("#cases tbody a").first.click()
+    follow(page.locator("#cases tbody a").first)
     page.locator("dialog").get_by_role("button", name="Copy").click()
     assert re.fullmatch(r"harness run -t cpu -k '?GatherElements@13:[^']*'?", page.evaluate("window.copied"))
 
@@ -144,7 +147,7 @@ def test_keyboard_alone(open_page: Open, report: Path) -> None:
     page.wait_for_selector("dialog[open]")
     assert page.evaluate("document.activeElement.closest('dialog') !== null")
     page.keyboard.press("Escape")
-    assert page.locator("dialog[open]").count() == 0
+    page.wait_for_selector("dialog[open]", state="hidden")
 
 
 def test_a_link_to_a_case_that_is_not_there(open_page: Open, report: Path) -> None:
@@ -159,7 +162,7 @@ def test_axe_finds_nothing(open_page: Open, report: Path, width: int, scheme: st
     axe = Axe()
     page = open_page(report, fragment.removesuffix("&case"), width=width, color_scheme=scheme)
     if fragment.endswith("&case"):
-        page.locator("#cases tbody a").first.click()
+        follow(page.locator("#cases tbody a").first)
     page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
     found = [
         (violation["id"], violation["nodes"][0]["html"], violation["nodes"][0]["failureSummary"])
@@ -174,7 +177,7 @@ def test_the_page_never_scrolls_sideways(open_page: Open, report: Path, width: i
     page = open_page(report, width=width)
     page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    page.locator("#cases tbody a").first.click()
+    follow(page.locator("#cases tbody a").first)
     assert page.evaluate("document.querySelector('dialog').scrollWidth") <= width
 
 
@@ -213,7 +216,7 @@ def test_tensors_of_a_failing_case(open_page: Open, tmp_path: Path) -> None:
     np.savez(tmp_path / "artifacts" / artifact_name(case, "cpu"), input_X=expected, expected=expected, actual=actual)
     (tmp_path / "artifacts" / "stray.npz").write_bytes(b"damaged")
     page = open_page(written(tmp_path, run))
-    page.locator("#cases tbody a").first.click()
+    follow(page.locator("#cases tbody a").first)
     dialog = page.locator("dialog")
     marked = [" ".join(text.split()) for text in dialog.locator("td.wrong").all_inner_texts()]
     assert marked == ["✗ wrong 2.0", "✗ wrong inf", "✗ wrong 2.0000002", "✗ wrong 1.0"]
@@ -235,7 +238,7 @@ def test_hostile_text_stays_text(open_page: Open, tmp_path: Path) -> None:
     page = open_page(written(tmp_path, run))
     assert page.locator("#cases tbody tr").count() == len(HOSTILE)
     for n in range(len(HOSTILE)):
-        page.locator("#cases tbody a").nth(n).click()
+        follow(page.locator("#cases tbody a").nth(n))
         assert page.locator("dialog[open] pre").first.inner_text().startswith(HOSTILE[n][:5]) or "\u202e" in HOSTILE[n]
         assert page.locator("dialog img, dialog script, dialog style").count() == 0
         page.keyboard.press("Escape")
@@ -259,7 +262,7 @@ def test_200_000_results_stay_usable(open_page: Open, tmp_path: Path) -> None:
     page.fill("input[name=q]", "negative;draw=3")
     assert 0 < shown(page) < 200_001
     page.select_option("select[name=target]", "dml")
-    page.locator("#cases tbody a").first.click()
+    follow(page.locator("#cases tbody a").first)
     assert page.locator("dialog[open] tbody tr").count() >= 3
 
 

@@ -206,6 +206,7 @@ class Browser {
     const filter = Object.fromEntries(Object.entries(this.inputs).map(([name, input]) => [name, input.value]));
     history.replaceState(null, "", writeFragment(filter));
     this.show(filter);
+    said();
   }
 
   // Takes a filter from the fragment; a value that the form does not offer becomes an option, so that any link can be shown.
@@ -398,21 +399,27 @@ function repeat(id, result) {
 
 // -------------------------------------------------------------------------------------------------------------- start
 
+// Says in the page which fragment it shows, for who drives it: the address changes before the tables do.
+function said() {
+  document.documentElement.dataset.shows = location.hash;
+}
+
 function follow() {
   const { case: id, on, ...filter } = readFragment();
-  if (Object.keys(filter).length || location.hash === "#cases") {
-    browser.take(filter);
-    if (!id && location.hash !== "#cases") document.getElementById("cases").scrollIntoView();
-  }
+  const filtered = Object.keys(filter).length > 0;
+  if (filtered || location.hash === "#cases" || !location.hash || !browser.found) browser.take(filter);
+  if (filtered && !id) document.getElementById("cases").scrollIntoView();
   if (id) {
     showCase(id, on);
     if (!dialog.open) dialog.showModal();
     dialog.scrollTop = 0;
   } else if (dialog.open) dialog.close();
+  said();
 }
 
 dialog.addEventListener("close", () => {
   if (readFragment().case) history.replaceState(null, "", writeFragment(browser.filter));
+  said();
 });
 dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
 document.addEventListener("keydown", (event) => {
@@ -427,11 +434,9 @@ let run, browser;
 try {
   run = await decode();
   browser = new Browser(place);
-  browser.take(readFragment().case ? (({ case: _, on, ...filter }) => filter)(readFragment()) : readFragment());
   addEventListener("hashchange", follow);
   follow();
   performance.mark("cases-ready");
-  document.documentElement.dataset.ready = "true";
 } catch (error) {
   place.hidden = false;
   place.append(element("p", { class: "empty" }, `The cases cannot be shown: ${error.message}. This page needs a browser of 2023 or later.`));
