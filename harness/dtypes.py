@@ -6,10 +6,16 @@ difference asks the `DType`, never the array. Numbers: onnx.proto `TensorProto.D
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+
+@cache
+def _itemsize(storage: str) -> int:
+    return 0 if storage == "O" else int(np.dtype(storage).itemsize)
 
 
 class DType(NamedTuple):
@@ -28,7 +34,7 @@ class DType(NamedTuple):
     @property
     def itemsize(self) -> int:
         """Bytes per element; 0 for strings, whose length varies."""
-        return 0 if self.storage == "O" else int(np.dtype(self.storage).itemsize)
+        return _itemsize(self.storage)
 
     @property
     def is_float(self) -> bool:

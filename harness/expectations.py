@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from fnmatch import fnmatchcase
@@ -192,7 +192,7 @@ class Findings(NamedTuple):
 
 @dataclass
 class TargetExpectations:
-    """The expectations for one target; ask `expected` before the verdict of each case and tell `record` its outcome.
+    """The expectations for one target; tell `record` whether each case conforms, it says what was expected of it.
 
     `used` counts by position in `entries`.
     """
@@ -200,7 +200,7 @@ class TargetExpectations:
     target: str
     entries: tuple[Located, ...] = ()
     used: list[Used] = field(default_factory=list)
-    _by_operator: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    _by_operator: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
     _conflicts: dict[tuple[int, int], str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -216,15 +216,18 @@ class TargetExpectations:
         entry = self.entry(case_id)
         return None if entry is None else entry.expect
 
-    def record(self, case_id: str, *, conforms: bool) -> None:
-        """Count the result of a case for the entries that match it."""
+    def record(self, case_id: str, *, conforms: bool) -> Outcome | None:
+        """Count the result of a case for the entries that match it; return what `expected` does."""
         found = self.matching(case_id)
+        if not found:
+            return None
         for position in found:
             self.used[position].matched += 1
             self.used[position].not_conforming += not conforms
         for first, second in combinations(found, 2):
             if self.entries[first].entry.expect is not self.entries[second].entry.expect:
                 self._conflict((first, second), case_id)
+        return self.entries[found[0]].entry.expect
 
     def _conflict(self, entries: tuple[int, int], case_id: str) -> None:
         """Keep one example: the same one whatever the order of the cases."""
@@ -263,20 +266,19 @@ class TargetExpectations:
 
     def matching(self, case_id: str) -> list[int]:
         """Return the positions in `entries` of all that match a case."""
-        candidates = self._candidates(case_id.partition("@")[0])
-        return [i for i in candidates if self.entries[i].matches(case_id)] if candidates else []
+        operator = case_id.partition("@")[0]
+        candidates = self._by_operator.get(operator)
+        if candidates is None:
+            candidates = self._by_operator[operator] = list(self._candidates(operator))
+        found = [i for needle, i in candidates if needle in case_id and self.entries[i].matches(case_id)]
+        return list(dict.fromkeys(found)) if len(found) > 1 else found
 
-    def _candidates(self, operator: str) -> tuple[int, ...]:
-        """Return the entries that can match an id of this operator: most operators have none."""
-        known = self._by_operator.get(operator)
-        if known is None:
-            known = tuple(
-                i
-                for i, located in enumerate(self.entries)
-                if any(q.operator is None or fnmatchcase(operator, q.operator) for q in located.queries)
-            )
-            self._by_operator[operator] = known
-        return known
+    def _candidates(self, operator: str) -> Iterator[tuple[str, int]]:
+        """Yield (text that the id must hold, position) for each query that can match an id of this operator: looking for it is cheap."""
+        for i, located in enumerate(self.entries):
+            for query in located.queries:
+                if query.operator is None or fnmatchcase(operator, query.operator):
+                    yield max((term.needle for term in query.terms), key=len, default=""), i
 
 
 def load_expectations(paths: Sequence[Path] = ()) -> Expectations:

@@ -91,8 +91,7 @@ class Job(NamedTuple):
         judgement = judge(prepared, graph, execution, self.target.provider)
         outcome = judgement.outcome
         conforming = conforms(case.validity, outcome)
-        self.known.record(case.id, conforms=conforming)
-        expected = self.known.expected(case.id)
+        expected = self.known.record(case.id, conforms=conforming)
         found = verdict(case.validity, outcome, expected)
         baseline = self.work.baseline
         if baseline is not None and not (expected is outcome and found is Verdict.EXPECTED):

@@ -22,7 +22,7 @@ import msgspec
 fcntl: Any = importlib.import_module("fcntl") if sys.platform == "linux" else None
 _REQUEST = struct.Struct("<II")
 _KEPT_STDERR = 1 << 13
-_NAP = 0.001
+_NAP = 0.01
 _MUCH = 1 << 14
 Inbox = SimpleQueue[tuple["WorkerProcess", bytes | None]]
 """What the reader threads deliver: bytes as they arrive, None at the end of a worker's stream."""
