@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
@@ -18,7 +19,7 @@ import msgspec
 from harness import packed
 from harness.claim import claim
 from harness.errors import HarnessFault, UsageError
-from harness.records import SCHEMA, End, Header, Outcome, Result
+from harness.records import SCHEMA, End, Header, Outcome, Result, Verdict
 
 _LINES = 64
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
@@ -151,8 +152,8 @@ def run_file(path: Path) -> Path:
 class RunReader:
     """Reads a run file once, result by result; `end` and `truncated` are known after the last one.
 
-    A pass that was placed on another provider than its target's, a result for a target that the header does not name, or a line after
-    the end is damage.
+    A pass that was placed on another provider than its target's, a result for a target that the header does not name, a line after the
+    end, or an end that counts other results than there are is damage.
     """
 
     def __init__(self, path: Path) -> None:
@@ -185,6 +186,7 @@ class RunReader:
     def __iter__(self) -> Iterator[Result]:
         decode = msgspec.json.Decoder(Result | End).decode
         targets = self.header.targets
+        found: Counter[tuple[Outcome, Verdict]] = Counter()
         for number, line in enumerate(self._lines, start=2):
             if not line.endswith(b"\n"):
                 self.truncated = True
@@ -196,6 +198,7 @@ class RunReader:
             if self.end is not None:
                 raise UsageError(f"{self.path}:{number}: damaged run file: a line after the end")
             if isinstance(record, End):
+                self._hold_against(record, found, number)
                 self.end = record
                 continue
             self.bytes_read += len(line)
@@ -206,4 +209,16 @@ class RunReader:
                 raise UsageError(
                     f"{self.path}:{number}: damaged run file: a pass on {record.placed_on}, but {record.target} is {target.provider}"
                 )
+            found[record.outcome, record.verdict] += 1
             yield record
+
+    def _hold_against(self, end: End, found: Counter[tuple[Outcome, Verdict]], number: int) -> None:
+        """Hold the counts of the end against the results that stand before it."""
+        for place, counted in enumerate((end.outcomes, end.verdicts)):
+            there: Counter[str] = Counter()
+            for kinds, count in found.items():
+                there[kinds[place].value] += count
+            for name in sorted({*there, *counted}):
+                if there[name] != counted.get(name, 0):
+                    counts = f"the end counts {counted.get(name, 0):,} results that are {name!r}, the file holds {there[name]:,}"
+                    raise UsageError(f"{self.path}:{number}: damaged run file: {counts}")

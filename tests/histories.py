@@ -7,9 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from harness.records import Diff, End, Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.records import Diff, Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
 from harness.runfile import RunWriter
-from tests.synthetic import CPU
+from tests.synthetic import CPU, end_of
 
 CASE = "GatherND@12:case=batched;data=float32[2,2];indices=int64[2,1];batch_dims=1"
 OTHER = "Round@11:case=halves;X=float16[4]"
@@ -46,12 +46,16 @@ def write_run(
     path.parent.mkdir(parents=True)
     hashes = {"specs": specs * 32, "oracle": "bb" * 32}
     with RunWriter(path, Header(1, f"202601{day:02}T030405Z-7", "harness run", seed, hashes, targets)) as writer:
-        for case, letters in did.items():
-            for letter, (target, info) in zip(letters, targets.items(), strict=True):
-                if letter != "-":
-                    writer.add(_result(case, LETTERS[letter], target, info))
+        results = [
+            _result(case, LETTERS[letter], target, info)
+            for case, letters in did.items()
+            for letter, (target, info) in zip(letters, targets.items(), strict=True)
+            if letter != "-"
+        ]
+        for result in results:
+            writer.add(result)
         if whole:
-            writer.add(End(0, 0, {}, {}, {}))
+            writer.add(end_of(results))
     return path
 
 

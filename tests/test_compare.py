@@ -13,11 +13,11 @@ import pytest
 from harness.compare.command import RENDERINGS
 from harness.compare.comparison import Change, Comparison, Did, classify, compare_runs
 from harness.compare.tables import both_rows, environment_differences, exit_code, said, summarize_comparison
-from harness.records import Diff, End, Error, Header, Outcome, Repeats, Result, TargetInfo, Validity, Verdict
+from harness.records import Diff, Error, Header, Outcome, Repeats, Result, TargetInfo, Validity, Verdict
 from harness.runfile import RunReader, RunWriter
 from tests import synthetic
 from tests.running import ROUND, complaint, harness, script_of
-from tests.synthetic import ABSENT, CPU, DML
+from tests.synthetic import ABSENT, CPU, DML, end_of
 
 V, O = Validity, Outcome  # noqa: E741 - tables below stay readable
 
@@ -71,7 +71,7 @@ class Run:
             for result in self.results:
                 writer.add(result)
             if whole:
-                writer.add(End(len(self.results), len(self.results), {}, {}, {}))
+                writer.add(end_of(self.results))
         return path
 
 

@@ -6,8 +6,9 @@ import pytest
 
 from harness.errata import Measured, command, main, page
 from harness.expectations import load_expectations
-from harness.records import End, Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.records import Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
 from harness.runfile import RunWriter
+from tests.synthetic import end_of
 
 API = TargetInfo("DirectML", directml="1.15.4", max_feature_level="6_4", adapter="llvmpipe")
 
@@ -17,7 +18,7 @@ def write(folder: Path, results: list[Result], **targets: TargetInfo) -> Path:
     with RunWriter(folder / "run.jsonl", Header(1, "r", "", 0, {}, targets)) as run:
         for one in results:
             run.add(one)
-        run.close(End(len(results), len(results), {}, {}, {}))
+        run.close(end_of(results))
     return folder
 
 

@@ -10,8 +10,9 @@ from harness.artifacts import artifact_name
 from harness.errors import UsageError
 from harness.expectations import load_expectations
 from harness.findings import Side, findings, main, page, read_sides
-from harness.records import Case, Diff, End, Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.records import Case, Diff, Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
 from harness.runfile import RunWriter
+from tests.synthetic import end_of
 
 CPU = TargetInfo("CPUExecutionProvider", onnxruntime="1.24.4")
 DML = TargetInfo("DmlExecutionProvider", onnxruntime="1.24.4", directml="1.15.4", adapter="llvmpipe (LLVM 19, 256 bits)")
@@ -52,7 +53,7 @@ def write(folder: Path, target: str, info: TargetInfo, results: Sequence[Result]
     with RunWriter(folder / "run.jsonl", header) as run:
         for one in results:
             run.add(one)
-        run.close(End(len(results), len(results), {}, {}, {}))
+        run.close(end_of(results))
     return folder
 
 

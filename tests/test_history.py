@@ -186,7 +186,7 @@ def test_a_damaged_run_leaves_the_database_as_it_was(tmp_path: Path) -> None:
     first = write_run(tmp_path, 1, {CASE: "p"})
     second = write_run(tmp_path, 2, {CASE: "p", OTHER: "m"})
     lines = second.read_bytes().splitlines(keepends=True)
-    second.write_bytes(b"".join([lines[0], lines[1], lines[2], lines[1], lines[3]]))
+    second.write_bytes(b"".join([lines[0], lines[1], lines[2], lines[1]]))
     with HistoryDatabase(tmp_path / "history.db") as database:
         collect(database, [first])
         with pytest.raises(Exception, match=r"run\.jsonl:4: .* is in it twice"):

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from harness.expectations import load_expectations
-from harness.records import End, Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.records import Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
 from harness.release_findings import Releases, main, page
 from harness.runfile import RunWriter
+from tests.synthetic import end_of
 
 OLD = TargetInfo("DmlExecutionProvider", onnxruntime="1.11.1", directml="1.8.0", max_feature_level="5_0")
 MIDDLE = TargetInfo("DmlExecutionProvider", onnxruntime="1.14.1", directml="1.10.1", max_feature_level="5_2")
@@ -47,7 +48,7 @@ def run(folder: Path, targets: dict[str, TargetInfo] = TARGETS) -> Path:
     with RunWriter(folder / "run.jsonl", Header(1, "r", "harness run -t dml@levels", 0, {}, targets)) as writer:
         for result in results:
             writer.add(result)
-        writer.close(End(len(results), len(results), {}, {}, {}))
+        writer.close(end_of(results))
     return folder
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from harness.runfile import RunReader, RunWriter
 
 HEADER = Header(1, "20260101T000000Z", "harness run", 0, {"specs": "a"}, {"cpu": TargetInfo("CPUExecutionProvider")})
 DEEP = b"[" * 100_000 + b"]" * 100_000
-END = End(3, 3, {}, {"pass": 3}, {"expected": 3})
+END = End(3, 3, {}, {"pass": 1, "mismatch": 1, "rejected": 1}, {"expected": 1, "regression": 2})
 
 
 def result(number: int, outcome: Outcome = Outcome.PASS, **changes: object) -> Result:
@@ -143,7 +144,7 @@ def test_damage_names_its_line(path: Path, line: int, text: bytes, complaint: st
         ('"seconds":0.5', '"seconds":1e308', "Expected `float` <= 1000000000.0 - at `$.seconds`"),
         ('"differing":1', '"differing":-1', "Expected `int` >= 0 - at `$.diff.differing`"),
         ('"first_index":[2]', '"first_index":[-2]', "Expected `int` >= 0 - at `$.diff.first_index[0]`"),
-        ('"pass":3', '"pass":-3', "Expected `int` >= 0 - at `$.outcomes[...]`"),
+        ('"pass":1', '"pass":-1', "Expected `int` >= 0 - at `$.outcomes[...]`"),
         ('"run":3', '"run":-3', "Expected `int` >= 0 - at `$.run`"),
         ('"seed":0', '"seed":-1', "Expected `int` >= 0 - at `$.seed`"),
         ('"case":"Round@22:case=n0"', f'"case":"Round@{"9" * 5000}:case=n0"', "Expected `str` of length <= 4096 - at `$.case`"),
@@ -194,6 +195,30 @@ def test_missing_file_and_folder_without_a_run(tmp_path: Path) -> None:
         RunReader(tmp_path / "nowhere")
     with pytest.raises(UsageError, match=r"run.jsonl: cannot be read: No such file"):
         RunReader(tmp_path)
+
+
+def _altered(data: bytes) -> bytes:
+    return data.replace(b'"outcome":"rejected","verdict":"regression"', b'"outcome":"rejected","verdict":"expected"')
+
+
+def _repeated(data: bytes) -> bytes:
+    lines = data.splitlines(keepends=True)
+    return b"".join([*lines[:2], *lines[1:]])
+
+
+def _shortened(data: bytes) -> bytes:
+    lines = data.splitlines(keepends=True)
+    return b"".join([*lines[:2], *lines[3:]])
+
+
+@pytest.mark.parametrize("damage", [_altered, _repeated, _shortened])
+def test_an_end_that_counts_other_results_is_damage(path: Path, damage: Callable[[bytes], bytes]) -> None:
+    data = write(path)
+    assert len(list(RunReader(path))) == 3
+    path.write_bytes(damage(data))
+    assert path.read_bytes() != data
+    with pytest.raises(UsageError, match=r"run.jsonl:\d: damaged run file: the end counts \d results that are '[a-z]+', the file holds \d"):
+        list(RunReader(path))
 
 
 def test_continuing_replaces_what_follows(path: Path) -> None:
