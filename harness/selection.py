@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from hashlib import blake2b
-from itertools import combinations
+from itertools import chain, combinations
 from typing import NamedTuple
 
 from harness.caseid import parse
@@ -18,6 +19,7 @@ from harness.specs.expand import Plan
 NOT_ASKED, OTHER_SHARD, NO_NEW_PAIR = "not in the query", "in another shard", "adds no new pair"
 PARTIAL = (NOT_ASKED, NO_NEW_PAIR)
 """Why cases are left out that no other shard has either."""
+_FEW = 5000
 
 
 class Shard(NamedTuple):
@@ -30,14 +32,17 @@ class Shard(NamedTuple):
         return int.from_bytes(blake2b(case_id.encode(), digest_size=8).digest(), "little") % self.of == self.number - 1
 
 
-class Selection(NamedTuple):
-    """A selection of a plan's cases; `left_out` counts by reason what it passes over, over everything iterated so far."""
+@dataclass(frozen=True)
+class Selection:
+    """A selection of a plan's cases; `left_out` counts by reason what looking for them passes over."""
 
     plan: Plan
     queries: tuple[Query, ...] = ()
     shard: Shard | None = None
     pairwise: bool = False
-    left_out: Counter[str] = Counter()  # noqa: RUF012 - always given by `select`
+    left_out: Counter[str] = field(default_factory=Counter)
+    _few: list[Case] = field(default_factory=list)
+    """All selected cases, where counting them found few enough to remember: each target would look for them again."""
 
     @property
     def complete(self) -> bool:
@@ -46,6 +51,12 @@ class Selection(NamedTuple):
 
     def cases(self, *, valid: bool, portion: Portion = WHOLE) -> Iterator[Case]:
         """Yield the selected valid cases, or the selected others; a portion of them can be had where `divisible`."""
+        if self._few:
+            yield from portion.of(case for case in self._few if (case.validity is Validity.VALID) is valid)
+        else:
+            yield from self._found(valid=valid, portion=portion)
+
+    def _found(self, *, valid: bool, portion: Portion = WHOLE) -> Iterator[Case]:
         if self.complete:
             yield from self.plan.cases(valid=valid, portion=portion)
             return
@@ -71,13 +82,23 @@ class Selection(NamedTuple):
 
     def counted(self) -> tuple[int, dict[str, int]]:
         """Count the selected cases, and by reason what is left out; NothingRan with a hint if none is selected."""
-        count = self.plan.count() if self.complete else sum(1 for valid in (True, False) for _ in self.cases(valid=valid))
+        count = self.plan.count() if self.complete else self._count_one_by_one()
         left_out = dict(sorted((self.plan.left_out + self.left_out).items()))
         self.left_out.clear()
         self.plan.left_out.clear()
         if not count:
             raise NothingRan(self._why_nothing())
         return count, left_out
+
+    def _count_one_by_one(self) -> int:
+        few: list[Case] = []
+        count = 0
+        for case in chain(self._found(valid=True), self._found(valid=False)):
+            count += 1
+            if count <= _FEW:
+                few.append(case)
+        self._few[:] = few if count <= _FEW else ()
+        return count
 
     def _why_nothing(self) -> str:
         if not self.queries:
@@ -89,7 +110,7 @@ class Selection(NamedTuple):
 
 def select(plan: Plan, queries: tuple[Query, ...] = (), shard: Shard | None = None, *, pairwise: bool = False) -> Selection:
     """Choose cases of a plan."""
-    return Selection(plan, queries, shard, pairwise, Counter())
+    return Selection(plan, queries, shard, pairwise)
 
 
 class _Pairs:

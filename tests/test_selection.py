@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from harness import selection as selections
 from harness.frames import tensor_bytes
+from harness.lanes.portions import Numbers, Portion
 from harness.operators import OPERATORS
 from harness.query import parse_all
 from harness.records import Case, TensorSpec, Validity
@@ -147,3 +149,21 @@ def test_the_same_seed_gives_the_same_run(tmp_path: Path, monkeypatch: pytest.Mo
         assert harness(*command).code == 0
     a, b = (sorted(str({**line, "seconds": 0, "run_id": "", "command": ""}) for line in lines_of(tmp_path / name)) for name in "ab")
     assert a == b
+
+
+@pytest.mark.parametrize("few", [5000, 10])
+def test_counting_changes_nothing_that_is_selected(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few cases are remembered when they are counted; what a target then gets is what looking for them gives."""
+    monkeypatch.setattr(selections, "_FEW", few)
+    fresh, counted = (select(expand(load_specs((SPECS,))), parse_all(["GatherND@13:data=int8", "Round"]), Shard(1, 3)) for _ in range(2))
+    total, left_out = counted.counted()
+    assert (total, left_out) == counted.counted()
+    looked_up = {valid: [case.id for case in fresh.cases(valid=valid)] for valid in (True, False)}
+    assert {valid: [case.id for case in counted.cases(valid=valid)] for valid in (True, False)} == looked_up
+    assert total == sum(map(len, looked_up.values()))
+    assert min(map(len, looked_up.values())) > 10
+    blocks = Numbers(1)
+    halves = [Portion(blocks), Portion(blocks)]
+    walks = [counted.cases(valid=True, portion=portion) for portion in halves]
+    parts = [[next(walks[0]).id], [case.id for case in walks[1]], [case.id for case in walks[0]]]
+    assert sorted(case for part in parts for case in part) == sorted(looked_up[True])
