@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from importlib.resources import files
 from typing import Any, NamedTuple
 
 import numpy as np
-from ruamel.yaml import YAML
 
 from harness.dtypes import DTYPES, Array
 from harness.operators import OPERATORS
 from harness.operators.base import Attributes, Operator, Shapes
+from harness.published import load
 from harness.records import BEYOND, Case, DirectmlOptions
 
 _PREFIX = "DML_FEATURE_LEVEL_"
@@ -40,7 +39,7 @@ class Call(NamedTuple):
 @lru_cache(maxsize=1)
 def tables() -> dict[str, Any]:
     """Return `data/directml.yaml`: Microsoft's tables with their sources."""
-    loaded: dict[str, Any] = YAML(typ="safe").load(files("harness").joinpath("data/directml.yaml").read_text(encoding="utf-8"))
+    loaded: dict[str, Any] = load("directml.yaml")
     return loaded
 
 

@@ -10,8 +10,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
+import yaml
 from packaging.version import InvalidVersion, Version
-from ruamel.yaml import YAML
 
 from harness.records import BEYOND, TargetInfo
 
@@ -22,7 +22,8 @@ Registered = Literal["yes", "no", "device", "unknown"]
 @cache
 def load(name: str) -> Any:
     """Read one data file of the package as plain data."""
-    return YAML(typ="safe", pure=True).load(files("harness.data").joinpath(name).read_text(encoding="utf-8"))
+    text = files("harness.data").joinpath(name).read_text(encoding="utf-8")
+    return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 @cache

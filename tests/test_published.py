@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from importlib.resources import files
+from pathlib import Path
+
 import pytest
 
 from harness.published import level_order, load, operator_version, registered, table_levels
 from harness.records import TargetInfo
+from harness.specs import source
 
 CPU = TargetInfo("CPUExecutionProvider", onnxruntime="1.24.4")
 DML = TargetInfo("DmlExecutionProvider", onnxruntime="1.24.4", device_dtypes=("int64",))
@@ -14,6 +18,18 @@ def test_levels_run_from_the_lowest_to_beyond() -> None:
     assert order[0] == "1_0"
     assert order[-2:] == ("6_4", "beyond")
     assert table_levels() == ("2_1", "3_0", "4_1", "beyond")
+
+
+@pytest.mark.parametrize("path", sorted(Path(str(files("harness.data"))).glob("*.yaml")), ids=lambda path: path.name)
+def test_a_data_file_holds_nothing_that_readers_of_yaml_disagree_on(path: Path) -> None:
+    """Read by the rules of specs, which are those of YAML 1.2, it is the same: no `no`, no `2_1` without quotes."""
+
+    def plain(value: object) -> object:
+        if isinstance(value, dict):
+            return {key: plain(each) for key, each in value.items()}
+        return [plain(each) for each in value] if isinstance(value, (tuple, list)) else value
+
+    assert plain(source.read(path).tree) == load(path.name)
 
 
 def test_the_data_files_keep_their_sources() -> None:

@@ -17,10 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML, events
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
+import yaml
+from yaml import events
+from yaml.error import MarkedYAMLError, YAMLError
 
 from harness.errors import SpecError
+
+_LOADER: Any = getattr(yaml, "CLoader", yaml.Loader)  # only its parser is used, which makes no objects; libyaml's where the wheel has it
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 40
@@ -152,8 +155,7 @@ def parse(data: bytes, *, path: Path, label: str) -> Source:
     except _Refused as refused:
         builder.problems.append((refused.line, refused.what))
     except MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        builder.problems.append((mark.line + 1 if mark else 1, f"not YAML: {error.problem or error.context}"))
+        builder.problems.append(_malformed(error, data.splitlines()))
     except (YAMLError, ValueError, IndexError, AttributeError, AssertionError, TypeError, KeyError, RecursionError) as error:
         # The parser's own defects on odd input (an empty directive, a truncated escape) come out as these.
         builder.problems.append((1, f"not YAML: {' '.join(str(error).split()) or type(error).__name__}"))
@@ -162,16 +164,34 @@ def parse(data: bytes, *, path: Path, label: str) -> Source:
     return Source(path, label, tree, builder.lines)
 
 
+def _malformed(error: MarkedYAMLError, lines: list[bytes]) -> tuple[int, str]:
+    """Return the line where the parser stopped, at most the last one, and what it says of it."""
+    mark, began = error.problem_mark, error.context_mark
+    line = min(mark.line + 1, max(1, len(lines))) if mark else 1
+    what = f"not YAML: {error.problem}"
+    if mark and line == mark.line + 1 and lines and lines[mark.line].decode(errors="replace")[mark.column :][:1] == "\t":
+        what += " (a tab: indent with spaces)"
+    if error.context and began and began.line + 1 < line:
+        what += f" {error.context} that begins on line {began.line + 1}"
+    return line, what
+
+
 def _decode(data: bytes) -> str:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise _Refused(line, f"not UTF-8 text: byte 0x{data[error.start]:02x}; save the file as UTF-8") from error
-    bad = re.search(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]", text)
+    bad = re.search(r"[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]", text)
     if bad:
-        raise _Refused(text.count("\n", 0, bad.start()) + 1, f"not text: the control character U+{ord(bad[0]):04X}")
+        raise _Refused(
+            text.count("\n", 0, bad.start()) + 1, f"not text: the control character U+{ord(bad[0]):04X}; in a string write it as an escape"
+        )
     return text
+
+
+def _line(event: Any) -> int:
+    return int(event.start_mark.line) + 1
 
 
 class _Builder:
@@ -182,13 +202,13 @@ class _Builder:
         self.problems: list[tuple[int, str]] = []
 
     def document(self, text: str) -> Any:
-        stream: Iterator[Any] = YAML(typ="safe", pure=True).parse(text)
+        stream: Iterator[Any] = yaml.parse(text, Loader=_LOADER)
         tree: Any = None
         documents = 0
         for event in stream:
             if isinstance(event, events.DocumentStartEvent):
                 documents += 1
-                line = event.start_mark.line + 1
+                line = _line(event)
                 if documents > 1:
                     raise _Refused(line, "more than one YAML document in the file")
                 if event.version or event.tags:
@@ -199,7 +219,7 @@ class _Builder:
         return tree
 
     def node(self, event: Any, stream: Iterator[Any], path: KeyPath) -> Any:
-        line = event.start_mark.line + 1
+        line = _line(event)
         self.lines.setdefault(path, line)
         if isinstance(event, events.AliasEvent) or event.anchor is not None:
             raise _Refused(line, "anchors and aliases are not allowed; write the value out")
@@ -221,7 +241,7 @@ class _Builder:
         items: dict[str, Any] = {}
         first: dict[str, int] = {}
         while not isinstance(event := next(stream), events.MappingEndEvent):
-            line = event.start_mark.line + 1
+            line = _line(event)
             if not isinstance(event, events.ScalarEvent):
                 raise _Refused(line, "a key must be a word, not a list or a mapping")
             key = self.node(event, stream, path)

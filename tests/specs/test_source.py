@@ -202,3 +202,17 @@ PLAIN = st.recursive(
 @given(PLAIN.filter(lambda value: value is not None))
 def test_json_is_read_as_it_is(value: Any) -> None:
     assert parsed(json.dumps(value)).tree == frozen(value)
+
+
+@pytest.mark.parametrize("separator", ["\x85", "\u2028", "\u2029"])
+def test_a_line_end_that_not_every_reader_knows_is_refused_and_can_be_escaped(separator: str) -> None:
+    assert refused(f"a: 1\nb: 'x{separator}y'") == (
+        f"x.yaml:2: not text: the control character U+{ord(separator):04X}; in a string write it as an escape",
+    )
+    assert parsed(f'a: "x\\u{ord(separator):04x}y"').tree == {"a": f"x{separator}y"}
+
+
+def test_a_list_without_an_end_names_its_beginning() -> None:
+    assert refused("a: 1\nb: [1,\n  2,\nc: 3\nd: [") == (
+        "x.yaml:5: not YAML: did not find expected ',' or ']' while parsing a flow sequence that begins on line 2",
+    )
