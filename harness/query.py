@@ -109,6 +109,12 @@ class Query:
                 return False
         return True
 
+    def may_select(self, operator: str, first: str) -> bool:
+        """Say whether it can select ids of an operator whose first term is `first`, `sweep=NAME` or `case=NAME`."""
+        if self.operator is not None and not re.match(_regex(self.operator, ".") + r"\Z", operator):
+            return False
+        return all(term.pattern.search(f":{first}") for term in self.terms if term.key in ("sweep", "case"))
+
     def __repr__(self) -> str:
         return f"Query({self.text!r})"
 

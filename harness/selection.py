@@ -14,7 +14,7 @@ from harness.errors import NothingRan
 from harness.lanes.portions import WHOLE, Portion
 from harness.query import Query, explain_no_match
 from harness.records import Case, Validity
-from harness.specs.expand import Plan
+from harness.specs.expand import Plan, SweepPlan
 
 NOT_ASKED, OTHER_SHARD, NO_NEW_PAIR = "not in the query", "in another shard", "adds no new pair"
 PARTIAL = (NOT_ASKED, NO_NEW_PAIR)
@@ -61,7 +61,7 @@ class Selection:
             yield from self.plan.cases(valid=valid, portion=portion)
             return
         pairs = _Pairs() if self.pairwise else None
-        for case in self.plan.cases(valid=valid, portion=portion):
+        for case in self.plan.cases(valid=valid, portion=portion, wanted=self._wants if self.queries else None):
             if self.queries and not any(query.matches(case.id) for query in self.queries):
                 self.left_out[NOT_ASKED] += 1
             elif self.shard is not None and not self.shard.holds(case.id):
@@ -70,6 +70,13 @@ class Selection:
                 self.left_out[NO_NEW_PAIR] += 1
             else:
                 yield case
+
+    def _wants(self, sweep: SweepPlan) -> bool:
+        """Say whether a query can select any case of a sweep; count its cases if not."""
+        if any(query.may_select(sweep.operator.name, f"sweep={sweep.sweep.name}") for query in self.queries):
+            return True
+        self.left_out[NOT_ASKED] += sweep.count(self.plan.left_out)
+        return False
 
     @property
     def divisible(self) -> bool:

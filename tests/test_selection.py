@@ -167,3 +167,19 @@ def test_counting_changes_nothing_that_is_selected(few: int, monkeypatch: pytest
     walks = [counted.cases(valid=True, portion=portion) for portion in halves]
     parts = [[next(walks[0]).id], [case.id for case in walks[1]], [case.id for case in walks[0]]]
     assert sorted(case for part in parts for case in part) == sorted(looked_up[True])
+
+
+@pytest.mark.parametrize(
+    "queries",
+    [["Round@22:case=*"], ["sweep=halves*", "GatherND@13:sweep=batch;data=int8"], ["Gather*"], ["axis=-1"], ["R?und@22", "case=*"]],
+)
+def test_a_sweep_that_no_query_can_select_is_left_out_as_its_cases_would_be(queries: list[str]) -> None:
+    asked = parse_all(queries)
+    everything = expand(load_specs((SPECS,)))
+    one_by_one = [case.id for valid in (True, False) for case in everything.cases(valid=valid) if any(q.matches(case.id) for q in asked)]
+    chosen = select(everything, asked)
+    left_out = everything.left_out.copy()
+    everything.left_out.clear()
+    assert [case.id for valid in (True, False) for case in chosen.cases(valid=valid)] == one_by_one
+    assert everything.left_out == left_out
+    assert chosen.left_out["not in the query"] == plan().count() - len(one_by_one) > 0

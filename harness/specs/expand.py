@@ -7,7 +7,7 @@ lazily, one after the other, in an order that keeps the cases of one graph toget
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, product
 from typing import NamedTuple
@@ -88,6 +88,10 @@ class SweepPlan(NamedTuple):
                     directml=step.directml,
                 )
 
+    def count(self, left_out: Counter[str]) -> int:
+        """Count the sweep's cases without making them, and by reason what it leaves out."""
+        return sum(len(call.kinds) for call in self.calls(left_out))
+
     def calls(self, left_out: Counter[str]) -> Iterator[Call]:
         """Yield what the sweep keeps of its product, the cases of one graph together."""
         for (opset, *_), steps in groupby(self.steps, key=_graph_key):
@@ -164,13 +168,16 @@ class Plan:
 
     def count(self) -> int:
         """Count the cases without making them, and by reason what is left out."""
-        return len(self.literals) + sum(len(call.kinds) for sweep in self.sweeps for call in sweep.calls(self.left_out))
+        return len(self.literals) + sum(sweep.count(self.left_out) for sweep in self.sweeps)
 
-    def cases(self, *, valid: bool, portion: Portion = WHOLE) -> Iterator[Case]:
-        """Yield the valid cases, or the others: the two kinds never share a worker. A portion walks through both, in this order."""
+    def cases(self, *, valid: bool, portion: Portion = WHOLE, wanted: Callable[[SweepPlan], bool] | None = None) -> Iterator[Case]:
+        """Yield the valid cases, or the others: the two kinds never share a worker. A portion walks through both, in this order.
+
+        Of sweeps only those that are `wanted`.
+        """
         yield from portion.of(case for case in self.literals if (case.validity is Validity.VALID) is valid)
         for sweep in self.sweeps:
-            if (sweep.sweep.validity is Validity.VALID) is valid:
+            if (sweep.sweep.validity is Validity.VALID) is valid and (wanted is None or wanted(sweep)):
                 yield from sweep.cases(self.left_out, portion)
 
 
