@@ -135,6 +135,14 @@ class TestPropose:
         assert len(load_expectations([Path("new.yaml")]).entries) == 2
 
 
+def test_names_of_a_run_cannot_write_to_the_terminal() -> None:
+    name = "cpu\x1b[2J\u202e"
+    found = [a_result(case, "rejected:Fail" if "X=float16" in case else None, name) for case in cases()]
+    ended = harness("expect", "update", write_results(Path("run.jsonl"), found, {name: CPU}), "new.yaml", "--check")
+    assert "rejected on cpu\\x1b[2J\\u202e" in ended.err
+    assert not {"\x1b", "\u202e"} & {*ended.err}
+
+
 class TestDrop:
     def test_what_conforms_now_is_dropped_and_comments_stay(self) -> None:
         text = ENTRIES.replace('["GatherND:data=float16", "Round:X=float16"]', '"Round:X=float16"')
