@@ -13,7 +13,6 @@ from collections.abc import Collection
 from msgspec import UNSET
 
 from harness.records import (
-    BEYOND,
     DIRECTML,
     NOT_EXECUTED,
     Diff,
@@ -33,7 +32,6 @@ _WITH_DIFF = frozenset({Outcome.MISMATCH, Outcome.ORACLE_ERROR})
 _WITH_ERROR = frozenset({Outcome.REJECTED, Outcome.UNSUPPORTED, Outcome.NOT_PLACED, Outcome.CRASH, Outcome.TIMEOUT, Outcome.NOT_RUN})
 _WITH_HASH = (_WITH_OUTPUT - {Outcome.PASS}) | {Outcome.NOT_PLACED}
 _ORACLE_ASKED = frozenset({Outcome.PASS, Outcome.MISMATCH, Outcome.ORACLE_ERROR})
-_LEVEL = re.compile(rf"[0-9]{{1,2}}_[0-9]{{1,2}}|{BEYOND}")
 _OUTPUT = re.compile(r"[0-9a-f]{16}")
 _OUTCOMES = {outcome.value: outcome for outcome in Outcome}
 _CUT = 200
@@ -69,7 +67,6 @@ def kind_of(result: Result) -> Kind:
         result.output is UNSET,
         result.call is UNSET,
         result.repeats is UNSET,
-        result.levels.get("directml"),
         result.operator,
         result.case.partition("@")[0],
     )
@@ -79,9 +76,8 @@ def impossible(result: Result, header: Header) -> str | None:
     """Say why there are no results of this one's kind, None if there can be some; `header` has its target."""
     outcome, validity = result.outcome, result.validity
     target = header.targets[result.target]
-    operator = result.case.partition("@")[0]
-    if operator != result.operator:
-        return f"operator {result.operator[:40]!r} of a case of {operator[:40]!r}"
+    if not result.case.startswith(f"{result.operator}@"):
+        return f"operator {result.operator[:40]!r} of a case of {result.case.partition('@')[0][:40]!r}"
     if target.unavailable and outcome not in NOT_EXECUTED:
         return f"{outcome.value} on {result.target}, which was unavailable according to the header"
     if (validity is Validity.INVALID and outcome in _ORACLE_ASKED) or (validity is Validity.VALID and outcome is Outcome.ACCEPTED_INVALID):
@@ -99,7 +95,7 @@ def _fields(result: Result, provider: str) -> str | None:
         if there is not wanted:
             return f"{name} {'with' if there else 'without'} {what}"
     if outcome in _WITH_OUTPUT and result.placed_on != provider:
-        return f"a {name} on {result.placed_on}, but {result.target} is {provider}"
+        return f"{name} on {result.placed_on}, but {result.target} is {provider}"
     if outcome is Outcome.NOT_PLACED and result.placed_on == provider:
         return f"{name}, yet placed on {provider}"
     if outcome in NOT_EXECUTED and result.placed_on is not None:
@@ -108,9 +104,6 @@ def _fields(result: Result, provider: str) -> str | None:
         return f"{name} with the hash of an output that is not the oracle's"
     if result.call is not UNSET and provider != DIRECTML:
         return f"a call of DirectML's own API on {provider}"
-    level = result.levels.get("directml")
-    if level is not None and not _LEVEL.fullmatch(level):
-        return f"{level[:40]!r} is not a feature level such as 4_1, nor {BEYOND!r}"
     return None
 
 

@@ -133,7 +133,7 @@ def test_damage_names_its_line(path: Path, line: int, text: bytes, complaint: st
         (
             '"placed_on":"CPUExecutionProvider"',
             '"placed_on":"DmlExecutionProvider"',
-            "a pass on DmlExecutionProvider, but cpu is CPUExecutionProvider",
+            "pass on DmlExecutionProvider, but cpu is CPUExecutionProvider",
         ),
         ('"placed_on":"CPUExecutionProvider"', '"placed_on":null', "a pass needs a proven provider and has neither diff nor error"),
         ('"target":"cpu"', '"target":"dml"', "target 'dml' is not in the header"),
