@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, ClassVar
 import click
 
 from harness.errors import HarnessError, HarnessFault
+from harness.named_path import NamedPath
 from harness.progress import Progress
 from harness.timeout import Seconds
 
 if TYPE_CHECKING:
     from harness.selection import Shard
 
-_SPECS = click.argument("specs", nargs=-1, type=click.Path(path_type=Path), metavar="[SPEC]...")
+_SPECS = click.argument("specs", nargs=-1, type=NamedPath(), metavar="[SPEC]...")
 _QUERY = click.option("-k", "--query", "queries", multiple=True, metavar="QUERY", help="Only cases that match, e.g. 'Round@22:X=float16'.")
 
 
@@ -72,14 +73,14 @@ def cli() -> None:
 @click.option("--timeout", type=Seconds(), default=30.0, show_default=True, help="Seconds a case may take.")
 @click.option("--select", type=click.Choice(["all", "pairwise"]), default="all", show_default=True, help="Which cases of the sweeps.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Other random inputs for the same cases.")
-@click.option("--baseline", type=click.Path(path_type=Path), metavar="RUN", help="Judge against an earlier run.")
-@click.option("--expectations", multiple=True, type=click.Path(path_type=Path), help="Expectation files or folders.")
+@click.option("--baseline", type=NamedPath(), metavar="RUN", help="Judge against an earlier run.")
+@click.option("--expectations", multiple=True, type=NamedPath(), help="Expectation files or folders.")
 @click.option(
     "--rerun-unexpected", "reruns", type=click.IntRange(0, 1000), default=0, metavar="N", help="Repeat unexpected results N times: flakes."
 )
 @click.option("--resume", is_flag=True, help="Continue the interrupted run in -o (default: reports/latest).")
 @click.option("--min-cases", type=click.IntRange(1), default=1, show_default=True, help="Fail with 4 if fewer are selected.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="DIR", help="Folder of the run (default: reports/<run id>).")
+@click.option("-o", "--output", type=NamedPath(), metavar="DIR", help="Folder of the run (default: reports/<run id>).")
 def run(
     specs: tuple[Path, ...],
     targets: tuple[str, ...],
@@ -132,7 +133,7 @@ def run(
 
 @cli.command()
 @_SPECS
-@click.option("--expectations", multiple=True, type=click.Path(path_type=Path), help="Expectation files or folders.")
+@click.option("--expectations", multiple=True, type=NamedPath(), help="Expectation files or folders.")
 def check(specs: tuple[Path, ...], expectations: tuple[Path, ...]) -> None:
     """Validate specs and expectations; report all errors at once."""
     from harness.expectations import lint, load_expectations
@@ -169,7 +170,7 @@ def list_(specs: tuple[Path, ...], queries: tuple[str, ...], as_json: bool, coun
 @_SPECS
 @_QUERY
 @click.option("--check", "only_check", is_flag=True, help="Only compare with the manifest; exit 1 if it is stale.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="DIR", help="Folder of the graphs (default: generated_models).")
+@click.option("-o", "--output", type=NamedPath(), metavar="DIR", help="Folder of the graphs (default: generated_models).")
 def compile_(specs: tuple[Path, ...], queries: tuple[str, ...], only_check: bool, output: Path | None) -> None:
     """Write the graphs of the selected cases to generated_models/, with a manifest of hashes."""
     from harness.graph_files import check_manifest, write_graphs
@@ -201,8 +202,8 @@ def setup() -> None:
 
 
 @cli.command()
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
-@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="DIR", help="Folder of the merged run.")
+@click.argument("runs", nargs=-1, required=True, type=NamedPath(), metavar="RUN...")
+@click.option("-o", "--output", required=True, type=NamedPath(), metavar="DIR", help="Folder of the merged run.")
 def merge(runs: tuple[Path, ...], output: Path) -> None:
     """Join the runs of shards into one run."""
     from harness.finish import finish
@@ -252,5 +253,7 @@ def main() -> None:
 
 
 def _fail(message: str, code: int) -> None:
-    click.echo("\n".join(f"harness: {line}" for line in message.splitlines()) or "harness: failed", err=True)
+    from harness.render.text import visible
+
+    click.echo("\n".join(f"harness: {line}" for line in visible(message).splitlines()) or "harness: failed", err=True)
     sys.exit(code)

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 import click
 from rich.console import Console
 
+from harness.named_path import NamedPath
 from harness.report import write_whole
 
 Shown = TypeVar("Shown")
@@ -31,7 +32,7 @@ class Renderings(Generic[Shown]):
     def options(self, command: Callable[..., Any]) -> Callable[..., Any]:
         """Give a command `--format` and `--output`, as the parameters `format_` and `output`."""
         choice = click.Choice(self.formats)
-        file = click.Path(path_type=Path, dir_okay=False)
+        file = NamedPath(dir_okay=False)
         output = click.option("-o", "--output", type=file, metavar="FILE", help="Write here instead of to standard output.")(command)
         return click.option("--format", "format_", type=choice, default="terminal", show_default=True, help="What to render.")(output)
 

@@ -12,6 +12,7 @@ import click
 
 from harness.errors import UsageError
 from harness.explain.in_common import InCommon, in_common
+from harness.named_path import NamedPath
 from harness.render.badge import render_badge
 from harness.render.ctrf import render_ctrf
 from harness.render.directml import render_cells, render_directml
@@ -77,6 +78,10 @@ def writable(out: Path | None) -> None:
         return
     if out.is_dir():
         raise UsageError(f"{out}: is a folder; -o names a file")
+    _writable_below(out)
+
+
+def _writable_below(out: Path) -> None:
     place = next(folder for folder in out.absolute().parents if folder.exists())
     if not place.is_dir() or not os.access(place, os.W_OK):
         raise UsageError(f"{out}: cannot be written: {place} is {'not writable' if place.is_dir() else 'no folder'}")
@@ -85,6 +90,7 @@ def writable(out: Path | None) -> None:
 def write_whole(out: Path, pieces: Iterable[str]) -> None:
     """Write a file by way of another beside it, so that there is never half of it. Errors: UsageError."""
     partial = out.with_name(f"{out.name}.part")
+    _writable_below(out)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with open(partial, "w", encoding="utf-8", newline="\n") as file:
@@ -98,10 +104,10 @@ def write_whole(out: Path, pieces: Iterable[str]) -> None:
 
 
 @click.command("report")
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=NamedPath())
 @click.option("--format", "format_", type=click.Choice(FORMATS), help="What to render.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write here instead of to standard output.")
-@click.option("--badge", type=click.Path(path_type=Path), help="Also draw an SVG badge for a README.")
+@click.option("-o", "--output", type=NamedPath(), help="Write here instead of to standard output.")
+@click.option("--badge", type=NamedPath(), help="Also draw an SVG badge for a README.")
 def report(run: Path, format_: str | None, output: Path | None, badge: Path | None) -> None:
     """Render RUN, a run file or the folder of a run, as a report."""
     if format_ is None and badge is None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
@@ -18,8 +17,9 @@ import msgspec
 
 from harness import packed
 from harness.claim import claim
+from harness.contradictions import Count, Kind, contradiction, impossible, kind_of, miscounted
 from harness.errors import HarnessFault, UsageError
-from harness.records import SCHEMA, End, Header, Outcome, Result, Verdict
+from harness.records import SCHEMA, End, Header, Result
 
 _LINES = 64
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
@@ -152,8 +152,8 @@ def run_file(path: Path) -> Path:
 class RunReader:
     """Reads a run file once, result by result; `end` and `truncated` are known after the last one.
 
-    A pass that was placed on another provider than its target's, a result for a target that the header does not name, a line after the
-    end, or an end that counts other results than there are is damage.
+    A result that contradicts itself (`contradictions`) or is for a target that the header does not name, a line after the end, or an end
+    that counts other results than there are is damage.
     """
 
     def __init__(self, path: Path) -> None:
@@ -186,7 +186,7 @@ class RunReader:
     def __iter__(self) -> Iterator[Result]:
         decode = msgspec.json.Decoder(Result | End).decode
         targets = self.header.targets
-        found: Counter[tuple[Outcome, Verdict]] = Counter()
+        found: dict[Kind, Count] = {}
         for number, line in enumerate(self._lines, start=2):
             if not line.endswith(b"\n"):
                 self.truncated = True
@@ -194,31 +194,27 @@ class RunReader:
             try:
                 record = decode(line)
             except _UNREADABLE as error:
-                raise UsageError(f"{self.path}:{number}: damaged run file: {_why(error)}") from error
+                raise self._damaged(number, _why(error)) from error
             if self.end is not None:
-                raise UsageError(f"{self.path}:{number}: damaged run file: a line after the end")
+                raise self._damaged(number, "a line after the end")
             if isinstance(record, End):
-                self._hold_against(record, found, number)
+                if why := miscounted(record, found.values()):
+                    raise self._damaged(number, why)
                 self.end = record
                 continue
             self.bytes_read += len(line)
-            target = targets.get(record.target)
-            if target is None:
-                raise UsageError(f"{self.path}:{number}: damaged run file: target {record.target!r} is not in the header")
-            if record.outcome is Outcome.PASS and record.placed_on != target.provider:
-                raise UsageError(
-                    f"{self.path}:{number}: damaged run file: a pass on {record.placed_on}, but {record.target} is {target.provider}"
-                )
-            found[record.outcome, record.verdict] += 1
+            if record.target not in targets:
+                raise self._damaged(number, f"target {record.target!r} is not in the header")
+            kind = kind_of(record)
+            count = found.get(kind)
+            if count is None:
+                if why := impossible(record, self.header):
+                    raise self._damaged(number, why)
+                count = found[kind] = Count(record)
+            if count.detailed and (why := contradiction(record)):
+                raise self._damaged(number, why)
+            count.number += 1
             yield record
 
-    def _hold_against(self, end: End, found: Counter[tuple[Outcome, Verdict]], number: int) -> None:
-        """Hold the counts of the end against the results that stand before it."""
-        for place, counted in enumerate((end.outcomes, end.verdicts)):
-            there: Counter[str] = Counter()
-            for kinds, count in found.items():
-                there[kinds[place].value] += count
-            for name in sorted({*there, *counted}):
-                if there[name] != counted.get(name, 0):
-                    counts = f"the end counts {counted.get(name, 0):,} results that are {name!r}, the file holds {there[name]:,}"
-                    raise UsageError(f"{self.path}:{number}: damaged run file: {counts}")
+    def _damaged(self, number: int, what: str) -> UsageError:
+        return UsageError(f"{self.path}:{number}: damaged run file: {what}")

@@ -26,6 +26,7 @@ import msgspec
 
 from harness.errors import HarnessError, HarnessFault, TargetUnavailable, UsageError
 from harness.folders import REPORTS
+from harness.named_path import NamedPath
 from harness.records import Error, Header, Result
 from harness.render.text import without_paths
 from harness.report import write_report
@@ -155,11 +156,11 @@ def _private() -> Iterator[str]:
 
 
 @click.command(help=(__doc__ or "").partition("\n")[0])
-@click.argument("source", required=False, type=click.Path(path_type=Path), metavar="[RUN]")
+@click.argument("source", required=False, type=NamedPath(), metavar="[RUN]")
 @click.option("--select", type=click.Choice(["all", "pairwise"]), default="pairwise", show_default=True, help="Which cases of the sweeps.")
 @click.option("-k", "--query", "queries", multiple=True, metavar="QUERY", help="Only these cases; repeat for more.")
 @click.option("--render", "only_render", is_flag=True, help="Only make the reports of the published run again.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), default=FOLDER, show_default=True, help="Folder of the sample.")
+@click.option("-o", "--output", type=NamedPath(), default=FOLDER, show_default=True, help="Folder of the sample.")
 def main(source: Path | None, select: str, queries: tuple[str, ...], only_render: bool, output: Path) -> None:
     """Make the sample."""
     if only_render and source is not None:

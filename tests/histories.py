@@ -69,7 +69,7 @@ def write_days(folder: Path, case: str, letters: Sequence[str], version: str = "
 def _result(case: str, outcome: Outcome, target: str, info: TargetInfo) -> Result:
     validity = {INVALID: Validity.INVALID, OPEN: Validity.UNSPECIFIED}.get(case, Validity.VALID)
     level = {"directml": "2_1" if case.startswith("GatherND") else "beyond"}
-    ran = outcome in (Outcome.PASS, Outcome.MISMATCH)
+    ran = outcome in (Outcome.PASS, Outcome.MISMATCH, Outcome.ACCEPTED_INVALID)
     return Result(
         case,
         case.partition("@")[0],
@@ -79,6 +79,6 @@ def _result(case: str, outcome: Outcome, target: str, info: TargetInfo) -> Resul
         outcome,
         Verdict.EXPECTED if outcome is not Outcome.UNAVAILABLE else Verdict.MISSING,
         placed_on=info.provider if ran else None,
-        error=Error("InvalidArgument", "no") if outcome is Outcome.REJECTED else None,
+        error=Error("InvalidArgument", "no") if outcome in (Outcome.REJECTED, Outcome.NOT_RUN) else None,
         diff=Diff(3, 1, 4, (0,), "1.0", "2.0") if outcome is Outcome.MISMATCH else None,
     )

@@ -90,9 +90,12 @@ def _result(rng: random.Random, case: tuple[str, str, str, Validity], target: st
         wrong.append(Outcome.ACCEPTED_INVALID if validity is Validity.INVALID else Outcome.REJECTED)
         outcome = rng.choice(wrong)
         verdict = rng.choice([Verdict.EXPECTED, Verdict.REGRESSION, Verdict.REGRESSION, Verdict.NEW, Verdict.CHANGED])
+        verdict = Verdict.EXPECTED if validity is Validity.UNSPECIFIED else verdict
     error = diff = None
     if outcome is Outcome.MISMATCH:
         diff = Diff(rng.randrange(1, 2000), rng.randrange(1, 5), 12, (0, rng.randrange(3)), "2.0", "3.0")
+        if validity is Validity.INVALID:
+            outcome, diff = Outcome.ACCEPTED_INVALID, None
     elif outcome not in (Outcome.PASS, Outcome.ACCEPTED_INVALID):
         error = Error(
             "InvalidArgument", f"[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : indices element out of data bounds, idx={rng.randrange(9)}"

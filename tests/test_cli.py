@@ -461,3 +461,40 @@ def test_signals_leave_no_process_and_a_run_to_resume(folder: Path, number: sign
     assert after.startswith(whole)
     assert harness(*options, "-o", "whole").code == 0
     assert without_time(results_of(folder / "out")) == without_time(results_of(folder / "whole"))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", "-o", ""),
+        ("run", "--baseline", ""),
+        ("run", ""),
+        ("check", "--expectations", ""),
+        ("compile", "-o", ""),
+        ("merge", "run", "-o", ""),
+        ("merge", "", "-o", "out"),
+        ("report", ""),
+        ("report", "run", "--format", "markdown", "-o", ""),
+        ("report", "run", "--badge", ""),
+        ("compare", "", "run"),
+        ("compare", "run", "run", "-o", ""),
+        ("explain", "run", "--against", ""),
+        ("history", "--db", ""),
+        ("expect", "update", "run", ""),
+        ("repro", "run", "case", "-o", ""),
+        ("reduce", "case", "-o", ""),
+    ],
+)
+def test_an_empty_path_is_no_folder(arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an unset variable of a script leaves."""
+    monkeypatch.chdir(tmp_path)
+    ended = harness(*arguments)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.splitlines()[-1].endswith("the path is empty; write . for the current folder")
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_error_cannot_write_to_the_terminal(tmp_path: Path) -> None:
+    ended = harness("report", str(tmp_path / "no\x1b[2J\u202erun"), "--format", "markdown")
+    assert ended.code == 2
+    assert complaint(ended).endswith("no\\x1b[2J\\u202erun: cannot be read: No such file or directory")

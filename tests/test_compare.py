@@ -45,8 +45,9 @@ class Run:
         placed: str | None = None,
         repeats: dict[str, int] | None = None,
     ) -> Run:
-        provider = placed or (self.targets[target].provider if outcome in (O.PASS, O.MISMATCH) else None)
-        diff = Diff(ulp, 1, 4, (0,), "1.0", "2.0") if outcome is O.MISMATCH else None
+        ran = outcome in (O.PASS, O.MISMATCH, O.ACCEPTED_INVALID, O.ORACLE_ERROR)
+        provider = placed or (self.targets[target].provider if ran else None)
+        diff = Diff(ulp, 1, 4, (0,), "1.0", "2.0") if outcome in (O.MISMATCH, O.ORACLE_ERROR) else None
         self.results.append(
             Result(
                 f"Round@22:case={case};X=float16[3]",
@@ -55,9 +56,9 @@ class Run:
                 validity,
                 {"directml": "2_1"},
                 outcome,
-                Verdict.EXPECTED,
+                Verdict.MISSING if outcome is O.UNAVAILABLE else Verdict.EXPECTED,
                 placed_on=provider,
-                error=Error(error, "because") if error else None,
+                error=None if ran or outcome is O.UNAVAILABLE else Error(error or "Fail", "because"),
                 diff=diff,
                 repeats=Repeats(sum(repeats.values()), repeats[outcome.value], repeats) if repeats else msgspec.UNSET,
             )

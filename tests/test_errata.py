@@ -24,8 +24,8 @@ def write(folder: Path, results: list[Result], **targets: TargetInfo) -> Path:
 
 def result(case: str, outcome: Outcome, validity: Validity, call: str = "") -> Result:
     error = Error("CreateOperator E_INVALIDARG", "x") if outcome is Outcome.REJECTED else None
-    placed = "DirectML" if outcome is Outcome.PASS else None
-    made = Result(case, "GatherND", "directml", validity, {"directml": "3_0"}, outcome, Verdict.EXPECTED, "load", placed, error)
+    placed = "DirectML" if outcome in (Outcome.PASS, Outcome.ACCEPTED_INVALID) else None
+    made = Result(case, case.partition("@")[0], "directml", validity, {"directml": "3_0"}, outcome, Verdict.EXPECTED, "load", placed, error)
     return Result(**{**{name: getattr(made, name) for name in made.__struct_fields__}, **({"call": call} if call else {})})
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from harness.expect.entry_file import EntryFile, NewEntry
 from harness.expectations import lint, load_expectations
-from harness.records import Outcome, Result
+from harness.records import Error, Outcome, Result
 from harness.specs.source import read
 from tests.running import ROUND, SPECS, complaint, harness, lines_of
 from tests.synthetic import CPU, write_results
@@ -135,6 +135,14 @@ class TestPropose:
         assert len(load_expectations([Path("new.yaml")]).entries) == 2
 
 
+def test_names_of_a_run_cannot_write_to_the_terminal() -> None:
+    name = "cpu\x1b[2J\u202e"
+    found = [a_result(case, "rejected:Fail" if "X=float16" in case else None, name) for case in cases()]
+    ended = harness("expect", "update", write_results(Path("run.jsonl"), found, {name: CPU}), "new.yaml", "--check")
+    assert "rejected on cpu\\x1b[2J\\u202e" in ended.err
+    assert not {"\x1b", "\u202e"} & {*ended.err}
+
+
 class TestDrop:
     def test_what_conforms_now_is_dropped_and_comments_stay(self) -> None:
         text = ENTRIES.replace('["GatherND:data=float16", "Round:X=float16"]', '"Round:X=float16"')
@@ -155,7 +163,9 @@ class TestDrop:
     def test_what_did_not_run_says_nothing_of_an_entry(self) -> None:
         write("old.yaml", ENTRIES)
         found = [
-            msgspec.structs.replace(a_result(case, None), outcome=Outcome.NOT_RUN, stage="load", placed_on=None)
+            msgspec.structs.replace(
+                a_result(case, None), outcome=Outcome.NOT_RUN, stage="load", placed_on=None, error=Error("UnknownVersionError", "opset")
+            )
             if "=float16[" in case or "batch_dims=1" in case
             else a_result(case, None)
             for case in cases()

@@ -48,7 +48,7 @@ def a_result(case: str, how: str | None, target: str = "cpu", validity: Validity
             diff=Diff(ulp, 1, 4, (0,), expected, actual),
             seconds=0.1,
         )
-    verdict = Verdict.EXPECTED if outcome == "known" else Verdict.REGRESSION
+    verdict = Verdict.EXPECTED if outcome == "known" or validity is Validity.UNSPECIFIED else Verdict.REGRESSION
     return Result(*shared, Outcome.REJECTED, verdict, "run", None, Error(what, "because"))
 
 
@@ -203,7 +203,7 @@ class TestSecondWitness:
             if how is None:
                 result = msgspec.structs.replace(result, placed_on=WITNESSES[target].provider)
             elif how.startswith("mismatch"):
-                result = msgspec.structs.replace(result, output="0011223344556677")
+                result = msgspec.structs.replace(result, output="0011223344556677", placed_on=WITNESSES[target].provider)
             if target == "dml" or "data=int64[2,3,4]" not in case or "mixed" not in case:
                 found.append(result)
         return found

@@ -19,14 +19,19 @@ LATER = Error(
 )
 CASES: dict[str, tuple[tuple[Outcome, Error | None], ...]] = {
     "Round@11:case=same": ((Outcome.PASS, None),) * 4,
-    "Round@22:case=later": ((Outcome.PASS, None), (Outcome.NOT_RUN, LATER), (Outcome.NOT_RUN, LATER), (Outcome.NOT_PLACED, None)),
+    "Round@22:case=later": (
+        (Outcome.PASS, None),
+        (Outcome.NOT_RUN, LATER),
+        (Outcome.NOT_RUN, LATER),
+        (Outcome.NOT_PLACED, Error("NotPlaced")),
+    ),
     "Round@11:case=fused": (
         (Outcome.PASS, None),
         (Outcome.CRASH, Error("exit code 3", "of a queue")),
         (Outcome.PASS, None),
         (Outcome.PASS, None),
     ),
-    "Round@11:case=fused_too": ((Outcome.PASS, None), (Outcome.CRASH, None), (Outcome.PASS, None), (Outcome.PASS, None)),
+    "Round@11:case=fused_too": ((Outcome.PASS, None), (Outcome.CRASH, Error("exit code 3")), (Outcome.PASS, None), (Outcome.PASS, None)),
 }
 ENTRIES = """\
 - match: ["case=fused", "case=fused_too"]
@@ -40,7 +45,17 @@ ENTRIES = """\
 
 def run(folder: Path, targets: dict[str, TargetInfo] = TARGETS) -> Path:
     results = [
-        Result(case, "Round", target, Validity.VALID, {}, outcome, Verdict.EXPECTED, placed_on=info.provider, error=error)
+        Result(
+            case,
+            "Round",
+            target,
+            Validity.VALID,
+            {},
+            outcome,
+            Verdict.EXPECTED,
+            placed_on=info.provider if outcome is Outcome.PASS else None,
+            error=error,
+        )
         for case, told in CASES.items()
         for (target, info), (outcome, error) in zip(TARGETS.items(), told, strict=True)
         if target in targets

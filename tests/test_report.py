@@ -68,3 +68,12 @@ def test_a_report_needs_no_onnxruntime(run: Path) -> None:
         "assert not {'onnx', 'onnxruntime'} & set(sys.modules), sorted(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_file_in_place_of_a_folder_is_named(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("kept")
+    for out in (tmp_path / "file" / "report", tmp_path / "file" / "deeper" / "report"):
+        with pytest.raises(UsageError) as caught:
+            write_report(run, "markdown", out)
+        assert str(caught.value) == f"{out}: cannot be written: {tmp_path / 'file'} is no folder"
+    assert (tmp_path / "file").read_text() == "kept"

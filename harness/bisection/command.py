@@ -12,6 +12,7 @@ from harness.bisection.search import Bisection, Measured, bisect
 from harness.bisection.summary import Searched
 from harness.errors import TargetUnavailable
 from harness.folders import processors
+from harness.named_path import NamedPath
 from harness.query import Query
 from harness.records import Case
 from harness.render.bisection import render_bisection_json, render_bisection_markdown, render_bisection_terminal
@@ -34,7 +35,7 @@ RENDERINGS = Renderings(render_bisection_terminal, markdown=render_bisection_mar
 @click.option("--bad", metavar="VERSION", help="The newer end (default: the newest release that can run CASE).")
 @click.option("--all", "everything", is_flag=True, help="Measure every release between the ends, not only those of a binary search.")
 @click.option("-t", "--target", metavar="TARGET", help="cpu or dml, with options such as dml,device_id=1 (default: by --over).")
-@click.option("--spec", "specs", multiple=True, type=click.Path(path_type=Path), help="Spec files or folders that have the cases.")
+@click.option("--spec", "specs", multiple=True, type=NamedPath(), help="Spec files or folders that have the cases.")
 @click.option("-j", "--jobs", type=click.IntRange(1, 256), help="Worker processes (default: the number of processors).")
 @click.option("--timeout", type=Seconds(), default=30.0, show_default=True, help="Seconds a case may take.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The seed of the inputs.")

@@ -10,6 +10,7 @@ import click
 from harness.compare.comparison import compare_runs
 from harness.compare.tables import exit_code, summarize_comparison
 from harness.errors import NothingRan
+from harness.named_path import NamedPath
 from harness.render.compare_html import render_compare_html
 from harness.render.compare_json import render_compare_json
 from harness.render.compare_markdown import render_compare_markdown
@@ -21,8 +22,8 @@ RENDERINGS = Renderings(render_compare_terminal, markdown=render_compare_markdow
 
 
 @click.command("compare")
-@click.argument("base", type=click.Path(path_type=Path))
-@click.argument("head", type=click.Path(path_type=Path))
+@click.argument("base", type=NamedPath())
+@click.argument("head", type=NamedPath())
 @RENDERINGS.options
 def compare(base: Path, head: Path, format_: str, output: Path | None) -> None:
     """Compare run HEAD with run BASE; exit 1 only for regressions, 4 if nothing ran in both."""

@@ -14,6 +14,8 @@ from harness.errors import UsageError
 from harness.expect.run_rows import RunRows
 from harness.expect.updates import update
 from harness.expectations import Expectations, lint, load_expectations
+from harness.named_path import NamedPath
+from harness.render.text import one_line
 from harness.report import write_whole
 from harness.runfile import RunReader
 from harness.specs.expand import expand
@@ -28,8 +30,8 @@ def expect() -> None:
 
 
 @expect.command("lint")
-@click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE]...")
-@click.option("--spec", "specs", multiple=True, type=click.Path(path_type=Path), help="Specs whose cases the entries speak of.")
+@click.argument("files", nargs=-1, type=NamedPath(), metavar="[FILE]...")
+@click.option("--spec", "specs", multiple=True, type=NamedPath(), help="Specs whose cases the entries speak of.")
 def lint_files(files: tuple[Path, ...], specs: tuple[Path, ...]) -> None:
     """Say what is wrong with entries: not reviewed yet, expired, written twice, matching no case."""
     known = load_expectations(files)
@@ -41,8 +43,8 @@ def lint_files(files: tuple[Path, ...], specs: tuple[Path, ...]) -> None:
 
 
 @expect.command("update")
-@click.argument("run", type=click.Path(path_type=Path))
-@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.argument("run", type=NamedPath())
+@click.argument("file", required=False, type=NamedPath())
 @click.option("--check", "--dry-run", "only_check", is_flag=True, help="Write nothing; print the difference, and exit 1 if there is one.")
 def update_files(run: Path, file: Path | None, only_check: bool) -> None:
     """Make the entries of FILE (default: the harness's own) describe RUN; reason and link are left to you."""
@@ -65,7 +67,7 @@ def update_files(run: Path, file: Path | None, only_check: bool) -> None:
         else:
             write_whole(path, [text])
     for note in done.notes:
-        click.echo(note, err=True)
+        click.echo(one_line(note), err=True)
     if not changed:
         click.echo("the expectations describe the run: nothing to change")
     elif not only_check:

@@ -8,6 +8,7 @@ import click
 
 from harness.errors import UsageError
 from harness.explain.explanation import explain, explain_changes
+from harness.named_path import NamedPath
 from harness.query import parse_all
 from harness.render.explain_json import render_explain_json
 from harness.render.explain_markdown import render_explain_markdown
@@ -19,8 +20,8 @@ RENDERINGS = Renderings(render_explain_terminal, markdown=render_explain_markdow
 
 
 @click.command("explain")
-@click.argument("run", type=click.Path(path_type=Path))
-@click.option("--against", type=click.Path(path_type=Path), metavar="BASE", help="Explain what differs from this run instead.")
+@click.argument("run", type=NamedPath())
+@click.option("--against", type=NamedPath(), metavar="BASE", help="Explain what differs from this run instead.")
 @click.option("--known", is_flag=True, help="Explain expected deviations as well, after the unexpected ones.")
 @click.option("-k", "--query", "queries", multiple=True, metavar="QUERY", help="Only cases that match, e.g. 'Round@22:X=float16'.")
 @RENDERINGS.options

@@ -12,6 +12,7 @@ from harness.history.database import HistoryDatabase
 from harness.history.findings import all_flips, changes, groups_of
 from harness.history.runs import find_runs, timelines
 from harness.history.summary import History, limits
+from harness.named_path import NamedPath
 from harness.query import Query, parse_all
 from harness.render.history import render_history_json, render_history_markdown, render_history_terminal
 from harness.render.history_chart import render_history_svg
@@ -25,8 +26,8 @@ RENDERINGS = Renderings(
 
 
 @click.command("history")
-@click.argument("runs", nargs=-1, type=click.Path(path_type=Path), metavar="DIR...")
-@click.option("--db", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Keep the runs in this file and add to it.")
+@click.argument("runs", nargs=-1, type=NamedPath(), metavar="DIR...")
+@click.option("--db", type=NamedPath(dir_okay=False), metavar="FILE", help="Keep the runs in this file and add to it.")
 @click.option("--case", metavar="ID", help="Since when this case fails.")
 @click.option("-k", "--query", "queries", multiple=True, metavar="QUERY", help="Since when the cases that match fail.")
 @click.option("--flips", "asks_flips", is_flag=True, help="Which cases change back and forth while nothing else does.")

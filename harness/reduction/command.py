@@ -12,6 +12,7 @@ import click
 from harness.errors import NothingRan, UsageError
 from harness.execution import Prepared
 from harness.find_case import find_case
+from harness.named_path import NamedPath
 from harness.operators import OPERATORS
 from harness.recorded import recorded_failure
 from harness.records import Case, Validity, conforms
@@ -43,9 +44,9 @@ class Reduced(NamedTuple):
 @click.option(
     "--conforms-on", "conforms_on", metavar="TARGET", help="Keep what conforms here, so that it stays the same defect: cpu@ort-1.24.3."
 )
-@click.option("--run", "run", type=click.Path(path_type=Path), metavar="RUN", help="The run in which it failed, for its target and seed.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write here instead of to standard output.")
-@click.option("--spec", "specs", multiple=True, type=click.Path(path_type=Path), help="Spec files or folders that have the case.")
+@click.option("--run", "run", type=NamedPath(), metavar="RUN", help="The run in which it failed, for its target and seed.")
+@click.option("-o", "--output", type=NamedPath(), metavar="FILE", help="Write here instead of to standard output.")
+@click.option("--spec", "specs", multiple=True, type=NamedPath(), help="Spec files or folders that have the case.")
 @click.option("--seed", type=click.IntRange(0), help="The seed with which the case failed.  [default: 0]")
 @click.option("--timeout", type=Seconds(), default=30.0, show_default=True, help="Seconds a trial may take.")
 def reduce(

@@ -13,6 +13,7 @@ from harness.errors import NothingRan, TargetUnavailable, UsageError
 from harness.execution import Prepared
 from harness.find_case import spec_of
 from harness.graphs import compile_case
+from harness.named_path import NamedPath
 from harness.operators import OPERATORS
 from harness.recorded import Recorded, recorded_failure
 from harness.records import CPU, DML, Case, TargetInfo, conforms
@@ -33,14 +34,14 @@ from harness.values import case_inputs
 
 
 @click.command("repro")
-@click.argument("run", required=False, type=click.Path(path_type=Path), metavar="[RUN")
+@click.argument("run", required=False, type=NamedPath(), metavar="[RUN")
 @click.argument("case_id", required=False, metavar="CASE]")
-@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="DIR", help="Folder of the repro.")
-@click.option("--case", "case_file", type=click.Path(path_type=Path), metavar="FILE", help="Instead of a run: what `harness reduce` wrote.")
+@click.option("-o", "--output", required=True, type=NamedPath(), metavar="DIR", help="Folder of the repro.")
+@click.option("--case", "case_file", type=NamedPath(), metavar="FILE", help="Instead of a run: what `harness reduce` wrote.")
 @click.option("-t", "--target", metavar="TARGET", help="Where it fails; needed with --case, or where it fails on several targets.")
 @click.option("--reduce", "first_reduce", is_flag=True, help="Reduce the case first.")
-@click.option("--bisect", type=click.Path(path_type=Path), metavar="FILE", help="A table from `harness bisect --format markdown`.")
-@click.option("--spec", "specs", multiple=True, type=click.Path(path_type=Path), help="Spec files or folders of the run.")
+@click.option("--bisect", type=NamedPath(), metavar="FILE", help="A table from `harness bisect --format markdown`.")
+@click.option("--spec", "specs", multiple=True, type=NamedPath(), help="Spec files or folders of the run.")
 @click.option("--timeout", type=Seconds(), default=30.0, show_default=True, help="Seconds a trial may take.")
 def repro(
     run: Path | None,

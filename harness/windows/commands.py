@@ -10,6 +10,7 @@ import click
 
 from harness.components import problems
 from harness.errors import TargetUnavailable, UsageError
+from harness.named_path import NamedPath
 from harness.windows import install as installation
 from harness.windows import packages, sandbox
 from harness.windows.fetch import MIRROR_ENV, find_mirrors, note
@@ -65,7 +66,7 @@ def remove_command() -> None:
 
 
 @windows.command("python", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@click.argument("script", type=click.Path(path_type=Path))
+@click.argument("script", type=NamedPath())
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.option("--ort", metavar="VERSION", help="An onnxruntime-directml release; default: the newest.")
 def python_command(script: Path, arguments: tuple[str, ...], ort: str | None) -> None:
@@ -84,9 +85,7 @@ def python_command(script: Path, arguments: tuple[str, ...], ort: str | None) ->
 
 
 @windows.command("lock")
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), default=Path(__file__).with_name(LOCK_FILE), show_default=True
-)
+@click.option("-o", "--output", type=NamedPath(dir_okay=False), default=Path(__file__).with_name(LOCK_FILE), show_default=True)
 @_mirror
 def lock_command(output: Path, mirror: str | None) -> None:
     """Pin today's packages and wheels: for maintainers, on Debian, with osslsigncode."""

@@ -206,7 +206,18 @@ def test_tensors_of_a_failing_case(open_page: Open, tmp_path: Path) -> None:
     case = "Round@22:sweep=a;X=float32[2,3];values=halves;neighbours=true"
     diff = Diff(1, 2, 6, (0, 2), "2.0 (0x40000000)", "2.0000002 (0x40000001)")
     result = Result(
-        case, "Round", "cpu", Validity.VALID, {"directml": "2_1"}, Outcome.MISMATCH, Verdict.REGRESSION, "compare", None, None, diff, 0.001
+        case,
+        "Round",
+        "cpu",
+        Validity.VALID,
+        {"directml": "2_1"},
+        Outcome.MISMATCH,
+        Verdict.REGRESSION,
+        "compare",
+        CPU.provider,
+        None,
+        diff,
+        0.001,
     )
     run = synthetic.write_results(tmp_path / "run.jsonl", [result], {"cpu": CPU})
     (tmp_path / "artifacts").mkdir()
@@ -228,7 +239,7 @@ def test_tensors_of_a_failing_case(open_page: Open, tmp_path: Path) -> None:
 def test_hostile_text_stays_text(open_page: Open, tmp_path: Path) -> None:
     results = [
         Result(
-            f"Round@22:case={n};note={text}", text, "cpu", Validity.VALID, {"directml": "2_1"}, Outcome.REJECTED, Verdict.REGRESSION,
+            f"{text}@22:case={n};note={text}", text, "cpu", Validity.VALID, {"directml": "2_1"}, Outcome.REJECTED, Verdict.REGRESSION,
             error=Error(text, text * 40_000),
         )
         for n, text in enumerate(HOSTILE)
@@ -272,7 +283,9 @@ def test_a_case_says_what_its_spec_says_of_it(open_page: Open, tmp_path: Path) -
     header = msgspec.structs.replace(synthetic.header({"cpu": CPU}), origins=told)
     with RunWriter(tmp_path / "run.jsonl", header) as run:
         for name in (case, "GatherND@13:case=of_nothing;data=float32[2]"):
-            run.add(Result(name, "GatherND", "cpu", Validity.INVALID, {}, Outcome.ACCEPTED_INVALID, Verdict.REGRESSION))
+            run.add(
+                Result(name, "GatherND", "cpu", Validity.INVALID, {}, Outcome.ACCEPTED_INVALID, Verdict.REGRESSION, "compare", CPU.provider)
+            )
     file = written(tmp_path, tmp_path / "run.jsonl")
     facts = open_page(file, f"#case={quote(case)}&on=cpu").locator("dl.terms").inner_text()
     assert "ONNX GatherND, <b>indices</b>" in facts

@@ -27,7 +27,9 @@ def run(tmp_path: Path) -> Path:
     valid, invalid, expected = Validity.VALID, Validity.INVALID, Verdict.EXPECTED
     refused = Error("NotExpressible", "x")
     results = [
-        Result(ROUND, "Round", "dml", valid, {}, Outcome.MISMATCH, expected, "compare", DML.provider, None, diff, output="aa"),
+        Result(
+            ROUND, "Round", "dml", valid, {}, Outcome.MISMATCH, expected, "compare", DML.provider, None, diff, output="aa00aa00aa00aa00"
+        ),
         Result(ROUND, "Round", "directml", valid, {}, Outcome.PASS, expected, "compare", API.provider, call=CALL.format("FLOAT32")),
         Result(ODD, "Round", "dml", invalid, {}, Outcome.NOT_RUN, expected, error=refused),
         Result(

@@ -8,11 +8,13 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
+import msgspec
 import pytest
 
-from harness.records import Diff, End, Error, Header, Origin, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.records import Diff, Error, Header, Origin, Outcome, Result, TargetInfo, Validity, Verdict
 from harness.runfile import RunWriter
 from tests.running import harness
+from tests.synthetic import end_of
 
 EVIL = "[/red]\n<script>alert(1)</script></td>|`x`\x1b[31m\u202e]]>\t\n=cmd|' /C calc'!A0"
 TARGET = f"=cpu{EVIL}"
@@ -25,10 +27,8 @@ def result(case: str, outcome: Outcome) -> Result:
     passed = outcome is Outcome.PASS
     verdict = Verdict.EXPECTED if passed else Verdict.REGRESSION
     error = Error(EVIL, EVIL) if outcome is Outcome.REJECTED else None
-    diff = Diff(1, 1, 1, (0,), EVIL, EVIL) if outcome is Outcome.MISMATCH else None
-    return Result(
-        case, "Round", TARGET, Validity.VALID, {"directml": EVIL}, outcome, verdict, "run", "CPU" if passed else None, error, diff
-    )
+    diff = Diff(1, 1, 1, (0,), EVIL, f"{EVIL}!") if outcome is Outcome.MISMATCH else None
+    return Result(case, "Round", TARGET, Validity.VALID, {"directml": EVIL}, outcome, verdict, "run", None if error else "CPU", error, diff)
 
 
 def write(folder: Path, *outcomes: Outcome) -> Path:
@@ -36,9 +36,10 @@ def write(folder: Path, *outcomes: Outcome) -> Path:
     info = TargetInfo("CPU", EVIL, adapter=EVIL, onnxruntime=EVIL, options={EVIL: EVIL})
     header = Header(1, f"{folder.name}{EVIL}", EVIL, 0, {"specs": "a"}, {TARGET: info}, {f"Round:case={EVIL}": Origin(EVIL, EVIL)})
     with RunWriter(folder / "run.jsonl", header) as writer:
-        for number, outcome in enumerate(outcomes):
-            writer.add(result(f"{CASE};n={number}", outcome))
-        writer.close(End(3, 3, {EVIL: 1}, {"pass": 1}, {"expected": 1}, (EVIL,)))
+        results = [result(f"{CASE};n={number}", outcome) for number, outcome in enumerate(outcomes)]
+        for one in results:
+            writer.add(one)
+        writer.close(msgspec.structs.replace(end_of(results), left_out={EVIL: 1}, problems=(EVIL,)))
     return folder
 
 

@@ -49,7 +49,7 @@ def run(tmp_path: Path) -> Path:
 def hostile(tmp_path: Path) -> Path:
     results = [
         Result(
-            f"Round@22:case={n};{text}",
+            f"{text}@22:case={n};{text}",
             text,
             "cpu",
             Validity.VALID,

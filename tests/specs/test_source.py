@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import SpecError
-from harness.specs.source import MAX_BYTES, Source, parse, read, show_path, suggestion
+from harness.specs.source import MAX_BYTES, MAX_VALUES, Source, parse, read, show_path, suggestion
 
 
 def parsed(text: str | bytes) -> Source:
@@ -167,6 +167,30 @@ def test_large_file_is_not_read(tmp_path: Path) -> None:
         file.truncate(MAX_BYTES + 1)
     with pytest.raises(SpecError, match="larger than 1,048,576 bytes"):
         read(path)
+
+
+@pytest.mark.parametrize("tail", ["]", ""])
+def test_many_values_are_not_waited_for(tail: str) -> None:
+    """A value too many ends the reading on its line, whether the file is whole or cut off far behind it."""
+    rows = f"{'1, ' * (MAX_VALUES // 3 - 1)}1,\n"
+    data = ("[" + rows * 10 + tail).encode()
+    assert len(data) < MAX_BYTES
+    with pytest.raises(SpecError) as caught:
+        parse(data, path=Path("many.yaml"), label="many.yaml")
+    assert caught.value.problems == (
+        "many.yaml:4: more than 100,000 keys and values in one file; split it, or use `fill` for large tensors",
+    )
+
+
+@pytest.mark.parametrize("text", ["0.0", "-0.0", "0e5", "0.000", "5e-324", "-.0"])
+def test_zero_and_the_smallest_number_are_read(text: str) -> None:
+    assert parse(f"a: {text}".encode(), path=Path("x"), label="x").tree == {"a": float(text)}
+
+
+@pytest.mark.parametrize("text", ["1e-400", "-1e-400", ".1e-9999", "2e-324", f"0.{'0' * 390}1"])
+def test_a_number_that_would_become_zero_is_refused(text: str) -> None:
+    with pytest.raises(SpecError, match=r"is too small for float64; write 0\.0 if you mean zero"):
+        parse(f"a: {text}".encode(), path=Path("x"), label="x")
 
 
 PIECES = [*"ab01:-?[]{},&*!|>'\"%@`#~ \t\n\\.<=", "...", "---", "%YAML 1.2", "\r", "é", "\u2028", "\ud7ff", "\\x", "? ", ": ", "- "]
