@@ -46,11 +46,11 @@ class _Placement(msgspec.Struct, frozen=True):
 
 
 def encode_batch(
-    units: Sequence[Unit], provider: str, provider_options: Mapping[str, str], config: Mapping[str, str]
+    units: Sequence[Unit], provider: str, provider_options: Mapping[str, str], config: Mapping[str, str], threads: int = 1
 ) -> tuple[dict[str, Any], list[bytes]]:
     """Return header and payload of the request that runs `units`; cases are numbered from 0 through the batch.
 
-    What units have in common stands once, in `kinds`.
+    `threads` is the number of intra-op threads of a session. What units have in common stands once, in `kinds`.
     """
     kinds: dict[tuple[object, ...], int] = {}
     described = []
@@ -74,7 +74,7 @@ def encode_batch(
             unit["fake"] = [(case.id, case.validity) for case, *_ in cases]
         described.append(unit)
         first += len(cases)
-    target = {"provider": provider, "provider_options": provider_options, "config": config}
+    target = {"provider": provider, "provider_options": provider_options, "config": config, "threads": threads}
     return {"kinds": [target | dict(zip(_KIND, kind, strict=True)) for kind in kinds], "units": described}, payload
 
 

@@ -54,6 +54,7 @@ class Launch(NamedTuple):
     runtime: str = "this interpreter"
     preamble: bytes = b""
     link: Link | None = None
+    threads: int = 1
 
 
 class Hello(msgspec.Struct, frozen=True):
@@ -176,7 +177,8 @@ class Pool:
             if not slot.batches and slot.greeted:
                 slot.deadline = time.monotonic() + self._timeout
             slot.batches.append(_Batch(units))
-            slot.process.send(*encode_batch(units, self._launch.provider, self._launch.provider_options, self._launch.config))
+            start = self._launch
+            slot.process.send(*encode_batch(units, start.provider, start.provider_options, start.config, start.threads))
             given = True
 
     def _step(self) -> Iterator[Answer]:

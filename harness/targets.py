@@ -10,7 +10,8 @@
     cpu@ssh:HOST      the CPU provider, dml@ssh:HOST the DirectML provider of another machine, over ssh (`python=…` names its interpreter)
     fake              a shipped target with scripted outcomes, to try reports and CI without a provider (`fake,script=FILE`)
 
-Options follow a comma: `cpu,memory_limit=2000000000`, `dml,device_id=1`.
+Options follow a comma: `cpu,threads=2`, `cpu,memory_limit=2000000000`, `dml,device_id=1`. `threads` is how many threads of one session an
+operator may be split over, on the CPU provider of any runtime (`cpu@ort-1.22.1,threads=4`, `cpu@ssh:HOST,threads=2`); without it 1.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ _PLACED = ("cpu", "dml")
 _RELEASED = ("dml", "directml")
 _WHEELS = {CPU: "onnxruntime", DML: "onnxruntime-directml", DIRECTML: "onnxruntime-directml"}
 _OPTIONS = {
-    "cpu": ("memory_limit",),
+    "cpu": ("threads", "memory_limit"),
     "dml": (*_DML_OPTIONS, *_SESSION_OPTIONS, "memory_limit"),
     "directml": ("device_id", "dll", "debug"),
     "fake": ("script",),
@@ -65,6 +66,7 @@ _OPTIONS = {
 
 _SWITCH = "[01]", "0 or 1"
 _VALUES = {
+    "threads": ("[1-9]|[1-9][0-9]|1[0-9]{2}|2[0-4][0-9]|25[0-6]", "a number from 1 to 256"),
     "memory_limit": ("[0-9]{1,18}", "a number of bytes"),
     "device_id": ("[0-9]{1,9}", "the number of a DXGI adapter"),
     "debug": _SWITCH,
@@ -169,12 +171,13 @@ def launch(target: Target) -> Launch:
         arguments = [str(Path(script).resolve())] if script else []
         return Launch([sys.executable, "-m", "harness.fake", *arguments], None, FAKE, {}, {})
     limit = int(target.options["memory_limit"]) if "memory_limit" in target.options else None
+    threads = session_threads(target)
     if target.host is not None:
         python = target.options.get("python", "python")
         chosen = {key: value for key, value in target.options.items() if key in _DML_OPTIONS}
         return Launch(
             remote.command(target.host, python), None, target.provider, chosen, session_config(target), remote.START_SECONDS, limit,
-            f"ssh:{target.host}", remote.program(), remote.Ssh(target.host, python, wheel(target)),
+            f"ssh:{target.host}", remote.program(), remote.Ssh(target.host, python, wheel(target)), threads,
         )  # fmt: skip
     if target.provider == DIRECTML:
         dll = Path(target.options["dll"]) if "dll" in target.options else None
@@ -195,16 +198,17 @@ def launch(target: Target) -> Launch:
             limit,
             _WINDOWS,
         )
-    env = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    env = {"OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": "1"}  # before 1.7 the pool of a session was OpenMP's
     if target.release is not None:
         interpreter, version = environments.prepare(target.release)
         name = f"environment with onnxruntime {version}"
-        return Launch([str(interpreter), "-I", str(_WORKER)], env, CPU, {}, session_config(target), memory_limit=limit, runtime=name)
+        argv = [str(interpreter), "-I", str(_WORKER)]
+        return Launch(argv, env, CPU, {}, session_config(target), memory_limit=limit, runtime=name, threads=threads)
     if find_spec("onnxruntime") is None:
         raise TargetUnavailable(
             f"target {target.name!r}: onnxruntime is not installed in this interpreter; run: python -m pip install onnxruntime"
         )
-    return Launch([sys.executable, str(_WORKER)], env, CPU, {}, session_config(target), memory_limit=limit)
+    return Launch([sys.executable, str(_WORKER)], env, CPU, {}, session_config(target), memory_limit=limit, threads=threads)
 
 
 def wheel(target: Target) -> str:
@@ -212,9 +216,16 @@ def wheel(target: Target) -> str:
     return _WHEELS.get(target.provider, "onnxruntime")
 
 
+def session_threads(target: Target) -> int:
+    """Return how many threads of one session an operator may be split over."""
+    return int(target.options.get("threads", "1"))
+
+
 def session_config(target: Target) -> dict[str, str]:
     """Return the session configuration that proves placement: what the provider does not take is an error, not a quiet fallback."""
     config = {"session.record_ep_graph_assignment_info": "1"}
+    if session_threads(target) > 1:
+        config["session.intra_op.allow_spinning"] = "0"  # idle threads sleep: what is split stays the same
     if target.provider == CPU:
         return config
     config["session.disable_cpu_ep_fallback"] = "1"

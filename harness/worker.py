@@ -11,8 +11,8 @@ Frames on the standard streams, little-endian, no pickle:
     E  error of a case (JSON)                           D  the batch is done
 
 A batch is a list of units; a unit is one graph with the cases that run on it in one session. The header of a batch is `{"kinds": [...],
-"units": [...]}`: a unit names its kind (provider, options, names and element types, which many units share), the size of its graph, the
-number of its first case, and the shapes of each case; the payload is, unit by unit, the graph and then the inputs of its cases.
+"units": [...]}`: a unit names its kind (provider, options, threads, names and element types, which many units share), the size of its
+graph, the number of its first case, and the shapes of each case; the payload is, unit by unit, the graph and then the inputs of its cases.
 
 Each case is announced before it starts, and every result is handed to the operating system before the next case is announced: whatever
 ends the process, only that case is lost.
@@ -214,7 +214,7 @@ class OnnxRuntime:
         return self._refused[bare]
 
     def _session_options(self, unit: Unit) -> Any:
-        key = (unit["optimization"], tuple(sorted(unit["config"].items())))
+        key = (unit["optimization"], unit["threads"], tuple(sorted(unit["config"].items())))
         options = self._options.get(key)
         if options is None:
             options = self._options[key] = self._new_options(unit)
@@ -230,7 +230,7 @@ class OnnxRuntime:
             "all": ort.GraphOptimizationLevel.ORT_ENABLE_ALL,
         }[unit["optimization"]]
         options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
-        options.intra_op_num_threads = 1
+        options.intra_op_num_threads = unit["threads"]
         options.inter_op_num_threads = 1
         options.enable_mem_pattern = unit["provider"] == "CPUExecutionProvider"
         options.log_severity_level = 4

@@ -146,8 +146,19 @@ class TestBadInput:
                 ["-t", "cpu@"],
                 f"unknown target 'cpu@'; {TARGETS}",
             ),
-            (["-t", "cpu,threads=2"], "target 'cpu,threads=2': bad option 'threads=2'; allowed, each once: memory_limit=…"),
-            (["-t", "cpu,memory_limit"], "target 'cpu,memory_limit': bad option 'memory_limit'; allowed, each once: memory_limit=…"),
+            *(
+                (["-t", f"cpu,threads={n}"], f"target 'cpu,threads={n}': threads is a number from 1 to 256, not '{n}'")
+                for n in ("0", "257", "02", "two", "-1", "²")
+            ),
+            (["-t", "cpu,threads="], "target 'cpu,threads=': bad option 'threads='; allowed, each once: threads=…, memory_limit=…"),
+            (
+                ["-t", "directml,threads=2"],
+                "target 'directml,threads=2': bad option 'threads=2'; allowed, each once: device_id=…, dll=…, debug=…",
+            ),
+            (
+                ["-t", "cpu,memory_limit"],
+                "target 'cpu,memory_limit': bad option 'memory_limit'; allowed, each once: threads=…, memory_limit=…",
+            ),
             (["-t", "fake,script="], "target 'fake,script=': bad option 'script='; allowed, each once: script=…"),
             (["-t", "fake,script=a,script=b"], "target 'fake,script=a,script=b': bad option 'script=b'; allowed, each once: script=…"),
             (["-t", "cpu,memory_limit=2G"], "target 'cpu,memory_limit=2G': memory_limit is a number of bytes, not '2G'"),

@@ -195,18 +195,19 @@ def test_a_batch_says_what_a_worker_needs(operator: str, dtype: str) -> None:
     prepared = prepare(operator, dtype)
     fed = tuple(range(len(prepared.inputs)))
     graph = Graph(b"abc", "d", fed, tuple((spec.name, 1) for spec in prepared.case.inputs), ("Y", 1), (operator,), "basic", in_place=True)
-    header, payload = encode_batch([Unit(graph, [prepared]), Unit(graph, [prepared, prepared])], "P", {"a": "b"}, {"c": "d"})
+    header, payload = encode_batch([Unit(graph, [prepared]), Unit(graph, [prepared, prepared])], "P", {"a": "b"}, {"c": "d"}, 3)
     assert [unit["first"] for unit in header["units"]] == [0, 1]
     assert [len(unit["cases"]) for unit in header["units"]] == [1, 2]
     assert [unit["kind"] for unit in header["units"]] == [0, 0]
     assert len(header["kinds"]) == 1
     first = header["kinds"][0] | header["units"][0]
-    assert (first["provider"], first["provider_options"], first["config"]) == ("P", {"a": "b"}, {"c": "d"})
+    assert (first["provider"], first["provider_options"], first["config"], first["threads"]) == ("P", {"a": "b"}, {"c": "d"}, 3)
     assert (first["optimization"], first["in_place"], first["tested"], first["model"]) == ("basic", True, (operator,), 3)
     assert "fake" not in first
     one = b"".join(tensor_bytes(tensor) for tensor in prepared.inputs)
     assert b"".join(payload) == b"abc" + one + b"abc" + one + one
     told, _ = encode_batch([Unit(graph, [prepared])], FAKE, {}, {})
+    assert told["kinds"][0]["threads"] == 1
     assert told["units"][0]["fake"] == [(prepared.case.id, "valid")]
 
 

@@ -257,6 +257,11 @@ def test_a_host_is_as_ssh_takes_it() -> None:
         assert parse_target(f"dml@ssh:{host},device_id=1").host == host
 
 
+def test_threads_reach_the_other_machine() -> None:
+    started = launch(parse_target("cpu@ssh:pc,python=python3,threads=2"))
+    assert (started.threads, started.config["session.intra_op.allow_spinning"]) == (2, "0")
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="the shells of a POSIX system")
 @pytest.mark.parametrize("shell", ["sh", "bash", "dash"])
 def test_the_bootstrap_works_in_a_shell(shell: str) -> None:

@@ -27,7 +27,7 @@ from harness.specs.expand import expand
 from harness.specs.load import LoadedSpec, load_specs
 from harness.specs.write import reduced_from
 from harness.target_info import target_info
-from harness.targets import Target, launch, parse_target, session_config
+from harness.targets import Target, launch, parse_target, session_config, session_threads
 from harness.timeout import Seconds
 from harness.trial import Trials
 from harness.values import case_inputs
@@ -120,7 +120,7 @@ def _failure(
     if record is not None and record.result.outcome is not now.outcome:
         click.echo(f"the run recorded {record.result.outcome.value}, here it is now {now}: the repro shows the latter", err=True)
     launched = launch(target)
-    session = Session(target.provider, launched.provider_options, launched.config)
+    session = Session(target.provider, launched.provider_options, launched.config, launched.threads)
     what, actual = trial.judgement.error, trial.execution.output
     return Failure(trial.prepared, trial.graph, target, session, info, now, what, actual, origin, tuple(dict.fromkeys(commands)))
 
@@ -136,7 +136,7 @@ def _from_record(target: Target, record: Recorded, commands: list[str]) -> Failu
         difference(result.diff) if result.diff else None,
     )
     options = {key: value for key, value in info.options.items() if key in ("device_id", "performance_preference", "device_filter")}
-    session = Session(info.provider, options, session_config(target))
+    session = Session(info.provider, options, session_config(target), session_threads(target))
     graph = compile_case(case, inputs)
     return Failure(Prepared(case, inputs), graph, target, session, info, found, result.error, None, None, tuple(dict.fromkeys(commands)))
 

@@ -18,6 +18,7 @@ class Session(NamedTuple):
     provider: str
     provider_options: Mapping[str, str]
     config: Mapping[str, str]
+    threads: int = 1
 
 
 class Failure(NamedTuple):

@@ -79,6 +79,7 @@ def _versions(failure: Failure) -> str:
         "onnxruntime": info.onnxruntime,
         "execution provider": info.provider,
         "provider options": ", ".join(f"{key}={value}" for key, value in failure.session.provider_options.items()) or None,
+        "threads of the session": None if failure.session.threads == 1 else str(failure.session.threads),
         "DirectML": info.directml,
         "adapter": info.adapter,
         "vendor": info.vendor,

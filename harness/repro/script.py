@@ -52,6 +52,7 @@ def _constants(failure: Failure) -> str:
         f"PROVIDER = {failure.session.provider!r}",
         f"PROVIDER_OPTIONS = {dict(failure.session.provider_options)!r}",
         f"SESSION_CONFIG = {dict(failure.session.config)!r}",
+        f"THREADS = {failure.session.threads}",
         f"OPTIMIZATION = {_LEVELS[graph.optimization]!r}",
         f"IN_PLACE = {graph.in_place!r}",
         "TIMEOUT_SECONDS = 60",

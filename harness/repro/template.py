@@ -15,6 +15,7 @@ CASE = "Identity"
 PROVIDER = "CPUExecutionProvider"
 PROVIDER_OPTIONS = {}
 SESSION_CONFIG = {}
+THREADS = 1
 OPTIMIZATION = "ORT_DISABLE_ALL"
 IN_PLACE = False
 TIMEOUT_SECONDS = 60
@@ -160,7 +161,7 @@ def session_options(ort, config):
     """Return options like those of the report."""
     options = ort.SessionOptions()
     options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, OPTIMIZATION)
-    options.intra_op_num_threads = 1
+    options.intra_op_num_threads = THREADS
     options.inter_op_num_threads = 1
     options.enable_mem_pattern = PROVIDER == "CPUExecutionProvider"
     options.log_severity_level = 4

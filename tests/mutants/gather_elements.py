@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from harness.dtypes import DTYPES, Array
 from tests.mutants import Call, Mutant
 from tests.mutants import gather_elements_checks as checks
+from tests.mutants.blocks import of_blocks, of_late_checks
 from tests.mutants.elements import of_moving
 from tests.mutants.moving import altered, refused, where
 
@@ -259,3 +260,7 @@ def mutants() -> Iterator[Mutant]:
     yield from of_shape()
     yield from checks.mutants()
     yield from of_moving(NAME)
+    for elements in (2, 10_000):  # rows since ONNX Runtime 1.12, before from 10,000 elements of a row
+        yield from of_blocks(NAME, lambda call: prod(call.shapes[1][:-1]), elements)
+    yield from of_blocks(f"{NAME}", lambda call: prod(call.shapes[1]), 10_001)
+    yield from of_late_checks(NAME, checks.outside_by_row, 10_000)

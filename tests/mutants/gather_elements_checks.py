@@ -25,6 +25,15 @@ def _bounds(call: Call, bad: Callable[[Array, int, int], Array]) -> bool:
     return not wide and not np.any(bad(call.inputs[1].array.astype(np.int64), data[axis], axis))
 
 
+def outside_by_row(call: Call) -> Array | None:
+    """Mark the indices that are out of range, [rows, elements]; None where something else is wrong, or nothing."""
+    if _bounds(call, lambda i, s, a: (i >= s) | (i < -s)) or not _bounds(call, lambda i, s, a: np.zeros(1, bool)):
+        return None
+    index = call.inputs[1].array
+    size = call.shapes[0][call.case.attributes.get("axis", 0)]
+    return np.asarray((index >= size) | (index < -size)).reshape(-1, index.shape[-1])
+
+
 def mutants() -> Iterator[Mutant]:
     """Yield what is accepted although it is an error."""
     outside = lambda i, s: (i >= s) | (i < -s)  # noqa: E731

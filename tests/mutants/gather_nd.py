@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from harness.dtypes import DTYPES, Array
 from tests.mutants import Call, Mutant
 from tests.mutants import gather_nd_checks as checks
+from tests.mutants.blocks import of_blocks, of_late_checks
 from tests.mutants.elements import of_moving
 from tests.mutants.gather_nd_checks import batch_of
 from tests.mutants.moving import altered, refused, where
@@ -235,9 +236,33 @@ def of_shape() -> Iterator[Mutant]:
     yield refused("empty batches", NAME, lambda call: 0 in call.shapes[0][: batch_of(call)])
 
 
+def _constants_by_the_first_dimensions(call: Call) -> Array:
+    data, index, batch, sizes = parts(call)
+    if call.case.options.initializer == "indices" and batch:
+        sizes = np.array(data.shape[: index.shape[-1]], np.int64)
+    return gather(data, legal(index, sizes), batch)
+
+
 def mutants() -> Iterator[Mutant]:
     """Yield all mistakes of GatherND."""
     yield from of_index()
     yield from of_shape()
     yield from checks.mutants()
     yield from of_moving(NAME)
+    yield Mutant(f"{NAME}: constants below 0 in a batch count from the first dimensions", NAME, _constants_by_the_first_dimensions)
+    for elements in (2, 52_500):  # ONNX Runtime shares slices from 210,000 bytes, strings, or coordinates of tuples on
+        yield from of_blocks(NAME, lambda call: prod(call.shapes[1][:-1]), elements)
+    yield from of_late_checks(NAME, checks.outside_by_tuple, 210_000)
+    yield altered(
+        "strings from 210,000 on: the second half has the first one's offsets",
+        NAME,
+        lambda out, call: np.resize(out[: len(out) // 2], out.shape) if call.inputs[0].dtype == "string" and out.size >= 210_000 else out,
+        1,
+        ("dml",),
+    )
+    yield altered(
+        "batches from 210,000 coordinates on: a block counts batches from 0",
+        NAME,
+        lambda out, call: np.concatenate((out[:1], out[:-1])) if batch_of(call) and call.inputs[1].array.size >= 210_000 else out,
+        1,
+    )

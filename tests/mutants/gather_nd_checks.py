@@ -29,6 +29,15 @@ def _bounds(call: Call, bad: Callable[[Array, NDArray[np.int64]], Array]) -> boo
     return not np.any(bad(call.inputs[1].array, np.array(data[batch : batch + index[-1]], np.int64)))
 
 
+def outside_by_tuple(call: Call) -> Array | None:
+    """Mark the indices that are out of range, [tuples, coordinates]; None where something else is wrong, or nothing."""
+    if _bounds(call, lambda i, s: (i >= s) | (i < -s)) or not _bounds(call, lambda i, s: np.zeros(1, bool)):
+        return None
+    index = call.inputs[1].array
+    sizes = np.array(call.shapes[0][batch_of(call) :][: index.shape[-1]], np.int64)
+    return np.asarray((index >= sizes) | (index < -sizes)).reshape(-1, index.shape[-1])
+
+
 def mutants() -> Iterator[Mutant]:
     """Yield what is accepted although it is an error."""
     outside = lambda i, s: (i >= s) | (i < -s)  # noqa: E731

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from math import prod
 
 import numpy as np
 
 from harness.dtypes import Array
 from harness.operators.binary_floats import decode_bfloat16, encode
 from tests.mutants import Call, Mutant
+from tests.mutants.blocks import of_blocks
 from tests.mutants.moving import altered, of_options, of_sizes, of_state, of_types, refused, where
 
 NAME = "Round"
@@ -217,3 +219,5 @@ def mutants() -> Iterator[Mutant]:
     yield from of_sizes(NAME, (4, 16, 64, 256, 1024, 4096, 32767, 65535, 65536), (2, 4, 8, 16, 32, 64, 256, 1024))
     yield from of_options(NAME, ("float32", "float16"))
     yield from of_state(NAME)
+    for elements in (2, 65_000):
+        yield from of_blocks(NAME, lambda call: max(prod(call.shapes[0]), 1), elements)
