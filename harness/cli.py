@@ -94,9 +94,7 @@ def cli() -> None:
     help="All cases of the sweeps, or few that have every pair of values.",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Other random inputs for the same cases.")
-@click.option(
-    "--baseline", type=click.Path(path_type=Path), metavar="RUN", help="Judge against this earlier run instead of the expectations."
-)
+@click.option("--baseline", type=click.Path(path_type=Path), metavar="RUN", help="Judge against this earlier run.")
 @click.option(
     "--expectations", multiple=True, type=click.Path(path_type=Path), help="Expectation files or folders (default: the harness's own)."
 )
@@ -138,9 +136,11 @@ def run(
     from harness.pipeline import Request
     from harness.pipeline import run as run_pipeline
     from harness.query import parse_all
-    from harness.targets import default_targets, parse_targets
+    from harness.targets import default_targets, left_out, parse_targets
 
     graph_files.verify_existing()
+    if not targets and (alone := left_out()):
+        click.echo(f"harness: {alone}", err=True)
     with Progress() as progress:
         summary = run_pipeline(
             Request(

@@ -144,6 +144,8 @@ class Tables:
         self._kinds: Numbers[tuple[Facets, str, Validity]] = Numbers()
         self._states: Numbers[tuple[str, Validity, Outcome, Verdict, bool]] = Numbers()
         self._counts: dict[int, int] = {}
+        self.not_run: Counter[tuple[str, str]] = Counter()
+        """Results that were not run though the target's API has words for them, by target and error class (empty: none is recorded)."""
 
     def add(self, result: Result) -> tuple[int, int]:
         """Count one result; return the numbers of its `Kind` and of its `State`."""
@@ -154,6 +156,8 @@ class Tables:
         state = self._states[result.target, validity, result.outcome, verdict, inexpressible(result)]
         key = kind << _STATE_BITS | state
         self._counts[key] = self._counts.get(key, 0) + 1
+        if result.outcome is Outcome.NOT_RUN and not inexpressible(result):
+            self.not_run[result.target, result.error.class_ if result.error else ""] += 1
         if result.call is not UNSET:
             self.tensor_support.add(result)
         if self.witness is not None and self.witness.pair is not None:

@@ -146,6 +146,10 @@ class TestBadInput:
                 ["-t", "cpu@"],
                 f"unknown target 'cpu@'; {TARGETS}",
             ),
+            (["-t", "DML"], f"unknown target 'DML'; did you mean 'dml'?; {TARGETS}"),
+            (["-t", "cpu@1.22.1"], f"unknown target 'cpu@1.22.1'; did you mean 'cpu@ort-1.22.1'?; {TARGETS}"),
+            (["-t", "dml@5_0,device_id=1"], f"unknown target 'dml@5_0,device_id=1'; did you mean 'dml@level-5_0,device_id=1'?; {TARGETS}"),
+            (["-t", "cpu@windows"], f"unknown target 'cpu@windows'; {TARGETS}"),
             (["-t", "cpu,threads=2"], "target 'cpu,threads=2': bad option 'threads=2'; allowed, each once: memory_limit=…"),
             (["-t", "cpu,memory_limit"], "target 'cpu,memory_limit': bad option 'memory_limit'; allowed, each once: memory_limit=…"),
             (["-t", "fake,script="], "target 'fake,script=': bad option 'script='; allowed, each once: script=…"),
@@ -184,6 +188,7 @@ class TestBadInput:
             (["--resume", "-o", "nowhere"], "nowhere/run.jsonl: cannot be read: No such file or directory"),
             (["--baseline", "nowhere"], "nowhere: cannot be read: No such file or directory"),
             (["nowhere.yaml"], "nowhere.yaml: cannot read: No such file or directory"),
+            (["GatherND"], "GatherND: no such file; SPEC is a file or folder, `-k GatherND` chooses the cases of an operator"),
         ],
     )
     def test_run(self, arguments: list[str], line: str) -> None:
@@ -390,6 +395,15 @@ def test_an_absent_provider_is_unavailable_and_never_run_elsewhere(folder: Path,
     assert {(r["outcome"], r["verdict"], r["placed_on"], r["stage"]) for r in dml.values()} == {("unavailable", "missing", None, None)}
     assert {(r["outcome"], r["verdict"]) for r in cpu.values()} == {("pass", "expected")}
     assert dml.keys() == cpu.keys()
+
+
+def test_without_directml_the_default_targets_say_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.targets.runtime.unavailable", lambda: f"{NO_RUNTIME}: run `harness windows install`")
+    ended = harness("run", ROUND, "-k", FEW, "-o", "out")
+    assert ended.code == 0
+    assert complaint(ended) == f"cpu alone, without dml and directml: {NO_RUNTIME}; `harness setup` installs what this machine can have"
+    assert list(lines_of(folder / "out")[0]["targets"]) == ["cpu"]
+    assert harness("run", ROUND, "-k", FEW, "-t", "cpu", "-o", "chosen").err == ""
 
 
 def no_windows_runtime(*_: object, **__: object) -> None:
