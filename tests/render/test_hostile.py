@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -36,9 +37,11 @@ def write(folder: Path, *outcomes: Outcome) -> Path:
     info = TargetInfo("CPU", EVIL, adapter=EVIL, onnxruntime=EVIL, options={EVIL: EVIL})
     header = Header(1, f"{folder.name}{EVIL}", EVIL, 0, {"specs": "a"}, {TARGET: info}, {f"Round:case={EVIL}": Origin(EVIL, EVIL)})
     with RunWriter(folder / "run.jsonl", header) as writer:
-        for number, outcome in enumerate(outcomes):
-            writer.add(result(f"{CASE};n={number}", outcome))
-        writer.close(End(3, 3, {EVIL: 1}, {"pass": 1}, {"expected": 1}, (EVIL,)))
+        results = [result(f"{CASE};n={number}", outcome) for number, outcome in enumerate(outcomes)]
+        for each in results:
+            writer.add(each)
+        verdicts = Counter(each.verdict.value for each in results)
+        writer.close(End(3, 3, {EVIL: 1}, Counter(outcome.value for outcome in outcomes), verdicts, (EVIL,)))
     return folder
 
 
