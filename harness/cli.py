@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, ClassVar
 import click
 
 from harness.errors import HarnessError, HarnessFault
+from harness.help_texts import dressed
 from harness.named_path import NamedPath
 from harness.progress import Progress
 from harness.timeout import Seconds
@@ -51,32 +52,58 @@ class _Commands(click.Group):
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in self._ELSEWHERE:
-            return super().get_command(ctx, name)
+            own = super().get_command(ctx, name)
+            return own and dressed(name, own)
         module, _, attribute = self._ELSEWHERE[name].partition(":")
         found = getattr(import_module(module), attribute)
         assert isinstance(found, click.Command)
-        return found
+        return dressed(name, found)
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="onnxruntime-conformance-harness", prog_name="harness")
 def cli() -> None:
-    """Bit-exact conformance runs for ONNX Runtime execution providers."""
+    """Bit-exact conformance runs for ONNX Runtime execution providers.
+
+    \b
+    Begin with:
+      harness setup       what this machine can have of DirectML
+      harness run         every spec on every target that is here
+      harness run -h      options and examples of a command
+    """
 
 
 @cli.command()
 @_SPECS
-@click.option("-t", "--target", "targets", multiple=True, metavar="TARGET", help="cpu, dml, fake …; default: all this machine has.")
+@click.option(
+    "-t",
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="TARGET",
+    help="cpu, dml, cpu@ort-1.22.1 …; repeatable; `harness targets` lists them (default: cpu, and what is here of dml and directml).",
+)
 @_QUERY
 @click.option("--shard", metavar="I/N", help="Run the I-th of N parts.")
 @click.option("-j", "--jobs", type=click.IntRange(1, 256), help="Worker processes per target (default: the number of processors).")
 @click.option("--timeout", type=Seconds(), default=30.0, show_default=True, help="Seconds a case may take.")
-@click.option("--select", type=click.Choice(["all", "pairwise"]), default="all", show_default=True, help="Which cases of the sweeps.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Other random inputs for the same cases.")
-@click.option("--baseline", type=NamedPath(), metavar="RUN", help="Judge against an earlier run.")
-@click.option("--expectations", multiple=True, type=NamedPath(), help="Expectation files or folders.")
 @click.option(
-    "--rerun-unexpected", "reruns", type=click.IntRange(0, 1000), default=0, metavar="N", help="Repeat unexpected results N times: flakes."
+    "--select",
+    type=click.Choice(["all", "pairwise"]),
+    default="all",
+    show_default=True,
+    help="All cases of the sweeps, or few that have every pair of values.",
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Other random inputs for the same cases.")
+@click.option("--baseline", type=NamedPath(), metavar="RUN", help="Judge against this earlier run.")
+@click.option("--expectations", multiple=True, type=NamedPath(), help="Expectation files or folders (default: the harness's own).")
+@click.option(
+    "--rerun-unexpected",
+    "reruns",
+    type=click.IntRange(0, 1000),
+    default=0,
+    metavar="N",
+    help="Repeat unexpected results N times, to tell flakes.",
 )
 @click.option("--resume", is_flag=True, help="Continue the interrupted run in -o (default: reports/latest).")
 @click.option("--min-cases", type=click.IntRange(1), default=1, show_default=True, help="Fail with 4 if fewer are selected.")
@@ -97,15 +124,22 @@ def run(
     min_cases: int,
     output: Path | None,
 ) -> None:
-    """Run specs on targets, compare with the oracle, write run file and reports."""
+    """Run specs on targets, compare with the oracle, write run file and reports.
+
+    SPEC is a spec file or a folder of them (default: the harness's own).
+
+    Exit code 0: as expected; 1: unexpected results; 2: wrong usage or spec; 3: a target is not available; 4: nothing ran.
+    """
     from harness import folders, graph_files
     from harness.finish import finish
     from harness.pipeline import Request
     from harness.pipeline import run as run_pipeline
     from harness.query import parse_all
-    from harness.targets import default_targets, parse_targets
+    from harness.targets import default_targets, left_out, parse_targets
 
     graph_files.verify_existing()
+    if not targets and (alone := left_out()):
+        click.echo(f"harness: {alone}", err=True)
     with Progress() as progress:
         summary = run_pipeline(
             Request(
@@ -133,7 +167,7 @@ def run(
 
 @cli.command()
 @_SPECS
-@click.option("--expectations", multiple=True, type=NamedPath(), help="Expectation files or folders.")
+@click.option("--expectations", multiple=True, type=NamedPath(), help="Expectation files or folders (default: the harness's own).")
 def check(specs: tuple[Path, ...], expectations: tuple[Path, ...]) -> None:
     """Validate specs and expectations; report all errors at once."""
     from harness.expectations import lint, load_expectations

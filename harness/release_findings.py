@@ -23,11 +23,7 @@ from harness.render.markup import table
 from harness.render.text import gist, line
 from harness.runfile import RunReader
 from harness.sample import without_places
-
-_ASKED = {
-    "UnknownVersionError": "opset or IR version newer than the release",
-    "CannotFeedError": "element type that its Python cannot pass",
-}
+from harness.summary import NOT_ASKED
 
 
 class Told(NamedTuple):
@@ -69,7 +65,7 @@ class Releases:
 
     def _add(self, result: Result, title: str) -> None:
         if result.outcome is Outcome.NOT_RUN and result.error is not None:
-            title = _ASKED.get(result.error.class_, "")
+            title = NOT_ASKED.get(result.error.class_, "")
         self.by_case.setdefault(result.case, {})[result.target] = Told(result.outcome, title)
         self._validity[result.case] = result.validity
         if result.validity is Validity.VALID:

@@ -105,7 +105,7 @@ def write_whole(out: Path, pieces: Iterable[str]) -> None:
 
 @click.command("report")
 @click.argument("run", type=NamedPath())
-@click.option("--format", "format_", type=click.Choice(FORMATS), help="What to render.")
+@click.option("--format", "format_", type=click.Choice(FORMATS), help="What to render; needed unless --badge is.")
 @click.option("-o", "--output", type=NamedPath(), help="Write here instead of to standard output.")
 @click.option("--badge", type=NamedPath(), help="Also draw an SVG badge for a README.")
 def report(run: Path, format_: str | None, output: Path | None, badge: Path | None) -> None:

@@ -11,6 +11,11 @@ Tone = Literal["good", "bad", "warn"]
 
 REASONS = 2
 """Reasons for leaving out that a remark names; tables name them all."""
+NOT_ASKED = {
+    "UnknownVersionError": "opset or IR version newer than the release",
+    "CannotFeedError": "element type that its Python cannot pass",
+}
+"""Why a release was not asked, by the error class of the result."""
 _UNEXPECTED = {
     Verdict.REGRESSION: ("regression", "regressions"),
     Verdict.CHANGED: ("changed result", "changed results"),
@@ -83,7 +88,7 @@ def _remarks(tables: Tables) -> tuple[str, ...]:
         if info.unavailable:
             remarks.append(f"{target} is not available here: {one_line(info.unavailable)}")
         elif missing := sum(tally.outcomes[outcome] for outcome in NOT_EXECUTED):
-            alike.setdefault(f"did not run {missing:,} of {count(tally.selected, 'result')}", []).append(target)
+            alike.setdefault(f"did not run {missing:,} of {count(tally.selected, 'result')}{_why(tables, target)}", []).append(target)
     remarks += [f"{_together(targets)} {what}." for what, targets in alike.items()]
     if tables.attention.flaky:
         number = tables.attention.flaky
@@ -93,7 +98,9 @@ def _remarks(tables: Tables) -> tuple[str, ...]:
     alike = {}
     for target, number in tables.inexpressible.items():
         api = "a call of DirectML" if tables.header.targets[target].provider == DIRECTML else "an ONNX graph"
-        alike.setdefault(f"{count(number, 'case')} no part of any rate, not expressible as {api}", []).append(target)
+        alike.setdefault(f"{count(number, 'case')} in no rate, since {api} cannot express {'it' if number == 1 else 'them'}", []).append(
+            target
+        )
     remarks += [f"{_together(targets)}: {what}." for what, targets in alike.items()]
     if tables.left_out:
         largest = sorted(tables.left_out.items(), key=lambda item: (-item[1], item[0]))
@@ -101,6 +108,12 @@ def _remarks(tables: Tables) -> tuple[str, ...]:
         more = f", and {count(len(largest) - REASONS, 'more reason')}" if len(largest) > REASONS else ""
         remarks.append(f"Left out before the run: {count(sum(tables.left_out.values()), 'combination')} ({named}{more}).")
     return tuple(remarks)
+
+
+def _why(tables: Tables, target: str) -> str:
+    """Say why a target did not run what it did not run, the most frequent reason first."""
+    reasons = sorted((-number, NOT_ASKED.get(class_, class_)) for (of, class_), number in tables.not_run.items() if of == target and class_)
+    return f" ({', '.join(f'{one_line(reason)}: {-number:,}' for number, reason in reasons)})" if reasons else ""
 
 
 def _judged(against: Against, targets: tuple[str, ...]) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
+import msgspec
 from msgspec import UNSET
 
 from harness.attention import Attention
@@ -19,6 +20,7 @@ from harness.differences import Differences
 from harness.facets import Facets, facets
 from harness.records import BEYOND, NOT_EXECUTED, End, Header, Outcome, Result, Validity, Verdict, conforms, inexpressible
 from harness.runfile import RunReader
+from harness.target_names import renamed, short_names
 from harness.tensor_support import TensorSupport
 from harness.witness import Witness
 
@@ -130,11 +132,14 @@ class Tally:
 class Tables:
     """Counts the results of one run. Feed it with `add`, then ask; `finish` says how the run file ended.
 
-    `across_targets=False` leaves out where targets differ, and what that costs a case.
+    `across_targets=False` leaves out where targets differ, and what that costs a case; `whole_names=True` names targets as the header does.
     """
 
-    def __init__(self, header: Header, *, across_targets: bool = True) -> None:
-        self.header = header
+    def __init__(self, header: Header, *, across_targets: bool = True, whole_names: bool = False) -> None:
+        self.names = {target: target for target in header.targets} if whole_names else short_names(header.targets)
+        """The targets as everything here names them, by the names in the run file."""
+        self._renamed = {target: name for target, name in self.names.items() if target != name}
+        self.header = header = renamed(header, self.names) if self._renamed else header
         self.end: End | None = None
         self.truncated = False
         self.attention = Attention()
@@ -144,9 +149,13 @@ class Tables:
         self._kinds: Numbers[tuple[Facets, str, Validity]] = Numbers()
         self._states: Numbers[tuple[str, Validity, Outcome, Verdict, bool]] = Numbers()
         self._counts: dict[int, int] = {}
+        self.not_run: Counter[tuple[str, str]] = Counter()
+        """Results that were not run though the target's API has words for them, by target and error class (empty: none is recorded)."""
 
     def add(self, result: Result) -> tuple[int, int]:
         """Count one result; return the numbers of its `Kind` and of its `State`."""
+        if name := self._renamed.get(result.target):
+            result = msgspec.structs.replace(result, target=name)
         validity, verdict = result.validity, result.verdict
         read = facets(result.case)
         level = result.levels.get("directml", BEYOND)
@@ -154,6 +163,8 @@ class Tables:
         state = self._states[result.target, validity, result.outcome, verdict, inexpressible(result)]
         key = kind << _STATE_BITS | state
         self._counts[key] = self._counts.get(key, 0) + 1
+        if result.outcome is Outcome.NOT_RUN and not inexpressible(result):
+            self.not_run[result.target, result.error.class_ if result.error else ""] += 1
         if result.call is not UNSET:
             self.tensor_support.add(result)
         if self.witness is not None and self.witness.pair is not None:

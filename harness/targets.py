@@ -100,7 +100,25 @@ def parse_target(text: str) -> Target:
 
 
 def _unknown(text: str) -> UsageError:
-    return UsageError(f"unknown target {text!r}; allowed: {_FORMS}, each with options such as dml,device_id=1")
+    near = _meant(text)
+    meant = f"; did you mean {near!r}?" if near else ""
+    return UsageError(f"unknown target {text!r}{meant}; allowed: {_FORMS}, each with options such as dml,device_id=1")
+
+
+def _meant(text: str) -> str | None:
+    """Return the target of which only capitals, or `ort-` and `level-` before a version, were wrong."""
+    head, comma, options = text.partition(",")
+    name, at, release = head.lower().partition("@")
+    if name not in _PROVIDERS or (at and name not in (*_PLACED, "directml")):
+        return None
+    if re.fullmatch(r"[0-9]+_[0-9]+", release) and name != "cpu":
+        release = f"level-{release}"
+    elif found := re.fullmatch(r"(?:v|ort|onnxruntime)?[-=]*([0-9]+\.[0-9.]+)", release):
+        release = f"ort-{found[1]}"
+    elif release not in ("", "windows", "levels") or (release and name == "cpu") or (at and not release):
+        return None
+    meant = f"{name}{at}{release}{comma}{options}"
+    return meant if meant != text else None
 
 
 def _check_directml(text: str, options: dict[str, str], release: str) -> None:
@@ -143,6 +161,13 @@ def parse_targets(texts: Sequence[str]) -> tuple[Target, ...]:
         else:
             names.append(text)
     return tuple(map(parse_target, dict.fromkeys(names)))
+
+
+def left_out() -> str | None:
+    """Say why the default targets are `cpu` alone, and the remedy; None where they are not."""
+    if sys.platform == "win32" or (reason := runtime.unavailable()) is None:
+        return None
+    return f"cpu alone, without dml and directml: {reason.partition(': run ')[0]}; `harness setup` installs what this machine can have"
 
 
 def default_targets() -> tuple[Target, ...]:

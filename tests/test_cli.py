@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -123,6 +124,7 @@ class TestExitCodes:
         def interrupt(*_: object) -> None:
             raise KeyboardInterrupt
 
+        importlib.import_module("harness.expectations")  # it takes the function along, and must not take this one
         monkeypatch.setattr("harness.specs.load.yaml_files", interrupt)
         ended = harness(command, ROUND)
         assert (ended.code, ended.err.strip()) == (130, "harness: interrupted")
@@ -159,6 +161,10 @@ class TestBadInput:
                 ["-t", "cpu,memory_limit"],
                 "target 'cpu,memory_limit': bad option 'memory_limit'; allowed, each once: threads=…, memory_limit=…",
             ),
+            (["-t", "DML"], f"unknown target 'DML'; did you mean 'dml'?; {TARGETS}"),
+            (["-t", "cpu@1.22.1"], f"unknown target 'cpu@1.22.1'; did you mean 'cpu@ort-1.22.1'?; {TARGETS}"),
+            (["-t", "dml@5_0,device_id=1"], f"unknown target 'dml@5_0,device_id=1'; did you mean 'dml@level-5_0,device_id=1'?; {TARGETS}"),
+            (["-t", "cpu@windows"], f"unknown target 'cpu@windows'; {TARGETS}"),
             (["-t", "fake,script="], "target 'fake,script=': bad option 'script='; allowed, each once: script=…"),
             (["-t", "fake,script=a,script=b"], "target 'fake,script=a,script=b': bad option 'script=b'; allowed, each once: script=…"),
             (["-t", "cpu,memory_limit=2G"], "target 'cpu,memory_limit=2G': memory_limit is a number of bytes, not '2G'"),
@@ -195,6 +201,7 @@ class TestBadInput:
             (["--resume", "-o", "nowhere"], "nowhere/run.jsonl: cannot be read: No such file or directory"),
             (["--baseline", "nowhere"], "nowhere: cannot be read: No such file or directory"),
             (["nowhere.yaml"], "nowhere.yaml: cannot read: No such file or directory"),
+            (["GatherND"], "GatherND: no such file; SPEC is a file or folder, `-k GatherND` chooses the cases of an operator"),
         ],
     )
     def test_run(self, arguments: list[str], line: str) -> None:
@@ -401,6 +408,15 @@ def test_an_absent_provider_is_unavailable_and_never_run_elsewhere(folder: Path,
     assert {(r["outcome"], r["verdict"], r["placed_on"], r["stage"]) for r in dml.values()} == {("unavailable", "missing", None, None)}
     assert {(r["outcome"], r["verdict"]) for r in cpu.values()} == {("pass", "expected")}
     assert dml.keys() == cpu.keys()
+
+
+def test_without_directml_the_default_targets_say_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.targets.runtime.unavailable", lambda: f"{NO_RUNTIME}: run `harness windows install`")
+    ended = harness("run", ROUND, "-k", FEW, "-o", "out")
+    assert ended.code == 0
+    assert complaint(ended) == f"cpu alone, without dml and directml: {NO_RUNTIME}; `harness setup` installs what this machine can have"
+    assert list(lines_of(folder / "out")[0]["targets"]) == ["cpu"]
+    assert harness("run", ROUND, "-k", FEW, "-t", "cpu", "-o", "chosen").err == ""
 
 
 def no_windows_runtime(*_: object, **__: object) -> None:

@@ -54,7 +54,10 @@ def test_what_a_release_cannot_be_asked_stays_in_the_rate() -> None:
     assert dict(counted.inexpressible) == {"cpu": 1}
     summary = summarize(counted)
     assert summary.sentence == "The only result is as expected, of 2 selected; all conform."
-    assert summary.remarks == ("cpu did not run 1 of 2 results.", "cpu: 1 case no part of any rate, not expressible as an ONNX graph.")
+    assert summary.remarks == (
+        "cpu did not run 1 of 2 results (opset or IR version newer than the release: 1).",
+        "cpu: 1 case in no rate, since an ONNX graph cannot express it.",
+    )
 
 
 def test_it_counts_in_no_rate() -> None:
@@ -67,8 +70,8 @@ def test_the_summary_names_it_and_stays_good() -> None:
     summary = summarize(tables())
     assert summary.tone == "good"
     assert summary.sentence == "The only result is as expected: all conform."
-    assert summary.remarks == ("cpu: 1 case no part of any rate, not expressible as an ONNX graph.",)
-    assert "1 case no part of any rate" in render_markdown(tables())
+    assert summary.remarks == ("cpu: 1 case in no rate, since an ONNX graph cannot express it.",)
+    assert "1 case in no rate" in render_markdown(tables())
 
 
 def test_other_formats_say_skipped() -> None:

@@ -178,6 +178,13 @@ def test_a_mismatch_keeps_its_kind(tmp_path: Path) -> None:
     assert found.text.count("values: ") == 1
 
 
+def test_what_needs_whole_vectors_is_reduced_to_one(tmp_path: Path) -> None:
+    """A kernel that is wrong only where elements fill vectors of four fails at 24 and 12, but at neither 6 nor 11."""
+    rules = [(f"Round:X=float32[{size}]", "bit") for size in range(4, 25, 4)]
+    found = reduced("Round@11:sweep=values;X=float32[24];values=specials", planted(tmp_path, *rules))
+    assert found.reduction.case.id == "Round@11:case=values_reduced;X=float32[4]"
+
+
 @pytest.mark.parametrize(("action", "detail"), [("hang", "no answer within 0.5 s"), ("crash", "SIGSEGV"), ("exit", "exit code 3")])
 def test_timeouts_and_crashes_are_reduced(tmp_path: Path, action: str, detail: str) -> None:
     found = reduced("Round@22:sweep=rank;X=float16[2,3];values=ordinary", planted(tmp_path, ("Round:X=float16[*,*]", action)), timeout=0.5)

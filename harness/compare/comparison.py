@@ -135,8 +135,8 @@ class Comparison:
 
     def __init__(self, base: Header, head: Header) -> None:
         self.pairs = pair_targets(base, head)
-        self.base = Tables(base, across_targets=False)
-        self.head = Tables(head, across_targets=False)
+        self.base = Tables(base, across_targets=False, whole_names=True)
+        self.head = Tables(head, across_targets=False, whole_names=True)
         self.counts = {pair: Counts() for pair in self.pairs}
         self.by_level: dict[tuple[str, Pair, str], Counter[Change]] = {}
         """Changes of valid cases by operator, pair and level."""

@@ -29,7 +29,7 @@ def expect() -> None:
     """Check expectation files, and bring them up to date with a run."""
 
 
-@expect.command("lint")
+@expect.command("lint", short_help="Say what is wrong with the entries of expectation files.")
 @click.argument("files", nargs=-1, type=NamedPath(), metavar="[FILE]...")
 @click.option("--spec", "specs", multiple=True, type=NamedPath(), help="Specs whose cases the entries speak of.")
 def lint_files(files: tuple[Path, ...], specs: tuple[Path, ...]) -> None:
@@ -42,7 +42,7 @@ def lint_files(files: tuple[Path, ...], specs: tuple[Path, ...]) -> None:
     sys.exit(1 if problems else 0)
 
 
-@expect.command("update")
+@expect.command("update", short_help="Make the entries of a file describe a run.")
 @click.argument("run", type=NamedPath())
 @click.argument("file", required=False, type=NamedPath())
 @click.option("--check", "--dry-run", "only_check", is_flag=True, help="Write nothing; print the difference, and exit 1 if there is one.")

@@ -6,6 +6,7 @@ A run in which nothing fails unexpectedly is not read again for it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,7 +49,8 @@ def in_common(run: Path, tables: Tables) -> InCommon:
     except HarnessError as error:
         return InCommon(remark=f"Not explained: {error}")
     more = f"{count(found.unexplained, 'smaller group')} not explained here: harness explain RUN tells them all."
-    return InCommon(found.groups, more if found.unexplained else "")
+    groups = (replace(group, kind=group.kind._replace(target=tables.names[group.kind.target])) for group in found.groups)
+    return InCommon(tuple(groups), more if found.unexplained else "")
 
 
 def rules(group: Group) -> Iterator[str]:

@@ -15,6 +15,8 @@ from harness.dtypes import DTYPES, Array
 from harness.records import Tensor
 from harness.reduction.candidate import Candidate, Subject
 
+_VECTORS = (16, 8, 4)
+"""Elements that a kernel takes at once: what fails only where whole vectors are filled fails at no extent between."""
 _SINGLE_SLICES = 8
 """In a dimension of at most so many slices each is tried alone; in a longer one both ends."""
 
@@ -58,7 +60,9 @@ def _cuts(tensor: Tensor, position: int) -> Iterator[_Cut]:
             shape = array.shape[:dimension] + array.shape[dimension + 1 :]
             yield _Cut("drop", position, 0, np.full(shape, "" if tensor.dtype == "string" else 0, DTYPES[tensor.dtype].storage))
     for dimension, extent in enumerate(array.shape):
-        for left in dict.fromkeys((1, extent // 2, extent - extent // 4, extent - extent // 16, extent - 1)):
+        for left in dict.fromkeys(
+            (1, extent // 2, extent - extent // 4, extent - extent // 16, *(extent - v for v in _VECTORS), extent - 1)
+        ):
             if 0 < left < extent:
                 yield _Cut(f"keep {left}", position, left, array.take(range(left), dimension))
         gone = range(extent) if extent <= _SINGLE_SLICES else (0,)

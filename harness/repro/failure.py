@@ -50,7 +50,9 @@ class Failure(NamedTuple):
     @property
     def title(self) -> str:
         """Say in one line what is wrong, for the title of an issue."""
-        return f"{self.case.operator}-{self.case.opset}: {self.info.provider} {self.what}"
+        variant = self.case.options.variant
+        composed = f" {variant}, composed of other operators" if variant else ""
+        return f"{self.case.operator}-{self.case.opset}{composed}: {self.info.provider} {self.what}"
 
     @property
     def what(self) -> str:

@@ -36,6 +36,11 @@ def issue(failure: Failure, code: str, bisection: str | None) -> str:
 def _what_happens(failure: Failure) -> str:
     case, found = failure.case, failure.signature
     lines = [f"`{failure.info.provider}` {failure.what} (`{found.outcome.value}`, `{case.operator}` at opset {case.opset})."]
+    if case.options.variant:
+        lines.append(
+            f"The graph composes {case.operator}'s mode `{case.options.variant}` of {', '.join(failure.graph.tested)}; "
+            "no single operator of ONNX has it."
+        )
     if failure.error is not None and failure.error.message:
         lines.append(_fenced(failure.error.message[:2000]))
     if failure.actual is not None:
@@ -97,10 +102,12 @@ def _reproduce(failure: Failure, code: str) -> str:
     wheel = "onnxruntime-directml" if failure.info.provider == DML else "onnxruntime"
     version = f"=={failure.info.onnxruntime}" if failure.info.onnxruntime else ""
     numpy = '"numpy<2"' if (failure.info.numpy or "").startswith("1.") else "numpy"
+    python = f"   # it ran with Python {failure.info.python}" if failure.info.python else ""
     commands = "\n".join(failure.commands)
     return "\n\n".join(
         [
-            "```sh\n" + f"python -m pip install {wheel}{version} {numpy}\npython repro.py   # exit code 1 while the bug is there\n```",
+            "```sh\n"
+            + f"python -m pip install {wheel}{version} {numpy}{python}\npython repro.py   # exit code 1 while the bug is there\n```",
             "With the conformance harness:",
             f"```sh\n{commands}\n```",
             *_entry(failure),

@@ -13,14 +13,14 @@ def runtimes() -> None:
     """Environments with other releases of onnxruntime, for targets such as cpu@ort-1.22.1."""
 
 
-@runtimes.command("list")
+@runtimes.command("list", short_help="Show which releases are installed, and whether whole.")
 def list_command() -> None:
     """Show which releases are installed, with what, and whether they are whole."""
     for line in lines():
         click.echo(line)
 
 
-@runtimes.command("install")
+@runtimes.command("install", short_help="Make the environments of releases now.")
 @click.argument("versions", nargs=-1, required=True, metavar="VERSION...")
 def install_command(versions: tuple[str, ...]) -> None:
     """Make the environments of releases now, for instance before the network is gone; a target makes its own when it is first used."""
@@ -31,7 +31,7 @@ def install_command(versions: tuple[str, ...]) -> None:
         click.echo(f"cpu@ort-{version} can run here")
 
 
-@runtimes.command("prune")
+@runtimes.command("prune", short_help="Delete the environments of some releases, or all.")
 @click.argument("versions", nargs=-1, metavar="[VERSION]...")
 @click.option("--all", "all_", is_flag=True, help="All of them, which is meant where no VERSION is given.")
 def prune_command(versions: tuple[str, ...], all_: bool) -> None:

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from harness import onnx_schemas
 from harness.errors import SpecError
 from harness.onnx_schemas import OperatorSchema
+from harness.operators import OPERATORS
 from harness.specs import source
 from harness.specs.check import Checks
 from harness.specs.problems import validation_problems
@@ -51,6 +52,11 @@ def load_specs(paths: Sequence[Path] = ()) -> list[LoadedSpec]:
     problems: list[str] = []
     specs: list[LoadedSpec] = []
     for path in yaml_files(paths or [default_folder()], problems):
+        if path.name in OPERATORS and not path.exists():
+            problems.append(
+                f"{source.label_of(path)}: no such file; SPEC is a file or folder, `-k {path.name}` chooses the cases of an operator"
+            )
+            continue
         try:
             specs.append(_load(path))
         except SpecError as error:

@@ -26,7 +26,7 @@ def windows() -> None:
     """The Windows runtime on Linux: the real DirectML provider without Windows or a GPU."""
 
 
-@windows.command("install")
+@windows.command("install", short_help="Download, verify and set up what is missing.")
 @click.option("--ort", metavar="VERSION", help="An onnxruntime-directml release; default: the newest.")
 @click.option("--levels", is_flag=True, help="The newest release of every feature level that a usable release reaches.")
 @click.option(
@@ -45,7 +45,7 @@ def install_command(ort: str | None, levels: bool, source: installation.Source |
     click.echo(f"onnxruntime-directml {', '.join(chosen)} can run here ({installation.cache_dir()})")
 
 
-@windows.command("status")
+@windows.command("status", short_help="Say what is installed and whether it is whole.")
 @click.option("--deep", is_flag=True, help="Hash the large files too.")
 def status_command(deep: bool) -> None:
     """Say what is installed and whether it is whole; exit code 3 where `dml` cannot run."""
@@ -56,7 +56,7 @@ def status_command(deep: bool) -> None:
     installation.verify()
 
 
-@windows.command("remove")
+@windows.command("remove", short_help="Delete everything that was installed in the cache.")
 def remove_command() -> None:
     """Delete everything that was installed in the cache; never a package of the system."""
     place, source = installation.cache_dir(), installation.installed_source()
@@ -65,7 +65,11 @@ def remove_command() -> None:
         click.echo(f"the system's packages stay: {', '.join(packages.decisive_versions(load()))}")
 
 
-@windows.command("python", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@windows.command(
+    "python",
+    short_help="Run a Python script in the Windows runtime.",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
 @click.argument("script", type=NamedPath())
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.option("--ort", metavar="VERSION", help="An onnxruntime-directml release; default: the newest.")
@@ -84,7 +88,7 @@ def python_command(script: Path, arguments: tuple[str, ...], ort: str | None) ->
     sys.exit(subprocess.run(argv, env=environment, input=text).returncode)
 
 
-@windows.command("lock")
+@windows.command("lock", short_help="Pin today's packages and wheels: for maintainers.")
 @click.option("-o", "--output", type=NamedPath(dir_okay=False), default=Path(__file__).with_name(LOCK_FILE), show_default=True)
 @_mirror
 def lock_command(output: Path, mirror: str | None) -> None:

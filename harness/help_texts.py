@@ -1,0 +1,80 @@
+"""What `harness --help` says of each command in one line, and the examples that end each command's own help; made for 80 columns."""
+
+from __future__ import annotations
+
+import click
+
+IN_ONE_LINE = {
+    "bisect": "Find the release that changed what CASE does.",
+    "check": "Validate specs and expectations; report all errors at once.",
+    "compare": "Say what changed between the runs BASE and HEAD.",
+    "compile": "Write the graphs of cases to generated_models/.",
+    "expect": "Check expectation files, or bring them up to date with a run.",
+    "explain": "Say what the failures of RUN have in common.",
+    "history": "Tell from many runs since when cases fail, and which flip.",
+    "list": "List the ids of the cases that a query selects.",
+    "merge": "Join the runs of shards into one run.",
+    "reduce": "Shrink a failing CASE to the smallest that fails alike.",
+    "report": "Render RUN as HTML, Markdown, JUnit, CTRF or CSV.",
+    "repro": "Make a bug report of a failing CASE that runs by itself.",
+    "run": "Run specs on targets; write the run file and reports.",
+    "runtimes": "List, install or delete other releases of onnxruntime.",
+    "setup": "Install what this machine can have, and say what it cannot.",
+    "targets": "Show what can run here and, where not, why and how to get it.",
+    "windows": "Install or remove DirectML for Linux: the Windows runtime.",
+}
+
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "bisect": (
+        "harness bisect 'Round@11:case=documented_onnx;X=float32[5]'",
+        "harness bisect 'GatherND:sweep=batch_sizes_unequal' --good 1.22.1 --all",
+        "harness bisect 'Round@11:sweep=variants' --over directml",
+    ),
+    "check": ("harness check", "harness check specs/Round.yaml"),
+    "compare": (
+        "harness compare reports/BASE reports/HEAD",
+        "harness compare BASE HEAD --format html -o changes.html",
+    ),
+    "compile": ("harness compile -k 'Round@22:case=*' -o graphs", "harness compile --check"),
+    "explain": ("harness explain reports/latest", "harness explain HEAD --against BASE"),
+    "history": (
+        "harness history reports",
+        "harness history reports --by-release -k GatherND",
+        "harness history reports --flips",
+    ),
+    "list": (
+        "harness list -k Round --count",
+        "harness list -k 'GatherElements@13:data=float16;axis=-1'",
+        "harness list specs/Round.yaml --json",
+    ),
+    "merge": ("harness merge part1 part2 -o whole",),
+    "reduce": (
+        "harness reduce 'GatherElements@13:case=axis_far_above' -t dml -o small.yaml",
+        "harness reduce CASE --run reports/latest",
+    ),
+    "report": (
+        "harness report reports/latest --format junit -o junit.xml",
+        "harness report reports/latest --format markdown",
+        "harness report reports/latest --badge badge.svg",
+    ),
+    "repro": (
+        "harness repro reports/latest CASE -o bug --reduce",
+        "harness repro --case small.yaml -t dml -o bug",
+    ),
+    "run": (
+        "harness run",
+        "harness run -t cpu -k Round",
+        "harness run -t dml -t cpu@ort-1.22.1 -k 'GatherND@13:data=float16'",
+        "harness run specs/Round.yaml --baseline reports/BASE -o reports/HEAD",
+    ),
+    "setup": ("harness setup",),
+    "targets": ("harness targets",),
+}
+
+
+def dressed(name: str, command: click.Command) -> click.Command:
+    """Give a command its line in the list of commands, and its examples."""
+    command.short_help = IN_ONE_LINE.get(name)
+    if name in EXAMPLES:
+        command.epilog = "\b\n" + "\n".join(("Examples:", *(f"  {example}" for example in EXAMPLES[name])))
+    return command
