@@ -131,6 +131,7 @@ class Payload:
         return self.encode_with(
             {
                 "targets": [visible(target) for target in tables.targets],
+                "asked": [visible(whole) for whole in tables.names],
                 "levels": [visible(level) for level in levels(tables)],
                 "kinds": kind_rows(tables.kinds),
                 "states": [_state(state) for state in tables.states],

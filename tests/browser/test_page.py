@@ -106,6 +106,29 @@ def test_filters_find_what_the_run_holds(open_page: Open, report: Path, fragment
     assert page.locator("#cases .empty").last.is_visible() == (expected == 0)
 
 
+def test_a_target_whose_name_holds_commas_and_a_path(open_page: Open, tmp_path: Path) -> None:
+    script = "fake,script=/somewhere/else/a b.yaml"
+    names = ["cpu", "cpu,threads=2", script]
+    run = synthetic.write_run(tmp_path / "run.jsonl", 60, dict.fromkeys(names, CPU), faults=0)
+    page = open_page(written(tmp_path, run))
+    for name in ("cpu", "cpu,threads=2", "fake,script=…/a b.yaml"):
+        page.select_option("select[name=target]", name)
+        assert shown(page) == 60, name
+        assert set(page.locator("#cases tbody td:nth-child(2)").all_inner_texts()) == {name}
+    follow(page.locator("#cases tbody a").first)
+    assert page.locator("dialog .command pre").inner_text().startswith(f"harness run -t '{script}' -k ")
+    page.keyboard.press("Escape")
+    page.evaluate("document.execCommand = () => { window.copied = document.activeElement.value; return true; }")
+    page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (text) => { window.copied = text; }}})")
+    page.select_option("select[name=target]", "cpu,threads=2")
+    page.get_by_role("button", name="Copy command").click()
+    assert page.evaluate("window.copied") == "harness run -t cpu,threads=2"
+    link = page.locator("#levels tbody tr", has_text="cpu,threads=2").first.locator("td.cell a").first
+    follow(link)
+    assert 0 < shown(page) <= 60
+    assert set(page.locator("#cases tbody td:nth-child(2)").all_inner_texts()) == {"cpu,threads=2"}
+
+
 def test_pages_of_the_table(open_page: Open, report: Path) -> None:
     page = open_page(report)
     first = page.locator("#cases tbody a").first.inner_text()

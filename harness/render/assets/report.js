@@ -61,16 +61,19 @@ const ofResult = (result, name) => run.states[run.state[result]][STATE.indexOf(n
 
 // ------------------------------------------------------------------------------------------------------------- filter
 
-// Whether a filter's text wants a value: names joined by commas, or all but these after an exclamation mark.
-function wants(text) {
+// Whether a filter's text wants a value: names joined by commas, or all but these after an exclamation mark. A target's own name may
+// hold a comma, so the text is one name where there is such a value.
+function wants(text, values) {
   const negated = text.startsWith("!");
-  const named = new Set((negated ? text.slice(1) : text).split(","));
+  const names = negated ? text.slice(1) : text;
+  const named = new Set(values.has(names) ? [names] : names.split(","));
   return (value) => named.has(String(value)) !== negated;
 }
 
 // Which entries of a dictionary all filters on its fields want, as a lookup by number.
 function wanted(entries, fields, filter, shown = (value) => value) {
-  const tests = fields.map((name, place) => [place, filter[name]]).filter(([, text]) => text).map(([place, text]) => [place, wants(text)]);
+  const values = (place) => new Set(entries.map((entry) => String(shown(entry[place], fields[place]))));
+  const tests = fields.map((name, place) => [place, filter[name]]).filter(([, text]) => text).map(([place, text]) => [place, wants(text, values(place))]);
   return Uint8Array.from(entries, (entry) => (tests.every(([place, test]) => test(shown(entry[place], fields[place]))) ? 1 : 0));
 }
 
@@ -259,7 +262,7 @@ class Browser {
   // The command that runs the cases shown: each of them where they are few, else the narrowest query that holds them all.
   command() {
     const cases = [...new Set(Array.from(this.found.subarray(0, 2000), (result) => run.case[result]))];
-    const targets = this.filter.target && !/[!,]/.test(this.filter.target) ? ` -t ${shell(this.filter.target)}` : "";
+    const targets = run.targets.includes(this.filter.target) ? ` -t ${shell(asked(this.filter.target))}` : "";
     if (cases.length && cases.length <= 20 && this.found.length <= 2000) return `harness run${targets}${cases.map((number) => ` -k ${shell(idOf(number))}`).join("")}`;
     const one = (name) => (this.filter[name] && !/[!,]/.test(this.filter[name]) ? this.filter[name] : "");
     const terms = [];
@@ -270,6 +273,9 @@ class Browser {
     return `harness run${targets}${query ? ` -k ${shell(query)}` : ""}`;
   }
 }
+
+// What a command line calls a target: the page shortens the paths in a name.
+const asked = (target) => run.asked?.[run.targets.indexOf(target)] ?? target;
 
 const shell = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
@@ -393,7 +399,7 @@ function grid(tensor) {
 }
 
 function repeat(id, result) {
-  const command = `harness run -t ${shell(ofResult(result, "target"))} -k ${shell(id)}`;
+  const command = `harness run -t ${shell(asked(ofResult(result, "target")))} -k ${shell(id)}`;
   return element("section", {}, element("h3", {}, "Repeat it"), element("div", { class: "command" }, element("pre", { tabindex: "0" }, command), copyButton("Copy", () => command)));
 }
 
