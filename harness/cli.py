@@ -138,14 +138,15 @@ def run(
     from harness.targets import default_targets, left_out, parse_targets
 
     graph_files.verify_existing()
-    if not targets and (alone := left_out()):
+    chosen = parse_targets(targets) if targets else default_targets()
+    if not targets and len(chosen) == 1 and (alone := left_out()):
         click.echo(f"harness: {alone}", err=True)
     with Progress() as progress:
         summary = run_pipeline(
             Request(
                 out=folders.run_folder(output, resume=resume),
                 command=shlex.join(["harness", *sys.argv[1:]]).encode(errors="backslashreplace").decode(),
-                targets=parse_targets(targets) if targets else default_targets(),
+                targets=chosen,
                 specs=specs,
                 expectations=expectations,
                 queries=parse_all(queries),

@@ -56,9 +56,9 @@ def kind_of(result: Result) -> Kind:
     """Return what decides whether a result is possible, its outcome and verdict first: a run has few kinds, so each is looked at once."""
     error = result.error
     return (
-        result.outcome._name_,
-        result.verdict._name_,
-        result.validity._name_,
+        result.outcome,
+        result.verdict,
+        result.validity,
         result.target,
         result.placed_on,
         result.stage,

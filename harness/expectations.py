@@ -211,13 +211,8 @@ class TargetExpectations:
         found = self.matching(case_id)
         return self.entries[found[0]].entry if found else None
 
-    def expected(self, case_id: str) -> Outcome | None:
-        """Return the outcome that the case's entry expects, None if it has no entry."""
-        entry = self.entry(case_id)
-        return None if entry is None else entry.expect
-
     def record(self, case_id: str, *, conforms: bool) -> Outcome | None:
-        """Count the result of a case for the entries that match it; return what `expected` does."""
+        """Count the result of a case for the entries that match it; return what the first of them expects, None if none does."""
         found = self.matching(case_id)
         if not found:
             return None

@@ -9,14 +9,10 @@ import numpy as np
 from harness.diff import compare
 from harness.execution import Execution, Graph, Prepared
 from harness.operators import OPERATORS
-from harness.records import Case, Diff, Error, Outcome, Tensor, Validity, Verdict, conforms
+from harness.records import CANNOT_BE_ASKED, Case, Diff, Error, Outcome, Tensor, Validity, Verdict, conforms
 
 _NO_KERNEL = frozenset({"NotImplemented"})
 """Error classes by which onnxruntime says that a provider has no kernel for a node; the class, since wording changes between releases."""
-CANNOT_BE_ASKED = frozenset({"CannotFeedError", "UnknownVersionError"})
-"""Errors of the worker itself, which say what the target's release has no way to be asked: an element type that its Python binding cannot
-pass, an opset or IR version that came after it."""
-
 _FUSED = "DmlFusedNode"
 """How the type of a node begins that the DirectML provider compiled of several, where a release cannot be told not to (before 1.15)."""
 

@@ -36,16 +36,9 @@ class Call(NamedTuple):
     exact: bool = False
 
 
-@lru_cache(maxsize=1)
-def tables() -> dict[str, Any]:
-    """Return `data/directml.yaml`: Microsoft's tables with their sources."""
-    loaded: dict[str, Any] = load("directml.yaml")
-    return loaded
-
-
 def known_operators() -> tuple[str, ...]:
     """Return the DirectML operators whose tables are known."""
-    return tuple(tables()["operators"])
+    return tuple(load("directml.yaml")["operators"])
 
 
 def levels_of(case: Case, lowers_to: Sequence[str]) -> dict[str, str]:
@@ -109,7 +102,7 @@ def lowest_level(call: Call) -> str:
 
 
 def _levels(operator: str) -> list[tuple[str, Mapping[str, Any]]]:
-    return [(level.removeprefix(_PREFIX), table) for level, table in tables()["operators"][operator]["levels"].items()]
+    return [(level.removeprefix(_PREFIX), table) for level, table in load("directml.yaml")["operators"][operator]["levels"].items()]
 
 
 def _allows(operator: str, table: Mapping[str, Any], call: Call) -> bool:

@@ -292,6 +292,11 @@ class End(msgspec.Struct, frozen=True, tag_field="type", tag="end"):
     seconds: Seconds = 0.0
 
 
+CANNOT_BE_ASKED = {
+    "UnknownVersionError": "opset or IR version newer than the release",
+    "CannotFeedError": "element type that its Python cannot pass",
+}
+"""Errors of the worker itself, by class: why the target's release has no way to be asked."""
 NOT_EXPRESSIBLE = "NotExpressible"
 """The error class of a case that a target's API has no words for."""
 

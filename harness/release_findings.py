@@ -18,12 +18,11 @@ from harness.doc_page import print_page
 from harness.errors import UsageError
 from harness.expectations import Expectations, load_expectations
 from harness.findings import cell
-from harness.records import DML, Error, Outcome, Result, TargetInfo, Validity, conforms, inexpressible
+from harness.records import CANNOT_BE_ASKED, DML, Error, Outcome, Result, TargetInfo, Validity, conforms, inexpressible
 from harness.render.markup import table
 from harness.render.text import gist, line
 from harness.runfile import RunReader
 from harness.sample import without_places
-from harness.summary import NOT_ASKED
 
 
 class Told(NamedTuple):
@@ -65,7 +64,7 @@ class Releases:
 
     def _add(self, result: Result, title: str) -> None:
         if result.outcome is Outcome.NOT_RUN and result.error is not None:
-            title = NOT_ASKED.get(result.error.class_, "")
+            title = CANNOT_BE_ASKED.get(result.error.class_, "")
         self.by_case.setdefault(result.case, {})[result.target] = Told(result.outcome, title)
         self._validity[result.case] = result.validity
         if result.validity is Validity.VALID:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Literal, NamedTuple
 
-from harness.records import DIRECTML, NOT_EXECUTED, Against, Outcome, TargetInfo, Verdict
+from harness.records import CANNOT_BE_ASKED, DIRECTML, NOT_EXECUTED, Against, Outcome, TargetInfo, Verdict
 from harness.tables import Tables, Tally
 
 Tone = Literal["good", "bad", "warn"]
 
 REASONS = 2
 """Reasons for leaving out that a remark names; tables name them all."""
-NOT_ASKED = {
-    "UnknownVersionError": "opset or IR version newer than the release",
-    "CannotFeedError": "element type that its Python cannot pass",
-}
-"""Why a release was not asked, by the error class of the result."""
 _UNEXPECTED = {
     Verdict.REGRESSION: ("regression", "regressions"),
     Verdict.CHANGED: ("changed result", "changed results"),
@@ -112,8 +108,9 @@ def _remarks(tables: Tables) -> tuple[str, ...]:
 
 def _why(tables: Tables, target: str) -> str:
     """Say why a target did not run what it did not run, the most frequent reason first."""
-    reasons = sorted((-number, NOT_ASKED.get(class_, class_)) for (of, class_), number in tables.not_run.items() if of == target and class_)
-    return f" ({', '.join(f'{one_line(reason)}: {-number:,}' for number, reason in reasons)})" if reasons else ""
+    found = Counter({class_: number for (of, class_), number in tables.not_run.items() if of == target and class_})
+    reasons = [f"{one_line(CANNOT_BE_ASKED.get(class_, class_))}: {number:,}" for class_, number in found.most_common()]
+    return f" ({', '.join(reasons)})" if reasons else ""
 
 
 def _judged(against: Against, targets: tuple[str, ...]) -> str:
