@@ -1,4 +1,8 @@
-"""Tensors of failing cases, kept beside the run file: `artifacts/<name>.npz` with `input_<name>`, `expected` and `actual`."""
+"""Tensors of failing cases, kept beside the run file: `artifacts/<name>.npz` with `input_<name>`, `expected` and `actual`.
+
+Of further outputs `expected_1`, `actual_1` and so on; where a bound is expected, `expected` is the value rounded to the output's type, and
+`value` and `bound` are float64.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,13 @@ from pathlib import Path
 
 import numpy as np
 
+from harness.dtypes import Array
 from harness.errors import HarnessFault
 from harness.execution import Execution, Prepared
+from harness.expected import Exact, Expected, OneOf
+from harness.float_formats import encode
 from harness.judge import Judgement
-from harness.lanes.portions import Numbers
+from harness.portions import Numbers
 from harness.records import Result, Verdict
 
 LIMIT_BYTES = 64 << 20
@@ -24,6 +31,20 @@ _LIMIT_EXPECTED = 200
 def artifact_name(case_id: str, target: str) -> str:
     """Return the file name of a result's tensors."""
     return sha256(f"{case_id}|{target}".encode()).hexdigest()[:24] + ".npz"
+
+
+def _numbered(name: str, position: int) -> str:
+    """Return the name of an output's array: those of the first carry no number."""
+    return f"{name}_{position}" if position else name
+
+
+def _expected(expected: Expected) -> dict[str, Array]:
+    """Return what an output is held against: its elements, the candidates of each, or values and their bounds."""
+    if isinstance(expected, Exact):
+        return {"expected": expected.tensor.array}
+    if isinstance(expected, OneOf):
+        return {f"expected_or{n}" if n else "expected": tensor.array for n, tensor in enumerate(expected.candidates)}
+    return {"expected": encode(expected.dtype, expected.value), "value": expected.value, "bound": expected.bound}
 
 
 class Kept:
@@ -67,10 +88,10 @@ class Artifacts:
     def keep(self, target: str, prepared: Prepared, execution: Execution, judgement: Judgement, *, expected: bool) -> None:
         """Keep the tensors of one result, if there is room."""
         arrays = {f"input_{spec.name}": tensor.array for spec, tensor in zip(prepared.case.inputs, prepared.inputs, strict=True)}
-        if judgement.expected is not None:
-            arrays["expected"] = judgement.expected.array
-        if execution.output is not None:
-            arrays["actual"] = execution.output.array
+        for position, expected in enumerate(judgement.expected or ()):
+            arrays |= {_numbered(name, position): array for name, array in _expected(expected).items()}
+        for position, output in enumerate(execution.outputs or ()):
+            arrays[_numbered("actual", position)] = output.array
         arrays = {name: array for name, array in arrays.items() if array.dtype != object}
         if not arrays or not self._room(sum(array.nbytes for array in arrays.values()), expected=expected):
             return

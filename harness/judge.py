@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from harness.diff import compare
 from harness.execution import Execution, Graph, Prepared
+from harness.expected import Exact, Expected
 from harness.operators import OPERATORS
-from harness.records import CANNOT_BE_ASKED, Case, Diff, Error, Outcome, Tensor, Validity, Verdict, conforms
+from harness.operators.arithmetic import declared_by
+from harness.records import CANNOT_BE_ASKED, Accuracy, Case, Diff, Error, Outcome, Tensor, Validity, Verdict, conforms
 
 _NO_KERNEL = frozenset({"NotImplemented"})
 """Error classes by which onnxruntime says that a provider has no kernel for a node; the class, since wording changes between releases."""
@@ -17,14 +20,23 @@ _FUSED = "DmlFusedNode"
 """How the type of a node begins that the DirectML provider compiled of several, where a release cannot be told not to (before 1.15)."""
 
 
+ORACLE_ERROR = "OracleError"
+"""The error class of a case whose formula failed."""
+
+
+class OracleError(Exception):
+    """The formula of a case gave no result that the case could have."""
+
+
 class Judgement(NamedTuple):
-    """An outcome with what led to it."""
+    """An outcome with what led to it; `expected` is one an output, `accuracy` that of the output with the largest ratio."""
 
     outcome: Outcome
     placed_on: str | None = None
     error: Error | None = None
     diff: Diff | None = None
-    expected: Tensor | None = None
+    expected: tuple[Expected, ...] | None = None
+    accuracy: Accuracy | None = None
 
 
 def judge(prepared: Prepared, graph: Graph, execution: Execution, provider: str) -> Judgement:
@@ -37,7 +49,7 @@ def judge(prepared: Prepared, graph: Graph, execution: Execution, provider: str)
         outcome = Outcome.TIMEOUT if execution.ended == "timeout" else Outcome.CRASH
         return Judgement(outcome, None, execution.error)
     placed_on, doubt = placement(execution, graph, provider)
-    if execution.output is None:
+    if execution.outputs is None:
         assert execution.error is not None
         # the profile of a run that failed lacks the node that failed: misplaced is a node that is known to be elsewhere
         return Judgement(_outcome_of_error(execution, doubt is not None and placed_on is not None), placed_on, execution.error)
@@ -45,14 +57,29 @@ def judge(prepared: Prepared, graph: Graph, execution: Execution, provider: str)
         return Judgement(Outcome.NOT_PLACED, placed_on, Error("NotPlaced", doubt))
     if case.validity is Validity.INVALID:
         return Judgement(Outcome.ACCEPTED_INVALID, placed_on)
-    expected = oracle(prepared)
+    try:
+        expected = oracle(prepared, provider)
+    except OracleError as error:
+        return Judgement(Outcome.ORACLE_ERROR, placed_on, Error(ORACLE_ERROR, str(error)))
     if expected is None:  # an unspecified case whose result no source defines: it ran, and that is all that can be said
         return Judgement(Outcome.ACCEPTED_INVALID, placed_on)
     contradiction = _contradiction(case, expected)
     if contradiction is not None:
         return Judgement(Outcome.ORACLE_ERROR, placed_on, None, contradiction, expected)
-    diff = compare(expected, execution.output)
-    return Judgement(Outcome.PASS if diff is None else Outcome.MISMATCH, placed_on, None, diff, expected)
+    diff, accuracy = compare_all(expected, execution.outputs)
+    return Judgement(Outcome.PASS if diff is None else Outcome.MISMATCH, placed_on, None, diff, expected, accuracy)
+
+
+def compare_all(expected: tuple[Expected, ...], outputs: tuple[Tensor, ...]) -> tuple[Diff | None, Accuracy | None]:
+    """Return how the first output that differs does so, and the accuracy of the output that is farthest from its value."""
+    diff = accuracy = None
+    for position, (wanted, output) in enumerate(zip(expected, outputs, strict=True)):
+        found, near = compare(wanted, output)
+        if found is not None and diff is None:
+            diff = found if position == 0 else msgspec.structs.replace(found, output=position)
+        if near is not None and (accuracy is None or (near.claims, near.ratio) > (accuracy.claims, accuracy.ratio)):
+            accuracy = near
+    return diff, accuracy
 
 
 def _outcome_of_error(execution: Execution, misplaced: bool) -> Outcome:
@@ -86,21 +113,38 @@ def placement(execution: Execution, graph: Graph, provider: str) -> tuple[str | 
     return provider, None
 
 
-def oracle(prepared: Prepared) -> Tensor | None:
-    """Return the expected output; None for an unspecified case on which the operator's formula says nothing."""
-    case = prepared.case
+def oracle(prepared: Prepared, provider: str) -> tuple[Expected, ...] | None:
+    """Return what each output is held against, in the arithmetic declared of a provider.
+
+    None for an unspecified case on which the operator's formula says nothing. Raises OracleError where the formula fails, or gives another
+    shape than the operator's family infers.
+    """
+    case, call = prepared.case, prepared.call
     operator = OPERATORS[case.operator]
-    if case.validity is Validity.UNSPECIFIED:
-        shapes = tuple(tensor.array.shape for tensor in prepared.inputs)
-        if operator.broken_rule(shapes, case.attributes) or operator.broken_by_values(prepared.inputs, case.attributes):
+    inputs = {spec.name: tensor for spec, tensor in zip(case.inputs, prepared.inputs, strict=True)}
+    try:
+        if case.validity is Validity.UNSPECIFIED and operator.broken(call, inputs):
             return None
-    return operator.oracle(prepared.inputs, case.attributes, case.options.variant)
+        expected = operator.oracle(call, inputs, declared_by(provider))
+        shapes = operator.family.output_shapes(operator, call)
+    except Exception as error:  # noqa: BLE001 - a formula is a user's code: its failure is this case's result
+        raise OracleError(f"{case.operator}: {type(error).__name__}: {error}") from error
+    for position, (found, shape) in enumerate(zip(expected, shapes, strict=False)):
+        if found.shape != shape:
+            raise OracleError(f"{case.operator}: output {position} of the formula has shape {list(found.shape)}, inferred is {list(shape)}")
+    return expected
 
 
-def _contradiction(case: Case, expected: Tensor) -> Diff | None:
-    if case.documented is None:
-        return None
-    return compare(Tensor(expected.dtype, np.asarray(case.documented)), expected)
+def _contradiction(case: Case, expected: tuple[Expected, ...]) -> Diff | None:
+    """Return how the formula contradicts a documented result."""
+    for found, documented in zip(expected, case.documented or (), strict=False):
+        if documented is None:
+            continue
+        written = Tensor(found.dtype, np.asarray(documented))
+        diff = compare(Exact(written), found.tensor).diff if isinstance(found, Exact) else compare(found, written).diff
+        if diff is not None:
+            return diff
+    return None
 
 
 def verdict(validity: Validity, outcome: Outcome, expected: Outcome | None) -> Verdict:

@@ -9,31 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from harness.dtypes import DTYPES, Array
 from harness.operators import OPERATORS
-from harness.operators.base import Attributes, Operator, Shapes
+from harness.operators.base import Call, Operator
 from harness.published import load
 from harness.records import BEYOND, Case, DirectmlOptions
 
 _PREFIX = "DML_FEATURE_LEVEL_"
-
-
-class Call(NamedTuple):
-    """What the published tables speak of: candidates for the operator, types of data and (alternatives for) indices, DimensionCount.
-
-    `exact`: the DimensionCount is as it is written, and no leading 1s can be added.
-    """
-
-    operators: tuple[str, ...]
-    data: str | None
-    indices: tuple[str, ...] | None
-    rank: int
-    batched: bool
-    exact: bool = False
 
 
 def known_operators() -> tuple[str, ...]:
@@ -41,53 +27,40 @@ def known_operators() -> tuple[str, ...]:
     return tuple(load("directml.yaml")["operators"])
 
 
-def levels_of(case: Case, lowers_to: Sequence[str]) -> dict[str, str]:
+def levels_of(case: Case, call: Call, lowers_to: Sequence[str]) -> dict[str, str]:
     """Return {"directml": level or "beyond"} for a case whose spec lowers to these operators; equal levels share one mapping."""
     operator = OPERATORS[case.operator]
     negative = False
-    if operator.directml_index is not None:
-        position = operator.inputs.index(operator.directml_index)
-        written = case.literals[position] if case.literals is not None else None
-        negative = operator.kind(case.inputs[position].values).negative if written is None else _any_below_zero(written)
-    dtypes, shapes = tuple(spec.dtype for spec in case.inputs), tuple(spec.shape for spec in case.inputs)
-    return levels(operator, tuple(lowers_to), dtypes, shapes, case.attributes, negative, case.directml)
+    for position, spec in enumerate(case.inputs):
+        if spec.name in operator.family.unsigned_inputs(operator):
+            written = case.literals[position] if case.literals is not None else None
+            negative |= operator.kind(spec.name, spec.values).negative if written is None else _any_below_zero(written)
+    return levels(operator, call, tuple(lowers_to), negative, case.directml)
 
 
 def levels(
-    operator: Operator,
-    lowers_to: tuple[str, ...],
-    dtypes: tuple[str, ...],
-    shapes: Shapes,
-    attributes: Attributes,
-    negative: bool,
-    directml: DirectmlOptions | None = None,
+    operator: Operator, call: Call, lowers_to: tuple[str, ...], negative: bool, directml: DirectmlOptions | None = None
 ) -> dict[str, str]:
-    """Return the levels of all cases of an operator with these element types, shapes and attributes, with or without negative indices."""
-    rank, batched = operator.directml_rank(shapes, attributes), operator.batched(attributes)
-    exact = None
-    if directml is not None:
-        exact = directml.dimension_count is not None
-        rank = directml.dimension_count or rank
-        lowers_to = lowers_to if directml.operator is None else (directml.operator,)
-    return _level(operator.name, lowers_to, dtypes, rank, negative, batched, exact)
+    """Return the levels of all cases with one call, with or without negative indices.
+
+    A case of DirectML's own API is taken as it is written; otherwise an index input that holds no negative one may be UINT32 for INT32.
+    """
+    exact = directml is not None and directml.dimension_count is not None
+    asked = directml.operator if directml is not None else None
+    widened = () if negative or directml is not None else operator.family.unsigned_inputs(operator)
+    found = []
+    for candidate in lowers_to if asked is None else (asked,):
+        made = operator.family.directml(operator, candidate, call)
+        if made is not None:
+            rank = max(1, (directml.dimension_count if directml is not None else None) or made.dimension_count)
+            rank = rank if exact else max(rank, *(len(t.sizes) for t in made.tensors.values()))
+            tensors = tuple((name, t.dtype, t.carries in widened) for name, t in made.tensors.items())
+            found.append(_lowest(candidate, tensors, rank, exact))
+    return _shared(min(found, key=_order, default=BEYOND))
 
 
 def _any_below_zero(written: Array) -> bool:
     return written.dtype.kind in "if" and bool(np.any(written < 0))
-
-
-@lru_cache(maxsize=8192)
-def _level(
-    name: str, lowers_to: tuple[str, ...], dtypes: tuple[str, ...], rank: int, negative: bool, batched: bool, exact: bool | None
-) -> dict[str, str]:
-    """`exact` is None for a case that leaves the lowering open."""
-    operator = OPERATORS[name]
-    indices: tuple[str, ...] | None = None
-    if operator.directml_index is not None:
-        own = DTYPES[dtypes[operator.inputs.index(operator.directml_index)]]
-        same_bits = {"INT32": "UINT32", "INT64": "UINT64"}.get(own.directml or "")
-        indices = tuple(kind for kind in (own.directml, None if negative or exact is not None else same_bits) if kind is not None)
-    return _shared(lowest_level(Call(lowers_to, DTYPES[dtypes[0]].directml, indices, max(1, rank), batched, exact is True)))
 
 
 @lru_cache(maxsize=64)
@@ -95,26 +68,33 @@ def _shared(level: str) -> dict[str, str]:
     return {"directml": level}
 
 
-def lowest_level(call: Call) -> str:
-    """Return the lowest level, such as `2_1`, whose table allows a call, or `beyond`."""
-    found = [level for operator in call.operators for level, table in _levels(operator) if _allows(operator, table, call)]
-    return min(found, key=_order, default=BEYOND)
+_SAME_BITS = {"INT32": "UINT32", "INT64": "UINT64"}
+
+
+@lru_cache(maxsize=65536)
+def _lowest(operator: str, tensors: tuple[tuple[str, str, bool], ...], rank: int, exact: bool) -> str:
+    """Return the lowest level whose table allows tensors (name, element type, whether unsigned of the same bits is as good) of a rank."""
+    return next((level for level, table in _levels(operator) if _allows(table, tensors, rank, exact)), BEYOND)
 
 
 def _levels(operator: str) -> list[tuple[str, Mapping[str, Any]]]:
-    return [(level.removeprefix(_PREFIX), table) for level, table in load("directml.yaml")["operators"][operator]["levels"].items()]
+    tables = load("directml.yaml")["operators"][operator]["levels"]
+    return sorted(((level.removeprefix(_PREFIX), table) for level, table in tables.items()), key=lambda row: _order(row[0]))
 
 
-def _allows(operator: str, table: Mapping[str, Any], call: Call) -> bool:
-    if call.batched and operator == "DML_OPERATOR_GATHER_ND":
-        return False  # it has no BatchDimensionCount
-    if any(call.rank > tensor["dims"][1] or (call.exact and call.rank < tensor["dims"][0]) for tensor in table.values()):
-        return False
-    if call.data not in table["InputTensor"]["dtypes"]:
-        return False
-    return call.indices is None or any(kind in table["IndicesTensor"]["dtypes"] for kind in call.indices)
+def _allows(table: Mapping[str, Any], tensors: tuple[tuple[str, str, bool], ...], rank: int, exact: bool) -> bool:
+    for name, dtype, widened in tensors:
+        least, most = table[name]["dims"]
+        if rank > most or (exact and rank < least):
+            return False
+        own = DTYPES[dtype].directml or ""
+        if own not in table[name]["dtypes"] and not (widened and _SAME_BITS.get(own) in table[name]["dtypes"]):
+            return False
+    return True
 
 
 def _order(level: str) -> tuple[int, int]:
+    if level == BEYOND:
+        return 1 << 16, 0
     major, minor = level.split("_")
     return int(major), int(minor)

@@ -20,6 +20,7 @@ from harness.execution import Execution, Graph, Prepared, Unit
 from harness.frames import FrameReader, GarbledError, encode_batch
 from harness.process import Inbox, WorkerProcess
 from harness.records import Error
+from harness.worker import PROTOCOL
 
 _BATCH_CASES = 512
 _BATCH_BYTES = 4 << 20
@@ -244,8 +245,8 @@ class Pool:
             hello = msgspec.json.decode(body, type=Hello)
         except msgspec.MsgspecError as error:
             raise GarbledError(f"not a greeting: {error}") from error
-        if hello.protocol != 1:
-            raise TargetUnavailable(f"worker speaks protocol {hello.protocol}, this harness 1: the two are of different versions")
+        if hello.protocol != PROTOCOL:
+            raise TargetUnavailable(f"worker speaks protocol {hello.protocol}, this harness {PROTOCOL}: the two are of different versions")
         slot.greeted = True
         slot.deadline = time.monotonic() + self._timeout
         return hello
@@ -307,7 +308,7 @@ def _batches(units: Iterator[Unit]) -> Iterator[list[Unit]]:
     cases = size = 0
     for graph, prepared in units:
         start = 0
-        for end, (_, inputs, _) in enumerate(prepared, start=1):
+        for end, (_, _, inputs, _) in enumerate(prepared, start=1):
             cases += 1
             for tensor in inputs:
                 size += tensor.array.nbytes

@@ -78,17 +78,41 @@ class Tensor(NamedTuple):
     array: Array
 
 
+class TensorValue(NamedTuple):
+    """A tensor as the value of an attribute: element type, shape, and its elements as Python numbers or texts in row-major order."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    elements: tuple[int | float | bool | str, ...]
+
+
+Value = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | TensorValue
+"""The value of an attribute: INT, FLOAT, STRING, INTS, FLOATS, STRINGS or TENSOR."""
+
+
 class TensorSpec(msgspec.Struct, frozen=True, gc=False):
-    """Name, element type and shape of one input; `values` names how its elements are chosen (`values.py`)."""
+    """Name, element type and shape of one input; `values` names how its elements are chosen (`values.py`).
+
+    `elements` are those of an input that decides shapes (`axes`, `pads`): they stand in the id, in place of the shape.
+    """
 
     name: str
     dtype: str
     shape: tuple[int, ...]
     values: str = "random"
+    elements: tuple[int | float | bool, ...] | None = None
+
+
+CONSTANTS = "constants"
+"""As an initializer: every input whose elements decide shapes."""
 
 
 class Options(msgspec.Struct, frozen=True, gc=False):
-    """How a case's graph is built and run; a default is not written into the case's id."""
+    """How a case's graph is built and run; a default is not written into the case's id.
+
+    `initializer` names the input that is one, or `constants`. `outputs` is the number of outputs that the node has where that is not
+    the operator's usual one.
+    """
 
     shapes: Literal["symbolic", "static"] = "symbolic"
     initializer: str | None = None
@@ -96,6 +120,7 @@ class Options(msgspec.Struct, frozen=True, gc=False):
     optimization: Optimization = "off"
     neighbours: bool = False
     variant: str | None = None
+    outputs: int | None = None
 
 
 class DirectmlTensor(msgspec.Struct, frozen=True, gc=False):
@@ -121,14 +146,15 @@ class DirectmlOptions(msgspec.Struct, frozen=True, gc=False):
     dimension_count: int | None = None
     in_place: str | None = None
     layout: tuple[tuple[str, str], ...] = ()
-    attributes: tuple[tuple[str, int], ...] = ()
+    attributes: tuple[tuple[str, Value], ...] = ()
     tensors: tuple[tuple[str, DirectmlTensor], ...] = ()
 
 
 class Case(msgspec.Struct, frozen=True):
     """One concrete operator call.
 
-    `literals` holds written-out input elements (None for an input that is filled) and `documented` the documented result.
+    `inputs` are those that are present, in the order of the specification. `literals` holds written-out input elements (None for an
+    input that is filled) and `documented` the documented result of each output (None for one that is not documented).
     `rule` says for an invalid case which rule it breaks and for an unspecified one what the sources leave open. `levels` are
     derived (`levels.py`). With `directml`, validity is what Microsoft's documents say of the call; without, what ONNX says.
     """
@@ -136,14 +162,14 @@ class Case(msgspec.Struct, frozen=True):
     id: str
     operator: str
     opset: int
-    attributes: dict[str, int]
+    attributes: dict[str, Value]
     inputs: tuple[TensorSpec, ...]
     options: Options = Options()
     validity: Validity = Validity.VALID
     rule: str | None = None
     source: str | None = None
     literals: tuple[Array | None, ...] | None = None
-    documented: Array | None = None
+    documented: tuple[Array | None, ...] | None = None
     levels: dict[str, str] = {}
     directml: DirectmlOptions | None = None
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from harness.caseid import parse
 from harness.errors import NothingRan
-from harness.lanes.portions import WHOLE, Portion
+from harness.portions import WHOLE, Portion
 from harness.query import Query, explain_no_match
 from harness.records import Case, Validity
 from harness.specs.expand import Plan, SweepPlan

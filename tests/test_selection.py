@@ -11,7 +11,7 @@ import pytest
 
 from harness import selection as selections
 from harness.frames import tensor_bytes
-from harness.lanes.portions import Numbers, Portion
+from harness.portions import Numbers, Portion
 from harness.operators import OPERATORS
 from harness.query import parse_all
 from harness.records import Case, TensorSpec, Validity

@@ -15,10 +15,10 @@ from harness.directml.layout import LAYOUTS, buffer_bytes, lay_out
 from harness.dtypes import DTYPES
 from harness.execution import Graph, Prepared
 from harness.operators import OPERATORS
-from harness.operators.base import DirectmlCall, Shape
+from harness.onnx_schemas import operator_schema
+from harness.operators.base import Call, DirectmlCall, Shape
 from harness.records import Case, DirectmlOptions, DirectmlTensor, Tensor
 
-OUTPUT = "OutputTensor"
 _UINT = 1 << 32
 _PLAIN = DirectmlOptions()
 
@@ -27,36 +27,43 @@ class NotExpressible(Exception):
     """DirectML's API has no way to write a case; the message says what it lacks."""
 
 
-def lower(case: Case) -> Description:
-    """Return the case's DirectML call; raise NotExpressible."""
+def lower(case: Case, call: Call) -> Description:
+    """Return the DirectML call of a case and its call; raise NotExpressible."""
     options = case.directml or _PLAIN
     for spec in case.inputs:
         if DTYPES[spec.dtype].directml is None:
             raise NotExpressible(f"DML_TENSOR_DATA_TYPE has no {spec.dtype}")
     operator = OPERATORS[case.operator]
-    shapes = tuple(spec.shape for spec in case.inputs)
-    call = operator.directml(options.operator, shapes, case.attributes, case.options.variant)
-    rank = options.dimension_count or call.dimension_count
-    sizes = tuple(_pad(size, rank) for size in call.sizes)
-    attributes = {key: _uint(key, _moved(call, key, value, rank)) for key, value in call.attributes.items()} | dict(options.attributes)
+    made = operator.family.directml(operator, options.operator, call)
+    if made is None:
+        raise NotExpressible(f"{options.operator or 'DirectML'} has no call for it")
+    rank = options.dimension_count or made.dimension_count
     layouts, changed = dict(options.layout), dict(options.tensors)
-    dtypes = tuple("uint8" if spec.dtype == "bool" else spec.dtype for spec in (*case.inputs, case.inputs[0]))
     tensors = {
-        tensor: _tensor(dtype, size, layouts.get(tensor, "packed"), changed.get(tensor))
-        for tensor, dtype, size in zip((*call.inputs, OUTPUT), dtypes, sizes, strict=True)
+        name: _tensor(_stored(tensor.dtype), _pad(tensor.sizes, rank), layouts.get(name, "packed"), changed.get(name))
+        for name, tensor in made.tensors.items()
     }
-    in_place = options.in_place or (call.inputs[0] if case.options.in_place else None)
-    output = changed.get(OUTPUT)
-    shape = operator.output_shape(shapes, case.attributes) if output is None or output.sizes is None else output.sizes
-    return Description(call.operator, tensors, attributes, call.inputs, OUTPUT, in_place, shape)
+    attributes = {key: _uint(key, _moved(made, key, value, rank)) for key, value in made.attributes.items()} | dict(options.attributes)
+    carried = {tensor.carries: name for name, tensor in made.tensors.items()}
+    inputs = tuple(carried[spec.name] for spec in case.inputs if spec.name in carried)
+    in_place = options.in_place or (inputs[0] if case.options.in_place else None)
+    output = changed.get(carried[0])
+    (shape,) = operator.family.output_shapes(operator, call) if output is None or output.sizes is None else (output.sizes,)
+    return Description(made.operator, tensors, attributes, inputs, carried[0], in_place, shape)
 
 
-def lowered(case: Case, description: Description) -> Graph:
+def _stored(dtype: str) -> str:
+    """Return the element type under which DirectML holds one: a bool is a UINT8."""
+    return "uint8" if dtype == "bool" else dtype
+
+
+def lowered(case: Case, call: Call, description: Description) -> Graph:
     """Return what the worker is sent of a case; equal descriptions are one graph."""
-    output = description.tensors[OUTPUT].dtype
-    is_bool = case.inputs[0].dtype == "bool" and output == "uint8"
+    output = description.tensors[description.output].dtype
+    is_bool = call.outputs[0] == "bool" and output == "uint8"
     inputs = tuple((spec.name, spec.dtype) for spec in case.inputs)
-    return _graph(description.encode(), inputs, (OPERATORS[case.operator].output, "bool" if is_bool else output))
+    name = operator_schema(case.operator, case.opset).output_name(0)
+    return _graph(description.encode(), inputs, (name, "bool" if is_bool else output))
 
 
 @lru_cache(maxsize=4096)
@@ -67,19 +74,19 @@ def _graph(model: bytes, inputs: tuple[tuple[str, str], ...], output: tuple[str,
         digest=sha256(model).hexdigest(),
         fed=tuple(range(len(inputs))),
         inputs=tuple((name, DTYPES[dtype].onnx) for name, dtype in inputs),
-        output=(output[0], DTYPES[output[1]].onnx),
+        outputs=((output[0], DTYPES[output[1]].onnx),),
         tested=(description.operator,),
         in_place=description.in_place is not None,
     )
 
 
-def prepared(case: Case, inputs: tuple[Tensor, ...], description: Description) -> Prepared:
+def prepared(case: Case, call: Call, inputs: tuple[Tensor, ...], description: Description) -> Prepared:
     """Return the case with its inputs and, where a tensor has strides, with its buffers."""
     tensors = [description.tensors[name] for name in description.inputs]
     if all(tensor.strides is None for tensor in tensors):
-        return Prepared(case, inputs)
+        return Prepared(case, call, inputs)
     laid = [_laid(tensor, given) for tensor, given in zip(tensors, inputs, strict=True)]
-    return Prepared(case, tuple(held for held, _ in laid), tuple(buffer for _, buffer in laid))
+    return Prepared(case, call, tuple(held for held, _ in laid), tuple(buffer for _, buffer in laid))
 
 
 def _laid(tensor: BufferTensor, given: Tensor) -> tuple[Tensor, Tensor]:
@@ -101,7 +108,8 @@ def _pad(shape: Shape, rank: int) -> Shape:
 
 
 def _moved(call: DirectmlCall, key: str, value: int, rank: int) -> int:
-    return value + max(0, rank - len(call.sizes[0])) if key in call.axes and value >= 0 else value
+    own = max(len(tensor.sizes) for tensor in call.tensors.values())
+    return value + max(0, rank - own) if key in call.axes and value >= 0 else value
 
 
 def _uint(name: str, value: int) -> int:

@@ -23,7 +23,7 @@ from typing import Any
 from harness.errors import HarnessFault
 from harness.job import Work
 from harness.lanes.lane import Lane, Opened, Report, Shared, Sink
-from harness.lanes.portions import Numbers, SharedNumbers
+from harness.portions import Numbers, SharedNumbers
 from harness.lanes.process import Fault, Lines, fork
 from harness.pool import Launch
 from harness.records import TargetInfo

@@ -34,7 +34,7 @@ class Call(NamedTuple):
     `inputs` holds the inputs that are present, in the order of the specification, under their formal names; a variadic input `data_0`
     stands as `data_0.0`, `data_0.1` and so on. `attributes` holds ONNX's defaults where the case gives none; an attribute without a
     default that is not given is absent. `constants` holds the elements of those inputs that are known before a run (`axes`, `shape`,
-    `pads`). `outputs` is the number of outputs that are asked for, None for the usual one.
+    `pads`). `outputs` are the element types of the outputs that are asked for.
     """
 
     inputs: Mapping[str, TensorType]
@@ -42,7 +42,7 @@ class Call(NamedTuple):
     constants: Mapping[str, Array] = {}
     opset: int = 0
     variant: str | None = None
-    outputs: int | None = None
+    outputs: tuple[str, ...] = ()
 
     @property
     def shapes(self) -> tuple[Shape, ...]:
@@ -65,13 +65,13 @@ class Call(NamedTuple):
 class ValueKind(NamedTuple):
     """One way to choose the elements of an input.
 
-    `negative` and `invalid` state what the elements contain: negative indices (DirectML allows them from level 3_0), or at least one
-    element that the ONNX specification forbids.
+    `negative` states that the elements contain negative indices (DirectML allows them from level 3_0); `breaks` the rule of the ONNX
+    specification that at least one of them breaks.
     """
 
     name: str
     negative: bool = False
-    invalid: bool = False
+    breaks: str | None = None
 
 
 RANDOM = ValueKind("random")
@@ -80,11 +80,11 @@ RANDOM = ValueKind("random")
 class CallTensor(NamedTuple):
     """A tensor of a DirectML call before sizes are padded to a common DimensionCount.
 
-    `carries` is the input or output of the case whose elements it holds, `dtype` the element type that DirectML is told (a name of
+    `carries` is the name of the input, or the position of the output, whose elements it holds, `dtype` the element type that DirectML is told (a name of
     `dtypes.DTYPES`), `strides` in elements where they are not those of packed elements (a broadcast dimension has 0).
     """
 
-    carries: str
+    carries: str | int
     dtype: str
     sizes: Shape
     strides: Shape | None = None
@@ -126,6 +126,10 @@ class Family:
         """Return the values of an attribute, or of an input that decides shapes, that `all` stands for with inputs of these shapes."""
         raise NotImplementedError
 
+    def every(self, operator: Operator, name: str, key: str, call: Call) -> Iterable[Choice]:
+        """Return the choices that `all` stands for under a key of an input's relation."""
+        raise NotImplementedError
+
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Return the rule of the ONNX specification that types, shapes, attributes and constants break, or None."""
         return None
@@ -143,15 +147,19 @@ class Family:
         return True
 
     def natural_shape(self, operator: Operator, kind: str, dtype: str) -> Shape | None:
-        """Return the shape that a kind needs where the spec gives none, or None."""
+        """Return the shape that a kind of values of the first input needs where the spec gives none, or None."""
         return None
 
     def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
         """Choose the elements of an input for which `kinds` has kinds."""
         raise NotImplementedError
 
+    def output_count(self, operator: Operator, call: Call) -> int:
+        """Return the usual number of outputs of a call."""
+        return 1
+
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
-        """Return the shapes of the outputs that are asked for, also for calls that break a rule (then any shape)."""
+        """Return the shapes of the outputs, of at least those that are asked for; for calls that break a rule any shapes."""
         return (call.first.shape,)
 
     def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:
@@ -174,19 +182,34 @@ Oracle = Callable[[Call, Mapping[str, Tensor], str], tuple[Expected, ...]]
 """Takes a call, its inputs by name and the name of a declared arithmetic; returns what each output is held against."""
 
 
+class Node(NamedTuple):
+    """One operator of a composed graph: its type, the values it takes and the one it makes; `value` is that of a Constant."""
+
+    operator: str
+    inputs: tuple[str, ...]
+    output: str
+    attributes: Attributes = {}
+    value: Tensor | None = None
+
+
+Composition = Callable[[str, str, str], Sequence[Node]]
+"""Takes the names of a graph's input and output and their element type; returns nodes that compute the one from the other."""
+
+
 class Operator(NamedTuple):
     """One operator: its name in ONNX, its family, its formula made an oracle by `formulas`, and what differs from the family.
 
     `rule` is asked before the family's rules. `variants` are graphs composed of several ONNX operators that stand for another mode of the
-    DirectML operator. `options` are whatever the family reads, such as the names of DirectML's members.
+    DirectML operator. `constants` are the inputs whose elements decide shapes, and at older opsets are attributes. `options` is whatever the family wants to know of its operator, such as the names of DirectML's members.
     """
 
     name: str
     family: Family
     oracle: Oracle
     rule: Callable[[Call], str | None] = lambda _call: None
-    variants: tuple[str, ...] = ()
-    options: Mapping[str, Any] = {}
+    variants: Mapping[str, Composition] = {}
+    constants: tuple[str, ...] = ()
+    options: Any = None
 
     def kind(self, name: str, kind: str) -> ValueKind:
         """Return a kind of values of an input; KeyError if there is none of that name."""
@@ -199,8 +222,3 @@ class Operator(NamedTuple):
     def broken(self, call: Call, inputs: Mapping[str, Tensor]) -> str | None:
         """Return the rule that a call with its elements breaks, or None."""
         return self.broken_rule(call) or self.family.broken_by_values(self, call, inputs)
-
-
-def by_name(names: Sequence[str], tensors: Sequence[Tensor]) -> dict[str, Tensor]:
-    """Pair inputs with their names."""
-    return dict(zip(names, tensors, strict=True))

@@ -15,7 +15,7 @@ from harness.operators import OPERATORS
 from harness.specs import source
 from harness.specs.check import Checks
 from harness.specs.problems import validation_problems
-from harness.specs.schema import Spec
+from harness.specs.schema import ALL, Spec
 from harness.specs.source import Key, KeyPath, Source, shown
 
 
@@ -34,6 +34,12 @@ class LoadedSpec:
     def problem(self, path: KeyPath, what: str, *, given: str | None = None, allowed: Iterable[str] = ()) -> str:
         """Return one line for SpecError: `file:line: path: what; did you mean 'x'?; allowed: a, b`."""
         return self.source.problem(path, what, given=given, allowed=allowed)
+
+    @property
+    def opsets(self) -> tuple[int, ...]:
+        """The opsets of the spec; `all` are the versions of the operator that opset 7 or a later one uses."""
+        given = self.model.opsets
+        return onnx_schemas.opsets_of_versions(self.model.operator) if given == ALL else tuple(int(opset) for opset in given)
 
     def schema(self, opset: int) -> OperatorSchema:
         """Return what ONNX says of the operator at one of the spec's opsets."""

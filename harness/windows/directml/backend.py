@@ -102,13 +102,13 @@ class DirectML:
             self._apis.pop(level).close()
         return bool(removed)
 
-    def run(self, session: Session, unit: Any, arrays: Sequence[Any], position: int) -> tuple[Any, int]:
+    def run(self, session: Session, unit: Any, arrays: Sequence[Any], position: int) -> list[tuple[Any, int]]:
         """Run one case; return its output in the shape of `output_shape` and the ONNX number of its element type."""
         with self._calls():
             elements = self._dispatch(session, arrays)
-        number = unit["output"][1]
+        number = unit["outputs"][0][1]
         is_bool = session.output.dtype == "uint8" and number == _ONNX_BOOL
-        return elements, number if is_bool else _ONNX[session.output.dtype]
+        return [(elements, number if is_bool else _ONNX[session.output.dtype])]
 
     def _dispatch(self, session: Session, arrays: Sequence[Any]) -> Any:
         self._fill(session, arrays)

@@ -1,0 +1,100 @@
+"""Makes an oracle of a formula: what the formula is given, and what its results are held to.
+
+A formula is a function of arrays. It takes the inputs that are present, by position or, where its parameters are called as ONNX calls
+them, by name; a variadic input is a list under its formal name. It takes those attributes that it names, with ONNX's defaults; `call`
+gives it the whole call. It returns an array, or a tuple of them, one an output.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from harness.dtypes import DTYPES, Array
+from harness.expected import Exact, Expected
+from harness.operators.base import Call, Oracle
+from harness.operators.binary_floats import decode_bfloat16, encode_bfloat16
+from harness.records import Tensor
+
+Formula = Callable[..., Any]
+
+
+class FormulaError(ValueError):
+    """A formula gave what is no result of the call: another number of outputs, or another element type than ONNX infers."""
+
+
+def moved(formula: Formula) -> Oracle:
+    """Make the oracle of a formula that moves elements without looking at them: it works on their bits, bfloat16 as uint16."""
+    return _exact(formula, lambda tensor: tensor.array, lambda dtype, array: array)
+
+
+def decided(formula: Formula) -> Oracle:
+    """Make the oracle of a formula that compares, chooses or counts without rounding: bfloat16 as float32, which holds all its values."""
+    return _exact(formula, values, stored)
+
+
+def values(tensor: Tensor) -> Array:
+    """Return a tensor's elements as numbers: bfloat16 widened to float32."""
+    return decode_bfloat16(tensor.array) if tensor.dtype == "bfloat16" else tensor.array
+
+
+def stored(dtype: str, array: Array) -> Array:
+    """Return numbers in the storage of an element type: float32 narrowed to the bits of bfloat16, exactly."""
+    return encode_bfloat16(array) if dtype == "bfloat16" and array.dtype == np.float32 else array
+
+
+def _exact(formula: Formula, taken: Callable[[Tensor], Any], given: Callable[[str, Array], Array]) -> Oracle:
+    names = parameters(formula)
+
+    def oracle(call: Call, inputs: Mapping[str, Tensor], arithmetic: str) -> tuple[Expected, ...]:
+        del arithmetic
+        with np.errstate(all="ignore"):
+            result = formula(*positional(names, call, inputs, taken), **named(names, call, inputs, taken))
+        arrays = results(result, call)
+        return tuple(Exact(_tensor(dtype, given(dtype, np.asarray(array)))) for dtype, array in zip(call.outputs, arrays, strict=True))
+
+    return oracle
+
+
+def _tensor(dtype: str, array: Array) -> Tensor:
+    wanted = np.dtype(DTYPES[dtype].storage)
+    if array.dtype != wanted:
+        raise FormulaError(f"the formula gives {array.dtype} where the output is {dtype}")
+    return Tensor(dtype, array)
+
+
+def parameters(formula: Formula) -> frozenset[str]:
+    """Return the names of a formula's parameters; a NumPy ufunc names none that ONNX has."""
+    return frozenset() if isinstance(formula, np.ufunc) else frozenset(inspect.signature(formula).parameters)
+
+
+def positional(names: frozenset[str], call: Call, inputs: Mapping[str, Tensor], taken: Callable[[Tensor], Any]) -> list[Any]:
+    """Return the inputs that a formula takes by position: those that none of its parameters is named after."""
+    return [taken(tensor) for name, tensor in inputs.items() if name.partition(".")[0] not in names]
+
+
+def named(names: frozenset[str], call: Call, inputs: Mapping[str, Tensor], taken: Callable[[Tensor], Any]) -> dict[str, Any]:
+    """Return what a formula takes by name: inputs, attributes that are given or have a default, and the call."""
+    found: dict[str, Any] = {name: value for name, value in call.attributes.items() if name in names}
+    for name, tensor in inputs.items():
+        formal, dot, _ = name.partition(".")
+        if formal not in names:
+            continue
+        if dot:
+            found.setdefault(formal, []).append(taken(tensor))
+        else:
+            found[formal] = taken(tensor)
+    if "call" in names:
+        found["call"] = call
+    return found
+
+
+def results(result: Any, call: Call) -> Sequence[Any]:
+    """Return a formula's results, one for each output of the call; raise FormulaError for another number of them."""
+    found = result if isinstance(result, (tuple, list)) else (result,)
+    if len(found) < len(call.outputs):
+        raise FormulaError(f"the formula gives {len(found)} outputs where {len(call.outputs)} are asked for")
+    return found[: len(call.outputs)]
