@@ -37,7 +37,8 @@ def output_hash(outputs: tuple[Tensor, ...] | None) -> str | UnsetType:
 
 def run_hashes(specs: Iterable[Path], expectations: Expectations) -> dict[str, str]:
     """Return the hashes of a run's header."""
-    oracle = [*(_PACKAGE / "operators").glob("*.py"), *(_PACKAGE / name for name in ("values.py", "diff.py", "expected.py"))]
+    oracle = [file for folder in ("operators", "bounded") for file in (_PACKAGE / folder).glob("*.py")]
+    oracle += [_PACKAGE / name for name in ("values.py", "diff.py", "expected.py", "float_formats.py", "data/arithmetics.yaml")]
     return {
         "specs": hash_files(specs),
         "oracle": hash_files(oracle),

@@ -121,7 +121,6 @@ def opsets_of_versions(name: str) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=1024)
-@lru_cache(maxsize=1024)
 def operator_schema(name: str, opset: int) -> OperatorSchema:
     """Return the schema of an operator at an opset; raise UnknownOperator or OpsetUnavailable with a message for users."""
     if opset > latest_opset():

@@ -67,6 +67,7 @@ Optimization = Literal["off", "basic", "extended", "all"]
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+Magnitude = Annotated[float, msgspec.Meta(ge=0)]
 CaseId = Annotated[str, msgspec.Meta(max_length=4096)]
 """Limits that a run file is held to when it is read; what the harness measures lies far within them."""
 
@@ -185,7 +186,8 @@ class Diff(msgspec.Struct, frozen=True):
     """How an output differs from the oracle's.
 
     `max_ulp` is the largest distance between finite values of a float tensor in units of the last place, None where that has no meaning;
-    `expected` and `actual` are the two elements at `first_index` (or the two shapes or dtypes), written out.
+    `expected` and `actual` are the two elements at `first_index` (or the two shapes or dtypes), written out. Where the expected result has
+    a bound, `error` and `bound` are those at `first_index`; `error` is None where the output is NaN or infinite.
     """
 
     max_ulp: Count | None
@@ -194,6 +196,26 @@ class Diff(msgspec.Struct, frozen=True):
     first_index: tuple[Count, ...] | None
     expected: str
     actual: str
+    error: Magnitude | msgspec.UnsetType | None = msgspec.UNSET
+    bound: Magnitude | msgspec.UnsetType = msgspec.UNSET
+
+
+class Accuracy(msgspec.Struct, frozen=True):
+    """How near an output with a bound came to it, whether it kept to it or not.
+
+    `ratio` is the largest error divided by its bound and `ulp` the largest error in units of the last place of the output's type, both over
+    the elements where value and output are finite and something is claimed. Of `compared` elements, nothing is claimed of `unclaimed`.
+    """
+
+    ratio: Magnitude
+    ulp: Magnitude
+    unclaimed: Count
+    compared: Count
+
+    @property
+    def claims(self) -> bool:
+        """Say whether the comparison tested anything: there was an element with a claim, or no element at all."""
+        return not self.compared or self.unclaimed < self.compared
 
 
 class Repeats(msgspec.Struct, frozen=True):
