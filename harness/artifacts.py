@@ -16,8 +16,7 @@ import numpy as np
 from harness.dtypes import Array
 from harness.errors import HarnessFault
 from harness.execution import Execution, Prepared
-from harness.expected import Exact, Expected, OneOf
-from harness.float_formats import encode
+from harness.expected import Exact, Expected, OneOf, nearest
 from harness.judge import Judgement
 from harness.portions import Numbers
 from harness.records import Result, Verdict
@@ -44,7 +43,7 @@ def _expected(expected: Expected) -> dict[str, Array]:
         return {"expected": expected.tensor.array}
     if isinstance(expected, OneOf):
         return {f"expected_or{n}" if n else "expected": tensor.array for n, tensor in enumerate(expected.candidates)}
-    return {"expected": encode(expected.dtype, expected.value), "value": expected.value, "bound": expected.bound}
+    return {"expected": nearest(expected).array, "value": expected.value, "bound": expected.bound}
 
 
 class Kept:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from harness.float_formats import FORMATS, Float64
+from harness.float_formats import FORMATS, Float64, encode
 from harness.records import Tensor
 
 
@@ -78,3 +78,12 @@ class Approx(msgspec.Struct, frozen=True, eq=False):
 
 
 Expected = Exact | OneOf | Approx
+
+
+def nearest(expected: Expected) -> Tensor:
+    """Return one tensor that is as expected: the exact one, the first candidate, or the values rounded to their type."""
+    if isinstance(expected, Exact):
+        return expected.tensor
+    if isinstance(expected, OneOf):
+        return expected.candidates[0]
+    return Tensor(expected.dtype, encode(expected.dtype, expected.value))

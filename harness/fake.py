@@ -82,7 +82,7 @@ class FakeRuntime:
         if validity == Validity.INVALID.value:
             return [(np.zeros((1,), DTYPES["float32"].storage), DTYPES["float32"].onnx)]
         fed = {key: Tensor(BY_ONNX_NUMBER[number].name, array) for (key, number), array in zip(unit["inputs"], arrays, strict=True)}
-        outputs = evaluate(session["model"], case_id, fed, FAKE)
+        outputs = evaluate(session["model"], case_id, fed)
         if action in ALTERATIONS:
             outputs[0] = alter(outputs[0], action)
         return [(output.array, DTYPES[output.dtype].onnx) for output in outputs]

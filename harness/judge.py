@@ -11,8 +11,7 @@ from harness.diff import compare
 from harness.execution import Execution, Graph, Prepared
 from harness.expected import Exact, Expected
 from harness.operators import OPERATORS
-from harness.operators.arithmetic import declared_by
-from harness.records import CANNOT_BE_ASKED, Accuracy, Case, Diff, Error, Outcome, Tensor, Validity, Verdict, conforms
+from harness.records import CANNOT_BE_ASKED, DIRECTML, DML, Accuracy, Case, Diff, Error, Outcome, Tensor, Validity, Verdict, conforms
 
 _NO_KERNEL = frozenset({"NotImplemented"})
 """Error classes by which onnxruntime says that a provider has no kernel for a node; the class, since wording changes between releases."""
@@ -20,6 +19,8 @@ _FUSED = "DmlFusedNode"
 """How the type of a node begins that the DirectML provider compiled of several, where a release cannot be told not to (before 1.15)."""
 
 
+_DECLARED = {DML: "d3d", DIRECTML: "d3d"}
+"""The arithmetic that a provider is held to; any other to that of a good mathematical library (`data/arithmetics.yaml`)."""
 ORACLE_ERROR = "OracleError"
 """The error class of a case whose formula failed."""
 
@@ -133,6 +134,11 @@ def oracle(prepared: Prepared, provider: str) -> tuple[Expected, ...] | None:
         if found.shape != shape:
             raise OracleError(f"{case.operator}: output {position} of the formula has shape {list(found.shape)}, inferred is {list(shape)}")
     return expected
+
+
+def declared_by(provider: str) -> str:
+    """Return the name of the arithmetic that a provider is held to."""
+    return _DECLARED.get(provider, "opencl")
 
 
 def _contradiction(case: Case, expected: tuple[Expected, ...]) -> Diff | None:

@@ -198,6 +198,8 @@ class Diff(msgspec.Struct, frozen=True):
     actual: str
     error: Magnitude | msgspec.UnsetType | None = msgspec.UNSET
     bound: Magnitude | msgspec.UnsetType = msgspec.UNSET
+    output: Count | msgspec.UnsetType = msgspec.UNSET
+    """The position of the output that differs; absent for the first."""
 
 
 class Accuracy(msgspec.Struct, frozen=True):
@@ -253,7 +255,10 @@ class Result(msgspec.Struct, frozen=True, tag_field="type", tag="result"):
     call: str | msgspec.UnsetType = msgspec.UNSET
     """What a case was lowered to, on `directml` alone: the operator, and each tensor's data type and DimensionCount."""
     output: str | msgspec.UnsetType = msgspec.UNSET
-    """A hash of an output that is not the oracle's, by which targets are compared bit for bit; 16 hexadecimal digits."""
+    """A hash of outputs that are not the oracle's, by which targets are compared bit for bit; 16 hexadecimal digits."""
+
+    accuracy: Accuracy | msgspec.UnsetType = msgspec.UNSET
+    """How near the outputs came to their bounds, where results have one."""
 
     @property
     def flaky(self) -> bool:

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from harness.bounded import Bounded, number
+from harness.bounded import arithmetic as declared
 from harness.dtypes import DTYPES, Array
 from harness.expected import Exact, Expected
 from harness.operators.base import Call, Oracle
@@ -34,6 +36,28 @@ def moved(formula: Formula) -> Oracle:
 def decided(formula: Formula) -> Oracle:
     """Make the oracle of a formula that compares, chooses or counts without rounding: bfloat16 as float32, which holds all its values."""
     return _exact(formula, values, stored)
+
+
+def bounded(formula: Formula) -> Oracle:
+    """Make the oracle of a formula that rounds: floats carry a bound on the error of the declared arithmetic, integers wrap as NumPy's do.
+
+    The result is held to that bound where it is a float that was computed, to the bit otherwise.
+    """
+    names = parameters(formula)
+
+    def oracle(call: Call, inputs: Mapping[str, Tensor], arithmetic: str) -> tuple[Expected, ...]:
+        def taken(tensor: Tensor) -> Any:
+            return number(tensor, declared(arithmetic, tensor.dtype)) if DTYPES[tensor.dtype].is_float else tensor.array
+
+        with np.errstate(all="ignore"):
+            result = formula(*positional(names, call, inputs, taken), **named(names, call, inputs, taken))
+        return tuple(_held(dtype, one) for dtype, one in zip(call.outputs, results(result, call), strict=True))
+
+    return oracle
+
+
+def _held(dtype: str, result: Any) -> Expected:
+    return result.stored(dtype) if isinstance(result, Bounded) else Exact(_tensor(dtype, stored(dtype, np.asarray(result))))
 
 
 def values(tensor: Tensor) -> Array:

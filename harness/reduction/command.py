@@ -13,7 +13,7 @@ from harness.errors import NothingRan, UsageError
 from harness.execution import Prepared
 from harness.find_case import find_case
 from harness.named_path import NamedPath
-from harness.operators import OPERATORS
+from harness.calls import call_of
 from harness.recorded import recorded_failure
 from harness.records import Case, Validity, conforms
 from harness.reduction.reducer import Flaky, Reducer, Reduction
@@ -106,14 +106,15 @@ def reduce_case(trials: Trials, case: Case, spec: LoadedSpec, conforming: Trials
             raise UsageError(
                 f"{case.id} does not conform on {conforming.target.name} either ({there.value}): name a target without the defect"
             )
-    inputs = case_inputs(OPERATORS[case.operator], case, trials.seed)
+    call = call_of(case)
+    inputs = case_inputs(call, case, trials.seed)
     live = sys.stderr.isatty()
 
     def progress(number: int, left: int) -> None:
         if live:
             click.echo(f"\r{number} trials, {left:,} elements in the smallest so far\x1b[K", err=True, nl=False)
 
-    reducer = Reducer(trials, Prepared(case, inputs), spec, progress, conforming)
+    reducer = Reducer(trials, Prepared(case, call, inputs), spec, progress, conforming)
     found = reducer.reduce()
     if live:
         click.echo("\r\x1b[K", err=True, nl=False)

@@ -14,7 +14,7 @@ from harness.execution import Prepared
 from harness.find_case import spec_of
 from harness.graphs import compile_case
 from harness.named_path import NamedPath
-from harness.operators import OPERATORS
+from harness.calls import call_of
 from harness.recorded import Recorded, recorded_failure
 from harness.records import CPU, DML, Case, TargetInfo, conforms
 from harness.reduction.command import FLAKY, reduce_case
@@ -121,13 +121,14 @@ def _failure(
         click.echo(f"the run recorded {record.result.outcome.value}, here it is now {now}: the repro shows the latter", err=True)
     launched = launch(target)
     session = Session(target.provider, launched.provider_options, launched.config, launched.threads)
-    what, actual = trial.judgement.error, trial.execution.output
+    what, actual = trial.judgement.error, trial.execution.outputs
     return Failure(trial.prepared, trial.graph, target, session, info, now, what, actual, origin, tuple(dict.fromkeys(commands)))
 
 
 def _from_record(target: Target, record: Recorded, commands: list[str]) -> Failure:
     case, result = record.case, record.result
-    inputs = case_inputs(OPERATORS[case.operator], case, record.header.seed)
+    call = call_of(case)
+    inputs = case_inputs(call, case, record.header.seed)
     info: TargetInfo = record.header.targets[result.target]
     found = Signature(
         result.outcome,
@@ -137,8 +138,8 @@ def _from_record(target: Target, record: Recorded, commands: list[str]) -> Failu
     )
     options = {key: value for key, value in info.options.items() if key in ("device_id", "performance_preference", "device_filter")}
     session = Session(info.provider, options, session_config(target), session_threads(target))
-    graph = compile_case(case, inputs)
-    return Failure(Prepared(case, inputs), graph, target, session, info, found, result.error, None, None, tuple(dict.fromkeys(commands)))
+    graph = compile_case(case, call, inputs)
+    return Failure(Prepared(case, call, inputs), graph, target, session, info, found, result.error, None, None, tuple(dict.fromkeys(commands)))
 
 
 def _only_case(path: Path) -> tuple[Case, LoadedSpec]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 
 from harness.dtypes import DTYPES
-from harness.operators.base import Call, Operator, TensorType
+from harness.operators.base import Call, CallTensor, Operator, TensorType
 from harness.records import DirectmlOptions, DirectmlTensor, Options
 from harness.specs.load import LoadedSpec
 from harness.specs.schema import CaseDirectml, LayoutName, LiteralCase, Sweep, SweepDirectml, TensorName
@@ -69,7 +69,7 @@ def problems(spec: LoadedSpec, operator: Operator, graph: Options, asked: Direct
         yield spec.problem((*at, "directml"), f"the harness does not know how {spec.model.operator} is lowered")
         return
     tensors = tuple(call.tensors)
-    inputs = tuple(name for name, tensor in call.tensors.items() if not isinstance(tensor, tuple) and tensor and tensor.carries != 0)
+    inputs = tuple(name for name, tensor in call.tensors.items() if isinstance(tensor, CallTensor) and tensor.carries != 0)
     named = [("layout", name) for name, _ in asked.layout] + [("tensors", name) for name, _ in asked.tensors]
     for key, name in named:
         if name not in tensors:
@@ -93,5 +93,5 @@ def unfit(operator: Operator, asked: DirectmlOptions | None, call: Call) -> str 
     made = operator.family.directml(operator, asked.operator, call)
     if made is None:
         return "DirectML's operator cannot express it"
-    needed = max(made.dimension_count, *(len(each.sizes) for each in made.tensors.values() if each and not isinstance(each, tuple)))
+    needed = max(made.dimension_count, *(len(each.sizes) for each in made.tensors.values() if isinstance(each, CallTensor)))
     return f"more dimensions than dimension_count {asked.dimension_count}" if needed > asked.dimension_count else None

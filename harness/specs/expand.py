@@ -8,11 +8,10 @@ lazily, one after the other, in an order that keeps the cases of one graph toget
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.caseid import directml_terms, input_term, option_terms, value_text
-from harness.calls import make_call
 from harness.errors import SpecError
 from harness.levels import known_operators, levels
 from harness.operators import OPERATORS
@@ -44,24 +43,20 @@ class SweepPlan:
     def _cases(self, group: Group) -> Iterator[Case]:
         """Yield the cases of one combination of element types and shapes: one for each combination of kinds of values."""
         sweep, operator, step = self.sweep, self.operator, group.step
-        chosen = self.calls.chosen
         prefix, suffix = self._text(group)
-        call = make_call(operator, step.opset, group.types, dict(step.attributes), group.constants, step.options.variant, step.options.outputs)
         indices = operator.family.unsigned_inputs(operator)
         lowered: dict[bool, dict[str, str]] = {}
         for kinds in group.kinds:
-            by_name = dict(zip(chosen, kinds, strict=True))
+            by_name = dict(zip(self.calls.chosen, kinds, strict=True))
             negative = any(operator.kind(name, by_name[name]).negative for name in indices if name in by_name)
             if negative not in lowered:
-                lowered[negative] = levels(operator, call, self.spec.model.directml, negative, step.directml)
+                lowered[negative] = levels(operator, group.call, self.spec.model.directml, negative, step.directml)
             yield Case(
-                id=prefix + "".join(map(str.__add__, self.calls.value_terms, kinds)) + suffix,
+                id=prefix + self.calls.value_terms(kinds) + suffix,
                 operator=operator.name,
                 opset=step.opset,
                 attributes=dict(step.attributes),
-                inputs=tuple(
-                    TensorSpec(each.name, each.dtype, each.shape, by_name.get(each.name, each.values), each.elements) for each in group.inputs
-                ),
+                inputs=tuple(_with_values(each, by_name) for each in group.inputs),
                 options=step.options,
                 validity=sweep.validity,
                 rule=sweep.rule,
@@ -80,6 +75,11 @@ class SweepPlan:
         terms = [f"{self.operator.name}@{step.opset}:sweep={self.sweep.name}", *map(input_term, group.inputs)]
         terms.extend(f"{name}={value_text(value)}" for name, value in step.attributes)
         return ";".join(terms), option_terms(step.options) + directml_terms(step.directml)
+
+
+def _with_values(spec: TensorSpec, kinds: Mapping[str, str]) -> TensorSpec:
+    kind = kinds.get(spec.name.partition(".")[0])
+    return spec if kind is None else TensorSpec(spec.name, spec.dtype, spec.shape, kind, spec.elements)
 
 
 @dataclass(frozen=True)
