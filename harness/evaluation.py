@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from onnx import AttributeProto, ModelProto, NodeProto, helper, numpy_helper
 
-from harness.caseid import parse
 from harness.calls import make_call
+from harness.caseid import parse
 from harness.dtypes import BY_ONNX_NUMBER
 from harness.expected import nearest
 from harness.graphs import tensor_of

@@ -20,8 +20,8 @@ from onnx import ModelProto
 from harness import worker
 from harness.dtypes import BY_ONNX_NUMBER, DTYPES, Array
 from harness.errors import UsageError
-from harness.fake_script import ALTERATIONS, Script
 from harness.evaluation import evaluate
+from harness.fake_script import ALTERATIONS, Script
 from harness.frames import FAKE
 from harness.records import Tensor, Validity
 

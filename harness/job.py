@@ -18,8 +18,8 @@ from harness.expectations import Expectations, TargetExpectations
 from harness.flakes import Reruns
 from harness.hashes import output_hash
 from harness.judge import Judgement, judge, verdict
-from harness.portions import Portion
 from harness.pool import Pool
+from harness.portions import Portion
 from harness.prepare import refusal, units
 from harness.records import DIRECTML, NOT_EXPRESSIBLE, Case, Error, Outcome, Result, Validity, Verdict, conforms
 from harness.resume import Done

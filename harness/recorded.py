@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness.artifacts import artifact_name
+from harness.calls import call_of
 from harness.errors import NothingRan, UsageError
 from harness.expectations import Expectations
 from harness.find_case import spec_of
 from harness.hashes import hash_files, run_hashes
-from harness.calls import call_of
 from harness.query import Query
 from harness.records import NOT_EXECUTED, Case, Header, Result, conforms
 from harness.render.tensors import load_arrays

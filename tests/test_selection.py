@@ -11,8 +11,8 @@ import pytest
 
 from harness import selection as selections
 from harness.frames import tensor_bytes
-from harness.portions import Numbers, Portion
 from harness.operators import OPERATORS
+from harness.portions import Numbers, Portion
 from harness.query import parse_all
 from harness.records import Case, TensorSpec, Validity
 from harness.selection import Shard, select

@@ -121,7 +121,10 @@ class Measure:
         control = launch(target)._replace(provider=CPU, provider_options={}, config=session_config(parse_target("cpu")))
         tensor = Tensor("float32", np.ones(1, np.float32))
         units = [
-            Unit(graph, [Prepared(Case(f"Identity@{opset}:", "Identity", opset, {}, (TensorSpec("X", "float32", (1,)),)), Call({}, {}), (tensor,))])
+            Unit(
+                graph,
+                [Prepared(Case(f"Identity@{opset}:", "Identity", opset, {}, (TensorSpec("X", "float32", (1,)),)), Call({}, {}), (tensor,))],
+            )
             for opset, graph in graphs
         ]
         answers = list(Pool(control, size=1, timeout=self._timeout).run(iter(units)))

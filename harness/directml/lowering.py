@@ -14,8 +14,8 @@ from harness.directml.description import BufferTensor, Description, decode
 from harness.directml.layout import LAYOUTS, buffer_bytes, lay_out
 from harness.dtypes import DTYPES
 from harness.execution import Graph, Prepared
-from harness.operators import OPERATORS
 from harness.onnx_schemas import operator_schema
+from harness.operators import OPERATORS
 from harness.operators.base import Call, DirectmlCall, Shape
 from harness.records import Case, DirectmlOptions, DirectmlTensor, Tensor
 

@@ -23,9 +23,9 @@ from typing import Any
 from harness.errors import HarnessFault
 from harness.job import Work
 from harness.lanes.lane import Lane, Opened, Report, Shared, Sink
-from harness.portions import Numbers, SharedNumbers
 from harness.lanes.process import Fault, Lines, fork
 from harness.pool import Launch
+from harness.portions import Numbers, SharedNumbers
 from harness.records import TargetInfo
 from harness.resume import Done
 

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import click
 
+from harness.calls import call_of
 from harness.errors import NothingRan, UsageError
 from harness.execution import Prepared
 from harness.find_case import find_case
 from harness.named_path import NamedPath
-from harness.calls import call_of
 from harness.recorded import recorded_failure
 from harness.records import Case, Validity, conforms
 from harness.reduction.reducer import Flaky, Reducer, Reduction

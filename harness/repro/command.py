@@ -8,13 +8,13 @@ from pathlib import Path
 
 import click
 
+from harness.calls import call_of
 from harness.difference_kind import difference
 from harness.errors import NothingRan, TargetUnavailable, UsageError
 from harness.execution import Prepared
 from harness.find_case import spec_of
 from harness.graphs import compile_case
 from harness.named_path import NamedPath
-from harness.calls import call_of
 from harness.recorded import Recorded, recorded_failure
 from harness.records import CPU, DML, Case, TargetInfo, conforms
 from harness.reduction.command import FLAKY, reduce_case
@@ -139,7 +139,9 @@ def _from_record(target: Target, record: Recorded, commands: list[str]) -> Failu
     options = {key: value for key, value in info.options.items() if key in ("device_id", "performance_preference", "device_filter")}
     session = Session(info.provider, options, session_config(target), session_threads(target))
     graph = compile_case(case, call, inputs)
-    return Failure(Prepared(case, call, inputs), graph, target, session, info, found, result.error, None, None, tuple(dict.fromkeys(commands)))
+    return Failure(
+        Prepared(case, call, inputs), graph, target, session, info, found, result.error, None, None, tuple(dict.fromkeys(commands))
+    )
 
 
 def _only_case(path: Path) -> tuple[Case, LoadedSpec]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from harness.calls import constant, make_call
 from harness.caseid import directml_terms, option_terms
-from harness.dtypes import DTYPES, Array
+from harness.dtypes import Array
 from harness.onnx_schemas import OperatorSchema, Parameter
 from harness.operators.base import Call, Choice, Operator, Shape, TensorType
 from harness.records import DirectmlOptions, Options, TensorSpec, Validity, Value
@@ -178,7 +178,12 @@ class SweepCalls:
     # one combination
 
     def step(
-        self, opset: int, options: Options, relations: Mapping[str, Relation], picked: Mapping[str, Value | Nth | None], asked: DirectmlOptions | None
+        self,
+        opset: int,
+        options: Options,
+        relations: Mapping[str, Relation],
+        picked: Mapping[str, Value | Nth | None],
+        asked: DirectmlOptions | None,
     ) -> Step:
         """Make one combination of shapes and attributes; raise Impossible where it makes no call."""
         operator, family = self.operator, self.operator.family
@@ -560,7 +565,9 @@ def _of(relation: Relation) -> Shape:
     """Return the shape that a relation of the first input names."""
     if _is_shape(relation):
         return relation  # type: ignore[return-value] # a shape
-    return next((choice for key, choice in relation if key == "of" and isinstance(choice, tuple)), ()) if isinstance(relation, tuple) else ()  # type: ignore[misc,return-value] # choices
+    return (
+        next((choice for key, choice in relation if key == "of" and isinstance(choice, tuple)), ()) if isinstance(relation, tuple) else ()
+    )  # type: ignore[misc,return-value] # choices
 
 
 def _widest(elements: Sequence[int | float | bool]) -> str:
