@@ -7,19 +7,17 @@ A case of DirectML's own API is taken as it is written: its operator, its data t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from harness.dtypes import DTYPES, Array
 from harness.operators import OPERATORS
 from harness.operators.base import Attributes, Operator, Shapes
-from harness.published import load
 from harness.records import BEYOND, Case, DirectmlOptions
-
-_PREFIX = "DML_FEATURE_LEVEL_"
+from harness.reference.directml import Table, directml_operator, operator_names
 
 
 class Call(NamedTuple):
@@ -38,7 +36,7 @@ class Call(NamedTuple):
 
 def known_operators() -> tuple[str, ...]:
     """Return the DirectML operators whose tables are known."""
-    return tuple(load("directml.yaml")["operators"])
+    return operator_names()
 
 
 def levels_of(case: Case, lowers_to: Sequence[str]) -> dict[str, str]:
@@ -97,22 +95,23 @@ def _shared(level: str) -> dict[str, str]:
 
 def lowest_level(call: Call) -> str:
     """Return the lowest level, such as `2_1`, whose table allows a call, or `beyond`."""
-    found = [level for operator in call.operators for level, table in _levels(operator) if _allows(operator, table, call)]
+    found = [
+        level
+        for operator in call.operators
+        for level, table in directml_operator(operator).tables.items()
+        if _allows(operator, table, call)
+    ]
     return min(found, key=_order, default=BEYOND)
 
 
-def _levels(operator: str) -> list[tuple[str, Mapping[str, Any]]]:
-    return [(level.removeprefix(_PREFIX), table) for level, table in load("directml.yaml")["operators"][operator]["levels"].items()]
-
-
-def _allows(operator: str, table: Mapping[str, Any], call: Call) -> bool:
+def _allows(operator: str, table: Table, call: Call) -> bool:
     if call.batched and operator == "DML_OPERATOR_GATHER_ND":
         return False  # it has no BatchDimensionCount
-    if any(call.rank > tensor["dims"][1] or (call.exact and call.rank < tensor["dims"][0]) for tensor in table.values()):
+    if any(call.rank > tensor.dims[1] or (call.exact and call.rank < tensor.dims[0]) for tensor in table.values()):
         return False
-    if call.data not in table["InputTensor"]["dtypes"]:
+    if call.data not in table["InputTensor"].dtypes:
         return False
-    return call.indices is None or any(kind in table["IndicesTensor"]["dtypes"] for kind in call.indices)
+    return call.indices is None or any(kind in table["IndicesTensor"].dtypes for kind in call.indices)
 
 
 def _order(level: str) -> tuple[int, int]:
