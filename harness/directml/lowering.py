@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import sha256
 
-from harness.directml.description import BufferTensor, Description, decode
+from harness.directml.description import BufferTensor, Description, decode, structure
 from harness.directml.layout import LAYOUTS, buffer_bytes, lay_out
 from harness.dtypes import DTYPES
 from harness.execution import Graph, Prepared
@@ -41,19 +41,19 @@ def lower(case: Case) -> Description:
     attributes = {key: _uint(key, _moved(call, key, value, rank)) for key, value in call.attributes.items()} | dict(options.attributes)
     layouts, changed = dict(options.layout), dict(options.tensors)
     dtypes = tuple("uint8" if spec.dtype == "bool" else spec.dtype for spec in (*case.inputs, case.inputs[0]))
-    tensors = {
+    tensors: dict[str, BufferTensor | tuple[BufferTensor, ...] | None] = {
         tensor: _tensor(dtype, size, layouts.get(tensor, "packed"), changed.get(tensor))
         for tensor, dtype, size in zip((*call.inputs, OUTPUT), dtypes, sizes, strict=True)
     }
     in_place = options.in_place or (call.inputs[0] if case.options.in_place else None)
     output = changed.get(OUTPUT)
     shape = operator.output_shape(shapes, case.attributes) if output is None or output.sizes is None else output.sizes
-    return Description(call.operator, tensors, attributes, call.inputs, OUTPUT, in_place, shape)
+    return Description(call.operator, *structure(call.operator), tensors, attributes, call.inputs, (OUTPUT,), in_place, (shape,))
 
 
 def lowered(case: Case, description: Description) -> Graph:
     """Return what the worker is sent of a case; equal descriptions are one graph."""
-    output = description.tensors[OUTPUT].dtype
+    output = description.view(OUTPUT).dtype
     is_bool = case.inputs[0].dtype == "bool" and output == "uint8"
     inputs = tuple((spec.name, spec.dtype) for spec in case.inputs)
     return _graph(description.encode(), inputs, (OPERATORS[case.operator].output, "bool" if is_bool else output))
@@ -75,7 +75,7 @@ def _graph(model: bytes, inputs: tuple[tuple[str, str], ...], output: tuple[str,
 
 def prepared(case: Case, inputs: tuple[Tensor, ...], description: Description) -> Prepared:
     """Return the case with its inputs and, where a tensor has strides, with its buffers."""
-    tensors = [description.tensors[name] for name in description.inputs]
+    tensors = [description.view(name) for name in description.inputs]
     if all(tensor.strides is None for tensor in tensors):
         return Prepared(case, inputs)
     laid = [_laid(tensor, given) for tensor, given in zip(tensors, inputs, strict=True)]
