@@ -363,6 +363,10 @@ def inexpressible(result: Result) -> bool:
     return result.outcome is Outcome.NOT_RUN and result.error is not None and result.error.class_ == NOT_EXPRESSIBLE
 
 
+ORACLE_ERROR = "OracleError"
+"""The error class of a case whose formula failed, or gave what the case cannot have."""
+
+
 CONFORMING = {Validity.VALID: Outcome.PASS, Validity.INVALID: Outcome.REJECTED}
 """The outcome that conforms, by validity; anything an unspecified case does is recorded and never a failure."""
 

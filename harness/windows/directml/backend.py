@@ -102,7 +102,6 @@ class DirectML:
             self._apis.pop(level).close()
         return bool(removed)
 
-
     def run(self, session: Session, unit: Any, arrays: Sequence[Any], position: int) -> list[tuple[Any, int]]:
         """Run one case; return each output as (elements in its shape, ONNX number of its element type).
 
