@@ -1,4 +1,4 @@
-"""Small calls of DirectML's operators with the results that their documents define, computed with NumPy.
+"""Small calls of DirectML's operators with the results of the usual definition of each, computed with NumPy.
 
 A call is written with its inputs and outputs in the order of the structure's members: None for an optional tensor that is left out, a list
 for an array of tensors. Members that count arrays follow from them; optional members that are not named are left out.
@@ -100,7 +100,6 @@ UNARY = {
     "ACTIVATION_LOG_SOFTMAX": (lambda x: np.log(softmax(x)), X), "ACTIVATION_HARDMAX": (lambda x: x == x.max(-1, keepdims=True), X),
     "ACTIVATION_GELU": (lambda x: x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))) / 2, X),
 }  # fmt: skip
-"""ACTIVATION_SOFTMAX and its like flatten all but the first dimension whose size is above 1; these inputs have two of them."""
 
 BINARY = {
     "ELEMENT_WISE_ADD": np.add, "ELEMENT_WISE_ADD1": np.add, "ELEMENT_WISE_SUBTRACT": np.subtract, "ELEMENT_WISE_MULTIPLY": np.multiply,
@@ -392,7 +391,7 @@ def _quantised() -> Iterator[tuple[str, Given, Given, dict[str, Any]]]:
     yield "DEQUANTIZE", [quantised, [scale, zero]], [(quantised.astype(np.float32) - 3) * scale], {"QuantizationType": 2}
     signed = quantised.astype(np.int8)
     yield "DEQUANTIZE", [signed, [scale]], [signed.astype(np.float32) * scale], {"QuantizationType": 1}
-    # a zero point that is left out is 128 for UINT8, the middle of the type, as measured; the document does not say it
+    # a zero point that is left out is 128 for UINT8, the middle of the type: measured, and not held against a document
     yield "DEQUANTIZE", [quantised, [scale]], [(quantised.astype(np.float32) - 128) * scale], {"QuantizationType": 1}
     step = np.float32((X.max() - X.min()) / 255)
     low = np.uint8(np.clip(np.rint(-X.min() / step), 0, 255))
