@@ -19,6 +19,8 @@ def _along(function: Callable[[Bounded, int], Bounded]) -> Formula:
     """Make a formula of a function along one axis; an older one flattens its input first."""
 
     def formula(input: Bounded, axis: int, call: Call) -> Bounded:  # noqa: A002 - as ONNX calls it
+        if not input.size:
+            return input
         if call.opset >= FLATTENING:
             return function(input, axis)
         place = axis + input.ndim if axis < 0 else axis
