@@ -53,8 +53,8 @@ def levels(
         made = operator.family.directml(operator, candidate, call)
         if made is not None:
             rank = max(1, (directml.dimension_count if directml is not None else None) or made.dimension_count)
-            rank = rank if exact else max(rank, *(len(t.sizes) for t in made.tensors.values()))
-            tensors = tuple((name, t.dtype, t.carries in widened) for name, t in made.tensors.items())
+            rank = rank if exact else max(rank, *(len(t.sizes) for _, t in made.each()))
+            tensors = tuple((name, t.dtype, t.carries in widened) for name, t in made.each())
             found.append(_lowest(candidate, tensors, rank, exact))
     return _shared(min(found, key=_order, default=BEYOND))
 

@@ -41,10 +41,11 @@ def lower(case: Case, call: Call) -> Description:
     layouts, changed = dict(options.layout), dict(options.tensors)
     tensors = {
         name: _tensor(_stored(tensor.dtype), _pad(tensor.sizes, rank), layouts.get(name, "packed"), changed.get(name))
-        for name, tensor in made.tensors.items()
+        for name, tensor in made.each()
     }
-    attributes = {key: _uint(key, _moved(made, key, value, rank)) for key, value in made.attributes.items()} | dict(options.attributes)
-    carried = {tensor.carries: name for name, tensor in made.tensors.items()}
+    attributes = {key: _uint(key, _moved(made, key, value, rank)) for key, value in made.attributes.items()}
+    attributes |= {key: value for key, value in options.attributes if isinstance(value, int)}
+    carried = {tensor.carries: name for name, tensor in made.each()}
     inputs = tuple(carried[spec.name] for spec in case.inputs if spec.name in carried)
     in_place = options.in_place or (inputs[0] if case.options.in_place else None)
     output = changed.get(carried[0])
@@ -108,7 +109,7 @@ def _pad(shape: Shape, rank: int) -> Shape:
 
 
 def _moved(call: DirectmlCall, key: str, value: int, rank: int) -> int:
-    own = max(len(tensor.sizes) for tensor in call.tensors.values())
+    own = max(len(tensor.sizes) for _, tensor in call.each())
     return value + max(0, rank - own) if key in call.axes and value >= 0 else value
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from harness.records import Origin
+from harness.specs.family_sweeps import named_sweeps
 from harness.specs.load import LoadedSpec
 
 
@@ -13,7 +14,7 @@ def origins(specs: Iterable[LoadedSpec]) -> dict[str, Origin]:
     found = {}
     for loaded in specs:
         spec = loaded.model
-        for kind, entries in (("case", spec.cases), ("sweep", spec.sweeps)):
+        for kind, entries in (("case", spec.cases), ("sweep", named_sweeps(spec))):
             for entry in entries:
                 if entry.source or entry.rule:
                     found[f"{spec.operator}:{kind}={entry.name}"] = Origin(entry.source, entry.rule)
