@@ -68,6 +68,7 @@ class Operator(NamedTuple):
       lowers to, or None for the one that ONNX Runtime's provider chooses.
     - `directml_index`: which input is lowered to an IndicesTensor, or None; `batched(attributes)`: the call needs a BatchDimensionCount.
     - `variants`: graphs composed of several ONNX operators that stand for another mode of the DirectML operator.
+    - `extents`: the words of the choice `extent`.
     """
 
     name: str
@@ -90,6 +91,7 @@ class Operator(NamedTuple):
     applies: Callable[[str, str, Shapes], bool] = lambda _kind, _dtype, _shapes: True
     natural_shape: Callable[[str, str], Shape | None] = lambda _kind, _dtype: None
     variants: tuple[str, ...] = ()
+    extents: tuple[str, ...] = ()
 
     def kind(self, name: str) -> ValueKind:
         """Return a value kind by name; KeyError if the operator has none of that name."""

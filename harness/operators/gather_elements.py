@@ -40,6 +40,9 @@ def _offsets(data: Shape, index: Shape, axis: int) -> tuple[NDArray[np.int64], i
     return total, strides[axis]
 
 
+EXTENTS = ("none", "one", "fewer", "same", "more", "narrow", "wide")
+
+
 def shapes(first: Shape, chosen: Mapping[str, Choice], attributes: Attributes) -> Shapes | None:
     """Derive the shape of indices by `extent`.
 
@@ -53,7 +56,7 @@ def shapes(first: Shape, chosen: Mapping[str, Choice], attributes: Attributes) -
         return (first, first)
     axis %= rank
     size = first[axis]
-    along = {"none": 0, "one": 1, "fewer": size - 1, "same": size, "more": size + 2, "narrow": size, "wide": size}[str(extent)]
+    along = dict(zip(EXTENTS, (0, 1, size - 1, size, size + 2, size, size), strict=True))[str(extent)]
     others = {"narrow": -1, "wide": 1}.get(str(extent), 0)
     if along < 0 or (others and rank == 1):
         return None
@@ -124,6 +127,7 @@ OPERATOR = Operator(
     values_input="indices",
     value_kinds=INDEX_KINDS,
     choices={"indices": ("extent",)},
+    extents=EXTENTS,
     shapes=shapes,
     domain=domain,
     broken_rule=broken_rule,

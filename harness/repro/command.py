@@ -15,6 +15,7 @@ from harness.find_case import spec_of
 from harness.graphs import compile_case
 from harness.named_path import NamedPath
 from harness.operators import OPERATORS
+from harness.plain_file import read_bytes
 from harness.recorded import Recorded, recorded_failure
 from harness.records import CPU, DML, Case, TargetInfo, conforms
 from harness.reduction.command import FLAKY, reduce_case
@@ -31,6 +32,9 @@ from harness.targets import Target, launch, parse_target, session_config, sessio
 from harness.timeout import Seconds
 from harness.trial import Trials
 from harness.values import case_inputs
+
+_LARGEST = 4 << 20
+"""Bytes of a reduced case or a table of releases."""
 
 
 @click.command("repro")
@@ -151,6 +155,6 @@ def _only_case(path: Path) -> tuple[Case, LoadedSpec]:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_bytes(path, _LARGEST).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error

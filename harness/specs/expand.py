@@ -318,6 +318,10 @@ def _sweep_problems(spec: LoadedSpec, operator: Operator, number: int, sweep: Sw
         if name != operator.values_input and given.values is not None:
             what = f"{operator.name} lets only {operator.values_input} choose its values; {name} takes any bits"
             problems.append(spec.problem((*at, name, "values"), what))
+        for position, word in enumerate(given.extent or () if "extent" in operator.choices.get(name, ()) else ()):
+            if word not in operator.extents:
+                what = f"unknown extent {word!r}"
+                problems.append(spec.problem((*at, name, "extent", position), what, given=word, allowed=operator.extents))
         for position, kind in enumerate(given.values or ()):
             if name == operator.values_input and kind not in {entry.name for entry in operator.value_kinds}:
                 allowed = [entry.name for entry in operator.value_kinds]
