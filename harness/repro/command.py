@@ -17,6 +17,7 @@ from harness.named_path import NamedPath
 from harness.operators import OPERATORS
 from harness.plain_file import read_bytes
 from harness.recorded import Recorded, recorded_failure
+from harness.recorded_target import recorded_target
 from harness.records import CPU, DML, Case, TargetInfo, conforms
 from harness.reduction.command import FLAKY, reduce_case
 from harness.reduction.reducer import Flaky
@@ -76,7 +77,7 @@ def repro(
         if run is None or case_id is None:
             raise UsageError("name a RUN and a CASE in it, or a spec with one case with --case FILE")
         record = recorded_failure(run, case_id, target, specs)
-        chosen = parse_target(record.result.target)
+        chosen = recorded_target(run, record.result.target, target)
         case, spec, seed = record.case, record.spec, record.header.seed
         origin = None
         commands = [without_paths(record.header.command), f"harness run -t {shlex.quote(chosen.name)} -k {shlex.quote(case.id)}"]
