@@ -29,7 +29,8 @@ def recorded_target(path: Path, name: str, repeated: str | None) -> Target:
         chosen.insert(0, "host")
     if chosen:
         raise UsageError(
-            f"{path}: the {' and '.join(chosen)} of its target would be the file's choice; if it is yours, repeat it: -t {shlex.quote(name)}"
+            f"{path}: the {' and '.join(chosen)} of its target would be the file's choice; "
+            f"if it is yours, repeat it: -t {shlex.quote(name)}"
         )
     try:
         return parse_target(name)

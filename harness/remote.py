@@ -79,6 +79,13 @@ class Ssh:
             f"ssh:{self._host}: {self._python!r} did not start ({last or how}); install Python 3.8 or later there or name it with python=…"
         )
 
+    def final(self, how: str, printed: str) -> bool:
+        """Say whether ssh or the machine has answered, so that asking again would be answered alike."""
+        last = printed.splitlines()[-1] if printed else ""
+        if how == _SSH_FAILED:
+            return any(words in last for words in _REMEDIES)
+        return not how.startswith(("SIG", "signal"))
+
     def broken(self, how: str, printed: str) -> bool:
         """Say whether the connection ended, and not the worker."""
         last = printed.splitlines()[-1] if printed else ""
