@@ -24,9 +24,13 @@ def install() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _interrupted)
+
+
+def watch_finalizers() -> None:
+    """Let no signal be lost that comes in a finalizer, out of which Python lets no exception."""
     if hasattr(signal, "SIGALRM"):
         signal.signal(signal.SIGALRM, _interrupted)
-    sys.unraisablehook = _lost
+        sys.unraisablehook = _lost
 
 
 def ignore() -> None:
@@ -45,9 +49,9 @@ def _interrupted(number: int, frame: object) -> None:
 
 
 def _lost(unraisable: sys.UnraisableHookArgs) -> None:
-    """Raise an interruption again that came where Python lets no exception out: in a finalizer."""
+    """Raise an interruption again, a little later, that came in a finalizer."""
     global _first
-    if issubclass(unraisable.exc_type, KeyboardInterrupt) and hasattr(signal, "SIGALRM"):
+    if issubclass(unraisable.exc_type, KeyboardInterrupt):
         _first = None
         signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
         return

@@ -10,6 +10,7 @@ from harness import interrupt
 def main() -> None:
     """Run the command line."""
     interrupt.install()
+    interrupt.watch_finalizers()
     try:
         from harness.cli import main as command_line
 

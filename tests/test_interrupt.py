@@ -59,6 +59,7 @@ FINALIZER = """
 import os, signal, time
 from harness import interrupt
 interrupt.install()
+interrupt.watch_finalizers()
 class Late:
     def __del__(self):
         os.kill(os.getpid(), signal.SIGINT)

@@ -90,6 +90,8 @@ def fault_campaign(number: int, seed: int, keep: Path) -> Found:
             seconds, results = whole[jobs]
             strikes, said = _round(place, rng, seconds, min(rng.randrange(1, 5), number - sent))
             sent += max(1, len(strikes))
+            if rounds % 20 == 0:
+                print(f"{sent:,} of {number:,} signals sent, {len(found.problems):,} problems", file=sys.stderr, flush=True)
             found.counts["rounds"] += 1
             for strike in strikes:
                 found.counts[f"{strike.number.name} to {strike.victim}"] += 1

@@ -14,6 +14,7 @@ import random
 import select
 import shutil
 import signal
+import sys
 import tempfile
 import time
 import traceback
@@ -272,6 +273,8 @@ def input_campaign(number: int, seed: int, keep: Path, seconds: float, kinds: Se
         while following < number:
             for at, kind, problem in _child(folder, wholes, seed, range(following, number), seconds):
                 following = at + 1
+                if following % 1000 == 0:
+                    print(f"{following:,} of {number:,} files read, {len(found.problems):,} problems", file=sys.stderr, flush=True)
                 found.counts[kind] += 1
                 if problem:
                     found.problems.append(f"input {at} ({kind}, seed {seed}): {problem}")
