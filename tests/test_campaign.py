@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from harness import components
-from tests.campaign import faults, inputs, mutations
+from tests.campaign import faults, kinds, mutations
 from tests.campaign.faults import Place, Strike, fault_campaign
-from tests.campaign.inputs import KINDS, input_campaign
+from tests.campaign.inputs import input_campaign
+from tests.campaign.kinds import KINDS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes by /proc, and forks")
 
@@ -74,7 +75,7 @@ def test_results_that_differ_are_told(tmp_path: Path) -> None:
 
 
 def test_the_same_seed_damages_the_same(tmp_path: Path) -> None:
-    data = inputs.SPEC.encode()
+    data = kinds.SPEC.encode()
     for mutate in {*mutations.TEXT, *mutations.LINES}:
         assert mutate(data, random.Random(3)) == mutate(data, random.Random(3))
     assert len({mutations.reworded(data, random.Random(seed)) for seed in range(50)}) > 40

@@ -9,7 +9,8 @@ import time
 from pathlib import Path
 
 from tests.campaign.faults import fault_campaign
-from tests.campaign.inputs import KINDS, input_campaign
+from tests.campaign.inputs import input_campaign
+from tests.campaign.kinds import KINDS
 
 
 def main() -> None:
