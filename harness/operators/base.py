@@ -123,6 +123,8 @@ class Family:
     name = "plain"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """By input, the words that its `shape:` may use in a sweep, or the keys of the mapping that it may be."""
+    words: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """By key of such a mapping, the words that may stand there; a key that is not named here takes numbers or shapes."""
 
     def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Shape | tuple[Shape, ...] | None:
         """Return the shape of an input by its relation to the inputs before it (those in `call`), of a variadic one all the shapes.
