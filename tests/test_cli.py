@@ -26,7 +26,7 @@ TARGETS = (
     "each with options such as dml,device_id=1"
 )
 NO_RUNTIME = "the Windows runtime is not installed"
-INTERRUPTED = "harness: interrupted; what was finished is kept: continue with --resume"
+INTERRUPTED = "harness: interrupted; what was finished is kept: continue with: harness run --resume"
 
 
 @pytest.fixture(autouse=True)
@@ -117,7 +117,7 @@ class TestExitCodes:
 
         monkeypatch.setattr("harness.job.judge", interrupt)
         ended = harness("run", ROUND, "-t", "fake", "-k", FEW, "-o", "out")
-        assert (ended.code, ended.err.strip()) == (130, INTERRUPTED)
+        assert (ended.code, ended.err.strip()) == (130, f"{INTERRUPTED} -o out")
 
     @pytest.mark.parametrize("command", ["check", "list", "compile"])
     def test_130_interrupted_with_nothing_to_resume(self, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,7 +198,7 @@ class TestBadInput:
             (["--shard", "²/3"], "--shard ²/3: write I/N with 1 <= I <= N, for example 1/4"),
             (["--shard", f"1/{'9' * 5000}"], f"--shard 1/{'9' * 37}…: write I/N with 1 <= I <= N, for example 1/4"),
             (["--resume"], "reports/latest: there is no run to resume; name its folder with -o"),
-            (["--resume", "-o", "nowhere"], "nowhere/run.jsonl: cannot be read: No such file or directory"),
+            (["--resume", "-o", "nowhere"], "nowhere/run.jsonl: there is no run to resume; leave --resume out to start one"),
             (["--baseline", "nowhere"], "nowhere: cannot be read: No such file or directory"),
             (["nowhere.yaml"], "nowhere.yaml: cannot read: No such file or directory"),
             (["GatherND"], "GatherND: no such file; SPEC is a file or folder, `-k GatherND` chooses the cases of an operator"),
@@ -300,7 +300,7 @@ class TestBadInput:
         ended = harness("run", ROUND, "-t", "fake", "-k", FEW, "-o", "out")
         assert (ended.code, complaint(ended)) == (
             5,
-            "out/run.jsonl: No space left on device; the results so far are kept: free some space, then continue with --resume",
+            "out/run.jsonl: No space left on device; free some space",
         )
 
     @pytest.mark.parametrize(
@@ -477,7 +477,9 @@ def test_signals_leave_no_process_and_a_run_to_resume(folder: Path, number: sign
         said = process.stderr.read()
     assert gone(workers)
     if number is not signal.SIGKILL:
-        assert said.strip().rpartition("\n")[2] == INTERRUPTED  # below lines of progress, if the run was slow
+        assert (
+            said.strip().rpartition("\n")[2] == f"{INTERRUPTED} -t fake,script={script} -o out"
+        )  # below lines of progress, if the run was slow
     before = run.read_bytes()
     assert before.count(b'"type":"end"') == 0
     script_of(folder, [])
