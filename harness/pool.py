@@ -24,7 +24,7 @@ from harness.records import Error
 _BATCH_CASES = 512
 _BATCH_BYTES = 4 << 20
 _STARTS = 3
-"""How often in a row a worker may die before it announces a case, until the target counts as unavailable."""
+"""How often in a row workers may end before they greet, or after that before they announce a case, until the target is unavailable."""
 
 
 Answer = tuple[Prepared, Graph, Execution]
@@ -101,6 +101,7 @@ class Pool:
         self._inbox: Inbox = SimpleQueue()
         self._slots: dict[WorkerProcess, _Slot] = {}
         self._retry: deque[list[Unit]] = deque()
+        self._failed_starts = 0
         self._early_deaths = 0
         self._load_crashes: dict[str, int] = {}
         self.hello: Hello | None = None
@@ -116,9 +117,9 @@ class Pool:
     def probe(self) -> Hello:
         """Start the first worker and return its greeting; TargetUnavailable with the reason if none comes."""
         try:
-            if not self._slots:
-                self._spawn()
             while self.hello is None:
+                if not self._slots:
+                    self._spawn()
                 for _ in self._step():
                     raise AssertionError("a result before any case was sent")
         except BaseException:
@@ -247,6 +248,7 @@ class Pool:
         if hello.protocol != 1:
             raise TargetUnavailable(f"worker speaks protocol {hello.protocol}, this harness 1: the two are of different versions")
         slot.greeted = True
+        self._failed_starts = 0
         slot.deadline = time.monotonic() + self._timeout
         return hello
 
@@ -267,8 +269,11 @@ class Pool:
         if link is not None and link.broken(detail, hint):
             lost = False
         if not lost:
-            self._early_deaths += 1
-            if self._early_deaths >= _STARTS or self.hello is None:
+            if slot.greeted:
+                self._early_deaths += 1
+            else:
+                self._failed_starts += 1
+            if max(self._early_deaths, self._failed_starts) >= _STARTS:
                 if link is not None and not slot.greeted:
                     self.close()
                     raise TargetUnavailable(link.refusal(detail, hint))
