@@ -129,6 +129,7 @@ def test_the_run_says_what_is_continued(whole: Path, tmp_path: Path) -> None:
         "specs": [str(ROUND)],
         "queries": [QUERY],
         "shard": {"index": 1, "of": 2},
+        "timeout": 30.0,
     }
 
 
