@@ -276,13 +276,15 @@ def setup() -> None:
 @cli.command()
 @click.argument("runs", nargs=-1, required=True, type=NamedPath(), metavar="RUN...")
 @click.option("-o", "--output", required=True, type=NamedPath(), metavar="DIR", help="Folder of the merged run.")
-def merge(runs: tuple[Path, ...], output: Path) -> None:
-    """Join the runs of shards into one run."""
+@click.option("--partial", is_flag=True, help="Merge what is there of the shards; the merged run says which are missing.")
+@click.option("--force", is_flag=True, help="Replace the run that -o holds.")
+def merge(runs: tuple[Path, ...], output: Path, partial: bool, force: bool) -> None:
+    """Join the runs of all shards into one run, with the tensors that they kept."""
     from harness.finish import finish
     from harness.folders import point_latest
     from harness.merging import merge_runs
 
-    summary = merge_runs(runs, output)
+    summary = merge_runs(runs, output, partial=partial, force=force)
     point_latest(output)
     finish(summary.path)
     sys.exit(summary.exit_code)

@@ -415,7 +415,15 @@ def test_without_directml_the_default_targets_say_so(folder: Path, monkeypatch: 
     ended = harness("run", ROUND, "-k", FEW, "-o", "out")
     assert ended.code == 0
     assert complaint(ended) == f"cpu alone, without dml and directml: {NO_RUNTIME}; `harness setup` installs what this machine can have"
-    assert list(lines_of(folder / "out")[0]["targets"]) == ["cpu"]
+    header = lines_of(folder / "out")[0]
+    assert list(header["targets"]) == ["cpu"]
+    why = f"{NO_RUNTIME}; `harness setup` installs what this machine can have"
+    assert header["targets_left_out"] == {"dml": why, "directml": why}
+    for text in (ended.out, *(path.read_text(encoding="utf-8") for path in sorted((folder / "out").glob("report.*")))):
+        words = " ".join(text.split())
+        assert "All 8 results are as expected: all conform; without dml and directml." in words
+        assert f"Run without dml and directml, which are not here: {NO_RUNTIME}; " in words
+    assert harness("run", "--resume", "-o", "out").err.splitlines()[0] == ended.err.strip()
     assert harness("run", ROUND, "-k", FEW, "-t", "cpu", "-o", "chosen").err == ""
 
 
