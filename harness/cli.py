@@ -208,7 +208,7 @@ def _kept(request: Request) -> str:
 @click.option("--expectations", multiple=True, type=NamedPath(), help="Expectation files or folders (default: the harness's own).")
 def check(specs: tuple[Path, ...], expectations: tuple[Path, ...]) -> None:
     """Validate specs and expectations; report all errors at once."""
-    from harness.expectations import lint, load_expectations
+    from harness.expectations import Scope, lint, load_expectations
     from harness.specs.expand import expand
     from harness.specs.load import load_specs
     from harness.summary import count
@@ -216,7 +216,7 @@ def check(specs: tuple[Path, ...], expectations: tuple[Path, ...]) -> None:
     plan = expand(load_specs(specs))
     known = load_expectations(expectations)
     ids = [case.id for case in plan]
-    problems = lint(known, date.today(), None if specs else ids)
+    problems = lint(known, date.today(), ids, Scope.of(plan.specs))
     for line in problems:
         click.echo(line, err=True)
     numbers = count(len(plan.specs), "spec"), count(len(ids), "case"), count(len(known.entries), "expectation")

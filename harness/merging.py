@@ -14,15 +14,16 @@ from pathlib import Path
 from harness.artifacts import artifact_name
 from harness.counts import Counts
 from harness.errors import UsageError
-from harness.expectations import TargetExpectations, load_expectations
+from harness.expectations import Scope, TargetExpectations, load_expectations
 from harness.folders import check_vacant, clear
-from harness.hashes import run_hashes
+from harness.hashes import hash_files, run_hashes
 from harness.pipeline import Summary
 from harness.records import NOT_EXECUTED, End, Header, conforms, inexpressible
 from harness.request import new_run_id
 from harness.runfile import RunReader, RunWriter
 from harness.selection import OTHER_SHARD, PARTIAL
 from harness.shards import Shards, merged_header
+from harness.specs.load import default_folder
 
 
 def merge_runs(runs: Sequence[Path], folder: Path, *, partial: bool = False, force: bool = False) -> Summary:
@@ -47,6 +48,7 @@ def merge_runs(runs: Sequence[Path], folder: Path, *, partial: bool = False, for
     left_out: Counter[str] = Counter()
     problems: list[str] = []
     seconds = 0.0
+    operators: set[str] = set()
     unfinished = folder / ".run.jsonl.part"
     tensors = _Tensors()
     with (
@@ -63,6 +65,7 @@ def merge_runs(runs: Sequence[Path], folder: Path, *, partial: bool = False, for
                     raise UsageError(f"{reader.path}: {result.case} on {result.target} is in an earlier run too: shards do not overlap")
                 seen.add(key)
                 writer.add(result)
+                operators.add(result.operator)
                 tensors.note(artifact_name(result.case, result.target))
                 counts.add(result.validity, result.outcome, result.verdict, inexpressible=inexpressible(result))
                 if result.target in known:
@@ -78,8 +81,9 @@ def merge_runs(runs: Sequence[Path], folder: Path, *, partial: bool = False, for
         if absent and not partial:
             raise UsageError(shards.why_incomplete(absent))
         whole = not absent and not counts.lost and not any(left_out[why] for why in PARTIAL)
+        scope = Scope(operators, _own_specs(first))
         for target, expected in known.items():
-            problems += expected.problems(date.today(), complete=whole and not first.targets[target].unavailable)
+            problems += expected.problems(date.today(), scope if whole and not first.targets[target].unavailable else None)
         end = End(
             selected=shards.selected + absent * len(first.targets),
             run=len(seen) - sum(counts.outcomes[outcome.value] for outcome in NOT_EXECUTED),
@@ -133,6 +137,11 @@ def _whole_or_none(writer: RunWriter) -> Iterator[None]:
     except BaseException:
         writer.discard()
         raise
+
+
+def _own_specs(header: Header) -> bool:
+    """Say whether a run was of all specs that come with the harness."""
+    return header.hashes.get("specs") == hash_files(default_folder().glob("*.yaml"))
 
 
 def _known(header: Header) -> dict[str, TargetExpectations]:

@@ -14,7 +14,7 @@ import msgspec
 from harness.baseline import Baseline
 from harness.counts import Counts
 from harness.errors import NothingRan, UsageError
-from harness.expectations import load_expectations
+from harness.expectations import Scope, load_expectations
 from harness.fake_script import check_scripts
 from harness.folders import check_vacant, clear, point_latest
 from harness.hashes import run_hashes
@@ -78,6 +78,7 @@ def run(request: Request) -> Summary:
     if total < request.min_cases:
         raise NothingRan(f"{total} cases are selected, fewer than --min-cases {request.min_cases}")
     left_out |= _gone(baseline, selection, request)
+    scope = Scope.of(specs)
     make_ready(request.targets)
     work = Work(
         request.targets, selection, expectations, baseline, request.out / "artifacts", request.seed, request.timeout, request.reruns
@@ -104,7 +105,7 @@ def run(request: Request) -> Summary:
                     counts.merge(report.counts)
                     known.merge(report.findings)
                     problems += [] if report.problem is None else [report.problem]
-                problems += known.problems(date.today(), complete=selection.complete and here is not None)
+                problems += known.problems(date.today(), scope if selection.complete and here is not None else None)
             ran = sum(counts.outcomes.values()) - sum(counts.outcomes[outcome.value] for outcome in NOT_EXECUTED)
             end = End(
                 selected=total * len(request.targets) - counts.inexpressible,

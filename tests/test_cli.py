@@ -431,6 +431,30 @@ def no_windows_runtime(*_: object, **__: object) -> None:
     raise TargetUnavailable(NO_RUNTIME)
 
 
+@pytest.mark.parametrize("copied", [False, True])
+def test_a_part_of_the_specs_is_judged_as_one(folder: Path, copied: bool) -> None:
+    """What is known of the other operators matches nothing here, and a copy of a spec may call its sweeps as it likes."""
+    spec = ROUND
+    if copied:
+        spec = folder / "Round.yaml"
+        spec.write_text(ROUND.read_text(encoding="utf-8").replace("- name: sizes", "- name: mine"), encoding="utf-8")
+    ended = harness("run", spec, "-t", "cpu", "-o", "out")
+    assert ended.code == 0, ended.out
+    assert lines_of(folder / "out")[-1]["problems"] == []
+    mine = harness("list", "-k", "sweep=mine", spec)
+    assert (mine.code, len(mine.out.splitlines()) > 100) == ((0, True) if copied else (4, False))
+
+
+def test_one_s_own_expectations_are_judged_by_one_s_own_specs(folder: Path) -> None:
+    entry = "- {match: %s, expect: mismatch, reason: a test, link: 'https://example.org/'}\n"
+    (folder / "mine.yaml").write_text("".join(entry % f"'{query}'" for query in ("Round:sweep=none", "GatherND:sweep=none", "Rond")))
+    problems = ["mine.yaml:1: [0]: matches no case", "mine.yaml:3: [2]: matches no case"]
+    ended = harness("check", ROUND, "--expectations", "mine.yaml")
+    assert (ended.code, ended.err.splitlines()) == (1, [f"{line}; remove it or correct its query" for line in problems])
+    assert harness("run", ROUND, "-t", "fake", "--expectations", "mine.yaml", "-o", "out").code == 1
+    assert lines_of(folder / "out")[-1]["problems"] == [f"{line} on fake; remove it or correct its query" for line in problems]
+
+
 def test_check() -> None:
     ended = harness("check")
     assert (ended.code, ended.err) == (0, "")

@@ -207,16 +207,14 @@ def test_into_one_of_the_runs(runs: Path) -> None:
     assert (runs / "one" / "run.jsonl").read_bytes() == before
 
 
-def test_an_entry_that_no_shard_matches_is_found_when_they_are_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_entry_that_no_shard_matches_is_found_when_they_are_merged(tmp_path: Path) -> None:
     """A shard cannot know it: the case may be in another. Of a part of the cases nobody knows, nor with other entries."""
-    entries = tmp_path / "specs/expectations/fake.yaml"
-    entries.parent.mkdir(parents=True)
+    entries = tmp_path / "fake.yaml"
     entry = "- {match: %s, when: {target: fake}, expect: mismatch, reason: none, link: 'https://example.org/'}\n"
     entries.write_text(entry % '"Round@11:case=never"' + entry % '"Round@22:sweep=empty"', encoding="utf-8")
-    monkeypatch.setattr("harness.expectations.default_folder", lambda: tmp_path / "specs")
     runs = {"one": ("1/2", []), "two": ("2/2", []), "part1": ("1/2", ["-k", QUERY]), "part2": ("2/2", ["-k", QUERY])}
     for name, (shard, query) in runs.items():
-        harness("run", ROUND, "-t", "fake", "--shard", shard, *query, "-o", tmp_path / name)
+        harness("run", ROUND, "-t", "fake", "--shard", shard, *query, "--expectations", entries, "-o", tmp_path / name)
 
     def problems(*names: str) -> list[str]:
         merged = tmp_path / "+".join(names)
