@@ -103,7 +103,7 @@ class Artifacts:
         except OSError as error:
             with contextlib.suppress(OSError):
                 path.unlink()
-            raise HarnessFault(f"{path}: {error.strerror}; the results so far are kept: make room, then continue with --resume") from error
+            raise HarnessFault(f"{path}: {error.strerror}; make room") from error
 
     def _room(self, size: int, *, expected: bool) -> bool:
         """Reserve room for a case's tensors, if there is any left."""

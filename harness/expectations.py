@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from fnmatch import fnmatchcase
@@ -21,10 +21,11 @@ from packaging.version import InvalidVersion
 from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError, WithJsonSchema
 
 from harness.errors import SpecError, UsageError
+from harness.operators import OPERATORS
 from harness.query import Query
 from harness.records import Outcome, TargetInfo
 from harness.specs import source
-from harness.specs.load import default_folder, yaml_files
+from harness.specs.load import LoadedSpec, default_folder, is_whole, yaml_files
 from harness.specs.problems import validation_problems
 from harness.specs.schema import DIALECT, Alternatives, Strict, Text, refuse
 from harness.specs.source import Source, shown
@@ -160,8 +161,39 @@ class Located:
         missing = [name for name, text in (("reason", entry.reason), ("link", entry.link)) if text.strip().upper() == TODO]
         return [self.problem(f"not reviewed yet: fill in {' and '.join(map(repr, missing))}")] if missing else []
 
+    def speaks_of(self, operators: Collection[str]) -> bool:
+        """Say whether the entry can match a case of one of these operators."""
+        return any(query.operator is None or fnmatchcase(name, query.operator) for query in self.queries for name in operators)
+
+    @property
+    def built_in(self) -> bool:
+        """Say whether the entry comes with the harness."""
+        return self.file.path.resolve().parent == (default_folder() / "expectations").resolve()
+
     def matches(self, case_id: str) -> bool:
         return any(q.matches(case_id) for q in self.queries) and not any(q.matches(case_id) for q in self.exceptions)
+
+
+class Scope(NamedTuple):
+    """What was run in full, by which an entry can be found to match nothing: these operators, of the harness's own specs all or not.
+
+    The harness's own entries are written for all of its own specs: of a part of these, or of others, they need not hold. Other entries need
+    not where they speak of an operator that was not run.
+    """
+
+    operators: Collection[str]
+    whole: bool
+
+    @classmethod
+    def of(cls, specs: Sequence[LoadedSpec]) -> Scope:
+        """Return what a run of all cases of these specs is a run of."""
+        return cls({spec.model.operator for spec in specs}, is_whole([spec.path for spec in specs]))
+
+    def judges(self, located: Located) -> bool:
+        """Say whether an entry that matches nothing here is wrong."""
+        if located.built_in:
+            return self.whole
+        return located.speaks_of(self.operators) or not located.speaks_of(OPERATORS.keys() - set(self.operators))
 
 
 @dataclass(frozen=True)
@@ -240,8 +272,8 @@ class TargetExpectations:
         for entries, case_id in findings.conflicts.items():
             self._conflict(entries, case_id)
 
-    def problems(self, today: date, *, complete: bool = True) -> list[str]:
-        """Return what is wrong after a run: conflicting and expired entries; after a complete run also unmatched and stale ones."""
+    def problems(self, today: date, scope: Scope | None) -> list[str]:
+        """Return what is wrong after a run: conflicting and expired entries, and where `scope` was run in full unmatched and stale ones."""
         found = [
             self.entries[second].problem(
                 f"expects {self.entries[second].entry.expect.value} where {self.entries[first].file.where(self.entries[first].position)} "
@@ -250,8 +282,10 @@ class TargetExpectations:
             for (first, second), case_id in sorted(self._conflicts.items())
         ]
         found += [line for located in self.entries for line in (*located.unfilled(), *_expired(located, today))]
-        if complete:
+        if scope is not None:
             for located, used in zip(self.entries, self.used, strict=True):
+                if not scope.judges(located):
+                    continue
                 if not used.matched:
                     found.append(located.problem(f"matches no case on {self.target}; remove it or correct its query"))
                 elif not used.not_conforming:
@@ -302,8 +336,8 @@ def _load(path: Path) -> list[Located]:
     return [Located(e, tuple(map(Query.parse, e.match)), file, i, tuple(map(Query.parse, e.unless or ()))) for i, e in enumerate(entries)]
 
 
-def lint(expectations: Expectations, today: date, case_ids: Iterable[str] | None = None) -> list[str]:
-    """Return what is wrong with entries before any run: expired, written twice, and, given every case's id, matching no case."""
+def lint(expectations: Expectations, today: date, case_ids: Iterable[str] = (), scope: Scope | None = None) -> list[str]:
+    """Return what is wrong with entries before any run: expired, written twice, and, given every case of a scope, matching none."""
     problems: list[str] = []
     seen: dict[tuple[frozenset[str], frozenset[str], When], Located] = {}
     for located in expectations.entries:
@@ -312,14 +346,12 @@ def lint(expectations: Expectations, today: date, case_ids: Iterable[str] | None
         first = seen.setdefault((frozenset(entry.match), frozenset(entry.unless or ()), entry.when), located)
         if first is not located:
             problems.append(located.problem(f"has the same 'match', 'unless' and 'when' as {first.file.where(first.position)}"))
-    unmatched = list(expectations.entries)
-    for case_id in () if case_ids is None else case_ids:
+    unmatched = [located for located in expectations.entries if scope is not None and scope.judges(located)]
+    for case_id in case_ids:
         if not unmatched:
             break
         unmatched = [located for located in unmatched if not located.matches(case_id)]
-    if case_ids is not None:
-        problems += [located.problem("matches no case; remove it or correct its query") for located in unmatched]
-    return problems
+    return problems + [located.problem("matches no case; remove it or correct its query") for located in unmatched]
 
 
 def _expired(located: Located, today: date) -> list[str]:

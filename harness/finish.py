@@ -1,4 +1,4 @@
-"""Ends a run: the terminal summary, `report.md` and `report.html` beside the run file, the job summary, `reports/latest`."""
+"""Ends a run: the terminal summary, `report.md` and `report.html` beside the run file, the job summary."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from rich.console import Console
 
 from harness.errors import UsageError
 from harness.explain.in_common import in_common
-from harness.folders import point_latest
 from harness.render.html import read_page
 from harness.render.markdown import render_markdown
 from harness.render.terminal import render_terminal
@@ -26,7 +25,6 @@ def finish(path: Path) -> None:
         write_reports(tables, payload, common, path.parent)
     except UsageError as error:
         click.echo(f"harness: {error}", err=True)
-    point_latest(path.parent)
     job_summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if job_summary:
         try:

@@ -315,10 +315,42 @@ class Against(msgspec.Struct, frozen=True):
     differing: tuple[str, ...] = ()
 
 
+class ShardOf(msgspec.Struct, frozen=True):
+    """A shard of a run: number `index` of `of`, counted from 1."""
+
+    index: Annotated[int, msgspec.Meta(ge=1)]
+    of: Annotated[int, msgspec.Meta(ge=1)]
+
+
+class Asked(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a run was asked for beside its targets and seed: what `--resume` goes on with. Paths are as the command line had them.
+
+    Without `specs` and `expectations` it is the harness's own ones; `reruns` is how often unexpected results are repeated.
+    """
+
+    specs: tuple[str, ...] = ()
+    queries: tuple[str, ...] = ()
+    select: Literal["all", "pairwise"] = "all"
+    shard: ShardOf | None = None
+    expectations: tuple[str, ...] = ()
+    baseline: str | None = None
+    timeout: Seconds = 30.0
+    reruns: Count = 0
+
+
+class Merged(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The runs that a merged run is made of, by run id, and the numbers of the shards that it lacks."""
+
+    runs: tuple[str, ...]
+    missing: tuple[Count, ...] = ()
+
+
 class Header(msgspec.Struct, frozen=True, tag_field="type", tag="run", omit_defaults=True):
     """The first line of a run file.
 
     `origins` are by operator and entry as ids begin, for instance `GatherND:sweep=tuple_empty`; entries that say nothing are left out.
+    `targets_left_out` are those that a run of the default targets does without, each with the reason. `selection` is None in files that are
+    older than this key.
     """
 
     schema: int
@@ -329,6 +361,9 @@ class Header(msgspec.Struct, frozen=True, tag_field="type", tag="run", omit_defa
     targets: dict[str, TargetInfo]
     origins: dict[str, Origin] = {}
     baseline: Against | None = None
+    selection: Asked | None = None
+    targets_left_out: dict[str, str] = {}
+    merged: Merged | None = None
 
 
 class End(msgspec.Struct, frozen=True, tag_field="type", tag="end"):

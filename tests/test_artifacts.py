@@ -48,6 +48,6 @@ def test_a_full_disk_leaves_no_half_file(tmp_path: Path, monkeypatch: pytest.Mon
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(np, "savez", full)
-    with pytest.raises(HarnessFault, match=r"\.npz: No space left on device; the results so far are kept"):
+    with pytest.raises(HarnessFault, match=r"\.npz: No space left on device; make room"):
         keep(tmp_path / "artifacts")
     assert not list((tmp_path / "artifacts").iterdir())

@@ -73,7 +73,7 @@ def test_expected_results_are_not_repeated(tmp_path: Path) -> None:
     assert set(repeats(tmp_path / "run").values()) == {None}
     fixed = script(tmp_path, (BROKEN, "ulp", 1000), (FINE, "pass", 1))
     (tmp_path / "script.yaml").write_text("rules:\n  - {match: Round, do: pass}\n", encoding="utf-8")
-    assert run(tmp_path, fixed, "--rerun-unexpected", "2", "--expectations", known).code == 1
+    assert run(tmp_path, fixed, "--rerun-unexpected", "2", "--expectations", known, "--force").code == 1
     assert repeats(tmp_path / "run")[BROKEN] == {"runs": 3, "failed": 0, "outcomes": {"pass": 3}}
 
 

@@ -215,6 +215,7 @@ def test_a_target_without_a_greeting_is_unavailable(name: str, message: str, way
     with pytest.raises(TargetUnavailable) as caught:
         start()
     assert str(caught.value).startswith(message)
+    assert pool.restarts == (0 if name == "other_protocol" else 3)
     assert time.monotonic() - started < 10
 
 
@@ -252,6 +253,18 @@ def test_workers_that_are_killed_together_at_their_start_count_once() -> None:
     found = {prepared.case.id: execution for prepared, _, execution in pool.run(iter(given))}
     assert_only_lost(found, given, set())
     assert pool.restarts == 4
+
+
+@pytest.mark.parametrize("way", ["probe", "run"])
+def test_starting_is_tried_again(tmp_path: Path, way: str) -> None:
+    """Two starts that fail say nothing of the third; one that succeeds begins the count anew."""
+    given = chosen(*VALUES)
+    launch = misbehaving("is_killed_at_two_starts", str(tmp_path / "state"))
+    pool = Pool(launch, size=1, timeout=20)
+    if way == "probe":
+        assert pool.probe().protocol == 1
+    assert len(list(pool.run(iter(given)))) == sum(len(unit.cases) for unit in given)
+    assert pool.restarts == 2
 
 
 def test_a_worker_that_dies_before_a_case_loses_none(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import click
 from harness.errors import UsageError
 from harness.expect.run_rows import RunRows
 from harness.expect.updates import update
-from harness.expectations import Expectations, lint, load_expectations
+from harness.expectations import Expectations, Scope, lint, load_expectations
 from harness.named_path import NamedPath
 from harness.render.text import one_line
 from harness.report import write_whole
@@ -35,7 +35,8 @@ def expect() -> None:
 def lint_files(files: tuple[Path, ...], specs: tuple[Path, ...]) -> None:
     """Say what is wrong with entries: not reviewed yet, expired, written twice, matching no case."""
     known = load_expectations(files)
-    problems = lint(known, date.today(), (case.id for case in expand(load_specs(specs))))
+    plan = expand(load_specs(specs))
+    problems = lint(known, date.today(), (case.id for case in plan), Scope.of(plan.specs))
     for line in problems:
         click.echo(line, err=True)
     click.echo(f"{count(len(known.entries), 'expectation')}: {'ok' if not problems else 'see above'}")
