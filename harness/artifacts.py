@@ -1,4 +1,8 @@
-"""Tensors of failing cases, kept beside the run file: `artifacts/<name>.npz` with `input_<name>`, `expected` and `actual`."""
+"""Tensors of failing cases, kept beside the run file: `artifacts/<name>.npz` with `input_<name>`, `expected` and `actual`.
+
+Where the expected result has a bound, `expected` and `bound` are float64, whatever the output's type; of several admissible tensors the
+first is `expected` and the others `expected_2` and so on.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +13,13 @@ from pathlib import Path
 
 import numpy as np
 
+from harness.dtypes import Array
 from harness.errors import HarnessFault
 from harness.execution import Execution, Prepared
+from harness.expected import Approx, Exact, Expected, OneOf
 from harness.judge import Judgement
 from harness.lanes.portions import Numbers
-from harness.records import Result, Verdict
+from harness.records import Result, Tensor, Verdict
 
 LIMIT_BYTES = 64 << 20
 _LIMIT_CASES = 2000
@@ -24,6 +30,15 @@ _LIMIT_EXPECTED = 200
 def artifact_name(case_id: str, target: str) -> str:
     """Return the file name of a result's tensors."""
     return sha256(f"{case_id}|{target}".encode()).hexdigest()[:24] + ".npz"
+
+
+def expected_arrays(expected: Expected | Tensor) -> dict[str, Array]:
+    """Return what is kept of an expected result, by name."""
+    if isinstance(expected, Approx):
+        return {"expected": expected.value, "bound": expected.bound}
+    if isinstance(expected, OneOf):
+        return {f"expected_{n}" if n > 1 else "expected": tensor.array for n, tensor in enumerate(expected.candidates, 1)}
+    return {"expected": (expected.tensor if isinstance(expected, Exact) else expected).array}
 
 
 class Kept:
@@ -68,7 +83,7 @@ class Artifacts:
         """Keep the tensors of one result, if there is room."""
         arrays = {f"input_{spec.name}": tensor.array for spec, tensor in zip(prepared.case.inputs, prepared.inputs, strict=True)}
         if judgement.expected is not None:
-            arrays["expected"] = judgement.expected.array
+            arrays |= expected_arrays(judgement.expected)
         if execution.output is not None:
             arrays["actual"] = execution.output.array
         arrays = {name: array for name, array in arrays.items() if array.dtype != object}

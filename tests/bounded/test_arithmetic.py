@@ -75,8 +75,10 @@ def test_operations_and_subnormals() -> None:
 
 def test_accumulators() -> None:
     assert {dtype: arithmetic("opencl", dtype).accumulator.dtype for dtype in FORMATS} == {
-        "float16": "float32", "bfloat16": "float32",
-        "float32": "float32", "float64": "float64",
+        "float16": "float32",
+        "bfloat16": "float32",
+        "float32": "float32",
+        "float64": "float64",
     }
     assert arithmetic("opencl", "float16", "float16").accumulator.dtype == "float16"
     for unknown in (("metal", "float32"), ("ieee", "int8"), ("ieee", "float32", "int32")):
