@@ -188,3 +188,11 @@ def test_terms_that_may_be_infinite_although_the_accumulator_is_wide() -> None:
         assert np.isinf(np.concatenate(terms).cumsum(0).error[-1])
     assert np.isinf((np.concatenate([near, away])[None] @ np.ones((2, 1))).error).all()
     assert np.isfinite(np.concatenate([near, small]).sum().error)  # shown: the sum may be that infinity itself
+
+
+def test_products_that_overflow_or_vanish_on_the_way() -> None:
+    kind = KINDS["float32"]
+    assert np.isinf(number(np.array([3e38, 3.0, 2.0**-10]), kind).prod().error)
+    assert np.isfinite(number(np.array([3e38, 3.0, 2.0]), kind).prod().error)  # an infinity in any order
+    vanishing = number(np.array([2.0**-100, 2.0**-100, 2.0**100, 2.0**90]), kind).prod()
+    assert vanishing.error >= vanishing.value == 2.0**-10
