@@ -99,6 +99,8 @@ class Payload:
         if diff is not None:
             at = None if diff.first_index is None else tuple(diff.first_index)
             numbers = (diff.max_ulp, diff.differing, diff.total, at, message(diff.expected, 400), message(diff.actual, 400))
+            if isinstance(diff.bound, float):
+                numbers += (diff.error, diff.bound)
         if self._spent > (DETAILS_BUDGET if fails(result.validity, result.outcome, result.verdict) else DETAILS_BUDGET // 2):
             return self._details["left out"]
         known = len(self._details)

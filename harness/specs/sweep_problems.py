@@ -63,7 +63,9 @@ def _word_problems(spec: LoadedSpec, operator: Operator, shape: Mapping[str, Any
             if word != ALL and (word not in allowed if allowed or isinstance(word, str) else not isinstance(word, (int, tuple))):
                 what = f"unknown {key} {shown(word)}"
                 given_word = word if isinstance(word, str) else None
-                found.append(spec.problem((*at, "shape", key, position), what, given=given_word, allowed=allowed or ("a number", "a shape", ALL)))
+                found.append(
+                    spec.problem((*at, "shape", key, position), what, given=given_word, allowed=allowed or ("a number", "a shape", ALL))
+                )
     return found
 
 

@@ -367,20 +367,24 @@ function found(result) {
     if (note) parts.push(element("h3", {}, /^(flaky: )?failed /.test(note) ? "Repeats" : "What changed"), element("p", {}, note));
     if (error.length) parts.push(element("h3", {}, "Error"), element("p", {}, element("strong", {}, error[0])), element("pre", { tabindex: "0" }, error[1]));
     if (diff.length) {
-      const [ulp, differing, total, at, expected, actual] = diff;
+      const [ulp, differing, total, at, expected, actual, error, bound] = diff;
+      const terms = [[at ? `expected at [${at.join(", ")}]` : "expected", expected], ["actual", actual]];
+      if (bound !== undefined) terms.push(["error", error === null ? "not a finite number" : bound ? `${short(error)}, ${short(error / bound)} × its bound` : `${short(error)} where none is admissible`], ["bound", short(bound)]);
       parts.push(element("h3", {}, "Difference"), element("p", {}, `${grouped(differing)} of ${grouped(total)} elements differ${ulp == null ? "" : `, at most ${grouped(ulp)} ULP apart`}.`),
-        element("dl", { class: "terms" }, [[at ? `expected at [${at.join(", ")}]` : "expected", expected], ["actual", actual]].map(([name, value]) => [element("dt", {}, name), element("dd", { class: "mono" }, value)])));
+        element("dl", { class: "terms" }, terms.map(([name, value]) => [element("dt", {}, name), element("dd", { class: "mono" }, value)])));
     }
   }
   const tensors = run.tensors[result];
   if (tensors) {
     if (tensors.ulp) parts.push(histogram(tensors.ulp));
     parts.push(element("h3", {}, "Tensors"), element("div", { class: "grids" }, tensors.grids.map(grid)));
-    const columns = ["Index", "Expected", "Actual", ...(tensors.ulp ? ["ULP"] : [])];
+    const columns = tensors.columns ?? ["Index", "Expected", "Actual", ...(tensors.ulp ? ["ULP"] : [])];
     if (tensors.wrong?.length) parts.push(element("h3", {}, "Wrong elements"), table(columns, tensors.wrong.map((cells) => element("tr", {}, cells.slice(0, columns.length).map((cell) => element("td", { class: "mono" }, cell)))), { label: "Wrong elements" }));
   } else if (detail && detail !== "left out" && detail[1].length) parts.push(element("p", { class: "muted" }, "This page has no tensors of this result."));
   return parts.length ? element("section", {}, parts) : null;
 }
+
+const short = (number) => String(Number(number.toPrecision(3)));
 
 function histogram(buckets) {
   const most = Math.max(...buckets.map(([, count]) => count), 1);
