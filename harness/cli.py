@@ -12,7 +12,7 @@ import traceback
 from datetime import date
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 import click
 from click.core import ParameterSource

@@ -85,7 +85,8 @@ class Elementwise(Computing):
     """
 
     name = "elementwise"
-    relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"*": broadcasting.RELATIONS}
+    relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"*": (*broadcasting.RELATIONS, "of", "count", "others")}
+    words: ClassVar[Mapping[str, tuple[str, ...]]] = {"others": broadcasting.RELATIONS}
 
     def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Shape | tuple[Shape, ...] | None:
         """Derive the shape of a further input from the first one's by a word of `broadcasting.RELATIONS`; of a variadic one, all shapes."""

@@ -6,13 +6,7 @@ what the case id says is no error and gives nothing.
 
 from __future__ import annotations
 
-<<<<<<< HEAD
-=======
 import math
-import stat
-import zipfile
-import zlib
->>>>>>> expected
 from collections.abc import Iterable
 from hashlib import sha256
 from itertools import chain
@@ -24,23 +18,15 @@ import numpy as np
 from harness.caseid import parse
 from harness.diff import differing, errors, ulps, write_element
 from harness.dtypes import DTYPES, Array
-<<<<<<< HEAD
-from harness.npz import load_arrays
-=======
 from harness.expected import Approx
->>>>>>> expected
+from harness.npz import load_arrays
 from harness.records import Tensor
 
 ROW = 8
 """Elements a row of a grid shows; longer last axes are folded."""
 ROWS = 16
 WRONG = 40
-<<<<<<< HEAD
-=======
 BOUNDED_COLUMNS = ("Index", "Expected", "Actual", "Error", "Bound", "Error / bound")
-_FILE_LIMIT = 64 << 20
-_STORAGES = frozenset(entry.storage for entry in DTYPES.values())
->>>>>>> expected
 _ULP_BOUNDS = (1, 2, 4, 16, 256, 65_536, 1 << 24)
 
 
@@ -60,12 +46,9 @@ def read_tensors(path: Path, case_id: str) -> dict[str, Any] | None:
         stated = {}
     dtypes = {f"input_{name}": term.dtype for name, term in stated.items()}
     data = next(iter(dtypes.values()), "")
-<<<<<<< HEAD
-    tensors = {name: _tensor(array, dtypes.get(name, data)) for name, array in sorted(arrays.items(), key=lambda item: _order(item[0]))}
-=======
     plain = ("expected", "bound") if "bound" in arrays else ()  # float64, whatever the output's type
-    tensors = {name: _tensor(array, "" if name in plain else dtypes.get(name, data)) for name, array in arrays.items()}
->>>>>>> expected
+    ordered = sorted(arrays.items(), key=lambda item: _order(item[0]))
+    tensors = {name: _tensor(array, "" if name in plain else dtypes.get(name, data)) for name, array in ordered}
     expected, actual = tensors.get("expected"), tensors.get("actual")
     shown: dict[str, Any] = {"grids": []}
     rows: dict[tuple[int, ...], list[int]] = {}
@@ -91,8 +74,6 @@ def read_tensors(path: Path, case_id: str) -> dict[str, Any] | None:
     return shown if shown["grids"] else None
 
 
-<<<<<<< HEAD
-=======
 def _bounded(tensors: dict[str, Tensor]) -> Approx | None:
     """Return the expected result with its bound, None if a result has none or they do not belong together."""
     value, bound, actual = (tensors.get(name) for name in ("expected", "bound", "actual"))
@@ -118,33 +99,6 @@ def _beside(expected: Approx, actual: Tensor, apart: Array, wrong: Array) -> lis
     return lines
 
 
-def load_arrays(path: Path) -> dict[str, Array] | None:
-    """Read the arrays of a run's artifact that have an element type of `dtypes`, None where it cannot be read or is too large."""
-    try:
-        status = path.stat()
-        if status.st_size > _FILE_LIMIT or not stat.S_ISREG(status.st_mode):
-            return None
-        with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
-            if sum(info.file_size for info in file.zip.infolist()) > _FILE_LIMIT:
-                return None
-            arrays = {name: file[name] for name in sorted(file.files, key=_order)}
-            return {name: array for name, array in arrays.items() if array.dtype.str[1:] in _STORAGES}
-    except (
-        OSError,
-        ValueError,
-        EOFError,
-        KeyError,
-        AttributeError,
-        TypeError,
-        MemoryError,
-        zipfile.BadZipFile,
-        zlib.error,
-        NotImplementedError,
-    ):
-        return None
-
-
->>>>>>> expected
 def _order(name: str) -> tuple[int, str]:
     return ({"expected": 1, "bound": 2, "actual": 3}.get(name, 0), name)
 

@@ -60,7 +60,7 @@ def _word_problems(spec: LoadedSpec, operator: Operator, shape: Mapping[str, Any
     for key, given in shape.items():
         allowed = operator.family.words.get(key, ())
         for position, word in enumerate(given if isinstance(given, tuple) else (given,)):
-            if word != ALL and (word not in allowed if allowed or isinstance(word, str) else not isinstance(word, (int, tuple))):
+            if word != ALL and (word not in allowed if isinstance(word, str) else not isinstance(word, (int, tuple))):
                 what = f"unknown {key} {shown(word)}"
                 given_word = word if isinstance(word, str) else None
                 found.append(
