@@ -14,16 +14,18 @@ from datetime import date
 from fnmatch import fnmatchcase
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion
 from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError, WithJsonSchema
 
+from harness.caseid import parse
 from harness.errors import SpecError, UsageError
 from harness.operators import OPERATORS
 from harness.query import Query
 from harness.records import Outcome, TargetInfo
+from harness.reference.kernels import registered
 from harness.specs import source
 from harness.specs.load import LoadedSpec, default_folder, is_whole, yaml_files
 from harness.specs.problems import validation_problems
@@ -114,6 +116,9 @@ class Entry(Strict):
     unless: Alternatives[QueryText] | None = None
     """Cases that `match` selects and the entry does not speak of."""
     when: When = When()
+    kernel: Literal["none"] | None = None
+    """`none`: the entry holds where the kernel tables name no kernel of the provider for the case's element types; what it expects is
+    that the provider refuses, in any of the ways of `WITHOUT_KERNEL`, or is not asked."""
     expect: Annotated[Outcome, BeforeValidator(_not_pass), WithJsonSchema(_UNEXPECTED)]
     title: Text | None = None
     """The finding in a few words, and below it why; `documents` says what Microsoft's documents have to say."""
@@ -139,6 +144,10 @@ def _within(version: str | None, wanted: str) -> bool:
         return SpecifierSet(wanted.replace("_", ".")).contains(version.replace("_", "."), prereleases=True)
     except InvalidVersion:
         return False
+
+
+WITHOUT_KERNEL = frozenset({Outcome.UNSUPPORTED, Outcome.NOT_PLACED, Outcome.REJECTED})
+"""What a case comes to without a kernel: ONNX Runtime says so, or it composes the operator of others, which may have no kernel either."""
 
 
 @dataclass(frozen=True)
@@ -204,7 +213,7 @@ class Expectations:
 
     def for_target(self, target: str, info: TargetInfo) -> TargetExpectations:
         """Return the entries that apply to one target of a run."""
-        return TargetExpectations(target, tuple(e for e in self.entries if e.entry.when.holds(target, info)))
+        return TargetExpectations(target, tuple(e for e in self.entries if e.entry.when.holds(target, info)), info)
 
 
 @dataclass
@@ -231,6 +240,7 @@ class TargetExpectations:
 
     target: str
     entries: tuple[Located, ...] = ()
+    info: TargetInfo = TargetInfo("")
     used: list[Used] = field(default_factory=list)
     _by_operator: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
     _conflicts: dict[tuple[int, int], str] = field(default_factory=dict)
@@ -243,11 +253,14 @@ class TargetExpectations:
         found = self.matching(case_id)
         return self.entries[found[0]].entry if found else None
 
-    def record(self, case_id: str, *, conforms: bool) -> Outcome | None:
-        """Count the result of a case for the entries that match it; return what the first of them expects, None if none does."""
-        found = self.matching(case_id)
+    def record(self, case_id: str, outcome: Outcome | None, *, conforms: bool) -> Outcome | None:
+        """Count the result of a case for the entries that match it; return what the first of them expects, None if none does.
+
+        `outcome` is None for an earlier result of which only that it conforms or not is known.
+        """
+        found = [n for n in self.matching(case_id) if self.entries[n].entry.kernel is None]
         if not found:
-            return None
+            return self._without_kernel(case_id, outcome, conforms=conforms)
         for position in found:
             self.used[position].matched += 1
             self.used[position].not_conforming += not conforms
@@ -255,6 +268,23 @@ class TargetExpectations:
             if self.entries[first].entry.expect is not self.entries[second].entry.expect:
                 self._conflict((first, second), case_id)
         return self.entries[found[0]].entry.expect
+
+    def _without_kernel(self, case_id: str, outcome: Outcome | None, *, conforms: bool) -> Outcome | None:
+        """Return the outcome where it is one that a case has without a kernel, an entry expects that, and the tables name none."""
+        if conforms or outcome not in (None, *WITHOUT_KERNEL):
+            return None
+        for position in self.matching(case_id):
+            if self.entries[position].entry.kernel is not None and self._has_no_kernel(case_id):
+                self.used[position].matched += 1
+                self.used[position].not_conforming += 1
+                return outcome
+        return None
+
+    def _has_no_kernel(self, case_id: str) -> bool:
+        """Say whether the kernel tables name no kernel of the target's provider for a case's element types."""
+        told = parse(case_id)
+        types = {name.partition(".")[0]: dtype for name, dtype in told.dtypes()}
+        return registered(self.info, told.operator, told.opset, types) in ("no", "unknown")
 
     def _conflict(self, entries: tuple[int, int], case_id: str) -> None:
         """Keep one example: the same one whatever the order of the cases."""

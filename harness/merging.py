@@ -69,7 +69,7 @@ def merge_runs(runs: Sequence[Path], folder: Path, *, partial: bool = False, for
                 tensors.note(artifact_name(result.case, result.target))
                 counts.add(result.validity, result.outcome, result.verdict, inexpressible=inexpressible(result))
                 if result.target in known:
-                    known[result.target].record(result.case, conforms=conforms(result.validity, result.outcome))
+                    known[result.target].record(result.case, result.outcome, conforms=conforms(result.validity, result.outcome))
             if reader.end is None:
                 raise UsageError(f"{reader.path}: the run is not complete: continue it with --resume before merging")
             counts.lost += shards.ended(reader, reader.end, len(seen) - held, counts.inexpressible - before)

@@ -21,8 +21,6 @@ from harness.operators.base import Call, Oracle
 from harness.operators.binary_floats import decode_bfloat16, encode_bfloat16
 from harness.records import Tensor
 
-FLUSHES = {"opencl": False}
-"""Arithmetics that allow more than the libraries do which are held to them: those of a processor keep subnormals."""
 Formula = Callable[..., Any]
 
 
@@ -50,7 +48,7 @@ def bounded(formula: Formula) -> Oracle:
     def oracle(call: Call, inputs: Mapping[str, Tensor], arithmetic: str) -> tuple[Expected, ...]:
         def taken(tensor: Tensor) -> Any:
             return (
-                number(tensor, declared(arithmetic, tensor.dtype, flush=FLUSHES.get(arithmetic)))
+                number(tensor, declared(arithmetic, tensor.dtype))
                 if DTYPES[tensor.dtype].is_float
                 else tensor.array
             )
