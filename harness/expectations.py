@@ -119,6 +119,8 @@ class Entry(Strict):
     kernel: Literal["none"] | None = None
     """`none`: the entry holds where the kernel tables name no kernel of the provider for the case's element types; what it expects is
     that the provider refuses, in any of the ways of `WITHOUT_KERNEL`, or is not asked."""
+    sometimes: bool = False
+    """Whether a case shows it depends on values that its id does not tell: one that conforms contradicts nothing."""
     expect: Annotated[Outcome, BeforeValidator(_not_pass), WithJsonSchema(_UNEXPECTED)]
     title: Text | None = None
     """The finding in a few words, and below it why; `documents` says what Microsoft's documents have to say."""
@@ -267,7 +269,8 @@ class TargetExpectations:
         for first, second in combinations(found, 2):
             if self.entries[first].entry.expect is not self.entries[second].entry.expect:
                 self._conflict((first, second), case_id)
-        return self.entries[found[0]].entry.expect
+        first = self.entries[found[0]].entry
+        return None if conforms and first.sometimes else first.expect
 
     def _without_kernel(self, case_id: str, outcome: Outcome | None, *, conforms: bool) -> Outcome | None:
         """Return the outcome where it is one that a case has without a kernel, an entry expects that, and the tables name none."""
