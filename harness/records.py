@@ -9,8 +9,9 @@ from enum import Enum
 from typing import Annotated, Literal, NamedTuple
 
 import msgspec
+import numpy as np
 
-from harness.dtypes import Array
+from harness.dtypes import DTYPES, Array
 
 SCHEMA = 1
 BEYOND = "beyond"
@@ -85,6 +86,11 @@ class TensorValue(NamedTuple):
     dtype: str
     shape: tuple[int, ...]
     elements: tuple[int | float | bool | str, ...]
+
+    @property
+    def tensor(self) -> Tensor:
+        """The same as a tensor."""
+        return Tensor(self.dtype, np.array(self.elements, DTYPES[self.dtype].storage).reshape(self.shape))
 
 
 Value = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | TensorValue
