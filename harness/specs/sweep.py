@@ -12,11 +12,13 @@ from functools import cached_property
 from itertools import groupby, product
 from typing import NamedTuple
 
+import numpy as np
+
 from harness.calls import constant, make_call
 from harness.caseid import directml_terms, option_terms
 from harness.dtypes import Array
 from harness.onnx_schemas import OperatorSchema, Parameter
-from harness.operators.base import Call, Choice, Operator, Shape, TensorType
+from harness.operators.base import UNKNOWN, Call, Choice, Operator, Shape, TensorType
 from harness.records import DirectmlOptions, Options, TensorSpec, Validity, Value
 from harness.specs import api
 from harness.specs.attribute_values import NUMBERS, alternatives
@@ -269,7 +271,7 @@ class SweepCalls:
         schema = self.schema(call.opset)
         named = [*((name, each.shape) for name, each in call.inputs.items()), *((schema.output_name(n), s) for n, s in enumerate(outputs))]
         for what, shape in named:
-            if problem := shape_problem(shape):
+            if problem := shape_problem([max(extent, 0) if extent == UNKNOWN else extent for extent in shape]):
                 self.wrong = f"{what} would have shape {list(shape)}: {problem}"
                 raise Impossible
 
@@ -320,21 +322,29 @@ class SweepCalls:
     def _attribute_choices(
         self, opset: int, kinds: Mapping[str, str], relations: Mapping[str, Relation] | None
     ) -> Iterator[dict[str, Value | Nth | None]]:
-        lists: list[Sequence[Value | None]] = []
+        found: list[dict[str, Value | Nth | None]] = [{}]
         for name, kind in kinds.items():
             listed = self.sweep.attributes[name]
             if listed == ALL and kind != "STRING":
-                lists.append(self._domain(opset, name, relations or {}))
+                found = [{**picked, name: each} for picked in found for each in self._domain(opset, name, relations or {}, picked)]
             else:
-                lists.append(alternatives(kind, listed))
-        for picked in product(*lists):
-            yield dict(zip(kinds, picked, strict=True))
+                found = [{**picked, name: each} for picked in found for each in alternatives(kind, listed)]
+        yield from found
 
-    def _domain(self, opset: int, name: str, relations: Mapping[str, Relation]) -> list[Value]:
-        """Return what `all` stands for with these shapes, as far as they do not depend on attributes."""
-        schema = self.schema(opset)
+    def _domain(
+        self, opset: int, name: str, relations: Mapping[str, Relation], picked: Mapping[str, Value | Nth | None] | None = None
+    ) -> list[Value]:
+        """Return what `all` stands for with these shapes and what is picked already, as far as it does not depend on further inputs."""
+        attributes = self.schema(opset).defaults()
+        constants: dict[str, Array] = {}
+        kinds = self.attribute_kinds(opset)
+        for key, value in (picked or {}).items():
+            if kinds[key] in NUMBERS and value is not None:
+                constants[key] = np.array(value)
+            elif value is not None:
+                attributes[key] = value  # type: ignore[assignment] # none stands for a place here
         explicit = {key: TensorType(PLACEHOLDER, _of(r)) for n, (key, r) in enumerate(relations.items()) if n == 0 or _is_shape(r)}
-        return list(self.operator.family.domain(self.operator, name, Call(explicit, schema.defaults(), {}, opset))) if explicit else []
+        return list(self.operator.family.domain(self.operator, name, Call(explicit, attributes, constants, opset))) if explicit else []
 
     def groups(self, left_out: Counter[str]) -> Iterator[Group]:
         """Yield what the sweep keeps, the cases of one graph together, and count by reason what it leaves out."""
@@ -509,7 +519,8 @@ class SweepCalls:
         known = self.attribute_kinds(opset)
         picked = {name: value for (what, name), value in chosen.items() if what == "attribute" and name in known}
         relations = {name: value for (what, name), value in chosen.items() if what == "shape"}
-        by_param = {name: str(value) for (what, name), value in chosen.items() if what == "dtype"}
+        there = self.dtypes(opset)
+        by_param = {name: str(value) for (what, name), value in chosen.items() if what == "dtype" and name in there}
         kinds = tuple(str(chosen["values", name]) for name in self.chosen)
         illegal = self._illegal(opset, by_param)
         if illegal and self.sweep.validity is not Validity.INVALID:
