@@ -82,9 +82,14 @@ def _exact(formula: Formula, taken: Callable[[Tensor], Any], given: Callable[[st
         with np.errstate(all="ignore"):
             result = formula(*positional(names, call, inputs, taken), **named(names, call, inputs, taken))
         arrays = results(result, call)
-        return tuple(Exact(_tensor(dtype, given(dtype, np.asarray(array)))) for dtype, array in zip(call.outputs, arrays, strict=True))
+        return tuple(Exact(_tensor(dtype, given(dtype, _array(dtype, array)))) for dtype, array in zip(call.outputs, arrays, strict=True))
 
     return oracle
+
+
+def _array(dtype: str, result: Any) -> Array:
+    """Return a result as an array; NumPy gives one text of an array of objects as what it is."""
+    return np.asarray(result, object) if dtype == "string" else np.asarray(result)
 
 
 def _tensor(dtype: str, array: Array) -> Tensor:

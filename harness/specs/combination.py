@@ -13,7 +13,7 @@ from harness.calls import constant, make_call
 from harness.caseid import directml_terms, option_terms
 from harness.dtypes import DTYPES, Array
 from harness.onnx_schemas import Parameter
-from harness.operators.base import Call, Choice, Shape, TensorType
+from harness.operators.base import UNKNOWN, Call, Choice, Shape, TensorType
 from harness.records import DirectmlOptions, Options, TensorSpec, Validity, Value
 from harness.specs import api
 from harness.specs.attribute_values import NUMBERS
@@ -162,7 +162,7 @@ class Combinations:
         schema = self.listed.schema(call.opset)
         named = [*((name, each.shape) for name, each in call.inputs.items()), *((schema.output_name(n), s) for n, s in enumerate(outputs))]
         for what, shape in named:
-            if problem := shape_problem(shape):
+            if problem := shape_problem([0 if extent == UNKNOWN else extent for extent in shape]):
                 self.wrong = f"{what} would have shape {list(shape)}: {problem}"
                 raise Impossible
 
