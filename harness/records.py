@@ -418,6 +418,24 @@ def conforms(validity: Validity, outcome: Outcome) -> bool:
     return validity is Validity.UNSPECIFIED or CONFORMING[validity] is outcome
 
 
+def fails(validity: Validity, outcome: Outcome, verdict: Verdict) -> bool:
+    """Say whether a result deviates and nobody expected that. What an unspecified case does is recorded and never a failure."""
+    if validity is Validity.UNSPECIFIED:
+        return False
+    if verdict is Verdict.NEW:
+        return outcome not in NOT_EXECUTED and not conforms(validity, outcome)
+    return verdict in (Verdict.REGRESSION, Verdict.CHANGED)
+
+
+def unexpected(validity: Validity, outcome: Outcome, verdict: Verdict, *, baseline: bool) -> bool:
+    """Say whether a result turns a run red: by the exit code, in JUnit and CTRF, and in every total of unexpected results.
+
+    An improvement does where it contradicts an expectation, which is wrong by then; against an earlier run (`baseline`) it is welcome.
+    """
+    improved = verdict is Verdict.IMPROVEMENT and validity is not Validity.UNSPECIFIED and not baseline
+    return improved or fails(validity, outcome, verdict)
+
+
 def run_json_schema() -> str:
     """Return the JSON Schema of a run file's lines, as the text of `docs/run.schema.json`."""
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A line of a run file", **msgspec.json.schema(_Line)}
