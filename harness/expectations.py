@@ -181,6 +181,10 @@ class Located:
         """Say whether the entry comes with the harness."""
         return self.file.path.resolve().parent == (default_folder() / "expectations").resolve()
 
+    def applies(self, outcome: Outcome | None) -> bool:
+        """Say whether the entry speaks of a case that it matches, by its outcome alone: one that holds sometimes only where it shows."""
+        return self.entry.kernel is None and not (self.entry.sometimes and outcome is not self.entry.expect)
+
     def matches(self, case_id: str) -> bool:
         return any(q.matches(case_id) for q in self.queries) and not any(q.matches(case_id) for q in self.exceptions)
 
@@ -242,7 +246,7 @@ class TargetExpectations:
 
     target: str
     entries: tuple[Located, ...] = ()
-    info: TargetInfo = TargetInfo("")
+    info: TargetInfo = field(default_factory=lambda: TargetInfo(""))
     used: list[Used] = field(default_factory=list)
     _by_operator: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
     _conflicts: dict[tuple[int, int], str] = field(default_factory=dict)
@@ -260,7 +264,7 @@ class TargetExpectations:
 
         `outcome` is None for an earlier result of which only that it conforms or not is known.
         """
-        found = [n for n in self.matching(case_id) if self.entries[n].entry.kernel is None]
+        found = [n for n in self.matching(case_id) if self.entries[n].applies(outcome)]
         if not found:
             return self._without_kernel(case_id, outcome, conforms=conforms)
         for position in found:
@@ -269,8 +273,7 @@ class TargetExpectations:
         for first, second in combinations(found, 2):
             if self.entries[first].entry.expect is not self.entries[second].entry.expect:
                 self._conflict((first, second), case_id)
-        first = self.entries[found[0]].entry
-        return None if conforms and first.sometimes else first.expect
+        return self.entries[found[0]].entry.expect
 
     def _without_kernel(self, case_id: str, outcome: Outcome | None, *, conforms: bool) -> Outcome | None:
         """Return the outcome where it is one that a case has without a kernel, an entry expects that, and the tables name none."""
@@ -317,7 +320,7 @@ class TargetExpectations:
         found += [line for located in self.entries for line in (*located.unfilled(), *_expired(located, today))]
         if scope is not None:
             for located, used in zip(self.entries, self.used, strict=True):
-                if not scope.judges(located):
+                if not scope.judges(located) or located.entry.sometimes:
                     continue
                 if not used.matched:
                     found.append(located.problem(f"matches no case on {self.target}; remove it or correct its query"))

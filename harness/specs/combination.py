@@ -138,7 +138,11 @@ class Combinations:
         else:
             assert isinstance(relation, str)
             wanted = relation
-        found = self.operator.family.shape(self.operator, name, wanted, call)
+        try:
+            found = self.operator.family.shape(self.operator, name, wanted, call)
+        except KeyError as error:  # a word that the family looks up and lacks
+            self.wrong = f"{self.operator.name} has no relation {error} for {name}"
+            raise Impossible from error
         if found is None:
             raise Impossible
         if not parameter.variadic:
