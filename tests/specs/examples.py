@@ -6,7 +6,7 @@ GATHER_ELEMENTS = """\
 operator: GatherElements
 opsets: [11, 13]
 lowers_to: {directml: DML_OPERATOR_GATHER_ELEMENTS}
-tolerance: {kind: exact, because: elements are moved}
+because: elements are moved
 cases:
   - name: documented_example
     source: DML_GATHER_ELEMENTS_OPERATOR_DESC, example
@@ -27,7 +27,7 @@ GATHER_ND = """\
 operator: GatherND
 opsets: [11, 12, 13]
 lowers_to: {directml: [DML_OPERATOR_GATHER_ND, DML_OPERATOR_GATHER_ND1]}
-tolerance: {kind: exact, because: elements are moved}
+because: elements are moved
 sweeps:
   - name: batched
     opsets: [13, 12]
