@@ -157,7 +157,7 @@ def test_accepting_an_invalid_case_is_not_a_pass(operator: str, dtype: str) -> N
 @pytest.mark.parametrize("how", ["bit", "shape"])
 def test_a_documented_result_that_contradicts_the_oracle_is_an_oracle_error(operator: str, dtype: str, how: str) -> None:
     right = right_output(prepare(operator, dtype))
-    agreeing = prepare(operator, dtype, documented=right.array)
+    agreeing = prepare(operator, dtype, documented=(right.array,))
     assert outcome_of(agreeing, right) is Outcome.PASS
     contradicting = prepare(operator, dtype, documented=alter(right, how).array)
     assert outcome_of(contradicting, right) is Outcome.ORACLE_ERROR

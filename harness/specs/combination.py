@@ -138,7 +138,12 @@ class Combinations:
         else:
             assert isinstance(relation, str)
             wanted = relation
-        found = self.operator.family.shape(self.operator, name, wanted, call)
+        try:
+            found = self.operator.family.shape(self.operator, name, wanted, call)
+        except (KeyError, AssertionError) as error:
+            given = wanted if isinstance(wanted, str) else ", ".join(f"{key}: {_written(choice)}" for key, choice in wanted.items())
+            self.wrong = f"{self.operator.name} makes no shape of {name} by {given!r}"
+            raise Impossible from error
         if found is None:
             raise Impossible
         if not parameter.variadic:
@@ -216,6 +221,10 @@ class Combinations:
         if sweep.validity is Validity.INVALID and sweep.directml is None and not (step.broken or breaks or illegal):
             return "breaks no rule"
         return None
+
+
+def _written(choice: Choice) -> str:
+    return str(list(choice)) if isinstance(choice, tuple) else str(choice)
 
 
 def _one(found: Shape | tuple[Shape, ...]) -> Shape:

@@ -15,7 +15,7 @@ because: "elements are moved, not computed"
 sweeps:
   - name: batch
     data: {dtype: [float32], shape: [[2, 3, 4]]}
-    indices: {dtype: [int64], outer: [[], [5]], tuple: [1], values: [first]}
+    indices: {dtype: [int64], shape: {outer: [[], [5]], tuple: [1]}, values: [first]}
     attributes: {batch_dims: all}
 """
 
