@@ -18,9 +18,7 @@ import pytest
 
 from harness import remote
 from harness.errors import TargetUnavailable, UsageError
-from harness.execution import Execution, Prepared, Unit
-from harness.graphs import compile_case
-from harness.operators import OPERATORS
+from harness.execution import Execution, Unit
 from harness.pool import Launch, Pool
 from harness.prepare import units
 from harness.query import parse_all
@@ -29,8 +27,8 @@ from harness.selection import select
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
 from harness.targets import launch, parse_target
-from harness.values import case_inputs
 from tests import sshd
+from tests.prepared import compiled, prepared_case
 from tests.processes import descendants, gone
 from tests.running import ROUND, harness, lines_of, results_of, without_time
 from tests.sshd import Server
@@ -125,7 +123,7 @@ class OnnxRuntime(OnnxRuntime):
     pool = Pool(start(preamble=with_worker(crash)), size=1, timeout=20)
     found = answers(pool, given)
     size = {case.id: inputs[0].array.size for unit in given for case, inputs, _ in unit.cases}
-    lost = {case for case, execution in found.items() if execution.output is None}
+    lost = {case for case, execution in found.items() if execution.outputs is None}
     assert lost
     assert lost == {case for case in found if size[case] == 5}
     assert {found[case].ended for case in lost} == {"crash"}
@@ -195,15 +193,14 @@ class OnnxRuntime(OnnxRuntime):
 """
     pool = Pool(start(preamble=with_worker(shout)), size=1, timeout=20)
     found = answers(pool, chosen(QUERY + ";X=float16"))
-    assert all(execution.output is not None for execution in found.values())
+    assert all(execution.outputs is not None for execution in found.values())
     assert pool.restarts == 0
 
 
 def big(elements: int, opset: int = 22) -> Unit:
     """Return one case of Round with a large tensor each way."""
     case = Case(f"Round@{opset}:case=big;X=float32[{elements}]", "Round", opset, {}, (TensorSpec("X", "float32", (elements,), "ordinary"),))
-    prepared = Prepared(case, case_inputs(OPERATORS["Round"], case, 0))
-    return Unit(compile_case(case, prepared.inputs), [prepared])
+    return Unit(compiled(case), [prepared_case(case)])
 
 
 def test_large_tensors_both_ways(server: Server) -> None:
@@ -212,8 +209,9 @@ def test_large_tensors_both_ways(server: Server) -> None:
     found = answers(pool, given)
     for unit in (given[0], given[-1]):
         prepared = unit.cases[0]
-        output = found[prepared.case.id].output
-        assert output is not None
+        outputs = found[prepared.case.id].outputs
+        assert outputs is not None
+        (output,) = outputs
         np.testing.assert_array_equal(output.array, np.rint(prepared.inputs[0].array))
     assert pool.restarts == 0
 

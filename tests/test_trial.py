@@ -48,8 +48,8 @@ def test_a_made_up_case_runs_without_a_spec() -> None:
     with Trials(parse_target("cpu")) as trials:
         trial = trials.one(made)
     assert (trial.judgement.outcome, trial.judgement.placed_on) == (Outcome.PASS, "CPUExecutionProvider")
-    assert trial.execution.output is not None
-    assert trial.execution.output.array.tolist() == [0.0, 5.0, 1.0, 3.0]
+    assert trial.execution.outputs is not None
+    assert [output.array.tolist() for output in trial.execution.outputs] == [[0.0, 5.0, 1.0, 3.0]]
 
 
 def test_answers_come_in_the_order_of_the_cases_whatever_crashes(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def sweep_problems(spec: LoadedSpec, operator: Operator, number: int, sweep: Swe
     for options in Listed(spec, operator, sweep).options():
         problems.extend(option_problems(spec, operator, options, (*at, "options")))
         for asked in api.sweep_options(sweep.directml):
-            problems.extend(api.problems(spec, operator, options, asked, at))
+            problems.extend(api.problems(spec, operator, options, sweep.directml, asked, at))
     return list(dict.fromkeys(problems))
 
 
