@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from harness.dtypes import Array
-from harness.operators.base import Call, Operator, Shape
+from harness.operators.base import Call, Operator
 from harness.operators.formulas import moved
 from harness.operators.moving import Moving, rank, reinterpreted, sampled_axes, wrong_axes
 
@@ -68,7 +68,16 @@ def _sampled_shapes(call: Call) -> Iterable[tuple[int, ...]]:
     """One dimension, itself, turned round, 0s that keep, a dimension more, halves, as many as there may be."""
     data = call.first.shape
     size = prod(data)
-    tried: list[tuple[int, ...]] = [(-1,), data[::-1], (size,), (0,) * len(data), (1, *data), (*data[:1], -1), (-1, 1), (0, 1, -1) if data else (1, 1)]
+    tried: list[tuple[int, ...]] = [
+        (-1,),
+        data[::-1],
+        (size,),
+        (0,) * len(data),
+        (1, *data),
+        (*data[:1], -1),
+        (-1, 1),
+        (0, 1, -1) if data else (1, 1),
+    ]
     tried.append((2, size // 2) if size % 2 == 0 else (1, -1, 1))
     known = call._replace(attributes={"allowzero": 0})
     found = []
@@ -78,13 +87,8 @@ def _sampled_shapes(call: Call) -> Iterable[tuple[int, ...]]:
     return found
 
 
-def _axes(call: Call) -> tuple[int, ...] | None:
-    found: tuple[int, ...] | None = call.parameter("axes")
-    return found
-
-
 def _cannot_squeeze(call: Call) -> str | None:
-    data, axes = call.first.shape, _axes(call)
+    data, axes = call.first.shape, call.parameter("axes")
     if axes is None:
         return None
     if not isinstance(axes, tuple):
@@ -103,7 +107,7 @@ def _ones(call: Call) -> Iterable[tuple[int, ...] | None]:
 
 
 def _cannot_unsqueeze(call: Call) -> str | None:
-    axes = _axes(call)
+    axes = call.parameter("axes")
     return wrong_axes(call, axes, rank(call) + len(axes)) if isinstance(axes, tuple) else "axes has one dimension"
 
 
