@@ -488,7 +488,8 @@ def test_a_reader_that_leaves_changes_neither_reports_nor_exit_code(folder: Path
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a closed pipe is another error on Windows")
 @pytest.mark.parametrize(
-    "command", ["list", "list --json", "history RUN", "history RUN --format json", "compare RUN RUN", "report RUN --format junit", "targets"]
+    "command",
+    ["list", "list --json", "history RUN", "history RUN --format json", "compare RUN RUN", "report RUN --format junit", "targets"],
 )
 def test_a_reader_that_leaves_is_no_unexpected_result(folder: Path, command: str) -> None:
     """As `harness list | head` does: 141, as of a program that SIGPIPE ends, and not 1."""
