@@ -229,16 +229,14 @@ class Accuracy(msgspec.Struct, frozen=True):
 
 
 class Repeats(msgspec.Struct, frozen=True):
-    """How an unexpected result came out when its case was repeated: `runs` with the first one, how many `failed`, runs by outcome."""
+    """How an unexpected result came out when its case was repeated: in `runs` repeats, of which `failed` did, and runs by outcome.
+
+    The run that selected the case counts in none of them, since it failed by choice of the case; older files count it too.
+    """
 
     runs: Count
     failed: Count
     outcomes: dict[str, Count]
-
-    @property
-    def flaky(self) -> bool:
-        """Say whether the repeats differ."""
-        return len(self.outcomes) > 1
 
 
 class Result(msgspec.Struct, frozen=True, tag_field="type", tag="result"):
@@ -271,7 +269,7 @@ class Result(msgspec.Struct, frozen=True, tag_field="type", tag="result"):
     @property
     def flaky(self) -> bool:
         """Say whether the case was repeated and did not always do the same."""
-        return isinstance(self.repeats, Repeats) and self.repeats.flaky
+        return isinstance(self.repeats, Repeats) and bool(self.repeats.outcomes.keys() - {self.outcome.value})
 
     def __post_init__(self) -> None:
         if self.outcome is Outcome.PASS and (not self.placed_on or self.diff is not None or self.error is not None):
