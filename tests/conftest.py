@@ -8,13 +8,24 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests import needs
 from tests.processes import descendants, gone
 
 
 def pytest_configure() -> None:
-    """Take Ctrl-C again where a shell that started the tests in the background ignores it: the processes they interrupt inherit that."""
+    """Refuse an unknown need, and take Ctrl-C again where a shell that started the tests in the background ignores it.
+
+    The processes that they interrupt inherit that.
+    """
+    needs.required()
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say in one line each what was needed and missing."""
+    for line in needs.summary(report.longrepr[2] for report in terminalreporter.stats.get("skipped", [])):
+        terminalreporter.write_line(line)
 
 
 @pytest.fixture

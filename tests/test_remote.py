@@ -31,6 +31,7 @@ from harness.specs.load import load_specs
 from harness.targets import launch, parse_target
 from harness.values import case_inputs
 from tests import sshd
+from tests.needs import need
 from tests.processes import descendants, gone
 from tests.running import ROUND, harness, lines_of, results_of, without_time
 from tests.sshd import Server
@@ -40,11 +41,7 @@ QUERY = "Round@22:sweep=sizes"
 
 @pytest.fixture(scope="module")
 def _server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    reason = sshd.missing()
-    if reason is not None and os.environ.get(sshd.REQUIRE_ENV):
-        pytest.fail(f"{sshd.REQUIRE_ENV} is set and {reason}")
-    if reason is not None:
-        pytest.skip(reason)
+    need("ssh", sshd.missing())
     with sshd.server(tmp_path_factory.mktemp("sshd")) as running:
         yield running
 

@@ -40,8 +40,9 @@ def windows() -> None:
 def install_command(ort: str | None, levels: bool, source: installation.Source | None, mirror: str | None) -> None:
     """Download, verify and set up what is missing: 1.3 GB in the user's cache stay, no root needed."""
     chosen = [release_for_level(level).onnxruntime for level in usable_levels()] if levels else [release(ort).onnxruntime]
-    for version in chosen:
-        installation.install(version, source=source, mirror=mirror)
+    with note:
+        for version in chosen:
+            installation.install(version, source=source, mirror=mirror)
     click.echo(f"onnxruntime-directml {', '.join(chosen)} can run here ({installation.cache_dir()})")
 
 
@@ -130,7 +131,8 @@ def setup_lines(*, mirror: str | None = None) -> list[str]:
     if sys.platform == "win32":
         return ["dml: this interpreter's onnxruntime-directml; nothing to install"]
     try:
-        found = installation.install(mirror=mirror, progress=note)
+        with note:
+            found = installation.install(mirror=mirror, progress=note)
     except TargetUnavailable as exc:
         return [f"dml: not on this machine: {exc}", "cpu runs without it"]
     row = default_release()
