@@ -253,7 +253,8 @@ def test_a_host_is_as_ssh_takes_it() -> None:
         assert parse_target(f"dml@ssh:{host},device_id=1").host == host
 
 
-def test_threads_reach_the_other_machine() -> None:
+def test_threads_reach_the_other_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: name)  # nothing is started
     started = launch(parse_target("cpu@ssh:pc,python=python3,threads=2"))
     assert (started.threads, started.config["session.intra_op.allow_spinning"]) == (2, "0")
 
