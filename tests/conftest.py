@@ -46,9 +46,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("slow")
 
 
-@pytest.fixture(autouse=True)
-def _needs_index(request: pytest.FixtureRequest) -> None:
-    if request.node.get_closest_marker("releases"):
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip before any fixture installs a release."""
+    if item.get_closest_marker("releases"):
         needs.need("index", _index_lacking())
 
 
