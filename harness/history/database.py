@@ -91,7 +91,11 @@ class HistoryDatabase:
         self.path = path
         with self._told():
             self._sql = sqlite3.connect("" if path is None else str(path), isolation_level=None, timeout=5)
-            self._open()
+            try:
+                self._open()
+            except BaseException:
+                self._sql.close()
+                raise
         self._cases: dict[str, int] = {}
         self._states: dict[Did, int] = {}
 
