@@ -95,7 +95,7 @@ class Steps:
         if not bar.task_ids:
             bar.add_task(f"{self._name}: {self._what}", total=None, unit="")
         if isinstance(told, Step):
-            unit = f"{told.done:,} of {told.total:,} {told.unit}"
+            unit = f"{told.done:,}/{told.total:,} {told.unit}"
             bar.update(bar.task_ids[0], completed=told.done, total=told.total, unit=unit)
 
     def __enter__(self) -> Steps:
@@ -125,7 +125,7 @@ def _bar(*columns: ProgressColumn) -> Bar:
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    shown = (TextColumn("{task.description}"), BarColumn(), *columns, TimeElapsedColumn(), TextColumn("left:"), TimeRemainingColumn())
+    shown = (TextColumn("{task.description}"), BarColumn(12), *columns, TimeElapsedColumn(), TextColumn("left:"), TimeRemainingColumn())
     bar = Bar(*shown, console=Console(stderr=True), transient=True)
     bar.start()
     return bar

@@ -167,7 +167,9 @@ def left_out() -> str | None:
     """Say why the default targets are `cpu` alone, and the remedy; None where they are not."""
     if sys.platform == "win32" or (reason := runtime.unavailable()) is None:
         return None
-    return f"cpu alone, without dml and directml: {reason.partition(': run ')[0]}; `harness setup` installs what this machine can have"
+    what, run, _ = reason.partition(": run ")
+    remedy = "; `harness setup` installs what this machine can have" if run else ""
+    return f"cpu alone, without dml and directml: {what}{remedy}"
 
 
 def default_targets() -> tuple[Target, ...]:

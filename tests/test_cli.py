@@ -16,6 +16,7 @@ import pytest
 
 from harness.errors import TargetUnavailable
 from harness.operators import OPERATORS
+from harness.windows import sandbox
 from tests.processes import descendants, gone
 from tests.running import ROUND, SPECS, complaint, harness, lines_of, results_of, script_of, without_time
 
@@ -417,6 +418,17 @@ def test_without_directml_the_default_targets_say_so(folder: Path, monkeypatch: 
     assert complaint(ended) == f"cpu alone, without dml and directml: {NO_RUNTIME}; `harness setup` installs what this machine can have"
     assert list(lines_of(folder / "out")[0]["targets"]) == ["cpu"]
     assert harness("run", ROUND, "-k", FEW, "-t", "cpu", "-o", "chosen").err == ""
+
+
+def test_where_nothing_can_separate_windows_the_reason_has_its_own_remedy(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `harness setup` could not install it is not named for."""
+    monkeypatch.setenv("PATH", str(folder))
+    sandbox.launcher.cache_clear()
+    ended = harness("run", ROUND, "-k", FEW, "-o", "out")
+    sandbox.launcher.cache_clear()
+    assert ended.code == 0
+    assert complaint(ended) == f"cpu alone, without dml and directml: {sandbox.remedy()}"
+    assert "harness setup" not in ended.err
 
 
 def no_windows_runtime(*_: object, **__: object) -> None:

@@ -86,7 +86,7 @@ def test_on_a_terminal_it_is_one_line_with_the_time_left_that_goes_at_the_end(te
         tell("making it")
         tell._bar.refresh()
     shown = terminal.getvalue()
-    last = shown[shown.rindex("1,000 of 2,000 MiB") :]
+    last = shown[shown.rindex("1,000/2,000 MiB") :]
     assert _LEFT.search(last)
     assert "runtime: making it" in last
     assert shown.count("\n") == 1  # the line that the bar leaves and takes away again

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from harness.components import problems
+from harness.components import CACHE_ENV, problems
 from harness.errors import TargetUnavailable, UsageError
 from harness.named_path import NamedPath
 from harness.windows import install as installation
@@ -135,6 +135,9 @@ def setup_lines(*, mirror: str | None = None) -> list[str]:
             found = installation.install(mirror=mirror, progress=note)
     except TargetUnavailable as exc:
         return [f"dml: not on this machine: {exc}", "cpu runs without it"]
+    except OSError as exc:  # a disk that fills up meanwhile, a folder without permission
+        where = f"{exc.filename or installation.cache_dir()}: {exc.strerror or exc}"
+        return [f"dml: not on this machine: {where}; make room or set {CACHE_ENV} to another folder", "cpu runs without it"]
     row = default_release()
     return [
         f"dml: onnxruntime-directml {row.onnxruntime}, DirectML {row.directml}, level {row.level}, on a software device "
