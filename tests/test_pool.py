@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from functools import cache
 from itertools import islice
 from pathlib import Path
 
@@ -23,10 +22,9 @@ from harness.prepare import units
 from harness.query import parse_all
 from harness.records import Case, Tensor, TensorSpec
 from harness.selection import select
-from harness.specs.expand import Plan, expand
-from harness.specs.load import load_specs
 from harness.targets import launch, parse_target
 from harness.values import case_inputs
+from tests.plans import default_plan
 from tests.processes import gone
 from tests.running import script_of
 
@@ -37,13 +35,8 @@ pytestmark = [
 ]
 
 
-@cache
-def plan() -> Plan:
-    return expand(load_specs(()))
-
-
 def chosen(*queries: str) -> list[Unit]:
-    return list(units(select(plan(), parse_all(queries)).cases(valid=True), 0))
+    return list(units(select(default_plan(), parse_all(queries)).cases(valid=True), 0))
 
 
 VALUES = ("GatherND@13:sweep=values;data=float32", "Round@22:sweep=sizes;X=float16")

@@ -26,12 +26,11 @@ from harness.prepare import units
 from harness.query import parse_all
 from harness.records import Case, TensorSpec
 from harness.selection import select
-from harness.specs.expand import expand
-from harness.specs.load import load_specs
 from harness.targets import launch, parse_target
 from harness.values import case_inputs
 from tests import sshd
 from tests.needs import need
+from tests.plans import default_plan
 from tests.processes import descendants, gone
 from tests.running import ROUND, harness, lines_of, results_of, without_time
 from tests.sshd import Server
@@ -40,18 +39,18 @@ QUERY = "Round@22:sweep=sizes"
 
 
 @pytest.fixture(scope="module")
-def _server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def ssh_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     need("ssh", sshd.missing())
     with sshd.server(tmp_path_factory.mktemp("sshd")) as running:
         yield running
 
 
 @pytest.fixture
-def server(_server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+def server(ssh_server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """Yield the server; whatever a test started must be gone after it, here and there."""
-    monkeypatch.setenv(remote.CONFIG_ENV, str(_server.config))
+    monkeypatch.setenv(remote.CONFIG_ENV, str(ssh_server.config))
     before = descendants(os.getpid())
-    yield _server
+    yield ssh_server
     assert gone(descendants(os.getpid()) - before), "a process is left behind"
 
 
@@ -64,7 +63,7 @@ def start(**changes: object) -> Launch:
 
 
 def chosen(*queries: str) -> list[Unit]:
-    return list(units(select(expand(load_specs(())), parse_all(queries)).cases(valid=True), 0))
+    return list(units(select(default_plan(), parse_all(queries)).cases(valid=True), 0))
 
 
 def answers(pool: Pool, given: list[Unit]) -> dict[str, Execution]:
@@ -254,7 +253,8 @@ def test_a_host_is_as_ssh_takes_it() -> None:
         assert parse_target(f"dml@ssh:{host},device_id=1").host == host
 
 
-def test_threads_reach_the_other_machine() -> None:
+def test_threads_reach_the_other_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: name)  # nothing is started
     started = launch(parse_target("cpu@ssh:pc,python=python3,threads=2"))
     assert (started.threads, started.config["session.intra_op.allow_spinning"]) == (2, "0")
 

@@ -16,13 +16,6 @@ CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, ("c
 Open = Callable[..., Any]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = Path(__file__).parent
-    for item in items:
-        if here in item.path.parents:
-            item.add_marker(pytest.mark.browser)
-
-
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Any]:
     """Return the browser, which ends with the tests of this folder: others look for processes left behind."""

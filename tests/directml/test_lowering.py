@@ -16,9 +16,7 @@ from harness.prepare import units
 from harness.query import parse_all
 from harness.records import Case, DirectmlOptions, DirectmlTensor, Options, Tensor, TensorSpec, Validity
 from harness.selection import select
-from harness.specs.expand import expand
-from harness.specs.load import load_specs
-from tests.running import SPECS
+from tests.plans import default_plan
 
 
 def gather_nd(data: tuple[int, ...], indices: tuple[int, ...], batch: int = 0, dtype: str = "int64", **asked: object) -> Case:
@@ -177,7 +175,7 @@ def test_the_call_names_what_the_tables_speak_of() -> None:
 
 def test_every_case_of_the_specs_is_lowered_as_the_api_asks() -> None:
     refused: list[str] = []
-    selection = select(expand(load_specs((SPECS,))), parse_all(["api=directml", "GatherND@13:sweep=batch", "Round@22:sweep=rank"]))
+    selection = select(default_plan(), parse_all(["api=directml", "GatherND@13:sweep=batch", "Round@22:sweep=rank"]))
     seen = 0
     for valid in (True, False):
         for unit in units(selection.cases(valid=valid), 0, "DirectML", lambda case, _: refused.append(case.id)):

@@ -8,9 +8,10 @@ from harness.windows import runtime, sandbox
 from tests.needs import need
 
 
-@pytest.fixture(autouse=True)
-def _needs_runtime(request: pytest.FixtureRequest) -> None:
-    if request.node.get_closest_marker("windows_runtime") is not None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip before any fixture starts a worker."""
+    if item.get_closest_marker("windows_runtime") is not None:
         need("windows", runtime.unavailable())
 
 
