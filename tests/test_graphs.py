@@ -271,7 +271,7 @@ class TestGeneratedModels:
         (line,) = text.splitlines()
         name, graphs, _, number, _, digest = line.split()
         assert (name, int(graphs), int(number), len(digest)) == ("Round@22", len(models), len(cases(self.QUERY)), 64)
-        assert digest not in manifest_text((ROUND,), parse_all([f"{self.QUERY};values=ordinary"]))
+        assert digest not in manifest_text((ROUND,), parse_all([f"{self.QUERY};X=float16"]))
 
     def test_a_stale_manifest(self, tmp_path: Path) -> None:
         (tmp_path / "manifest.txt").write_text(manifest_text((ROUND,)), encoding="utf-8")
