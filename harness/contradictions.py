@@ -88,9 +88,10 @@ def impossible(result: Result, header: Header) -> str | None:
 def _fields(result: Result, provider: str) -> str | None:
     """Hold what an outcome comes with against what stands there."""
     outcome, name = result.outcome, result.outcome.value
+    failed = outcome is Outcome.ORACLE_ERROR and result.error is not None  # the formula itself, which then gave nothing to compare
     for what, there, wanted in (
-        ("a difference", result.diff is not None, outcome in _WITH_DIFF),
-        ("an error", result.error is not None, outcome in _WITH_ERROR),
+        ("a difference", result.diff is not None, outcome in _WITH_DIFF and not failed),
+        ("an error", result.error is not None, outcome in _WITH_ERROR or failed),
     ):
         if there is not wanted:
             return f"{name} {'with' if there else 'without'} {what}"

@@ -12,6 +12,7 @@ import numpy as np
 
 from harness.dtypes import DTYPES
 from harness.execution import Execution, Graph, Prepared, Unit
+from harness.operators.base import Call
 from harness.pool import Pool
 from harness.records import Case, Tensor, TensorSpec
 from harness.targets import launch, parse_target
@@ -77,12 +78,12 @@ def graph(given: dict[str, Any]) -> Graph:
     types = {name: DTYPES[view["dtype"]].onnx for name, view in given["tensors"].items() if view is not None}
     inputs = tuple((name, types[name]) for name in given["inputs"])
     output = (given["output"], types.get(given["output"], 1))
-    return Graph(model, hashlib.sha256(model).hexdigest(), tuple(range(len(inputs))), inputs, output, (given["operator"],))
+    return Graph(model, hashlib.sha256(model).hexdigest(), tuple(range(len(inputs))), inputs, (output,), (given["operator"],))
 
 
 def prepared(name: str, arrays: Sequence[np.ndarray]) -> Prepared:
     specs = tuple(TensorSpec(str(n), str(array.dtype), array.shape) for n, array in enumerate(arrays))
-    return Prepared(Case(name, "X", 1, {}, specs), tuple(Tensor(str(array.dtype), array) for array in arrays))
+    return Prepared(Case(name, "X", 1, {}, specs), Call({}, {}), tuple(Tensor(str(array.dtype), array) for array in arrays))
 
 
 @contextmanager

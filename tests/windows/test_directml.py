@@ -29,7 +29,7 @@ PLACED = (("DirectML", "DML_OPERATOR_ELEMENT_WISE_ROUND"),)
 
 def outputs(items: dict[str, Any], target: str = "directml") -> dict[str, list[Any]]:
     found = execute(items, target)
-    return {name: (execution.output.array.tolist() if execution.output else execution.error) for name, execution in found.items()}
+    return {name: (execution.outputs[0].array.tolist() if execution.outputs else execution.error) for name, execution in found.items()}
 
 
 def test_each_element_type_is_gathered_bit_for_bit_with_each_index_type() -> None:
@@ -42,9 +42,9 @@ def test_each_element_type_is_gathered_bit_for_bit_with_each_index_type() -> Non
             items[f"{dtype} {index}"] = gather_elements(data, indices, 1)
             wanted[f"{dtype} {index}"] = np.take_along_axis(data, indices.astype(np.int64), 1)
     for name, execution in execute(items).items():
-        assert execution.output is not None, (name, execution.error)
-        assert execution.output.dtype == name.split()[0]
-        assert execution.output.array.tobytes() == wanted[name].tobytes(), name
+        assert execution.outputs is not None, (name, execution.error)
+        assert execution.outputs[0].dtype == name.split()[0]
+        assert execution.outputs[0].array.tobytes() == wanted[name].tobytes(), name
 
 
 def test_all_three_rounding_modes_also_in_place() -> None:
@@ -55,8 +55,8 @@ def test_all_three_rounding_modes_also_in_place() -> None:
         2: np.array([-3, -2, -1, 1, 2, 3, 1, -2], np.float32),  # halves away from zero
     }
     for name, execution in found.items():
-        assert execution.output is not None, (name, execution.error)
-        assert execution.output.array.tobytes() == wanted[int(name[0])].tobytes(), name
+        assert execution.outputs is not None, (name, execution.error)
+        assert execution.outputs[0].array.tobytes() == wanted[int(name[0])].tobytes(), name
         assert execution.nodes == PLACED
 
 
@@ -114,7 +114,7 @@ def test_refusals_name_the_call_and_leave_nothing_behind() -> None:
         execution = found[name]
         assert execution.error is not None, name
         assert (execution.error.class_, execution.stage) == ("CreateOperator E_INVALIDARG", "load"), name
-    assert found["good"].output is not None
+    assert found["good"].outputs is not None
     flags = execute({"flags": rounding(HALVES, 0, flags=0xFFFF)})["flags"]
     assert flags.error is not None
     assert (flags.error.class_, flags.stage) == ("CompileOperator E_INVALIDARG", "load")
@@ -140,8 +140,8 @@ def test_bindings_that_directml_refuses_remove_its_device_and_the_next_case_has_
     error = found["without"].error
     assert error is not None
     assert (error.class_, found["without"].stage) == ("DeviceRemoved dispatch DXGI_ERROR_DEVICE_REMOVED", "run")
-    assert found["next"].output is not None
-    assert found["next"].output.array.tolist() == [[1.0], [6.0], [8.0]]
+    assert found["next"].outputs is not None
+    assert found["next"].outputs[0].array.tolist() == [[1.0], [6.0], [8.0]]
 
 
 def test_an_output_that_its_description_does_not_place_is_never_read() -> None:
@@ -159,8 +159,8 @@ def test_cases_of_one_unit_are_told_apart() -> None:
     with pool(size=2) as opened:
         unit = Unit(graph(given), [prepared(name, [data, indices]) for name, data in cases.items()])
         for case, _, execution in opened.run(iter([unit])):
-            assert execution.output is not None
-            assert execution.output.array.tobytes() == np.take_along_axis(cases[case.case.id], indices, 1).tobytes()
+            assert execution.outputs is not None
+            assert execution.outputs[0].array.tobytes() == np.take_along_axis(cases[case.case.id], indices, 1).tobytes()
 
 
 @pytest.mark.parametrize("row", releases(), ids=lambda row: f"{row.onnxruntime}")
@@ -175,9 +175,9 @@ def test_each_installed_release_runs(row: Any) -> None:
         above, _ = rounding(HALVES, 0, minimum_feature_level="6_4")
         units = [Unit(graph(given), [prepared("level", arrays)]), Unit(graph(above), [prepared("above", [HALVES])])]
         found = {case.case.id: execution for case, _, execution in opened.run(iter(units))}
-    assert found["level"].output is not None
-    assert found["level"].output.array.tolist() == [[1.0], [6.0], [8.0]]
-    assert (found["above"].output is not None) is (row.answers == "6_4")
+    assert found["level"].outputs is not None
+    assert found["level"].outputs[0].array.tolist() == [[1.0], [6.0], [8.0]]
+    assert (found["above"].outputs is not None) is (row.answers == "6_4")
     if found["above"].error is not None:
         assert found["above"].error.class_ == "DMLCreateDevice1 DXGI_ERROR_UNSUPPORTED"
 
