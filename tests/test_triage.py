@@ -118,7 +118,7 @@ class TestCandidates:
             "ngram_counts": (0, 3),
             "ngram_indexes": (1,),
             "weights": (0.5,),
-            "pool_strings": ("a;b", "c"),
+            "pool_strings": ("a, b", "1"),
         }
         written = ", ".join(f"{name}: {attribute(value)}" for name, value in attributes.items())
         spec = spec_of(tmp_path, "TfIdfVectorizer", "X: {dtype: int32, values: [1]}", f"attributes: {{{written}}}, opsets: [9], ")
