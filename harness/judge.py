@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import NamedTuple
 
 import msgspec
@@ -11,7 +12,22 @@ from harness.diff import compare
 from harness.execution import Execution, Graph, Prepared
 from harness.expected import Exact, Expected
 from harness.operators import OPERATORS
-from harness.records import CANNOT_BE_ASKED, DIRECTML, DML, Accuracy, Case, Diff, Error, Outcome, Tensor, Validity, Verdict, conforms
+from harness.operators.base import UNKNOWN
+from harness.records import (
+    CANNOT_BE_ASKED,
+    DIRECTML,
+    DML,
+    ORACLE_ERROR,
+    Accuracy,
+    Case,
+    Diff,
+    Error,
+    Outcome,
+    Tensor,
+    Validity,
+    Verdict,
+    conforms,
+)
 
 _NO_KERNEL = frozenset({"NotImplemented"})
 """Error classes by which onnxruntime says that a provider has no kernel for a node; the class, since wording changes between releases."""
@@ -21,8 +37,6 @@ _FUSED = "DmlFusedNode"
 
 _DECLARED = {DML: "d3d", DIRECTML: "d3d"}
 """The arithmetic that a provider is held to; any other to that of a good mathematical library (`data/arithmetics.yaml`)."""
-ORACLE_ERROR = "OracleError"
-"""The error class of a case whose formula failed."""
 
 
 class OracleError(Exception):
@@ -131,7 +145,7 @@ def oracle(prepared: Prepared, provider: str) -> tuple[Expected, ...] | None:
     except Exception as error:
         raise OracleError(f"{case.operator}: {type(error).__name__}: {error}") from error
     for position, (found, shape) in enumerate(zip(expected, shapes, strict=False)):
-        if found.shape != shape:
+        if tuple(known if known != UNKNOWN else extent for extent, known in zip_longest(found.shape, shape)) != found.shape:
             raise OracleError(f"{case.operator}: output {position} of the formula has shape {list(found.shape)}, inferred is {list(shape)}")
     return expected
 

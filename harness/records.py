@@ -5,8 +5,9 @@ Everything here is frozen, knows no other module but `dtypes`, and is what the s
 
 from __future__ import annotations
 
+import inspect
 from enum import Enum
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -163,7 +164,8 @@ class Case(msgspec.Struct, frozen=True):
     `inputs` are those that are present, in the order of the specification. `literals` holds written-out input elements (None for an
     input that is filled) and `documented` the documented result of each output (None for one that is not documented).
     `rule` says for an invalid case which rule it breaks and for an unspecified one what the sources leave open. `levels` are
-    derived (`levels.py`). With `directml`, validity is what Microsoft's documents say of the call; without, what ONNX says.
+    derived (`levels.py`) from the DirectML operators of `lowers_to`. With `directml`, validity is what Microsoft's documents say of the
+    call; without, what ONNX says.
     """
 
     id: str
@@ -178,6 +180,7 @@ class Case(msgspec.Struct, frozen=True):
     literals: tuple[Array | None, ...] | None = None
     documented: tuple[Array | None, ...] | None = None
     levels: dict[str, str] = {}
+    lowers_to: tuple[str, ...] = ()
     directml: DirectmlOptions | None = None
 
 
@@ -227,16 +230,14 @@ class Accuracy(msgspec.Struct, frozen=True):
 
 
 class Repeats(msgspec.Struct, frozen=True):
-    """How an unexpected result came out when its case was repeated: `runs` with the first one, how many `failed`, runs by outcome."""
+    """How an unexpected result came out when its case was repeated: in `runs` repeats, of which `failed` did, and runs by outcome.
+
+    The run that selected the case counts in none of them, since it failed by choice of the case; older files count it too.
+    """
 
     runs: Count
     failed: Count
     outcomes: dict[str, Count]
-
-    @property
-    def flaky(self) -> bool:
-        """Say whether the repeats differ."""
-        return len(self.outcomes) > 1
 
 
 class Result(msgspec.Struct, frozen=True, tag_field="type", tag="result"):
@@ -269,7 +270,7 @@ class Result(msgspec.Struct, frozen=True, tag_field="type", tag="result"):
     @property
     def flaky(self) -> bool:
         """Say whether the case was repeated and did not always do the same."""
-        return isinstance(self.repeats, Repeats) and self.repeats.flaky
+        return isinstance(self.repeats, Repeats) and bool(self.repeats.outcomes.keys() - {self.outcome.value})
 
     def __post_init__(self) -> None:
         if self.outcome is Outcome.PASS and (not self.placed_on or self.diff is not None or self.error is not None):
@@ -319,10 +320,42 @@ class Against(msgspec.Struct, frozen=True):
     differing: tuple[str, ...] = ()
 
 
+class ShardOf(msgspec.Struct, frozen=True):
+    """A shard of a run: number `index` of `of`, counted from 1."""
+
+    index: Annotated[int, msgspec.Meta(ge=1)]
+    of: Annotated[int, msgspec.Meta(ge=1)]
+
+
+class Asked(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a run was asked for beside its targets and seed: what `--resume` goes on with. Paths are as the command line had them.
+
+    Without `specs` and `expectations` it is the harness's own ones; `reruns` is how often unexpected results are repeated.
+    """
+
+    specs: tuple[str, ...] = ()
+    queries: tuple[str, ...] = ()
+    select: Literal["all", "pairwise"] = "all"
+    shard: ShardOf | None = None
+    expectations: tuple[str, ...] = ()
+    baseline: str | None = None
+    timeout: Seconds = 30.0
+    reruns: Count = 0
+
+
+class Merged(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The runs that a merged run is made of, by run id, and the numbers of the shards that it lacks."""
+
+    runs: tuple[str, ...]
+    missing: tuple[Count, ...] = ()
+
+
 class Header(msgspec.Struct, frozen=True, tag_field="type", tag="run", omit_defaults=True):
     """The first line of a run file.
 
     `origins` are by operator and entry as ids begin, for instance `GatherND:sweep=tuple_empty`; entries that say nothing are left out.
+    `targets_left_out` are those that a run of the default targets does without, each with the reason. `selection` is None in files that are
+    older than this key.
     """
 
     schema: int
@@ -333,6 +366,9 @@ class Header(msgspec.Struct, frozen=True, tag_field="type", tag="run", omit_defa
     targets: dict[str, TargetInfo]
     origins: dict[str, Origin] = {}
     baseline: Against | None = None
+    selection: Asked | None = None
+    targets_left_out: dict[str, str] = {}
+    merged: Merged | None = None
 
 
 class End(msgspec.Struct, frozen=True, tag_field="type", tag="end"):
@@ -368,6 +404,10 @@ def inexpressible(result: Result) -> bool:
     return result.outcome is Outcome.NOT_RUN and result.error is not None and result.error.class_ == NOT_EXPRESSIBLE
 
 
+ORACLE_ERROR = "OracleError"
+"""The error class of a case whose formula failed, or gave what the case cannot have."""
+
+
 CONFORMING = {Validity.VALID: Outcome.PASS, Validity.INVALID: Outcome.REJECTED}
 """The outcome that conforms, by validity; anything an unspecified case does is recorded and never a failure."""
 
@@ -377,10 +417,35 @@ def conforms(validity: Validity, outcome: Outcome) -> bool:
     return validity is Validity.UNSPECIFIED or CONFORMING[validity] is outcome
 
 
+def fails(validity: Validity, outcome: Outcome, verdict: Verdict) -> bool:
+    """Say whether a result deviates and nobody expected that. What an unspecified case does is recorded and never a failure."""
+    if validity is Validity.UNSPECIFIED:
+        return False
+    if verdict is Verdict.NEW:
+        return outcome not in NOT_EXECUTED and not conforms(validity, outcome)
+    return verdict in (Verdict.REGRESSION, Verdict.CHANGED)
+
+
+def unexpected(validity: Validity, outcome: Outcome, verdict: Verdict, *, baseline: bool) -> bool:
+    """Say whether a result turns a run red: by the exit code, in JUnit and CTRF, and in every total of unexpected results.
+
+    An improvement does where it contradicts an expectation, which is wrong by then; against an earlier run (`baseline`) it is welcome.
+    """
+    improved = verdict is Verdict.IMPROVEMENT and validity is not Validity.UNSPECIFIED and not baseline
+    return improved or fails(validity, outcome, verdict)
+
+
 def run_json_schema() -> str:
     """Return the JSON Schema of a run file's lines, as the text of `docs/run.schema.json`."""
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A line of a run file", **msgspec.json.schema(_Line)}
-    return msgspec.json.format(msgspec.json.encode(schema), indent=2).decode() + "\n"
+    return msgspec.json.format(msgspec.json.encode(_dedented(schema)), indent=2).decode() + "\n"
+
+
+def _dedented(schema: Any) -> Any:
+    """Return a schema whose descriptions, which are docstrings, have no indentation: Python 3.13 takes it away, older ones do not."""
+    if isinstance(schema, dict):
+        return {key: inspect.cleandoc(value) if key == "description" else _dedented(value) for key, value in schema.items()}
+    return [_dedented(value) for value in schema] if isinstance(schema, list) else schema
 
 
 _Line = Header | Result | End

@@ -25,17 +25,16 @@ from harness.prepare import units
 from harness.query import parse_all
 from harness.records import Case, Options, TensorSpec, Validity
 from harness.selection import select
-from harness.specs.expand import expand
-from harness.specs.load import load_specs
 from tests import calling
 from tests.operators.brute import round_bits
+from tests.plans import default_plan
 from tests.prepared import compiled, prepared_case
-from tests.running import ROUND, SPECS
+from tests.running import ROUND
 
 
 @cache
 def cases(*queries: str) -> tuple[Case, ...]:
-    return tuple(select(expand(load_specs((SPECS,))), parse_all(queries)).cases(valid=True))
+    return tuple(select(default_plan(), parse_all(queries)).cases(valid=True))
 
 
 def model_of(graph: Graph) -> ModelProto:
@@ -177,7 +176,7 @@ class TestModel:
 def test_onnx_checker_accepts_every_valid_graph() -> None:
     """Once a graph; only of valid cases, since the checker is native code that may crash on bad attributes."""
     seen: set[str] = set()
-    for case in expand(load_specs((SPECS,))).cases(valid=True):
+    for case in default_plan().cases(valid=True):
         assert case.validity is Validity.VALID
         key = f"{case.operator}{case.opset}{case.attributes}{[(s.dtype, len(s.shape)) for s in case.inputs]}{case.options}"
         if key in seen or "sweep=large" in case.id or case.directml is not None:

@@ -21,8 +21,8 @@ from harness.errors import SpecError
 from harness.levels import known_operators, levels, levels_of
 from harness.operators import OPERATORS
 from harness.operators.base import Call, TensorType
-from harness.published import load
 from harness.records import Case, DirectmlOptions, TensorSpec
+from harness.reference.directml import directml_operator
 from harness.specs.expand import expand
 from harness.specs.load import default_folder, load_specs
 
@@ -143,15 +143,14 @@ def lowest_level(lowered: str, data: str, index: str, rank: int) -> str:
 @pytest.mark.parametrize("operator", ["DML_OPERATOR_GATHER_ELEMENTS", "DML_OPERATOR_GATHER_ND", "DML_OPERATOR_GATHER_ND1"])
 def test_the_published_tables_cell_by_cell(operator: str) -> None:
     """Each dtype, index dtype and rank of each published table is allowed at that level; one rank more is not."""
-    published = load("directml.yaml")["operators"][operator]["levels"]
-    for name, table in published.items():
-        own = name.removeprefix("DML_FEATURE_LEVEL_")
-        most = table["InputTensor"]["dims"][1]
-        for data in table["InputTensor"]["dtypes"]:
-            for index in table["IndicesTensor"]["dtypes"]:
+    published = directml_operator(operator).tables
+    for own, table in published.items():
+        most = table["InputTensor"].dims[1]
+        for data in table["InputTensor"].dtypes:
+            for index in table["IndicesTensor"].dtypes:
                 found = lowest_level(operator, data, index, most)
                 assert found <= own  # an earlier table may allow it already
-                if own == min(level.removeprefix("DML_FEATURE_LEVEL_") for level in published):
+                if own == min(published):
                     assert found == own
         assert lowest_level(operator, "FLOAT32", "INT64", 9) == "beyond"
     assert lowest_level(operator, "bfloat16", "INT64", 4) == "beyond"
@@ -160,12 +159,12 @@ def test_the_published_tables_cell_by_cell(operator: str) -> None:
 
 def test_what_a_table_introduces() -> None:
     """Written down from the documents by hand, so that a slip in the data file shows."""
-    operators = load("directml.yaml")["operators"]
-    assert {name: sorted(entry["levels"]) for name, entry in operators.items()} == {
-        "DML_OPERATOR_GATHER_ELEMENTS": ["DML_FEATURE_LEVEL_2_1", "DML_FEATURE_LEVEL_3_0", "DML_FEATURE_LEVEL_4_1"],
-        "DML_OPERATOR_GATHER_ND": ["DML_FEATURE_LEVEL_2_1", "DML_FEATURE_LEVEL_3_0", "DML_FEATURE_LEVEL_4_1"],
-        "DML_OPERATOR_GATHER_ND1": ["DML_FEATURE_LEVEL_3_0", "DML_FEATURE_LEVEL_4_1"],
-        "DML_OPERATOR_ELEMENT_WISE_ROUND": ["DML_FEATURE_LEVEL_2_1", "DML_FEATURE_LEVEL_3_0"],
+    names = {name for names in LOWERED.values() for name in names}
+    assert {name: list(directml_operator(name).tables) for name in names} == {
+        "DML_OPERATOR_GATHER_ELEMENTS": ["2_1", "3_0", "4_1"],
+        "DML_OPERATOR_GATHER_ND": ["2_1", "3_0", "4_1"],
+        "DML_OPERATOR_GATHER_ND1": ["3_0", "4_1"],
+        "DML_OPERATOR_ELEMENT_WISE_ROUND": ["2_1", "3_0"],
     }
 
 

@@ -19,11 +19,9 @@ from harness.prepare import units
 from harness.query import parse_all
 from harness.records import CPU, Case, Options, Outcome, Tensor, TensorSpec
 from harness.selection import select
-from harness.specs.expand import expand
-from harness.specs.load import load_specs
 from harness.targets import launch, parse_target
 from harness.worker import with_identity
-from tests.running import SPECS
+from tests.plans import default_plan
 
 WORKERS = Path(__file__).with_name("workers.py")
 QUERIES = (
@@ -44,7 +42,7 @@ QUERIES = (
 
 
 def chosen(*queries: str) -> list[Unit]:
-    return list(units(select(expand(load_specs((SPECS,))), parse_all(queries)).cases(valid=True), 0))
+    return list(units(select(default_plan(), parse_all(queries)).cases(valid=True), 0))
 
 
 def cpu() -> Launch:
@@ -185,7 +183,7 @@ def test_the_versions_of_a_model_are_kept_and_its_graph_is_not() -> None:
 def test_a_run_that_fails_still_tells_where_its_node_is() -> None:
     """A profile lacks the node that failed: the session runs once more with zeros, which are legal indices."""
     query = "GatherElements@13:sweep=index_out_of_range;data=string[5];indices=int32[5];axis=0;values=above"
-    given = list(units(select(expand(load_specs((SPECS,))), parse_all([query])).cases(valid=False), 0))
+    given = list(units(select(default_plan(), parse_all([query])).cases(valid=False), 0))
     found = judged(given, older())
     assert {execution.nodes for _, execution in found.values()} == {((CPU, "GatherElements"),)}
     assert {judgement.outcome for judgement, _ in found.values()} == {Outcome.REJECTED}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from functools import cache
 from itertools import islice
 from pathlib import Path
 
@@ -23,9 +24,8 @@ from harness.prepare import units
 from harness.query import parse_all
 from harness.records import Case, Tensor, TensorSpec
 from harness.selection import select
-from harness.specs.expand import Plan, expand
-from harness.specs.load import load_specs
 from harness.targets import launch, parse_target
+from tests.plans import default_plan
 from tests.prepared import compiled, prepared_case, right_output
 from tests.processes import gone
 from tests.running import script_of
@@ -37,13 +37,8 @@ pytestmark = [
 ]
 
 
-@cache
-def plan() -> Plan:
-    return expand(load_specs(()))
-
-
 def chosen(*queries: str) -> list[Unit]:
-    return list(units(select(plan(), parse_all(queries)).cases(valid=True), 0))
+    return list(units(select(default_plan(), parse_all(queries)).cases(valid=True), 0))
 
 
 VALUES = ("GatherND@13:sweep=values;data=float32", "Round@22:sweep=sizes;X=float16")
@@ -208,6 +203,7 @@ def test_a_target_without_a_greeting_is_unavailable(name: str, message: str, way
     with pytest.raises(TargetUnavailable) as caught:
         start()
     assert str(caught.value).startswith(message)
+    assert pool.restarts == (0 if name == "other_protocol" else 3)
     assert time.monotonic() - started < 10
 
 
@@ -216,6 +212,47 @@ def test_a_target_whose_workers_always_die_after_the_greeting_is_unavailable() -
     with pytest.raises(TargetUnavailable, match=r"ended before it started a case \(exit code 0\)"):
         list(pool.run(iter(chosen("Round@22:sweep=empty;X=float16"))))
     assert pool.restarts == 3
+
+
+@pytest.mark.parametrize("way", ["probe", "run"])
+def test_a_start_that_fails_is_tried_three_times(tmp_path: Path, way: str) -> None:
+    given = chosen("Round@22:sweep=empty;X=float16")
+    for failing in (2, 3):
+        (tmp_path / "state").write_text(str(failing), encoding="ascii")
+        started = misbehaving("dies_at_its_first_starts", str(tmp_path / "state"))
+        pool = Pool(started, size=1, timeout=20)
+        start = pool.probe if way == "probe" else lambda pool=pool: list(pool.run(iter(given)))
+        if failing == 3:
+            with pytest.raises(TargetUnavailable, match=r"ended before it started a case \(SIGKILL\)"):
+                start()
+        else:
+            assert start()
+        assert pool.restarts == failing
+        pool.close()
+
+
+def test_workers_that_are_killed_together_at_their_start_count_once() -> None:
+    """Whatever kills four at once is one mishap, and not a target whose start failed three times."""
+    given = chosen(*VALUES)
+    pool = Pool(fake(), size=4, timeout=20)
+    pool.start()
+    for process in list(pool._slots):
+        os.kill(process.pid, signal.SIGKILL)
+    found = {prepared.case.id: execution for prepared, _, execution in pool.run(iter(given))}
+    assert_only_lost(found, given, set())
+    assert pool.restarts == 4
+
+
+@pytest.mark.parametrize("way", ["probe", "run"])
+def test_starting_is_tried_again(tmp_path: Path, way: str) -> None:
+    """Two starts that fail say nothing of the third; one that succeeds begins the count anew."""
+    given = chosen(*VALUES)
+    launch = misbehaving("is_killed_at_two_starts", str(tmp_path / "state"))
+    pool = Pool(launch, size=1, timeout=20)
+    if way == "probe":
+        assert pool.probe().protocol == 1
+    assert len(list(pool.run(iter(given)))) == sum(len(unit.cases) for unit in given)
+    assert pool.restarts == 2
 
 
 def test_a_worker_that_dies_before_a_case_loses_none(tmp_path: Path) -> None:

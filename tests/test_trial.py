@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -15,10 +14,9 @@ from harness.errors import TargetUnavailable
 from harness.query import parse_all
 from harness.records import Case, Outcome, Validity
 from harness.selection import select
-from harness.specs.expand import Plan, expand
-from harness.specs.load import load_specs
 from harness.targets import Target, parse_target
 from harness.trial import Trials
+from tests.plans import default_plan
 from tests.prepared import prepare
 from tests.processes import gone
 from tests.running import script_of
@@ -29,13 +27,8 @@ pytestmark = [
 ]
 
 
-@cache
-def plan() -> Plan:
-    return expand(load_specs(()))
-
-
 def chosen(query: str, *, valid: bool = True) -> list[Case]:
-    return list(select(plan(), parse_all([query])).cases(valid=valid))
+    return list(select(default_plan(), parse_all([query])).cases(valid=valid))
 
 
 def fake(folder: Path, *rules: tuple[str, str]) -> Target:

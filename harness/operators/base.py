@@ -16,6 +16,8 @@ from harness.records import Tensor, Value
 
 Shape = tuple[int, ...]
 Attributes = Mapping[str, Value]
+UNKNOWN = -1
+"""The extent of an output where elements that are not known before a run decide it."""
 Choice = str | int | Shape
 Entropy = bytes | memoryview
 """Pseudo-random bytes: for each element to choose as many as it is wide, at least 4; see `values.py`."""
@@ -123,6 +125,8 @@ class Family:
     name = "plain"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """By input, the words that its `shape:` may use in a sweep, or the keys of the mapping that it may be."""
+    words: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """By key of such a mapping, the words that may stand there; a key that is not named here takes numbers or shapes."""
 
     def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Shape | tuple[Shape, ...] | None:
         """Return the shape of an input by its relation to the inputs before it (those in `call`), of a variadic one all the shapes.
@@ -133,7 +137,7 @@ class Family:
 
     def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[Value]:
         """Return the values of an attribute, or of an input that decides shapes, that `all` stands for with inputs of these shapes."""
-        raise NotImplementedError
+        return operator.domains[attribute](call)
 
     def every(self, operator: Operator, name: str, key: str, call: Call) -> Iterable[Choice]:
         """Return the choices that `all` stands for under a key of an input's relation."""
@@ -169,7 +173,7 @@ class Family:
 
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """Return the shapes of the outputs, of at least those that are asked for; for calls that break a rule any shapes."""
-        return (call.first.shape,)
+        return (call.first.shape,) if operator.outputs is None else operator.outputs(call)
 
     def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:
         """Return the element types of the outputs that ONNX's type parameters do not tell; None for one that they tell."""
@@ -180,7 +184,7 @@ class Family:
 
         None where the candidate cannot express the call.
         """
-        return None
+        return None if operator.lower is None else operator.lower(candidate, call)
 
     def unsigned_inputs(self, operator: Operator) -> tuple[str, ...]:
         """Return the inputs that hold indices: where none is negative, int32 may be passed as UINT32, since the bits are the same."""
@@ -210,7 +214,8 @@ class Operator(NamedTuple):
 
     `rule` is asked before the family's rules. `variants` are graphs composed of several ONNX operators that stand for another mode of the
     DirectML operator. `constants` are the inputs whose elements decide shapes or that are attributes at older opsets, with their rank.
-    `options` is whatever the family wants to know of its operator, such as the names of DirectML's members.
+    Where they are given, `outputs` infers the outputs' shapes, `domains` the values that `all` stands for, and `lower` makes the DirectML
+    call, in place of the family. `options` is whatever the family wants to know of its operator, such as the names of DirectML's members.
     """
 
     name: str
@@ -219,6 +224,9 @@ class Operator(NamedTuple):
     rule: Callable[[Call], str | None] = lambda _call: None
     variants: Mapping[str, Composition] = {}
     constants: Mapping[str, int] = {}
+    outputs: Callable[[Call], tuple[Shape, ...]] | None = None
+    domains: Mapping[str, Callable[[Call], Iterable[Value]]] = {}
+    lower: Callable[[str | None, Call], DirectmlCall | None] | None = None
     options: Any = None
 
     def kind(self, name: str, kind: str) -> ValueKind:

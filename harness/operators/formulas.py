@@ -1,8 +1,8 @@
 """Makes an oracle of a formula: what the formula is given, and what its results are held to.
 
-A formula is a function of arrays. It takes the inputs that are present, by position or, where its parameters are called as ONNX calls
-them, by name; a variadic input is a list under its formal name. It takes those attributes that it names, with ONNX's defaults; `call`
-gives it the whole call. It returns an array, or a tuple of them, one an output.
+A formula is a function of arrays. It takes the inputs that are present by position, or, where one of its parameters is called as ONNX
+calls an input, those that it names; a variadic input is a list under its formal name. It takes those attributes that it names, with ONNX's
+defaults; `call` gives it the whole call. It returns an array, or a tuple of them, one an output.
 """
 
 from __future__ import annotations
@@ -16,12 +16,20 @@ import numpy as np
 from harness.bounded import Bounded, number
 from harness.bounded import arithmetic as declared
 from harness.dtypes import DTYPES, Array
-from harness.expected import Exact, Expected
+from harness.expected import Exact, Expected, OneOf
 from harness.operators.base import Call, Oracle
 from harness.operators.binary_floats import decode_bfloat16, encode_bfloat16
 from harness.records import Tensor
 
 Formula = Callable[..., Any]
+
+
+class Either:
+    """What a formula gives where each element may be that of either of two arrays, as the zeros of both signs often may."""
+
+    def __init__(self, first: Array, second: Array) -> None:
+        self.first = first
+        self.second = second
 
 
 class FormulaError(ValueError):
@@ -77,10 +85,19 @@ def _exact(formula: Formula, taken: Callable[[Tensor], Any], given: Callable[[st
         del arithmetic
         with np.errstate(all="ignore"):
             result = formula(*positional(names, call, inputs, taken), **named(names, call, inputs, taken))
-        arrays = results(result, call)
-        return tuple(Exact(_tensor(dtype, given(dtype, np.asarray(array)))) for dtype, array in zip(call.outputs, arrays, strict=True))
+        return tuple(one(dtype, each) for dtype, each in zip(call.outputs, results(result, call), strict=True))
+
+    def one(dtype: str, result: Any) -> Expected:
+        if isinstance(result, Either):
+            return OneOf(tuple(_tensor(dtype, given(dtype, _array(dtype, array))) for array in (result.first, result.second)))
+        return Exact(_tensor(dtype, given(dtype, _array(dtype, result))))
 
     return oracle
+
+
+def _array(dtype: str, result: Any) -> Array:
+    """Return a result as an array; NumPy gives one text of an array of objects as what it is."""
+    return np.asarray(result, object) if dtype == "string" else np.asarray(result)
 
 
 def _tensor(dtype: str, array: Array) -> Tensor:
@@ -92,12 +109,17 @@ def _tensor(dtype: str, array: Array) -> Tensor:
 
 def parameters(formula: Formula) -> frozenset[str]:
     """Return the names of a formula's parameters; a NumPy ufunc names none that ONNX has."""
-    return frozenset() if isinstance(formula, np.ufunc) else frozenset(inspect.signature(formula).parameters)
+    if isinstance(formula, np.ufunc):
+        return frozenset()
+    found = inspect.signature(formula).parameters.values()
+    return frozenset(each.name for each in found if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY))
 
 
 def positional(names: frozenset[str], call: Call, inputs: Mapping[str, Tensor], taken: Callable[[Tensor], Any]) -> list[Any]:
-    """Return the inputs that a formula takes by position: those that none of its parameters is named after."""
-    return [taken(tensor) for name, tensor in inputs.items() if name.partition(".")[0] not in names]
+    """Return the inputs that a formula takes by position: all, where none of its parameters is named after one."""
+    if any(name.partition(".")[0] in names for name in inputs):
+        return []
+    return [taken(tensor) for tensor in inputs.values()]
 
 
 def named(names: frozenset[str], call: Call, inputs: Mapping[str, Tensor], taken: Callable[[Tensor], Any]) -> dict[str, Any]:

@@ -91,6 +91,13 @@ def describe(result: Result) -> str:
     return " · ".join((result.outcome.value, *details(result)))
 
 
+def error_words(error: object, bound: float) -> str:
+    """Say how an error compares with its bound."""
+    if not isinstance(error, float):
+        return f"no number within {bound:.3g}"
+    return f"error {error:.3g}, {error / bound:,.3g} × its bound" if bound else f"error {error:.3g} where none is admissible"
+
+
 def details(result: Result) -> list[str]:
     """Say what is known beside the outcome."""
     words = []
@@ -104,18 +111,21 @@ def details(result: Result) -> list[str]:
         words.append(f"{diff.differing:,} of {diff.total:,} differ{at}: expected {line(diff.expected, 60)}, actual {line(diff.actual, 60)}")
         if diff.max_ulp is not None:
             words.append(f"max {diff.max_ulp:,} ULP")
+        if isinstance(diff.bound, float):
+            words.append(error_words(diff.error, diff.bound))
     if result.error is not None:
         words.append(": ".join(filter(None, [line(result.error.class_, 60), gist(result.error.message)])))
     return words
 
 
 def repeated(result: Result) -> str:
-    """Say how a repeated result came out: `flaky: failed 2 of 5 (mismatch 2, pass 3)`; empty for one that was not repeated."""
+    """Say how a repeated result came out: `flaky: failed 2 of 5 repeats (mismatch 2, pass 3)`; empty for one that was not repeated."""
     repeats = result.repeats
     if not isinstance(repeats, Repeats):
         return ""
     outcomes = ", ".join(f"{outcome} {number}" for outcome, number in repeats.outcomes.items())
-    return f"{'flaky: ' if repeats.flaky else ''}failed {repeats.failed} of {repeats.runs}" + (f" ({outcomes})" if repeats.flaky else "")
+    said = f"failed {repeats.failed} of {repeats.runs} repeats"
+    return f"flaky: {said} ({outcomes})" if result.flaky else said
 
 
 def grid(*columns: str, right: Iterable[int] = (), gap: int = 2) -> Table:

@@ -65,14 +65,14 @@ def problems(
     for name in ("shapes", "initializer", "in_place", "optimization", "neighbours"):
         if getattr(graph, name) != getattr(Options(), name):
             yield spec.problem((*at, "options", name), f"{name} is an option of a graph, and a call of DirectML's API has none")
-    lowers_to = spec.model.directml
+    lowers_to = spec.directml
     if asked.operator is not None and asked.operator not in lowers_to:
         what = f"{spec.model.operator} does not lower to {asked.operator!r}"
         yield spec.problem((*at, "directml", "operator"), what, given=asked.operator, allowed=lowers_to)
         return
     schema = spec.schema(spec.opsets[-1])
     required = {p.name: TensorType("float32", (1,)) for p in schema.inputs if not p.optional and not p.variadic}
-    call = operator.family.directml(operator, asked.operator, Call(required, schema.defaults()))
+    call = operator.family.directml(operator, asked.operator, Call(required, schema.defaults(), outputs=("float32",) * len(schema.outputs)))
     if call is None:
         yield spec.problem((*at, "directml"), f"the harness does not know how {spec.model.operator} is lowered")
         return

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from harness.calls import constant, make_call
 from harness.caseid import directml_terms, option_terms
-from harness.dtypes import Array
+from harness.dtypes import DTYPES, Array
 from harness.onnx_schemas import Parameter
-from harness.operators.base import Call, Choice, Shape, TensorType
+from harness.operators.base import UNKNOWN, Call, Choice, Shape, TensorType
 from harness.records import DirectmlOptions, Options, TensorSpec, Validity, Value
 from harness.specs import api
 from harness.specs.attribute_values import NUMBERS
@@ -167,7 +167,7 @@ class Combinations:
         schema = self.listed.schema(call.opset)
         named = [*((name, each.shape) for name, each in call.inputs.items()), *((schema.output_name(n), s) for n, s in enumerate(outputs))]
         for what, shape in named:
-            if problem := shape_problem(shape):
+            if problem := shape_problem([0 if extent == UNKNOWN else extent for extent in shape]):
                 self.wrong = f"{what} would have shape {list(shape)}: {problem}"
                 raise Impossible
 
@@ -182,14 +182,17 @@ class Combinations:
         return None if natural is None else (Input(name, natural),)
 
     def call(self, step: Step, inputs: Sequence[Input], dtypes: Mapping[str, str]) -> Call:
-        """Return the call of a step with element types, by type parameter."""
+        """Return the call of a step with element types, by type parameter; raise Impossible where a type lacks a constant."""
         types: dict[str, TensorType] = {}
         constants: dict[str, Array] = {}
         for name, shape, elements in inputs:
             dtype = dtypes[self._parameter(step, name).type_param]
             types[name] = TensorType(dtype, shape)
             if elements is not None:
-                constants[name] = constant(TensorSpec(name, dtype, shape, elements=elements))
+                try:
+                    constants[name] = constant(TensorSpec(name, dtype, shape, elements=elements))
+                except ValueError:
+                    raise Impossible from None
         return make_call(self.operator, step.opset, types, dict(step.attributes), constants, step.options.variant, step.options.outputs)
 
     def _parameter(self, step: Step, name: str) -> Parameter:
@@ -199,7 +202,7 @@ class Combinations:
 
     def group(self, step: Step, inputs: Sequence[Input], call: Call, kept: list[Kinds]) -> Group:
         """Return the group of a step with its call."""
-        specs = tuple(TensorSpec(name, call.inputs[name].dtype, shape, "random", elements) for name, shape, elements in inputs)
+        specs = tuple(_spec(name, call.inputs[name].dtype, shape, elements) for name, shape, elements in inputs)
         return Group(step, call, specs, kept)
 
     def no_meaning(self, kinds: Sequence[str]) -> str:
@@ -221,6 +224,13 @@ class Combinations:
         if sweep.validity is Validity.INVALID and sweep.directml is None and not (step.broken or breaks or illegal):
             return "breaks no rule"
         return None
+
+
+def _spec(name: str, dtype: str, shape: Shape, elements: Elements | None) -> TensorSpec:
+    """Return an input with elements of its type: a number that is listed as 3.0 is the integer 3 where the input holds integers."""
+    if elements is not None and DTYPES[dtype].is_integer:
+        elements = tuple(map(int, elements))
+    return TensorSpec(name, dtype, shape, "random", elements)
 
 
 def _written(choice: Choice) -> str:

@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from harness.errors import SpecError
 from harness.operators.base import Operator
+from harness.records import CONSTANTS
 from harness.specs import source
 from harness.specs.load import LoadedSpec, default_folder
 from harness.specs.problems import validation_problems
@@ -52,7 +53,7 @@ def sweeps_of(spec: LoadedSpec, operator: Operator, problems: list[str]) -> Iter
                 problems.append(spec.problem(("sweeps", number, "without", place), what, given=name, allowed=sorted(known)))
         for sweep in family_sweeps(entry.use):
             if sweep.name not in entry.without:
-                yield number, _used(spec, entry, sweep)
+                yield number, _used(spec, operator, entry, sweep)
 
 
 def named_sweeps(spec: Spec) -> Iterator[Sweep]:
@@ -74,23 +75,28 @@ def family_sweeps(name: str) -> tuple[Sweep, ...]:
         raise SpecError(file.by_line(validation_problems(file, error, Sweep))) from error
 
 
-def _used(spec: LoadedSpec, entry: Use, sweep: Sweep) -> Sweep:
+def _named(key: str, names: list[str]) -> str | None:
+    """Return what an operator calls the input at a place, `input_1`; None where it has none there; any other name as it is."""
+    place = _PLACE.match(key)
+    if place is None:
+        return key
+    return names[int(place[1])] if int(place[1]) < len(names) else None
+
+
+def _used(spec: LoadedSpec, operator: Operator, entry: Use, sweep: Sweep) -> Sweep:
     """Return a family's sweep as an operator uses it: its inputs under the operator's names, what the entry gives in place of its own."""
     schema = spec.schema(spec.opsets[-1])
     names = [parameter.name for parameter in schema.inputs]
-    inputs: dict[str, SweepInput] = {}
-    for key, given in sweep.inputs.items():
-        place = _PLACE.match(key)
-        if place is None:
-            inputs[key] = given
-        elif int(place[1]) < len(names):
-            inputs[names[int(place[1])]] = given
+    inputs = {name: given for key, given in sweep.inputs.items() if (name := _named(key, names)) is not None}
     for name, given in entry.inputs.items():
         own = inputs.get(name, SweepInput())
         inputs[name] = own.model_copy(update={key: getattr(given, key) for key in given.model_fields_set})
     known = {name for opset in spec.opsets for name in spec.schema(opset).attributes} | set(names)
     attributes = {name: value for name, value in sweep.attributes.items() if name in known} | entry.attributes
-    changed: dict[str, Any] = {"attributes": attributes}
+    initializers = [None if key is None else _named(key, names) for key in sweep.options.initializer]
+    initializers = [key for key in initializers if key != CONSTANTS or operator.constants] or [None]
+    options = sweep.options.model_copy(update={"initializer": tuple(dict.fromkeys(initializers))})
+    changed: dict[str, Any] = {"attributes": attributes, "options": options}
     if sweep.opsets is None and entry.opsets is not None:
         changed["opsets"] = entry.opsets
     if entry.budget is not None:

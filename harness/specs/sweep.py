@@ -17,6 +17,7 @@ from harness.specs.load import LoadedSpec
 from harness.specs.pairs import Pairs
 from harness.specs.schema import ALL, Sweep
 
+INEXACT = "a constant is not exact in the element type"
 ILLEGAL_TYPE = "element type not allowed at this opset"
 
 
@@ -90,7 +91,11 @@ class SweepCalls:
                 left_out[combinations.no_meaning(kinds)] += 1
                 continue
             if inputs not in by_shape:
-                by_shape[inputs] = combinations.call(step, inputs, dtypes), []
+                try:
+                    by_shape[inputs] = combinations.call(step, inputs, dtypes), []
+                except Impossible:
+                    left_out[INEXACT] += 1
+                    continue
             call, kept = by_shape[inputs]
             why = combinations.refusal(step, call, kinds, illegal=illegal)
             if why is None:

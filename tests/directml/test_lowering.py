@@ -19,9 +19,7 @@ from harness.prepare import units
 from harness.query import parse_all
 from harness.records import Case, DirectmlOptions, DirectmlTensor, Options, Tensor, TensorSpec, Validity
 from harness.selection import select
-from harness.specs.expand import expand
-from harness.specs.load import load_specs
-from tests.running import SPECS
+from tests.plans import default_plan
 
 
 def lower(case: Case) -> Description:
@@ -56,9 +54,18 @@ def test_a_description_is_canonical_json() -> None:
         },
         "attributes": {"InputDimensionCount": 2, "IndicesDimensionCount": 2, "BatchDimensionCount": 0},
         "inputs": ["InputTensor", "IndicesTensor"],
-        "output": "OutputTensor",
+        "outputs": ["OutputTensor"],
+        "number": 140,
+        "members": [
+            "InputTensor:input",
+            "IndicesTensor:input",
+            "OutputTensor:output",
+            "InputDimensionCount:uint",
+            "IndicesDimensionCount:uint",
+            "BatchDimensionCount:uint",
+        ],
         "in_place": None,
-        "output_shape": [2, 3],
+        "output_shapes": [[2, 3]],
         "flags": 0,
         "minimum_feature_level": "1_0",
     }
@@ -134,7 +141,7 @@ def test_members_that_a_case_writes_replace_the_lowered_ones() -> None:
     output = low.tensors["OutputTensor"]
     assert (output.dtype, output.sizes, output.bytes, output.alignment, output.flags) == ("int32", (7,), 64, 32, 1)
     assert low.tensors["InputTensor"].sizes == (3,)
-    assert low.output_shape == (7,)
+    assert low.output_shapes == ((7,),)
 
 
 def test_in_place_names_the_input_that_the_output_aliases() -> None:
@@ -186,7 +193,7 @@ def test_the_call_names_what_the_tables_speak_of() -> None:
 
 def test_every_case_of_the_specs_is_lowered_as_the_api_asks() -> None:
     refused: list[str] = []
-    selection = select(expand(load_specs((SPECS,))), parse_all(["api=directml", "GatherND@13:sweep=batch", "Round@22:sweep=rank"]))
+    selection = select(default_plan(), parse_all(["api=directml", "GatherND@13:sweep=batch", "Round@22:sweep=rank"]))
     seen = 0
     for valid in (True, False):
         for unit in units(selection.cases(valid=valid), 0, "DirectML", lambda case, _: refused.append(case.id)):

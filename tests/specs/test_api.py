@@ -14,7 +14,7 @@ from harness.records import Case, DirectmlOptions, DirectmlTensor, Validity
 from harness.specs.api import DTYPES_OF_DIRECTML
 from harness.specs.expand import Plan, expand
 from harness.specs.load import load_specs
-from tests.running import SPECS
+from tests.plans import default_plan
 
 HEAD = """\
 operator: GatherND
@@ -153,7 +153,7 @@ def test_all_means_the_types_of_directml(tmp_path: Path) -> None:
 
 def test_no_case_of_onnx_carries_a_mark_of_the_api() -> None:
     """Ids of cases that were there before stay as they were: nothing is added to them."""
-    for case in expand(load_specs((SPECS,))):
+    for case in default_plan():
         assert ("api=directml" in case.id) is (case.directml is not None)
         if case.directml is not None:
             assert case.source, case.id
