@@ -108,7 +108,7 @@ def _model(form: _Form) -> ModelProto:
     if options.variant is None:
         operands = _operands(form)
         node = helper.make_node(form.operator, [first, *operands[1:]] if operands else [], [last, *results[1:]], name="tested")
-        node.attribute.extend(_attribute(name, value) for name, value in form.attributes)
+        node.attribute.extend(_attribute(name, value, schema.attributes[name].type) for name, value in form.attributes)
         nodes.append(node)
     else:
         nodes.extend(map(_node, OPERATORS[form.operator].variants[options.variant](first, last, form.dtypes[0])))
@@ -140,11 +140,11 @@ def _value_info(name: str, dtype: str, rank: int) -> ValueInfoProto:
     return helper.make_tensor_value_info(name, DTYPES[dtype].onnx, [f"{name}_{n}" for n in range(rank)])
 
 
-def _attribute(name: str, value: Value) -> AttributeProto:
+def _attribute(name: str, value: Value, kind: str) -> AttributeProto:
     if isinstance(value, TensorValue):
         return helper.make_attribute(name, _tensor_proto("", value.tensor))
     if isinstance(value, tuple) and not value:
-        return AttributeProto(name=name, type=AttributeProto.INTS)
+        return AttributeProto(name=name, type=AttributeProto.AttributeType.Value(kind))
     return helper.make_attribute(name, value)
 
 
@@ -163,7 +163,7 @@ def _node(node: Node) -> NodeProto:
     if node.value is not None:
         return helper.make_node(node.operator, list(node.inputs), [node.output], value=_tensor_proto(node.output, node.value))
     made = helper.make_node(node.operator, list(node.inputs), [node.output])
-    made.attribute.extend(_attribute(name, value) for name, value in sorted(node.attributes.items()))
+    made.attribute.extend(_attribute(name, value, "INTS") for name, value in sorted(node.attributes.items()))
     return made
 
 
