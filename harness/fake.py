@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, numpy_helper
+from onnx import ModelProto, TensorProto, numpy_helper
 
 from harness import worker
 from harness.caseid import parse
@@ -58,7 +58,7 @@ class FakeRuntime:
         if action == "crash_at_load":
             ctypes.string_at(0)
         graph = ModelProto.FromString(model).graph
-        constants = {entry.name: numpy_helper.to_array(entry) for entry in graph.initializer}
+        constants = {entry.name: _tensor(entry) for entry in graph.initializer}
         where = "OtherExecutionProvider" if action == "misplace" else FAKE
         return {"constants": constants, "nodes": [[where, operator] for operator in unit["tested"]]}
 
@@ -93,10 +93,9 @@ class FakeRuntime:
             output = alter(output, action)
         return output.array, DTYPES[output.dtype].onnx
 
-    def _inputs(self, name: str, constants: dict[str, Array], unit: dict[str, Any], arrays: Sequence[Array]) -> list[Tensor]:
+    def _inputs(self, name: str, constants: dict[str, Tensor], unit: dict[str, Any], arrays: Sequence[Array]) -> list[Tensor]:
         fed = {key: Tensor(BY_ONNX_NUMBER[number].name, array) for (key, number), array in zip(unit["inputs"], arrays, strict=True)}
-        for key, array in constants.items():
-            fed[key] = Tensor(str(array.dtype), array)
+        fed |= constants
         return [fed[key] for key in OPERATORS[name].inputs]
 
     def _disrupt(self, action: str) -> None:
@@ -110,6 +109,13 @@ class FakeRuntime:
             raise RuntimeError("scripted: an error")
         elif action == "garbage":
             os.write(self._channel.out, b"\x00 not a frame \xff" * 8)
+
+
+def _tensor(entry: TensorProto) -> Tensor:
+    """Return an initializer in the storage dtype of its element type."""
+    dtype = BY_ONNX_NUMBER[entry.data_type]
+    array = numpy_helper.to_array(entry)
+    return Tensor(dtype.name, array if dtype.storage == "O" else array.view(dtype.storage))
 
 
 def alter(output: Tensor, how: str) -> Tensor:
