@@ -17,13 +17,12 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 from harness.dtypes import DTYPES, Array
 from harness.execution import Graph
 from harness.frames import tensor_bytes
+from harness.onnx_schemas import IR_VERSIONS
 from harness.operators import OPERATORS
 from harness.operators.base import Shapes
 from harness.operators.round import HALVES_AWAY, TOWARD_ZERO
 from harness.records import Case, Options, Tensor
 
-IR_VERSIONS = {11: 6, 12: 7, 13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11, 24: 12}
-"""The IR version that ONNX released together with each opset (onnx/docs/Versioning.md): the oldest that all tools of that opset read."""
 _ONE_BYTE = 128
 """Protocol Buffers write integers below this as one byte."""
 _UNTESTED = {"Identity", "Constant"}

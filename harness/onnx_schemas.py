@@ -16,6 +16,9 @@ from harness.dtypes import DTYPES
 
 _RENAMED = {"float": "float32", "double": "float64"}
 
+IR_VERSIONS = {11: 6, 12: 7, 13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11, 24: 12}
+"""The IR version that ONNX released together with each opset (onnx/docs/Versioning.md): the oldest that all tools of that opset read."""
+
 
 class UnknownOperator(LookupError):
     """ONNX has no operator of this name."""

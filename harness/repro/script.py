@@ -11,7 +11,7 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from harness.dtypes import DTYPES
-from harness.graphs import IR_VERSIONS
+from harness.onnx_schemas import IR_VERSIONS
 from harness.records import Tensor
 from harness.repro.failure import Failure
 
