@@ -14,7 +14,7 @@ from pathlib import Path
 
 from harness.expected import Exact
 from harness.frames import tensor_bytes
-from harness.judge import oracle
+from harness.oracle import oracle
 from harness.records import CPU, Case, Tensor, Validity
 from harness.specs.expand import expand
 from harness.specs.load import default_folder, load_specs

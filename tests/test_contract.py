@@ -21,10 +21,11 @@ from harness.execution import Execution, Graph, Prepared, Unit
 from harness.expected import Approx, Exact, OneOf
 from harness.float_formats import encode
 from harness.graphs import compile_case
-from harness.judge import Judgement, judge, oracle
+from harness.judge import Judgement, judge
 from harness.operators import OPERATORS
 from harness.operators.base import Family, Operator
 from harness.operators.formulas import decided
+from harness.oracle import oracle
 from harness.pool import Pool
 from harness.records import CPU, Case, Outcome, Tensor, TensorSpec, TensorValue
 from harness.targets import launch, parse_target

@@ -18,7 +18,8 @@ from harness.dtypes import DTYPES
 from harness.errors import UsageError
 from harness.execution import Graph
 from harness.graph_files import check_manifest, manifest_text, verify_existing, write_graphs
-from harness.graphs import IR_VERSIONS, PRODUCER, compile_case
+from harness.graphs import PRODUCER, compile_case
+from harness.onnx_schemas import IR_VERSIONS
 from harness.operators import OPERATORS
 from harness.operators.binary_floats import halfway_values, special_patterns
 from harness.prepare import units

@@ -12,8 +12,8 @@ from onnx import numpy_helper
 
 from harness.expected import OneOf
 from harness.float_formats import encode
-from harness.judge import oracle
 from harness.operators import OPERATORS
+from harness.oracle import oracle
 from harness.records import CPU, Case, Options, Tensor, TensorValue, Value
 from harness.reduction.candidate import Candidate, Subject
 from harness.reduction.reducer import STEPS
