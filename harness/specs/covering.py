@@ -2,18 +2,20 @@
 
 A factor is a number of alternatives, a row one alternative of each, by number. Rows are built greedily (as AETG does: Cohen, Dalal,
 Fredman, Patton, "The AETG System", 1997): the pair that is to be covered next is fixed, every further factor takes the alternative that
-covers most pairs still open. What cannot stand together is not told beforehand: a row is offered, and may be refused.
+covers most pairs still open. What cannot stand together is not told beforehand: a row is offered, and may be refused. An alternative that
+few others can stand beside stays open, so that it is drawn again and again: a pair that was refused is therefore tried in rows that were
+taken, and in rows drawn at random.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from random import Random
 from typing import NamedTuple
 
 _TRIES = 5
-"""How many rows are offered for a pair, until it counts as impossible."""
+"""How many rows of each kind are offered for a pair, until it counts as impossible."""
 Row = tuple[int, ...]
 
 
@@ -37,13 +39,14 @@ def covering(sizes: Sequence[int], take: Callable[[Row], bool], seed: str, budge
     # for each alternative, by its place among all, the alternatives of other factors that no row has shown it with yet, as bits
     unseen = [everything ^ ((1 << starts[factor + 1]) - (1 << starts[factor])) for factor in owner]
     rows: list[Row] = []
-    random = Random(seed)
+    random, others = Random(seed), Random(f"{seed}:again")
     refused = 0
     for first, factor in enumerate(owner):
         while (later := unseen[first] >> starts[factor + 1]) and len(rows) < budget:
             second = starts[factor + 1] + (later & -later).bit_length() - 1
-            for _ in range(_TRIES):
-                places = _row(unseen, starts, {factor: first, owner[second]: second}, random)
+            pair = {factor: first, owner[second]: second}
+            for offer in range(3 * _TRIES):
+                places = _row(unseen, starts, dict(pair), random) if offer < _TRIES else _again(rows, starts, pair, offer, others)
                 row = tuple(place - start for place, start in zip(places, starts, strict=False))
                 if take(row):
                     rows.append(row)
@@ -70,3 +73,10 @@ def _row(unseen: Sequence[int], starts: Sequence[int], fixed: dict[int, int], ra
         fixed[factor] = place = found[int(random.random() * len(found))]
         bits |= 1 << place
     return [fixed[factor] for factor in range(len(starts) - 1)]
+
+
+def _again(rows: Sequence[Row], starts: Sequence[int], pair: dict[int, int], offer: int, random: Random) -> list[int]:
+    """Put a pair into a row that was taken, or complete it at random, all by place."""
+    sizes = [end - start for start, end in pairwise(starts)]
+    old = rows[random.randrange(len(rows))] if rows and offer < 2 * _TRIES else tuple(map(random.randrange, sizes))
+    return [pair.get(factor, starts[factor] + place) for factor, place in enumerate(old)]
