@@ -14,16 +14,18 @@ from datetime import date
 from fnmatch import fnmatchcase
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion
 from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError, WithJsonSchema
 
+from harness.caseid import parse
 from harness.errors import SpecError, UsageError
 from harness.operators import OPERATORS
 from harness.query import Query
 from harness.records import Outcome, TargetInfo
+from harness.reference.kernels import registered
 from harness.specs import source
 from harness.specs.load import LoadedSpec, default_folder, is_whole, yaml_files
 from harness.specs.problems import validation_problems
@@ -114,6 +116,13 @@ class Entry(Strict):
     unless: Alternatives[QueryText] | None = None
     """Cases that `match` selects and the entry does not speak of."""
     when: When = When()
+    kernel: Literal["none"] | None = None
+    """`none`: the entry holds where the kernel tables name no kernel of the provider for the case's element types; what it expects is
+    that the provider refuses, in any of the ways of `WITHOUT_KERNEL`, or is not asked."""
+    level: Literal["beyond"] | None = None
+    """`beyond`: the entry holds for cases that no published level allows."""
+    sometimes: bool = False
+    """Whether a case shows it depends on values that its id does not tell: one that conforms contradicts nothing."""
     expect: Annotated[Outcome, BeforeValidator(_not_pass), WithJsonSchema(_UNEXPECTED)]
     title: Text | None = None
     """The finding in a few words, and below it why; `documents` says what Microsoft's documents have to say."""
@@ -139,6 +148,10 @@ def _within(version: str | None, wanted: str) -> bool:
         return SpecifierSet(wanted.replace("_", ".")).contains(version.replace("_", "."), prereleases=True)
     except InvalidVersion:
         return False
+
+
+WITHOUT_KERNEL = frozenset({Outcome.UNSUPPORTED, Outcome.NOT_PLACED, Outcome.REJECTED})
+"""What a case comes to without a kernel: ONNX Runtime says so, or it composes the operator of others, which may have no kernel either."""
 
 
 @dataclass(frozen=True)
@@ -169,6 +182,11 @@ class Located:
     def built_in(self) -> bool:
         """Say whether the entry comes with the harness."""
         return self.file.path.resolve().parent == (default_folder() / "expectations").resolve()
+
+    def applies(self, outcome: Outcome | None) -> bool:
+        """Say whether the entry speaks of a case that it matches, by its outcome alone: one that holds sometimes only where it shows."""
+        general = self.entry.kernel is not None or self.entry.level is not None
+        return not general and not (self.entry.sometimes and outcome is not self.entry.expect)
 
     def matches(self, case_id: str) -> bool:
         return any(q.matches(case_id) for q in self.queries) and not any(q.matches(case_id) for q in self.exceptions)
@@ -204,7 +222,7 @@ class Expectations:
 
     def for_target(self, target: str, info: TargetInfo) -> TargetExpectations:
         """Return the entries that apply to one target of a run."""
-        return TargetExpectations(target, tuple(e for e in self.entries if e.entry.when.holds(target, info)))
+        return TargetExpectations(target, tuple(e for e in self.entries if e.entry.when.holds(target, info)), info)
 
 
 @dataclass
@@ -231,6 +249,7 @@ class TargetExpectations:
 
     target: str
     entries: tuple[Located, ...] = ()
+    info: TargetInfo = field(default_factory=lambda: TargetInfo(""))
     used: list[Used] = field(default_factory=list)
     _by_operator: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
     _conflicts: dict[tuple[int, int], str] = field(default_factory=dict)
@@ -243,11 +262,14 @@ class TargetExpectations:
         found = self.matching(case_id)
         return self.entries[found[0]].entry if found else None
 
-    def record(self, case_id: str, *, conforms: bool) -> Outcome | None:
-        """Count the result of a case for the entries that match it; return what the first of them expects, None if none does."""
-        found = self.matching(case_id)
+    def record(self, case_id: str, outcome: Outcome | None, *, conforms: bool, beyond: bool = False) -> Outcome | None:
+        """Count the result of a case for the entries that match it; return what the first of them expects, None if none does.
+
+        `outcome` is None for an earlier result of which only that it conforms or not is known; `beyond` says that no level allows the case.
+        """
+        found = [n for n in self.matching(case_id) if self.entries[n].applies(outcome)]
         if not found:
-            return None
+            return self._refused(case_id, outcome, conforms=conforms, beyond=beyond)
         for position in found:
             self.used[position].matched += 1
             self.used[position].not_conforming += not conforms
@@ -255,6 +277,24 @@ class TargetExpectations:
             if self.entries[first].entry.expect is not self.entries[second].entry.expect:
                 self._conflict((first, second), case_id)
         return self.entries[found[0]].entry.expect
+
+    def _refused(self, case_id: str, outcome: Outcome | None, *, conforms: bool, beyond: bool) -> Outcome | None:
+        """Return the outcome where it is a refusal that an entry expects: of types without a kernel, or of what no level allows."""
+        if conforms or outcome not in (None, *WITHOUT_KERNEL):
+            return None
+        for position in self.matching(case_id):
+            entry = self.entries[position].entry
+            if (entry.level is not None and beyond) or (entry.kernel is not None and self._has_no_kernel(case_id)):
+                self.used[position].matched += 1
+                self.used[position].not_conforming += 1
+                return outcome
+        return None
+
+    def _has_no_kernel(self, case_id: str) -> bool:
+        """Say whether the kernel tables name no kernel of the target's provider for a case's element types."""
+        told = parse(case_id)
+        types = {name.partition(".")[0]: dtype for name, dtype in told.dtypes()}
+        return registered(self.info, told.operator, told.opset, types) in ("no", "unknown")
 
     def _conflict(self, entries: tuple[int, int], case_id: str) -> None:
         """Keep one example: the same one whatever the order of the cases."""
@@ -284,7 +324,7 @@ class TargetExpectations:
         found += [line for located in self.entries for line in (*located.unfilled(), *_expired(located, today))]
         if scope is not None:
             for located, used in zip(self.entries, self.used, strict=True):
-                if not scope.judges(located):
+                if not scope.judges(located) or located.entry.sometimes or located.entry.level is not None:
                     continue
                 if not used.matched:
                     found.append(located.problem(f"matches no case on {self.target}; remove it or correct its query"))

@@ -51,7 +51,7 @@ def summarize(tables: Tables) -> Summary:
         unexpected.append(count(len(tables.problems), "problem") + " in the expectations")
     known = "all conform" if total.conforming == total.run else _conforming(total)
     if unexpected:
-        tone: Tone = "bad" if total.failing or tables.problems else "warn"
+        tone: Tone = "bad" if total.unexpected or tables.problems else "warn"
         return Summary(tone, f"{', '.join(unexpected)} in {count(total.run, 'result')}; {known}.", remarks)
     as_expected = "The only result is as expected" if total.run == 1 else f"All {total.run:,} results are as expected"
     without = f"; without {_listed(left_out)}" if (left_out := tables.header.targets_left_out) else ""

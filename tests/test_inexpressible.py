@@ -113,6 +113,8 @@ def test_a_run_shows_it_and_ends_well(tmp_path: Path) -> None:
     assert (first["outcome"], second["outcome"]) == ("pass", "not_run")
     assert (second["verdict"], second["error"]["class"]) == ("expected", "NotExpressible")
     assert (end["selected"], end["run"]) == (1, 1)
+    assert ended.out.startswith("✓ The only result is as expected: all conform.")
+    assert harness("explain", tmp_path / "r").out.startswith("✓ No unexpected failure in 1 result.")
     continued = harness("run", ROUND, "-t", "cpu", "-k", query, "-k", "Round@22:case=documented_half", "-o", tmp_path / "r", "--resume")
     assert continued.code == 0, continued.err
     assert len(lines_of(tmp_path / "r")) == 4

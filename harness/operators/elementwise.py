@@ -130,9 +130,9 @@ def broadcast_call(
     """Return the DirectML call whose tensors are the inputs, but for those in `constants`; None for more of them than it has tensors."""
     inputs = {name: given for name, given in call.inputs.items() if name not in constants}
     names = _MEMBERS_OF.get(candidate, _MEMBERS.get(len(inputs), ()))
-    if not inputs or len(names) != len(inputs):
+    wide = broadcasting.broadcast([given.shape for given in inputs.values()])
+    if not inputs or len(names) != len(inputs) or wide is None:
         return None
-    wide = broadcasting.broadcast([given.shape for given in inputs.values()]) or call.first.shape
     tensors = {
         member: CallTensor(name, given.dtype, wide, broadcasting.strides(given.shape, wide))
         for member, (name, given) in zip(names, inputs.items(), strict=True)

@@ -21,8 +21,6 @@ from harness.operators.base import Call, Oracle
 from harness.operators.binary_floats import decode_bfloat16, encode_bfloat16
 from harness.records import Tensor
 
-FLUSHES = {"opencl": False}
-"""Arithmetics that allow more than the libraries do which are held to them: those of a processor keep subnormals."""
 Formula = Callable[..., Any]
 
 
@@ -57,11 +55,7 @@ def bounded(formula: Formula) -> Oracle:
 
     def oracle(call: Call, inputs: Mapping[str, Tensor], arithmetic: str) -> tuple[Expected, ...]:
         def taken(tensor: Tensor) -> Any:
-            return (
-                number(tensor, declared(arithmetic, tensor.dtype, flush=FLUSHES.get(arithmetic)))
-                if DTYPES[tensor.dtype].is_float
-                else tensor.array
-            )
+            return number(tensor, declared(arithmetic, tensor.dtype)) if DTYPES[tensor.dtype].is_float else tensor.array
 
         with np.errstate(all="ignore"):
             result = formula(*positional(names, call, inputs, taken), **named(names, call, inputs, taken))
@@ -95,10 +89,15 @@ def _exact(formula: Formula, taken: Callable[[Tensor], Any], given: Callable[[st
 
     def one(dtype: str, result: Any) -> Expected:
         if isinstance(result, Either):
-            return OneOf(tuple(_tensor(dtype, given(dtype, np.asarray(array))) for array in (result.first, result.second)))
-        return Exact(_tensor(dtype, given(dtype, np.asarray(result))))
+            return OneOf(tuple(_tensor(dtype, given(dtype, _array(dtype, array))) for array in (result.first, result.second)))
+        return Exact(_tensor(dtype, given(dtype, _array(dtype, result))))
 
     return oracle
+
+
+def _array(dtype: str, result: Any) -> Array:
+    """Return a result as an array; NumPy gives one text of an array of objects as what it is."""
+    return np.asarray(result, object) if dtype == "string" else np.asarray(result)
 
 
 def _tensor(dtype: str, array: Array) -> Tensor:

@@ -22,7 +22,7 @@ from harness.leveltable import STATUS_WORDS, LevelRow, level_table, levels, rate
 from harness.matrix import matrices
 from harness.published import level_key
 from harness.records import BEYOND, Outcome
-from harness.render.payload import Payload
+from harness.render.payload import COUNTED_IN_RATES, FAILING, IMPROVEMENT, JUDGED, Payload
 from harness.render.terminal import details, repeated
 from harness.render.text import line, ranks, visible
 from harness.runfile import RunReader
@@ -119,6 +119,8 @@ def _context(tables: Tables) -> dict[str, Any]:
         facts.insert(0, ("not available", [info.unavailable or "" for info in header.targets.values()]))
     return {
         "summary": summarize(tables),
+        "counted_in_rates": COUNTED_IN_RATES,
+        "red": ",".join(JUDGED[place] for place in (FAILING, *(() if header.baseline else (IMPROVEMENT,)))),
         "header": header,
         "groups": tables.attention.groups()[:GROUPS],
         "left_out": sorted(tables.left_out.items(), key=lambda item: (-item[1], item[0])),

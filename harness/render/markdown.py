@@ -100,7 +100,7 @@ def _verdict(tables: Tables) -> Iterator[str]:
 
 
 def _numbers(tally: Tally) -> list[str]:
-    return [f"{number:,}" for number in (tally.selected, tally.run, tally.conforming, tally.known, tally.failing)]
+    return [f"{number:,}" for number in (tally.selected, tally.run, tally.conforming, tally.known, tally.unexpected)]
 
 
 def _attention(tables: Tables) -> Iterator[str]:

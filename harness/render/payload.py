@@ -22,11 +22,11 @@ from typing import Any
 import msgspec
 
 from harness.leveltable import levels
-from harness.records import NOT_EXECUTED, Outcome, Result, Validity, Verdict, conforms, inexpressible
+from harness.records import NOT_EXECUTED, Outcome, Result, Validity, Verdict, conforms, fails, inexpressible
 from harness.render.deflate import deflate
 from harness.render.tensors import artifact_name, read_tensors
 from harness.render.text import message, visible
-from harness.tables import Kind, Numbers, State, Tables, fails
+from harness.tables import Kind, Numbers, State, Tables
 
 MESSAGE = 4000
 DETAILS_BUDGET = 4 << 20
@@ -36,7 +36,9 @@ TENSORS_BUDGET = 2 << 20
 TENSOR_CASES = 300
 JUDGED = ("failing", "improvement", "known deviation", "not run", "conforms", "not expressible")
 """What a result means to a reader, in the order of the page's table."""
-_FAILING, _IMPROVEMENT, _KNOWN, _NOT_RUN, _CONFORMS, _INEXPRESSIBLE = range(6)
+FAILING, IMPROVEMENT, _KNOWN, _NOT_RUN, _CONFORMS, _INEXPRESSIBLE = range(6)
+COUNTED_IN_RATES = f"!{JUDGED[_INEXPRESSIBLE]}"
+"""The page's filter for what a cell counts."""
 _LONGEST = 0xFFFFFFFF
 
 
@@ -82,7 +84,7 @@ class Payload:
     def _want(self, result: Result) -> None:
         """Note a result whose tensors are worth showing: failing ones before known ones, and of each kind the first before the second."""
         judged = judgement(result.validity, result.outcome, result.verdict, inexpressible=inexpressible(result))
-        if judged not in (_FAILING, _KNOWN):
+        if judged not in (FAILING, _KNOWN):
             return
         kind = (result.operator, result.target, result.outcome.value, result.error.class_ if result.error else "", result.verdict.value)
         place = self._wanted_kinds[kind]
@@ -102,7 +104,8 @@ class Payload:
             if isinstance(diff.bound, float):
                 numbers += (diff.error, diff.bound)
         if self._spent > (DETAILS_BUDGET if fails(result.validity, result.outcome, result.verdict) else DETAILS_BUDGET // 2):
-            return self._details["left out"]
+            kept = (words[:1], ())  # the page filters by the error's class
+            return self._details[(*kept, note) if note else kept] if words else self._details["left out"]
         known = len(self._details)
         number = self._details[(words, numbers, note) if note else (words, numbers)]
         if number == known:
@@ -187,13 +190,13 @@ def _error(class_: str, text: str) -> tuple[str, str]:
 def judgement(validity: Validity, outcome: Outcome, verdict: Verdict, *, inexpressible: bool) -> int:
     """Return what a result means, as a place in `JUDGED`."""
     if fails(validity, outcome, verdict):
-        return _FAILING
+        return FAILING
     if inexpressible:
         return _INEXPRESSIBLE
     if outcome in NOT_EXECUTED:
         return _NOT_RUN
-    if verdict is Verdict.IMPROVEMENT:
-        return _IMPROVEMENT
+    if verdict is Verdict.IMPROVEMENT and validity is not Validity.UNSPECIFIED:
+        return IMPROVEMENT
     return _CONFORMS if conforms(validity, outcome) else _KNOWN
 
 

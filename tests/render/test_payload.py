@@ -103,7 +103,7 @@ def test_details_have_a_budget_that_failures_use_last(monkeypatch: pytest.Monkey
     ]
     failing = msgspec.structs.replace(known[0], verdict=Verdict.REGRESSION, error=Error("Fail", "the reason"))
     run = decoded(payload_of([*known, failing], {"cpu": CPU}))
-    assert run["details"][run["detail"][19]] == "left out"
+    assert run["details"][run["detail"][19]] == [["Fail"], []]
     assert run["details"][run["detail"][20]] == [["Fail", "the reason"], []]
 
 

@@ -3,7 +3,7 @@
 const PAGE = 50;
 const FILTERS = [
   ["operator", "Operator"], ["target", "Target"], ["judged", "Judged"], ["before", "BASE"], ["outcome", "Outcome"], ["verdict", "Verdict"], ["validity", "Validity"],
-  ["level", "Level"], ["dtype", "Element type"], ["index_dtype", "Index type"], ["rank", "Rank"], ["opset", "Opset"], ["variant", "Variant"],
+  ["level", "Level"], ["dtype", "Element type"], ["index_dtype", "Index type"], ["rank", "Rank"], ["opset", "Opset"], ["variant", "Variant"], ["error", "Error"], ["flaky", "Flaky"],
 ];
 const KIND = ["operator", "opset", "dtype", "rank", "index_dtype", "variant", "level", "validity"];
 let STATE = ["target", "outcome", "verdict", "judged"];
@@ -77,9 +77,14 @@ function wanted(entries, fields, filter, shown = (value) => value) {
   return Uint8Array.from(entries, (entry) => (tests.every(([place, test]) => test(shown(entry[place], fields[place]))) ? 1 : 0));
 }
 
+// What a detail says: the class of the error, and whether the repeats differed.
+const errorClass = (detail) => (Array.isArray(detail) && detail[0].length ? detail[0][0] : "none");
+const isFlaky = (detail) => (Array.isArray(detail) && detail[2]?.startsWith("flaky") ? "yes" : "no");
+
 function select(filter) {
-  const kinds = wanted(run.kinds, KIND, filter);
+  const kinds = wanted(run.kinds, KIND, filter, (value, field) => (field === "variant" && value === "" ? "none" : value));
   const states = wanted(run.states, STATE, filter, (value, field) => (field === "judged" ? run.judgements[value] : value));
+  const details = wanted(run.details.map((detail) => [errorClass(detail), isFlaky(detail)]), ["error", "flaky"], filter);
   const count = run.kind.length;
   const cases = new Uint8Array(count);
   for (let n = 0; n < count; n++) cases[n] = kinds[run.kind[n]];
@@ -90,7 +95,7 @@ function select(filter) {
   }
   const found = new Uint32Array(run.order.length);
   let size = 0;
-  for (const result of run.order) if (cases[run.case[result]] && states[run.state[result]]) found[size++] = result;
+  for (const result of run.order) if (cases[run.case[result]] && states[run.state[result]] && details[run.detail[result]]) found[size++] = result;
   return found.subarray(0, size);
 }
 
@@ -161,7 +166,7 @@ function happened(result) {
     const [ulp, differing, total, at] = diff;
     words.push(`${grouped(differing)} of ${grouped(total)} differ${at ? `, first at [${at.join(", ")}]` : ""}${ulp == null ? "" : `, max ${grouped(ulp)} ULP`}`);
   }
-  if (error.length) words.push(`${error[0]}: ${error[1].replace(PREAMBLE, "")}`);
+  if (error.length) words.push(error.length > 1 ? `${error[0]}: ${error[1].replace(PREAMBLE, "")}` : `${error[0]} (the rest is left out of this page: see the run file)`);
   return words.join(" · ");
 }
 
@@ -170,6 +175,8 @@ function happened(result) {
 // The values of a filter that occur, in reading order.
 function occurring(name) {
   if (name === "target") return run.targets;
+  if (name === "error") return [...new Set(run.details.map(errorClass))].sort();
+  if (name === "flaky") return [...new Set(run.details.map(isFlaky))].sort();
   const place = KIND.indexOf(name);
   const values = new Set(place >= 0 ? run.kinds.map((kind) => kind[place]) : run.states.map((state) => state[STATE.indexOf(name)]));
   if (name === "judged") return run.judgements.filter((_, number) => values.has(number));
@@ -359,13 +366,15 @@ function graph(number) {
 }
 const clipped = (text, width) => { const most = Math.floor(width / 7.6); return text.length > most ? `${text.slice(0, most - 1)}…` : text; };
 
+const LEFT_OUT = "The error and difference of this result are left out to keep the page small; the run file has them.";
+
 function found(result) {
   const detail = run.details[run.detail[result]], parts = [];
-  if (detail === "left out") parts.push(element("p", { class: "empty" }, "The error and difference of this result are left out to keep the page small; the run file has them."));
+  if (detail === "left out") parts.push(element("p", { class: "empty" }, LEFT_OUT));
   else if (detail) {
     const [error, diff, note] = detail;
     if (note) parts.push(element("h3", {}, /^(flaky: )?failed /.test(note) ? "Repeats" : "What changed"), element("p", {}, note));
-    if (error.length) parts.push(element("h3", {}, "Error"), element("p", {}, element("strong", {}, error[0])), element("pre", { tabindex: "0" }, error[1]));
+    if (error.length) parts.push(element("h3", {}, "Error"), element("p", {}, element("strong", {}, error[0])), error.length > 1 ? element("pre", { tabindex: "0" }, error[1]) : element("p", { class: "empty" }, LEFT_OUT));
     if (diff.length) {
       const [ulp, differing, total, at, expected, actual, error, bound] = diff;
       const terms = [[at ? `expected at [${at.join(", ")}]` : "expected", expected], ["actual", actual]];
