@@ -67,7 +67,7 @@ def celu(x: Bounded, alpha: float) -> Bounded:
 # ln(exp(x) + 1) = x + ln(1 + exp(-x))                               (Softplus)
 def softplus(x: Bounded) -> Bounded:
     written = log(exp(x) + 1.0)
-    return where(np.isfinite(written.error) | np.isnan(x.value), written, x + log(exp(-x) + 1.0))
+    return where(np.isfinite(written.error) | ~(x.value > 0), written, x + log(exp(-x) + 1.0))
 
 
 # x / (1 + |x|)                                                      (Softsign)

@@ -80,7 +80,9 @@ def _clipped(candidate: str | None, call: Call) -> DirectmlCall | None:
         return None
     ends = limits(dtype)
     given = call.parameter("min", ends[0]), call.parameter("max", ends[1])
-    found = {name: min(max(value, ends[0]), ends[1]) for name, value in zip(("Min", "Max"), given, strict=True)}
+    found = {
+        name: min(max(value, ends[0]), ends[1]) if np.isfinite(value) else value for name, value in zip(("Min", "Max"), given, strict=True)
+    }
     if candidate == "DML_OPERATOR_ELEMENT_WISE_CLIP":
         attributes: dict[str, Any] = {name: float(value) for name, value in found.items()}
     else:
