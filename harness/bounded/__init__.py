@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from harness.bounded.arithmetic import EXACT, NAMES, Arithmetic, arithmetic, sources
 from harness.bounded.basic_operations import maximum, minimum
+from harness.bounded.conversion import converted
 from harness.bounded.functions import (
     arccos,
     arccosh,
@@ -75,6 +76,7 @@ __all__ = [
     "choose",
     "concatenate",
     "contracted",
+    "converted",
     "cos",
     "cosh",
     "einsum",

@@ -55,11 +55,7 @@ def bounded(formula: Formula) -> Oracle:
 
     def oracle(call: Call, inputs: Mapping[str, Tensor], arithmetic: str) -> tuple[Expected, ...]:
         def taken(tensor: Tensor) -> Any:
-            return (
-                number(tensor, declared(arithmetic, tensor.dtype))
-                if DTYPES[tensor.dtype].is_float
-                else tensor.array
-            )
+            return number(tensor, declared(arithmetic, tensor.dtype)) if DTYPES[tensor.dtype].is_float else tensor.array
 
         with np.errstate(all="ignore"):
             result = formula(*positional(names, call, inputs, taken), **named(names, call, inputs, taken))
