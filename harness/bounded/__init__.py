@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from harness.bounded.arithmetic import EXACT, NAMES, Arithmetic, arithmetic, sources
 from harness.bounded.basic_operations import maximum, minimum
-from harness.bounded.conversion import converted
+from harness.bounded.conversion import converted, either
 from harness.bounded.functions import (
     arccos,
     arccosh,
@@ -80,6 +80,7 @@ __all__ = [
     "cos",
     "cosh",
     "einsum",
+    "either",
     "erf",
     "exp",
     "exp2",

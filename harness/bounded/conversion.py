@@ -1,4 +1,4 @@
-"""Numbers with a bound taken to another working type of the same declared arithmetic, as Cast does within a formula."""
+"""Numbers with a bound taken to another working type of the same declared arithmetic, as Cast does, and by either of two formulas."""
 
 from __future__ import annotations
 
@@ -21,3 +21,11 @@ def converted(x: Bounded, dtype: str) -> Bounded:
     wider = form.precision >= a.form.precision
     own = np.where(held | wider | ~np.isfinite(size), 0.0, a.operations * form.ulp(size))
     return settle(x.value, x.error, target, own, 0.0, ~np.isfinite(x.value))
+
+
+@np.errstate(all="ignore")
+def either(x: Bounded, y: Bounded) -> Bounded:
+    """Return what lies within the bound of one or the other: two ways to evaluate one formula, of which neither is prescribed."""
+    apart = np.where((x.value == y.value) | (np.isnan(x.value) & np.isnan(y.value)), 0.0, np.abs(x.value - y.value))
+    error = np.maximum(x.error, apart + y.error)
+    return Bounded(x.value, np.where(np.isnan(error), np.inf, error), x.arithmetic)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
-from harness.bounded import Bounded, converted, sqrt
+from harness.bounded import Bounded, converted, either, sqrt
 from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Operator, Shape
 from harness.operators.conditioned import Conditioned
 from harness.operators.formulas import bounded
@@ -15,6 +15,9 @@ from harness.operators.layer_norms import STASHED
 # GroupNormalization:    y = scale (x - mean) / sqrt(variance + epsilon) + bias, of each instance and group of channels;
 #                        scale and bias for each group, from version 21 on for each channel, the first stage in `stash_type`
 # BatchNormalization:    Y = (X - mean) / sqrt(var + epsilon) * scale + B (inference)
+#
+# In InstanceNormalization and BatchNormalization either as written, or as X * factor + rest with factor = scale / sqrt(variance + epsilon)
+# and rest = B - mean * factor, which are computed once for each channel: ONNX prescribes no order.
 
 BY_CHANNEL = 21
 """The version of GroupNormalization from which scale and bias have an element for each channel."""
@@ -25,13 +28,22 @@ def _standardised(x: Bounded, axes: tuple[int, ...], epsilon: float) -> Bounded:
     return d / sqrt((d * d).mean(axes, keepdims=True) + epsilon)
 
 
+def _scaled(x: Bounded, mean: Bounded, square: Bounded, weight: Bounded, bias: Bounded) -> Bounded:
+    root = sqrt(square)
+    factor = weight / root
+    return either((x - mean) / root * weight + bias, x * factor + (bias - mean * factor))
+
+
 def _wide(vector: Bounded, x: Bounded) -> Bounded:
     return vector.reshape(-1, *[1] * (x.ndim - 2))
 
 
 def instance_norm(x: Bounded, weight: Bounded, bias: Bounded, *, epsilon: float) -> Bounded:
     """Normalise by the formula above."""
-    return _standardised(x, tuple(range(2, x.ndim)), epsilon) * _wide(weight, x) + _wide(bias, x)
+    axes = tuple(range(2, x.ndim))
+    mean = x.mean(axes, keepdims=True)
+    d = x - mean
+    return _scaled(x, mean, (d * d).mean(axes, keepdims=True) + epsilon, _wide(weight, x), _wide(bias, x))
 
 
 def group_norm(x: Bounded, weight: Bounded, offset: Bounded, *, call: Call, epsilon: float, num_groups: int) -> Bounded:
@@ -49,7 +61,7 @@ def batch_norm(x: Bounded, weight: Bounded, bias: Bounded, centre: Bounded, squa
     """Normalise by the formula above; of unlike types in the least precise."""
     least = min((each.arithmetic.form for each in (x, weight, bias, centre, square)), key=lambda form: form.precision).dtype
     x, weight, bias, centre, square = (converted(each, least) for each in (x, weight, bias, centre, square))
-    return (x - _wide(centre, x)) / sqrt(_wide(square, x) + epsilon) * _wide(weight, x) + _wide(bias, x)
+    return _scaled(x, _wide(centre, x), _wide(square, x) + epsilon, _wide(weight, x), _wide(bias, x))
 
 
 class Channels(NamedTuple):
