@@ -12,7 +12,7 @@ import traceback
 from datetime import date
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import click
 from click.core import ParameterSource
@@ -50,6 +50,18 @@ class _Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted([*super().list_commands(ctx), *self._ELSEWHERE])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; click itself would end with 1 where the reader of its output leaves, which says that results are unexpected."""
+        try:
+            done = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            from harness.render.console import LEFT, nobody_reads
+
+            nobody_reads()
+            sys.exit(LEFT)
+        return done
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in self._ELSEWHERE:

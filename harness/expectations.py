@@ -119,6 +119,8 @@ class Entry(Strict):
     kernel: Literal["none"] | None = None
     """`none`: the entry holds where the kernel tables name no kernel of the provider for the case's element types; what it expects is
     that the provider refuses, in any of the ways of `WITHOUT_KERNEL`, or is not asked."""
+    level: Literal["beyond"] | None = None
+    """`beyond`: the entry holds for cases that no published level allows."""
     sometimes: bool = False
     """Whether a case shows it depends on values that its id does not tell: one that conforms contradicts nothing."""
     expect: Annotated[Outcome, BeforeValidator(_not_pass), WithJsonSchema(_UNEXPECTED)]
@@ -181,6 +183,11 @@ class Located:
         """Say whether the entry comes with the harness."""
         return self.file.path.resolve().parent == (default_folder() / "expectations").resolve()
 
+    def applies(self, outcome: Outcome | None) -> bool:
+        """Say whether the entry speaks of a case that it matches, by its outcome alone: one that holds sometimes only where it shows."""
+        general = self.entry.kernel is not None or self.entry.level is not None
+        return not general and not (self.entry.sometimes and outcome is not self.entry.expect)
+
     def matches(self, case_id: str) -> bool:
         return any(q.matches(case_id) for q in self.queries) and not any(q.matches(case_id) for q in self.exceptions)
 
@@ -242,7 +249,7 @@ class TargetExpectations:
 
     target: str
     entries: tuple[Located, ...] = ()
-    info: TargetInfo = TargetInfo("")
+    info: TargetInfo = field(default_factory=lambda: TargetInfo(""))
     used: list[Used] = field(default_factory=list)
     _by_operator: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
     _conflicts: dict[tuple[int, int], str] = field(default_factory=dict)
@@ -255,29 +262,29 @@ class TargetExpectations:
         found = self.matching(case_id)
         return self.entries[found[0]].entry if found else None
 
-    def record(self, case_id: str, outcome: Outcome | None, *, conforms: bool) -> Outcome | None:
+    def record(self, case_id: str, outcome: Outcome | None, *, conforms: bool, beyond: bool = False) -> Outcome | None:
         """Count the result of a case for the entries that match it; return what the first of them expects, None if none does.
 
-        `outcome` is None for an earlier result of which only that it conforms or not is known.
+        `outcome` is None for an earlier result of which only that it conforms or not is known; `beyond` says that no level allows the case.
         """
-        found = [n for n in self.matching(case_id) if self.entries[n].entry.kernel is None]
+        found = [n for n in self.matching(case_id) if self.entries[n].applies(outcome)]
         if not found:
-            return self._without_kernel(case_id, outcome, conforms=conforms)
+            return self._refused(case_id, outcome, conforms=conforms, beyond=beyond)
         for position in found:
             self.used[position].matched += 1
             self.used[position].not_conforming += not conforms
         for first, second in combinations(found, 2):
             if self.entries[first].entry.expect is not self.entries[second].entry.expect:
                 self._conflict((first, second), case_id)
-        first = self.entries[found[0]].entry
-        return None if conforms and first.sometimes else first.expect
+        return self.entries[found[0]].entry.expect
 
-    def _without_kernel(self, case_id: str, outcome: Outcome | None, *, conforms: bool) -> Outcome | None:
-        """Return the outcome where it is one that a case has without a kernel, an entry expects that, and the tables name none."""
+    def _refused(self, case_id: str, outcome: Outcome | None, *, conforms: bool, beyond: bool) -> Outcome | None:
+        """Return the outcome where it is a refusal that an entry expects: of types without a kernel, or of what no level allows."""
         if conforms or outcome not in (None, *WITHOUT_KERNEL):
             return None
         for position in self.matching(case_id):
-            if self.entries[position].entry.kernel is not None and self._has_no_kernel(case_id):
+            entry = self.entries[position].entry
+            if (entry.level is not None and beyond) or (entry.kernel is not None and self._has_no_kernel(case_id)):
                 self.used[position].matched += 1
                 self.used[position].not_conforming += 1
                 return outcome
@@ -317,7 +324,7 @@ class TargetExpectations:
         found += [line for located in self.entries for line in (*located.unfilled(), *_expired(located, today))]
         if scope is not None:
             for located, used in zip(self.entries, self.used, strict=True):
-                if not scope.judges(located):
+                if not scope.judges(located) or located.entry.sometimes or located.entry.level is not None:
                     continue
                 if not used.matched:
                     found.append(located.problem(f"matches no case on {self.target}; remove it or correct its query"))

@@ -47,7 +47,7 @@ class Reruns:
     def results(self, pool: Pool, provider: str) -> Iterator[Result]:
         """Repeat what is held, each time in a session of its own, and yield its results; none is lost where the target goes away."""
         held, self._held = self._held, []
-        outcomes = [Counter([result.outcome]) for _, _, result in held]
+        outcomes: list[Counter[Outcome]] = [Counter() for _ in held]
         place = {id(prepared): number for number, (prepared, _, _) in enumerate(held)}
         units = (Unit(graph, [prepared]) for prepared, graph, _ in held for _ in range(self._times))
         gone: TargetUnavailable | None = None
@@ -59,7 +59,7 @@ class Reruns:
         except TargetUnavailable as error:
             gone = error
         for (_, _, result), found in zip(held, outcomes, strict=True):
-            yield result if found.total() == 1 else _with_repeats(result, found)
+            yield result if not found else _with_repeats(result, found)
         if gone is not None:
             raise gone
 

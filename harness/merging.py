@@ -18,7 +18,7 @@ from harness.expectations import Scope, TargetExpectations, load_expectations
 from harness.folders import check_vacant, clear
 from harness.hashes import hash_files, run_hashes
 from harness.pipeline import Summary
-from harness.records import NOT_EXECUTED, End, Header, conforms, inexpressible
+from harness.records import BEYOND, NOT_EXECUTED, End, Header, conforms, inexpressible
 from harness.request import new_run_id
 from harness.runfile import RunReader, RunWriter
 from harness.selection import OTHER_SHARD, PARTIAL
@@ -69,7 +69,12 @@ def merge_runs(runs: Sequence[Path], folder: Path, *, partial: bool = False, for
                 tensors.note(artifact_name(result.case, result.target))
                 counts.add(result.validity, result.outcome, result.verdict, inexpressible=inexpressible(result))
                 if result.target in known:
-                    known[result.target].record(result.case, result.outcome, conforms=conforms(result.validity, result.outcome))
+                    known[result.target].record(
+                        result.case,
+                        result.outcome,
+                        conforms=conforms(result.validity, result.outcome),
+                        beyond=BEYOND in result.levels.values(),
+                    )
             if reader.end is None:
                 raise UsageError(f"{reader.path}: the run is not complete: continue it with --resume before merging")
             counts.lost += shards.ended(reader, reader.end, len(seen) - held, counts.inexpressible - before)

@@ -5,8 +5,9 @@ Everything here is frozen, knows no other module but `dtypes`, and is what the s
 
 from __future__ import annotations
 
+import inspect
 from enum import Enum
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -229,16 +230,14 @@ class Accuracy(msgspec.Struct, frozen=True):
 
 
 class Repeats(msgspec.Struct, frozen=True):
-    """How an unexpected result came out when its case was repeated: `runs` with the first one, how many `failed`, runs by outcome."""
+    """How an unexpected result came out when its case was repeated: in `runs` repeats, of which `failed` did, and runs by outcome.
+
+    The run that selected the case counts in none of them, since it failed by choice of the case; older files count it too.
+    """
 
     runs: Count
     failed: Count
     outcomes: dict[str, Count]
-
-    @property
-    def flaky(self) -> bool:
-        """Say whether the repeats differ."""
-        return len(self.outcomes) > 1
 
 
 class Result(msgspec.Struct, frozen=True, tag_field="type", tag="result"):
@@ -271,7 +270,7 @@ class Result(msgspec.Struct, frozen=True, tag_field="type", tag="result"):
     @property
     def flaky(self) -> bool:
         """Say whether the case was repeated and did not always do the same."""
-        return isinstance(self.repeats, Repeats) and self.repeats.flaky
+        return isinstance(self.repeats, Repeats) and bool(self.repeats.outcomes.keys() - {self.outcome.value})
 
     def __post_init__(self) -> None:
         if self.outcome is Outcome.PASS and (not self.placed_on or self.diff is not None or self.error is not None):
@@ -439,7 +438,14 @@ def unexpected(validity: Validity, outcome: Outcome, verdict: Verdict, *, baseli
 def run_json_schema() -> str:
     """Return the JSON Schema of a run file's lines, as the text of `docs/run.schema.json`."""
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A line of a run file", **msgspec.json.schema(_Line)}
-    return msgspec.json.format(msgspec.json.encode(schema), indent=2).decode() + "\n"
+    return msgspec.json.format(msgspec.json.encode(_dedented(schema)), indent=2).decode() + "\n"
+
+
+def _dedented(schema: Any) -> Any:
+    """Return a schema whose descriptions, which are docstrings, have no indentation: Python 3.13 takes it away, older ones do not."""
+    if isinstance(schema, dict):
+        return {key: inspect.cleandoc(value) if key == "description" else _dedented(value) for key, value in schema.items()}
+    return [_dedented(value) for value in schema] if isinstance(schema, list) else schema
 
 
 _Line = Header | Result | End

@@ -165,11 +165,12 @@ def parse_targets(texts: Sequence[str]) -> tuple[Target, ...]:
 
 
 def default_targets() -> tuple[tuple[Target, ...], dict[str, str]]:
-    """Return every target that this machine has, and for those that it has not why, with the remedy."""
+    """Return every target that this machine has, and for those that it has not why, with the remedy where there is one."""
     reason = None if sys.platform == "win32" else runtime.unavailable()
     if reason is None:
         return parse_targets(["cpu", "dml", "directml"]), {}
-    why = f"{reason.partition(': run ')[0]}; `harness setup` installs what this machine can have"
+    what, run, _ = reason.partition(": run ")
+    why = what + ("; `harness setup` installs what this machine can have" if run else "")
     return parse_targets(["cpu"]), {"dml": why, "directml": why}
 
 

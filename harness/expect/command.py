@@ -56,10 +56,9 @@ def update_files(run: Path, file: Path | None, only_check: bool) -> None:
     folder = default_folder() / "expectations"
     done = update(rows, known, lambda target: file or folder / f"{re.split('[@,]', target)[0]}.yaml")
     changed = 0
-    for path, edited in done.files.items():
-        text = edited.text()
-        if text == edited.before:
-            continue
+    texts = {path: edited.checked() for path, edited in done.files.items() if edited.text() != edited.before}
+    for path, text in texts.items():
+        edited = done.files[path]
         changed += 1
         if only_check:
             label = label_of(path)

@@ -120,9 +120,9 @@ class Elementwise(Computing):
         if operator.lower is not None:
             return operator.lower(candidate, call)
         names = _MEMBERS.get(len(call.inputs))
-        if candidate is None or names is None:
+        wide = broadcasting.broadcast(call.shapes)
+        if candidate is None or names is None or wide is None:
             return None
-        (wide,) = self.output_shapes(operator, call)
         tensors = {
             member: CallTensor(name, given.dtype, wide, broadcasting.strides(given.shape, wide))
             for member, (name, given) in zip(names, call.inputs.items(), strict=True)

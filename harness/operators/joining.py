@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -108,7 +108,7 @@ class Joining(Moving):
     """Several inputs that are alike off an axis; or several outputs that are."""
 
     name = "joining"
-    relations: Mapping[str, tuple[str, ...]] = {"inputs": ("of", "count", "others")}
+    relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"inputs": ("of", "count", "others")}
 
     def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Any:
         """Return the shapes of a variadic input: `count` of them, the first is `of`, the `others` are related to it.

@@ -142,7 +142,7 @@ class Subject:
     def case(self, candidate: Candidate, fills: Mapping[int, str] | None = None) -> Case:
         """Make the case of a candidate, with its elements written out but for the inputs that are to be filled."""
         case = self._written(candidate, fills or {})
-        return msgspec.structs.replace(case, levels=levels_of(case, call_of(case), self.spec.model.directml))
+        return msgspec.structs.replace(case, levels=levels_of(case, call_of(case)))
 
     def _written(self, candidate: Candidate, fills: Mapping[int, str]) -> Case:
         specs = tuple(
@@ -160,6 +160,7 @@ class Subject:
             validity=self.origin.validity,
             rule=self.origin.rule,
             source=self.origin.source,
+            lowers_to=self.spec.directml,
             literals=tuple(None if position in fills else tensor.array for position, tensor in enumerate(candidate.inputs)),
         )
 

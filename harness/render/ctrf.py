@@ -80,8 +80,8 @@ def _test(result: Result, header: Header) -> dict[str, Any]:
         "tags": [result.validity.value, result.verdict.value],
     }
     if isinstance(result.repeats, Repeats):
-        test["retries"] = result.repeats.runs - 1
-        test["flaky"] = result.repeats.flaky
+        test["retries"] = result.repeats.runs
+        test["flaky"] = result.flaky
     if state != "passed":
         test["message"] = summary(result)
         if result.error is not None and state != "skipped":

@@ -119,12 +119,13 @@ def details(result: Result) -> list[str]:
 
 
 def repeated(result: Result) -> str:
-    """Say how a repeated result came out: `flaky: failed 2 of 5 (mismatch 2, pass 3)`; empty for one that was not repeated."""
+    """Say how a repeated result came out: `flaky: failed 2 of 5 repeats (mismatch 2, pass 3)`; empty for one that was not repeated."""
     repeats = result.repeats
     if not isinstance(repeats, Repeats):
         return ""
     outcomes = ", ".join(f"{outcome} {number}" for outcome, number in repeats.outcomes.items())
-    return f"{'flaky: ' if repeats.flaky else ''}failed {repeats.failed} of {repeats.runs}" + (f" ({outcomes})" if repeats.flaky else "")
+    said = f"failed {repeats.failed} of {repeats.runs} repeats"
+    return f"flaky: {said} ({outcomes})" if result.flaky else said
 
 
 def grid(*columns: str, right: Iterable[int] = (), gap: int = 2) -> Table:

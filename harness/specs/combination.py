@@ -138,7 +138,12 @@ class Combinations:
         else:
             assert isinstance(relation, str)
             wanted = relation
-        found = self.operator.family.shape(self.operator, name, wanted, call)
+        try:
+            found = self.operator.family.shape(self.operator, name, wanted, call)
+        except (KeyError, AssertionError) as error:
+            given = wanted if isinstance(wanted, str) else ", ".join(f"{key}: {_written(choice)}" for key, choice in wanted.items())
+            self.wrong = f"{self.operator.name} makes no shape of {name} by {given!r}"
+            raise Impossible from error
         if found is None:
             raise Impossible
         if not parameter.variadic:
@@ -226,6 +231,10 @@ def _spec(name: str, dtype: str, shape: Shape, elements: Elements | None) -> Ten
     if elements is not None and DTYPES[dtype].is_integer:
         elements = tuple(map(int, elements))
     return TensorSpec(name, dtype, shape, "random", elements)
+
+
+def _written(choice: Choice) -> str:
+    return str(list(choice)) if isinstance(choice, tuple) else str(choice)
 
 
 def _one(found: Shape | tuple[Shape, ...]) -> Shape:

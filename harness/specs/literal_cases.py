@@ -31,7 +31,7 @@ def literal_cases(spec: LoadedSpec, operator: Operator, problems: list[str]) -> 
         found = [
             *option_problems(spec, operator, options, (*at, "options")),
             *_fill_problems(spec, operator, literal, at),
-            *api.problems(spec, operator, options, asked, at),
+            *api.problems(spec, operator, options, literal.directml, asked, at),
         ]
         problems.extend(found)
         if found:

@@ -109,7 +109,9 @@ def killed(mutants: Iterable[Mutant], cases: Iterable[Case], targets: dict[str, 
             if red(mutant, call):
                 for target in on:
                     found[mutant.name][target].append(call.case.id)
-                if not all_of and all(len(ids) >= mutant.enough for ids in found[mutant.name].values()):
+                if not all_of and all(
+                    len(ids) >= mutant.enough for target, ids in found[mutant.name].items() if target not in mutant.elsewhere
+                ):
                     alive.remove(mutant)
         if not alive:
             break
