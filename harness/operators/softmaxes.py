@@ -61,7 +61,7 @@ class Normalising(Conditioned):
 
 def _lowered(candidate: str | None, call: Call) -> DirectmlCall | None:
     """Lower to an operator with axes; the flattening versions normalise over all from the axis on."""
-    if candidate is None or not candidate.endswith("1"):
+    if candidate is None or not candidate.endswith("1") or NORMALISING.broken_rule(OPERATORS[0], call) is not None:
         return None
     ((name, given),) = call.inputs.items()
     rank, axis = len(given.shape), call.parameter("axis")
