@@ -25,6 +25,8 @@ from harness.records import Case, DirectmlOptions, DirectmlTensor, Tensor
 from harness.reference.directml import directml_operator
 
 _UINT = 1 << 32
+HELD_AS = {"bool": "uint8", "int64": "uint64", "int32": "uint32"}
+"""How DirectML may hold the elements of an output of ONNX: what is not negative has the same bits."""
 _PLAIN = DirectmlOptions()
 
 
@@ -91,7 +93,7 @@ def lowered(case: Case, call: Call, description: Description) -> Graph:
     outputs = []
     for place, name in enumerate(description.outputs):
         held = description.view(name).dtype
-        outputs.append((schema.output_name(place), "bool" if call.outputs[place] == "bool" and held == "uint8" else held))
+        outputs.append((schema.output_name(place), call.outputs[place] if held == HELD_AS.get(call.outputs[place]) else held))
     fed = tuple(n for n, spec in enumerate(case.inputs) if spec.name in _bound(case, call))
     inputs = tuple((case.inputs[n].name, case.inputs[n].dtype) for n in fed)
     return _graph(description.encode(), fed, inputs, tuple(outputs))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import ceil, prod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -124,7 +124,7 @@ class OneHot(Indexing):
     """Indices of classes, and the two values that stand for no and yes."""
 
     name = "one_hot"
-    relations: Mapping[str, tuple[str, ...]] = {}
+    relations: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
     def sizes(self, call: Call) -> int:
         """The number of classes."""

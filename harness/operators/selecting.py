@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 
@@ -59,7 +60,7 @@ class Selecting(Family):
     """Data of which some elements are given, as many as it turns out."""
 
     name = "selecting"
-    relations: Mapping[str, tuple[str, ...]] = {"condition": ("length",)}
+    relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"condition": ("length",)}
 
     def shape(self, operator: Operator, name: str, relation: Mapping[str, object] | str, call: Call) -> Shape | None:
         """The length of a condition: that of the axis, or shorter, longer, none."""
