@@ -145,7 +145,7 @@ def test_places(name: str) -> None:
     for shape, last, keepdims in product(SHAPES, (0, 1), (0, 1)):
         for axis in range(-len(shape), len(shape)):
             data = drawn(f"{name}{shape}{axis}", shape).round()
-            wanted = np.zeros([n for n in np.delete(shape, axis)], np.int64)
+            wanted = np.zeros(list(np.delete(shape, axis)), np.int64)
             for place in product(*map(range, wanted.shape)):
                 at = list(place)
                 at.insert(axis % len(shape), 0)
