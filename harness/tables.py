@@ -8,7 +8,7 @@ where there is more than one target, one small integer a case (`differences`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
@@ -17,7 +17,7 @@ from msgspec import UNSET
 
 from harness.attention import Attention
 from harness.differences import Differences
-from harness.facets import Facets, facets
+from harness.facets import Facets, facets, telling
 from harness.records import BEYOND, NOT_EXECUTED, End, Header, Outcome, Result, Validity, Verdict, conforms, inexpressible
 from harness.runfile import RunReader
 from harness.target_names import renamed, short_names
@@ -45,6 +45,12 @@ class State(NamedTuple):
     inexpressible: bool = False
 
 
+def shown_kinds(found: Collection[tuple[Facets, str, Validity]]) -> list[Kind]:
+    """Keep of the facets of cases the element types that tell something (`facets.telling`), which only all cases together show."""
+    names = telling(read for read, _, validity in found if validity is Validity.VALID)
+    return [Kind(read.shown(names.get(read.operator, ())), level, validity) for read, level, validity in found]
+
+
 _Key = TypeVar("_Key", bound=Hashable)
 
 
@@ -63,7 +69,7 @@ class Cell(NamedTuple):
     opset: int
     dtype: str
     rank: int
-    index_dtype: str
+    types: str
     variant: str
     level: str
     validity: Validity
@@ -177,8 +183,8 @@ class Tables:
 
     @property
     def kinds(self) -> list[Kind]:
-        """The kinds of cases by number."""
-        return [Kind(*key) for key in self._kinds]
+        """The kinds of cases by number, with the element types of those further inputs that tell something."""
+        return shown_kinds(self._kinds)
 
     @property
     def states(self) -> list[State]:

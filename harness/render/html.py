@@ -18,6 +18,7 @@ from markupsafe import Markup
 
 from harness.explain.in_common import InCommon, in_common, rules
 from harness.explain.words import inseparable
+from harness.facets import written
 from harness.leveltable import STATUS_WORDS, LevelRow, level_table, levels, rate, status, validity_table
 from harness.matrix import matrices
 from harness.published import level_key
@@ -83,7 +84,9 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
         newline_sequence="\n",
     )
-    made.filters.update(shown=visible, line=lambda text: line(text, 1000), number=lambda number: f"{number:,}", ranks=ranks)
+    made.filters.update(
+        shown=visible, line=lambda text: line(text, 1000), number=lambda number: f"{number:,}", ranks=ranks, written=written
+    )
     made.globals.update(
         {function.__name__: function for function in (status, rate, query, levels_within, details, rules, inseparable)},
         marks=_MARKS,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from harness.explain.in_common import NOTHING, InCommon, rules
 from harness.explain.words import inseparable, title
+from harness.facets import written
 from harness.leveltable import counts, level_table, levels, rate, status, validity_table
 from harness.matrix import matrices
 from harness.records import Validity
@@ -20,6 +21,8 @@ from harness.tables import Tables, Tally
 LIMIT = 900 * 1024
 """A job summary may have 1 MiB; the rest is left to whatever else writes into it."""
 _SECTION_ROWS = 2000
+_OTHER_TYPES = ("other types",)
+"""The head of the column of further inputs' element types, which only stands where one has another type than the first."""
 _LISTED = 500
 _MARKS = {"none": "", "absent": " ⊘", "pass": " ✓", "failing": " ✗", "known": " ~", "partial": " !"}
 _LEGEND = "✓ all pass · ✗ unexpected results · ~ known deviations · ! not all ran · ⊘ nothing ran · – no case"
@@ -218,6 +221,7 @@ def _differences(tables: Tables) -> Iterator[str]:
     groups = tables.differences.groups()
     if not groups:
         return
+    several = any(group.types for group in groups[:_SECTION_ROWS])
     yield f"## Where targets differ: {sum(group.number for group in groups):,} cases"
     yield ""
     rows = (
@@ -225,7 +229,7 @@ def _differences(tables: Tables) -> Iterator[str]:
             f"{group.number:,}",
             escape(f"{group.operator} {', '.join(map(str, group.opsets))}"),
             escape(", ".join(group.dtypes)) or "–",
-            escape(", ".join(group.index_dtypes)) or "–",
+            *([escape(written(group.types)) or "–"] if several else []),
             ranks(group.ranks) or "–",
             escape(", ".join(group.levels)),
             group.validity.value,
@@ -235,7 +239,7 @@ def _differences(tables: Tables) -> Iterator[str]:
         for group in groups[:_SECTION_ROWS]
     )
     targets = [escape(target) for target in tables.targets]
-    heads = ["cases", "operator, opsets", "dtypes", "index dtypes", "ranks", "levels", "validity", *targets, "for instance"]
+    heads = ["cases", "operator, opsets", "dtypes", *_OTHER_TYPES[:several], "ranks", "levels", "validity", *targets, "for instance"]
     yield from table(heads, rows, right=(0,))
 
 
@@ -246,12 +250,13 @@ def _support(tables: Tables) -> Iterator[str]:
     yield ""
     if not found:
         return
+    several = any(row.types for row in found)
     cells = (
         [
             escape(f"{row.operator} {', '.join(map(str, row.opsets))}"),
             escape(row.target),
             escape(", ".join(row.dtypes)),
-            escape(", ".join(row.index_dtypes)) or "–",
+            *([escape(written(row.types)) or "–"] if several else []),
             escape(", ".join(row.documented)),
             row.registered,
             f"{row.measured} ({row.tally.passed:,} / {row.tally.selected:,} pass)",
@@ -260,21 +265,20 @@ def _support(tables: Tables) -> Iterator[str]:
         for row in found
     )
     yield from table(
-        ["operator, opsets", "target", "dtypes", "index dtypes", "documented", "registered", "measured", "disagreement"], cells
+        ["operator, opsets", "target", "dtypes", *_OTHER_TYPES[:several], "documented", "registered", "measured", "disagreement"], cells
     )
 
 
 def _matrices(tables: Tables) -> Iterator[str]:
     for each in matrices(tables):
-        rows_are = "dtype" if each.rows_are == "dtype" else "index dtype"
-        yield f"<details><summary>{escape(each.operator)} on {escape(each.target)}: {rows_are} × rank</summary>"
+        yield f"<details><summary>{escape(each.operator)} on {escape(each.target)}: {escape(each.title)}</summary>"
         yield ""
         rows = (
-            [escape(row), *(_cell(each.cells[row, rank].tally) if (row, rank) in each.cells else "–" for rank in each.ranks)]
+            [escape(each.label(row)), *(_cell(each.cells[row, rank].tally) if (row, rank) in each.cells else "–" for rank in each.ranks)]
             for row in each.rows
         )
         ranks = [str(rank) if rank >= 0 else "?" for rank in each.ranks]
-        yield from table([rows_are, *ranks], rows, right=range(1, 1 + len(ranks)))
+        yield from table([escape(", ".join(each.names)) or "dtype", *ranks], rows, right=range(1, 1 + len(ranks)))
         yield "</details>"
         yield ""
 

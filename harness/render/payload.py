@@ -133,7 +133,7 @@ class Payload:
                 "targets": [visible(target) for target in tables.targets],
                 "asked": [visible(whole) for whole in tables.names],
                 "levels": [visible(level) for level in levels(tables)],
-                "kinds": kind_rows(tables.kinds),
+                **kind_rows(tables.kinds),
                 "states": [_state(state) for state in tables.states],
                 "judgements": JUDGED,
                 "origins": {name: (visible(each.source or ""), visible(each.rule or "")) for name, each in tables.header.origins.items()},
@@ -172,9 +172,16 @@ class Payload:
         return b64encode(deflate([len(text).to_bytes(4, "little") + text, *planes])).decode()
 
 
-def kind_rows(kinds: Iterable[Kind]) -> list[tuple[Any, ...]]:
-    """Write kinds of cases as the page reads them."""
-    return [(*kind.facets, visible(kind.level), kind.validity.value) for kind in kinds]
+def kind_rows(kinds: Iterable[Kind]) -> dict[str, Any]:
+    """Write kinds of cases as the page reads them: words as numbers of a dictionary, opsets and ranks as they are."""
+    words: Numbers[str] = Numbers()
+    rows = []
+    for facets, level, validity in kinds:
+        operator, dtype, types, variant, allowed, named = (
+            words[visible(word)] for word in (facets.operator, facets.dtype, facets.types, facets.variant, level, validity.value)
+        )
+        rows.append((operator, facets.opset, dtype, facets.rank, types, variant, allowed, named))
+    return {"kinds": rows, "words": list(words)}
 
 
 @lru_cache(maxsize=64)

@@ -3,9 +3,11 @@
 const PAGE = 50;
 const FILTERS = [
   ["operator", "Operator"], ["target", "Target"], ["judged", "Judged"], ["before", "BASE"], ["outcome", "Outcome"], ["verdict", "Verdict"], ["validity", "Validity"],
-  ["level", "Level"], ["dtype", "Element type"], ["index_dtype", "Index type"], ["rank", "Rank"], ["opset", "Opset"], ["variant", "Variant"],
+  ["level", "Level"], ["dtype", "Element type"], ["types", "Other types"], ["rank", "Rank"], ["opset", "Opset"], ["variant", "Variant"],
 ];
-const KIND = ["operator", "opset", "dtype", "rank", "index_dtype", "variant", "level", "validity"];
+// What a kind of case says; all but the numbers among it stand in a dictionary.
+const KIND = ["operator", "opset", "dtype", "rank", "types", "variant", "level", "validity"];
+const NUMBERS = ["opset", "rank"];
 let STATE = ["target", "outcome", "verdict", "judged"];
 // A page that compares two runs names its own fields: `outcome` is HEAD's, `before` BASE's, and `judged` the change.
 const comparing = () => STATE.includes("before");
@@ -37,6 +39,7 @@ async function decode() {
   for (let n = 0; n < run.length.length; n++) starts[n + 1] = starts[n] + run.length[n];
   run.starts = starts;
   if (run.fields) STATE = run.fields;
+  run.kinds = run.kinds.map((kind) => kind.map((value, place) => (NUMBERS.includes(KIND[place]) ? value : run.words[value])));
   run.order = byJudgement(run.state, run.states.map((state) => state[STATE.indexOf("judged")]), run.judgements.length);
   return run;
 }
@@ -266,8 +269,9 @@ class Browser {
     if (cases.length && cases.length <= 20 && this.found.length <= 2000) return `harness run${targets}${cases.map((number) => ` -k ${shell(idOf(number))}`).join("")}`;
     const one = (name) => (this.filter[name] && !/[!,]/.test(this.filter[name]) ? this.filter[name] : "");
     const terms = [];
-    if (one("dtype") && cases.length) terms.push(`${termsOf(cases[0]).map((term) => /(\w+)=[a-z0-9]+\[/.exec(term)?.[1]).find(Boolean) ?? "data"}=${one("dtype")}`);
-    if (one("index_dtype")) terms.push(`indices=${one("index_dtype")}`);
+    const first = cases.length && termsOf(cases[0]).map((term) => /([\w.]+)=[a-z]+\d*[[{(]/.exec(term)?.[1]).find(Boolean);
+    if (one("dtype") && first) terms.push(`${first}=${one("dtype")}`);
+    terms.push(...one("types").split(" ").filter(Boolean));
     const head = one("operator") || one("opset") ? `${one("operator") || "*"}${one("opset") ? `@${one("opset")}` : ""}` : "";
     const query = [head, terms.join(";")].filter(Boolean).join(":");
     return `harness run${targets}${query ? ` -k ${shell(query)}` : ""}`;
