@@ -87,8 +87,8 @@ class Artifacts:
     def keep(self, target: str, prepared: Prepared, execution: Execution, judgement: Judgement, *, expected: bool) -> None:
         """Keep the tensors of one result, if there is room."""
         arrays = {f"input_{spec.name}": tensor.array for spec, tensor in zip(prepared.case.inputs, prepared.inputs, strict=True)}
-        for position, expected in enumerate(judgement.expected or ()):
-            arrays |= {_numbered(name, position): array for name, array in _expected(expected).items()}
+        for position, wanted in enumerate(judgement.expected or ()):
+            arrays |= {_numbered(name, position): array for name, array in _expected(wanted).items()}
         for position, output in enumerate(execution.outputs or ()):
             arrays[_numbered("actual", position)] = output.array
         arrays = {name: array for name, array in arrays.items() if array.dtype != object}

@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from harness.dtypes import DTYPES, Array
+from harness.float_formats import encode as to_storage
 from harness.onnx_schemas import operator_schema
 from harness.operators import OPERATORS
 from harness.operators.base import Call, Operator, TensorType
@@ -35,9 +36,17 @@ def _tensor_type(dtype: str, shape: tuple[int, ...]) -> TensorType:
 
 
 def constant(spec: TensorSpec) -> Array:
-    """Return the elements of an input that decides shapes as an array of its type and shape."""
+    """Return the elements of an input that decides shapes as an array of its type and shape; ValueError where the type lacks one."""
     assert spec.elements is not None
-    return np.array(spec.elements, DTYPES[spec.dtype].storage).reshape(spec.shape)
+    try:
+        if DTYPES[spec.dtype].is_float:
+            return to_storage(spec.dtype, np.array(spec.elements, np.float64)).reshape(spec.shape)
+        array = np.array(spec.elements, DTYPES[spec.dtype].storage)
+    except (OverflowError, TypeError) as error:
+        raise ValueError(str(error)) from error
+    if array.tolist() != list(spec.elements):
+        raise ValueError(f"{spec.elements} is not exact in {spec.dtype}")
+    return array.reshape(spec.shape)
 
 
 def make_call(

@@ -11,7 +11,21 @@ from harness.diff import compare
 from harness.execution import Execution, Graph, Prepared
 from harness.expected import Exact, Expected
 from harness.operators import OPERATORS
-from harness.records import CANNOT_BE_ASKED, DIRECTML, DML, Accuracy, Case, Diff, Error, Outcome, Tensor, Validity, Verdict, conforms
+from harness.records import (
+    CANNOT_BE_ASKED,
+    DIRECTML,
+    DML,
+    ORACLE_ERROR,
+    Accuracy,
+    Case,
+    Diff,
+    Error,
+    Outcome,
+    Tensor,
+    Validity,
+    Verdict,
+    conforms,
+)
 
 _NO_KERNEL = frozenset({"NotImplemented"})
 """Error classes by which onnxruntime says that a provider has no kernel for a node; the class, since wording changes between releases."""
@@ -21,8 +35,6 @@ _FUSED = "DmlFusedNode"
 
 _DECLARED = {DML: "d3d", DIRECTML: "d3d"}
 """The arithmetic that a provider is held to; any other to that of a good mathematical library (`data/arithmetics.yaml`)."""
-ORACLE_ERROR = "OracleError"
-"""The error class of a case whose formula failed."""
 
 
 class OracleError(Exception):

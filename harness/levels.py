@@ -7,55 +7,50 @@ A case of DirectML's own API is taken as it is written: its operator, its data t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from harness.dtypes import DTYPES, Array
 from harness.operators import OPERATORS
-from harness.operators.base import Call, Operator
-from harness.published import load
+from harness.operators.base import Call, CallTensor, DirectmlCall, Operator
 from harness.records import BEYOND, Case, DirectmlOptions
+from harness.reference.directml import Table, directml_operator, operator_names
 
-_PREFIX = "DML_FEATURE_LEVEL_"
+_SAME_BITS = {"INT32": "UINT32", "INT64": "UINT64"}
 
 
 def known_operators() -> tuple[str, ...]:
     """Return the DirectML operators whose tables are known."""
-    return tuple(load("directml.yaml")["operators"])
+    return operator_names()
 
 
-def levels_of(case: Case, call: Call, lowers_to: Sequence[str]) -> dict[str, str]:
-    """Return {"directml": level or "beyond"} for a case whose spec lowers to these operators; equal levels share one mapping."""
+def levels_of(case: Case, call: Call) -> dict[str, str]:
+    """Return {"directml": level or "beyond"} for a case and its call; equal levels share one mapping."""
     operator = OPERATORS[case.operator]
     negative = False
     for position, spec in enumerate(case.inputs):
         if spec.name in operator.family.unsigned_inputs(operator):
             written = case.literals[position] if case.literals is not None else None
             negative |= operator.kind(spec.name, spec.values).negative if written is None else _any_below_zero(written)
-    return levels(operator, call, tuple(lowers_to), negative, case.directml)
+    return levels(operator, call, case.lowers_to, negative, case.directml)
 
 
 def levels(
-    operator: Operator, call: Call, lowers_to: tuple[str, ...], negative: bool, directml: DirectmlOptions | None = None
+    operator: Operator, call: Call, lowers_to: Sequence[str], negative: bool, directml: DirectmlOptions | None = None
 ) -> dict[str, str]:
     """Return the levels of all cases with one call, with or without negative indices.
 
     A case of DirectML's own API is taken as it is written; otherwise an index input that holds no negative one may be UINT32 for INT32.
     """
-    exact = directml is not None and directml.dimension_count is not None
     asked = directml.operator if directml is not None else None
     widened = () if negative or directml is not None else operator.family.unsigned_inputs(operator)
     found = []
     for candidate in lowers_to if asked is None else (asked,):
         made = operator.family.directml(operator, candidate, call)
         if made is not None:
-            rank = max(1, (directml.dimension_count if directml is not None else None) or made.dimension_count)
-            rank = rank if exact else max(rank, *(len(t.sizes) for t in made.tensors.values()))
-            tensors = tuple((name, t.dtype, t.carries in widened) for name, t in made.tensors.items())
-            found.append(_lowest(candidate, tensors, rank, exact))
+            found.append(_level(made, widened, directml.dimension_count if directml is not None else None))
     return _shared(min(found, key=_order, default=BEYOND))
 
 
@@ -68,27 +63,39 @@ def _shared(level: str) -> dict[str, str]:
     return {"directml": level}
 
 
-_SAME_BITS = {"INT32": "UINT32", "INT64": "UINT64"}
+def _level(made: DirectmlCall, widened: Sequence[str], count: int | None) -> str:
+    """Return the lowest level that allows a call; `count` is the DimensionCount that a case asks for, None where it may be any."""
+    tensors = tuple(
+        (name, tensor.dtype, tensor.carries in widened, max(made.dimension_count, len(tensor.sizes)) if count is None else count)
+        for name, tensor in _tensors(made)
+    )
+    decided = directml_operator(made.operator).by_value
+    members = tuple((each.member, made.attributes.get(each.member)) for each in decided)
+    return _lowest(made.operator, tensors, members, count is not None)
+
+
+def _tensors(made: DirectmlCall) -> Iterator[tuple[str, CallTensor]]:
+    for name, given in made.tensors.items():
+        for each in (given,) if isinstance(given, CallTensor) else given or ():
+            yield name, each
 
 
 @lru_cache(maxsize=65536)
-def _lowest(operator: str, tensors: tuple[tuple[str, str, bool], ...], rank: int, exact: bool) -> str:
-    """Return the lowest level whose table allows tensors (name, element type, whether unsigned of the same bits is as good) of a rank."""
-    return next((level for level, table in _levels(operator) if _allows(table, tensors, rank, exact)), BEYOND)
+def _lowest(operator: str, tensors: tuple[tuple[str, str, bool, int], ...], members: tuple[tuple[str, object], ...], exact: bool) -> str:
+    """Return the lowest level whose table allows tensors (name, element type, unsigned is as good, rank)."""
+    tables: Mapping[str, Table] = directml_operator(operator).tables_for(dict(members))
+    return next((level for level in sorted(tables, key=_order) if _allows(tables[level], tensors, exact)), BEYOND)
 
 
-def _levels(operator: str) -> list[tuple[str, Mapping[str, Any]]]:
-    tables = load("directml.yaml")["operators"][operator]["levels"]
-    return sorted(((level.removeprefix(_PREFIX), table) for level, table in tables.items()), key=lambda row: _order(row[0]))
-
-
-def _allows(table: Mapping[str, Any], tensors: tuple[tuple[str, str, bool], ...], rank: int, exact: bool) -> bool:
-    for name, dtype, widened in tensors:
-        least, most = table[name]["dims"]
-        if rank > most or (exact and rank < least):
+def _allows(table: Table, tensors: tuple[tuple[str, str, bool, int], ...], exact: bool) -> bool:
+    for name, dtype, widened, rank in tensors:
+        documented = table.get(name)
+        if documented is None:
+            return False
+        if rank > documented.dims[1] or (exact and rank < documented.dims[0]):
             return False
         own = DTYPES[dtype].directml or ""
-        if own not in table[name]["dtypes"] and not (widened and _SAME_BITS.get(own) in table[name]["dtypes"]):
+        if documented.dtypes and own not in documented.dtypes and not (widened and _SAME_BITS.get(own) in documented.dtypes):
             return False
     return True
 

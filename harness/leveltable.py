@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from harness.published import level_key, level_order, table_levels
 from harness.records import BEYOND, Validity
+from harness.reference.kernels import directml_operators
 from harness.tables import Tables, Tally
 
 
@@ -27,8 +28,9 @@ class LevelRow(NamedTuple):
 
 
 def levels(tables: Tables) -> list[str]:
-    """Return the columns: the levels at which tables change, any other that occurs, and `beyond`."""
-    return sorted({*table_levels(), *(cell.level for cell in tables.cells)}, key=level_key)
+    """Return the columns: the levels at which the tables of the run's operators change, any other that occurs, and `beyond`."""
+    lowered = {name for operator in tables.operators for name in directml_operators(operator)}
+    return sorted({*table_levels(lowered), *(cell.level for cell in tables.cells)}, key=level_key)
 
 
 def level_table(tables: Tables) -> list[LevelRow]:

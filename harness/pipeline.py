@@ -85,7 +85,7 @@ def run(request: Request) -> Summary:
         hashes = run_hashes([spec.path for spec in specs], expectations)
         against = None if baseline is None else baseline.against(hashes, request.seed)
         run_id = f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
-        header = Header(SCHEMA, run_id, request.command, request.seed, hashes, infos, origins(specs), against)
+        header = Header(SCHEMA, run_id, request.command, request.seed, hashes, infos, origins(plan), against)
         done = read_done(path, header) if request.resume else None
         with _writer(path, header, done) as writer:
             counts = Counts()

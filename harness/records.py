@@ -157,7 +157,7 @@ class Case(msgspec.Struct, frozen=True):
     `inputs` are those that are present, in the order of the specification. `literals` holds written-out input elements (None for an
     input that is filled) and `documented` the documented result of each output (None for one that is not documented).
     `rule` says for an invalid case which rule it breaks and for an unspecified one what the sources leave open. `levels` are
-    derived (`levels.py`). With `directml`, validity is what Microsoft's documents say of the call; without, what ONNX says.
+    derived (`levels.py`) from the DirectML operators of `lowers_to`. With `directml`, validity is what Microsoft's documents say of the call; without, what ONNX says.
     """
 
     id: str
@@ -172,6 +172,7 @@ class Case(msgspec.Struct, frozen=True):
     literals: tuple[Array | None, ...] | None = None
     documented: tuple[Array | None, ...] | None = None
     levels: dict[str, str] = {}
+    lowers_to: tuple[str, ...] = ()
     directml: DirectmlOptions | None = None
 
 
@@ -360,6 +361,10 @@ def inexpressible(result: Result) -> bool:
     What only this release cannot be asked (an opset that it does not load) is not run as well, but selected, and its rate says so.
     """
     return result.outcome is Outcome.NOT_RUN and result.error is not None and result.error.class_ == NOT_EXPRESSIBLE
+
+
+ORACLE_ERROR = "OracleError"
+"""The error class of a case whose formula failed, or gave what the case cannot have."""
 
 
 CONFORMING = {Validity.VALID: Outcome.PASS, Validity.INVALID: Outcome.REJECTED}

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 from harness.facets import dtype_key
-from harness.published import Registered, level_key, registered
+from harness.published import level_key
 from harness.records import BEYOND, DIRECTML, DML, Outcome, Validity
+from harness.reference.kernels import Registered, formal_inputs, registered
 from harness.tables import Tables, Tally
 
 Measured = Literal["yes", "no", "partly", "unclear", "nothing ran"]
@@ -58,7 +59,8 @@ def support(tables: Tables) -> list[Support]:
         if not dtype:
             continue
         info = tables.header.targets[target]
-        kernel = registered(info, operator, opset, dtype, types.partition(" ")[0].partition("=")[2])
+        first = next((name for name, _ in formal_inputs(operator, opset)), "")
+        kernel = registered(info, operator, opset, {first: dtype, **dict(part.split("=") for part in types.split())})
         by_level = levels[key]
         found = _disagreements(kernel, total, by_level if info.provider in LOWERS_TO_DIRECTML else {})
         documented = tuple(sorted(by_level, key=level_key))

@@ -17,8 +17,8 @@ import pytest
 
 from harness.errors import SpecError
 from harness.levels import Call, known_operators, levels_of, lowest_level
-from harness.published import load
 from harness.records import Case, TensorSpec
+from harness.reference.directml import directml_operator
 from harness.specs.expand import expand
 from harness.specs.load import default_folder, load_specs
 
@@ -127,15 +127,14 @@ def test_written_indices_say_themselves_whether_one_is_negative(indices: list[in
 @pytest.mark.parametrize("operator", ["DML_OPERATOR_GATHER_ELEMENTS", "DML_OPERATOR_GATHER_ND", "DML_OPERATOR_GATHER_ND1"])
 def test_the_published_tables_cell_by_cell(operator: str) -> None:
     """Each dtype, index dtype and rank of each published table is allowed at that level; one rank more is not."""
-    published = load("directml.yaml")["operators"][operator]["levels"]
-    for name, table in published.items():
-        own = name.removeprefix("DML_FEATURE_LEVEL_")
-        most = table["InputTensor"]["dims"][1]
-        for data in table["InputTensor"]["dtypes"]:
-            for index in table["IndicesTensor"]["dtypes"]:
+    published = directml_operator(operator).tables
+    for own, table in published.items():
+        most = table["InputTensor"].dims[1]
+        for data in table["InputTensor"].dtypes:
+            for index in table["IndicesTensor"].dtypes:
                 found = lowest_level(Call((operator,), data, (index,), most, batched=operator.endswith("ND1")))
                 assert found <= own  # an earlier table may allow it already
-                if own == min(level.removeprefix("DML_FEATURE_LEVEL_") for level in published):
+                if own == min(published):
                     assert found == own
         assert lowest_level(Call((operator,), "FLOAT32", ("INT64",), 9, batched=False)) == "beyond"
     assert lowest_level(Call((operator,), None, ("INT64",), 4, batched=False)) == "beyond"
@@ -144,12 +143,12 @@ def test_the_published_tables_cell_by_cell(operator: str) -> None:
 
 def test_what_a_table_introduces() -> None:
     """Written down from the documents by hand, so that a slip in the data file shows."""
-    operators = load("directml.yaml")["operators"]
-    assert {name: sorted(entry["levels"]) for name, entry in operators.items()} == {
-        "DML_OPERATOR_GATHER_ELEMENTS": ["DML_FEATURE_LEVEL_2_1", "DML_FEATURE_LEVEL_3_0", "DML_FEATURE_LEVEL_4_1"],
-        "DML_OPERATOR_GATHER_ND": ["DML_FEATURE_LEVEL_2_1", "DML_FEATURE_LEVEL_3_0", "DML_FEATURE_LEVEL_4_1"],
-        "DML_OPERATOR_GATHER_ND1": ["DML_FEATURE_LEVEL_3_0", "DML_FEATURE_LEVEL_4_1"],
-        "DML_OPERATOR_ELEMENT_WISE_ROUND": ["DML_FEATURE_LEVEL_2_1", "DML_FEATURE_LEVEL_3_0"],
+    names = {name for names in LOWERED.values() for name in names}
+    assert {name: list(directml_operator(name).tables) for name in names} == {
+        "DML_OPERATOR_GATHER_ELEMENTS": ["2_1", "3_0", "4_1"],
+        "DML_OPERATOR_GATHER_ND": ["2_1", "3_0", "4_1"],
+        "DML_OPERATOR_GATHER_ND1": ["3_0", "4_1"],
+        "DML_OPERATOR_ELEMENT_WISE_ROUND": ["2_1", "3_0"],
     }
 
 

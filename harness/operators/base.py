@@ -124,7 +124,7 @@ class Family:
 
     def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[Value]:
         """Return the values of an attribute, or of an input that decides shapes, that `all` stands for with inputs of these shapes."""
-        raise NotImplementedError
+        return operator.domains[attribute](call)
 
     def every(self, operator: Operator, name: str, key: str, call: Call) -> Iterable[Choice]:
         """Return the choices that `all` stands for under a key of an input's relation."""
@@ -160,7 +160,7 @@ class Family:
 
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """Return the shapes of the outputs, of at least those that are asked for; for calls that break a rule any shapes."""
-        return (call.first.shape,)
+        return (call.first.shape,) if operator.outputs is None else operator.outputs(call)
 
     def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:
         """Return the element types of the outputs that ONNX's type parameters do not tell; None for one that they tell."""
@@ -171,7 +171,7 @@ class Family:
 
         None where the candidate cannot express the call.
         """
-        return None
+        return None if operator.lower is None else operator.lower(candidate, call)
 
     def unsigned_inputs(self, operator: Operator) -> tuple[str, ...]:
         """Return the inputs that hold indices: where none is negative, int32 may be passed as UINT32, since the bits are the same."""
@@ -200,7 +200,9 @@ class Operator(NamedTuple):
     """One operator: its name in ONNX, its family, its formula made an oracle by `formulas`, and what differs from the family.
 
     `rule` is asked before the family's rules. `variants` are graphs composed of several ONNX operators that stand for another mode of the
-    DirectML operator. `constants` are the inputs whose elements decide shapes, and at older opsets are attributes. `options` is whatever the family wants to know of its operator, such as the names of DirectML's members.
+    DirectML operator. `constants` are the inputs whose elements decide shapes or are attributes at older opsets, with their rank.
+    Where they are given, `outputs` infers the outputs' shapes, `domains` the values that `all` stands for, and `lower` makes the DirectML
+    call, in place of the family. `options` is whatever the family wants to know of its operator, such as the names of DirectML's members.
     """
 
     name: str
@@ -208,7 +210,10 @@ class Operator(NamedTuple):
     oracle: Oracle
     rule: Callable[[Call], str | None] = lambda _call: None
     variants: Mapping[str, Composition] = {}
-    constants: tuple[str, ...] = ()
+    constants: Mapping[str, int] = {}
+    outputs: Callable[[Call], tuple[Shape, ...]] | None = None
+    domains: Mapping[str, Callable[[Call], Iterable[Value]]] = {}
+    lower: Callable[[str | None, Call], DirectmlCall | None] | None = None
     options: Any = None
 
     def kind(self, name: str, kind: str) -> ValueKind:

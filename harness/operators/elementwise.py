@@ -1,14 +1,16 @@
-"""Elementwise operators: each element of the output from the elements of the inputs at its place."""
+"""The family of elementwise operators: each element of the output from the elements of the inputs at its place, after broadcasting."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.dtypes import DTYPES, Array
-from harness.operators.base import Call, CallTensor, DirectmlCall, Entropy, Family, Operator, Shape, ValueKind
+from harness.operators import broadcasting, elements
+from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Entropy, Family, Operator, Shape, ValueKind
 from harness.operators.binary_floats import encode, halfway_values, special_patterns
 
 FLOAT_KINDS = tuple(map(ValueKind, ("ordinary", "random", "specials", "halves", "subnormal", "patterns")))
@@ -44,10 +46,10 @@ def _subnormal(drawn: NDArray[np.generic], dtype: str) -> NDArray[np.generic]:
     return np.asarray(kept | drawn.dtype.type(1))
 
 
-class Unary(Family):
-    """One input, one output of its shape. `options` is the DirectML operator's further members."""
+class Rounded(Family):
+    """One input of floats, chosen for what rounding may get wrong; one output of its shape."""
 
-    name = "unary"
+    name = "rounded"
 
     def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
         """Floats."""
@@ -69,12 +71,74 @@ class Unary(Family):
         """Choose floats by kind."""
         return floats(kind, *call.inputs[name], entropy)
 
-    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall:
-        """One tensor in, one out."""
-        assert candidate is not None
-        ((name, given),) = call.inputs.items()
-        tensors = {"InputTensor": CallTensor(name, *given), "OutputTensor": CallTensor(0, *given)}
-        return DirectmlCall(candidate, tensors, 1, {})
+    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
+        """One tensor in, one out, and the members that the operator adds."""
+        return ELEMENTWISE.directml(operator, candidate, call)
 
 
-UNARY = Unary()
+class Elementwise(Family):
+    """Any number of inputs that are broadcast together, one output.
+
+    `options` may be a function of a call that gives the further members of the DirectML operator.
+    """
+
+    name = "elementwise"
+    relations: Mapping[str, tuple[str, ...]] = {"*": broadcasting.RELATIONS}
+
+    def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Shape | None:
+        """Derive the shape of a further input from the first one's by a word of `broadcasting.RELATIONS`; of a variadic one, all shapes."""
+        if isinstance(relation, str):
+            return broadcasting.related(relation, call.first.shape)
+        first = relation.get("of")
+        if first is None:
+            return call.first.shape
+        assert isinstance(first, tuple)
+        shapes = [first]
+        others = str(relation.get("others", "same"))
+        count = relation.get("count", 2)
+        assert isinstance(count, int)
+        for _ in range(count - 1):
+            found = broadcasting.related(others, first)
+            if found is None:
+                return None
+            shapes.append(found)
+        return tuple(shapes)  # type: ignore[return-value] # those of a variadic input
+
+    def broken_rule(self, operator: Operator, call: Call) -> str | None:
+        """Shapes that cannot be broadcast."""
+        return None if broadcasting.broadcast(call.shapes) is not None else "the shapes can be broadcast"
+
+    def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
+        """Elements by what they mean."""
+        return elements.ELEMENT_KINDS
+
+    def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
+        """Say whether a kind has a meaning for the input's type."""
+        return elements.applies(kind, call.inputs[name].dtype)
+
+    def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
+        """Choose elements by kind."""
+        return elements.choose(kind, *call.inputs[name], entropy)
+
+    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+        """The shape that the inputs have together."""
+        return (broadcasting.broadcast(call.shapes) or call.first.shape,)
+
+    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
+        """The inputs with strides of 0 where they are broadcast; the members are named by their number."""
+        if operator.lower is not None:
+            return operator.lower(candidate, call)
+        names = _MEMBERS.get(len(call.inputs))
+        if candidate is None or names is None:
+            return None
+        (wide,) = self.output_shapes(operator, call)
+        tensors = {
+            member: CallTensor(name, given.dtype, wide, broadcasting.strides(given.shape, wide))
+            for member, (name, given) in zip(names, call.inputs.items(), strict=True)
+        }
+        tensors["OutputTensor"] = CallTensor(0, call.outputs[0], wide)
+        return DirectmlCall(candidate, tensors, 1, {} if operator.options is None else operator.options(call))
+
+
+_MEMBERS = {1: ("InputTensor",), 2: ("ATensor", "BTensor"), 3: ("ConditionTensor", "ATensor", "BTensor")}
+ELEMENTWISE = Elementwise()

@@ -92,7 +92,10 @@ def _tensor(dtype: str, array: Array) -> Tensor:
 
 def parameters(formula: Formula) -> frozenset[str]:
     """Return the names of a formula's parameters; a NumPy ufunc names none that ONNX has."""
-    return frozenset() if isinstance(formula, np.ufunc) else frozenset(inspect.signature(formula).parameters)
+    if isinstance(formula, np.ufunc):
+        return frozenset()
+    found = inspect.signature(formula).parameters.values()
+    return frozenset(each.name for each in found if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY))
 
 
 def positional(names: frozenset[str], call: Call, inputs: Mapping[str, Tensor], taken: Callable[[Tensor], Any]) -> list[Any]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from harness.dtypes import DTYPES, Array
 from harness.operators.base import Call, Composition, DirectmlCall, Node, Operator
-from harness.operators.elementwise import Unary
+from harness.operators.elementwise import ELEMENTWISE, Rounded
 from harness.operators.formulas import decided
 from harness.records import Tensor
 
@@ -37,15 +37,10 @@ ROUNDING_MODES = {None: 0, TOWARD_ZERO: 1, HALVES_AWAY: 2}
 """DML_ROUNDING_MODE by variant (DirectML.h)."""
 
 
-class Rounding(Unary):
-    """A unary operator whose variant is a RoundingMode of DirectML."""
-
-    name = "rounding"
-
-    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall:
-        """Lower to DML_OPERATOR_ELEMENT_WISE_ROUND."""
-        lowered = super().directml(operator, candidate or "DML_OPERATOR_ELEMENT_WISE_ROUND", call)
-        return lowered._replace(attributes={"RoundingMode": ROUNDING_MODES[call.variant]})
+def _lowered(candidate: str | None, call: Call) -> DirectmlCall | None:
+    """Lower to DML_OPERATOR_ELEMENT_WISE_ROUND, whose RoundingMode is the variant."""
+    lowered = ELEMENTWISE.directml(OPERATOR._replace(lower=None), candidate or "DML_OPERATOR_ELEMENT_WISE_ROUND", call)
+    return None if lowered is None else lowered._replace(attributes={"RoundingMode": ROUNDING_MODES[call.variant]})
 
 
 def _toward_zero(x: str, y: str, dtype: str) -> list[Node]:
@@ -114,7 +109,8 @@ def _constant(name: str, value: float, dtype: str) -> Node:
 
 OPERATOR = Operator(
     "Round",
-    Rounding(),
+    Rounded(),
     decided(formula),
+    lower=_lowered,
     variants={TOWARD_ZERO: _through_float32(_toward_zero), HALVES_AWAY: _through_float32(_halves_away)},
 )

@@ -57,7 +57,7 @@ def problems(spec: LoadedSpec, operator: Operator, graph: Options, asked: Direct
     for name in ("shapes", "initializer", "in_place", "optimization", "neighbours"):
         if getattr(graph, name) != getattr(Options(), name):
             yield spec.problem((*at, "options", name), f"{name} is an option of a graph, and a call of DirectML's API has none")
-    lowers_to = spec.model.directml
+    lowers_to = spec.directml
     if asked.operator is not None and asked.operator not in lowers_to:
         what = f"{spec.model.operator} does not lower to {asked.operator!r}"
         yield spec.problem((*at, "directml", "operator"), what, given=asked.operator, allowed=lowers_to)

@@ -7,7 +7,8 @@ covers most pairs still open. What cannot stand together is not told beforehand:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from itertools import accumulate
 from random import Random
 from typing import NamedTuple
 
@@ -24,78 +25,48 @@ class Covered(NamedTuple):
     left: int
 
 
-class _Open:
-    """The pairs that no row covers yet, by factor, alternative and other factor."""
-
-    def __init__(self, sizes: Sequence[int]) -> None:
-        self.sizes = sizes
-        self.pairs = [
-            [{other: set(range(sizes[other])) for other in range(len(sizes)) if other != factor} for _ in range(size)]
-            for factor, size in enumerate(sizes)
-        ]
-        self.number = (sum(sizes) ** 2 - sum(size * size for size in sizes)) // 2
-
-    def close(self, a: int, x: int, b: int, y: int) -> None:
-        """Take one pair out."""
-        there = self.pairs[a][x][b]
-        if y in there:
-            there.discard(y)
-            self.pairs[b][y][a].discard(x)
-            self.number -= 1
-
-    def gain(self, factor: int, alternative: int, fixed: dict[int, int]) -> int:
-        """Count the open pairs of an alternative with those that are fixed."""
-        there = self.pairs[factor][alternative]
-        return sum(fixed[other] in there[other] for other in fixed)
-
-    def each(self) -> Iterator[tuple[int, int, int, int]]:
-        """Yield the open pairs, each once."""
-        for a, alternatives in enumerate(self.pairs):
-            for x, others in enumerate(alternatives):
-                for b, there in others.items():
-                    if b > a:
-                        for y in sorted(there):
-                            yield a, x, b, y
-
-
 def covering(sizes: Sequence[int], take: Callable[[Row], bool], seed: str, budget: int) -> Covered:
     """Return rows that cover every pair that some accepted row can; `take` says whether a row is possible. The same seed, the same rows."""
-    open_ = _Open(sizes)
+    if len(sizes) < 2:
+        alone: list[Row] = [(x,) for x in range(sizes[0])] if sizes else [()]
+        taken = [row for row in alone if take(row)]
+        return Covered(taken[:budget], 0, max(0, len(taken) - budget))
+    starts = list(accumulate(sizes, initial=0))
+    owner = [factor for factor, size in enumerate(sizes) for _ in range(size)]
+    everything = (1 << starts[-1]) - 1
+    # for each alternative, by its place among all, the alternatives of other factors that no row has shown it with yet, as bits
+    unseen = [everything ^ ((1 << starts[factor + 1]) - (1 << starts[factor])) for factor in owner]
     rows: list[Row] = []
     random = Random(seed)
     refused = 0
-    if len(sizes) < 2:
-        rows = [(x,) for x in range(sizes[0] if sizes else 0) if take((x,))] or ([()] if not sizes and take(()) else [])
-        return Covered(rows[:budget], 0, max(0, len(rows) - budget))
-    for a, x, b, y in list(open_.each()):
-        if y not in open_.pairs[a][x][b]:
-            continue
-        if len(rows) >= budget:
-            break
-        for _ in range(_TRIES):
-            row = _row(open_, {a: x, b: y}, random)
-            if take(row):
-                rows.append(row)
-                for i, p in enumerate(row):
-                    for j in range(i + 1, len(row)):
-                        open_.close(i, p, j, row[j])
-                break
-        else:
-            refused += 1
-            open_.close(a, x, b, y)
-    return Covered(rows, refused, open_.number)
+    for first, factor in enumerate(owner):
+        while (later := unseen[first] >> starts[factor + 1]) and len(rows) < budget:
+            second = starts[factor + 1] + (later & -later).bit_length() - 1
+            for _ in range(_TRIES):
+                places = _row(unseen, starts, {factor: first, owner[second]: second}, random)
+                row = tuple(place - start for place, start in zip(places, starts, strict=False))
+                if take(row):
+                    rows.append(row)
+                    shown = sum(1 << place for place in places)
+                    for place in places:
+                        unseen[place] &= ~shown
+                    break
+            else:
+                refused += 1
+                unseen[first] &= ~(1 << second)
+                unseen[second] &= ~(1 << first)
+    return Covered(rows, refused, sum(bits.bit_count() for bits in unseen) // 2)
 
 
-def _row(open_: _Open, fixed: dict[int, int], random: Random) -> Row:
-    """Complete a pair to a row; among alternatives that cover as many open pairs one is drawn."""
-    rest = [factor for factor in range(len(open_.sizes)) if factor not in fixed]
+def _row(unseen: Sequence[int], starts: Sequence[int], fixed: dict[int, int], random: Random) -> list[int]:
+    """Complete a pair of alternatives to a row, all by place; among alternatives that cover as many unseen pairs one is drawn."""
+    bits = sum(1 << place for place in fixed.values())
+    rest = [factor for factor in range(len(starts) - 1) if factor not in fixed]
     random.shuffle(rest)
     for factor in rest:
-        size = open_.sizes[factor]
-        if size == 1:
-            fixed[factor] = 0
-            continue
-        gains = [open_.gain(factor, alternative, fixed) for alternative in range(size)]
+        gains = [(unseen[place] & bits).bit_count() for place in range(starts[factor], starts[factor + 1])]
         best = max(gains)
-        fixed[factor] = random.choice([alternative for alternative, gain in enumerate(gains) if gain == best])
-    return tuple(fixed[factor] for factor in range(len(open_.sizes)))
+        found = [starts[factor] + n for n, gain in enumerate(gains) if gain == best]
+        fixed[factor] = place = found[int(random.random() * len(found))]
+        bits |= 1 << place
+    return [fixed[factor] for factor in range(len(starts) - 1)]

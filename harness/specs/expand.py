@@ -50,7 +50,7 @@ class SweepPlan:
             by_name = dict(zip(self.calls.chosen, kinds, strict=True))
             negative = any(operator.kind(name, by_name[name]).negative for name in indices if name in by_name)
             if negative not in lowered:
-                lowered[negative] = levels(operator, group.call, self.spec.model.directml, negative, step.directml)
+                lowered[negative] = levels(operator, group.call, self.spec.directml, negative, step.directml)
             yield Case(
                 id=prefix + self.calls.value_terms(kinds) + suffix,
                 operator=operator.name,
@@ -62,6 +62,7 @@ class SweepPlan:
                 rule=sweep.rule,
                 source=sweep.source,
                 levels=lowered[negative],
+                lowers_to=self.spec.directml,
                 directml=step.directml,
             )
 
@@ -124,7 +125,7 @@ def expand(specs: Sequence[LoadedSpec], *, everything: bool = False) -> Plan:
             what = f"the harness has no oracle for {spec.model.operator}; add harness/operators/{spec.model.operator.lower()}.py"
             problems.append(spec.problem(("operator",), what, allowed=OPERATORS))
             continue
-        unknown = [name for name in spec.model.directml if name not in known_operators()]
+        unknown = [name for name in spec.directml if name not in known_operators()]
         for name in unknown:
             what = f"no published table for {name!r}"
             problems.append(spec.problem(("lowers_to", "directml"), what, given=name, allowed=known_operators()))

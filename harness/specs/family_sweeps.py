@@ -65,23 +65,27 @@ def family_sweeps(name: str) -> tuple[Sweep, ...]:
         raise SpecError(file.by_line(validation_problems(file, error, Sweep))) from error
 
 
+def _named(key: str, names: list[str]) -> str | None:
+    """Return what an operator calls the input at a place, `input_1`; None where it has none there; any other name as it is."""
+    place = _PLACE.match(key)
+    if place is None:
+        return key
+    return names[int(place[1])] if int(place[1]) < len(names) else None
+
+
 def _used(spec: LoadedSpec, entry: Use, sweep: Sweep) -> Sweep:
     """Return a family's sweep as an operator uses it: its inputs under the operator's names, what the entry gives in place of its own."""
     schema = spec.schema(spec.opsets[-1])
     names = [parameter.name for parameter in schema.inputs]
-    inputs: dict[str, SweepInput] = {}
-    for key, given in sweep.inputs.items():
-        place = _PLACE.match(key)
-        if place is None:
-            inputs[key] = given
-        elif int(place[1]) < len(names):
-            inputs[names[int(place[1])]] = given
+    inputs = {name: given for key, given in sweep.inputs.items() if (name := _named(key, names)) is not None}
     for name, given in entry.inputs.items():
         own = inputs.get(name, SweepInput())
         inputs[name] = own.model_copy(update={key: getattr(given, key) for key in given.model_fields_set})
     known = {name for opset in spec.opsets for name in spec.schema(opset).attributes} | set(names)
     attributes = {name: value for name, value in sweep.attributes.items() if name in known} | entry.attributes
-    changed: dict[str, Any] = {"attributes": attributes}
+    initializers = [None if key is None else _named(key, names) or key for key in sweep.options.initializer]
+    options = sweep.options.model_copy(update={"initializer": tuple(dict.fromkeys(initializers))})
+    changed: dict[str, Any] = {"attributes": attributes, "options": options}
     if sweep.opsets is None and entry.opsets is not None:
         changed["opsets"] = entry.opsets
     if entry.budget is not None:

@@ -48,7 +48,7 @@ def literal_cases(spec: LoadedSpec, operator: Operator, problems: list[str]) -> 
                 problems.append(spec.problem((*at, "directml", "dimension_count"), what))
                 break
             case = msgspec.structs.replace(case, documented=_documented(spec, literal, call))
-            yield msgspec.structs.replace(case, levels=levels_of(case, call, spec.model.directml))
+            yield msgspec.structs.replace(case, levels=levels_of(case, call))
 
 
 def _inputs(spec: LoadedSpec, opset: int, literal: LiteralCase) -> tuple[tuple[Array | None, ...], tuple[TensorSpec, ...]]:
@@ -87,6 +87,7 @@ def _case(
         rule=literal.rule,
         source=literal.source,
         literals=arrays,
+        lowers_to=spec.directml,
         directml=asked,
     )
 

@@ -12,6 +12,7 @@ from harness import onnx_schemas
 from harness.errors import SpecError
 from harness.onnx_schemas import OperatorSchema
 from harness.operators import OPERATORS
+from harness.reference import kernels
 from harness.specs import source
 from harness.specs.check import Checks
 from harness.specs.problems import validation_problems
@@ -40,6 +41,12 @@ class LoadedSpec:
         """The opsets of the spec; `all` are the versions of the operator that opset 7 or a later one uses."""
         given = self.model.opsets
         return onnx_schemas.opsets_of_versions(self.model.operator) if given == ALL else tuple(int(opset) for opset in given)
+
+    @property
+    def directml(self) -> tuple[str, ...]:
+        """The DirectML operators that the operator lowers to: as the spec claims, else those that ONNX Runtime's provider creates."""
+        claimed = self.model.lowers_to
+        return kernels.directml_operators(self.model.operator) if claimed is None else claimed.directml
 
     def schema(self, opset: int) -> OperatorSchema:
         """Return what ONNX says of the operator at one of the spec's opsets."""

@@ -339,11 +339,6 @@ class Spec(Strict):
     cases: tuple[LiteralCase, ...] = ()
     sweeps: tuple[SweepEntry, ...] = ()
 
-    @property
-    def directml(self) -> tuple[str, ...]:
-        """The DirectML operators that the operator is claimed to lower to."""
-        return () if self.lowers_to is None else self.lowers_to.directml
-
     @model_validator(mode="after")
     def _not_empty(self) -> Spec:
         if not self.cases and not self.sweeps:

@@ -28,6 +28,7 @@ from harness.specs.schema import ALL, OMITTED, Sweep, SweepInput
 PLACEHOLDER = "float32"
 """The element type of inputs as long as none is chosen: no rule on shapes and attributes asks for it."""
 NO_NEW_PAIR = "adds no new pair"
+INEXACT = "a constant is not exact in the element type"
 ILLEGAL_TYPE = "element type not allowed at this opset"
 
 
@@ -368,7 +369,11 @@ class SweepCalls:
                 left_out[self._no_meaning(kinds)] += 1
                 continue
             if inputs not in by_shape:
-                by_shape[inputs] = self._call(step, inputs, by_param), []
+                try:
+                    by_shape[inputs] = self._call(step, inputs, by_param), []
+                except Impossible:
+                    left_out[INEXACT] += 1
+                    continue
             call, kept = by_shape[inputs]
             why = self._refusal(step, call, kinds, illegal)
             if why is None:
@@ -402,7 +407,10 @@ class SweepCalls:
             dtype = by_param[parameter.type_param]
             types[name] = TensorType(dtype, shape)
             if elements is not None:
-                constants[name] = constant(TensorSpec(name, dtype, shape, elements=elements))
+                try:
+                    constants[name] = constant(TensorSpec(name, dtype, shape, elements=elements))
+                except ValueError:
+                    raise Impossible from None
         return make_call(self.operator, step.opset, types, dict(step.attributes), constants, step.options.variant, step.options.outputs)
 
     def _no_meaning(self, kinds: Sequence[str]) -> str:
@@ -465,7 +473,7 @@ class SweepCalls:
     def _factors(self) -> dict[tuple[str, str], Sequence[object]]:
         """Return what can be chosen independently, by the part of a case that it decides."""
         found: dict[tuple[str, str], Sequence[object]] = {("opset", ""): self.opsets}
-        found["options", ""] = list(self.options())
+        found |= {("options", field): getattr(self.sweep.options, field) for field in Options.__struct_fields__}
         for name, given in self.sweep.inputs.items():
             found["shape", name] = self.relations(given, name, None)
         types: dict[str, dict[str, None]] = {}
@@ -495,9 +503,9 @@ class SweepCalls:
         self, chosen: Mapping[tuple[str, str], object]
     ) -> tuple[Step, tuple[Input, ...], tuple[str, ...], Call, tuple[str, ...]] | None:
         """Make the case of one choice for every factor; None where there is none."""
-        opset, options = chosen["opset", ""], chosen["options", ""]
+        opset = chosen["opset", ""]
         assert isinstance(opset, int)
-        assert isinstance(options, Options)
+        options = Options(**{field: value for (what, field), value in chosen.items() if what == "options"})
         known = self.attribute_kinds(opset)
         picked = {name: value for (what, name), value in chosen.items() if what == "attribute" and name in known}
         relations = {name: value for (what, name), value in chosen.items() if what == "shape"}
@@ -513,7 +521,10 @@ class SweepCalls:
         inputs = self._inputs(step, by_param, kinds)
         if inputs is None:
             return None
-        call = self._call(step, inputs, by_param)
+        try:
+            call = self._call(step, inputs, by_param)
+        except Impossible:
+            return None
         if self._refusal(step, call, kinds, illegal) is not None:
             return None
         return step, inputs, tuple(by_param.values()), call, kinds

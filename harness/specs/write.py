@@ -36,7 +36,7 @@ def spec_text(spec: LoadedSpec, case: Case, name: str, comment: Sequence[str] = 
     lines += [
         f"operator: {model.operator}",
         f"opsets: [{case.opset}]",
-        *([f"lowers_to: {{directml: [{', '.join(model.directml)}]}}"] if model.directml else []),
+        *([f"lowers_to: {{directml: [{', '.join(model.lowers_to.directml)}]}}"] if model.lowers_to else []),
         "cases:",
         *entry_lines(case, name),
     ]

@@ -49,9 +49,18 @@ def test_a_description_is_canonical_json() -> None:
         },
         "attributes": {"InputDimensionCount": 2, "IndicesDimensionCount": 2, "BatchDimensionCount": 0},
         "inputs": ["InputTensor", "IndicesTensor"],
-        "output": "OutputTensor",
+        "outputs": ["OutputTensor"],
+        "number": 140,
+        "members": [
+            "InputTensor:input",
+            "IndicesTensor:input",
+            "OutputTensor:output",
+            "InputDimensionCount:uint",
+            "IndicesDimensionCount:uint",
+            "BatchDimensionCount:uint",
+        ],
         "in_place": None,
-        "output_shape": [2, 3],
+        "output_shapes": [[2, 3]],
         "flags": 0,
         "minimum_feature_level": "1_0",
     }
@@ -127,7 +136,7 @@ def test_members_that_a_case_writes_replace_the_lowered_ones() -> None:
     output = low.tensors["OutputTensor"]
     assert (output.dtype, output.sizes, output.bytes, output.alignment, output.flags) == ("int32", (7,), 64, 32, 1)
     assert low.tensors["InputTensor"].sizes == (3,)
-    assert low.output_shape == (7,)
+    assert low.output_shapes == ((7,),)
 
 
 def test_in_place_names_the_input_that_the_output_aliases() -> None:

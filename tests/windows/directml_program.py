@@ -21,6 +21,7 @@ import numpy as np  # noqa: E402
 boot.before_sessions()
 backend_module = importlib.import_module("harness_boot_modules.directml.backend")
 com = importlib.import_module("harness_boot_modules.com")
+MEMBERS = ["InputTensor:input", "IndicesTensor:input", "OutputTensor:output", "Axis:uint"]
 
 
 class Memory(ctypes.Structure):
@@ -61,8 +62,9 @@ def gather(rows: int, columns: int, number: int) -> tuple:
         "OutputTensor": view("float32", [rows, 3]),
     }
     given = {
-        "operator": "DML_OPERATOR_GATHER_ELEMENTS", "tensors": tensors, "attributes": {"Axis": 1 if number % 7 else 9},
-        "inputs": ["InputTensor", "IndicesTensor"], "output": "OutputTensor", "in_place": None, "output_shape": [rows, 3],
+        "operator": "DML_OPERATOR_GATHER_ELEMENTS", "number": 107, "members": MEMBERS, "tensors": tensors,
+        "attributes": {"Axis": 1 if number % 7 else 9}, "inputs": ["InputTensor", "IndicesTensor"], "outputs": ["OutputTensor"],
+        "in_place": None, "output_shapes": [[rows, 3]],
     }  # fmt: skip
     return given, [data, indices]
 
