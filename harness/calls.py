@@ -1,4 +1,4 @@
-"""Makes the `Call` of a case, as the operator sees it: ONNX's defaults filled in, elements that decide shapes as arrays, output types told."""
+"""Makes the `Call` of a case as its operator sees it: ONNX's defaults filled in, elements that decide shapes as arrays, output types."""
 
 from __future__ import annotations
 

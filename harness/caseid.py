@@ -3,7 +3,8 @@
     GatherElements@13:sweep=dtype_rank;data=float16[3,4];indices=int64[3,2];axis=1;values=negative
 
 An id is `operator@opset:` and `;`-separated `key=value` terms: the origin (`sweep` or `case`) with its name, one term a tensor
-(`name=dtype[shape]`; `axes=int64{0,2}` or `k=int64(3)` for one whose elements decide shapes), the attributes, the kinds of values, then the options that differ from their defaults. It never depends on position.
+(`name=dtype[shape]`; `axes=int64{0,2}` or `k=int64(3)` for one whose elements decide shapes), the attributes, the kinds of values, then the
+options that differ from their defaults. It never depends on position.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ IR_VERSIONS = {
 }  # fmt: skip
 """The IR version that ONNX released together with each opset (onnx/docs/Versioning.md): the oldest that all tools of that opset read.
 
-Before opset 9 that was 3, in which every initializer is also an input that a caller may replace; 4 is the first in which it is a constant."""
+Before opset 9 that was 3, in which every initializer is also an input that a caller may replace; from 4 on it is a constant."""
 _ONE_BYTE = 128
 """Protocol Buffers write integers below this as one byte."""
 _UNTESTED = {"Identity", "Constant"}
@@ -36,7 +36,7 @@ PRODUCER = "onnxruntime-conformance-harness"
 
 
 class _Form(NamedTuple):
-    """What cases that share one graph with symbolic dimensions have in common: names, element types and ranks, and everything but shapes."""
+    """What cases that share one graph with symbolic dimensions have in common: names, element types, ranks, everything but the shapes."""
 
     operator: str
     opset: int
@@ -167,7 +167,9 @@ def to_tensor(value: TensorValue) -> Tensor:
 def _node(node: Node) -> NodeProto:
     if node.value is not None:
         return helper.make_node(node.operator, list(node.inputs), [node.output], value=_tensor_proto(node.output, node.value))
-    return helper.make_node(node.operator, list(node.inputs), [node.output], **node.attributes)
+    made = helper.make_node(node.operator, list(node.inputs), [node.output])
+    made.attribute.extend(_attribute(name, value) for name, value in sorted(node.attributes.items()))
+    return made
 
 
 def _set_dimensions(model: ModelProto, shapes: Sequence[Shape]) -> None:

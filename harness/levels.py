@@ -48,10 +48,20 @@ def levels(
     widened = () if negative or directml is not None else operator.family.unsigned_inputs(operator)
     found = []
     for candidate in lowers_to if asked is None else (asked,):
-        made = operator.family.directml(operator, candidate, call)
+        made = lowered_to(operator, candidate, call)
         if made is not None:
             found.append(_level(made, widened, directml.dimension_count if directml is not None else None))
     return _shared(min(found, key=_order, default=BEYOND))
+
+
+def lowered_to(operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
+    """Return a call of a DirectML operator; None where it cannot express the call, as it may not where that breaks a rule."""
+    if operator.broken_rule(call) is None:
+        return operator.family.directml(operator, candidate, call)
+    try:
+        return operator.family.directml(operator, candidate, call)
+    except (ValueError, IndexError):
+        return None
 
 
 def _any_below_zero(written: Array) -> bool:

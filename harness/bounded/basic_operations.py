@@ -23,6 +23,7 @@ def _shown(value: Float64, spread: Float64, overflow: float, sign: Float64) -> M
 
 
 # |(x^ + y^) - (x + y)| <= ex + ey
+@np.errstate(all="ignore")
 def add(x: Any, y: Any) -> Bounded:
     x, y = same(x, y)
     value, spread = x.value + y.value, x.error + y.error
@@ -40,6 +41,7 @@ def subtract(x: Any, y: Any) -> Bounded:
 
 
 # |x^ y^ - x y| <= |x| ey + |y| ex + ex ey
+@np.errstate(all="ignore")
 def multiply(x: Any, y: Any) -> Bounded:
     x, y = same(x, y)
     value = x.value * y.value
@@ -59,6 +61,7 @@ def _times(value: Float64, error: Float64) -> Float64:
 
 
 # |x^ / y^ - x / y| <= (ex + |x / y| ey) / (|y| - ey)
+@np.errstate(all="ignore")
 def divide(x: Any, y: Any) -> Bounded:
     x, y = same(x, y)
     value = np.divide(x.value, y.value)
@@ -84,6 +87,7 @@ def absolute(x: Bounded) -> Bounded:
 
 
 # max(x - ex, y - ey) <= max(x^, y^) <= max(x + ex, y + ey); NaN where either is NaN
+@np.errstate(all="ignore")
 def maximum(x: Any, y: Any) -> Bounded:
     x, y = same(x, y)
     value = np.maximum(x.value, y.value)

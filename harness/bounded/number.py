@@ -37,11 +37,12 @@ UFUNCS: dict[Any, Callable[..., Any]] = {}
 ARRAY_FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 
 
-class Bounded(np.lib.mixins.NDArrayOperatorsMixin):
+class Bounded:
     """Float64 values with the errors of an implementation in one arithmetic; both arrays have one shape.
 
-    NumPy's functions that have a rule here take it (`np.exp`, `np.sum`, `np.concatenate`, ...); all others raise TypeError, as do
-    comparisons, since an implementation whose values lie elsewhere in their bounds may decide otherwise.
+    NumPy's functions that have a rule here take it (`np.exp`, `np.sum`, `np.concatenate`, ...), and the package has them under their
+    names with types. All others raise TypeError, as do comparisons: an implementation whose values lie elsewhere within their bounds
+    may decide otherwise.
     """
 
     __slots__ = ("arithmetic", "error", "value")
@@ -80,15 +81,13 @@ class Bounded(np.lib.mixins.NDArrayOperatorsMixin):
         rule = UFUNCS.get(ufunc)
         if rule is None or method != "__call__" or keywords:
             raise TypeError(f"numpy.{ufunc.__name__} has no rule for numbers with a bound; compare or convert `.value` where that is exact")
-        with np.errstate(all="ignore"):
-            return rule(*inputs)
+        return rule(*inputs)
 
     def __array_function__(self, function: Any, types: Any, arguments: Any, keywords: Any) -> Any:
         rule = ARRAY_FUNCTIONS.get(function)
         if rule is None:
             raise TypeError(f"numpy.{function.__name__} has no rule for numbers with a bound")
-        with np.errstate(all="ignore"):
-            return rule(*arguments, **keywords)
+        return rule(*arguments, **keywords)
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise TypeError("a number with a bound is no array: its error would be lost; take `.value` where that is meant")
@@ -96,7 +95,56 @@ class Bounded(np.lib.mixins.NDArrayOperatorsMixin):
     def __bool__(self) -> NoReturn:
         raise TypeError("a number with a bound decides nothing; take `.value` where it is exact")
 
-    __float__ = __int__ = __bool__
+    __float__ = __int__ = __index__ = __bool__
+
+    def __lt__(self, other: object) -> NoReturn:
+        self.__bool__()
+
+    __le__ = __gt__ = __ge__ = __lt__
+    __eq__ = __ne__ = __lt__
+    __hash__ = None  # type: ignore[assignment]
+
+    def __neg__(self) -> Bounded:
+        return _applied(np.negative, self)
+
+    def __abs__(self) -> Bounded:
+        return _applied(np.absolute, self)
+
+    def __add__(self, other: Any) -> Bounded:
+        return _applied(np.add, self, other)
+
+    def __radd__(self, other: Any) -> Bounded:
+        return _applied(np.add, other, self)
+
+    def __sub__(self, other: Any) -> Bounded:
+        return _applied(np.subtract, self, other)
+
+    def __rsub__(self, other: Any) -> Bounded:
+        return _applied(np.subtract, other, self)
+
+    def __mul__(self, other: Any) -> Bounded:
+        return _applied(np.multiply, self, other)
+
+    def __rmul__(self, other: Any) -> Bounded:
+        return _applied(np.multiply, other, self)
+
+    def __truediv__(self, other: Any) -> Bounded:
+        return _applied(np.divide, self, other)
+
+    def __rtruediv__(self, other: Any) -> Bounded:
+        return _applied(np.divide, other, self)
+
+    def __pow__(self, other: Any) -> Bounded:
+        return _applied(np.power, self, other)
+
+    def __rpow__(self, other: Any) -> Bounded:
+        return _applied(np.power, other, self)
+
+    def __matmul__(self, other: Any) -> Bounded:
+        return _applied(np.matmul, self, other)
+
+    def __rmatmul__(self, other: Any) -> Bounded:
+        return _applied(np.matmul, other, self)
 
     def sum(self, axis: Any = None, keepdims: bool = False) -> Bounded:
         return cast("Bounded", np.sum(cast("Any", self), axis=axis, keepdims=keepdims))
@@ -131,8 +179,13 @@ class Bounded(np.lib.mixins.NDArrayOperatorsMixin):
                 size = np.abs(self.value) + error
                 error = np.where(np.isfinite(size), error + arithmetic.operations * form.ulp(size), error)
             bound = error * (1 + _CUT)
-            bound = np.where(bound >= 2 * form.largest, np.inf, bound)
+            anything = (self.value - bound <= -form.largest) & (self.value + bound >= form.largest)
+            bound = np.where(anything, np.inf, bound)  # a bound that no finite number of the type leaves
         return Approx(dtype, np.array(self.value, np.float64), np.array(bound, np.float64))
+
+
+def _applied(ufunc: Any, *operands: Any) -> Bounded:
+    return cast("Bounded", UFUNCS[ufunc](*operands))
 
 
 def number(data: Tensor | ArrayLike, arithmetic: Arithmetic) -> Bounded:
@@ -182,8 +235,7 @@ def settle(value: Float64, spread: Float64, arithmetic: Arithmetic, own: Float64
     spread = np.where(beyond & np.isfinite(spread), np.maximum(spread, HUGE * _CUT), spread)
     error = spread + own + reference * REFERENCE.ulp(np.abs(value))
     if arithmetic.flush:
-        normal = arithmetic.form.smallest_normal
-        error = error + np.where(np.abs(value) - spread < normal, np.minimum(np.abs(value) + spread, normal), 0.0)
+        error = np.where(np.abs(value) - error < arithmetic.form.smallest_normal, np.maximum(error, np.abs(value)), error)
     error = np.where(np.isnan(error), np.inf, error)
     error = np.where(np.isfinite(value), error, np.where(np.isinf(spread), np.inf, 0.0))
     return Bounded(np.asarray(value), np.asarray(error), arithmetic)

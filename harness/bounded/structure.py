@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from harness.bounded.number import ARRAY_FUNCTIONS, Bounded, number, shared
 from harness.float_formats import Float64
-
-MOVING = (
-    *(np.reshape, np.ravel, np.transpose, np.swapaxes, np.moveaxis, np.squeeze, np.expand_dims, np.broadcast_to, np.flip, np.roll),
-    *(np.take, np.take_along_axis, np.repeat, np.tile, np.lib.stride_tricks.sliding_window_view),
-)
-"""Functions whose first argument holds the elements."""
 
 
 def _moved(function: Callable[..., Any], x: Bounded, *arguments: Any, **keywords: Any) -> Bounded:
@@ -23,13 +17,22 @@ def _moved(function: Callable[..., Any], x: Bounded, *arguments: Any, **keywords
     )
 
 
-def _joined(function: Callable[..., Any]) -> Callable[..., Bounded]:
-    def join(parts: Any, axis: int = 0) -> Bounded:
-        arithmetic = shared(parts)
-        numbers = [part if isinstance(part, Bounded) else number(part, arithmetic) for part in parts]
-        return Bounded(function([n.value for n in numbers], axis=axis), function([n.error for n in numbers], axis=axis), arithmetic)
+def _rule(function: Callable[..., Any]) -> Callable[..., Bounded]:
+    return lambda x, *arguments, **keywords: _moved(function, x, *arguments, **keywords)
 
-    return join
+
+def _joined(function: Callable[..., Any], parts: Sequence[Any], axis: int) -> Bounded:
+    arithmetic = shared(parts)
+    numbers = [part if isinstance(part, Bounded) else number(part, arithmetic) for part in parts]
+    return Bounded(function([n.value for n in numbers], axis=axis), function([n.error for n in numbers], axis=axis), arithmetic)
+
+
+def concatenate(parts: Sequence[Any], axis: int = 0) -> Bounded:
+    return _joined(np.concatenate, parts, axis)
+
+
+def stack(parts: Sequence[Any], axis: int = 0) -> Bounded:
+    return _joined(np.stack, parts, axis)
 
 
 def where(condition: Any, x: Any, y: Any) -> Bounded:
@@ -53,6 +56,7 @@ def split(x: Bounded, sections: Any, axis: int = 0) -> list[Bounded]:
     return [Bounded(v, e, x.arithmetic) for v, e in zip(values, np.split(x.error, sections, axis), strict=True)]
 
 
+@np.errstate(all="ignore")
 def choose(x: Bounded, cut: float, below: Bounded, above: Bounded) -> Bounded:
     """Take `below` where x < cut and `above` elsewhere; where an implementation's x may lie on either side, both results are admissible."""
     with np.errstate(all="ignore"):
@@ -65,10 +69,45 @@ def choose(x: Bounded, cut: float, below: Bounded, above: Bounded) -> Bounded:
     return Bounded(value, np.asarray(error), x.arithmetic)
 
 
-def _rule(function: Callable[..., Any]) -> Callable[..., Bounded]:
-    return lambda x, *arguments, **keywords: _moved(function, x, *arguments, **keywords)
+reshape = _rule(np.reshape)
+ravel = _rule(np.ravel)
+transpose = _rule(np.transpose)
+swapaxes = _rule(np.swapaxes)
+moveaxis = _rule(np.moveaxis)
+squeeze = _rule(np.squeeze)
+expand_dims = _rule(np.expand_dims)
+broadcast_to = _rule(np.broadcast_to)
+flip = _rule(np.flip)
+roll = _rule(np.roll)
+take = _rule(np.take)
+take_along_axis = _rule(np.take_along_axis)
+repeat = _rule(np.repeat)
+tile = _rule(np.tile)
+sliding_window_view = _rule(np.lib.stride_tricks.sliding_window_view)
 
-
-ARRAY_FUNCTIONS.update({function: _rule(function) for function in MOVING})
-ARRAY_FUNCTIONS.update({np.concatenate: _joined(np.concatenate), np.stack: _joined(np.stack)})
-ARRAY_FUNCTIONS.update({np.where: where, np.pad: pad, np.split: split, np.shape: lambda x: x.shape, np.ndim: lambda x: x.ndim})
+ARRAY_FUNCTIONS.update(
+    {
+        np.reshape: reshape,
+        np.ravel: ravel,
+        np.transpose: transpose,
+        np.swapaxes: swapaxes,
+        np.moveaxis: moveaxis,
+        np.squeeze: squeeze,
+        np.expand_dims: expand_dims,
+        np.broadcast_to: broadcast_to,
+        np.flip: flip,
+        np.roll: roll,
+        np.take: take,
+        np.take_along_axis: take_along_axis,
+        np.repeat: repeat,
+        np.tile: tile,
+        np.pad: pad,
+        np.split: split,
+        np.lib.stride_tricks.sliding_window_view: sliding_window_view,
+        np.concatenate: concatenate,
+        np.stack: stack,
+        np.where: where,
+        np.shape: lambda x: x.shape,
+        np.ndim: lambda x: x.ndim,
+    }
+)

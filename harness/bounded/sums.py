@@ -58,14 +58,14 @@ def _total(value: Float64, spread: Float64, size: Float64, count: Any, x: Arithm
     return Bounded(result.value, np.where(held, 0.0, result.error), x)
 
 
-def _rounded(x: Bounded, exact: Mask) -> Bounded:
-    """Round what was accumulated to the working type, where that is another."""
+def _rounded(x: Bounded, exact: Mask | bool) -> Bounded:
+    """Round what was accumulated to the working type, where that is another and does not hold it anyway (`exact`)."""
     a = x.arithmetic
     if not a.errs or a.accumulator == a.form:
         return x
     size = np.abs(x.value) + x.error
     error = np.where(np.isfinite(size), x.error + a.operations * a.form.ulp(size), x.error)
-    return Bounded(x.value, np.where(exact, 0.0, error), a)
+    return Bounded(x.value, np.where(exact, x.error, error), a)
 
 
 def _axes(x: Bounded, axis: Any) -> tuple[int, ...]:
@@ -91,15 +91,17 @@ def _accumulated(x: Bounded, axis: Any, keepdims: bool) -> tuple[Bounded, Mask]:
     mixed |= (signs[0] & ~shown[0]) | (signs[1] & ~shown[1])
     spread = np.where(mixed, np.inf, spread)
     result = _total(value, spread, np.asarray(size), max(count - 1, 0), x.arithmetic, np.asarray((~finite).any(**kept)), integers)
-    return result, np.asarray(integers & (result.error == 0))
+    return result, np.asarray(integers & (result.error == 0)) | (count <= 1)
 
 
 # |s^ - sum x| <= sum e + gamma(n - 1) sum (|x| + e)
+@np.errstate(all="ignore")
 def total(x: Bounded, axis: Any = None, keepdims: bool = False, **_: Any) -> Bounded:
     return _rounded(*_accumulated(x, axis, keepdims))
 
 
 # the sum divided by n, or multiplied by 1 / n, in the accumulator
+@np.errstate(all="ignore")
 def mean(x: Bounded, axis: Any = None, keepdims: bool = False, **_: Any) -> Bounded:
     count = prod(x.shape[a] for a in _axes(x, axis))
     summed, _exact = _accumulated(x, axis, keepdims)
@@ -121,6 +123,7 @@ def mean(x: Bounded, axis: Any = None, keepdims: bool = False, **_: Any) -> Boun
 
 
 # |p^ - prod x| <= (1 + gamma(n - 1)) prod (|x| + e) - prod |x|, and what partial products lose that underflow, times the other factors
+@np.errstate(all="ignore")
 def product(x: Bounded, axis: Any = None, keepdims: bool = False, **_: Any) -> Bounded:
     axes = _axes(x, axis)
     kept: dict[str, Any] = {"axis": axes, "keepdims": keepdims}
@@ -133,7 +136,7 @@ def product(x: Bounded, axis: Any = None, keepdims: bool = False, **_: Any) -> B
     large, small = np.maximum(size, 1.0).prod(**kept), np.minimum(np.abs(x.value), 1.0).prod(**kept)
     certain = (x.error == 0).all(**kept)
     spread = np.where(certain, 0.0, most - least + gamma(2 * count, REFERENCE.unit) * most)
-    own, reference = np.zeros(value.shape), gamma(count, REFERENCE.unit) * most
+    own, reference = np.zeros(value.shape), gamma(max(count - 1, 0), REFERENCE.unit) * most
     if a.errs:
         own = gamma(max(count - 1, 0), _units(a)) * most
         lost = a.accumulator.smallest_normal if a.accumulator_flush else a.accumulator.quantum
@@ -145,7 +148,7 @@ def product(x: Bounded, axis: Any = None, keepdims: bool = False, **_: Any) -> B
     spread = np.where(nonfinite & certain, np.where(large_finite(x, kept, a), 0.0, np.inf), spread)
     result = settle(value, np.asarray(spread), a, np.where(nonfinite, 0.0, own + reference), 0.0, np.asarray(nonfinite))
     integers = np.asarray(whole(x).all(**kept)) & (np.maximum(size, 1.0).prod(**kept) <= 1 / max(a.accumulator.unit, a.form.unit))
-    return _rounded(Bounded(result.value, np.where(integers, 0.0, result.error), a), integers)
+    return _rounded(Bounded(result.value, np.where(integers, 0.0, result.error), a), integers | (count <= 1))
 
 
 def large_finite(x: Bounded, kept: dict[str, Any], a: Arithmetic) -> Mask:
@@ -156,6 +159,7 @@ def large_finite(x: Bounded, kept: dict[str, Any], a: Arithmetic) -> Mask:
 
 
 # max (x - e) <= max x^ <= max (x + e); NaN where any is NaN
+@np.errstate(all="ignore")
 def largest(x: Bounded, axis: Any = None, keepdims: bool = False, **_: Any) -> Bounded:
     kept: dict[str, Any] = {"axis": _axes(x, axis), "keepdims": keepdims}
     value = np.asarray(x.value.max(**kept))
@@ -169,6 +173,7 @@ def smallest(x: Bounded, axis: Any = None, keepdims: bool = False, **_: Any) -> 
 
 
 # each prefix is a sum of its own
+@np.errstate(all="ignore")
 def prefix_sums(x: Bounded, axis: int, **_: Any) -> Bounded:
     length = x.shape[axis]
     over = may_overflow(x).any()
@@ -181,10 +186,13 @@ def prefix_sums(x: Bounded, axis: int, **_: Any) -> Bounded:
     if over:
         spread = np.where(np.cumsum(may_overflow(x), axis=axis) > 0, np.inf, spread)
     integers = np.cumsum(~whole(x), axis=axis) == 0
-    return _rounded(result := _total(value, spread, size, count, x.arithmetic, given, integers), integers & (result.error == 0))
+    return _rounded(
+        result := _total(value, spread, size, count, x.arithmetic, given, integers), integers & (result.error == 0) | (count == 0)
+    )
 
 
 # |c^ - sum a b| <= sum (|a| eb + |b| ea + ea eb) + gamma(n) sum (|a| + ea)(|b| + eb)
+@np.errstate(all="ignore")
 def contracted(f: Bilinear, a: Bounded, b: Bounded, count: int) -> Bounded:
     """Apply a sum of `count` products for each element, linear in both operands: a matrix product, an einsum, a convolution."""
     finite = bool(np.isfinite(a.value).all() and np.isfinite(b.value).all())
@@ -206,7 +214,7 @@ def contracted(f: Bilinear, a: Bounded, b: Bounded, count: int) -> Bounded:
         touched = f((~np.isfinite(a.value)).astype(np.float64), np.ones(b.shape)) > 0
         given = np.asarray(touched | (f(np.ones(a.shape), (~np.isfinite(b.value)).astype(np.float64)) > 0))
         spread = np.where(given & ((spread > 0) | (size >= a.arithmetic.accumulator.overflow)), np.inf, spread)
-    integers = np.full(value.shape, bool(whole(a).all() and whole(b).all()))
+    integers = np.full(value.shape, all((whole(x) | ~np.isfinite(x.value)).all() for x in (a, b)))
     result = _total(value, spread, size + spread, count, a.arithmetic, given, integers)
     return _rounded(result, integers & (result.error == 0))
 
@@ -221,7 +229,7 @@ def einsum(subscripts: str, a: Any, b: Any, **_: Any) -> Bounded:
     a, b = same(a, b)
     terms, _arrow, kept = subscripts.replace(" ", "").partition("->")
     first, _comma, second = terms.partition(",")
-    if not _arrow or not (first + second + kept).isalpha():
+    if not _arrow or not (first + second + kept + "a").isalpha() or (len(first), len(second)) != (a.ndim, b.ndim):
         raise ValueError(f"einsum here takes two operands and explicit letters, not {subscripts!r}")
     extents = dict(zip(first + second, a.shape + b.shape, strict=True))
     count = prod(extent for letter, extent in extents.items() if letter not in kept)

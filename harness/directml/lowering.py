@@ -17,6 +17,7 @@ from harness.directml.description import BufferTensor, Description, attribute, d
 from harness.directml.layout import LAYOUTS, buffer_bytes, lay_out
 from harness.dtypes import DTYPES
 from harness.execution import Graph, Prepared
+from harness.levels import lowered_to
 from harness.onnx_schemas import operator_schema
 from harness.operators import OPERATORS
 from harness.operators.base import Call, CallTensor, DirectmlCall, Shape
@@ -36,7 +37,7 @@ def directml_call(case: Case, call: Call) -> DirectmlCall:
     asked = (case.directml or _PLAIN).operator
     operator = OPERATORS[case.operator]
     for candidate in (None, *case.lowers_to) if asked is None else (asked,):
-        made = operator.family.directml(operator, candidate, call)
+        made = lowered_to(operator, candidate, call)
         if made is not None:
             return made
     raise NotExpressible(f"{asked or 'DirectML'} has no call that expresses it" if case.lowers_to else "DirectML has no such operator")

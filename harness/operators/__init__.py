@@ -1,4 +1,4 @@
-"""The operators that the harness knows: every module here that has an `OPERATOR`, or several as `OPERATORS`, and a file in `specs/` for each.
+"""The operators that the harness knows: of every module here its `OPERATOR`, or several as `OPERATORS`; each has a file in `specs/`.
 
 Folders named in the environment variable `HARNESS_OPERATORS` are searched for further modules, for operators of one's own.
 """

@@ -7,8 +7,8 @@ attributes and their defaults) reaches it as a `Call`, which `harness.calls` mak
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 from harness.dtypes import Array
 from harness.expected import Expected
@@ -55,7 +55,7 @@ class Call(NamedTuple):
         return next(iter(self.inputs.values()))
 
     def parameter(self, name: str, default: Any = None) -> Any:
-        """Return what decides shapes under a name: an attribute, or at later opsets the elements of an input of the same name, as a tuple."""
+        """Return what decides shapes under a name: an attribute, or at later opsets the elements of an input of that name, as a tuple."""
         if name in self.constants:
             found = self.constants[name]
             return tuple(found.tolist()) if found.ndim else found.item()
@@ -80,8 +80,8 @@ RANDOM = ValueKind("random")
 class CallTensor(NamedTuple):
     """A tensor of a DirectML call before sizes are padded to a common DimensionCount.
 
-    `carries` is the name of the input, or the position of the output, whose elements it holds, `dtype` the element type that DirectML is told (a name of
-    `dtypes.DTYPES`), `strides` in elements where they are not those of packed elements (a broadcast dimension has 0).
+    `carries` is the name of the input, or the position of the output, whose elements it holds, `dtype` the element type that DirectML is
+    told (a name of `dtypes.DTYPES`), `strides` in elements where they are not those of packed elements (a broadcast dimension has 0).
     """
 
     carries: str | int
@@ -107,6 +107,12 @@ class DirectmlCall(NamedTuple):
     axes: tuple[str, ...] = ()
     per_dimension: Mapping[str, int] = {}
 
+    def each(self) -> Iterator[tuple[str, CallTensor]]:
+        """Yield the tensors with the names of their members: those of an array one by one, none for one that is left out."""
+        for name, given in self.tensors.items():
+            for tensor in (given,) if isinstance(given, CallTensor) else given or ():
+                yield name, tensor
+
 
 class Family:
     """What many operators have in common: shapes that fit, attributes, values, rules, lowering, and the sweeps that try them.
@@ -115,11 +121,14 @@ class Family:
     """
 
     name = "plain"
-    relations: Mapping[str, tuple[str, ...]] = {}
+    relations: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """By input, the words that its `shape:` may use in a sweep, or the keys of the mapping that it may be."""
 
-    def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Shape | None:
-        """Return the shape of an input by its relation to the inputs before it (those in `call`); None where that is impossible."""
+    def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Shape | tuple[Shape, ...] | None:
+        """Return the shape of an input by its relation to the inputs before it (those in `call`), of a variadic one all the shapes.
+
+        None where that is impossible.
+        """
         raise NotImplementedError
 
     def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[Value]:
@@ -167,7 +176,7 @@ class Family:
         return ()
 
     def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
-        """Return the DirectML call; `candidate` is one of those that the spec lowers to, None for the one that ONNX Runtime's provider chooses.
+        """Return the DirectML call; `candidate` is one of those that the spec lowers to, None for what ONNX Runtime's provider chooses.
 
         None where the candidate cannot express the call.
         """
@@ -188,7 +197,7 @@ class Node(NamedTuple):
     operator: str
     inputs: tuple[str, ...]
     output: str
-    attributes: Attributes = {}
+    attributes: Mapping[str, Value] = {}
     value: Tensor | None = None
 
 
@@ -200,9 +209,8 @@ class Operator(NamedTuple):
     """One operator: its name in ONNX, its family, its formula made an oracle by `formulas`, and what differs from the family.
 
     `rule` is asked before the family's rules. `variants` are graphs composed of several ONNX operators that stand for another mode of the
-    DirectML operator. `constants` are the inputs whose elements decide shapes or are attributes at older opsets, with their rank.
-    Where they are given, `outputs` infers the outputs' shapes, `domains` the values that `all` stands for, and `lower` makes the DirectML
-    call, in place of the family. `options` is whatever the family wants to know of its operator, such as the names of DirectML's members.
+    DirectML operator. `constants` are the inputs whose elements decide shapes or that are attributes at older opsets, with their rank.
+    `options` is whatever the family wants to know of its operator, such as the names of DirectML's members.
     """
 
     name: str
@@ -211,9 +219,6 @@ class Operator(NamedTuple):
     rule: Callable[[Call], str | None] = lambda _call: None
     variants: Mapping[str, Composition] = {}
     constants: Mapping[str, int] = {}
-    outputs: Callable[[Call], tuple[Shape, ...]] | None = None
-    domains: Mapping[str, Callable[[Call], Iterable[Value]]] = {}
-    lower: Callable[[str | None, Call], DirectmlCall | None] | None = None
     options: Any = None
 
     def kind(self, name: str, kind: str) -> ValueKind:

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.dtypes import DTYPES, Array
-from harness.operators import broadcasting, elements
+from harness.operators import broadcasting
 from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Entropy, Family, Operator, Shape, ValueKind
 from harness.operators.binary_floats import encode, halfway_values, special_patterns
+from harness.operators.computing import Computing
 
 FLOAT_KINDS = tuple(map(ValueKind, ("ordinary", "random", "specials", "halves", "subnormal", "patterns")))
 """Ways to choose floats: ordinary, uniform in -100..100; random, any bit pattern; specials and halves, lists that `natural_shape` holds
@@ -76,7 +77,7 @@ class Rounded(Family):
         return ELEMENTWISE.directml(operator, candidate, call)
 
 
-class Elementwise(Family):
+class Elementwise(Computing):
     """Any number of inputs that are broadcast together, one output.
 
     `options` may be a function of a call that gives the further members of the DirectML operator.
@@ -107,18 +108,6 @@ class Elementwise(Family):
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Shapes that cannot be broadcast."""
         return None if broadcasting.broadcast(call.shapes) is not None else "the shapes can be broadcast"
-
-    def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
-        """Elements by what they mean."""
-        return elements.ELEMENT_KINDS
-
-    def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
-        """Say whether a kind has a meaning for the input's type."""
-        return elements.applies(kind, call.inputs[name].dtype)
-
-    def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
-        """Choose elements by kind."""
-        return elements.choose(kind, *call.inputs[name], entropy)
 
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """The shape that the inputs have together."""

@@ -1,7 +1,7 @@
 """Makes an oracle of a formula: what the formula is given, and what its results are held to.
 
-A formula is a function of arrays. It takes the inputs that are present, by position or, where its parameters are called as ONNX calls
-them, by name; a variadic input is a list under its formal name. It takes those attributes that it names, with ONNX's defaults; `call`
+A formula is a function of arrays. It takes the inputs that are present by position, or, where one of its parameters is called as ONNX
+calls an input, those that it names; a variadic input is a list under its formal name. It takes those attributes that it names, with ONNX's defaults; `call`
 gives it the whole call. It returns an array, or a tuple of them, one an output.
 """
 
@@ -99,8 +99,10 @@ def parameters(formula: Formula) -> frozenset[str]:
 
 
 def positional(names: frozenset[str], call: Call, inputs: Mapping[str, Tensor], taken: Callable[[Tensor], Any]) -> list[Any]:
-    """Return the inputs that a formula takes by position: those that none of its parameters is named after."""
-    return [taken(tensor) for name, tensor in inputs.items() if name.partition(".")[0] not in names]
+    """Return the inputs that a formula takes by position: all, where none of its parameters is named after one."""
+    if any(name.partition(".")[0] in names for name in inputs):
+        return []
+    return [taken(tensor) for tensor in inputs.values()]
 
 
 def named(names: frozenset[str], call: Call, inputs: Mapping[str, Tensor], taken: Callable[[Tensor], Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +43,7 @@ class GatherElementsFamily(Indexing):
     """Indices of the rank of data; along the axis they have any extent, elsewhere at most that of data."""
 
     name = "gather_elements"
-    relations = {"indices": ("extent",)}
+    relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"indices": ("extent",)}
 
     def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Shape | None:
         """Derive the shape of indices by `extent`.

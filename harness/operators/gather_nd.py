@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import prod
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +47,7 @@ class GatherNDFamily(Indexing):
     """Indices that hold tuples of coordinates in their last dimension, after the batch dimensions of data and any others."""
 
     name = "gather_nd"
-    relations = {"indices": ("outer", "tuple")}
+    relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"indices": ("outer", "tuple")}
 
     def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Shape | None:
         """Derive the shape of indices: the batch dimensions of data, then `outer`, then the `tuple` length."""

@@ -35,7 +35,8 @@ def typed(kind: str, given: Any) -> Value:
         return _tensor(given)
     if kind not in _ELEMENTS:
         raise WrongValue(f"attributes of the type {kind} cannot be written in a spec")
-    return _ELEMENTS[kind](given)
+    value: Value = _ELEMENTS[kind](given)
+    return value
 
 
 def alternatives(kind: str, given: Any) -> tuple[Value | None, ...]:

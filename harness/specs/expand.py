@@ -18,11 +18,12 @@ from harness.operators import OPERATORS
 from harness.operators.base import Operator
 from harness.portions import WHOLE, Portion
 from harness.records import Case, TensorSpec, Validity
+from harness.specs.combination import Group
 from harness.specs.family_sweeps import sweeps_of
 from harness.specs.literal_cases import literal_cases
 from harness.specs.load import LoadedSpec
 from harness.specs.schema import Sweep
-from harness.specs.sweep import Group, SweepCalls
+from harness.specs.sweep import SweepCalls
 from harness.specs.sweep_problems import sweep_problems
 
 
@@ -47,12 +48,12 @@ class SweepPlan:
         indices = operator.family.unsigned_inputs(operator)
         lowered: dict[bool, dict[str, str]] = {}
         for kinds in group.kinds:
-            by_name = dict(zip(self.calls.chosen, kinds, strict=True))
+            by_name = dict(zip(self.calls.listed.chosen, kinds, strict=True))
             negative = any(operator.kind(name, by_name[name]).negative for name in indices if name in by_name)
             if negative not in lowered:
                 lowered[negative] = levels(operator, group.call, self.spec.directml, negative, step.directml)
             yield Case(
-                id=prefix + self.calls.value_terms(kinds) + suffix,
+                id=prefix + self.calls.listed.value_terms(kinds) + suffix,
                 operator=operator.name,
                 opset=step.opset,
                 attributes=dict(step.attributes),

@@ -19,7 +19,7 @@ from harness.operators.base import Operator
 from harness.specs import source
 from harness.specs.load import LoadedSpec, default_folder
 from harness.specs.problems import validation_problems
-from harness.specs.schema import Sweep, SweepInput, Use
+from harness.specs.schema import Spec, Sweep, SweepInput, Use
 
 _PLACE = re.compile(r"input_(\d+)\Z")
 _SWEEPS = TypeAdapter(tuple[Sweep, ...])
@@ -53,6 +53,15 @@ def sweeps_of(spec: LoadedSpec, operator: Operator, problems: list[str]) -> Iter
         for sweep in family_sweeps(entry.use):
             if sweep.name not in entry.without:
                 yield number, _used(spec, entry, sweep)
+
+
+def named_sweeps(spec: Spec) -> Iterator[Sweep]:
+    """Yield the sweeps whose names the cases of a spec carry: its own, and those of the families that it uses, as they stand there."""
+    for entry in spec.sweeps:
+        if isinstance(entry, Sweep):
+            yield entry
+        else:
+            yield from (sweep for sweep in family_sweeps(entry.use) if sweep.name not in entry.without)
 
 
 @cache

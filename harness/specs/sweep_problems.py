@@ -5,11 +5,11 @@ from __future__ import annotations
 from harness.dtypes import DTYPES
 from harness.operators.base import Operator
 from harness.specs import api
+from harness.specs.listed import IMPLIED, Listed
 from harness.specs.literal_cases import option_problems
 from harness.specs.load import LoadedSpec
 from harness.specs.schema import OMITTED, Sweep, SweepInput
 from harness.specs.source import KeyPath
-from harness.specs.sweep import IMPLIED, SweepCalls
 
 
 def sweep_problems(spec: LoadedSpec, operator: Operator, number: int, sweep: Sweep) -> list[str]:
@@ -29,8 +29,7 @@ def sweep_problems(spec: LoadedSpec, operator: Operator, number: int, sweep: Swe
                 what = f"unknown kind of values {kind!r}"
                 problems.append(spec.problem((*at, name, "values", position), what, given=kind, allowed=kinds))
     problems += _first_problems(spec, operator, sweep, at)
-    calls = SweepCalls(spec, operator, sweep, pairwise=False)
-    for options in calls.options():
+    for options in Listed(spec, operator, sweep).options():
         problems.extend(option_problems(spec, operator, options, (*at, "options")))
         for asked in api.sweep_options(sweep.directml):
             problems.extend(api.problems(spec, operator, options, asked, at))

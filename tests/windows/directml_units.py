@@ -78,7 +78,12 @@ def rounding(data: np.ndarray, mode: int, *, source: Any = None, output: Any = N
 def graph(given: dict[str, Any]) -> Graph:
     """Make the graph whose bytes are a description."""
     model = json.dumps(given, sort_keys=True, separators=(",", ":")).encode()
-    types = {name: DTYPES[view["dtype"]].onnx for name, view in given["tensors"].items() if view is not None}
+    views = {
+        key: view
+        for name, each in given["tensors"].items()
+        for key, view in ([(f"{name}.{place}", one) for place, one in enumerate(each)] if isinstance(each, list) else [(name, each)])
+    }
+    types = {name: DTYPES[view["dtype"]].onnx for name, view in views.items() if view is not None}
     inputs = tuple((name, types[name]) for name in given["inputs"])
     output = (given["outputs"][0], types.get(given["outputs"][0], 1))
     return Graph(model, hashlib.sha256(model).hexdigest(), tuple(range(len(inputs))), inputs, output, (given["operator"],))

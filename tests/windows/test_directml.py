@@ -124,7 +124,7 @@ def test_what_no_structure_holds_never_reaches_directml() -> None:
     tensors = {"InputTensor": tensor("float32", (8,)), "OutputTensor": None}
     items = {
         "axis": gather_elements(DATA, np.array([[1], [2], [0]]), -1),
-        "operator": (described("DML_OPERATOR_NONE", tensors, {}, (8,)), [HALVES]),
+        "operator": (described("DML_OPERATOR_ELEMENT_WISE_ROUND", tensors, {"RoundingMode": 0}, (8,), members=[]), [HALVES]),
         "null": (described("DML_OPERATOR_ELEMENT_WISE_ROUND", tensors, {"RoundingMode": 0}, (8,)), [HALVES]),
         "bytes": rounding(HALVES, 0, output=tensor("float32", (8,), bytes=(1 << 30) + 4)),
         "owned": rounding(HALVES, 0, source=tensor("float32", (8,), flags=1)),

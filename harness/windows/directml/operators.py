@@ -138,8 +138,8 @@ class Description:
         self.inputs: list[str] = given["inputs"]
         self.outputs: list[str] = given["outputs"]
         self.in_place: str | None = given.get("in_place")
-        self.bound_inputs = _places("inputs", self.inputs, bound["input"])
-        self.bound_outputs = _places("outputs", self.outputs, bound["output"])
+        self.bound_inputs = _places(self.inputs, bound["input"])
+        self.bound_outputs = _places(self.outputs, bound["output"])
         if self.in_place is not None and self.in_place not in self.inputs:
             raise DescriptionError(f"{self.in_place!r} is bound and not described")
         self.output_shapes = [tuple(_number("output_shapes", size, _UINT32) for size in shape) for shape in given["output_shapes"]]
@@ -320,14 +320,15 @@ def _require_counted(member: Member, value: Any, attributes: Any) -> None:
         raise DescriptionError(f"{member.name} has {len(value)} elements where {member.counter} says {count}")
 
 
-def _places(what: str, names: Sequence[str], bound: Sequence[str | None]) -> list[int | None]:
-    """Return for each binding its place in `names`; raise DescriptionError where they are not the tensors that are described."""
+def _places(names: Sequence[str], bound: Sequence[str | None]) -> list[int | None]:
+    """Return for each binding its place in `names`, None for what is left out there or has no tensor: it is bound to nothing.
+
+    Raises DescriptionError for a name without a tensor.
+    """
     for name in names:
         if name not in bound:
             raise DescriptionError(f"{name!r} is bound and not described")
-    if len(names) != sum(name is not None for name in bound):
-        raise DescriptionError(f"{what} are {', '.join(names) or 'none'} where {', '.join(filter(None, bound))} are described")
-    return [None if name is None else names.index(name) for name in bound]
+    return [names.index(name) if name in names else None for name in bound]
 
 
 def _require_same(what: str, given: Any, wanted: Sequence[str]) -> None:
