@@ -7,17 +7,16 @@ from __future__ import annotations
 import io
 import re
 import shlex
-import signal
 import sys
 import traceback
 from datetime import date
 from importlib import import_module
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, ClassVar
 
 import click
 
+from harness import interrupt
 from harness.errors import HarnessError, HarnessFault
 from harness.help_texts import dressed
 from harness.named_path import NamedPath
@@ -261,13 +260,9 @@ def _shard(text: str | None) -> Shard | None:
     return Shard(int(found[1]), int(found[2]))
 
 
-def _terminated(signum: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
-
-
 def main() -> None:
     """Run the command line; every error is one line and an exit code. Only a defect of the harness itself shows a traceback above it."""
-    signal.signal(signal.SIGTERM, _terminated)
+    interrupt.install()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a file on Windows takes only the characters of its code page
     try:

@@ -8,10 +8,10 @@ ones.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from hashlib import sha256
 from pathlib import Path
 
 from harness.errors import UsageError
+from harness.plain_file import read_bytes, sha256_of
 from harness.prepare import units
 from harness.query import Query
 from harness.selection import select
@@ -20,6 +20,7 @@ from harness.specs.load import load_specs
 
 FOLDER = Path("generated_models")
 MANIFEST = "manifest.txt"
+_LARGEST_MANIFEST = 64 << 20
 _SHOWN = 20
 """Hexadecimal digits of a hash in the manifest: 80 bits tell all graphs apart."""
 
@@ -28,7 +29,7 @@ def verify_existing(folder: Path = FOLDER) -> None:
     """Raise UsageError if a graph file in the folder is not what its name says."""
     for path in sorted(folder.glob("*.onnx")):
         try:
-            digest = sha256(path.read_bytes()).hexdigest()
+            digest = sha256_of(path)
         except OSError as error:
             raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
         if digest != path.stem:
@@ -59,7 +60,7 @@ def write_graphs(specs: Sequence[Path], queries: tuple[Query, ...], folder: Path
         written = 0
         for digest, model in models.items():
             path = folder / f"{digest}.onnx"
-            if not path.exists() or sha256(path.read_bytes()).hexdigest() != digest:
+            if not path.exists() or sha256_of(path) != digest:
                 path.write_bytes(model)
                 written += 1
         if not specs and not queries:
@@ -74,9 +75,9 @@ def check_manifest(specs: Sequence[Path], folder: Path | None) -> str | None:
     path = (folder or FOLDER) / MANIFEST
     verify_existing(path.parent)
     try:
-        tracked = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}; run: harness compile") from error
+        tracked = read_bytes(path, _LARGEST_MANIFEST).decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}; run: harness compile") from error
     found, wanted = set(tracked.splitlines()), set(manifest_text(specs).splitlines())
     if found == wanted:
         return None

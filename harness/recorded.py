@@ -14,9 +14,9 @@ from harness.errors import NothingRan, UsageError
 from harness.expectations import Expectations
 from harness.find_case import spec_of
 from harness.hashes import hash_files, run_hashes
+from harness.npz import load_arrays
 from harness.query import Query
 from harness.records import NOT_EXECUTED, Case, Header, Result, conforms
-from harness.render.tensors import load_arrays
 from harness.runfile import RunReader
 from harness.specs.expand import Plan, expand
 from harness.specs.load import LoadedSpec, load_specs

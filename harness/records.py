@@ -157,7 +157,8 @@ class Case(msgspec.Struct, frozen=True):
     `inputs` are those that are present, in the order of the specification. `literals` holds written-out input elements (None for an
     input that is filled) and `documented` the documented result of each output (None for one that is not documented).
     `rule` says for an invalid case which rule it breaks and for an unspecified one what the sources leave open. `levels` are
-    derived (`levels.py`) from the DirectML operators of `lowers_to`. With `directml`, validity is what Microsoft's documents say of the call; without, what ONNX says.
+    derived (`levels.py`) from the DirectML operators of `lowers_to`. With `directml`, validity is what Microsoft's documents say of the
+    call; without, what ONNX says.
     """
 
     id: str

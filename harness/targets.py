@@ -27,6 +27,7 @@ from typing import NamedTuple
 from harness import remote
 from harness.errors import TargetUnavailable, UsageError, shown
 from harness.frames import FAKE
+from harness.plain_file import PlainFile
 from harness.pool import Launch
 from harness.records import CPU, DIRECTML, DML
 from harness.runtimes import environments
@@ -127,7 +128,7 @@ def _check_directml(text: str, options: dict[str, str], release: str) -> None:
     if release not in ("", "windows"):
         raise UsageError(f"target {text!r}: a DLL of one's own and that of a release; name one of the two")
     try:
-        with open(options["dll"], "rb") as file:
+        with PlainFile(Path(options["dll"])) as file:
             program = file.read(2) == b"MZ"
     except OSError as error:
         raise UsageError(f"target {text!r}: {options['dll']}: {error.strerror}; name a DirectML.dll for 64-bit Windows") from error

@@ -429,6 +429,19 @@ def test_check() -> None:
     assert ended.out.startswith(f"{len(OPERATORS)} specs with ")
 
 
+@pytest.mark.parametrize(("content", "why"), [(b"\xff\xfe", "'utf-8' codec can't decode"), (None, "Is a directory")])
+def test_a_damaged_manifest_is_named(tmp_path: Path, content: bytes | None, why: str) -> None:
+    manifest = tmp_path / "manifest.txt"
+    if content is None:
+        manifest.mkdir()
+    else:
+        manifest.write_bytes(content)
+    ended = harness("compile", ROUND, "--check", "-o", tmp_path)
+    assert ended.code == 2
+    assert complaint(ended).startswith(f"{manifest}: cannot be read: {why}")
+    assert complaint(ended).endswith("; run: harness compile")
+
+
 def test_default_folder_and_latest(folder: Path) -> None:
     assert harness("run", ROUND, "-t", "fake", "-k", FEW).code == 0
     latest = (folder / "reports" / "latest").resolve()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -221,6 +223,35 @@ def test_a_target_whose_workers_always_die_after_the_greeting_is_unavailable() -
     with pytest.raises(TargetUnavailable, match=r"ended before it started a case \(exit code 0\)"):
         list(pool.run(iter(chosen("Round@22:sweep=empty;X=float16"))))
     assert pool.restarts == 3
+
+
+@pytest.mark.parametrize("way", ["probe", "run"])
+def test_a_start_that_fails_is_tried_three_times(tmp_path: Path, way: str) -> None:
+    given = chosen("Round@22:sweep=empty;X=float16")
+    for failing in (2, 3):
+        (tmp_path / "state").write_text(str(failing), encoding="ascii")
+        started = misbehaving("dies_at_its_first_starts", str(tmp_path / "state"))
+        pool = Pool(started, size=1, timeout=20)
+        start = pool.probe if way == "probe" else lambda pool=pool: list(pool.run(iter(given)))
+        if failing == 3:
+            with pytest.raises(TargetUnavailable, match=r"ended before it started a case \(SIGKILL\)"):
+                start()
+        else:
+            assert start()
+        assert pool.restarts == failing
+        pool.close()
+
+
+def test_workers_that_are_killed_together_at_their_start_count_once() -> None:
+    """Whatever kills four at once is one mishap, and not a target whose start failed three times."""
+    given = chosen(*VALUES)
+    pool = Pool(fake(), size=4, timeout=20)
+    pool.start()
+    for process in list(pool._slots):
+        os.kill(process.pid, signal.SIGKILL)
+    found = {prepared.case.id: execution for prepared, _, execution in pool.run(iter(given))}
+    assert_only_lost(found, given, set())
+    assert pool.restarts == 4
 
 
 def test_a_worker_that_dies_before_a_case_loses_none(tmp_path: Path) -> None:

@@ -232,7 +232,10 @@ class TestCommand:
         script = script_of(tmp_path, [("Round:X=float16", "bit")])
         options = (SPECS / "Round.yaml", "-t", f"fake,script={script}", "--seed", "7", "-k", SIZES, "-o", tmp_path / "run")
         assert harness("run", *options).code == 1
-        ended = harness("reduce", SIZES, "--run", tmp_path / "run", *self.SPEC)
+        refused = harness("reduce", SIZES, "--run", tmp_path / "run", *self.SPEC)
+        assert (refused.code, refused.out) == (2, "")
+        assert complaint(refused).endswith(f"if it is yours, repeat it: -t fake,script={script}")
+        ended = harness("reduce", SIZES, "--run", tmp_path / "run", "-t", f"fake,script={script}", *self.SPEC)
         assert ended.code == 0, ended.err
         assert f"on fake,script={script} (" in ended.out
         assert harness("reduce", SIZES, "--run", tmp_path / "run", "--seed", "7", *self.SPEC).code == 2

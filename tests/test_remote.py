@@ -246,15 +246,41 @@ def test_without_ssh_the_remedy_names_the_package(monkeypatch: pytest.MonkeyPatc
         launch(parse_target("cpu@ssh:somewhere"))
 
 
-@pytest.mark.parametrize("name", ["cpu@ssh:", "cpu@ssh:-oProxyCommand=x", "dml@ssh:a b", "fake@ssh:pc", "cpu,python=python3"])
+@pytest.mark.parametrize("name", ["cpu@ssh:", "dml@ssh:a b", "fake@ssh:pc", "cpu,python=python3"])
 def test_targets_that_are_refused(name: str) -> None:
     with pytest.raises(UsageError):
         parse_target(name)
 
 
 def test_a_host_is_as_ssh_takes_it() -> None:
-    for host in ("pc", "user@pc", "ssh://user@pc:2222", "user@10.0.0.7"):
+    for host in (
+        *(
+            "pc",
+            "user@pc",
+            "ssh://user@pc:2222",
+            "user@10.0.0.7",
+            "gpu-box_2.lab",
+            "a.b+c@pc",
+            "::1",
+            "user@fe80::1%eth0",
+            "ssh://[::1]:22",
+        ),
+        *("x", "größe"),
+    ):
         assert parse_target(f"dml@ssh:{host},device_id=1").host == host
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("-oProxyCommand=x", "user@-oProxyCommand=x", "-l@pc", "ssh://-oProxyCommand=x", "pc;touch x", "$(touch x)", "`touch x`", "pc|sh"),
+        *("a b", "pc\n", "pc\tx", "pc&", "pc>x", "pc'", 'pc"', "pc\\x", "~root", "pc*", "pc=x", "user@", "@pc", "ssh://", "pc:port", "pc-"),
+        *("pc#x", "pc%h", "{pc}", "a@b@c", "pc/../x", "\u202epc"),
+    ],
+)
+def test_a_host_is_no_option_and_nothing_to_a_shell(host: str) -> None:
+    with pytest.raises(UsageError, match="is not a host; write for instance cpu@ssh:user@pc"):
+        parse_target(f"cpu@ssh:{host}")
 
 
 def test_threads_reach_the_other_machine() -> None:

@@ -65,6 +65,16 @@ def killed_at_start(_: str) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def dies_at_its_first_starts(state: str) -> None:
+    """Die before the greeting until the file has counted down to 0; then be in order."""
+    left = int(Path(state).read_text(encoding="ascii"))
+    if left:
+        Path(state).write_text(str(left - 1), encoding="ascii")
+        os.kill(os.getpid(), signal.SIGKILL)
+    channel = worker.Channel()
+    worker.serve(channel, lambda: fake(channel))
+
+
 def hangs_at_start(_: str) -> None:
     time.sleep(1e6)
 

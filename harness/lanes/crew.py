@@ -28,6 +28,7 @@ from harness.pool import Launch
 from harness.portions import Numbers, SharedNumbers
 from harness.records import TargetInfo
 from harness.resume import Done
+from harness.scratch import sweep
 
 _CASES = 1000
 """Of which a lane has at least so many: below that, its first batch would be all it does."""
@@ -161,6 +162,8 @@ class ForkedLanes(Lanes):
             member.signal(signal.SIGKILL)
             member.wait()
             member.connection.close()
+        if self._members:
+            sweep()  # of lanes that were killed; those that ended have left nothing
         self._members.clear()
         for numbers in (*self._shared.blocks, *self._shared.artifacts):
             if numbers is not None:

@@ -123,6 +123,8 @@ class Family:
     name = "plain"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """By input, the words that its `shape:` may use in a sweep, or the keys of the mapping that it may be."""
+    words: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """By key of such a mapping, the words that may stand there; a key that is not named here takes numbers or shapes."""
 
     def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Shape | tuple[Shape, ...] | None:
         """Return the shape of an input by its relation to the inputs before it (those in `call`), of a variadic one all the shapes.
@@ -210,7 +212,8 @@ class Operator(NamedTuple):
 
     `rule` is asked before the family's rules. `variants` are graphs composed of several ONNX operators that stand for another mode of the
     DirectML operator. `constants` are the inputs whose elements decide shapes or that are attributes at older opsets, with their rank.
-    `options` is whatever the family wants to know of its operator, such as the names of DirectML's members.
+    Where they are given, `outputs` infers the outputs' shapes, `domains` the values that `all` stands for, and `lower` makes the DirectML
+    call, in place of the family. `options` is whatever the family wants to know of its operator, such as the names of DirectML's members.
     """
 
     name: str
@@ -219,6 +222,9 @@ class Operator(NamedTuple):
     rule: Callable[[Call], str | None] = lambda _call: None
     variants: Mapping[str, Composition] = {}
     constants: Mapping[str, int] = {}
+    outputs: Callable[[Call], tuple[Shape, ...]] | None = None
+    domains: Mapping[str, Callable[[Call], Iterable[Value]]] = {}
+    lower: Callable[[str | None, Call], DirectmlCall | None] | None = None
     options: Any = None
 
     def kind(self, name: str, kind: str) -> ValueKind:

@@ -8,7 +8,8 @@ from harness.operators.base import Shape
 
 RELATIONS = ("same", "scalar", "one", "row", "column", "first_only", "ones", "lower", "higher", "spread", "unlike")
 """The shape of a further input for the first one's (a, b, c): same; scalar (); one (1,); row (c,); column (a, b, 1); first_only (a, 1, 1);
-ones (1, 1, 1); lower (b, c); higher (2, a, b, c); spread: 3 for each dimension of 1 and 1 for every other; unlike: no broadcast is possible."""
+ones (1, 1, 1); lower (b, c); higher (2, a, b, c); spread: 3 for each dimension of 1 and 1 for every other; unlike: one that cannot be
+broadcast."""
 
 
 def related(relation: str, first: Shape) -> Shape | None:
@@ -24,7 +25,7 @@ def related(relation: str, first: Shape) -> Shape | None:
         return (2, *first)
     if not rank:
         return None
-    found = {
+    return {
         "row": first[-1:],
         "column": (*first[:-1], 1),
         "first_only": first[:1] + (1,) * (rank - 1),
@@ -33,7 +34,6 @@ def related(relation: str, first: Shape) -> Shape | None:
         "spread": tuple(3 if extent == 1 else 1 for extent in first),
         "unlike": (*first[:-1], first[-1] + 2) if first[-1] > 1 else None,
     }[relation]
-    return found
 
 
 def broadcast(shapes: Sequence[Shape]) -> Shape | None:

@@ -13,7 +13,7 @@ from harness.operators.formulas import decided, moved
 # Clip:  output[i] = min(max(input[i], min), max)
 
 
-def clip(input: Array, min: Array | float | None = None, max: Array | float | None = None) -> Array:  # noqa: A002 - as ONNX calls them
+def clip(input: Array, min: Array | float | None = None, max: Array | float | None = None) -> Array:
     """Clip by the formula above; the limits are a scalar each, absent ones limit nothing."""
     found = input
     if min is not None:

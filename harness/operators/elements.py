@@ -8,6 +8,7 @@ nans: specials and NaNs with payloads; subnormal: subnormals of both signs, besi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from math import prod
 
@@ -36,7 +37,7 @@ def choose(kind: str, dtype: str, shape: Shape, entropy: Entropy) -> Array:
     entry, count = DTYPES[dtype], prod(shape)
     raw = np.frombuffer(entropy, "<u4", count)
     if dtype == "bool":
-        return ((raw & 1) == 1).reshape(shape)
+        return np.asarray((raw & 1) == 1).reshape(shape)
     if dtype == "string":
         texts = np.empty(count, object)
         texts[:] = [f"{_ALPHABET[n % len(_ALPHABET)]}{n >> 8 & 7}" for n in raw.tolist()]
@@ -49,7 +50,7 @@ def choose(kind: str, dtype: str, shape: Shape, entropy: Entropy) -> Array:
 
 
 def _range(raw: NDArray[np.uint32], least: float, steps: int, step: float) -> NDArray[np.float64]:
-    return least + step * (raw % steps)
+    return np.asarray(least + step * (raw % steps), np.float64)
 
 
 def _normal(raw: NDArray[np.uint32], dtype: str, entropy: Entropy) -> Array:
@@ -64,7 +65,7 @@ def _normal(raw: NDArray[np.uint32], dtype: str, entropy: Entropy) -> Array:
     exponent = (bits >> np.array(entry.mantissa, unsigned)) & np.array(top, unsigned)
     bits[exponent == 0] ^= np.array(1 << entry.mantissa, unsigned)
     bits[exponent == top] ^= np.array(1 << (entry.mantissa + 1), unsigned)
-    return bits[: bits.size * entry.itemsize // max(4, entry.itemsize)].view(entry.storage)
+    return np.asarray(bits[: bits.size * entry.itemsize // max(4, entry.itemsize)].view(entry.storage))
 
 
 @lru_cache(maxsize=32)
@@ -77,11 +78,11 @@ def _listed(dtype: str, nans: bool, subnormals: bool) -> Array:
     infinity = ((1 << (entry.itemsize * 8 - 1 - entry.mantissa)) - 1) << entry.mantissa
     is_subnormal = (magnitude != 0) & (magnitude < (1 << entry.mantissa))
     if subnormals:
-        return patterns[is_subnormal | (magnitude == 0)]
-    return patterns[~is_subnormal & (nans | (magnitude <= infinity))]
+        return np.asarray(patterns[is_subnormal | (magnitude == 0)])
+    return np.asarray(patterns[~is_subnormal & (nans | (magnitude <= infinity))])
 
 
-_FLOATS = {
+_FLOATS: dict[str, Callable[[NDArray[np.uint32], str, Entropy], Array]] = {
     "ordinary": lambda raw, dtype, _: encode(_range(raw, -100.0, 801, 0.25), dtype),
     "integers": lambda raw, dtype, _: encode(_range(raw, -8.0, 17, 1.0), dtype),
     "unit": lambda raw, dtype, _: encode(_range(raw, -1.0, 257, 1 / 128), dtype),

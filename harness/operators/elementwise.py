@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import prod
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,9 +85,9 @@ class Elementwise(Computing):
     """
 
     name = "elementwise"
-    relations: Mapping[str, tuple[str, ...]] = {"*": broadcasting.RELATIONS}
+    relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"*": broadcasting.RELATIONS}
 
-    def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Shape | None:
+    def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Shape | tuple[Shape, ...] | None:
         """Derive the shape of a further input from the first one's by a word of `broadcasting.RELATIONS`; of a variadic one, all shapes."""
         if isinstance(relation, str):
             return broadcasting.related(relation, call.first.shape)
@@ -103,7 +104,7 @@ class Elementwise(Computing):
             if found is None:
                 return None
             shapes.append(found)
-        return tuple(shapes)  # type: ignore[return-value] # those of a variadic input
+        return tuple(shapes)
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Shapes that cannot be broadcast."""

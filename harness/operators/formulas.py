@@ -1,8 +1,8 @@
 """Makes an oracle of a formula: what the formula is given, and what its results are held to.
 
 A formula is a function of arrays. It takes the inputs that are present by position, or, where one of its parameters is called as ONNX
-calls an input, those that it names; a variadic input is a list under its formal name. It takes those attributes that it names, with ONNX's defaults; `call`
-gives it the whole call. It returns an array, or a tuple of them, one an output.
+calls an input, those that it names; a variadic input is a list under its formal name. It takes those attributes that it names, with ONNX's
+defaults; `call` gives it the whole call. It returns an array, or a tuple of them, one an output.
 """
 
 from __future__ import annotations

@@ -39,11 +39,15 @@ def _offsets(data: Shape, index: Shape, axis: int) -> tuple[NDArray[np.int64], i
     return total, strides[axis]
 
 
+EXTENTS = ("none", "one", "fewer", "same", "more", "narrow", "wide")
+
+
 class GatherElementsFamily(Indexing):
     """Indices of the rank of data; along the axis they have any extent, elsewhere at most that of data."""
 
     name = "gather_elements"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"indices": ("extent",)}
+    words: ClassVar[Mapping[str, tuple[str, ...]]] = {"extent": EXTENTS}
 
     def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Shape | None:
         """Derive the shape of indices by `extent`.
@@ -60,7 +64,7 @@ class GatherElementsFamily(Indexing):
             return first
         axis %= rank
         size = first[axis]
-        along = {"none": 0, "one": 1, "fewer": size - 1, "same": size, "more": size + 2, "narrow": size, "wide": size}[str(extent)]
+        along = dict(zip(EXTENTS, (0, 1, size - 1, size, size + 2, size, size), strict=True))[str(extent)]
         others = {"narrow": -1, "wide": 1}.get(str(extent), 0)
         if along < 0 or (others and rank == 1):
             return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,7 +28,7 @@ class Products(Computing):
     """
 
     name = "products"
-    relations: Mapping[str, tuple[str, ...]] = {
+    relations: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "B": ("square", "wide", "narrow", "vector", "stack", "ones", "deeper", "unlike", "unlike_stack")
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from harness.records import Tensor
 
 def spread(values: Any, shape: Shape, call: Call) -> Any:
     """Return a scale or zero point for every element of a tensor: one for all, one for each slice of the axis, or one for each block."""
-    if values.ndim == 0 or values.size == 1 and values.ndim == 1 and len(shape) != 1:
+    if values.ndim == 0 or (values.shape == (1,) and len(shape) != 1):
         return values.reshape(())
     axis = call.parameter("axis", 1)
     axis = axis + len(shape) if axis < 0 else axis
@@ -63,7 +63,7 @@ class Quantising(Computing):
     """A tensor, scales and zero points: `scalar`, `axis` (one for each slice of the axis), `one` (a vector of one), `unlike`."""
 
     name = "quantising"
-    relations: Mapping[str, tuple[str, ...]] = {"*": ("same", "scalar", "axis", "one", "unlike", "blocks")}
+    relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"*": ("same", "scalar", "axis", "one", "unlike", "blocks")}
 
     def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Shape | None:
         """Derive the shape of scales; zero points have that of the scales."""

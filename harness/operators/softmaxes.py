@@ -18,7 +18,7 @@ FLATTENING = 13
 def _along(function: Callable[[Bounded, int], Bounded]) -> Formula:
     """Make a formula of a function along one axis; an older one flattens its input first."""
 
-    def formula(input: Bounded, axis: int, call: Call) -> Bounded:  # noqa: A002 - as ONNX calls it
+    def formula(input: Bounded, axis: int, call: Call) -> Bounded:
         if not input.size:
             return input
         if call.opset >= FLATTENING:

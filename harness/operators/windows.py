@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import ceil
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Operator, Shape
 from harness.operators.computing import Computing
@@ -95,7 +95,7 @@ class Convolving(Windowed):
     """
 
     name = "convolving"
-    relations: Mapping[str, tuple[str, ...]] = {"W": ("kernel", "outputs", "unlike"), "B": ("channels", "unlike")}
+    relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"W": ("kernel", "outputs", "unlike"), "B": ("channels", "unlike")}
 
     def kernel(self, call: Call) -> Shape:
         """The spatial extents of W."""
@@ -113,7 +113,7 @@ class Convolving(Windowed):
         outputs, kernel = relation.get("outputs", 2), relation.get("kernel", 1)
         assert isinstance(outputs, int)
         extents = tuple(1 + n for n in range(len(x) - 2)) if kernel == "uneven" else (kernel,) * (len(x) - 2)
-        return (outputs * group, x[1] // group + int(relation.get("unlike") == "channels"), *extents)  # type: ignore[arg-type,return-value] # integers
+        return (outputs * group, x[1] // group + int(relation.get("unlike") == "channels"), *extents)  # type: ignore[arg-type] # integers
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Channels and groups, beside the window's rules."""

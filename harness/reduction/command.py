@@ -15,6 +15,7 @@ from harness.execution import Prepared
 from harness.find_case import find_case
 from harness.named_path import NamedPath
 from harness.recorded import recorded_failure
+from harness.recorded_target import recorded_target
 from harness.records import Case, Validity, conforms
 from harness.reduction.reducer import Flaky, Reducer, Reduction
 from harness.report import writable, write_whole
@@ -69,8 +70,8 @@ def reduce(
         if seed is not None:
             raise UsageError("--seed and --run: the run knows its seed")
         record = recorded_failure(run, case_id, target, specs)
-        case, spec, seed, target = record.case, record.spec, record.header.seed, record.result.target
-        chosen = parse_target(target)
+        case, spec, seed = record.case, record.spec, record.header.seed
+        chosen = recorded_target(run, record.result.target, target)
     else:
         chosen = parse_target(target or "cpu")
         case, spec = find_case(expand(load_specs(specs)), case_id)

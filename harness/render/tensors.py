@@ -6,9 +6,6 @@ what the case id says is no error and gives nothing.
 
 from __future__ import annotations
 
-import stat
-import zipfile
-import zlib
 from collections.abc import Iterable
 from hashlib import sha256
 from itertools import chain
@@ -20,14 +17,13 @@ import numpy as np
 from harness.caseid import parse
 from harness.diff import differing, ulps, write_element
 from harness.dtypes import DTYPES, Array
+from harness.npz import load_arrays
 from harness.records import Tensor
 
 ROW = 8
 """Elements a row of a grid shows; longer last axes are folded."""
 ROWS = 16
 WRONG = 40
-_FILE_LIMIT = 64 << 20
-_STORAGES = frozenset(entry.storage for entry in DTYPES.values())
 _ULP_BOUNDS = (1, 2, 4, 16, 256, 65_536, 1 << 24)
 
 
@@ -47,7 +43,7 @@ def read_tensors(path: Path, case_id: str) -> dict[str, Any] | None:
         stated = {}
     dtypes = {f"input_{name}": term.dtype for name, term in stated.items()}
     data = next(iter(dtypes.values()), "")
-    tensors = {name: _tensor(array, dtypes.get(name, data)) for name, array in arrays.items()}
+    tensors = {name: _tensor(array, dtypes.get(name, data)) for name, array in sorted(arrays.items(), key=lambda item: _order(item[0]))}
     expected, actual = tensors.get("expected"), tensors.get("actual")
     shown: dict[str, Any] = {"grids": []}
     rows: dict[tuple[int, ...], list[int]] = {}
@@ -64,32 +60,6 @@ def read_tensors(path: Path, case_id: str) -> dict[str, Any] | None:
         marks = wrong if name in ("expected", "actual") else None
         shown["grids"].append(_grid(name.removeprefix("input_"), tensor, rows.get(shape) or _rows(shape, ()), marks))
     return shown if shown["grids"] else None
-
-
-def load_arrays(path: Path) -> dict[str, Array] | None:
-    """Read the arrays of a run's artifact that have an element type of `dtypes`, None where it cannot be read or is too large."""
-    try:
-        status = path.stat()
-        if status.st_size > _FILE_LIMIT or not stat.S_ISREG(status.st_mode):
-            return None
-        with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
-            if sum(info.file_size for info in file.zip.infolist()) > _FILE_LIMIT:
-                return None
-            arrays = {name: file[name] for name in sorted(file.files, key=_order)}
-            return {name: array for name, array in arrays.items() if array.dtype.str[1:] in _STORAGES}
-    except (
-        OSError,
-        ValueError,
-        EOFError,
-        KeyError,
-        AttributeError,
-        TypeError,
-        MemoryError,
-        zipfile.BadZipFile,
-        zlib.error,
-        NotImplementedError,
-    ):
-        return None
 
 
 def _order(name: str) -> tuple[int, str]:

@@ -64,7 +64,7 @@ def problems(spec: LoadedSpec, operator: Operator, graph: Options, asked: Direct
         return
     schema = spec.schema(spec.opsets[-1])
     required = {p.name: TensorType("float32", (1,)) for p in schema.inputs if not p.optional and not p.variadic}
-    call = operator.family.directml(operator, asked.operator, Call(required, schema.defaults()))
+    call = operator.family.directml(operator, asked.operator, Call(required, schema.defaults(), outputs=("float32",) * len(schema.outputs)))
     if call is None:
         yield spec.problem((*at, "directml"), f"the harness does not know how {spec.model.operator} is lowered")
         return

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from harness.dtypes import DTYPES
 from harness.operators.base import Operator
 from harness.specs import api
 from harness.specs.listed import IMPLIED, Listed
 from harness.specs.literal_cases import option_problems
 from harness.specs.load import LoadedSpec
-from harness.specs.schema import OMITTED, Sweep, SweepInput
-from harness.specs.source import KeyPath
+from harness.specs.schema import ALL, OMITTED, Sweep, SweepInput
+from harness.specs.source import KeyPath, shown
 
 
 def sweep_problems(spec: LoadedSpec, operator: Operator, number: int, sweep: Sweep) -> list[str]:
@@ -42,11 +45,26 @@ def _shape_problems(spec: LoadedSpec, operator: Operator, name: str, given: Swee
     if isinstance(given.shape, dict):
         wrong = [key for key in given.shape if key not in known]
         what = f"{operator.name} has no choice {{!r}} for {name}"
+        if not wrong:
+            return _word_problems(spec, operator, given.shape, at)
     else:
         listed = given.shape if isinstance(given.shape, tuple) else ()
         wrong = [word for word in listed if isinstance(word, str) and word not in (*known, OMITTED, IMPLIED)]
         what = f"{operator.name} has no relation {{!r}} for {name}"
     return [spec.problem((*at, "shape"), what.format(word), given=word, allowed=known) for word in wrong]
+
+
+def _word_problems(spec: LoadedSpec, operator: Operator, shape: Mapping[str, Any], at: KeyPath) -> list[str]:
+    """Return the words below a key of `shape:` that the family has not, and what should be a number or a shape."""
+    found = []
+    for key, given in shape.items():
+        allowed = operator.family.words.get(key, ())
+        for position, word in enumerate(given if isinstance(given, tuple) else (given,)):
+            if word != ALL and (word not in allowed if allowed or isinstance(word, str) else not isinstance(word, (int, tuple))):
+                what = f"unknown {key} {shown(word)}"
+                given_word = word if isinstance(word, str) else None
+                found.append(spec.problem((*at, "shape", key, position), what, given=given_word, allowed=allowed or ("a number", "a shape", ALL)))
+    return found
 
 
 def _first_problems(spec: LoadedSpec, operator: Operator, sweep: Sweep, at: KeyPath) -> list[str]:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-from harness.components import sha256_of
 from harness.errors import TargetUnavailable, UsageError
+from harness.plain_file import sha256_of
 from harness.windows.lock import DebianPackage
 
 MIRROR_ENV = "HARNESS_DEBIAN_MIRROR"

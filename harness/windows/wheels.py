@@ -10,8 +10,8 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.components import sha256_of
 from harness.errors import HarnessFault, TargetUnavailable
+from harness.plain_file import sha256_of
 from harness.windows.lock import Wheel, WindowsPython
 
 SITE_FOLDERS = (r"Z:\windows\numpy", r"Z:\windows\onnxruntime")
