@@ -18,6 +18,7 @@ from msgspec import UNSET
 from harness.attention import Attention
 from harness.differences import Differences
 from harness.facets import Facets, facets, telling
+from harness.nearness import Nearnesses
 from harness.records import BEYOND, NOT_EXECUTED, End, Header, Outcome, Result, Validity, Verdict, conforms, inexpressible
 from harness.runfile import RunReader
 from harness.target_names import renamed, short_names
@@ -43,6 +44,7 @@ class State(NamedTuple):
     outcome: Outcome
     verdict: Verdict
     inexpressible: bool = False
+    tests_nothing: bool = False
 
 
 def shown_kinds(found: Collection[tuple[Facets, str, Validity]]) -> list[Kind]:
@@ -86,7 +88,7 @@ def fails(validity: Validity, outcome: Outcome, verdict: Verdict) -> bool:
 class Tally:
     """Counts of some results by outcome and verdict. A rate is never given without `selected`."""
 
-    __slots__ = ("conforming", "failing", "known", "outcomes", "selected", "verdicts")
+    __slots__ = ("conforming", "failing", "known", "outcomes", "selected", "unclaimed", "verdicts")
 
     def __init__(self) -> None:
         self.selected = 0
@@ -96,10 +98,12 @@ class Tally:
         """Results that ran, do not conform, and are expected."""
         self.failing = 0
         """Regressions, changed results, and new ones that do not conform: what turns a run red."""
+        self.unclaimed = 0
+        """Results that ran and of whose outputs nothing is claimed: they test nothing, and neither pass nor conform."""
         self.outcomes: Counter[Outcome] = Counter()
         self.verdicts: Counter[Verdict] = Counter()
 
-    def add(self, validity: Validity, outcome: Outcome, verdict: Verdict, number: int) -> None:
+    def add(self, validity: Validity, outcome: Outcome, verdict: Verdict, number: int, *, tests_nothing: bool = False) -> None:
         self.selected += number
         self.outcomes[outcome] += number
         self.verdicts[verdict] += number
@@ -107,7 +111,9 @@ class Tally:
             self.failing += number
         if outcome in NOT_EXECUTED:
             return
-        if conforms(validity, outcome):
+        if tests_nothing:
+            self.unclaimed += number
+        elif conforms(validity, outcome):
             self.conforming += number
         elif verdict is Verdict.EXPECTED:
             self.known += number
@@ -118,12 +124,14 @@ class Tally:
         self.conforming += other.conforming
         self.known += other.known
         self.failing += other.failing
+        self.unclaimed += other.unclaimed
         self.outcomes.update(other.outcomes)
         self.verdicts.update(other.verdicts)
 
     @property
     def passed(self) -> int:
-        return self.outcomes[Outcome.PASS]
+        """Valid cases with the right result, as far as something was claimed of it."""
+        return self.outcomes[Outcome.PASS] - self.unclaimed
 
     @property
     def run(self) -> int:
@@ -150,10 +158,11 @@ class Tables:
         self.truncated = False
         self.attention = Attention()
         self.differences = Differences(tuple(header.targets) if across_targets else ())
+        self.nearnesses = Nearnesses()
         self.tensor_support = TensorSupport(header)
         self.witness = Witness(header) if across_targets else None
         self._kinds: Numbers[tuple[Facets, str, Validity]] = Numbers()
-        self._states: Numbers[tuple[str, Validity, Outcome, Verdict, bool]] = Numbers()
+        self._states: Numbers[tuple[str, Validity, Outcome, Verdict, bool, bool]] = Numbers()
         self._counts: dict[int, int] = {}
         self.not_run: Counter[tuple[str, str]] = Counter()
         """Results that were not run though the target's API has words for them, by target and error class (empty: none is recorded)."""
@@ -166,11 +175,13 @@ class Tables:
         read = facets(result.case)
         level = result.levels.get("directml", BEYOND)
         kind = self._kinds[read, level, validity]
-        state = self._states[result.target, validity, result.outcome, verdict, inexpressible(result)]
+        state = self._states[result.target, validity, result.outcome, verdict, inexpressible(result), result.tests_nothing]
         key = kind << _STATE_BITS | state
         self._counts[key] = self._counts.get(key, 0) + 1
         if result.outcome is Outcome.NOT_RUN and not inexpressible(result):
             self.not_run[result.target, result.error.class_ if result.error else ""] += 1
+        if result.accuracy is not UNSET:
+            self.nearnesses.add(result, read)
         if result.call is not UNSET:
             self.tensor_support.add(result)
         if self.witness is not None and self.witness.pair is not None:
@@ -208,7 +219,7 @@ class Tables:
             if state.inexpressible:
                 continue
             cell = Cell(*kind.facets, kind.level, kind.validity, state.target)
-            cells.setdefault(cell, Tally()).add(kind.validity, state.outcome, state.verdict, number)
+            cells.setdefault(cell, Tally()).add(kind.validity, state.outcome, state.verdict, number, tests_nothing=state.tests_nothing)
         return cells
 
     @cached_property

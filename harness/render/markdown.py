@@ -9,6 +9,8 @@ from harness.explain.words import inseparable, title
 from harness.facets import written
 from harness.leveltable import counts, level_table, levels, rate, status, validity_table
 from harness.matrix import matrices
+from harness.nearness import ratio_text
+from harness.overview import conform, many, overview
 from harness.records import Validity
 from harness.render.directml import support_summary, witness_section
 from harness.render.markup import code, escape, level_head, table
@@ -24,8 +26,8 @@ _SECTION_ROWS = 2000
 _OTHER_TYPES = ("other types",)
 """The head of the column of further inputs' element types, which only stands where one has another type than the first."""
 _LISTED = 500
-_MARKS = {"none": "", "absent": " ⊘", "pass": " ✓", "failing": " ✗", "known": " ~", "partial": " !"}
-_LEGEND = "✓ all pass · ✗ unexpected results · ~ known deviations · ! not all ran · ⊘ nothing ran · – no case"
+_MARKS = {"none": "", "absent": " ⊘", "pass": " ✓", "failing": " ✗", "known": " ~", "partial": " !", "unclaimed": " ∞"}
+_LEGEND = "✓ all pass · ✗ unexpected results · ~ known deviations · ! not all ran · ∞ some test nothing · ⊘ nothing ran · – no case"
 
 
 def _cell(tally: Tally) -> str:
@@ -39,10 +41,12 @@ def render_markdown(tables: Tables, common: InCommon = NOTHING, *, limit: int = 
     """
     sections: list[tuple[str, Iterator[str]]] = [
         ("verdict", _verdict(tables)),
+        ("operators", _operators(tables)),
         ("results that need attention", _attention(tables)),
         ("what failures have in common", _in_common(common)),
         ("level table", _levels(tables)),
         ("other validities", _validities(tables)),
+        ("errors and bounds", _nearness(tables)),
         ("where targets differ", _differences(tables)),
         ("second witness", witness_section(tables)),
         ("DirectML's tensor support", support_summary(tables)),
@@ -104,6 +108,56 @@ def _verdict(tables: Tables) -> Iterator[str]:
 
 def _numbers(tally: Tally) -> list[str]:
     return [f"{number:,}" for number in (tally.selected, tally.run, tally.conforming, tally.known, tally.failing)]
+
+
+def _operators(tables: Tables) -> Iterator[str]:
+    rows = overview(tables)
+    if not rows:
+        return
+    yield "## Operators"
+    yield ""
+    yield "Conforming / selected cases of every validity; operators with unexpected results come first."
+    yield ""
+    cells = (
+        [escape(row.operator), *(conform(tally) + _MARKS[status(tally)] + _failing(tally) for tally in row.by_target.values())]
+        for row in rows
+    )
+    yield from table(["operator", *map(escape, tables.targets)], cells, right=range(1, 1 + len(tables.targets)))
+    yield _LEGEND
+    yield ""
+
+
+def _failing(tally: Tally) -> str:
+    return f" {tally.failing:,} unexpected" if tally.failing else ""
+
+
+def _nearness(tables: Tables) -> Iterator[str]:
+    rows = tables.nearnesses.rows(tables.targets)
+    if not rows:
+        return
+    yield "## Errors and bounds"
+    yield ""
+    yield (
+        "The largest error of a result, divided by the bound that follows from the operator's formula in the arithmetic declared of the "
+        "target: at most 1 is right. Of results with an infinite bound nothing is claimed; they test nothing and are no passes."
+    )
+    yield ""
+    cells = (
+        [
+            escape(row.operator),
+            escape(row.target),
+            ratio_text(row.all.ratio) + (" ✗" if row.all.ratio > 1 else "") if row.all.example else "–",
+            row.worst if row.all.example else "–",
+            f"{row.all.ulp:.2g}",
+            f"{row.all.results:,}",
+            f"{row.all.outside:,}",
+            f"{row.all.unclaimed:,}",
+            code(line(row.all.example, 400)) if row.all.example else "–",
+        ]
+        for row in rows
+    )
+    heads = ["operator", "target", "error / bound", "dtype", "ULP", "results", "outside", "nothing claimed", "largest ratio at"]
+    yield from table(heads, cells, right=(2, 4, 5, 6, 7))
 
 
 def _attention(tables: Tables) -> Iterator[str]:
@@ -191,8 +245,20 @@ def _levels(tables: Tables) -> Iterator[str]:
         for row in level_table(tables)
     )
     heads = ["operator", "target", *map(level_head, columns), "all", "device's level", "outcomes other than pass"]
-    yield from table(heads, rows, right=range(2, 4 + len(columns)))
+    yield from _folded(tables, "Levels", table(heads, rows, right=range(2, 4 + len(columns))))
     yield _LEGEND
+    yield ""
+
+
+def _folded(tables: Tables, what: str, lines: Iterable[str]) -> Iterator[str]:
+    """Fold a table with rows for each operator where there are many."""
+    if not many(tables):
+        yield from lines
+        return
+    yield f"<details><summary>{what} of all {len(tables.operators):,} operators</summary>"
+    yield ""
+    yield from lines
+    yield "</details>"
     yield ""
 
 
@@ -214,7 +280,8 @@ def _validities(tables: Tables) -> Iterator[str]:
         ]
         for row in rows
     )
-    yield from table(["operator", "target", "validity", "conform / selected", "outcomes"], cells, right=(3,))
+    rows_of = table(["operator", "target", "validity", "conform / selected", "outcomes"], cells, right=(3,))
+    yield from _folded(tables, "Invalid and unspecified cases", rows_of)
 
 
 def _differences(tables: Tables) -> Iterator[str]:

@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from harness.leveltable import levels
-from harness.records import NOT_EXECUTED, Outcome, Result, Validity, Verdict, conforms, inexpressible
+from harness.records import NOT_EXECUTED, Accuracy, Outcome, Result, Validity, Verdict, conforms, inexpressible
 from harness.render.deflate import deflate
 from harness.render.tensors import artifact_name, read_tensors
 from harness.render.text import message, visible
@@ -34,9 +35,9 @@ DETAILS_BUDGET = 4 << 20
 TENSORS_BUDGET = 2 << 20
 """Characters of tensors in a page."""
 TENSOR_CASES = 300
-JUDGED = ("failing", "improvement", "known deviation", "not run", "conforms", "not expressible")
+JUDGED = ("failing", "improvement", "known deviation", "not run", "tests nothing", "conforms", "not expressible")
 """What a result means to a reader, in the order of the page's table."""
-_FAILING, _IMPROVEMENT, _KNOWN, _NOT_RUN, _CONFORMS, _INEXPRESSIBLE = range(6)
+_FAILING, _IMPROVEMENT, _KNOWN, _NOT_RUN, _NOTHING, _CONFORMS, _INEXPRESSIBLE = range(7)
 _LONGEST = 0xFFFFFFFF
 
 
@@ -55,8 +56,9 @@ class Payload:
         self._tensors: dict[str, Any] = {}
         self._lengths, self._case_parts, self._kinds = array("I"), array("I"), array("I")
         self._steps, self._states, self._placements = array("I"), array("I"), array("I")
-        self._numbers, self._times = array("I"), array("I")
+        self._numbers, self._times, self._near = array("I"), array("I"), array("I")
         self._durations: Numbers[float] = Numbers({0.0: 0})
+        self._nearnesses: Numbers[tuple[float, ...]] = Numbers({(): 0})
         self._before = -1
 
     def add(self, result: Result, kind: int, state: int, note: str = "") -> None:
@@ -77,6 +79,7 @@ class Payload:
         self._states.append(state)
         self._placements.append(self._places[result.stage, result.placed_on])
         self._numbers.append(self._detail(result, note) if result.error or result.diff or note else 0)
+        self._near.append(self._nearnesses[_nearness(result)])
         self._times.append(self._durations[float(f"{result.seconds * 1000:.2g}")])
 
     def _want(self, result: Result) -> None:
@@ -99,6 +102,8 @@ class Payload:
         if diff is not None:
             at = None if diff.first_index is None else tuple(diff.first_index)
             numbers = (diff.max_ulp, diff.differing, diff.total, at, message(diff.expected, 400), message(diff.actual, 400))
+            if diff.bound is not UNSET or diff.output is not UNSET:
+                numbers += tuple(None if each is UNSET else each for each in (diff.error, diff.bound, diff.output))
         if self._spent > (DETAILS_BUDGET if fails(result.validity, result.outcome, result.verdict) else DETAILS_BUDGET // 2):
             return self._details["left out"]
         known = len(self._details)
@@ -152,6 +157,8 @@ class Payload:
             "detail": self._numbers,
             "time": self._times,
         }
+        if len(self._nearnesses) > 1:
+            columns["near"] = self._near
         planes: list[bytes] = []
         directory = []
         for name, values in columns.items():
@@ -164,6 +171,7 @@ class Payload:
             **legend,
             "places": [(stage or "", visible(placed or "")) for stage, placed in self._places],
             "durations": list(self._durations),
+            "nearnesses": list(self._nearnesses),
             "parts": list(self._parts),
             "details": list(self._details),
             "tensors": self._tensors,
@@ -189,7 +197,7 @@ def _error(class_: str, text: str) -> tuple[str, str]:
     return message(class_, 200), message(text, MESSAGE)
 
 
-def judgement(validity: Validity, outcome: Outcome, verdict: Verdict, *, inexpressible: bool) -> int:
+def judgement(validity: Validity, outcome: Outcome, verdict: Verdict, *, inexpressible: bool, tests_nothing: bool = False) -> int:
     """Return what a result means, as a place in `JUDGED`."""
     if fails(validity, outcome, verdict):
         return _FAILING
@@ -197,14 +205,25 @@ def judgement(validity: Validity, outcome: Outcome, verdict: Verdict, *, inexpre
         return _INEXPRESSIBLE
     if outcome in NOT_EXECUTED:
         return _NOT_RUN
+    if tests_nothing:
+        return _NOTHING
     if verdict is Verdict.IMPROVEMENT:
         return _IMPROVEMENT
     return _CONFORMS if conforms(validity, outcome) else _KNOWN
 
 
 def _state(state: State) -> tuple[Any, ...]:
-    judged = judgement(state.validity, state.outcome, state.verdict, inexpressible=state.inexpressible)
+    judged = judgement(state.validity, state.outcome, state.verdict, inexpressible=state.inexpressible, tests_nothing=state.tests_nothing)
     return visible(state.target), state.outcome.value, state.verdict.value, judged
+
+
+def _nearness(result: Result) -> tuple[float, ...]:
+    """Return ratio and ULP in two digits, then how many elements nothing is claimed of and all of them where there are such."""
+    near = result.accuracy
+    if not isinstance(near, Accuracy):
+        return ()
+    measured = (float(f"{near.ratio:.2g}"), float(f"{near.ulp:.2g}"))
+    return (*measured, near.unclaimed, near.compared) if near.unclaimed else measured
 
 
 def _little_endian(values: array[int]) -> bytes:

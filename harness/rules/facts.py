@@ -24,11 +24,15 @@ class Facts(NamedTuple):
 
 @cache
 def facts(operator: str, opset: int) -> Facts:
-    """Return the facts of an operator at an opset."""
+    """Return the facts of an operator at an opset.
+
+    An attribute that only later versions have stands with its default there: that is what earlier ones do.
+    """
     found = data_file(_FILE).operators.get(operator)
     versions = {} if found is None else msgspec.json.decode(found, type=dict[int, dict[str, int | str]])
-    since = max((version for version in versions if version <= opset), default=None)
-    defaults = {} if since is None else versions[since]
+    since = max((version for version in versions if version <= opset), default=0)
+    later = [versions[version] for version in sorted(versions, reverse=True) if version > since]
+    defaults = {name: value for each in (*later, versions.get(since, {})) for name, value in each.items()}
     return Facts({name: str(value) for name, value in defaults.items()}, tuple(name for name, _ in formal_inputs(operator, opset)))
 
 

@@ -31,6 +31,7 @@ _COSTS = {
     "largest": 1.25,
     "has_extent_1": 1.3,
     "tuples": 1.25,
+    "ranks": 1.1,
     "extents": 1.1,
     "broadcast": 1.1,
     "broadcast_last": 1.15,
@@ -168,9 +169,8 @@ class Term(NamedTuple):
         cost = _COSTS.get(column)
         if cost is None:
             cost = _COSTS.get(column.rpartition(".")[2], 1.0) if "." in column else 1.0
-        of_an_input = 0.02 if "." in column else 0.0  # of two terms that are as good, the one of the first input
         equal_number = 0.1 if self.relation == "=" and isinstance(self.value, int) and self.column != "opset" else 0.0
-        return cost + _RELATION_COSTS[self.relation] + equal_number + of_an_input
+        return cost + _RELATION_COSTS[self.relation] + equal_number
 
 
 def say(terms: Iterable[Term]) -> str:
