@@ -125,8 +125,10 @@ class Tally:
         self.known += other.known
         self.failing += other.failing
         self.unclaimed += other.unclaimed
-        self.outcomes.update(other.outcomes)
-        self.verdicts.update(other.verdicts)
+        for outcome, number in other.outcomes.items():  # Counter.update costs several times as much
+            self.outcomes[outcome] += number
+        for verdict, number in other.verdicts.items():
+            self.verdicts[verdict] += number
 
     @property
     def passed(self) -> int:
@@ -208,6 +210,7 @@ class Tables:
         self.truncated = truncated or end is None
         self.__dict__.pop("cells", None)
         self.__dict__.pop("inexpressible", None)
+        self.__dict__.pop("_by_target", None)
 
     @cached_property
     def cells(self) -> dict[Cell, Tally]:
@@ -239,13 +242,28 @@ class Tables:
         wanted = [(Cell._fields.index(field), value) for field, value in where.items()]
         sums: dict[tuple[object, ...], Tally] = {}
         for cell, tally in self.cells.items():
-            if all(cell[place] == value for place, value in wanted):
-                sums.setdefault(tuple(cell[place] for place in places), Tally()).include(tally)
+            if all([cell[place] == value for place, value in wanted]):
+                key = tuple([cell[place] for place in places])
+                found = sums.get(key)
+                if found is None:
+                    found = sums[key] = Tally()
+                found.include(tally)
         return sums
 
     def tally(self, **where: object) -> Tally:
-        """Sum all cells whose fields equal `where`."""
-        return self.by(**where).get((), Tally())
+        """Sum all cells whose fields equal `where`; the sums over all cells and over each target are kept."""
+        if not where.keys() <= {"target"}:
+            return self.by(**where).get((), Tally())
+        if "target" in where:
+            return self._by_target.get(where["target"], Tally())
+        total = Tally()
+        for tally in self._by_target.values():
+            total.include(tally)
+        return total
+
+    @cached_property
+    def _by_target(self) -> dict[object, Tally]:
+        return {target: tally for (target,), tally in self.by("target").items()}
 
     @property
     def targets(self) -> list[str]:

@@ -41,9 +41,9 @@ def render_markdown(tables: Tables, common: InCommon = NOTHING, *, limit: int = 
     """
     sections: list[tuple[str, Iterator[str]]] = [
         ("verdict", _verdict(tables)),
-        ("operators", _operators(tables)),
         ("results that need attention", _attention(tables)),
         ("what failures have in common", _in_common(common)),
+        ("operators", _operators(tables)),
         ("level table", _levels(tables)),
         ("other validities", _validities(tables)),
         ("errors and bounds", _nearness(tables)),

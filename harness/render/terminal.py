@@ -190,8 +190,9 @@ def _operators(tables: Tables) -> Table:
             Text(conform(tally).replace(" / ", "/").replace(",", "") + _MARKS[status(tally)], style=_STYLES[status(tally)])
             for tally in tallies
         ]
-        where = [f"{tally.failing:,} on {target}" for target, tally in row.by_target.items() if tally.failing]
-        said = f"unexpected: {', '.join(where[:_BESIDE])}{', …' if len(where) > _BESIDE else ''}" if where else ""
+        where = [target for target, tally in row.by_target.items() if tally.failing]
+        on = "" if beside else f" on {count(len(where), 'target')}"
+        said = f"{row.total.failing:,} unexpected{on}" if where else ""
         shown.add_row(Text(one_line(row.operator), style="bold" if where else ""), *cells, Text(said, style="red"))
     return shown
 
@@ -209,7 +210,7 @@ def _nearness(tables: Tables, console: Console) -> None:
         said += [f"{near.outside:,} outside"] * bool(near.outside) + [f"nothing claimed of {near.unclaimed:,}"] * bool(near.unclaimed)
         indented(console, f"{one_line(row.operator)} on {one_line(row.target)}: {', '.join(said)}")
     if len(rows) > SHOWN:
-        console.print(Text(f"  and {len(rows) - SHOWN:,} more in the report, all nearer", style="dim"))
+        console.print(Text(f"  and {len(rows) - SHOWN:,} more in the report", style="dim"))
 
 
 def _legend(tables: Tables, *, folded: bool = False) -> str:
