@@ -1,7 +1,7 @@
 """Tensors of failing cases, kept beside the run file: `artifacts/<name>.npz` with `input_<name>`, `expected` and `actual`.
 
-Of further outputs `expected_1`, `actual_1` and so on; where a bound is expected, `expected` is the value rounded to the output's type, and
-`value` and `bound` are float64.
+Of further outputs `expected.1`, `actual.1` and so on. Where the expected result has a bound, `expected` and `bound` are float64, whatever
+the output's type; of several admissible tensors the first is `expected` and the others `expected_2` and so on.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy as np
 from harness.dtypes import Array
 from harness.errors import HarnessFault
 from harness.execution import Execution, Prepared
-from harness.expected import Exact, Expected, OneOf, nearest
+from harness.expected import Approx, Exact, Expected, OneOf
 from harness.judge import Judgement
 from harness.npz import load_arrays
 from harness.portions import Numbers
-from harness.records import Result, Verdict
+from harness.records import Result, Tensor, Verdict
 
 LIMIT_BYTES = 64 << 20
 _LIMIT_CASES = 2000
@@ -34,16 +34,16 @@ def artifact_name(case_id: str, target: str) -> str:
 
 def _numbered(name: str, position: int) -> str:
     """Return the name of an output's array: those of the first carry no number."""
-    return f"{name}_{position}" if position else name
+    return f"{name}.{position}" if position else name
 
 
-def _expected(expected: Expected) -> dict[str, Array]:
-    """Return what an output is held against: its elements, the candidates of each, or values and their bounds."""
-    if isinstance(expected, Exact):
-        return {"expected": expected.tensor.array}
+def expected_arrays(expected: Expected | Tensor) -> dict[str, Array]:
+    """Return what is kept of an expected result, by name."""
+    if isinstance(expected, Approx):
+        return {"expected": expected.value, "bound": expected.bound}
     if isinstance(expected, OneOf):
-        return {f"expected_or{n}" if n else "expected": tensor.array for n, tensor in enumerate(expected.candidates)}
-    return {"expected": nearest(expected).array, "value": expected.value, "bound": expected.bound}
+        return {f"expected_{n}" if n > 1 else "expected": tensor.array for n, tensor in enumerate(expected.candidates, 1)}
+    return {"expected": (expected.tensor if isinstance(expected, Exact) else expected).array}
 
 
 class Kept:
@@ -90,7 +90,7 @@ class Artifacts:
         """Keep the tensors of one result, if there is room."""
         arrays = {f"input_{spec.name}": tensor.array for spec, tensor in zip(prepared.case.inputs, prepared.inputs, strict=True)}
         for position, wanted in enumerate(judgement.expected or ()):
-            arrays |= {_numbered(name, position): array for name, array in _expected(wanted).items()}
+            arrays |= {_numbered(name, position): array for name, array in expected_arrays(wanted).items()}
         for position, output in enumerate(execution.outputs or ()):
             arrays[_numbered("actual", position)] = output.array
         arrays = {name: array for name, array in arrays.items() if array.dtype != object}
@@ -103,7 +103,7 @@ class Artifacts:
         except OSError as error:
             with contextlib.suppress(OSError):
                 path.unlink()
-            raise HarnessFault(f"{path}: {error.strerror}; the results so far are kept: make room, then continue with --resume") from error
+            raise HarnessFault(f"{path}: {error.strerror}; make room") from error
 
     def _room(self, size: int, *, expected: bool) -> bool:
         """Reserve room for a case's tensors, if there is any left."""

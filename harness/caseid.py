@@ -10,12 +10,16 @@ options that differ from their defaults. It never depends on position.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from harness.records import DirectmlOptions, Options, TensorSpec, TensorValue, Value
 
 _HEAD = re.compile(r"(?P<operator>[A-Za-z_][A-Za-z0-9_.]*)@(?P<opset>\d+):(?P<terms>.+)\Z")
 _TENSOR = re.compile(r"(?P<dtype>[a-z]+\d*)\[(?P<shape>[\d,]*)\]\Z")
+
+
+_CONSTANT = re.compile(r"(?P<dtype>[a-z]+\d*)(?:\{[^}]*\}|\([^)]*\))\Z")
 
 
 class TensorTerm(NamedTuple):
@@ -32,6 +36,14 @@ class ParsedId(NamedTuple):
     opset: int
     terms: dict[str, str]
     tensors: dict[str, TensorTerm]
+
+    def dtypes(self) -> Iterator[tuple[str, str]]:
+        """Yield the name and element type of every input, those whose elements stand in the id too."""
+        for name, value in self.terms.items():
+            if name in self.tensors:
+                yield name, self.tensors[name].dtype
+            elif (constant := _CONSTANT.match(value)) is not None:
+                yield name, constant["dtype"]
 
 
 def tensor_term(name: str, dtype: str, shape: tuple[int, ...]) -> str:

@@ -142,7 +142,7 @@ def _value_info(name: str, dtype: str, rank: int) -> ValueInfoProto:
 
 def _attribute(name: str, value: Value) -> AttributeProto:
     if isinstance(value, TensorValue):
-        return helper.make_attribute(name, _tensor_proto("", to_tensor(value)))
+        return helper.make_attribute(name, _tensor_proto("", value.tensor))
     if isinstance(value, tuple) and not value:
         return AttributeProto(name=name, type=AttributeProto.INTS)
     return helper.make_attribute(name, value)
@@ -157,11 +157,6 @@ def tensor_of(proto: TensorProto) -> Tensor:
     array = np.empty(len(proto.string_data), object)
     array[:] = [text.decode() for text in proto.string_data]
     return Tensor("string", array.reshape(shape))
-
-
-def to_tensor(value: TensorValue) -> Tensor:
-    """Return an attribute's tensor."""
-    return Tensor(value.dtype, np.array(value.elements, DTYPES[value.dtype].storage).reshape(value.shape))
 
 
 def _node(node: Node) -> NodeProto:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import NamedTuple
 
 import msgspec
@@ -11,6 +12,7 @@ from harness.diff import compare
 from harness.execution import Execution, Graph, Prepared
 from harness.expected import Exact, Expected
 from harness.operators import OPERATORS
+from harness.operators.base import UNKNOWN
 from harness.records import (
     CANNOT_BE_ASKED,
     DIRECTML,
@@ -143,7 +145,7 @@ def oracle(prepared: Prepared, provider: str) -> tuple[Expected, ...] | None:
     except Exception as error:
         raise OracleError(f"{case.operator}: {type(error).__name__}: {error}") from error
     for position, (found, shape) in enumerate(zip(expected, shapes, strict=False)):
-        if found.shape != shape:
+        if tuple(known if known != UNKNOWN else extent for extent, known in zip_longest(found.shape, shape)) != found.shape:
             raise OracleError(f"{case.operator}: output {position} of the formula has shape {list(found.shape)}, inferred is {list(shape)}")
     return expected
 

@@ -1,7 +1,8 @@
 """The DirectML feature level of a case: the lowest level whose published tables allow the lowered call. Derived from data, never typed.
 
 A case is lowered to one DirectML call (operator, element types, DimensionCount). Lowering may pad shapes with leading 1s to the rank that a
-level demands, and may pass non-negative int32 indices as UINT32, since the bits are the same. Sizes are not part of the published tables.
+level demands, and may pass non-negative int32 indices as UINT32, since the bits are the same. Sizes are not part of the published tables;
+a size of 0 no call of DirectML has (DML_BUFFER_TENSOR_DESC).
 A case of DirectML's own API is taken as it is written: its operator, its data types, and its DimensionCount if it names one.
 """
 
@@ -75,6 +76,8 @@ def _shared(level: str) -> dict[str, str]:
 
 def _level(made: DirectmlCall, widened: Sequence[str], count: int | None) -> str:
     """Return the lowest level that allows a call; `count` is the DimensionCount that a case asks for, None where it may be any."""
+    if any(0 in tensor.sizes for _, tensor in _tensors(made)):
+        return BEYOND
     tensors = tuple(
         (name, tensor.dtype, tensor.carries in widened, max(made.dimension_count, len(tensor.sizes)) if count is None else count)
         for name, tensor in _tensors(made)

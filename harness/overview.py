@@ -33,7 +33,7 @@ def overview(tables: Tables) -> list[OverviewRow]:
         OverviewRow(operator, {target: cells.get((operator, target), Tally()) for target in tables.targets}, totals[(operator,)])
         for operator in tables.operators
     ]
-    return sorted(rows, key=lambda row: (not row.total.failing, row.operator))
+    return sorted(rows, key=lambda row: (not row.total.unexpected, row.operator))
 
 
 def conform(tally: Tally) -> str:

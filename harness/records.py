@@ -5,12 +5,14 @@ Everything here is frozen, knows no other module but `dtypes`, and is what the s
 
 from __future__ import annotations
 
+import inspect
 from enum import Enum
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
+import numpy as np
 
-from harness.dtypes import Array
+from harness.dtypes import DTYPES, Array
 
 SCHEMA = 1
 BEYOND = "beyond"
@@ -85,6 +87,11 @@ class TensorValue(NamedTuple):
     dtype: str
     shape: tuple[int, ...]
     elements: tuple[int | float | bool | str, ...]
+
+    @property
+    def tensor(self) -> Tensor:
+        """The same as a tensor."""
+        return Tensor(self.dtype, np.array(self.elements, DTYPES[self.dtype].storage).reshape(self.shape))
 
 
 Value = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | TensorValue
@@ -223,16 +230,14 @@ class Accuracy(msgspec.Struct, frozen=True):
 
 
 class Repeats(msgspec.Struct, frozen=True):
-    """How an unexpected result came out when its case was repeated: `runs` with the first one, how many `failed`, runs by outcome."""
+    """How an unexpected result came out when its case was repeated: in `runs` repeats, of which `failed` did, and runs by outcome.
+
+    The run that selected the case counts in none of them, since it failed by choice of the case; older files count it too.
+    """
 
     runs: Count
     failed: Count
     outcomes: dict[str, Count]
-
-    @property
-    def flaky(self) -> bool:
-        """Say whether the repeats differ."""
-        return len(self.outcomes) > 1
 
 
 class Result(msgspec.Struct, frozen=True, tag_field="type", tag="result"):
@@ -265,7 +270,7 @@ class Result(msgspec.Struct, frozen=True, tag_field="type", tag="result"):
     @property
     def flaky(self) -> bool:
         """Say whether the case was repeated and did not always do the same."""
-        return isinstance(self.repeats, Repeats) and self.repeats.flaky
+        return isinstance(self.repeats, Repeats) and bool(self.repeats.outcomes.keys() - {self.outcome.value})
 
     @property
     def tests_nothing(self) -> bool:
@@ -320,10 +325,42 @@ class Against(msgspec.Struct, frozen=True):
     differing: tuple[str, ...] = ()
 
 
+class ShardOf(msgspec.Struct, frozen=True):
+    """A shard of a run: number `index` of `of`, counted from 1."""
+
+    index: Annotated[int, msgspec.Meta(ge=1)]
+    of: Annotated[int, msgspec.Meta(ge=1)]
+
+
+class Asked(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a run was asked for beside its targets and seed: what `--resume` goes on with. Paths are as the command line had them.
+
+    Without `specs` and `expectations` it is the harness's own ones; `reruns` is how often unexpected results are repeated.
+    """
+
+    specs: tuple[str, ...] = ()
+    queries: tuple[str, ...] = ()
+    select: Literal["all", "pairwise"] = "all"
+    shard: ShardOf | None = None
+    expectations: tuple[str, ...] = ()
+    baseline: str | None = None
+    timeout: Seconds = 30.0
+    reruns: Count = 0
+
+
+class Merged(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The runs that a merged run is made of, by run id, and the numbers of the shards that it lacks."""
+
+    runs: tuple[str, ...]
+    missing: tuple[Count, ...] = ()
+
+
 class Header(msgspec.Struct, frozen=True, tag_field="type", tag="run", omit_defaults=True):
     """The first line of a run file.
 
     `origins` are by operator and entry as ids begin, for instance `GatherND:sweep=tuple_empty`; entries that say nothing are left out.
+    `targets_left_out` are those that a run of the default targets does without, each with the reason. `selection` is None in files that are
+    older than this key.
     """
 
     schema: int
@@ -334,6 +371,9 @@ class Header(msgspec.Struct, frozen=True, tag_field="type", tag="run", omit_defa
     targets: dict[str, TargetInfo]
     origins: dict[str, Origin] = {}
     baseline: Against | None = None
+    selection: Asked | None = None
+    targets_left_out: dict[str, str] = {}
+    merged: Merged | None = None
 
 
 class End(msgspec.Struct, frozen=True, tag_field="type", tag="end"):
@@ -382,10 +422,35 @@ def conforms(validity: Validity, outcome: Outcome) -> bool:
     return validity is Validity.UNSPECIFIED or CONFORMING[validity] is outcome
 
 
+def fails(validity: Validity, outcome: Outcome, verdict: Verdict) -> bool:
+    """Say whether a result deviates and nobody expected that. What an unspecified case does is recorded and never a failure."""
+    if validity is Validity.UNSPECIFIED:
+        return False
+    if verdict is Verdict.NEW:
+        return outcome not in NOT_EXECUTED and not conforms(validity, outcome)
+    return verdict in (Verdict.REGRESSION, Verdict.CHANGED)
+
+
+def unexpected(validity: Validity, outcome: Outcome, verdict: Verdict, *, baseline: bool) -> bool:
+    """Say whether a result turns a run red: by the exit code, in JUnit and CTRF, and in every total of unexpected results.
+
+    An improvement does where it contradicts an expectation, which is wrong by then; against an earlier run (`baseline`) it is welcome.
+    """
+    improved = verdict is Verdict.IMPROVEMENT and validity is not Validity.UNSPECIFIED and not baseline
+    return improved or fails(validity, outcome, verdict)
+
+
 def run_json_schema() -> str:
     """Return the JSON Schema of a run file's lines, as the text of `docs/run.schema.json`."""
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A line of a run file", **msgspec.json.schema(_Line)}
-    return msgspec.json.format(msgspec.json.encode(schema), indent=2).decode() + "\n"
+    return msgspec.json.format(msgspec.json.encode(_dedented(schema)), indent=2).decode() + "\n"
+
+
+def _dedented(schema: Any) -> Any:
+    """Return a schema whose descriptions, which are docstrings, have no indentation: Python 3.13 takes it away, older ones do not."""
+    if isinstance(schema, dict):
+        return {key: inspect.cleandoc(value) if key == "description" else _dedented(value) for key, value in schema.items()}
+    return [_dedented(value) for value in schema] if isinstance(schema, list) else schema
 
 
 _Line = Header | Result | End

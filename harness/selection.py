@@ -64,10 +64,10 @@ class Selection:
         for case in self.plan.cases(valid=valid, portion=portion, wanted=self._wants if self.queries else None):
             if self.queries and not any(query.matches(case.id) for query in self.queries):
                 self.left_out[NOT_ASKED] += 1
-            elif self.shard is not None and not self.shard.holds(case.id):
-                self.left_out[OTHER_SHARD] += 1
             elif pairs is not None and case.validity is Validity.VALID and case.literals is None and not pairs.adds(case.id):
                 self.left_out[NO_NEW_PAIR] += 1
+            elif self.shard is not None and not self.shard.holds(case.id):
+                self.left_out[OTHER_SHARD] += 1
             else:
                 yield case
 

@@ -19,7 +19,20 @@ from harness.attention import Attention
 from harness.differences import Differences
 from harness.facets import Facets, facets, telling
 from harness.nearness import Nearnesses
-from harness.records import BEYOND, NOT_EXECUTED, End, Header, Outcome, Result, Validity, Verdict, conforms, inexpressible
+from harness.records import (
+    BEYOND,
+    NOT_EXECUTED,
+    End,
+    Header,
+    Outcome,
+    Result,
+    Validity,
+    Verdict,
+    conforms,
+    fails,
+    inexpressible,
+    unexpected,
+)
 from harness.runfile import RunReader
 from harness.target_names import renamed, short_names
 from harness.tensor_support import TensorSupport
@@ -78,17 +91,10 @@ class Cell(NamedTuple):
     target: str
 
 
-def fails(validity: Validity, outcome: Outcome, verdict: Verdict) -> bool:
-    """Say whether a result turns a run red."""
-    if verdict is Verdict.NEW:
-        return outcome not in NOT_EXECUTED and not conforms(validity, outcome)
-    return verdict is Verdict.REGRESSION or verdict is Verdict.CHANGED
-
-
 class Tally:
     """Counts of some results by outcome and verdict. A rate is never given without `selected`."""
 
-    __slots__ = ("conforming", "failing", "known", "outcomes", "selected", "unclaimed", "verdicts")
+    __slots__ = ("conforming", "failing", "known", "outcomes", "selected", "unclaimed", "unexpected", "verdicts")
 
     def __init__(self) -> None:
         self.selected = 0
@@ -97,18 +103,24 @@ class Tally:
         self.known = 0
         """Results that ran, do not conform, and are expected."""
         self.failing = 0
-        """Regressions, changed results, and new ones that do not conform: what turns a run red."""
+        """Regressions, changed results, and new ones that do not conform."""
+        self.unexpected = 0
+        """What turns a run red: the failing ones, and improvements on what was expected."""
         self.unclaimed = 0
         """Results that ran and of whose outputs nothing is claimed: they test nothing, and neither pass nor conform."""
         self.outcomes: Counter[Outcome] = Counter()
         self.verdicts: Counter[Verdict] = Counter()
 
-    def add(self, validity: Validity, outcome: Outcome, verdict: Verdict, number: int, *, tests_nothing: bool = False) -> None:
+    def add(
+        self, validity: Validity, outcome: Outcome, verdict: Verdict, number: int, *, baseline: bool, tests_nothing: bool = False
+    ) -> None:
         self.selected += number
         self.outcomes[outcome] += number
         self.verdicts[verdict] += number
         if fails(validity, outcome, verdict):
             self.failing += number
+        if unexpected(validity, outcome, verdict, baseline=baseline):
+            self.unexpected += number
         if outcome in NOT_EXECUTED:
             return
         if tests_nothing:
@@ -124,6 +136,7 @@ class Tally:
         self.conforming += other.conforming
         self.known += other.known
         self.failing += other.failing
+        self.unexpected += other.unexpected
         self.unclaimed += other.unclaimed
         for outcome, number in other.outcomes.items():  # Counter.update costs several times as much
             self.outcomes[outcome] += number
@@ -190,7 +203,7 @@ class Tables:
             self.witness.add(result)
         if self.differences.needed:
             self.differences.add(result, read, level)
-        if verdict is not Verdict.EXPECTED and (verdict is Verdict.IMPROVEMENT or fails(validity, result.outcome, verdict)):
+        if verdict is Verdict.IMPROVEMENT or verdict is Verdict.CHANGED or fails(validity, result.outcome, verdict):
             self.attention.add(result, read)
         return kind, state
 
@@ -217,12 +230,14 @@ class Tables:
         """The counts by cell; ask after the last `add`."""
         cells: dict[Cell, Tally] = {}
         kinds, states = self.kinds, self.states
+        baseline = self.header.baseline is not None
         for key, number in self._counts.items():
             kind, state = kinds[key >> _STATE_BITS], states[key & (1 << _STATE_BITS) - 1]
             if state.inexpressible:
                 continue
             cell = Cell(*kind.facets, kind.level, kind.validity, state.target)
-            cells.setdefault(cell, Tally()).add(kind.validity, state.outcome, state.verdict, number, tests_nothing=state.tests_nothing)
+            tally = cells.setdefault(cell, Tally())
+            tally.add(kind.validity, state.outcome, state.verdict, number, baseline=baseline, tests_nothing=state.tests_nothing)
         return cells
 
     @cached_property
@@ -242,7 +257,7 @@ class Tables:
         wanted = [(Cell._fields.index(field), value) for field, value in where.items()]
         sums: dict[tuple[object, ...], Tally] = {}
         for cell, tally in self.cells.items():
-            if all([cell[place] == value for place, value in wanted]):
+            if all(cell[place] == value for place, value in wanted):
                 key = tuple([cell[place] for place in places])
                 found = sums.get(key)
                 if found is None:

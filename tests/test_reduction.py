@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 
 from harness.caseid import parse
-from harness.execution import Prepared
-from harness.operators import OPERATORS
 from harness.records import Case, Validity
 from harness.reduction.candidate import Candidate, Subject
 from harness.reduction.command import Reduced, reduce_case
@@ -21,7 +19,7 @@ from harness.specs.load import LoadedSpec, load_specs
 from harness.specs.write import reduced_from
 from harness.targets import Target, parse_target
 from harness.trial import Trials
-from harness.values import case_inputs
+from tests.prepared import prepared_case
 from tests.running import SPECS, complaint, harness, results_of, script_of
 
 pytestmark = [
@@ -39,7 +37,7 @@ def planned(operator: str) -> tuple[LoadedSpec, dict[str, Case]]:
 def subject_of(case_id: str) -> Subject:
     spec, cases = planned(case_id.partition("@")[0])
     case = cases[case_id]
-    return Subject(Prepared(case, case_inputs(OPERATORS[case.operator], case, 0)), spec)
+    return Subject(prepared_case(case), spec)
 
 
 def reduced(case_id: str, target: Target, timeout: float = 30) -> Reduced:

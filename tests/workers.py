@@ -122,6 +122,20 @@ def dies_once_before_a_case(state: str) -> None:
     worker.serve(channel, lambda: fake(channel))
 
 
+def is_killed_at_two_starts(state: str) -> None:
+    """End before the greeting, and once during it, as an external kill would; every later worker is in order."""
+    path = Path(state)
+    before = len(path.read_bytes()) if path.exists() else 0
+    path.write_bytes(b"x" * (before + 1))
+    if before == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if before == 1:
+        os.write(1, b"H\x40\x00")
+        os.kill(os.getpid(), signal.SIGKILL)
+    channel = worker.Channel()
+    worker.serve(channel, lambda: fake(channel))
+
+
 def loses_its_device(state: str) -> None:
     """Fail each case after the second until there is another process, as onnxruntime does once its Direct3D device is removed."""
     first = not Path(state).exists()

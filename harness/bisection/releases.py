@@ -139,5 +139,6 @@ def _what(trial: Trial) -> tuple[str, str]:
         return judgement.error.class_, judgement.error.message
     if judgement.diff is not None:
         diff = judgement.diff
-        return "", f"{diff.differing} of {diff.total} elements differ, the first: {diff.actual} instead of {diff.expected}"
+        where = f" of output {diff.output}" if isinstance(diff.output, int) else ""
+        return "", f"{diff.differing} of {diff.total} elements{where} differ, the first: {diff.actual} instead of {diff.expected}"
     return "", ""

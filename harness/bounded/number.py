@@ -179,9 +179,14 @@ class Bounded:
                 size = np.abs(self.value) + error
                 error = np.where(np.isfinite(size), error + arithmetic.operations * form.ulp(size), error)
             bound = error * (1 + _CUT)
-            anything = (self.value - bound <= -form.largest) & (self.value + bound >= form.largest)
+            value = self.value
+            if arithmetic.operations >= 1:  # rounding may be toward zero, which gives the largest number where others give infinity
+                beyond = np.isfinite(value) & (np.abs(value) > form.largest)
+                value = np.where(beyond, np.copysign(form.largest, value), value)
+                bound = np.where(beyond, np.maximum(bound, form.overflow - form.largest), bound)
+            anything = (value - bound <= -form.largest) & (value + bound >= form.largest)
             bound = np.where(anything, np.inf, bound)  # a bound that no finite number of the type leaves
-        return Approx(dtype, np.array(self.value, np.float64), np.array(bound, np.float64))
+        return Approx(dtype, np.array(value, np.float64), np.array(bound, np.float64))
 
 
 def _applied(ufunc: Any, *operands: Any) -> Bounded:

@@ -92,7 +92,11 @@ class HistoryDatabase:
         self._bounded = Bounded(path)
         self._sql = self._bounded.sql
         with self._bounded.told():
-            self._open()
+            try:
+                self._open()
+            except BaseException:
+                self._sql.close()
+                raise
         self._cases: dict[str, int] = {}
         self._states: dict[Did, int] = {}
 

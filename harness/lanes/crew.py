@@ -177,7 +177,7 @@ class ForkedLanes(Lanes):
     def _next(self) -> Any:
         member, message = self._inbox.get()
         if message is None:
-            raise HarnessFault(f"a process of the run ended ({member.wait()}); the results so far are kept: continue with --resume")
+            raise HarnessFault(f"a process of the run ended ({member.wait()})")
         if isinstance(message, Fault):
             sys.stderr.write(message.trace)
             raise message.error

@@ -16,6 +16,8 @@ from harness.records import Tensor, Value
 
 Shape = tuple[int, ...]
 Attributes = Mapping[str, Value]
+UNKNOWN = -1
+"""The extent of an output where elements that are not known before a run decide it."""
 Choice = str | int | Shape
 Entropy = bytes | memoryview
 """Pseudo-random bytes: for each element to choose as many as it is wide, at least 4; see `values.py`."""

@@ -85,7 +85,8 @@ class Elementwise(Computing):
     """
 
     name = "elementwise"
-    relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"*": broadcasting.RELATIONS}
+    relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"*": (*broadcasting.RELATIONS, "of", "count", "others")}
+    words: ClassVar[Mapping[str, tuple[str, ...]]] = {"others": broadcasting.RELATIONS}
 
     def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Shape | tuple[Shape, ...] | None:
         """Derive the shape of a further input from the first one's by a word of `broadcasting.RELATIONS`; of a variadic one, all shapes."""
@@ -119,9 +120,9 @@ class Elementwise(Computing):
         if operator.lower is not None:
             return operator.lower(candidate, call)
         names = _MEMBERS.get(len(call.inputs))
-        if candidate is None or names is None:
+        wide = broadcasting.broadcast(call.shapes)
+        if candidate is None or names is None or wide is None:
             return None
-        (wide,) = self.output_shapes(operator, call)
         tensors = {
             member: CallTensor(name, given.dtype, wide, broadcasting.strides(given.shape, wide))
             for member, (name, given) in zip(names, call.inputs.items(), strict=True)

@@ -16,12 +16,20 @@ import numpy as np
 from harness.bounded import Bounded, number
 from harness.bounded import arithmetic as declared
 from harness.dtypes import DTYPES, Array
-from harness.expected import Exact, Expected
+from harness.expected import Exact, Expected, OneOf
 from harness.operators.base import Call, Oracle
 from harness.operators.binary_floats import decode_bfloat16, encode_bfloat16
 from harness.records import Tensor
 
 Formula = Callable[..., Any]
+
+
+class Either:
+    """What a formula gives where each element may be that of either of two arrays, as the zeros of both signs often may."""
+
+    def __init__(self, first: Array, second: Array) -> None:
+        self.first = first
+        self.second = second
 
 
 class FormulaError(ValueError):
@@ -77,10 +85,19 @@ def _exact(formula: Formula, taken: Callable[[Tensor], Any], given: Callable[[st
         del arithmetic
         with np.errstate(all="ignore"):
             result = formula(*positional(names, call, inputs, taken), **named(names, call, inputs, taken))
-        arrays = results(result, call)
-        return tuple(Exact(_tensor(dtype, given(dtype, np.asarray(array)))) for dtype, array in zip(call.outputs, arrays, strict=True))
+        return tuple(one(dtype, each) for dtype, each in zip(call.outputs, results(result, call), strict=True))
+
+    def one(dtype: str, result: Any) -> Expected:
+        if isinstance(result, Either):
+            return OneOf(tuple(_tensor(dtype, given(dtype, _array(dtype, array))) for array in (result.first, result.second)))
+        return Exact(_tensor(dtype, given(dtype, _array(dtype, result))))
 
     return oracle
+
+
+def _array(dtype: str, result: Any) -> Array:
+    """Return a result as an array; NumPy gives one text of an array of objects as what it is."""
+    return np.asarray(result, object) if dtype == "string" else np.asarray(result)
 
 
 def _tensor(dtype: str, array: Array) -> Tensor:

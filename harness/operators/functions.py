@@ -10,7 +10,7 @@ from math import prod
 
 import numpy as np
 
-from harness.bounded import Bounded, concatenate, contracted, exp, flip, log, pad, split, sqrt, squeeze
+from harness.bounded import Bounded, concatenate, contracted, exp, flip, log, pad, split, sqrt, squeeze, where
 from harness.float_formats import Float64
 
 Axes = int | tuple[int, ...]
@@ -111,8 +111,9 @@ def reduce_log_sum(x: Bounded, axes: Axes, keepdims: bool) -> Bounded:
 
 # log(sum exp x) = max x + log(sum exp(x - max x))                  (ReduceLogSumExp)
 def reduce_log_sum_exp(x: Bounded, axes: Axes, keepdims: bool) -> Bounded:
-    """The formula with the maximum: the one without it overflows for arguments whose result is finite."""
+    """The formula with the maximum, where that is finite: the one without it overflows for arguments whose result is finite."""
     most = x.max(axes, True)
+    most = where(np.isfinite(most.value), most, np.zeros(most.shape))
     y = log(exp(x - most).sum(axes, True)) + most
     return y if keepdims else squeeze(y, axis=axes)
 

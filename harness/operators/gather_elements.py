@@ -78,7 +78,7 @@ class GatherElementsFamily(Indexing):
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Rules of ONNX GatherElements on ranks, axis and extents."""
-        data, index = call.shapes
+        data, index = call.shapes[:2]
         axis = call.attributes["axis"]
         assert isinstance(axis, int)
         if len(data) < 1 or len(index) < 1:
@@ -107,7 +107,7 @@ class GatherElementsFamily(Indexing):
         """The shape of indices."""
         return (call.shapes[1],)
 
-    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall:
+    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
         """Lower to DML_OPERATOR_GATHER_ELEMENTS: each tensor keeps its rank, since equal ranks are a rule of both specifications."""
         data, index = call.inputs.values()
         axis = call.attributes["axis"]

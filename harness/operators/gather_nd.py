@@ -69,7 +69,7 @@ class GatherNDFamily(Indexing):
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Rules 1 to 4 of ONNX GatherND on ranks, batch_dims and the tuple length."""
-        data, index = call.shapes
+        data, index = call.shapes[:2]
         batch = _batch(call)
         if len(data) < 1:
             return "r >= 1"
@@ -87,7 +87,7 @@ class GatherNDFamily(Indexing):
 
     def sizes(self, call: Call) -> int | NDArray[np.int64]:
         """The size of data for each coordinate of a tuple; a coordinate for which data has no dimension counts as of size 1."""
-        data, index = call.shapes
+        data, index = call.shapes[:2]
         batch = max(_batch(call), 0)
         width = index[-1] if index else 1
         sizes = (list(data[batch : batch + width]) + [1] * width)[:width]
@@ -95,7 +95,7 @@ class GatherNDFamily(Indexing):
 
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """indices_shape[:-1] ++ data_shape[b + k:], k the length of a tuple."""
-        data, index = call.shapes
+        data, index = call.shapes[:2]
         left = max(0, _batch(call)) + (index[-1] if index else 0)
         return (index[:-1] + data[left:],)
 

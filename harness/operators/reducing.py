@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Shape
-from harness.operators.computing import Computing
+from harness.operators.conditioned import Conditioned
 from harness.operators.formulas import Formula
 
 
 class Reduction(NamedTuple):
-    """What differs between reductions: the DML_REDUCE_FUNCTION, and whether an axis without elements has a result."""
+    """What differs between reductions: the DML_REDUCE_FUNCTION (DirectML.h), and whether an axis without elements has a result."""
 
     function: int
     empty: bool = True
@@ -47,7 +47,7 @@ def over_axes(function: Callable[..., Any]) -> Formula:
     return formula
 
 
-class Reducing(Computing):
+class Reducing(Conditioned):
     """One input; `axes` is an attribute, at later opsets an input. `options` is a `Reduction`."""
 
     name = "reducing"

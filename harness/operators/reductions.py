@@ -1,73 +1,71 @@
-"""ReduceSum and CumSum: sums along axes, of all elements or of those up to each."""
+"""Reductions that compute: sums, products and norms of the elements along axes, and logarithms of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from harness.operators.base import Call, CallTensor, DirectmlCall, Operator
-from harness.operators.computing import Computing
+from harness.bounded import EXACT, Bounded, log, number
+from harness.dtypes import Array
+from harness.operators import functions
+from harness.operators.base import Operator
 from harness.operators.formulas import bounded
 from harness.operators.reducing import REDUCING, Reduction, over_axes
 
-# ReduceSum: reduced[o] = sum of data over `axes`
-# CumSum:    y[i] = x[0] + ... + x[i] along `axis`; exclusive: without x[i]; reverse: from the end
+# with x the elements of data along `axes`:
+#   ReduceSum: sum x         ReduceMean: sum x / n      ReduceProd: prod x       ReduceL1: sum |x|      ReduceL2: sqrt(sum x x)
+#   ReduceSumSquare: sum x x      ReduceLogSum: log(sum x)      ReduceLogSumExp: log(sum exp(x))
 
-SUM = 9
-"""DML_REDUCE_FUNCTION_SUM (DirectML.h)."""
-
-
-def _sum(data: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
-    return np.sum(data, axis=axis, keepdims=keepdims, **({"dtype": data.dtype} if isinstance(data, np.ndarray) else {}))
+Axes = tuple[int, ...]
 
 
-def cumsum(x: Any, axis: Any, exclusive: int, reverse: int) -> Any:
-    """Sum by the formula above."""
-    axis = int(np.asarray(axis).reshape(())) % x.ndim
-    flip = (slice(None),) * axis + (slice(None, None, -1),)
-    found = x[flip] if reverse else x
-    if exclusive:
-        first = (slice(None),) * axis + (slice(0, 1),)
-        rest = (slice(None),) * axis + (slice(0, -1),)
-        found = np.concatenate([found[first] * 0, found[rest]], axis=axis)
-    found = np.cumsum(found, axis=axis, **({"dtype": x.dtype} if isinstance(x, np.ndarray) else {}))
-    return found[flip] if reverse else found
+def _sum(data: Any, axis: Axes, keepdims: bool) -> Any:
+    return data.sum(axis, keepdims) if isinstance(data, Bounded) else data.sum(axis, data.dtype, keepdims=keepdims)
 
 
-class Cumulative(Computing):
-    """One input, one axis, an output of its shape."""
-
-    name = "cumulative"
-
-    def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[int]:
-        """All axes of rank r: -r to r-1."""
-        rank = len(call.first.shape)
-        return range(-rank, rank)
-
-    def broken_rule(self, operator: Operator, call: Call) -> str | None:
-        """An axis out of range."""
-        rank, axis = len(call.first.shape), call.parameter("axis", 0)
-        axis = axis[0] if isinstance(axis, tuple) else axis
-        return None if -rank <= axis < rank else "axis in [-r, r-1]"
+def _prod(data: Any, axis: Axes, keepdims: bool) -> Any:
+    return data.prod(axis, keepdims) if isinstance(data, Bounded) else data.prod(axis, data.dtype, keepdims=keepdims)
 
 
-def _cumulative(candidate: str | None, call: Call) -> DirectmlCall | None:
-    if candidate != "DML_OPERATOR_CUMULATIVE_SUMMATION" or "axis" not in call.constants:
-        return None
-    x = call.first
-    axis = int(call.constants["axis"].reshape(()))
-    members = {
-        "Axis": axis + len(x.shape) if axis < 0 else axis,
-        "AxisDirection": int(call.attributes["reverse"]),  # type: ignore[arg-type] # an INT
-        "HasExclusiveSum": int(call.attributes["exclusive"]),  # type: ignore[arg-type] # an INT
-    }
-    tensors = {"InputTensor": CallTensor("x", *x), "OutputTensor": CallTensor(0, *x)}
-    return DirectmlCall(candidate, tensors, 1, members, axes=("Axis",))
+def _l1(data: Any, axis: Axes, keepdims: bool) -> Any:
+    return _sum(abs(data), axis, keepdims)
+
+
+def _sum_square(data: Any, axis: Axes, keepdims: bool) -> Any:
+    return _sum(data * data, axis, keepdims)
+
+
+def _log_sum_exp(data: Bounded, axis: Axes, keepdims: bool) -> Bounded:
+    """The logarithm of no sum at all, 0, is minus infinity."""
+    empty = 0 in [data.shape[each] for each in axis]
+    return log(data.sum(axis, keepdims)) if empty else functions.reduce_log_sum_exp(data, axis, keepdims)
+
+
+def _real(function: Callable[[Bounded, Axes, bool], Bounded]) -> Callable[..., Any]:
+    """Make a function of integers of one whose results are none; what becomes of them ONNX does not say: here they are cut off."""
+
+    def formula(data: Any, axis: Axes, keepdims: bool) -> Any:
+        if isinstance(data, Bounded):
+            return function(data, axis, keepdims)
+        found: Array = function(number(data.astype(np.float64), EXACT), axis, keepdims).value
+        return np.nan_to_num(found, posinf=0, neginf=0).astype(data.dtype)
+
+    return formula
+
+
+def _reduction(name: str, function: Callable[..., Any], number: int, *, empty: bool = True) -> Operator:
+    return Operator(name, REDUCING, bounded(over_axes(function)), constants={"axes": 1}, options=Reduction(number, empty))
 
 
 OPERATORS = (
-    Operator("ReduceSum", REDUCING, bounded(over_axes(_sum)), constants={"axes": 1}, options=Reduction(SUM)),
-    Operator("CumSum", Cumulative(), bounded(cumsum), constants={"axis": 0}, lower=_cumulative),
+    _reduction("ReduceMean", _real(functions.reduce_mean), 2, empty=False),
+    _reduction("ReduceL1", _l1, 3),
+    _reduction("ReduceL2", _real(functions.reduce_l2), 4),
+    _reduction("ReduceLogSum", _real(functions.reduce_log_sum), 5),
+    _reduction("ReduceLogSumExp", _real(_log_sum_exp), 6),
+    _reduction("ReduceProd", _prod, 9),
+    _reduction("ReduceSum", _sum, 10),
+    _reduction("ReduceSumSquare", _sum_square, 11),
 )

@@ -95,6 +95,7 @@ class Convolving(Windowed):
     """
 
     name = "convolving"
+    words: ClassVar[Mapping[str, tuple[str, ...]]] = {"kernel": ("uneven",), "unlike": ("channels",)}
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"W": ("kernel", "outputs", "unlike"), "B": ("channels", "unlike")}
 
     def kernel(self, call: Call) -> Shape:

@@ -24,7 +24,7 @@ from harness.nearness import ratio_text
 from harness.overview import conform, many, overview
 from harness.published import level_key
 from harness.records import BEYOND, Outcome
-from harness.render.payload import Payload
+from harness.render.payload import COUNTED_IN_RATES, Payload, red
 from harness.render.terminal import details, repeated
 from harness.render.text import line, ranks, visible
 from harness.runfile import RunReader
@@ -132,6 +132,8 @@ def _context(tables: Tables) -> dict[str, Any]:
         facts.insert(0, ("not available", [info.unavailable or "" for info in header.targets.values()]))
     return {
         "summary": summarize(tables),
+        "counted_in_rates": COUNTED_IN_RATES,
+        "red": red(header),
         "header": header,
         "groups": tables.attention.groups()[:GROUPS],
         "left_out": sorted(tables.left_out.items(), key=lambda item: (-item[1], item[0])),

@@ -47,7 +47,7 @@ def render_csv(tables: Tables) -> str:
                     tally = cells.get((operator, target, validity, level))
                     if tally is None:
                         continue
-                    counts = [tally.selected, tally.run, tally.conforming, tally.known, tally.failing, tally.unclaimed]
+                    counts = [tally.selected, tally.run, tally.conforming, tally.known, tally.unexpected, tally.unclaimed]
                     row = [_cell(operator), _cell(target), validity.value, _cell(level)]
                     table.writerow([*row, *counts, *(tally.outcomes[outcome] for outcome in outcomes)])
     return text.getvalue()

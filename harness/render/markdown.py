@@ -107,7 +107,7 @@ def _verdict(tables: Tables) -> Iterator[str]:
 
 
 def _numbers(tally: Tally) -> list[str]:
-    return [f"{number:,}" for number in (tally.selected, tally.run, tally.conforming, tally.known, tally.failing)]
+    return [f"{number:,}" for number in (tally.selected, tally.run, tally.conforming, tally.known, tally.unexpected)]
 
 
 def _operators(tables: Tables) -> Iterator[str]:
@@ -128,7 +128,7 @@ def _operators(tables: Tables) -> Iterator[str]:
 
 
 def _failing(tally: Tally) -> str:
-    return f" {tally.failing:,} unexpected" if tally.failing else ""
+    return f" {tally.unexpected:,} unexpected" if tally.unexpected else ""
 
 
 def _nearness(tables: Tables) -> Iterator[str]:

@@ -23,11 +23,11 @@ import msgspec
 from msgspec import UNSET
 
 from harness.leveltable import levels
-from harness.records import NOT_EXECUTED, Accuracy, Outcome, Result, Validity, Verdict, conforms, inexpressible
+from harness.records import NOT_EXECUTED, Accuracy, Header, Outcome, Result, Validity, Verdict, conforms, fails, inexpressible
 from harness.render.deflate import deflate
 from harness.render.tensors import artifact_name, read_tensors
 from harness.render.text import message, visible
-from harness.tables import Kind, Numbers, State, Tables, fails
+from harness.tables import Kind, Numbers, State, Tables
 
 MESSAGE = 4000
 DETAILS_BUDGET = 4 << 20
@@ -37,7 +37,9 @@ TENSORS_BUDGET = 2 << 20
 TENSOR_CASES = 300
 JUDGED = ("failing", "improvement", "known deviation", "not run", "tests nothing", "conforms", "not expressible")
 """What a result means to a reader, in the order of the page's table."""
-_FAILING, _IMPROVEMENT, _KNOWN, _NOT_RUN, _NOTHING, _CONFORMS, _INEXPRESSIBLE = range(7)
+FAILING, IMPROVEMENT, _KNOWN, _NOT_RUN, _NOTHING, _CONFORMS, _INEXPRESSIBLE = range(7)
+COUNTED_IN_RATES = f"!{JUDGED[_INEXPRESSIBLE]}"
+"""The page's filter for what a cell counts."""
 _LONGEST = 0xFFFFFFFF
 
 
@@ -85,7 +87,7 @@ class Payload:
     def _want(self, result: Result) -> None:
         """Note a result whose tensors are worth showing: failing ones before known ones, and of each kind the first before the second."""
         judged = judgement(result.validity, result.outcome, result.verdict, inexpressible=inexpressible(result))
-        if judged not in (_FAILING, _KNOWN):
+        if judged not in (FAILING, _KNOWN):
             return
         kind = (result.operator, result.target, result.outcome.value, result.error.class_ if result.error else "", result.verdict.value)
         place = self._wanted_kinds[kind]
@@ -103,9 +105,12 @@ class Payload:
             at = None if diff.first_index is None else tuple(diff.first_index)
             numbers = (diff.max_ulp, diff.differing, diff.total, at, message(diff.expected, 400), message(diff.actual, 400))
             if diff.bound is not UNSET or diff.output is not UNSET:
-                numbers += tuple(None if each is UNSET else each for each in (diff.error, diff.bound, diff.output))
+                numbers += tuple(None if each is UNSET else each for each in (diff.error, diff.bound))
+            if diff.output is not UNSET:
+                numbers += (diff.output,)
         if self._spent > (DETAILS_BUDGET if fails(result.validity, result.outcome, result.verdict) else DETAILS_BUDGET // 2):
-            return self._details["left out"]
+            kept = (words[:1], ())  # the page filters by the error's class
+            return self._details[(*kept, note) if note else kept] if words else self._details["left out"]
         known = len(self._details)
         number = self._details[(words, numbers, note) if note else (words, numbers)]
         if number == known:
@@ -141,6 +146,7 @@ class Payload:
                 **kind_rows(tables.kinds),
                 "states": [_state(state) for state in tables.states],
                 "judgements": JUDGED,
+                "red": red(tables.header).split(","),
                 "origins": {name: (visible(each.source or ""), visible(each.rule or "")) for name, each in tables.header.origins.items()},
             }
         )
@@ -180,6 +186,11 @@ class Payload:
         return b64encode(deflate([len(text).to_bytes(4, "little") + text, *planes])).decode()
 
 
+def red(header: Header) -> str:
+    """Return the page's filter for what turns a run red."""
+    return ",".join(JUDGED[place] for place in (FAILING, *(() if header.baseline else (IMPROVEMENT,))))
+
+
 def kind_rows(kinds: Iterable[Kind]) -> dict[str, Any]:
     """Write kinds of cases as the page reads them: words as numbers of a dictionary, opsets and ranks as they are."""
     words: Numbers[str] = Numbers()
@@ -200,15 +211,15 @@ def _error(class_: str, text: str) -> tuple[str, str]:
 def judgement(validity: Validity, outcome: Outcome, verdict: Verdict, *, inexpressible: bool, tests_nothing: bool = False) -> int:
     """Return what a result means, as a place in `JUDGED`."""
     if fails(validity, outcome, verdict):
-        return _FAILING
+        return FAILING
     if inexpressible:
         return _INEXPRESSIBLE
     if outcome in NOT_EXECUTED:
         return _NOT_RUN
     if tests_nothing:
         return _NOTHING
-    if verdict is Verdict.IMPROVEMENT:
-        return _IMPROVEMENT
+    if verdict is Verdict.IMPROVEMENT and validity is not Validity.UNSPECIFIED:
+        return IMPROVEMENT
     return _CONFORMS if conforms(validity, outcome) else _KNOWN
 
 

@@ -13,7 +13,7 @@ from harness.explain.words import title
 from harness.leveltable import counts, level_table, levels, rate, status, validity_table
 from harness.nearness import in_words, ratio_text
 from harness.overview import conform, many, overview
-from harness.records import NOT_EXECUTED, Accuracy, Diff, Outcome, Repeats, Result, Validity
+from harness.records import NOT_EXECUTED, Accuracy, Outcome, Repeats, Result, Validity
 from harness.render.text import gist, line, one_line, ranks
 from harness.summary import count, summarize
 from harness.support import support
@@ -110,6 +110,13 @@ def describe(result: Result) -> str:
     return " · ".join((result.outcome.value, *details(result)))
 
 
+def error_words(error: object, bound: float) -> str:
+    """Say how an error compares with its bound."""
+    if not isinstance(error, float):
+        return f"no number within {bound:.3g}"
+    return f"error {error:.3g}, {error / bound:,.3g} × its bound" if bound else f"error {error:.3g} where none is admissible"
+
+
 def details(result: Result) -> list[str]:
     """Say what is known beside the outcome."""
     words = []
@@ -124,10 +131,10 @@ def details(result: Result) -> list[str]:
         words.append(
             f"{which}{diff.differing:,} of {diff.total:,} differ{at}: expected {line(diff.expected, 60)}, actual {line(diff.actual, 60)}"
         )
-        if isinstance(diff.bound, float):
-            words.append(beyond_bound(diff))
         if diff.max_ulp is not None:
             words.append(f"max {diff.max_ulp:,} ULP")
+        if isinstance(diff.bound, float):
+            words.append(error_words(diff.error, diff.bound))
     if result.tests_nothing and isinstance(result.accuracy, Accuracy):
         words.append(in_words(result.accuracy))
     if result.error is not None:
@@ -135,22 +142,14 @@ def details(result: Result) -> list[str]:
     return words
 
 
-def beyond_bound(diff: Diff) -> str:
-    """Say how far an element lies outside of its bound: `error 0.002 is 1.7 times its bound of 0.0012`."""
-    if not isinstance(diff.bound, float) or not isinstance(diff.error, float):
-        return "no finite number, where one is expected"
-    if not diff.bound:
-        return f"error {diff.error:.3g}, where the result is exact"
-    return f"error {diff.error:.3g} is {ratio_text(diff.error / diff.bound)} times its bound of {diff.bound:.3g}"
-
-
 def repeated(result: Result) -> str:
-    """Say how a repeated result came out: `flaky: failed 2 of 5 (mismatch 2, pass 3)`; empty for one that was not repeated."""
+    """Say how a repeated result came out: `flaky: failed 2 of 5 repeats (mismatch 2, pass 3)`; empty for one that was not repeated."""
     repeats = result.repeats
     if not isinstance(repeats, Repeats):
         return ""
     outcomes = ", ".join(f"{outcome} {number}" for outcome, number in repeats.outcomes.items())
-    return f"{'flaky: ' if repeats.flaky else ''}failed {repeats.failed} of {repeats.runs}" + (f" ({outcomes})" if repeats.flaky else "")
+    said = f"failed {repeats.failed} of {repeats.runs} repeats"
+    return f"flaky: {said} ({outcomes})" if result.flaky else said
 
 
 def grid(*columns: str, right: Iterable[int] = (), gap: int = 2) -> Table:
@@ -190,9 +189,9 @@ def _operators(tables: Tables) -> Table:
             Text(conform(tally).replace(" / ", "/").replace(",", "") + _MARKS[status(tally)], style=_STYLES[status(tally)])
             for tally in tallies
         ]
-        where = [target for target, tally in row.by_target.items() if tally.failing]
+        where = [target for target, tally in row.by_target.items() if tally.unexpected]
         on = "" if beside else f" on {count(len(where), 'target')}"
-        said = f"{row.total.failing:,} unexpected{on}" if where else ""
+        said = f"{row.total.unexpected:,} unexpected{on}" if where else ""
         shown.add_row(Text(one_line(row.operator), style="bold" if where else ""), *cells, Text(said, style="red"))
     return shown
 

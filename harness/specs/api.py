@@ -10,8 +10,9 @@ from harness.operators.base import Call, CallTensor, Operator, TensorType
 from harness.records import DirectmlOptions, DirectmlTensor, Options
 from harness.specs.load import LoadedSpec
 from harness.specs.schema import CaseDirectml, LayoutName, LiteralCase, Sweep, SweepDirectml, TensorName
-from harness.specs.source import KeyPath
+from harness.specs.source import KeyPath, shown
 
+_UINT = 1 << 32
 DTYPES_OF_DIRECTML = tuple(name for name, entry in DTYPES.items() if entry.directml is not None and name != "bool")
 """What `dtype: all` means to DirectML: one element type for each DML_TENSOR_DATA_TYPE."""
 
@@ -50,9 +51,16 @@ def _layouts(layout: Mapping[TensorName, LayoutName]) -> tuple[tuple[str, str], 
     return tuple(sorted((tensor, name) for tensor, name in layout.items() if name != "packed"))
 
 
-def problems(spec: LoadedSpec, operator: Operator, graph: Options, asked: DirectmlOptions | None, at: KeyPath) -> Iterator[str]:
-    """Yield what is wrong with `directml:` for an operator, beside the options of a graph."""
-    if asked is None:
+def problems(
+    spec: LoadedSpec,
+    operator: Operator,
+    graph: Options,
+    given: CaseDirectml | SweepDirectml | None,
+    asked: DirectmlOptions | None,
+    at: KeyPath,
+) -> Iterator[str]:
+    """Yield what is wrong with `directml:` for an operator, as it is `given` and as a combination of it, beside the options of a graph."""
+    if given is None or asked is None:
         return
     for name in ("shapes", "initializer", "in_place", "optimization", "neighbours"):
         if getattr(graph, name) != getattr(Options(), name):
@@ -70,7 +78,7 @@ def problems(spec: LoadedSpec, operator: Operator, graph: Options, asked: Direct
         return
     tensors = tuple(call.tensors)
     inputs = tuple(name for name, tensor in call.tensors.items() if isinstance(tensor, CallTensor) and tensor.carries != 0)
-    named = [("layout", name) for name, _ in asked.layout] + [("tensors", name) for name, _ in asked.tensors]
+    named = [("layout", name) for name in given.layout] + [("tensors", name) for name, _ in asked.tensors]
     for key, name in named:
         if name not in tensors:
             yield spec.problem((*at, "directml", key, name), f"the operator has no {name}", given=name, allowed=tensors)
@@ -80,10 +88,22 @@ def problems(spec: LoadedSpec, operator: Operator, graph: Options, asked: Direct
             yield spec.problem((*at, "directml", "tensors", name, "dtype"), what, given=members.dtype, allowed=DTYPES_OF_DIRECTML)
     if asked.in_place is not None and asked.in_place not in inputs:
         yield spec.problem((*at, "directml", "in_place"), f"the operator has no {asked.in_place}", allowed=inputs)
-    for name, _ in asked.attributes:
+    for name, value in asked.attributes:
+        at_member = (*at, "directml", "attributes", name)
         if name not in call.attributes:
             what = f"the operator's description has no member {name!r}"
-            yield spec.problem((*at, "directml", "attributes", name), what, given=name, allowed=tuple(call.attributes))
+            yield spec.problem(at_member, what, given=name, allowed=tuple(call.attributes))
+        elif isinstance(call.attributes[name], int) and (wrong := _no_uint(value)):
+            yield spec.problem(at_member, wrong)
+
+
+def _no_uint(value: object) -> str | None:
+    """Say why a value is no UINT."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return f"should be an integer, not {shown(value)}"
+    if value < 0:
+        return f"{value} is below the least allowed, 0"
+    return f"{value} is above the greatest allowed, {_UINT - 1}" if value >= _UINT else None
 
 
 def unfit(operator: Operator, asked: DirectmlOptions | None, call: Call) -> str | None:

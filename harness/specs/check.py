@@ -99,7 +99,7 @@ class Checks:
         if not isinstance(raw, dict) or not self.opsets:
             return
         if isinstance(attributes := raw.get("attributes"), dict):
-            self._attributes(path, attributes, self.opsets, every=False)
+            self._attributes(path, attributes, self.opsets, every=False, alternatives_=kind is Sweep)
         if kind is LiteralCase and isinstance(inputs := raw.get("inputs"), dict):
             self.inputs(path, inputs, self.opsets)
 

@@ -13,7 +13,7 @@ from harness.calls import constant, make_call
 from harness.caseid import directml_terms, option_terms
 from harness.dtypes import DTYPES, Array
 from harness.onnx_schemas import Parameter
-from harness.operators.base import Call, Choice, Shape, TensorType
+from harness.operators.base import UNKNOWN, Call, Choice, Shape, TensorType
 from harness.records import DirectmlOptions, Options, TensorSpec, Validity, Value
 from harness.specs import api
 from harness.specs.attribute_values import NUMBERS
@@ -138,7 +138,12 @@ class Combinations:
         else:
             assert isinstance(relation, str)
             wanted = relation
-        found = self.operator.family.shape(self.operator, name, wanted, call)
+        try:
+            found = self.operator.family.shape(self.operator, name, wanted, call)
+        except (KeyError, AssertionError) as error:
+            given = wanted if isinstance(wanted, str) else ", ".join(f"{key}: {_written(choice)}" for key, choice in wanted.items())
+            self.wrong = f"{self.operator.name} makes no shape of {name} by {given!r}"
+            raise Impossible from error
         if found is None:
             raise Impossible
         if not parameter.variadic:
@@ -162,7 +167,7 @@ class Combinations:
         schema = self.listed.schema(call.opset)
         named = [*((name, each.shape) for name, each in call.inputs.items()), *((schema.output_name(n), s) for n, s in enumerate(outputs))]
         for what, shape in named:
-            if problem := shape_problem(shape):
+            if problem := shape_problem([0 if extent == UNKNOWN else extent for extent in shape]):
                 self.wrong = f"{what} would have shape {list(shape)}: {problem}"
                 raise Impossible
 
@@ -226,6 +231,10 @@ def _spec(name: str, dtype: str, shape: Shape, elements: Elements | None) -> Ten
     if elements is not None and DTYPES[dtype].is_integer:
         elements = tuple(map(int, elements))
     return TensorSpec(name, dtype, shape, "random", elements)
+
+
+def _written(choice: Choice) -> str:
+    return str(list(choice)) if isinstance(choice, tuple) else str(choice)
 
 
 def _one(found: Shape | tuple[Shape, ...]) -> Shape:

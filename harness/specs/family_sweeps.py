@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from harness.errors import SpecError
 from harness.operators.base import Operator
+from harness.records import CONSTANTS
 from harness.specs import source
 from harness.specs.load import LoadedSpec, default_folder
 from harness.specs.problems import validation_problems
@@ -52,7 +53,7 @@ def sweeps_of(spec: LoadedSpec, operator: Operator, problems: list[str]) -> Iter
                 problems.append(spec.problem(("sweeps", number, "without", place), what, given=name, allowed=sorted(known)))
         for sweep in family_sweeps(entry.use):
             if sweep.name not in entry.without:
-                yield number, _used(spec, entry, sweep)
+                yield number, _used(spec, operator, entry, sweep)
 
 
 def named_sweeps(spec: Spec) -> Iterator[Sweep]:
@@ -82,7 +83,7 @@ def _named(key: str, names: list[str]) -> str | None:
     return names[int(place[1])] if int(place[1]) < len(names) else None
 
 
-def _used(spec: LoadedSpec, entry: Use, sweep: Sweep) -> Sweep:
+def _used(spec: LoadedSpec, operator: Operator, entry: Use, sweep: Sweep) -> Sweep:
     """Return a family's sweep as an operator uses it: its inputs under the operator's names, what the entry gives in place of its own."""
     schema = spec.schema(spec.opsets[-1])
     names = [parameter.name for parameter in schema.inputs]
@@ -92,7 +93,8 @@ def _used(spec: LoadedSpec, entry: Use, sweep: Sweep) -> Sweep:
         inputs[name] = own.model_copy(update={key: getattr(given, key) for key in given.model_fields_set})
     known = {name for opset in spec.opsets for name in spec.schema(opset).attributes} | set(names)
     attributes = {name: value for name, value in sweep.attributes.items() if name in known} | entry.attributes
-    initializers = [None if key is None else _named(key, names) or key for key in sweep.options.initializer]
+    initializers = [None if key is None else _named(key, names) for key in sweep.options.initializer]
+    initializers = [key for key in initializers if key != CONSTANTS or operator.constants] or [None]
     options = sweep.options.model_copy(update={"initializer": tuple(dict.fromkeys(initializers))})
     changed: dict[str, Any] = {"attributes": attributes, "options": options}
     if sweep.opsets is None and entry.opsets is not None:

@@ -6,6 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple, TypeGuard
 
+import numpy as np
+
+from harness.dtypes import Array
 from harness.onnx_schemas import OperatorSchema, Parameter
 from harness.operators.base import Call, Choice, Operator, Shape, TensorType
 from harness.records import Options, Value
@@ -177,25 +180,33 @@ class Listed:
         self, opset: int, kinds: Mapping[str, str], relations: Mapping[str, Relation] | None
     ) -> Iterator[dict[str, Value | None]]:
         """Yield a value for each attribute of these types: every combination of what is listed."""
-        lists: list[Sequence[Value | None]] = []
+        found: list[dict[str, Value | None]] = [{}]
         for name, kind in kinds.items():
             listed = self.sweep.attributes[name]
             if stands_for_all(kind, listed):
-                lists.append(self.domain(opset, name, relations or {}))
+                found = [{**picked, name: each} for picked in found for each in self.domain(opset, name, relations or {}, picked)]
             else:
-                lists.append(alternatives(kind, listed))
-        for picked in product(*lists):
-            yield dict(zip(kinds, picked, strict=True))
+                found = [{**picked, name: each} for picked in found for each in alternatives(kind, listed)]
+        yield from found
 
-    def domain(self, opset: int, name: str, relations: Mapping[str, Relation]) -> list[Value]:
-        """Return what `all` stands for with these shapes, as far as they do not depend on attributes."""
-        schema = self.schema(opset)
+    def domain(self, opset: int, name: str, relations: Mapping[str, Relation], picked: Mapping[str, Value | None]) -> list[Value]:
+        """Return what `all` stands for with these shapes and what is picked already, as far as it does not depend on further inputs."""
+        attributes = self.schema(opset).defaults()
+        constants: dict[str, Array] = {}
+        kinds = self.attribute_kinds(opset)
+        for key, value in picked.items():
+            if value is None:
+                continue
+            if kinds[key] in NUMBERS:
+                constants[key] = np.array(value)
+            else:
+                attributes[key] = value
         explicit = {
             key: TensorType(PLACEHOLDER, named_shape(relation))
             for n, (key, relation) in enumerate(relations.items())
             if n == 0 or as_shape(relation) is not None
         }
-        return list(self.operator.family.domain(self.operator, name, Call(explicit, schema.defaults(), {}, opset))) if explicit else []
+        return list(self.operator.family.domain(self.operator, name, Call(explicit, attributes, constants, opset))) if explicit else []
 
 
 def stands_for_all(kind: str, listed: object) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -11,6 +11,7 @@ from harness.calls import call_of
 from harness.caseid import directml_terms, input_term, option_terms, value_text
 from harness.dtypes import DTYPES, Array
 from harness.levels import levels_of
+from harness.onnx_schemas import OperatorSchema
 from harness.operators.base import Call, Operator
 from harness.records import CONSTANTS, Case, DirectmlOptions, Options, Tensor, TensorSpec, Validity, Value
 from harness.specs import api
@@ -30,7 +31,7 @@ def literal_cases(spec: LoadedSpec, operator: Operator, problems: list[str]) -> 
         found = [
             *option_problems(spec, operator, options, (*at, "options")),
             *_fill_problems(spec, operator, literal, at),
-            *api.problems(spec, operator, options, asked, at),
+            *api.problems(spec, operator, options, literal.directml, asked, at),
         ]
         problems.extend(found)
         if found:
@@ -138,7 +139,7 @@ def _validity_problem(spec: LoadedSpec, operator: Operator, literal: LiteralCase
         if parameter is not None and one.dtype not in parameter.dtypes:
             broken = broken or f"{operator.name}@{case.opset} does not allow {one.dtype} for {one.name}"
     if literal.directml is None:
-        broken = broken or _unlike(spec, case)
+        broken = broken or unlike(schema, case.inputs)
     if literal.validity is Validity.VALID and broken is not None:
         return f"the case breaks the rule {broken!r} but says that it is valid; if that is meant, write validity: invalid and a rule"
     if literal.validity is Validity.INVALID and broken is None:
@@ -146,11 +147,10 @@ def _validity_problem(spec: LoadedSpec, operator: Operator, literal: LiteralCase
     return None
 
 
-def _unlike(spec: LoadedSpec, case: Case) -> str | None:
+def unlike(schema: OperatorSchema, inputs: Iterable[TensorSpec]) -> str | None:
     """Return the rule that inputs break which share a type parameter and have other element types."""
-    schema = spec.schema(case.opset)
     first: dict[str, TensorSpec] = {}
-    for one in case.inputs:
+    for one in inputs:
         parameter = schema.input(one.name)
         if parameter is None or (parameter.variadic and not parameter.alike):
             continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,6 +58,11 @@ def default_folder() -> Path:
     package = Path(__file__).resolve().parent.parent
     packaged = package / "_specs"
     return packaged if packaged.is_dir() else package.parent / "specs"
+
+
+def is_whole(paths: Collection[Path]) -> bool:
+    """Say whether these files are all specs that come with the harness, and no others."""
+    return {path.resolve() for path in paths} == {path.resolve() for path in default_folder().glob("*.yaml")}
 
 
 def load_specs(paths: Sequence[Path] = ()) -> list[LoadedSpec]:

@@ -99,7 +99,7 @@ class Pairs:
         most = 0
         for opset in self.listed.opsets:
             for relations in self.listed.relation_choices(opset):
-                most = max(most, len(self.listed.domain(opset, name, relations or {})))
+                most = max(most, len(self.listed.domain(opset, name, relations or {}, {})))
                 if most > _MOST_OF_ALL:
                     return [Nth(place) for place in range(_MOST_OF_ALL)]
         return [Nth(place) for place in range(most)]
@@ -114,7 +114,8 @@ class Pairs:
         options = Options(**by_part["options"])
         known = listed.attribute_kinds(opset)
         picked = {name: value for name, value in by_part.get("attribute", {}).items() if name in known}
-        dtypes: dict[str, str] = by_part.get("dtype", {})
+        there = listed.dtypes(opset)
+        dtypes = {param: dtype for param, dtype in by_part.get("dtype", {}).items() if param in there}
         kinds = tuple(chosen["values", name] for name in listed.chosen)
         illegal = listed.illegal(opset, dtypes)
         if illegal and listed.sweep.validity is not Validity.INVALID:

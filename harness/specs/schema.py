@@ -326,7 +326,15 @@ def _sweep_or_use(value: object) -> str:
     return "<use>" if isinstance(value, dict) and "use" in value else "<sweep>"
 
 
-SweepEntry = Annotated[Annotated[Sweep, Tag("<sweep>")] | Annotated[Use, Tag("<use>")], Discriminator(_sweep_or_use)]
+class _ByUse:
+    """Lets an editor know by the key `use` which of the two an entry is, as the loader does, and so name what is wrong in it."""
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        sweep, use = handler(schema)["oneOf"]
+        return {"if": {"required": ["use"]}, "then": use, "else": sweep}
+
+
+SweepEntry = Annotated[Annotated[Sweep, Tag("<sweep>")] | Annotated[Use, Tag("<use>")], Discriminator(_sweep_or_use), _ByUse()]
 
 
 class Spec(Strict):

@@ -35,7 +35,7 @@ def sweep_problems(spec: LoadedSpec, operator: Operator, number: int, sweep: Swe
     for options in Listed(spec, operator, sweep).options():
         problems.extend(option_problems(spec, operator, options, (*at, "options")))
         for asked in api.sweep_options(sweep.directml):
-            problems.extend(api.problems(spec, operator, options, asked, at))
+            problems.extend(api.problems(spec, operator, options, sweep.directml, asked, at))
     return list(dict.fromkeys(problems))
 
 
@@ -59,11 +59,13 @@ def _word_problems(spec: LoadedSpec, operator: Operator, shape: Mapping[str, Any
     found = []
     for key, given in shape.items():
         allowed = operator.family.words.get(key, ())
+        if not allowed:
+            continue  # the family says itself what it lacks
         for position, word in enumerate(given if isinstance(given, tuple) else (given,)):
-            if word != ALL and (word not in allowed if allowed or isinstance(word, str) else not isinstance(word, (int, tuple))):
+            if word != ALL and (word not in allowed if isinstance(word, str) else not isinstance(word, (int, tuple))):
                 what = f"unknown {key} {shown(word)}"
                 given_word = word if isinstance(word, str) else None
-                found.append(spec.problem((*at, "shape", key, position), what, given=given_word, allowed=allowed or ("a number", "a shape", ALL)))
+                found.append(spec.problem((*at, "shape", key, position), what, given=given_word, allowed=allowed))
     return found
 
 

@@ -99,7 +99,9 @@ class TestAnyOrder:
             assert (found.error <= kind.form.ulp(found.value) / 2).all()
 
 
-@pytest.mark.parametrize("kind", [EXACT, KINDS["float32"], arithmetic("d3d", "float32")], ids=lambda k: k.name)
+@pytest.mark.parametrize(
+    "kind", [EXACT, KINDS["float32"], arithmetic("d3d", "float32"), KINDS["float16"]], ids=["exact", "float32", "d3d", "float16"]
+)
 def test_errors_of_the_terms(kind: Arithmetic) -> None:
     rng = np.random.default_rng(6)
     x = numbers(rng, kind, 4 * 300).reshape(300, 4)
@@ -175,3 +177,22 @@ def test_einsum_wants_letters() -> None:
     for wrong in ("ij,jk", "...i,i->...", "ij->ji"):
         with pytest.raises(ValueError, match="einsum here takes"):
             np.einsum(wrong, x, x)
+
+
+def test_terms_that_may_be_infinite_although_the_accumulator_is_wide() -> None:
+    kind = KINDS["float16"]
+    near, small = Bounded(np.array([65504.0]), np.array([100.0]), kind), number(np.array([3.0]), kind)
+    away = number(np.array([-65504.0]), kind)
+    for terms in ([near, away], [near, -near], [near, number(np.array([-np.inf]), kind)]):
+        assert np.isinf(np.concatenate(terms).sum().error)  # an infinity, or a NaN, that the sum does not show
+        assert np.isinf(np.concatenate(terms).cumsum(0).error[-1])
+    assert np.isinf((np.concatenate([near, away])[None] @ np.ones((2, 1))).error).all()
+    assert np.isfinite(np.concatenate([near, small]).sum().error)  # shown: the sum may be that infinity itself
+
+
+def test_products_that_overflow_or_vanish_on_the_way() -> None:
+    kind = KINDS["float32"]
+    assert np.isinf(number(np.array([3e38, 3.0, 2.0**-10]), kind).prod().error)
+    assert np.isfinite(number(np.array([3e38, 3.0, 2.0]), kind).prod().error)  # an infinity in any order
+    vanishing = number(np.array([2.0**-100, 2.0**-100, 2.0**100, 2.0**90]), kind).prod()
+    assert vanishing.error >= vanishing.value == 2.0**-10

@@ -22,7 +22,9 @@ from tests.synthetic import CPU, DML
 PAGE_BYTES = 3_600_000
 """What a page of 150 operators × 3 targets × 300 cases may hold."""
 RENDER_SECONDS = 60
-_MATRICES = """() => { const rate = (cell) => (cell.textContent.match(/[\\d,]+\\/[\\d,]+/) ?? [""])[0]; return [...document.querySelectorAll("details.operator figure")].map((figure) => [
+_MATRICES = """() => {
+  const rate = (cell) => (cell.textContent.match(/[\\d,]+\\/[\\d,]+/) ?? [""])[0];
+  return [...document.querySelectorAll("details.operator figure")].map((figure) => [
   figure.closest("details").dataset.operator,
   figure.querySelector("figcaption").textContent,
   [...figure.querySelectorAll("tbody th")].map((each) => each.textContent),
@@ -86,7 +88,7 @@ def test_a_name_opens_the_operators_matrices_and_a_cell_its_cases(open_page: Ope
     assert part.get_attribute("open") is not None
     assert part.locator("figure").count() == 2
     follow(part.locator("td.cell a").first)
-    assert page.evaluate("location.hash") == "#operator=Round&target=cpu&validity=valid&rank=0&dtype=float16"
+    assert page.evaluate("location.hash") == "#operator=Round&target=cpu&validity=valid&rank=0&dtype=float16&judged=!not%20expressible"
     assert page.locator("#cases tbody tr").count() == 2
 
 
@@ -125,7 +127,7 @@ def test_a_case_says_error_bound_and_ratio(open_page: Open, bounded: Path) -> No
     terms = page.locator("dialog dl.terms").last
     pairs = zip(terms.locator("dt").all_inner_texts(), terms.locator("dd").all_inner_texts(), strict=True)
     assert dict(pairs) == {
-        "expected at [0]": "0.5 ± 0.001", "actual": "0.503", "error": "0.003", "bound": "0.001", "error / bound": "3",
+        "expected at [0]": "0.5 ± 0.001", "actual": "0.503", "error": "0.003, 3 × its bound", "bound": "0.001",
     }  # fmt: skip
 
 

@@ -289,6 +289,7 @@ def test_every_kind_of_run_opens(open_page: Open, tmp_path: Path, number: int, t
     assert page.locator("h1").is_visible()
 
 
+@pytest.mark.slow
 def test_200_000_results_stay_usable(open_page: Open, tmp_path: Path) -> None:
     targets = {"cpu": CPU, "dml": DML, "dml@windows": ABSENT}
     page = open_page(written(tmp_path, synthetic.write_run(tmp_path / "run.jsonl", 66_667, targets)))

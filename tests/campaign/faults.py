@@ -120,7 +120,7 @@ def _round(place: Place, rng: random.Random, seconds: float, number: int) -> tup
     wrong: list[str] = []
     for _ in range(number):
         process = _start(place)
-        time.sleep(rng.uniform(0.0, seconds))
+        _wait(place, process, rng, seconds)
         strike = _strike(place, process, rng)
         if strike is not None:
             strikes.append(strike)
@@ -131,6 +131,16 @@ def _round(place: Place, rng: random.Random, seconds: float, number: int) -> tup
     if process.returncode != 1:
         wrong.append(f"the last resumption ended with {process.returncode}, after {lost} strikes at workers: {_said(place)[-300:]!r}")
     return strikes, wrong
+
+
+def _wait(place: Place, process: subprocess.Popen[bytes], rng: random.Random, seconds: float) -> None:
+    """Wait for a random moment: of the whole run, or more often from when its workers begin, before which it only reads and loads."""
+    if rng.random() < 0.3:
+        time.sleep(rng.uniform(0.0, seconds))
+        return
+    while "worker" not in _marked(place).values() and process.poll() is None:
+        time.sleep(0.005)
+    time.sleep(rng.uniform(0.0, seconds / 3) if rng.random() < 0.7 else rng.uniform(0.0, 0.02))
 
 
 def _start(place: Place) -> subprocess.Popen[bytes]:
@@ -161,7 +171,7 @@ def _strike(place: Place, process: subprocess.Popen[bytes], rng: random.Random) 
         by_kind.setdefault("parent" if pid == process.pid else kind, []).append(pid)
     if not by_kind or process.poll() is not None:
         return None
-    victim = rng.choice(sorted(by_kind))
+    victim = rng.choice([kind for kind in sorted(by_kind) for _ in range(1 if kind == "parent" else 2)])
     number = rng.choice(SIGNALS)
     struck = by_kind[victim] if rng.random() < 0.3 else [rng.choice(by_kind[victim])]
     for pid in struck:

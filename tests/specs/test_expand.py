@@ -15,11 +15,11 @@ SWEEP = """
 operator: GatherND
 opsets: [13]
 lowers_to: {directml: [DML_OPERATOR_GATHER_ND, DML_OPERATOR_GATHER_ND1]}
-tolerance: {kind: exact, because: "elements are moved, not computed"}
+because: "elements are moved, not computed"
 sweeps:
   - name: batch
     data: {dtype: [float32], shape: [[2, 3, 4]]}
-    indices: {dtype: [int64], outer: [[], [5]], tuple: [1], values: [first]}
+    indices: {dtype: [int64], shape: {outer: [[], [5]], tuple: [1]}, values: [first]}
     attributes: {batch_dims: all}
 """
 

@@ -1,6 +1,7 @@
 """A program for the Windows Python: runs operators through the worker's backend and says what that left behind. Python 3.8.
 
-`growth N`: reference counts and committed bytes after a thousand operators and after N; `closing N`: references after each of N backends;
+`growth N`: reference counts and committed bytes after a thousand operators, then bytes each 250 up to N;
+`closing N`: references after each of N backends;
 `unwritten N`: what an output holds that no dispatch wrote;
 `messages N`: N messages of a debug layer.
 As a worker: `fault`, a fault in a call into DirectML; `removed`, a Direct3D 12 device that says it was removed.
@@ -89,7 +90,7 @@ def growth(count: int) -> dict:
     before = {name: references(pointer) for name, pointer in pointers.items()}, committed_bytes()
     for number in range(1000, count):
         wrong += not run(backend, number)
-        if number % 1000 == 999:
+        if number % 250 == 249:
             history.append(committed_bytes())
     after = {name: references(pointer) for name, pointer in pointers.items()}
     return {"wrong": wrong, "references": [before[0], after], "committed": [before[1], *history]}

@@ -105,8 +105,7 @@ def pool(target: str = "directml", *, size: int = 1) -> Iterator[Pool]:
         opened.close()
 
 
-def execute(items: dict[str, Described], target: str = "directml") -> dict[str, Execution]:
-    """Run each description with its arrays as a unit of one case, in one worker."""
-    with pool(target) as opened:
-        units = (Unit(graph(given), [prepared(name, arrays)]) for name, (given, arrays) in items.items())
-        return {case.case.id: execution for case, _, execution in opened.run(units)}
+def execute(worker: Pool, items: dict[str, Described]) -> dict[str, Execution]:
+    """Run each description with its arrays as a unit of one case; the worker stays."""
+    units = (Unit(graph(given), [prepared(name, arrays)]) for name, (given, arrays) in items.items())
+    return {case.case.id: execution for case, _, execution in worker.run(units, keep=True)}

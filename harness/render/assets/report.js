@@ -3,7 +3,7 @@
 const PAGE = 50;
 const FILTERS = [
   ["operator", "Operator"], ["target", "Target"], ["judged", "Judged"], ["before", "BASE"], ["outcome", "Outcome"], ["verdict", "Verdict"], ["validity", "Validity"],
-  ["level", "Level"], ["dtype", "Element type"], ["types", "Other types"], ["rank", "Rank"], ["opset", "Opset"], ["variant", "Variant"],
+  ["level", "Level"], ["dtype", "Element type"], ["types", "Other types"], ["rank", "Rank"], ["opset", "Opset"], ["variant", "Variant"], ["error", "Error"], ["flaky", "Flaky"],
 ];
 // What a kind of case says; all but the numbers among it stand in a dictionary.
 const KIND = ["operator", "opset", "dtype", "rank", "types", "variant", "level", "validity"];
@@ -80,9 +80,14 @@ function wanted(entries, fields, filter, shown = (value) => value) {
   return Uint8Array.from(entries, (entry) => (tests.every(([place, test]) => test(shown(entry[place], fields[place]))) ? 1 : 0));
 }
 
+// What a detail says: the class of the error, and whether the repeats differed.
+const errorClass = (detail) => (Array.isArray(detail) && detail[0].length ? detail[0][0] : "none");
+const isFlaky = (detail) => (Array.isArray(detail) && detail[2]?.startsWith("flaky") ? "yes" : "no");
+
 function select(filter) {
-  const kinds = wanted(run.kinds, KIND, filter);
+  const kinds = wanted(run.kinds, KIND, filter, (value, field) => (field === "variant" && value === "" ? "none" : value));
   const states = wanted(run.states, STATE, filter, (value, field) => (field === "judged" ? run.judgements[value] : value));
+  const details = wanted(run.details.map((detail) => [errorClass(detail), isFlaky(detail)]), ["error", "flaky"], filter);
   const count = run.kind.length;
   const cases = new Uint8Array(count);
   for (let n = 0; n < count; n++) cases[n] = kinds[run.kind[n]];
@@ -93,7 +98,7 @@ function select(filter) {
   }
   const found = new Uint32Array(run.order.length);
   let size = 0;
-  for (const result of run.order) if (cases[run.case[result]] && states[run.state[result]]) found[size++] = result;
+  for (const result of run.order) if (cases[run.case[result]] && states[run.state[result]] && details[run.detail[result]]) found[size++] = result;
   return found.subarray(0, size);
 }
 
@@ -164,7 +169,7 @@ function happened(result) {
     const [ulp, differing, total, at] = diff;
     words.push(`${grouped(differing)} of ${grouped(total)} differ${at ? `, first at [${at.join(", ")}]` : ""}${ulp == null ? "" : `, max ${grouped(ulp)} ULP`}`);
   }
-  if (error.length) words.push(`${error[0]}: ${error[1].replace(PREAMBLE, "")}`);
+  if (error.length) words.push(error.length > 1 ? `${error[0]}: ${error[1].replace(PREAMBLE, "")}` : `${error[0]} (the rest is left out of this page: see the run file)`);
   return words.join(" · ");
 }
 
@@ -173,6 +178,8 @@ function happened(result) {
 // The values of a filter that occur, in reading order.
 function occurring(name) {
   if (name === "target") return run.targets;
+  if (name === "error") return [...new Set(run.details.map(errorClass))].sort();
+  if (name === "flaky") return [...new Set(run.details.map(isFlaky))].sort();
   const place = KIND.indexOf(name);
   const values = new Set(place >= 0 ? run.kinds.map((kind) => kind[place]) : run.states.map((state) => state[STATE.indexOf(name)]));
   if (name === "judged") return run.judgements.filter((_, number) => values.has(number));
@@ -304,6 +311,8 @@ function caseNumber(id) {
 
 // ------------------------------------------------------------------------------------------------- operators at a glance
 
+// The filter for what a cell counts.
+const COUNTED = "!not expressible";
 const MARKS = { pass: "✓", known: "~", failing: "✗", partial: "!", unclaimed: "∞", absent: "⊘", none: "–" };
 const WORDS = { pass: "all pass", known: "has known deviations", failing: "has unexpected results", partial: "not all ran", unclaimed: "some test nothing", absent: "nothing ran", none: "no case" };
 
@@ -318,7 +327,7 @@ function tallies(wants, keyOf) {
     if (judged === "not expressible") continue;
     const key = keyOf(run.kinds[kind], state[target]);
     let tally = keys.get(key);
-    if (!tally) keys.set(key, (tally = { selected: 0, run: 0, passed: 0, conforming: 0, known: 0, failing: 0, unclaimed: 0, outcomes: new Map(), levels: new Set() }));
+    if (!tally) keys.set(key, (tally = { selected: 0, run: 0, passed: 0, conforming: 0, known: 0, failing: 0, unexpected: 0, unclaimed: 0, outcomes: new Map(), levels: new Set() }));
     tally.selected++;
     tally.levels.add(run.kinds[kind][KIND.indexOf("level")]);
     tally.outcomes.set(state[outcome], (tally.outcomes.get(state[outcome]) ?? 0) + 1);
@@ -328,6 +337,7 @@ function tallies(wants, keyOf) {
     if (judged === "conforms" || judged === "improvement") tally.conforming++;
     if (judged === "known deviation") tally.known++;
     if (judged === "failing") tally.failing++;
+    if (run.red.includes(judged)) tally.unexpected++;
   }
   return keys;
 }
@@ -368,7 +378,7 @@ function chooser() {
       const operator = row.dataset.operator;
       const cells = !found ? whole[place] : run.targets.map((target) => {
         const tally = found.get(`${target}\n${operator}`);
-        return cell(tally, tally && `${grouped(tally.conforming)} / ${grouped(tally.selected)}`, { operator, target, level: level.value }, tally?.failing ? ` ${grouped(tally.failing)} unexpected` : "");
+        return cell(tally, tally && `${grouped(tally.conforming)} / ${grouped(tally.selected)}`, { operator, target, level: level.value, judged: tally?.unexpected ? run.red.join() : COUNTED }, tally?.unexpected ? ` ${grouped(tally.unexpected)} unexpected` : "");
       });
       row.replaceChildren(row.cells[0], ...cells);
     });
@@ -406,7 +416,7 @@ function fill(part) {
       const at = new Map(own.map(([, row, each, tally]) => [`${row}\n${each}`, tally]));
       const body = rows.map((row) => element("tr", {}, element("th", { scope: "row" }, names.length === 1 ? row.slice(row.indexOf("=") + 1) : row), ranks.map((each) => {
         const tally = at.get(`${row}\n${each}`), allowed = tally ? run.levels.filter((level) => tally.levels.has(level)) : [];
-        return cell(tally, tally && `${grouped(tally.passed)}/${grouped(tally.selected)}`, { operator, target, validity: "valid", rank: String(each), [rowsAre]: row }, tally && [element("span", { class: "hidden" }, " level "), allowed[0], allowed.length > 1 ? `–${allowed.at(-1)}` : ""]);
+        return cell(tally, tally && `${grouped(tally.passed)}/${grouped(tally.selected)}`, { operator, target, validity: "valid", rank: String(each), [rowsAre]: row, judged: COUNTED }, tally && [element("span", { class: "hidden" }, " level "), allowed[0], allowed.length > 1 ? `–${allowed.at(-1)}` : ""]);
       })));
       figures.push(element("figure", {}, element("figcaption", {}, title), element("div", { class: "scroll", role: "group", "aria-label": title, tabindex: "0" }, element("table", { class: "heat" },
         element("thead", {}, element("tr", {}, element("td"), ranks.map((each) => element("th", { scope: "col" }, element("span", { class: "hidden" }, "rank "), each >= 0 ? String(each) : "?")))), element("tbody", {}, body)))));
@@ -477,18 +487,21 @@ function graph(number) {
 }
 const clipped = (text, width) => { const most = Math.floor(width / 7.6); return text.length > most ? `${text.slice(0, most - 1)}…` : text; };
 
+const LEFT_OUT = "The error and difference of this result are left out to keep the page small; the run file has them.";
+
 function found(result) {
   const detail = run.details[run.detail[result]], parts = [];
-  if (detail === "left out") parts.push(element("p", { class: "empty" }, "The error and difference of this result are left out to keep the page small; the run file has them."));
+  if (detail === "left out") parts.push(element("p", { class: "empty" }, LEFT_OUT));
   else if (detail) {
     const [error, diff, note] = detail;
     if (note) parts.push(element("h3", {}, /^(flaky: )?failed /.test(note) ? "Repeats" : "What changed"), element("p", {}, note));
-    if (error.length) parts.push(element("h3", {}, "Error"), element("p", {}, element("strong", {}, error[0])), element("pre", { tabindex: "0" }, error[1]));
+    if (error.length) parts.push(element("h3", {}, "Error"), element("p", {}, element("strong", {}, error[0])), error.length > 1 ? element("pre", { tabindex: "0" }, error[1]) : element("p", { class: "empty" }, LEFT_OUT));
     if (diff.length) {
       const [ulp, differing, total, at, expected, actual, error, bound, output] = diff;
-      const bounds = bound == null ? [] : [["error", error == null ? "no finite number" : written(error)], ["bound", written(bound)], ...(error != null && bound ? [["error / bound", written(error / bound)]] : [])];
+      const terms = [[at ? `expected at [${at.join(", ")}]` : "expected", expected], ["actual", actual]];
+      if (bound != null) terms.push(["error", error === null ? "not a finite number" : bound ? `${short(error)}, ${short(error / bound)} × its bound` : `${short(error)} where none is admissible`], ["bound", short(bound)]);
       parts.push(element("h3", {}, "Difference"), element("p", {}, `${output == null ? "" : `Output ${output}: `}${grouped(differing)} of ${grouped(total)} elements differ${ulp == null ? "" : `, at most ${grouped(ulp)} ULP apart`}.`),
-        element("dl", { class: "terms" }, [[at ? `expected at [${at.join(", ")}]` : "expected", expected], ["actual", actual], ...bounds].map(([name, value]) => [element("dt", {}, name), element("dd", { class: "mono" }, value)])));
+        element("dl", { class: "terms" }, terms.map(([name, value]) => [element("dt", {}, name), element("dd", { class: "mono" }, value)])));
     }
   }
   const near = run.near && run.nearnesses[run.near[result]];
@@ -497,13 +510,13 @@ function found(result) {
   if (tensors) {
     if (tensors.ulp) parts.push(histogram(tensors.ulp));
     parts.push(element("h3", {}, "Tensors"), element("div", { class: "grids" }, tensors.grids.map(grid)));
-    const columns = ["Index", "Expected", "Actual", ...(tensors.ulp ? ["ULP"] : [])];
+    const columns = tensors.columns ?? ["Index", "Expected", "Actual", ...(tensors.ulp ? ["ULP"] : [])];
     if (tensors.wrong?.length) parts.push(element("h3", {}, "Wrong elements"), table(columns, tensors.wrong.map((cells) => element("tr", {}, cells.slice(0, columns.length).map((cell) => element("td", { class: "mono" }, cell)))), { label: "Wrong elements" }));
   } else if (detail && detail !== "left out" && detail[1].length) parts.push(element("p", { class: "muted" }, "This page has no tensors of this result."));
   return parts.length ? element("section", {}, parts) : null;
 }
 
-const written = (number) => String(Number(number.toPrecision(3)));
+const short = (number) => String(Number(number.toPrecision(3)));
 function nearness([ratio, ulp, unclaimed, compared]) {
   if (unclaimed && unclaimed === compared) return `The bound is infinite for all ${grouped(compared)} elements: nothing is claimed, and the result tests nothing.`;
   return `The largest error is ${ratio} of its bound (${ulp} ULP).${unclaimed ? ` Nothing is claimed of ${grouped(unclaimed)} of ${grouped(compared)} elements.` : ""}`;
