@@ -23,7 +23,7 @@ def defaults() -> dict[str, dict[str, dict[str, int | str]]]:
             continue
         values: dict[str, int | str] = {}
         for name, attribute in schema.attributes.items():
-            if attribute.type.name in _TYPES and attribute.default_value.name:
+            if str(attribute.type).rpartition(".")[2] in _TYPES and attribute.default_value.name:
                 value = onnx.helper.get_attribute_value(attribute.default_value)
                 values[name] = value.decode() if isinstance(value, bytes) else value if isinstance(value, int) else written(value)
         if values or found.get(schema.name):
