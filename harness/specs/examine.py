@@ -1,4 +1,4 @@
-"""What `harness check` finds by asking the oracle: documented results that it contradicts; and numbers that may be meant as bits.
+"""What `harness check` finds by asking the oracle: documented results that it contradicts; and bits that others read as numbers.
 
 A run says the same as `oracle_error`, once a target has run the case; here no target is needed.
 """
@@ -49,11 +49,11 @@ def _of(spec: LoadedSpec, case: Case) -> Iterator[str]:
 
 
 def unquoted_bits(specs: Iterable[LoadedSpec]) -> Iterator[str]:
-    """Yield a warning for each line with a hexadecimal number that is no bit pattern: without quotes it is an integer."""
+    """Yield a warning for each line with a bit pattern without quotes, which YAML calls an integer."""
     for spec in specs:
         for number, line in enumerate(spec.path.read_text(encoding="utf-8").splitlines(), start=1):
             plain = _ASIDE.sub(lambda found: " " * len(found[0]), line)
             if numbers := _HEX.findall(plain):
                 few = ", ".join(numbers[:_FEW]) + (" and more" if len(numbers) > _FEW else "")
-                what = f"{few} without quotes is a number ({int(numbers[0], 16):,}); bits are quoted"
-                yield f'{spec.source.label}:{number}: warning: {what}: "{numbers[0]}"'
+                what = f"{few} is bits here and the number {int(numbers[0], 16):,} to other readers of YAML"
+                yield f'{spec.source.label}:{number}: warning: {what}; write "{numbers[0]}"'
