@@ -6,7 +6,7 @@ The loops work in Python's floats, one output element at a time, and share nothi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 
 import numpy as np
@@ -145,7 +145,7 @@ def test_places(name: str) -> None:
     for shape, last, keepdims in product(SHAPES, (0, 1), (0, 1)):
         for axis in range(-len(shape), len(shape)):
             data = drawn(f"{name}{shape}{axis}", shape).round()
-            wanted = np.zeros([n for n in np.delete(shape, axis)], np.int64)
+            wanted = np.zeros(list(np.delete(shape, axis)), np.int64)
             for place in product(*map(range, wanted.shape)):
                 at = list(place)
                 at.insert(axis % len(shape), 0)
@@ -167,7 +167,7 @@ def test_top_k(dtype: str) -> None:
                 values, indices = np.zeros((*moved.shape[:-1], k), dtype), np.zeros((*moved.shape[:-1], k), np.int64)
                 for place in product(*map(range, moved.shape[:-1])):
                     line = moved[place].tolist()
-                    order = sorted(range(len(line)), key=lambda n: (-line[n] if largest else line[n], n))[:k]  # noqa: B023
+                    order = sorted(range(len(line)), key=lambda n: (-line[n] if largest else line[n], n))[:k]
                     values[place], indices[place] = [line[n] for n in order], order
                 found = run("TopK", 11, {"X": data, "K": np.array([k], np.int64)}, {"axis": axis, "largest": largest})
                 agree(found[0], np.moveaxis(values, -1, axis))
@@ -185,7 +185,7 @@ def test_running(name: str) -> None:
             wanted = np.zeros(shape)
             for place in product(*map(range, shape)):
                 n = place[axis]
-                span = range(n + exclusive, shape[axis]) if reverse else range(0, n + 1 - exclusive)
+                span = range(n + exclusive, shape[axis]) if reverse else range(n + 1 - exclusive)
                 line = [x[(*place[: axis % x.ndim], i, *place[axis % x.ndim + 1 :])].item() for i in span]
                 wanted[place] = math.fsum(line) if name == "CumSum" else math.prod(line)
             inputs = {"x": x, "axis": np.array(axis, np.int64)}
@@ -274,7 +274,7 @@ def test_einsum(equation: str, shapes: list[tuple[int, ...]], explicit: str, dty
     agree(run("Einsum", 12, inputs, {"equation": equation})[0], np.mod(wanted, 256) if dtype == "uint8" else wanted)
 
 
-def standardised(x: Array, group: list[tuple[int, ...]], epsilon: float) -> dict[tuple[int, ...], tuple[float, float, float]]:
+def standardised(x: Array, group: Sequence[tuple[int, ...]], epsilon: float) -> dict[tuple[int, ...], tuple[float, float, float]]:
     """Return (x - mean) / sqrt(variance + epsilon), the mean and the divisor's inverse for each place of a group."""
     values = [x[p].item() for p in group]
     mean = math.fsum(values) / len(values)
