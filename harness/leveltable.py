@@ -75,7 +75,8 @@ def validity_table(tables: Tables) -> list[ValidityRow]:
 
 def counts(tally: Tally) -> str:
     """Write every outcome but `pass` that occurred: `rejected 3, crash 1`."""
-    return ", ".join(f"{outcome.value} {number:,}" for outcome, number in tally.others())
+    said = [f"{outcome.value} {number:,}" for outcome, number in tally.others()]
+    return ", ".join([*said, f"nothing claimed {tally.unclaimed:,}"] if tally.unclaimed else said)
 
 
 def rate(tally: Tally) -> str:
@@ -84,9 +85,10 @@ def rate(tally: Tally) -> str:
 
 
 def status(tally: Tally) -> str:
-    """Name the state of a cell: `none`, `absent` (nothing ran), `pass`, `failing`, `known` or `partial`.
+    """Name the state of a cell: `none`, `absent` (nothing ran), `pass`, `failing`, `known`, `partial` or `unclaimed`.
 
-    `known` cells hold only expected deviations beside their passes, `partial` ones miss results that did not run.
+    `known` cells hold only expected deviations beside their passes, `partial` ones miss results that did not run, and `unclaimed` ones
+    hold results that test nothing.
     """
     if not tally.selected:
         return "none"
@@ -96,6 +98,8 @@ def status(tally: Tally) -> str:
         return "failing"
     if tally.known:
         return "known"
+    if tally.unclaimed:
+        return "unclaimed"
     return "pass" if tally.run == tally.selected else "partial"
 
 
@@ -106,4 +110,5 @@ STATUS_WORDS = {
     "failing": "has unexpected results",
     "known": "has known deviations",
     "partial": "not all ran",
+    "unclaimed": "some test nothing",
 }

@@ -272,6 +272,11 @@ class Result(msgspec.Struct, frozen=True, tag_field="type", tag="result"):
         """Say whether the case was repeated and did not always do the same."""
         return isinstance(self.repeats, Repeats) and bool(self.repeats.outcomes.keys() - {self.outcome.value})
 
+    @property
+    def tests_nothing(self) -> bool:
+        """Say whether it passes only because nothing is claimed of its outputs: it counts apart, as no pass."""
+        return self.outcome is Outcome.PASS and isinstance(self.accuracy, Accuracy) and not self.accuracy.claims
+
     def __post_init__(self) -> None:
         if self.outcome is Outcome.PASS and (not self.placed_on or self.diff is not None or self.error is not None):
             raise ValueError("a pass needs a proven provider and has neither diff nor error")

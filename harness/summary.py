@@ -68,7 +68,8 @@ _NAMED = 2
 
 def _conforming(total: Tally) -> str:
     known = f", {count(total.known, 'deviates in a known way', 'deviate in known ways')}" if total.known else ""
-    return count(total.conforming, "conforms", "conform") + known
+    nothing = f", {count(total.unclaimed, 'tests nothing', 'test nothing')}" if total.unclaimed else ""
+    return count(total.conforming, "conforms", "conform") + known + nothing
 
 
 def _remarks(tables: Tables) -> tuple[str, ...]:
@@ -108,6 +109,10 @@ def _remarks(tables: Tables) -> tuple[str, ...]:
             target
         )
     remarks += [f"{_together(targets)}: {what}." for what, targets in alike.items()]
+    if nothing := tables.tally().unclaimed:
+        remarks.append(
+            f"{count(nothing, 'result')} within an infinite bound: nothing is claimed of what they should be, so none is a pass."
+        )
     if tables.left_out:
         largest = sorted(tables.left_out.items(), key=lambda item: (-item[1], item[0]))
         named = ", ".join(f"{one_line(reason)}: {number:,}" for reason, number in largest[:REASONS])

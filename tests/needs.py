@@ -51,4 +51,4 @@ def summary(reasons: Iterable[str]) -> list[str]:
     told = (reason.removeprefix("Skipped: ") for reason in reasons)
     counts = Counter(text.removeprefix(_PREFIX) for text in told if text.startswith(_PREFIX))
     split = ((*text.partition(": "), count) for text, count in sorted(counts.items()))
-    return [f"{count} {NEEDS[name]} did not run: {lacking}" for name, _, lacking, count in split]
+    return [f"{count} {NEEDS[name]} did not run: {lacking}" for name, _, lacking, count in split if name in NEEDS]

@@ -41,7 +41,7 @@ def test_an_unknown_name_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_end_of_the_run_tells_each_reason_once_with_its_count() -> None:
-    reasons = ["needs ssh: install it", "needs ssh: install it", "Windows has none", "needs browser: get it"]
+    reasons = ["needs ssh: install it", "needs ssh: install it", "Windows has none", "needs a pipe", "needs browser: get it"]
     assert needs.summary(f"Skipped: {reason}" for reason in reasons) == [
         "1 tests of the report's page in a browser did not run: get it",
         "2 tests over ssh did not run: install it",

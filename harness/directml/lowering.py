@@ -62,8 +62,10 @@ def lower(case: Case, call: Call) -> Description:
         else:
             tensors[name] = given if given is None else tuple(_tensor(each, rank, "packed", None) for each in given)
     widest = max(len(tensor.sizes) for _, tensor in _carried(made))
-    types = {member.name: member.type for member in directml_operator(made.operator).members}
-    attributes = {key: _member(key, types[key], _moved(made, key, value, rank - widest)) for key, value in made.attributes.items()}
+    members = directml_operator(made.operator).members
+    types = {member.name: member.type for member in members}
+    attributes: dict[str, Any] = {member.name: None for member in members if member.optional and not member.is_tensor}
+    attributes |= {key: _member(key, types[key], _moved(made, key, value, rank - widest)) for key, value in made.attributes.items()}
     attributes |= dict(options.attributes)
     places = {tensor.carries: name for name, tensor in _carried(made)}
     inputs = tuple(places[spec.name] for spec in case.inputs if spec.name in places)

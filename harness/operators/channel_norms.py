@@ -14,8 +14,8 @@ from harness.operators.layer_norms import STASHED
 # InstanceNormalization: y = scale (x - mean) / sqrt(variance + epsilon) + B, of each instance and channel
 # GroupNormalization:    y = scale (x - mean) / sqrt(variance + epsilon) + bias, of each instance and group of channels;
 #                        scale and bias for each group, from version 21 on for each channel, the first stage in `stash_type`
-# BatchNormalization:    Y = (X - mean) / sqrt(var + epsilon) * scale + B; in training (from version 14 on) mean and var are those of X by channel,
-#                        and running_mean = input_mean * momentum + mean * (1 - momentum), running_var likewise
+# BatchNormalization:    Y = (X - mean) / sqrt(var + epsilon) * scale + B; in training (from version 14 on) mean and var are those of X by
+#                        channel, and running_mean = input_mean * momentum + mean * (1 - momentum), running_var likewise
 #
 # In InstanceNormalization and BatchNormalization either as written, or as X * factor + rest with factor = scale / sqrt(variance + epsilon)
 # and rest = B - mean * factor, which are computed once for each channel: ONNX prescribes no order.

@@ -61,10 +61,10 @@ class Normalising(Conditioned):
 
 def _lowered(candidate: str | None, call: Call) -> DirectmlCall | None:
     """Lower to an operator with axes; the flattening versions normalise over all from the axis on."""
-    if candidate is None or not candidate.endswith("1") or NORMALISING.broken_rule(OPERATORS[0], call) is not None:
-        return None
     ((name, given),) = call.inputs.items()
     rank, axis = len(given.shape), call.parameter("axis")
+    if candidate is None or not candidate.endswith("1") or not -rank <= axis < rank:
+        return None
     first = axis + rank if axis < 0 else axis
     axes = (first,) if call.opset >= FLATTENING else tuple(range(first, rank))
     tensors = {"InputTensor": CallTensor(name, *given), "OutputTensor": CallTensor(0, *given)}

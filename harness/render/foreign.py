@@ -4,7 +4,8 @@
 |---|---|
 | unexpected (`records.unexpected`) | failed; JUnit: error where the target died (crash, timeout) or the oracle is at fault |
 | target unavailable, or case not run | skipped, with that word as its type |
-| conforming | passed |
+| conforming, as far as something is claimed of the result | passed |
+| within an infinite bound: nothing is claimed | skipped, with the type nothing_claimed |
 | anything else: an expected deviation | known (JUnit: skipped with type `known …`, as pytest writes xfail; CTRF: other) |
 """
 
@@ -18,6 +19,8 @@ from harness.render.terminal import describe
 Status = Literal["passed", "failed", "error", "known", "skipped"]
 
 MESSAGE = 4000
+NOTHING_CLAIMED = "nothing_claimed"
+"""Why a result that tests nothing is skipped."""
 _DIED = frozenset({Outcome.CRASH, Outcome.TIMEOUT, Outcome.ORACLE_ERROR})
 
 
@@ -26,6 +29,8 @@ def status(result: Result, header: Header) -> Status:
     if unexpected(result.validity, result.outcome, result.verdict, baseline=header.baseline is not None):
         return "error" if result.outcome in _DIED else "failed"
     if result.outcome in NOT_EXECUTED:
+        return "skipped"
+    if result.tests_nothing:
         return "skipped"
     return "passed" if conforms(result.validity, result.outcome) else "known"
 

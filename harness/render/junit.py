@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from xml.sax.saxutils import escape, quoteattr
 
-from harness.records import NOT_EXECUTED, Header, Result, TargetInfo
-from harness.render.foreign import MESSAGE, status, summary
+from harness.records import Header, Result, TargetInfo
+from harness.render.foreign import MESSAGE, NOTHING_CLAIMED, status, summary
 from harness.render.text import message, visible
 from harness.runfile import RunReader
 from harness.summary import target_facts
@@ -82,5 +82,6 @@ def _cases(results: Iterable[Result], header: Header) -> Iterator[str]:
             body = escape(_text(message(result.error.message, MESSAGE))) if result.error else ""
             yield f'{head}><{tag} type="{result.outcome.value}" message={said}>{body}</{tag}></testcase>\n'
         else:
-            kind = result.outcome.value if result.outcome in NOT_EXECUTED else f"known {result.outcome.value}"
+            reason = NOTHING_CLAIMED if result.tests_nothing else result.outcome.value
+            kind = reason if state == "skipped" else f"known {result.outcome.value}"
             yield f'{head}><skipped type="{kind}" message={said}/></testcase>\n'

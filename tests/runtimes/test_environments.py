@@ -17,6 +17,7 @@ from packaging.version import Version
 from harness.components import CACHE_ENV
 from harness.errors import UsageError
 from harness.runtimes import environments, pythons, usage
+from tests.needs import need
 from tests.running import complaint, harness, lines_of, results_of
 from tests.runtimes.conftest import OTHER, RELEASE
 from tests.standin import SLOW_ENV
@@ -114,8 +115,8 @@ def test_an_interrupted_installation_leaves_nothing_half_made(
 
 @pytest.mark.releases
 def test_an_old_release_gets_a_python_and_a_numpy_that_it_can_use(empty_cache: Path) -> None:
-    if all(Version(python.minor) > Version("3.11") for python in pythons.pythons()):
-        pytest.skip("onnxruntime 1.15 needs Python 3.11 or older, and this machine has none")
+    old = any(Version(python.minor) <= Version("3.11") for python in pythons.pythons())
+    need("pythons", None if old else "onnxruntime 1.15 needs Python 3.11 or older, and this machine has none")
     environments.prepare("1.15.1")
     (stamp,) = environments.installed().values()
     assert stamp.facts["onnxruntime"] == "1.15.1"
@@ -128,8 +129,8 @@ def test_an_old_release_gets_a_python_and_a_numpy_that_it_can_use(empty_cache: P
 @pytest.mark.releases
 def test_a_release_from_before_providers_could_be_chosen_runs_too(empty_cache: Path, tmp_path: Path) -> None:
     """1.2 has no session entries, prefix of profiles, choice of providers or bound buffers; what it cannot be asked is not_run."""
-    if all(Version(python.minor) > Version("3.8") for python in pythons.pythons()):
-        pytest.skip("onnxruntime 1.2 needs Python 3.8, and this machine has none")
+    old = any(Version(python.minor) <= Version("3.8") for python in pythons.pythons())
+    need("pythons", None if old else "onnxruntime 1.2 needs Python 3.8, and this machine has none")
     plain, bound = "Round@11:case=documented_onnx;X=float32[5]", "Round@11:sweep=in_place;X=float32[5];values=ordinary;in_place=true"
     ended = harness("run", "-t", "cpu@ort-1.2.0", "-k", plain, "-k", bound, "-o", tmp_path / "run")
     assert ended.code == 0, ended.err

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from onnx import NodeProto, helper
 
-from harness.windows import runtime
+from harness.windows import install, runtime
 from harness.windows.releases import default_release, release_for_level, usable_levels
 
 pytestmark = pytest.mark.windows_runtime
@@ -211,7 +211,6 @@ def test_a_worker_writes_only_to_its_own_memory(tool: str) -> None:
 
 
 def test_a_crash_ends_the_stream_and_leaves_nothing(tool: str) -> None:
-    mounts = Path("/proc/self/mountinfo").read_text().count("\n")
     with probe() as worker:
         namespaces = pid_namespaces(worker.process.pid)
         assert members(namespaces)
@@ -221,7 +220,7 @@ def test_a_crash_ends_the_stream_and_leaves_nothing(tool: str) -> None:
         assert worker.process.wait(10) == 5  # the low eight bits of an access violation
         assert time.monotonic() - started < 2
         assert wait_until_gone(namespaces) == []
-    assert Path("/proc/self/mountinfo").read_text().count("\n") == mounts
+    assert str(install.cache_dir()) not in Path("/proc/self/mountinfo").read_text()  # others on the machine may mount what they like
 
 
 def test_killing_a_hanging_worker_leaves_nothing(tool: str) -> None:
