@@ -14,7 +14,8 @@ from harness.operators.layer_norms import STASHED
 # InstanceNormalization: y = scale (x - mean) / sqrt(variance + epsilon) + B, of each instance and channel
 # GroupNormalization:    y = scale (x - mean) / sqrt(variance + epsilon) + bias, of each instance and group of channels;
 #                        scale and bias for each group, from version 21 on for each channel, the first stage in `stash_type`
-# BatchNormalization:    Y = (X - mean) / sqrt(var + epsilon) * scale + B (inference)
+# BatchNormalization:    Y = (X - mean) / sqrt(var + epsilon) * scale + B; in training (from version 14 on) mean and var are those of X by
+#                        channel, and running_mean = input_mean * momentum + mean * (1 - momentum), running_var likewise
 #
 # In InstanceNormalization and BatchNormalization either as written, or as X * factor + rest with factor = scale / sqrt(variance + epsilon)
 # and rest = B - mean * factor, which are computed once for each channel: ONNX prescribes no order.
@@ -57,11 +58,20 @@ def group_norm(x: Bounded, weight: Bounded, offset: Bounded, *, call: Call, epsi
     return y * _wide(weight, x) + _wide(offset, x)
 
 
-def batch_norm(x: Bounded, weight: Bounded, bias: Bounded, centre: Bounded, square: Bounded, *, epsilon: float) -> Bounded:
+def batch_norm(
+    x: Bounded, weight: Bounded, bias: Bounded, centre: Bounded, square: Bounded, *, epsilon: float, momentum: float, training_mode: int = 0
+) -> tuple[Bounded, ...]:
     """Normalise by the formula above; of unlike types in the least precise."""
     least = min((each.arithmetic.form for each in (x, weight, bias, centre, square)), key=lambda form: form.precision).dtype
     x, weight, bias, centre, square = (converted(each, least) for each in (x, weight, bias, centre, square))
-    return _scaled(x, _wide(centre, x), _wide(square, x) + epsilon, _wide(weight, x), _wide(bias, x))
+    running: tuple[Bounded, ...] = ()
+    if training_mode:
+        given, axes = (centre, square), (0, *range(2, x.ndim))
+        centre = x.mean(axes)
+        d = x - _wide(centre, x)
+        square = (d * d).mean(axes)
+        running = tuple(old * momentum + new * (1 - momentum) for old, new in zip(given, (centre, square), strict=True))
+    return (_scaled(x, _wide(centre, x), _wide(square, x) + epsilon, _wide(weight, x), _wide(bias, x)), *running)
 
 
 class Channels(NamedTuple):
@@ -90,12 +100,18 @@ class ChannelNormalising(Conditioned):
         groups = call.parameter("num_groups", 1)
         if groups < 1 or shape[1] % groups:
             return "num_groups divides the number of channels"
+        if len(call.outputs) > 1 and not call.parameter("training_mode", 0):
+            return "further outputs are there in training alone"
         fits = all(each == (operator.options.extent(call),) for each in call.shapes[1:])
         return None if fits else "scale, bias and statistics have an element for each channel or group"
 
+    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+        """That of X, and of statistics an element for each channel."""
+        return (call.first.shape, *call.shapes[3:])
+
     def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
-        """As the operator says."""
-        if candidate is None or self.broken_rule(operator, call) is not None:
+        """As the operator says; training has no operator."""
+        if candidate is None or call.parameter("training_mode", 0) or self.broken_rule(operator, call) is not None:
             return None
         found: DirectmlCall | None = operator.options.lower(candidate, call)
         return found

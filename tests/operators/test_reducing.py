@@ -6,7 +6,7 @@ The loops work in Python's floats, one output element at a time, and share nothi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 
 import numpy as np
@@ -114,7 +114,7 @@ def test_reductions(name: str, opset: int) -> None:
 
 def test_reductions_of_nothing() -> None:
     """What ONNX says of no elements, and that an empty set of axes leaves the other steps."""
-    nothing = {"data": np.zeros((2, 0), np.float32), "axes": np.array([1], np.int64)}
+    nothing: dict[str, Array] = {"data": np.zeros((2, 0), np.float32), "axes": np.array([1], np.int64)}
     empty = {"ReduceSum": 0, "ReduceProd": 1, "ReduceL1": 0, "ReduceL2": 0, "ReduceSumSquare": 0, "ReduceMax": -np.inf, "ReduceMin": np.inf}
     for name, value in {**empty, "ReduceLogSum": -np.inf, "ReduceLogSumExp": -np.inf}.items():
         (found,) = run(name, 18, nothing)
@@ -149,7 +149,7 @@ def test_places(name: str) -> None:
             for place in product(*map(range, wanted.shape)):
                 at = list(place)
                 at.insert(axis % len(shape), 0)
-                line = [data[(*at[: axis % len(shape)], n, *at[axis % len(shape) + 1 :])].item() for n in range(shape[axis])]
+                line = [data[tuple([*at[: axis % len(shape)], n, *at[axis % len(shape) + 1 :]])].item() for n in range(shape[axis])]
                 places = [n for n, x in enumerate(line) if x == best(line)]
                 wanted[place] = places[-1] if last else places[0]
             attributes: dict[str, Value] = {"axis": axis, "keepdims": keepdims, "select_last_index": last}
@@ -186,7 +186,7 @@ def test_running(name: str) -> None:
             for place in product(*map(range, shape)):
                 n = place[axis]
                 span = range(n + exclusive, shape[axis]) if reverse else range(n + 1 - exclusive)
-                line = [x[(*place[: axis % x.ndim], i, *place[axis % x.ndim + 1 :])].item() for i in span]
+                line = [x[tuple([*place[: axis % x.ndim], i, *place[axis % x.ndim + 1 :]])].item() for i in span]
                 wanted[place] = math.fsum(line) if name == "CumSum" else math.prod(line)
             inputs = {"x": x, "axis": np.array(axis, np.int64)}
             agree(run(name, 26 if name == "CumProd" else 14, inputs, {"exclusive": exclusive, "reverse": reverse})[0], wanted)
@@ -274,7 +274,7 @@ def test_einsum(equation: str, shapes: list[tuple[int, ...]], explicit: str, dty
     agree(run("Einsum", 12, inputs, {"equation": equation})[0], np.mod(wanted, 256) if dtype == "uint8" else wanted)
 
 
-def standardised(x: Array, group: list[tuple[int, ...]], epsilon: float) -> dict[tuple[int, ...], tuple[float, float, float]]:
+def standardised(x: Array, group: Sequence[tuple[int, ...]], epsilon: float) -> dict[tuple[int, ...], tuple[float, float, float]]:
     """Return (x - mean) / sqrt(variance + epsilon), the mean and the divisor's inverse for each place of a group."""
     values = [x[p].item() for p in group]
     mean = math.fsum(values) / len(values)
@@ -294,8 +294,8 @@ def test_layer_normalization() -> None:
                 group = [(*outer, *inner) for inner in product(*map(range, shape[first:]))]
                 for p, (value, mean, inverse) in standardised(x, group, 0.25).items():
                     wanted[0][p] = value * scale[p[first:]] + bias[p[first:]]
-                    wanted[1][(*outer, *(0,) * (len(shape) - first))] = mean
-                    wanted[2][(*outer, *(0,) * (len(shape) - first))] = inverse
+                    kept = outer + (0,) * (len(shape) - first)
+                    wanted[1][kept], wanted[2][kept] = mean, inverse
             found = run("LayerNormalization", 17, {"X": x, "Scale": scale, "B": bias}, {"axis": axis, "epsilon": 0.25}, 3)
             for each, loop in zip(found, wanted, strict=True):
                 agree(each, loop)
@@ -312,7 +312,7 @@ def test_rms_normalization() -> None:
     for n in range(2):
         root = math.sqrt(math.fsum((x[n] * x[n]).reshape(-1).tolist()) / 12 + 0.5)
         for p in product(range(3), range(4)):
-            wanted[(n, *p)] = x[(n, *p)] / root * scale[p]
+            wanted[n][p] = x[n][p] / root * scale[p]
     agree(run("RMSNormalization", 23, {"X": x, "scale": scale}, {"axis": 1, "epsilon": 0.5})[0], wanted)
 
 
@@ -359,8 +359,8 @@ def test_norms() -> None:
     x = drawn("mvn", (2, 3, 2, 2))
     wanted = np.zeros(x.shape)
     for c in range(3):
-        for p, (value, _, _) in standardised(x, list(product(range(2), [c], range(2), range(2))), 0).items():
-            wanted[p] = value
+        for at, (value, _, _) in standardised(x, list(product(range(2), [c], range(2), range(2))), 0).items():
+            wanted[at] = value
     agree(run("MeanVarianceNormalization", 13, {"X": x})[0], wanted)
     for size in (1, 2, 3, 4, 9):
         x = drawn(f"lrn{size}", (1, 5, 2, 1))
