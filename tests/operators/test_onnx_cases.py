@@ -20,11 +20,13 @@ from harness.operators import OPERATORS
 from harness.operators.base import Call, TensorType
 from harness.records import Tensor, TensorValue, Value
 
-ELSEWHERE: dict[str, str] = {}
+ELSEWHERE: dict[str, str] = {
+    "test_averagepool_2d_ceil_last_window_starts_on_pad": "the expected values are written with four decimals",
+}
 """Cases whose expected values are not what ONNX's text says, with the reason."""
 
 
-WITHOUT: frozenset[str] = frozenset()
+WITHOUT: frozenset[str] = frozenset({"GlobalLpPool"})
 """Operators of which ONNX has no case of one node."""
 
 
@@ -100,7 +102,8 @@ def _tensor(value: ValueInfoProto, array: Any) -> Tensor:
     if number not in BY_ONNX_NUMBER:
         raise NoCase(f"element type {TensorProto.DataType.Name(number)}")
     dtype = BY_ONNX_NUMBER[number]
-    return Tensor(dtype.name, _stored(dtype.storage, np.asarray(array)))
+    held = numpy_helper.to_array(array) if isinstance(array, TensorProto) else np.asarray(array)
+    return Tensor(dtype.name, _stored(dtype.storage, held))
 
 
 def _stored(storage: str, array: Array) -> Array:
