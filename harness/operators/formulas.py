@@ -25,11 +25,10 @@ Formula = Callable[..., Any]
 
 
 class Either:
-    """What a formula gives where each element may be that of either of two arrays, as the zeros of both signs often may."""
+    """What a formula gives where each element may be that of any of a few arrays, as the zeros of both signs often may."""
 
-    def __init__(self, first: Array, second: Array) -> None:
-        self.first = first
-        self.second = second
+    def __init__(self, *choices: Array) -> None:
+        self.choices = choices
 
 
 class FormulaError(ValueError):
@@ -89,7 +88,7 @@ def _exact(formula: Formula, taken: Callable[[Tensor], Any], given: Callable[[st
 
     def one(dtype: str, result: Any) -> Expected:
         if isinstance(result, Either):
-            return OneOf(tuple(_tensor(dtype, given(dtype, _array(dtype, array))) for array in (result.first, result.second)))
+            return OneOf(tuple(_tensor(dtype, given(dtype, _array(dtype, array))) for array in result.choices))
         return Exact(_tensor(dtype, given(dtype, _array(dtype, result))))
 
     return oracle

@@ -58,13 +58,13 @@ def conv(
     spatial = x.ndim - 2
     padded = pad(x, [(0, 0), (0, 0), *zip(pads[:spatial], pads[spatial:], strict=True)])
     parts = zip(split(padded, group, axis=1), split(w, group), strict=True)
-    y = concatenate([contracted(lambda p, q: _convolved(p, q, strides, dilations), p, q, prod(q.shape[1:])) for p, q in parts], axis=1)
+    y = concatenate([contracted(lambda p, q: convolved(p, q, strides, dilations), p, q, prod(q.shape[1:])) for p, q in parts], axis=1)
     if any(pads) and not np.isfinite(w.value).all():  # 0 times infinity in the padding: implementations may leave it out
         y = Bounded(y.value, np.full(y.shape, np.inf), y.arithmetic)
     return y if b is None else y + b.reshape(-1, *[1] * spatial)
 
 
-def _convolved(x: Float64, w: Float64, strides: Sequence[int], dilations: Sequence[int]) -> Float64:
+def convolved(x: Float64, w: Float64, strides: Sequence[int], dilations: Sequence[int]) -> Float64:
     """Sum windows of padded x [N, C, spatial] times w [M, C, kernel] over C and kernel: [N, M, output]."""
     spatial = x.ndim - 2
     reach = [(k - 1) * d + 1 for k, d in zip(w.shape[2:], dilations, strict=True)]
@@ -72,6 +72,35 @@ def _convolved(x: Float64, w: Float64, strides: Sequence[int], dilations: Sequen
     taken = (slice(None), slice(None), *(slice(None, None, s) for s in strides), *(slice(None, None, d) for d in dilations))
     over = (1, *range(2 + spatial, 2 + 2 * spatial))
     return np.asarray(np.moveaxis(np.tensordot(windows[taken], w, axes=(over, tuple(range(1, w.ndim)))), -1, 1))
+
+
+# Y[n, m, i * stride + k * dilation - pad] = sum over c, i, k of X[n, c, i] W[c, m, k] + B[m]   (ConvTranspose, in each group)
+def conv_transpose(
+    x: Bounded, w: Bounded, b: Bounded | None, strides: Sequence[int], begins: Sequence[int], dilations: Sequence[int], group: int,
+    extents: Sequence[int],
+) -> Bounded:  # fmt: skip
+    """`begins` are the pads before; X is [N, C, spatial], W [C, M / group, kernel], B [M], the output [N, M, extents]."""
+    reached = [pad + extent for pad, extent in zip(begins, extents, strict=True)]
+    parts = zip(split(x, group, axis=1), split(w, group), strict=True)
+    added = [contracted(lambda p, q: _scattered(p, q, strides, dilations, reached), p, q, q.shape[0] * prod(q.shape[2:])) for p, q in parts]
+    kept = (slice(None), slice(None), *(slice(pad, None) for pad in begins))
+    y = concatenate(added, axis=1)[kept]
+    return y if b is None else y + b.reshape(-1, *[1] * (x.ndim - 2))
+
+
+def _scattered(x: Float64, w: Float64, strides: Sequence[int], dilations: Sequence[int], extents: Sequence[int]) -> Float64:
+    """Add x [N, C, spatial] times w [C, M, kernel], summed over C, to [N, M, extents] at i * stride + k * dilation, as far as it goes."""
+    spatial = x.shape[2:]
+    full = [max((n - 1) * s + (k - 1) * d + 1, e) for n, s, k, d, e in zip(spatial, strides, w.shape[2:], dilations, extents, strict=True)]
+    y = np.zeros((x.shape[0], w.shape[1], *full))
+    filters = np.moveaxis(w, (0, 1), (-2, -1))
+    for place in np.ndindex(*w.shape[2:]):
+        begins = [k * d for k, d in zip(place, dilations, strict=True)]
+        steps = (slice(b, b + (n - 1) * s + 1, s) for b, n, s in zip(begins, spatial, strides, strict=True))
+        taken = (slice(None), slice(None), *steps)
+        y[taken] += np.moveaxis(np.tensordot(x, filters[place], axes=(1, 0)), -1, 1)
+    kept = (slice(None), slice(None), *(slice(0, e) for e in extents))
+    return np.asarray(y[kept])
 
 
 # sum x                                                             (ReduceSum)

@@ -6,11 +6,11 @@ element.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from math import ceil
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
-from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Operator, Shape
+from harness.operators.base import Call, Operator, Shape
 from harness.operators.computing import Computing
 
 
@@ -22,13 +22,23 @@ class Window(NamedTuple):
     dilations: Shape
     pads: Shape
 
-    def outputs(self, spatial: Shape) -> Shape:
-        """Return how many windows fit along each axis."""
+    def outputs(self, spatial: Shape, ceil_mode: bool = False) -> Shape:
+        """Return how many windows fit along each axis; with `ceil_mode` also a last one that begins before the padding behind and ends
+        beyond it.
+        """
         count = len(spatial)
-        return tuple(
-            (extent + self.pads[n] + self.pads[n + count] - self.dilations[n] * (self.kernel[n] - 1) - 1) // self.strides[n] + 1
-            for n, extent in enumerate(spatial)
-        )
+        found = []
+        for n, extent in enumerate(spatial):
+            begin, end, stride = self.pads[n], self.pads[n + count], self.strides[n]
+            room = extent + begin + end - self.reach[n]
+            fit = room // stride + 1
+            found.append(fit + 1 if ceil_mode and room % stride and fit * stride < extent + begin else fit)
+        return tuple(found)
+
+    @property
+    def reach(self) -> Shape:
+        """How many elements lie between the first and the last of a window, both counted."""
+        return tuple((k - 1) * d + 1 for k, d in zip(self.kernel, self.dilations, strict=True))
 
 
 def window(call: Call, kernel: Shape) -> Window:
@@ -63,7 +73,8 @@ class Windowed(Computing):
     def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[Any]:
         """Values for as many spatial axes as the first input has: one for each alike, and uneven ones."""
         count = max(0, len(call.first.shape) - 2)
-        every = {
+        every: dict[str, list[Any]] = {
+            "kernel_shape": [(2,) * count, (3,) * count, tuple(1 + n for n in range(count)), (1,) * count],
             "strides": [None, (1,) * count, (2,) * count, tuple(1 + n for n in range(count)), (3,) * count],
             "dilations": [None, (1,) * count, (2,) * count, tuple(2 - n % 2 for n in range(count))],
             "pads": [None, (0,) * 2 * count, (1,) * 2 * count, tuple(n % 3 for n in range(2 * count)), (2,) * count + (0,) * count],
@@ -76,109 +87,44 @@ class Windowed(Computing):
         if count < 1:
             return "the input has at least one spatial axis"
         kernel = self.kernel(call)
+        if len(kernel) != count:
+            return "the kernel has the input's spatial axes"
+        if min(kernel) < 1:
+            return "the kernel is positive"
         for name, length in (("strides", count), ("dilations", count), ("pads", 2 * count)):
             given = call.parameter(name)
             if given is not None and len(given) != length:
                 return f"{name} has a value for each spatial axis"
             if given is not None and min(given, default=1) < (0 if name == "pads" else 1):
                 return f"{name} are positive"
-        if len(kernel) != count:
-            return "the kernel has the input's spatial axes"
         if call.attributes.get("auto_pad", "NOTSET") not in ("NOTSET", "") and any(call.parameter("pads") or ()):
             return "pads cannot be used with auto_pad"
-        return None if min(window(call, kernel).outputs(call.first.shape[2:])) >= 1 else "the window fits at least once"
+        if call.attributes.get("auto_pad", "NOTSET") not in ("NOTSET", "", "VALID", "SAME_UPPER", "SAME_LOWER"):
+            return "auto_pad is NOTSET, VALID, SAME_UPPER or SAME_LOWER"
+        return self.fits(call)
+
+    def fits(self, call: Call) -> str | None:
+        """Return the rule that a window breaks that has no place, or None."""
+        return None if min(window(call, self.kernel(call)).outputs(call.first.shape[2:])) >= 1 else "the window fits at least once"
 
 
-class Convolving(Windowed):
-    """X [N, C, spatial], W [M, C / group, kernel], B [M]. The shape of W by `kernel`, an extent for all axes or `uneven`, and `outputs`,
-    the outputs of each group; `unlike` gives W another number of channels.
-    """
-
-    name = "convolving"
-    words: ClassVar[Mapping[str, tuple[str, ...]]] = {"kernel": ("uneven",), "unlike": ("channels",)}
-    relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"W": ("kernel", "outputs", "unlike"), "B": ("channels", "unlike")}
-
-    def kernel(self, call: Call) -> Shape:
-        """The spatial extents of W."""
-        return call.shapes[1][2:]
-
-    def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Shape | None:
-        """Derive the shapes of W and B."""
-        x = call.first.shape
-        group = call.attributes["group"]
-        assert isinstance(group, int)
-        if name == "B":
-            return (call.shapes[1][0] + (relation == "unlike"),)
-        if len(x) < 2 or x[1] % group or isinstance(relation, str):
-            return None
-        outputs, kernel = relation.get("outputs", 2), relation.get("kernel", 1)
-        assert isinstance(outputs, int)
-        extents = tuple(1 + n for n in range(len(x) - 2)) if kernel == "uneven" else (kernel,) * (len(x) - 2)
-        return (outputs * group, x[1] // group + int(relation.get("unlike") == "channels"), *extents)  # type: ignore[arg-type] # integers
-
-    def broken_rule(self, operator: Operator, call: Call) -> str | None:
-        """Channels and groups, beside the window's rules."""
-        x, w = call.shapes[:2]
-        group = call.attributes["group"]
-        assert isinstance(group, int)
-        if len(w) != len(x):
-            return "W has the rank of X"
-        if group < 1 or x[1] != w[1] * group:
-            return "C = W.shape[1] * group"
-        if w[0] % group:
-            return "M is a multiple of group"
-        given = call.parameter("kernel_shape")
-        if given is not None and given != w[2:]:
-            return "kernel_shape is that of W"
-        if len(call.shapes) > 2 and call.shapes[2] != w[:1]:
-            return "B has the shape [M]"
-        return super().broken_rule(operator, call)
-
-    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
-        """[N, M, windows]."""
-        x, w = call.shapes[:2]
-        if self.broken_rule(operator, call) is not None:
-            return (x,)
-        return ((x[0], w[0], *window(call, self.kernel(call)).outputs(x[2:])),)
-
-    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
-        """DML_OPERATOR_CONVOLUTION takes two or three spatial axes: one becomes the second of two."""
-        if candidate != "DML_OPERATOR_CONVOLUTION" or self.broken_rule(operator, call) is not None:
-            return None
-        found = window(call, self.kernel(call))
-        count = len(found.kernel)
-        missing = 1 if count == 1 else 0
-
-        def spatial(values: Shape, filler: int) -> Shape:
-            return (filler,) * missing + values
-
-        def widened(shape: Shape) -> Shape:
-            return (*shape[:2], *(1,) * missing, *shape[2:])
-
-        names = list(call.inputs)
-        types = list(call.inputs.values())
-        bias = None
-        if len(names) > 2:
-            bias = CallTensor(names[2], types[2].dtype, (1, *types[2].shape, *(1,) * (count + missing)))
-        tensors = {
-            "InputTensor": CallTensor(names[0], types[0].dtype, widened(types[0].shape)),
-            "FilterTensor": CallTensor(names[1], types[1].dtype, widened(types[1].shape)),
-            "BiasTensor": bias,
-            "OutputTensor": CallTensor(0, call.outputs[0], widened(self.output_shapes(operator, call)[0])),
-        }
-        members = {
-            "Mode": 1,  # DML_CONVOLUTION_MODE_CROSS_CORRELATION
-            "Direction": 0,  # DML_CONVOLUTION_DIRECTION_FORWARD
-            "DimensionCount": count + missing,
-            "Strides": spatial(found.strides, 1),
-            "Dilations": spatial(found.dilations, 1),
-            "StartPadding": spatial(found.pads[:count], 0),
-            "EndPadding": spatial(found.pads[count:], 0),
-            "OutputPadding": (0,) * (count + missing),
-            "GroupCount": call.attributes["group"],
-            "FusedActivation": None,
-        }
-        return DirectmlCall(candidate, tensors, 2 + count + missing, members)
+def widened(shape: Shape) -> Shape:
+    """Return a shape (N, C, spatial...) for DirectML, whose windows have two or three axes: one becomes the second of two."""
+    return (*shape[:2], 1, *shape[2:]) if len(shape) == 3 else shape
 
 
-CONVOLVING = Convolving()
+def members(found: Window) -> dict[str, Any]:
+    """Return the members of a DirectML structure that hold a window, for the axes of `widened`."""
+    count = len(found.kernel)
+    missing = 1 if count == 1 else 0
+
+    def spatial(values: Shape, filler: int) -> Shape:
+        return (filler,) * missing + values
+
+    return {
+        "DimensionCount": count + missing,
+        "Strides": spatial(found.strides, 1),
+        "Dilations": spatial(found.dilations, 1),
+        "StartPadding": spatial(found.pads[:count], 0),
+        "EndPadding": spatial(found.pads[count:], 0),
+    }
