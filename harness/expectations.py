@@ -121,6 +121,8 @@ class Entry(Strict):
     that the provider refuses, in any of the ways of `WITHOUT_KERNEL`, or is not asked."""
     level: Literal["beyond"] | None = None
     """`beyond`: the entry holds for cases that no published level allows."""
+    pending: bool = False
+    """Whether nobody has looked yet at what these cases do here: whatever it is, it is recorded, shown and no failure, until `expires`."""
     sometimes: bool = False
     """Whether a case shows it depends on values that its id does not tell: one that conforms contradicts nothing."""
     expect: Annotated[Outcome, BeforeValidator(_not_pass), WithJsonSchema(_UNEXPECTED)]
@@ -185,7 +187,7 @@ class Located:
 
     def applies(self, outcome: Outcome | None) -> bool:
         """Say whether the entry speaks of a case that it matches, by its outcome alone: one that holds sometimes only where it shows."""
-        general = self.entry.kernel is not None or self.entry.level is not None
+        general = self.entry.pending or self.entry.kernel is not None or self.entry.level is not None
         return not general and not (self.entry.sometimes and outcome is not self.entry.expect)
 
     def matches(self, case_id: str) -> bool:
@@ -279,12 +281,14 @@ class TargetExpectations:
         return self.entries[found[0]].entry.expect
 
     def _refused(self, case_id: str, outcome: Outcome | None, *, conforms: bool, beyond: bool) -> Outcome | None:
-        """Return the outcome where it is a refusal that an entry expects: of types without a kernel, or of what no level allows."""
-        if conforms or outcome not in (None, *WITHOUT_KERNEL):
+        """Return the outcome where an entry expects it in general: a refusal without a kernel or beyond every level, or anything yet."""
+        if conforms:
             return None
+        refused = outcome in (None, *WITHOUT_KERNEL)
         for position in self.matching(case_id):
             entry = self.entries[position].entry
-            if (entry.level is not None and beyond) or (entry.kernel is not None and self._has_no_kernel(case_id)):
+            beyond_levels = refused and entry.level is not None and beyond
+            if entry.pending or beyond_levels or (refused and entry.kernel is not None and self._has_no_kernel(case_id)):
                 self.used[position].matched += 1
                 self.used[position].not_conforming += 1
                 return outcome
@@ -324,7 +328,7 @@ class TargetExpectations:
         found += [line for located in self.entries for line in (*located.unfilled(), *_expired(located, today))]
         if scope is not None:
             for located, used in zip(self.entries, self.used, strict=True):
-                if not scope.judges(located) or located.entry.sometimes or located.entry.level is not None:
+                if not scope.judges(located) or located.entry.sometimes or located.entry.pending or located.entry.level is not None:
                     continue
                 if not used.matched:
                     found.append(located.problem(f"matches no case on {self.target}; remove it or correct its query"))

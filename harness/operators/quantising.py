@@ -106,6 +106,8 @@ class Quantising(Computing):
 
     def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
         """Scale and zero point are broadcast by strides of 0."""
+        if self.broken_rule(operator, call) is not None:
+            return None
         if candidate != "DML_OPERATOR_ELEMENT_WISE_QUANTIZE_LINEAR" or len(call.inputs) < 3 or len(call.shapes[1]) > 1:
             return None
         shape = call.first.shape
