@@ -21,16 +21,13 @@ from harness.operators.base import Call, TensorType
 from harness.records import Tensor, TensorValue, Value
 
 ELSEWHERE: dict[str, str] = {
-<<<<<<< HEAD
     "test_training_dropout": "dropped at random",
     "test_training_dropout_default": "dropped at random",
     "test_training_dropout_default_mask": "dropped at random",
     "test_training_dropout_mask": "dropped at random",
     "test_training_dropout_zero_ratio": "training, of which nothing is claimed",
     "test_training_dropout_zero_ratio_mask": "training, of which nothing is claimed",
-=======
     "test_averagepool_2d_ceil_last_window_starts_on_pad": "the expected values are written with four decimals",
->>>>>>> win
 }
 """Cases whose expected values are not what ONNX's text says, with the reason."""
 
