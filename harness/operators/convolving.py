@@ -178,11 +178,13 @@ class Transposed(Convolving):
 
     def fits(self, call: Call) -> str | None:
         """Paddings that there can be, and an output that is left."""
+        more, wanted = call.parameter("output_padding"), call.parameter("output_shape")
+        if any(given is not None and len(given) != len(self.kernel(call)) for given in (more, wanted)):
+            return "output_padding and output_shape have a value for each spatial axis"
         found = self.window(call)
-        more = call.parameter("output_padding")
         if more is not None and any(n < 0 or n >= stride for n, stride in zip(more, found.strides, strict=True)):
             return "output_padding is less than the stride"
-        beyond = [wanted - full for wanted, full in zip(self.extents(call), self.full(call, found), strict=True)]
+        beyond = [extent - full for extent, full in zip(self.extents(call), self.full(call, found), strict=True)]
         if any(more >= stride for more, stride in zip(beyond, found.strides, strict=True)):
             return "the output is no larger than output_padding can make it"
         return None if min(self.extents(call)) >= 1 else "the output has elements"
