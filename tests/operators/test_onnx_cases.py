@@ -100,7 +100,8 @@ def _tensor(value: ValueInfoProto, array: Any) -> Tensor:
     if number not in BY_ONNX_NUMBER:
         raise NoCase(f"element type {TensorProto.DataType.Name(number)}")
     dtype = BY_ONNX_NUMBER[number]
-    return Tensor(dtype.name, _stored(dtype.storage, np.asarray(array)))
+    elements = numpy_helper.to_array(array) if isinstance(array, TensorProto) else np.asarray(array)
+    return Tensor(dtype.name, _stored(dtype.storage, elements))
 
 
 def _stored(storage: str, array: Array) -> Array:
