@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import onnx
 import onnx.defs
 
 FILE = Path(__file__).parent.parent / "harness" / "data" / "attribute_defaults.json"
-_TYPES = ("INT", "FLOAT", "STRING")
+_TYPE = onnx.defs.OpSchema.AttrType
+_TYPES = (_TYPE.INT, _TYPE.FLOAT, _TYPE.STRING)
 
 
 def defaults() -> dict[str, dict[str, dict[str, int | str]]]:
@@ -23,7 +25,7 @@ def defaults() -> dict[str, dict[str, dict[str, int | str]]]:
             continue
         values: dict[str, int | str] = {}
         for name, attribute in schema.attributes.items():
-            if attribute.type.name in _TYPES and attribute.default_value.name:
+            if attribute.type in _TYPES and attribute.default_value.name:
                 value = onnx.helper.get_attribute_value(attribute.default_value)
                 values[name] = value.decode() if isinstance(value, bytes) else value if isinstance(value, int) else written(value)
         if values or found.get(schema.name):
@@ -33,8 +35,6 @@ def defaults() -> dict[str, dict[str, dict[str, int | str]]]:
 
 def written(value: float) -> str:
     """Write a float32 as a case id does: with as few digits as tell it from its neighbours."""
-    import numpy as np
-
     return str(float(str(np.float32(value))))
 
 
