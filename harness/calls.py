@@ -12,7 +12,7 @@ from harness.float_formats import encode as to_storage
 from harness.onnx_schemas import operator_schema
 from harness.operators import OPERATORS
 from harness.operators.base import Call, Operator, TensorType
-from harness.records import Case, TensorSpec, Value
+from harness.records import Case, TensorSpec, TensorValue, Value
 
 
 def call_of(case: Case) -> Call:
@@ -59,12 +59,20 @@ def make_call(
     outputs: int | None = None,
 ) -> Call:
     """Make a call of what a case says: `outputs` is the number of outputs where that is not the operator's usual one."""
-    call = Call(inputs, {**_defaults(operator.name, opset), **attributes}, constants, opset, variant)
+    held = {name: _held(value) for name, value in attributes.items()}
+    call = Call(inputs, {**_defaults(operator.name, opset), **held}, constants, opset, variant)
     told = operator.family.output_dtypes(operator, call)
     count = outputs or operator.family.output_count(operator, call)
     dtypes = tuple(each.dtype for each in inputs.values())
     by_schema = _output_dtypes(operator.name, opset, tuple(inputs), dtypes, count)
     return call._replace(outputs=tuple(_first(told, n) or by_schema[n] or dtypes[0] for n in range(count)))
+
+
+def _held(value: Value) -> Value:
+    """Return an attribute as a model holds it: numbers with a fraction are float32 there."""
+    if isinstance(value, tuple) and not isinstance(value, TensorValue):
+        return tuple(map(_held, value))  # type: ignore[return-value] # of one type
+    return float(np.float32(value)) if isinstance(value, float) else value
 
 
 def _first(told: Sequence[str | None], position: int) -> str | None:

@@ -220,14 +220,18 @@ def _kept(request: Request) -> str:
 def check(specs: tuple[Path, ...], expectations: tuple[Path, ...]) -> None:
     """Validate specs and expectations; report all errors at once."""
     from harness.expectations import Scope, lint, load_expectations
+    from harness.specs.examine import contradictions, unquoted_bits
     from harness.specs.expand import expand
     from harness.specs.load import load_specs
     from harness.summary import count
 
     plan = expand(load_specs(specs))
     known = load_expectations(expectations)
-    ids = [case.id for case in plan]
-    problems = lint(known, date.today(), ids, Scope.of(plan.specs))
+    cases = list(plan)
+    ids = [case.id for case in cases]
+    problems = contradictions(plan.specs, cases) + lint(known, date.today(), ids, Scope.of(plan.specs))
+    for warning in unquoted_bits(plan.specs):
+        click.echo(warning, err=True)
     for line in problems:
         click.echo(line, err=True)
     numbers = count(len(plan.specs), "spec"), count(len(ids), "case"), count(len(known.entries), "expectation")

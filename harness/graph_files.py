@@ -1,13 +1,15 @@
 """`generated_models/`: content-addressed graph files and the tracked manifest of their hashes.
 
-A file is named by the SHA-256 of its bytes. The manifest lists every graph of the default specs, one a line, sorted: the beginning of its
-hash, number of cases, operator and opset. `harness run` compiles in memory and never reads these files, but refuses to run beside edited
-ones.
+A file is named by the SHA-256 of its bytes. The manifest has one line for each operator and opset of the default specs: how many graphs
+there are, how many cases run on them, and the SHA-256 over the hash of every graph with its number of cases. `harness run` compiles in
+memory and never reads these files, but refuses to run beside edited ones.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 
 from harness.errors import UsageError
@@ -21,8 +23,7 @@ from harness.specs.load import load_specs
 FOLDER = Path("generated_models")
 MANIFEST = "manifest.txt"
 _LARGEST_MANIFEST = 64 << 20
-_SHOWN = 20
-"""Hexadecimal digits of a hash in the manifest: 80 bits tell all graphs apart."""
+_NAMED = 6
 
 
 def verify_existing(folder: Path = FOLDER) -> None:
@@ -40,14 +41,17 @@ def manifest_text(specs: Sequence[Path], queries: tuple[Query, ...] = (), models
     """Return the manifest of the selected cases; collect the graphs' bytes in `models` if given."""
     selection = select(expand(load_specs(specs)), queries)
     selection.total()
-    lines: dict[str, tuple[int, str]] = {}
+    graphs: dict[str, Counter[str]] = {}
     for valid in (True, False):
         for graph, cases in units(selection.cases(valid=valid), seed=0):
-            number, _ = lines.get(graph.digest, (0, ""))
-            lines[graph.digest] = (number + len(cases), f"{cases[0].case.operator}@{cases[0].case.opset}")
+            graphs.setdefault(f"{cases[0].case.operator}@{cases[0].case.opset}", Counter())[graph.digest] += len(cases)
             if models is not None:
                 models[graph.digest] = graph.model
-    return "".join(f"{digest[:_SHOWN]} {number} {name}\n" for digest, (number, name) in sorted(lines.items()))
+    return "".join(f"{name} {len(found)} graphs {found.total()} cases {_digest(found)}\n" for name, found in sorted(graphs.items()))
+
+
+def _digest(graphs: Counter[str]) -> str:
+    return sha256("".join(f"{digest} {number}\n" for digest, number in sorted(graphs.items())).encode()).hexdigest()
 
 
 def write_graphs(specs: Sequence[Path], queries: tuple[Query, ...], folder: Path | None) -> str:
@@ -81,6 +85,6 @@ def check_manifest(specs: Sequence[Path], folder: Path | None) -> str | None:
     found, wanted = set(tracked.splitlines()), set(manifest_text(specs).splitlines())
     if found == wanted:
         return None
-    return (
-        f"{path}: stale: {len(wanted - found):,} graphs are missing or changed, {len(found - wanted):,} are obsolete; run: harness compile"
-    )
+    names = sorted({line.partition(" ")[0] for line in found ^ wanted})
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return f"{path}: stale: the graphs of {', '.join(names[:_NAMED])}{more} are others than it says; run: harness compile"

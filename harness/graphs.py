@@ -17,18 +17,11 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 from harness.dtypes import BY_ONNX_NUMBER, DTYPES
 from harness.execution import Graph
 from harness.frames import tensor_bytes
-from harness.onnx_schemas import operator_schema
+from harness.onnx_schemas import IR_VERSIONS, operator_schema
 from harness.operators import OPERATORS
 from harness.operators.base import Call, Node, Shape
 from harness.records import CONSTANTS, Case, Options, Tensor, TensorValue, Value
 
-IR_VERSIONS = {
-    **dict.fromkeys(range(1, 10), 4), 10: 5, 11: 6, 12: 7, 13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11,
-    24: 12, 25: 13, 26: 13, 27: 13, 28: 14,
-}  # fmt: skip
-"""The IR version that ONNX released together with each opset (onnx/docs/Versioning.md): the oldest that all tools of that opset read.
-
-Before opset 9 that was 3, in which every initializer is also an input that a caller may replace; from 4 on it is a constant."""
 _ONE_BYTE = 128
 """Protocol Buffers write integers below this as one byte."""
 _UNTESTED = {"Identity", "Constant"}
@@ -108,7 +101,7 @@ def _model(form: _Form) -> ModelProto:
     if options.variant is None:
         operands = _operands(form)
         node = helper.make_node(form.operator, [first, *operands[1:]] if operands else [], [last, *results[1:]], name="tested")
-        node.attribute.extend(_attribute(name, value) for name, value in form.attributes)
+        node.attribute.extend(_attribute(name, value, schema.attributes[name].type) for name, value in form.attributes)
         nodes.append(node)
     else:
         nodes.extend(map(_node, OPERATORS[form.operator].variants[options.variant](first, last, form.dtypes[0])))
@@ -140,11 +133,11 @@ def _value_info(name: str, dtype: str, rank: int) -> ValueInfoProto:
     return helper.make_tensor_value_info(name, DTYPES[dtype].onnx, [f"{name}_{n}" for n in range(rank)])
 
 
-def _attribute(name: str, value: Value) -> AttributeProto:
+def _attribute(name: str, value: Value, kind: str) -> AttributeProto:
     if isinstance(value, TensorValue):
         return helper.make_attribute(name, _tensor_proto("", value.tensor))
     if isinstance(value, tuple) and not value:
-        return AttributeProto(name=name, type=AttributeProto.INTS)
+        return AttributeProto(name=name, type=AttributeProto.AttributeType.Value(kind))
     return helper.make_attribute(name, value)
 
 
@@ -163,7 +156,7 @@ def _node(node: Node) -> NodeProto:
     if node.value is not None:
         return helper.make_node(node.operator, list(node.inputs), [node.output], value=_tensor_proto(node.output, node.value))
     made = helper.make_node(node.operator, list(node.inputs), [node.output])
-    made.attribute.extend(_attribute(name, value) for name, value in sorted(node.attributes.items()))
+    made.attribute.extend(_attribute(name, value, "INTS") for name, value in sorted(node.attributes.items()))
     return made
 
 

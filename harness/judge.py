@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import zip_longest
 from typing import NamedTuple
 
 import msgspec
-import numpy as np
 
 from harness.diff import compare
 from harness.execution import Execution, Graph, Prepared
-from harness.expected import Exact, Expected
-from harness.operators import OPERATORS
-from harness.operators.base import UNKNOWN
+from harness.expected import Expected
+from harness.oracle import OracleError, contradiction, oracle
 from harness.records import (
     CANNOT_BE_ASKED,
-    DIRECTML,
-    DML,
     ORACLE_ERROR,
     Accuracy,
-    Case,
     Diff,
     Error,
     Outcome,
@@ -33,14 +27,6 @@ _NO_KERNEL = frozenset({"NotImplemented"})
 """Error classes by which onnxruntime says that a provider has no kernel for a node; the class, since wording changes between releases."""
 _FUSED = "DmlFusedNode"
 """How the type of a node begins that the DirectML provider compiled of several, where a release cannot be told not to (before 1.15)."""
-
-
-_DECLARED = {DML: "d3d", DIRECTML: "d3d"}
-"""The arithmetic that a provider is held to; any other to that of a good mathematical library (`data/arithmetics.yaml`)."""
-
-
-class OracleError(Exception):
-    """The formula of a case gave no result that the case could have."""
 
 
 class Judgement(NamedTuple):
@@ -78,9 +64,9 @@ def judge(prepared: Prepared, graph: Graph, execution: Execution, provider: str)
         return Judgement(Outcome.ORACLE_ERROR, placed_on, Error(ORACLE_ERROR, str(error)))
     if expected is None:  # an unspecified case whose result no source defines: it ran, and that is all that can be said
         return Judgement(Outcome.ACCEPTED_INVALID, placed_on)
-    contradiction = _contradiction(case, expected)
-    if contradiction is not None:
-        return Judgement(Outcome.ORACLE_ERROR, placed_on, None, contradiction, expected)
+    wrong = contradiction(case, expected)
+    if wrong is not None:
+        return Judgement(Outcome.ORACLE_ERROR, placed_on, None, wrong, expected)
     diff, accuracy = compare_all(expected, execution.outputs)
     return Judgement(Outcome.PASS if diff is None else Outcome.MISMATCH, placed_on, None, diff, expected, accuracy)
 
@@ -126,45 +112,6 @@ def placement(execution: Execution, graph: Graph, provider: str) -> tuple[str | 
     if absent:
         return None, f"{', '.join(absent)} is not in the graph that ran: folded or fused"
     return provider, None
-
-
-def oracle(prepared: Prepared, provider: str) -> tuple[Expected, ...] | None:
-    """Return what each output is held against, in the arithmetic declared of a provider.
-
-    None for an unspecified case on which the operator's formula says nothing. Raises OracleError where the formula fails, or gives another
-    shape than the operator's family infers.
-    """
-    case, call = prepared.case, prepared.call
-    operator = OPERATORS[case.operator]
-    inputs = {spec.name: tensor for spec, tensor in zip(case.inputs, prepared.inputs, strict=True)}
-    try:
-        if case.validity is Validity.UNSPECIFIED and operator.broken(call, inputs):
-            return None
-        expected = operator.oracle(call, inputs, declared_by(provider))
-        shapes = operator.family.output_shapes(operator, call)
-    except Exception as error:
-        raise OracleError(f"{case.operator}: {type(error).__name__}: {error}") from error
-    for position, (found, shape) in enumerate(zip(expected, shapes, strict=False)):
-        if tuple(known if known != UNKNOWN else extent for extent, known in zip_longest(found.shape, shape)) != found.shape:
-            raise OracleError(f"{case.operator}: output {position} of the formula has shape {list(found.shape)}, inferred is {list(shape)}")
-    return expected
-
-
-def declared_by(provider: str) -> str:
-    """Return the name of the arithmetic that a provider is held to."""
-    return _DECLARED.get(provider, "opencl")
-
-
-def _contradiction(case: Case, expected: tuple[Expected, ...]) -> Diff | None:
-    """Return how the formula contradicts a documented result."""
-    for found, documented in zip(expected, case.documented or (), strict=False):
-        if documented is None:
-            continue
-        written = Tensor(found.dtype, np.asarray(documented))
-        diff = compare(Exact(written), found.tensor).diff if isinstance(found, Exact) else compare(found, written).diff
-        if diff is not None:
-            return diff
-    return None
 
 
 def verdict(validity: Validity, outcome: Outcome, expected: Outcome | None) -> Verdict:

@@ -17,6 +17,14 @@ from harness.records import Value
 
 _RENAMED = {"float": "float32", "double": "float64"}
 
+IR_VERSIONS = {
+    **dict.fromkeys(range(1, 10), 4), 10: 5, 11: 6, 12: 7, 13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11,
+    24: 12, 25: 13, 26: 13, 27: 13, 28: 14,
+}  # fmt: skip
+"""The IR version that ONNX released together with each opset (onnx/docs/Versioning.md): the oldest that all tools of that opset read.
+
+Before opset 9 that was 3, in which every initializer is also an input that a caller may replace; from 4 on it is a constant."""
+
 
 class UnknownOperator(LookupError):
     """ONNX has no operator of this name."""

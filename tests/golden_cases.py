@@ -1,8 +1,8 @@
 """The cases of the first three operators as hashes, so that a change of the machinery that alters one of them is seen.
 
-`python -m tests.golden_cases --write` renews `golden/cases.txt`: one line for each entry of a spec at an opset, with the number of its cases
-and the SHA-256 over their rows in the order of ids. A row is id, validity and level; of one case in sixteen, told by its id, and of all
-that are written out also the hashes of its inputs and of what is expected.
+`python -m tests.golden_cases --write` renews `golden/cases.txt`: one line for each entry of a spec at an opset, with the number of its
+cases and the SHA-256 over their rows in the order of ids. A row is id, validity and level; of one case in sixteen, told by its id, and of
+all that are written out also the hashes of its inputs and of what is expected.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from harness.expected import Exact
 from harness.frames import tensor_bytes
-from harness.judge import oracle
+from harness.oracle import oracle
 from harness.records import CPU, Case, Tensor, Validity
 from harness.specs.expand import expand
 from harness.specs.load import default_folder, load_specs

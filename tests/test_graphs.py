@@ -18,7 +18,8 @@ from harness.dtypes import DTYPES
 from harness.errors import UsageError
 from harness.execution import Graph
 from harness.graph_files import check_manifest, manifest_text, verify_existing, write_graphs
-from harness.graphs import IR_VERSIONS, PRODUCER, compile_case
+from harness.graphs import PRODUCER, compile_case
+from harness.onnx_schemas import IR_VERSIONS
 from harness.operators import OPERATORS
 from harness.operators.binary_floats import halfway_values, special_patterns
 from harness.prepare import units
@@ -265,20 +266,22 @@ class TestGeneratedModels:
         verify_existing(tmp_path / "nowhere")
 
     def test_the_manifest(self, tmp_path: Path) -> None:
-        """Lines of hash, number of cases, operator and opset; sorted; all cases counted."""
-        text = manifest_text((ROUND,), parse_all([self.QUERY]))
-        lines = [line.split() for line in text.splitlines()]
-        assert [line[0] for line in lines] == sorted(line[0] for line in lines)
-        assert sum(int(line[1]) for line in lines) == len(cases(self.QUERY))
-        assert {line[2] for line in lines} == {"Round@22"}
+        """One line for an operator at an opset: its graphs, its cases, and a hash over both that a selection of them changes."""
+        models: dict[str, bytes] = {}
+        text = manifest_text((ROUND,), parse_all([self.QUERY]), models)
+        (line,) = text.splitlines()
+        name, graphs, _, number, _, digest = line.split()
+        assert (name, int(graphs), int(number), len(digest)) == ("Round@22", len(models), len(cases(self.QUERY)), 64)
+        assert digest not in manifest_text((ROUND,), parse_all([f"{self.QUERY};X=float16"]))
 
     def test_a_stale_manifest(self, tmp_path: Path) -> None:
         (tmp_path / "manifest.txt").write_text(manifest_text((ROUND,)), encoding="utf-8")
         assert check_manifest((ROUND,), tmp_path) is None
-        kept = manifest_text((ROUND,)).splitlines(keepends=True)[2:]
-        (tmp_path / "manifest.txt").write_text("".join([*kept, f"{'0' * 64} 1 Round@22\n"]), encoding="utf-8")
+        first, second = manifest_text((ROUND,)).splitlines(keepends=True)
+        changed = second.replace(second.split()[-1], "0" * 64)
+        (tmp_path / "manifest.txt").write_text(first + changed + "Ceil@7 1 graphs 1 cases 0\n", encoding="utf-8")
         stale = check_manifest((ROUND,), tmp_path)
-        assert stale == f"{tmp_path}/manifest.txt: stale: 2 graphs are missing or changed, 1 are obsolete; run: harness compile"
+        assert stale == f"{tmp_path}/manifest.txt: stale: the graphs of Ceil@7, Round@22 are others than it says; run: harness compile"
 
     def test_no_manifest(self, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match=r"manifest.txt: cannot be read: No such file or directory; run: harness compile"):

@@ -191,7 +191,7 @@ def test_large_tensors_both_ways() -> None:
         ("garbage_at_start", "the worker ended before it started a case (garbled frames: byte 0x57 where a frame should begin)"),
         ("half_a_greeting", "the worker ended before it started a case (exit code 0)"),
         ("malformed_greeting", "the worker ended before it started a case (garbled frames: not a greeting: Object missing required field"),
-        ("other_protocol", "worker speaks protocol 2, this harness 1: the two are of different versions"),
+        ("other_protocol", "worker speaks protocol 3, this harness 2: the two are of different versions"),
     ],
 )
 @pytest.mark.parametrize("way", ["probe", "run"])

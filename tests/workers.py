@@ -99,12 +99,12 @@ def malformed_greeting(_: str) -> None:
 
 
 def other_protocol(_: str) -> None:
-    greets({"protocol": 2, "onnxruntime": "", "providers": [], "python": "", "numpy": "", "platform": ""})
+    greets({"protocol": worker.PROTOCOL + 1, "onnxruntime": "", "providers": [], "python": "", "numpy": "", "platform": ""})
     time.sleep(1e6)
 
 
 def dies_after_the_greeting(_: str) -> None:
-    greets({"protocol": 1, "onnxruntime": "", "providers": [], "python": "", "numpy": "", "platform": ""})
+    greets({"protocol": worker.PROTOCOL, "onnxruntime": "", "providers": [], "python": "", "numpy": "", "platform": ""})
     os._exit(0)
 
 
@@ -115,7 +115,7 @@ def dies_once_before_a_case(state: str) -> None:
     channel = worker.Channel()
     if first:
         channel.read()
-        channel.add_json("H", {"protocol": 1, "onnxruntime": "", "providers": [], "python": "", "numpy": "", "platform": ""})
+        channel.add_json("H", {"protocol": worker.PROTOCOL, "onnxruntime": "", "providers": [], "python": "", "numpy": "", "platform": ""})
         channel.send()
         channel.read()
         os._exit(9)

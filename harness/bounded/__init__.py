@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from harness.bounded.arithmetic import EXACT, NAMES, Arithmetic, arithmetic, sources
 from harness.bounded.basic_operations import maximum, minimum
+from harness.bounded.conversion import converted, either
 from harness.bounded.functions import (
     arccos,
     arccosh,
@@ -75,9 +76,11 @@ __all__ = [
     "choose",
     "concatenate",
     "contracted",
+    "converted",
     "cos",
     "cosh",
     "einsum",
+    "either",
     "erf",
     "exp",
     "exp2",

@@ -89,9 +89,21 @@ def _accumulated(x: Bounded, axis: Any, keepdims: bool) -> tuple[Bounded, Mask]:
     mixed = (signs[0] & (signs[1] | infinite[1])) | (signs[1] & infinite[0])
     shown = [sign * value + spread >= x.arithmetic.overflow for sign in (1, -1)]
     mixed |= (signs[0] & ~shown[0]) | (signs[1] & ~shown[1])
+    if x.arithmetic.errs:  # finite terms alone may overflow to the other infinity
+        mixed |= (infinite[0] & _overflows(x, -1, kept)) | (infinite[1] & _overflows(x, 1, kept))
     spread = np.where(mixed, np.inf, spread)
     result = _total(value, spread, np.asarray(size), max(count - 1, 0), x.arithmetic, np.asarray((~finite).any(**kept)), integers)
     return result, np.asarray(integers & (result.error == 0)) | (count <= 1)
+
+
+def _overflows(x: Bounded, sign: int, kept: dict[str, Any]) -> Mask:
+    """Say where the finite terms of a sign may sum to an infinity."""
+    counted = np.isfinite(x.value) & (x.value * sign > 0)
+    most = np.where(counted, np.abs(x.value) + x.error, 0.0).sum(**kept)
+    roundings = np.maximum(counted.sum(**kept) - 1, 0)
+    return np.asarray(
+        most * (1 + gamma(roundings, _units(x.arithmetic))) >= min(x.arithmetic.accumulator.overflow, np.finfo(np.float64).max)
+    )
 
 
 # |s^ - sum x| <= sum e + gamma(n - 1) sum (|x| + e)

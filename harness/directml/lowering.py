@@ -25,6 +25,8 @@ from harness.records import Case, DirectmlOptions, DirectmlTensor, Tensor
 from harness.reference.directml import directml_operator
 
 _UINT = 1 << 32
+HELD_AS = {"bool": "uint8", "int64": "uint64", "int32": "uint32"}
+"""How DirectML may hold the elements of an output of ONNX: what is not negative has the same bits."""
 _PLAIN = DirectmlOptions()
 
 
@@ -60,8 +62,10 @@ def lower(case: Case, call: Call) -> Description:
         else:
             tensors[name] = given if given is None else tuple(_tensor(each, rank, "packed", None) for each in given)
     widest = max(len(tensor.sizes) for _, tensor in _carried(made))
-    types = {member.name: member.type for member in directml_operator(made.operator).members}
-    attributes = {key: _member(key, types[key], _moved(made, key, value, rank - widest)) for key, value in made.attributes.items()}
+    members = directml_operator(made.operator).members
+    types = {member.name: member.type for member in members}
+    attributes: dict[str, Any] = {member.name: None for member in members if member.optional and not member.is_tensor}
+    attributes |= {key: _member(key, types[key], _moved(made, key, value, rank - widest)) for key, value in made.attributes.items()}
     attributes |= dict(options.attributes)
     places = {tensor.carries: name for name, tensor in _carried(made)}
     inputs = tuple(places[spec.name] for spec in case.inputs if spec.name in places)
@@ -89,7 +93,7 @@ def lowered(case: Case, call: Call, description: Description) -> Graph:
     outputs = []
     for place, name in enumerate(description.outputs):
         held = description.view(name).dtype
-        outputs.append((schema.output_name(place), "bool" if call.outputs[place] == "bool" and held == "uint8" else held))
+        outputs.append((schema.output_name(place), call.outputs[place] if held == HELD_AS.get(call.outputs[place]) else held))
     fed = tuple(n for n, spec in enumerate(case.inputs) if spec.name in _bound(case, call))
     inputs = tuple((case.inputs[n].name, case.inputs[n].dtype) for n in fed)
     return _graph(description.encode(), fed, inputs, tuple(outputs))

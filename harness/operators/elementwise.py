@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Mapping
 from math import prod
-from typing import ClassVar
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,20 +117,54 @@ class Elementwise(Computing):
         return (broadcasting.broadcast(call.shapes) or call.first.shape,)
 
     def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
-        """The inputs with strides of 0 where they are broadcast; the members are named by their number."""
+        """The inputs with strides of 0 where they are broadcast, and the members that the operator adds."""
         if operator.lower is not None:
             return operator.lower(candidate, call)
-        names = _MEMBERS.get(len(call.inputs))
-        wide = broadcasting.broadcast(call.shapes)
-        if candidate is None or names is None or wide is None:
-            return None
-        tensors = {
-            member: CallTensor(name, given.dtype, wide, broadcasting.strides(given.shape, wide))
-            for member, (name, given) in zip(names, call.inputs.items(), strict=True)
-        }
-        tensors["OutputTensor"] = CallTensor(0, call.outputs[0], wide)
-        return DirectmlCall(candidate, tensors, 1, {} if operator.options is None else operator.options(call))
+        attributes = {} if operator.options is None else operator.options(call)
+        return None if candidate is None else broadcast_call(candidate, call, attributes, constants=operator.constants)
+
+
+def broadcast_call(
+    candidate: str, call: Call, attributes: Mapping[str, Any] = MappingProxyType({}), *, constants: Container[str] = ()
+) -> DirectmlCall | None:
+    """Return the DirectML call whose tensors are the inputs, but for those in `constants`; None for more of them than it has tensors."""
+    inputs = {name: given for name, given in call.inputs.items() if name not in constants}
+    names = _MEMBERS_OF.get(candidate, _MEMBERS.get(len(inputs), ()))
+    wide = broadcasting.broadcast([given.shape for given in inputs.values()])
+    if not inputs or len(names) != len(inputs) or wide is None:
+        return None
+    tensors = {
+        member: CallTensor(name, given.dtype, wide, broadcasting.strides(given.shape, wide))
+        for member, (name, given) in zip(names, inputs.items(), strict=True)
+    }
+    tensors["OutputTensor"] = CallTensor(0, call.outputs[0], wide)
+    return DirectmlCall(candidate, tensors, 1, attributes)
+
+
+def decides(choice: Callable[[Call], str | None]) -> Callable[[str | None, Call], DirectmlCall | None]:
+    """Make the lowering of an operator of which a call decides the DirectML operator, or that there is none."""
+
+    def lowered(candidate: str | None, call: Call) -> DirectmlCall | None:
+        chosen = choice(call)
+        return None if chosen is None or candidate not in (None, chosen) else broadcast_call(chosen, call)
+
+    return lowered
+
+
+def alike_before_8(call: Call) -> str | None:
+    """Rule of variadic operators: version 6 does not broadcast."""
+    return "the inputs have one shape" if call.opset < 8 and len(set(call.shapes)) > 1 else None
+
+
+def of_two(chosen: str) -> Callable[[str | None, Call], DirectmlCall | None]:
+    """Make the lowering of a variadic operator: DirectML's takes two tensors."""
+    return decides(lambda call: chosen if len(call.inputs) == 2 else None)
 
 
 _MEMBERS = {1: ("InputTensor",), 2: ("ATensor", "BTensor"), 3: ("ConditionTensor", "ATensor", "BTensor")}
+_MEMBERS_OF = {
+    "DML_OPERATOR_ACTIVATION_PARAMETERIZED_RELU": ("InputTensor", "SlopeTensor"),
+    "DML_OPERATOR_ELEMENT_WISE_POW": ("InputTensor", "ExponentTensor"),
+}
+"""The tensors of a DirectML operator by their number, and of those that call them otherwise."""
 ELEMENTWISE = Elementwise()

@@ -32,7 +32,8 @@ def formula(
     """Take away, then put on, by the formula above."""
     del pads, axes  # elements that are known before a run: the call has them
     given = _widths(call)
-    kept = data[tuple(slice(max(0, -before), extent + min(0, after)) for (before, after), extent in zip(given, data.shape, strict=True))]
+    inner = [slice(max(0, -before), extent + min(0, after)) for (before, after), extent in zip(given, data.shape, strict=True)]
+    kept = data[tuple(inner)]
     widths = np.array([(max(0, before), max(0, after)) for before, after in given], np.int64).reshape(-1, 2)
     if not kept.ndim or mode != "constant":
         return np.pad(kept, widths, cast(Mode, mode)) if kept.ndim else kept

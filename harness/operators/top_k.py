@@ -15,14 +15,14 @@ from harness.operators.formulas import decided
 # lower index first; Values[..., j, ...] = X there
 
 
-def top_k(x: Array, call: Call, axis: int, largest: int = 1) -> tuple[Array, Array]:
+def top_k(X: Array, call: Call, axis: int, largest: int = 1) -> tuple[Array, Array]:  # noqa: N803 # as ONNX names it
     """Choose by the formula above: a stable order, for the greatest read from its end."""
     if largest:
-        order = np.flip(x.shape[axis] - 1 - np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
+        order = np.flip(X.shape[axis] - 1 - np.argsort(np.flip(X, axis), axis, kind="stable"), axis)
     else:
-        order = np.argsort(x, axis, kind="stable")
+        order = np.argsort(X, axis, kind="stable")
     kept = np.take(order, np.arange(wanted(call)), axis).astype(np.int64)
-    return np.take_along_axis(x, kept, axis), kept
+    return np.take_along_axis(X, kept, axis), kept
 
 
 def wanted(call: Call) -> int:

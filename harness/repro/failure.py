@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 
 from harness.execution import Graph, Prepared
 from harness.expected import Expected
-from harness.judge import oracle
+from harness.oracle import oracle
 from harness.records import Case, Error, Outcome, TargetInfo, Tensor, Validity
 from harness.signature import Signature
 from harness.targets import Target

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 from harness.dtypes import BY_ONNX_NUMBER, DTYPES
 from harness.expected import Approx, Expected, OneOf
 from harness.float_formats import FORMATS
-from harness.graphs import IR_VERSIONS
+from harness.onnx_schemas import IR_VERSIONS
 from harness.records import Tensor
 from harness.repro.failure import Failure
 

@@ -50,6 +50,9 @@ class Checks:
                     self.problem(("opsets", position), str(error))
                 except UnknownOperator:
                     break
+                if opset in found and opset not in onnx_schemas.IR_VERSIONS:
+                    what = f"a run cannot do opset {opset}: its IR version is not known"
+                    self.problem(("opsets", position), what, allowed=map(str, onnx_schemas.IR_VERSIONS))
         if not found and self.operator not in (names := onnx_schemas.operator_versions()):
             self.problem(("operator",), f"ONNX has no operator {shown(self.operator)}", given=self.operator, allowed=names)
         return found

@@ -149,7 +149,7 @@ class Listed:
 
     def relation_choices(self, opset: int) -> Iterator[dict[str, Relation] | None]:
         """Yield a relation for each input; None where the kind of values decides the only input's shape."""
-        names = [p.name for p in self.parameters(opset) if p.name in self.sweep.inputs]
+        names = [p.name for p in self.parameters(opset) if p.name in self.sweep.inputs and p.name not in self.sweep.attributes]
         if not names:
             yield {}
             return

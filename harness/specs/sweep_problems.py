@@ -70,7 +70,7 @@ def _word_problems(spec: LoadedSpec, operator: Operator, shape: Mapping[str, Any
 
 
 def _first_problems(spec: LoadedSpec, operator: Operator, sweep: Sweep, at: KeyPath) -> list[str]:
-    names = [p.name for p in spec.schema(spec.opsets[-1]).inputs if p.name in sweep.inputs]
+    names = [p.name for p in spec.schema(spec.opsets[-1]).inputs if p.name in sweep.inputs and p.name not in sweep.attributes]
     if not names or sweep.inputs[names[0]].shape is not None:
         return []
     kinds = sweep.inputs[names[0]].values or ()

@@ -196,3 +196,11 @@ def test_products_that_overflow_or_vanish_on_the_way() -> None:
     assert np.isfinite(number(np.array([3e38, 3.0, 2.0]), kind).prod().error)  # an infinity in any order
     vanishing = number(np.array([2.0**-100, 2.0**-100, 2.0**100, 2.0**90]), kind).prod()
     assert vanishing.error >= vanishing.value == 2.0**-10
+
+
+def test_finite_terms_that_may_overflow_to_the_other_infinity_leave_a_sum_open() -> None:
+    largest = KINDS["float32"].form.largest
+    terms = np.array([[np.inf, -largest, -largest], [np.inf, -largest, 1.0], [np.inf, largest, largest], [-np.inf, largest, largest]])
+    found = number(terms, KINDS["float32"]).sum(1)
+    assert found.value.tolist() == [np.inf, np.inf, np.inf, -np.inf]
+    assert found.error.tolist() == [np.inf, 0.0, 0.0, np.inf]

@@ -13,8 +13,8 @@ from harness.directml.description import Description, call_of, decode
 from harness.directml.layout import buffer_bytes
 from harness.directml.lowering import NotExpressible, lowered, prepared
 from harness.expected import Exact
-from harness.judge import oracle
 from harness.operators import OPERATORS
+from harness.oracle import oracle
 from harness.prepare import units
 from harness.query import parse_all
 from harness.records import Case, DirectmlOptions, DirectmlTensor, Options, Tensor, TensorSpec, Validity

@@ -59,6 +59,6 @@ def test_cases_on_directml_through_the_bootstrap(monkeypatch: pytest.MonkeyPatch
                 assert execution.error is not None, execution
                 assert execution.stage == "load"
             else:
-                assert execution.output is not None, execution
+                assert execution.outputs is not None, execution
                 with np.errstate(invalid="ignore"):
-                    np.testing.assert_array_equal(execution.output.array, np.rint(x))
+                    np.testing.assert_array_equal(execution.outputs[0].array, np.rint(x))

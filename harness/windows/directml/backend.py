@@ -23,11 +23,12 @@ PROVIDER = "DirectML"
 _ACCESS_VIOLATION = 0xC0000005
 _UNWRITTEN = 0xCB
 """What the output is filled with before each dispatch: an element that is never written shows."""
-_ONNX_BOOL = 9
 _ONNX = {
     "float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "float16": 10, "float64": 11, "uint32": 12,
     "uint64": 13,
 }  # fmt: skip
+_ALSO = {"uint8": 9, "uint32": 6, "uint64": 7}
+"""What else the elements of an output may be: a bool; indices, which are never negative and have the same bits."""
 
 
 class DirectML:
@@ -105,13 +106,13 @@ class DirectML:
     def run(self, session: Session, unit: Any, arrays: Sequence[Any], position: int) -> list[tuple[Any, int]]:
         """Run one case; return each output as (elements in its shape, ONNX number of its element type).
 
-        What DirectML holds as UINT8 may be a bool in the outputs that the unit asks for.
+        What DirectML holds as UINT8 may be a bool, as UINT32 and UINT64 an int32 and an int64, in the outputs that the unit asks for.
         """
         with self._calls():
             found = self._dispatch(session, arrays)
         numbers = [number for _, number in unit["outputs"]] + [None] * len(found)
         return [
-            (elements, _ONNX_BOOL if output.view.dtype == "uint8" and number == _ONNX_BOOL else _ONNX[output.view.dtype])
+            (elements, number if number is not None and number == _ALSO.get(output.view.dtype) else _ONNX[output.view.dtype])
             for elements, output, number in zip(found, session.outputs, numbers)
         ]
 
