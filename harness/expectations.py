@@ -383,11 +383,12 @@ def _load(path: Path) -> list[Located]:
 def lint(expectations: Expectations, today: date, case_ids: Iterable[str] = (), scope: Scope | None = None) -> list[str]:
     """Return what is wrong with entries before any run: expired, written twice, and, given every case of a scope, matching none."""
     problems: list[str] = []
-    seen: dict[tuple[frozenset[str], frozenset[str], When], Located] = {}
+    seen: dict[tuple[object, ...], Located] = {}
     for located in expectations.entries:
         problems += [*located.unfilled(), *_expired(located, today)]
         entry = located.entry
-        first = seen.setdefault((frozenset(entry.match), frozenset(entry.unless or ()), entry.when), located)
+        scope_of = (frozenset(entry.match), frozenset(entry.unless or ()), entry.when, entry.kernel, entry.level)
+        first = seen.setdefault(scope_of, located)
         if first is not located:
             problems.append(located.problem(f"has the same 'match', 'unless' and 'when' as {first.file.where(first.position)}"))
     unmatched = [located for located in expectations.entries if scope is not None and scope.judges(located)]

@@ -154,7 +154,7 @@ class Transposed(Convolving):
         wanted, auto = call.parameter("output_shape"), call.attributes.get("auto_pad", "NOTSET")
         if wanted is None and auto in ("SAME_UPPER", "SAME_LOWER"):
             wanted = tuple(extent * stride for extent, stride in zip(call.first.shape[2:], found.strides, strict=True))
-        if wanted is None:
+        if wanted is None or len(wanted) != len(found.kernel):
             return found
         totals = [max(0, full - extent) for full, extent in zip(self.full(call, found), wanted, strict=True)]
         less, more = tuple(total // 2 for total in totals), tuple(total - total // 2 for total in totals)

@@ -149,7 +149,7 @@ def test_places(name: str) -> None:
             for place in product(*map(range, wanted.shape)):
                 at = list(place)
                 at.insert(axis % len(shape), 0)
-                line = [data[tuple([*at[: axis % len(shape)], n, *at[axis % len(shape) + 1 :]])].item() for n in range(shape[axis])]
+                line = [data[(*at[: axis % len(shape)], n, *at[axis % len(shape) + 1 :])].item() for n in range(shape[axis])]
                 places = [n for n, x in enumerate(line) if x == best(line)]
                 wanted[place] = places[-1] if last else places[0]
             attributes: dict[str, Value] = {"axis": axis, "keepdims": keepdims, "select_last_index": last}
@@ -186,7 +186,7 @@ def test_running(name: str) -> None:
             for place in product(*map(range, shape)):
                 n = place[axis]
                 span = range(n + exclusive, shape[axis]) if reverse else range(n + 1 - exclusive)
-                line = [x[tuple([*place[: axis % x.ndim], i, *place[axis % x.ndim + 1 :]])].item() for i in span]
+                line = [x[(*place[: axis % x.ndim], i, *place[axis % x.ndim + 1 :])].item() for i in span]
                 wanted[place] = math.fsum(line) if name == "CumSum" else math.prod(line)
             inputs = {"x": x, "axis": np.array(axis, np.int64)}
             agree(run(name, 26 if name == "CumProd" else 14, inputs, {"exclusive": exclusive, "reverse": reverse})[0], wanted)
