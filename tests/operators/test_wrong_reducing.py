@@ -43,7 +43,9 @@ def red(name: str, kernel: Kernel) -> list[str]:
     for case, call, inputs in cases(name):
         expected = OPERATORS[name].oracle(call, {s.name: t for s, t in zip(case.inputs, inputs, strict=True)}, "opencl")[0]
         with np.errstate(all="ignore"):
-            actual = np.asarray(kernel(call, [tensor.array for tensor in inputs])).astype(np.int64 if expected.dtype == "int64" else np.float32)
+            actual = np.asarray(kernel(call, [tensor.array for tensor in inputs])).astype(
+                np.int64 if expected.dtype == "int64" else np.float32
+            )
         if compare(expected, Tensor(expected.dtype, actual)).diff is not None:
             found.append(case.id)
     return found
