@@ -59,6 +59,11 @@ def drawn(seed: str, shape: tuple[int, ...], dtype: str = "float64") -> Array:
     return values.astype(dtype)
 
 
+def with_place(place: Sequence[int], axis: int, n: int) -> tuple[int, ...]:
+    """Return a place with another number along an axis."""
+    return tuple(n if each == axis % len(place) else number for each, number in enumerate(place))
+
+
 SHAPES = [(5,), (3, 4), (2, 3, 4), (2, 1, 3, 2)]
 AXES: list[tuple[int, ...]] = [(0,), (-1,), (0, -1), ()]
 
@@ -149,7 +154,7 @@ def test_places(name: str) -> None:
             for place in product(*map(range, wanted.shape)):
                 at = list(place)
                 at.insert(axis % len(shape), 0)
-                line = [data[(*at[: axis % len(shape)], n, *at[axis % len(shape) + 1 :])].item() for n in range(shape[axis])]
+                line = [data[with_place(at, axis, n)].item() for n in range(shape[axis])]
                 places = [n for n, x in enumerate(line) if x == best(line)]
                 wanted[place] = places[-1] if last else places[0]
             attributes: dict[str, Value] = {"axis": axis, "keepdims": keepdims, "select_last_index": last}
@@ -186,7 +191,7 @@ def test_running(name: str) -> None:
             for place in product(*map(range, shape)):
                 n = place[axis]
                 span = range(n + exclusive, shape[axis]) if reverse else range(n + 1 - exclusive)
-                line = [x[(*place[: axis % x.ndim], i, *place[axis % x.ndim + 1 :])].item() for i in span]
+                line = [x[with_place(place, axis, i)].item() for i in span]
                 wanted[place] = math.fsum(line) if name == "CumSum" else math.prod(line)
             inputs = {"x": x, "axis": np.array(axis, np.int64)}
             agree(run(name, 26 if name == "CumProd" else 14, inputs, {"exclusive": exclusive, "reverse": reverse})[0], wanted)
