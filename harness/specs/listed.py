@@ -79,9 +79,13 @@ class Listed:
         return self.sweep.inputs[name].values or (self.operator.family.kinds(self.operator, name)[0].name,)
 
     def value_terms(self, kinds: Sequence[str]) -> str:
-        """Write the kinds of values that the sweep lists as terms of an id: those of the first input that has any carry no name."""
+        """Write the kinds of values that the sweep lists as terms of an id.
+
+        Those of the first input that has any carry no name, unless an input is called `values`, as OneHot's is.
+        """
+        bare = None if "values" in self.sweep.inputs else 0
         given = [(n, name) for n, name in enumerate(self.chosen) if self.sweep.inputs[name].values]
-        return "".join(f";{'' if n == 0 else f'{name}.'}values={kinds[n]}" for n, name in given)
+        return "".join(f";{'' if n == bare else f'{name}.'}values={kinds[n]}" for n, name in given)
 
     def options(self) -> Iterator[Options]:
         """Yield every combination of options."""
