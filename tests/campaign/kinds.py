@@ -24,7 +24,7 @@ SPEC = """\
 operator: GatherElements
 opsets: [11, 13]
 lowers_to: {directml: DML_OPERATOR_GATHER_ELEMENTS}
-tolerance: {kind: exact, because: elements are moved}
+because: elements are moved
 cases:
   - name: example
     source: ONNX
@@ -56,7 +56,7 @@ GATHER_ND = """\
 operator: GatherND
 opsets: [12, 13]
 lowers_to: {directml: [DML_OPERATOR_GATHER_ND, DML_OPERATOR_GATHER_ND1]}
-tolerance: {kind: exact, because: elements are moved}
+because: elements are moved
 sweeps:
   - name: tuples
     data: {dtype: [float32, string, bool], shape: [[2, 3, 4], [2, 0]]}
@@ -67,7 +67,7 @@ ROUND = """\
 operator: Round
 opsets: [11, 22]
 lowers_to: {directml: DML_OPERATOR_ELEMENT_WISE_ROUND}
-tolerance: {kind: exact, because: one rounding}
+because: one rounding
 cases:
   - name: halves
     inputs: {X: {dtype: float16, values: [0.5, "0x7e01", -2.5, .nan]}}

@@ -13,7 +13,7 @@ SPEC = """\
 operator: Round
 opsets: [22]
 lowers_to: {directml: DML_OPERATOR_ELEMENT_WISE_ROUND}
-tolerance: {kind: exact, because: "rounding is exact"}
+because: "rounding is exact"
 cases:
   - name: right
     inputs: {X: {dtype: float32, values: [0.5, 1.5]}}
