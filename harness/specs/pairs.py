@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from math import prod
 from typing import Any, NamedTuple
 
 from harness.operators.base import Call
-from harness.records import Options, Validity
+from harness.records import Options, TensorSpec, Validity
 from harness.specs import api
 from harness.specs.attribute_values import alternatives
 from harness.specs.combination import Combinations, Group, Impossible, Input, Kinds, Step, sort_key
@@ -30,6 +30,17 @@ class _Case(NamedTuple):
     dtypes: tuple[str, ...]
     call: Call
     kinds: Kinds
+
+
+def once(groups: Iterable[Group]) -> Iterator[Group]:
+    """Yield each case once: the element type of an input that is left out makes no other."""
+    seen: dict[tuple[Step, tuple[TensorSpec, ...]], set[Kinds]] = {}
+    for group in groups:
+        known = seen.setdefault((group.step, group.inputs), set())
+        fresh = [kinds for kinds in group.kinds if kinds not in known]
+        known.update(fresh)
+        if fresh:
+            yield group._replace(kinds=fresh)
 
 
 class Pairs:
@@ -71,7 +82,8 @@ class Pairs:
         left_out = Counter({NO_NEW_PAIR: max(0, prod(map(len, levels)) - number)})
         if found.left:
             left_out[BEYOND_BUDGET] = found.left
-        return [self.combinations.group(step, inputs, call, kept) for (step, inputs, _), (call, kept) in ordered], left_out
+        groups = (self.combinations.group(step, inputs, call, kept) for (step, inputs, _), (call, kept) in ordered)
+        return list(once(groups)), left_out
 
     def factors(self) -> dict[tuple[str, str], Sequence[object]]:
         """Return what can be chosen independently, by the part of a case that it decides."""

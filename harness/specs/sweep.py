@@ -14,8 +14,8 @@ from harness.specs.attribute_values import alternatives
 from harness.specs.combination import Combinations, Group, Impossible, Input, Kinds, Step, graph_key, sort_key
 from harness.specs.listed import Listed
 from harness.specs.load import LoadedSpec
-from harness.specs.pairs import Pairs
-from harness.specs.schema import ALL, Sweep
+from harness.specs.pairs import Pairs, once
+from harness.specs.schema import ALL, OMITTED, Sweep
 
 INEXACT = "a constant is not exact in the element type"
 ILLEGAL_TYPE = "element type not allowed at this opset"
@@ -67,6 +67,11 @@ class SweepCalls:
             yield from self.pairs.groups
             left_out.update(self.pairs.left_out)
             return
+        optional = any(OMITTED in (given.shape or ()) for given in self.sweep.inputs.values())
+        yield from once(self._product(left_out)) if optional else self._product(left_out)
+
+    def _product(self, left_out: Counter[str]) -> Iterator[Group]:
+        """Yield the groups of the whole product."""
         listed = self.listed
         for (opset, *_), steps in groupby(self.steps, key=graph_key):
             group = list(steps)
