@@ -39,10 +39,10 @@ def test_an_unknown_extent_is_named(tmp_path: Path, written: str, at: str) -> No
     path = tmp_path / "GatherElements.yaml"
     path.write_text(
         f"{head}sweeps:\n  - name: extents\n    data: {{dtype: float32, shape: [[3, 4]]}}\n"
-        f"    indices: {{dtype: int64, extent: {written}, values: in_range}}\n",
+        f"    indices: {{dtype: int64, shape: {{extent: {written}}}, values: in_range}}\n",
         encoding="utf-8",
     )
     with pytest.raises(SpecError) as raised:
         expand(load_specs([path]))
     (line,) = raised.value.problems
-    assert f"sweeps[0].indices.{at}: unknown extent 'smae'; did you mean 'same'?; allowed: none, one, fewer" in line
+    assert f"sweeps[0].indices.shape.{at}: unknown extent 'smae'; did you mean 'same'?; allowed: none, one, fewer" in line
