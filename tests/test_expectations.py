@@ -66,11 +66,11 @@ def test_exceptions_are_not_spoken_of(tmp_path: Path) -> None:
 
 def test_entries_earn_their_place(tmp_path: Path) -> None:
     expectations = cpu(tmp_path, "".join(entry(f"GatherND@13:sweep={name}") for name in ("a", "b", "c", "d")))
-    expectations.record("GatherND@13:sweep=a;x=1", conforms=False)
-    expectations.record("GatherND@13:sweep=a;x=2", conforms=True)
-    expectations.record("GatherND@13:sweep=b;x=1", conforms=True)
+    expectations.record("GatherND@13:sweep=a;x=1", None, conforms=False)
+    expectations.record("GatherND@13:sweep=a;x=2", None, conforms=True)
+    expectations.record("GatherND@13:sweep=b;x=1", None, conforms=True)
     for number in range(1200):
-        expectations.record(f"GatherND@13:sweep=c;x={number}", conforms=True)
+        expectations.record(f"GatherND@13:sweep=c;x={number}", None, conforms=True)
     assert [(used.matched, used.not_conforming) for used in expectations.used] == [(2, 1), (1, 0), (1200, 0), (0, 0)]
     assert expectations.problems(TODAY, ROUND_AND_GATHER_ND) == [
         "cpu.yaml:5: [1]: its case conforms on cpu; remove it or narrow its 'when'",
@@ -101,7 +101,8 @@ def test_an_entry_for_an_operator_that_was_not_run_need_not_match(tmp_path: Path
 
 def test_the_shipped_entries_are_judged_by_all_shipped_specs_alone() -> None:
     expectations = load_expectations().for_target("cpu", CPU)
-    assert len(expectations.problems(TODAY, Scope(OPERATORS.keys(), whole=True))) == len(expectations.entries) > 5
+    certain = [each.entry for each in expectations.entries if not (each.entry.sometimes or each.entry.pending or each.entry.level)]
+    assert len(expectations.problems(TODAY, Scope(OPERATORS.keys(), whole=True))) == len(certain) > 5
     assert expectations.problems(TODAY, Scope(OPERATORS.keys(), whole=False)) == []
 
 
@@ -113,7 +114,7 @@ def test_expired(tmp_path: Path) -> None:
 def test_conflict_is_told_once(tmp_path: Path) -> None:
     expectations = cpu(tmp_path, entry("GatherND") + entry("GatherND@13", "crash") + entry("axis=1"))
     for case in ("GatherND@13:axis=1", "GatherND@13:axis=2"):
-        expectations.record(case, conforms=False)
+        expectations.record(case, None, conforms=False)
     assert expected(expectations, "GatherND@13:axis=1") is Outcome.MISMATCH
     assert expectations.problems(TODAY, ROUND_AND_GATHER_ND) == [
         "cpu.yaml:5: [1]: expects crash where cpu.yaml:1 expects mismatch: GatherND@13:axis=1",
