@@ -107,9 +107,9 @@ class TestSeveralOutputs:
         judgement = judge(prepared, graph_of(prepared), execution, CPU)
         Artifacts(tmp_path).keep("cpu", prepared, execution, judgement, expected=False)
         with np.load(tmp_path / artifact_name(prepared.case.id, "cpu")) as held:
-            assert set(held) == {"input_X", "input_K", "expected", "actual", "expected_1", "actual_1"}
-            assert held["expected_1"].tolist() == PLACES
-            assert held["actual_1"].tolist() == [[0, 0], [0, 0]]
+            assert set(held) == {"input_X", "input_K", "expected", "actual", "expected.1", "actual.1"}
+            assert held["expected.1"].tolist() == PLACES
+            assert held["actual.1"].tolist() == [[0, 0], [0, 0]]
 
     def test_an_unexpected_result_does_not_count_as_an_expected_one(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("harness.artifacts._LIMIT_EXPECTED", 0)

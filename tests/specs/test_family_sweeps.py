@@ -128,7 +128,7 @@ def test_enough_budget_shows_every_pair_that_the_product_has() -> None:
 
 def test_sources_of_a_family_are_in_the_header_of_a_run() -> None:
     found = plan("use: gathers")
-    assert origins(found.specs) == {"GatherElements:sweep=axes": Origin("the family's document", None)}
+    assert origins(found) == {"GatherElements:sweep=axes": Origin("the family's document", None)}
 
 
 @pytest.mark.parametrize(
