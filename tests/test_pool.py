@@ -25,6 +25,7 @@ from harness.query import parse_all
 from harness.records import Case, Tensor, TensorSpec
 from harness.selection import select
 from harness.targets import launch, parse_target
+from harness.worker import PROTOCOL
 from tests.plans import default_plan
 from tests.prepared import compiled, prepared_case, right_output
 from tests.processes import gone
@@ -250,7 +251,7 @@ def test_starting_is_tried_again(tmp_path: Path, way: str) -> None:
     launch = misbehaving("is_killed_at_two_starts", str(tmp_path / "state"))
     pool = Pool(launch, size=1, timeout=20)
     if way == "probe":
-        assert pool.probe().protocol == 1
+        assert pool.probe().protocol == PROTOCOL
     assert len(list(pool.run(iter(given)))) == sum(len(unit.cases) for unit in given)
     assert pool.restarts == 2
 
