@@ -18,7 +18,8 @@ def test_without_a_script_every_operator_and_element_type_is_green(tmp_path: Pat
     """Initializers too: they come with the graph and not with the case."""
     queries = ("initializer=*", "sweep=initializer_types", "sweep=dtype_rank", "case=*", "Round:sweep=rank", "sweep=api*")
     words = [word for query in queries for word in ("-k", query)]
-    ended = harness("run", SPECS, "-t", "fake", *words, "--select", "pairwise", "-o", tmp_path)
+    specs = [SPECS / f"{name}.yaml" for name in ("GatherElements", "GatherND", "Round")]
+    ended = harness("run", *specs, "-t", "fake", *words, "--select", "pairwise", "-o", tmp_path)
     assert ended.code == 0, ended.out
     found = results_of(tmp_path)
     assert {name.partition("@")[0] for name in found} == {"GatherElements", "GatherND", "Round"}
