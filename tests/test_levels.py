@@ -39,8 +39,8 @@ def level(operator: str, *inputs: tuple[str, tuple[int, ...]], values: str = "in
         TensorSpec(name, dtype, shape, values if name == "indices" else "random")
         for name, (dtype, shape) in zip(names, inputs, strict=True)
     )
-    case = Case("id", operator, 13, attributes, specs)
-    return levels_of(case, call_of(case), LOWERED[operator])["directml"]
+    case = Case("id", operator, 13, attributes, specs, lowers_to=LOWERED[operator])
+    return levels_of(case, call_of(case))["directml"]
 
 
 def ones(rank: int) -> tuple[int, ...]:
@@ -125,8 +125,10 @@ def test_round(dtype: str, rank: int, wanted: str) -> None:
 def test_written_indices_say_themselves_whether_one_is_negative(indices: list[int], wanted: str) -> None:
     written = np.array(indices, np.int32)
     specs = (TensorSpec("data", "float32", (2,), "literal"), TensorSpec("indices", "int32", written.shape, "literal"))
-    case = Case("id", "GatherElements", 13, {"axis": 0}, specs, literals=(np.zeros(2, np.float32), written))
-    assert levels_of(case, call_of(case), LOWERED["GatherElements"]) == {"directml": wanted}
+    case = Case(
+        "id", "GatherElements", 13, {"axis": 0}, specs, literals=(np.zeros(2, np.float32), written), lowers_to=LOWERED["GatherElements"]
+    )
+    assert levels_of(case, call_of(case)) == {"directml": wanted}
 
 
 BY_DIRECTML = {entry.directml: name for name, entry in DTYPES.items() if entry.directml and name != "bool"}
@@ -175,8 +177,8 @@ def test_known_operators_are_those_of_the_specs() -> None:
 def test_equal_levels_share_one_mapping() -> None:
     """A run has a million results and a handful of levels."""
     specs = (TensorSpec("X", "float32", (2,)),)
-    cases = [Case(name, "Round", 22, {}, specs) for name in ("a", "b")]
-    a, b = (levels_of(case, call_of(case), LOWERED["Round"]) for case in cases)
+    cases = [Case(name, "Round", 22, {}, specs, lowers_to=LOWERED["Round"]) for name in ("a", "b")]
+    a, b = (levels_of(case, call_of(case)) for case in cases)
     assert a is b
 
 
