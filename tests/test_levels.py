@@ -120,7 +120,7 @@ def test_round(dtype: str, rank: int, wanted: str) -> None:
 
 @pytest.mark.parametrize(
     ("indices", "wanted"),
-    [([0, 1], "2_1"), ([0, -1], "3_0"), ([], "2_1")],
+    [([0, 1], "2_1"), ([0, -1], "3_0"), ([], "beyond")],
 )
 def test_written_indices_say_themselves_whether_one_is_negative(indices: list[int], wanted: str) -> None:
     written = np.array(indices, np.int32)
