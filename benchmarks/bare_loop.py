@@ -32,9 +32,9 @@ def main() -> None:
     prepared = []
     for graph, cases in units(selection.cases(valid=True), 0):
         names = [name for name, _ in graph.inputs]
-        fed = [zip(names, [inputs[n].array for n in graph.fed], strict=True) for _, inputs, *_ in cases]
+        fed = [zip(names, [inputs[n].array for n in graph.fed], strict=True) for _, _, inputs, _ in cases]
         feeds = [[(key, array.dtype.str, array.shape, array.tobytes()) for key, array in case] for case in fed]
-        prepared.append((graph.model, [graph.output[0]], feeds))
+        prepared.append((graph.model, [name for name, _ in graph.outputs], feeds))
     start = launch(parse_target(name))
     argv, env = [sys.executable, str(_WORKER)], start.env
     if start.provider == DML:

@@ -18,6 +18,7 @@ import numpy as np
 
 from harness.dtypes import DTYPES
 from harness.execution import Graph, Prepared, Unit
+from harness.operators.base import Call
 from harness.pool import Pool
 from harness.records import Case, Tensor, TensorSpec
 from harness.targets import launch, parse_target
@@ -83,8 +84,8 @@ def pooled(described: list[Described]) -> Cost:
     done = 0
     for case, _, execution in pool.run(_units(described)):
         done += 1
-        assert execution.output is not None, execution.error
-        assert execution.output.array.tobytes() == described[int(case.case.id)][2].tobytes()
+        assert execution.outputs is not None, execution.error
+        assert execution.outputs[0].array.tobytes() == described[int(case.case.id)][2].tobytes()
         if done == 1:
             before, started = _processor_seconds(process.pid), time.perf_counter()
         if done == len(described):
@@ -120,10 +121,10 @@ def _units(described: list[Described]) -> Iterator[Unit]:
             collected = []
         types = tuple((name, DTYPES[given["tensors"][name]["dtype"]].onnx) for name in _INPUTS)
         output = ("OutputTensor", types[0][1])
-        current = Graph(model, hashlib.sha256(model).hexdigest(), (0, 1), types, output, (given["operator"],))
+        current = Graph(model, hashlib.sha256(model).hexdigest(), (0, 1), types, (output,), (given["operator"],))
         specs = tuple(TensorSpec(name, str(array.dtype), array.shape) for name, array in zip(_INPUTS, arrays, strict=True))
         tensors = tuple(Tensor(str(array.dtype), array) for array in arrays)
-        collected.append(Prepared(Case(str(number), "GatherElements", 13, {}, specs), tensors))
+        collected.append(Prepared(Case(str(number), "GatherElements", 13, {}, specs), Call({}, {}), tensors))
     if current is not None:
         yield Unit(current, collected)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 _HEAD = """operator: GatherElements
 opsets: [13]
 lowers_to: {{directml: DML_OPERATOR_GATHER_ELEMENTS}}
-tolerance: {{kind: exact, because: "elements are moved, not computed"}}
+because: "elements are moved, not computed"
 sweeps:
   - name: {name}
     data: {{dtype: [{dtypes}], shape: {shapes}}}

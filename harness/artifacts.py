@@ -1,19 +1,25 @@
-"""Tensors of failing cases, kept beside the run file: `artifacts/<name>.npz` with `input_<name>`, `expected` and `actual`."""
+"""Tensors of failing cases, kept beside the run file: `artifacts/<name>.npz` with `input_<name>`, `expected` and `actual`.
+
+Of further outputs `expected.1`, `actual.1` and so on. Where the expected result has a bound, `expected` and `bound` are float64, whatever
+the output's type; of several admissible tensors the first is `expected` and the others `expected_2` and so on.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import zipfile
 from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 
+from harness.dtypes import Array
 from harness.errors import HarnessFault
 from harness.execution import Execution, Prepared
+from harness.expected import Approx, Exact, Expected, OneOf
 from harness.judge import Judgement
-from harness.lanes.portions import Numbers
-from harness.records import Result, Verdict
+from harness.npz import load_arrays
+from harness.portions import Numbers
+from harness.records import Result, Tensor, Verdict
 
 LIMIT_BYTES = 64 << 20
 _LIMIT_CASES = 2000
@@ -24,6 +30,20 @@ _LIMIT_EXPECTED = 200
 def artifact_name(case_id: str, target: str) -> str:
     """Return the file name of a result's tensors."""
     return sha256(f"{case_id}|{target}".encode()).hexdigest()[:24] + ".npz"
+
+
+def _numbered(name: str, position: int) -> str:
+    """Return the name of an output's array: those of the first carry no number."""
+    return f"{name}.{position}" if position else name
+
+
+def expected_arrays(expected: Expected | Tensor) -> dict[str, Array]:
+    """Return what is kept of an expected result, by name."""
+    if isinstance(expected, Approx):
+        return {"expected": expected.value, "bound": expected.bound}
+    if isinstance(expected, OneOf):
+        return {f"expected_{n}" if n > 1 else "expected": tensor.array for n, tensor in enumerate(expected.candidates, 1)}
+    return {"expected": (expected.tensor if isinstance(expected, Exact) else expected).array}
 
 
 class Kept:
@@ -49,11 +69,13 @@ class Kept:
 
 def _size(path: Path) -> int:
     """Return the bytes of the arrays in a file; of a damaged one its own size."""
+    arrays = load_arrays(path)
+    if arrays is not None:
+        return sum(array.nbytes for array in arrays.values())
     try:
-        with np.load(path) as held:
-            return sum(held[name].nbytes for name in held.files)
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile):
         return path.stat().st_size
+    except OSError:
+        return 0
 
 
 class Artifacts:
@@ -67,10 +89,10 @@ class Artifacts:
     def keep(self, target: str, prepared: Prepared, execution: Execution, judgement: Judgement, *, expected: bool) -> None:
         """Keep the tensors of one result, if there is room."""
         arrays = {f"input_{spec.name}": tensor.array for spec, tensor in zip(prepared.case.inputs, prepared.inputs, strict=True)}
-        if judgement.expected is not None:
-            arrays["expected"] = judgement.expected.array
-        if execution.output is not None:
-            arrays["actual"] = execution.output.array
+        for position, wanted in enumerate(judgement.expected or ()):
+            arrays |= {_numbered(name, position): array for name, array in expected_arrays(wanted).items()}
+        for position, output in enumerate(execution.outputs or ()):
+            arrays[_numbered("actual", position)] = output.array
         arrays = {name: array for name, array in arrays.items() if array.dtype != object}
         if not arrays or not self._room(sum(array.nbytes for array in arrays.values()), expected=expected):
             return
@@ -81,7 +103,7 @@ class Artifacts:
         except OSError as error:
             with contextlib.suppress(OSError):
                 path.unlink()
-            raise HarnessFault(f"{path}: {error.strerror}; the results so far are kept: make room, then continue with --resume") from error
+            raise HarnessFault(f"{path}: {error.strerror}; make room") from error
 
     def _room(self, size: int, *, expected: bool) -> bool:
         """Reserve room for a case's tensors, if there is any left."""

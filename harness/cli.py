@@ -7,24 +7,25 @@ from __future__ import annotations
 import io
 import re
 import shlex
-import signal
 import sys
 import traceback
 from datetime import date
 from importlib import import_module
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import click
+from click.core import ParameterSource
 
-from harness.errors import HarnessError, HarnessFault
+from harness import interrupt
+from harness.errors import HarnessError, HarnessFault, UsageError, shown
 from harness.help_texts import dressed
 from harness.named_path import NamedPath
 from harness.progress import Progress
 from harness.timeout import Seconds
 
 if TYPE_CHECKING:
+    from harness.request import Request
     from harness.selection import Shard
 
 _SPECS = click.argument("specs", nargs=-1, type=NamedPath(), metavar="[SPEC]...")
@@ -49,6 +50,18 @@ class _Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted([*super().list_commands(ctx), *self._ELSEWHERE])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; click itself would end with 1 where the reader of its output leaves, which says that results are unexpected."""
+        try:
+            done = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            from harness.render.console import LEFT, nobody_reads
+
+            nobody_reads()
+            sys.exit(LEFT)
+        return done
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in self._ELSEWHERE:
@@ -105,7 +118,8 @@ def cli() -> None:
     metavar="N",
     help="Repeat unexpected results N times, to tell flakes.",
 )
-@click.option("--resume", is_flag=True, help="Continue the interrupted run in -o (default: reports/latest).")
+@click.option("--resume", is_flag=True, help="Continue the run in -o (default: reports/latest), with the options that it has.")
+@click.option("--force", is_flag=True, help="Replace the run that -o holds.")
 @click.option("--min-cases", type=click.IntRange(1), default=1, show_default=True, help="Fail with 4 if fewer are selected.")
 @click.option("-o", "--output", type=NamedPath(), metavar="DIR", help="Folder of the run (default: reports/<run id>).")
 def run(
@@ -121,6 +135,7 @@ def run(
     expectations: tuple[Path, ...],
     reruns: int,
     resume: bool,
+    force: bool,
     min_cases: int,
     output: Path | None,
 ) -> None:
@@ -131,39 +146,72 @@ def run(
     Exit code 0: as expected; 1: unexpected results; 2: wrong usage or spec; 3: a target is not available; 4: nothing ran.
     """
     from harness import folders, graph_files
+    from harness.continuing import continued
     from harness.finish import finish
-    from harness.pipeline import Request
     from harness.pipeline import run as run_pipeline
     from harness.query import parse_all
-    from harness.targets import default_targets, left_out, parse_targets
+    from harness.request import Request, new_run_id
+    from harness.targets import default_targets, parse_targets
 
+    if resume and force:
+        raise UsageError("--resume goes on with a run and --force replaces it: name one of the two")
     graph_files.verify_existing()
-    chosen = parse_targets(targets) if targets else default_targets()
-    if not targets and len(chosen) == 1 and (alone := left_out()):
-        click.echo(f"harness: {alone}", err=True)
-    with Progress() as progress:
-        summary = run_pipeline(
-            Request(
-                out=folders.run_folder(output, resume=resume),
-                command=shlex.join(["harness", *sys.argv[1:]]).encode(errors="backslashreplace").decode(),
-                targets=chosen,
-                specs=specs,
-                expectations=expectations,
-                queries=parse_all(queries),
-                shard=_shard(shard),
-                pairwise=select == "pairwise",
-                jobs=jobs or folders.processors(),
-                timeout=timeout,
-                seed=seed,
-                min_cases=min_cases,
-                resume=resume,
-                baseline=baseline,
-                reruns=reruns,
-                progress=progress.update,
-            )
-        )
+    chosen, left_out = (parse_targets(targets), {}) if targets else default_targets()
+    run_id = new_run_id()
+    request = Request(
+        out=folders.run_folder(output, run_id, resume=resume),
+        command=shlex.join(["harness", *sys.argv[1:]]).encode(errors="backslashreplace").decode(),
+        targets=chosen,
+        specs=specs,
+        expectations=expectations,
+        queries=parse_all(queries),
+        shard=_shard(shard),
+        pairwise=select == "pairwise",
+        jobs=jobs or folders.processors(),
+        timeout=timeout,
+        seed=seed,
+        min_cases=min_cases,
+        resume=resume,
+        force=force,
+        baseline=baseline,
+        reruns=reruns,
+        run_id=run_id,
+        targets_left_out=left_out,
+    )
+    if resume:
+        request = continued(request, _given())
+    if request.targets_left_out:
+        names = " and ".join(request.targets_left_out)
+        click.echo(f"harness: cpu alone, without {names}: {next(iter(request.targets_left_out.values()))}", err=True)
+    try:
+        with Progress() as progress:
+            summary = run_pipeline(request._replace(progress=progress.update))
+    except KeyboardInterrupt:
+        _fail(f"interrupted{_kept(request)}", 130)
+    except HarnessFault as error:
+        raise HarnessFault(f"{error}{_kept(request)}") from error
+    if summary.was_complete:
+        click.echo(f"harness: {summary.path}: already complete: nothing was run", err=True)
     finish(summary.path)
     sys.exit(summary.exit_code)
+
+
+def _given() -> set[str]:
+    """Return the names of the options and arguments that stand on the command line."""
+    context = click.get_current_context()
+    return {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+
+
+def _kept(request: Request) -> str:
+    """Say how a run that broke off goes on; nothing if it had not begun."""
+    from harness import folders
+    from harness.targets import starts_what_it_names
+
+    if not request.resume and not folders.holds_run(request.out, request.run_id):
+        return ""
+    repeated = [target.name for target in request.targets if starts_what_it_names(target.name)]
+    command = folders.to_continue(request.out, [target.name for target in request.targets] if repeated else ())
+    return f"; what was finished is kept: continue with: {command}"
 
 
 @cli.command()
@@ -171,15 +219,19 @@ def run(
 @click.option("--expectations", multiple=True, type=NamedPath(), help="Expectation files or folders (default: the harness's own).")
 def check(specs: tuple[Path, ...], expectations: tuple[Path, ...]) -> None:
     """Validate specs and expectations; report all errors at once."""
-    from harness.expectations import lint, load_expectations
+    from harness.expectations import Scope, lint, load_expectations
+    from harness.specs.examine import contradictions, unquoted_bits
     from harness.specs.expand import expand
     from harness.specs.load import load_specs
     from harness.summary import count
 
     plan = expand(load_specs(specs))
     known = load_expectations(expectations)
-    ids = [case.id for case in plan]
-    problems = lint(known, date.today(), None if specs else ids)
+    cases = list(plan)
+    ids = [case.id for case in cases]
+    problems = contradictions(plan.specs, cases) + lint(known, date.today(), ids, Scope.of(plan.specs))
+    for warning in unquoted_bits(plan.specs):
+        click.echo(warning, err=True)
     for line in problems:
         click.echo(line, err=True)
     numbers = count(len(plan.specs), "spec"), count(len(ids), "case"), count(len(known.entries), "expectation")
@@ -239,18 +291,21 @@ def setup() -> None:
 @cli.command()
 @click.argument("runs", nargs=-1, required=True, type=NamedPath(), metavar="RUN...")
 @click.option("-o", "--output", required=True, type=NamedPath(), metavar="DIR", help="Folder of the merged run.")
-def merge(runs: tuple[Path, ...], output: Path) -> None:
-    """Join the runs of shards into one run."""
+@click.option("--partial", is_flag=True, help="Merge what is there of the shards; the merged run says which are missing.")
+@click.option("--force", is_flag=True, help="Replace the run that -o holds.")
+def merge(runs: tuple[Path, ...], output: Path, partial: bool, force: bool) -> None:
+    """Join the runs of all shards into one run, with the tensors that they kept."""
     from harness.finish import finish
+    from harness.folders import point_latest
     from harness.merging import merge_runs
 
-    summary = merge_runs(runs, output)
+    summary = merge_runs(runs, output, partial=partial, force=force)
+    point_latest(output)
     finish(summary.path)
     sys.exit(summary.exit_code)
 
 
 def _shard(text: str | None) -> Shard | None:
-    from harness.errors import UsageError, shown
     from harness.selection import Shard
 
     if text is None:
@@ -261,13 +316,9 @@ def _shard(text: str | None) -> Shard | None:
     return Shard(int(found[1]), int(found[2]))
 
 
-def _terminated(signum: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
-
-
 def main() -> None:
     """Run the command line; every error is one line and an exit code. Only a defect of the harness itself shows a traceback above it."""
-    signal.signal(signal.SIGTERM, _terminated)
+    interrupt.install()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a file on Windows takes only the characters of its code page
     try:
@@ -278,7 +329,7 @@ def main() -> None:
         error.show()
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
-        _fail("interrupted" + ("; what was finished is kept: continue with --resume" if sys.argv[1:2] == ["run"] else ""), 130)
+        _fail("interrupted", 130)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)
@@ -287,7 +338,7 @@ def main() -> None:
         _fail(f"a fault in the harness: {type(error).__name__}: {error}", HarnessFault.exit_code)
 
 
-def _fail(message: str, code: int) -> None:
+def _fail(message: str, code: int) -> NoReturn:
     from harness.render.text import visible
 
     click.echo("\n".join(f"harness: {line}" for line in visible(message).splitlines()) or "harness: failed", err=True)

@@ -23,12 +23,14 @@ import msgspec
 import platformdirs
 
 from harness.errors import TargetUnavailable
+from harness.plain_file import read_bytes, sha256_of
 
 CACHE_ENV = "HARNESS_CACHE"
 PARTIAL = ".partial"
 HASHED_BELOW = 24 << 20
 """Key files below this size are hashed before each use, larger ones compared by size and time."""
 _STAMP = "stamp.json"
+_LARGEST_STAMP = 16 << 20
 _locking: Any = importlib.import_module("msvcrt" if sys.platform == "win32" else "fcntl")
 
 Progress = Callable[[str], None]
@@ -55,15 +57,6 @@ def digest(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
 
 
-def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    state = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            state.update(block)
-    return state.hexdigest()
-
-
 def seal(folder: Path, patterns: Iterable[str], facts: dict[str, str] | None = None) -> None:
     """Stamp a complete component whose key files are those that the patterns find."""
     total = sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
@@ -77,8 +70,8 @@ def seal(folder: Path, patterns: Iterable[str], facts: dict[str, str] | None = N
 def stamp_of(folder: Path) -> Stamp | None:
     """Return the stamp of a component, None where it is not installed or its stamp cannot be read."""
     try:
-        return msgspec.json.decode((folder / _STAMP).read_bytes(), type=Stamp)
-    except (OSError, msgspec.DecodeError):
+        return msgspec.json.decode(read_bytes(folder / _STAMP, _LARGEST_STAMP), type=Stamp)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 
@@ -98,11 +91,12 @@ def problems(folder: Path, *, deep: bool = False) -> list[str]:
         path = folder / name
         try:
             status = path.stat()
-        except OSError:
+            same = (status.st_size, status.st_mtime_ns) == (size, time)
+            same = same and (not (deep or size < HASHED_BELOW) or sha256_of(path) == sha256)
+        except (OSError, ValueError):  # ValueError: no file can have such a name
             wrong.append(f"{folder.name}/{name} is gone")
             continue
-        same = (status.st_size, status.st_mtime_ns) == (size, time)
-        if not same or ((deep or size < HASHED_BELOW) and sha256_of(path) != sha256):
+        if not same:
             wrong.append(f"{folder.name}/{name} has changed")
     return wrong
 

@@ -15,6 +15,7 @@ from msgspec import UNSET
 from harness.records import (
     DIRECTML,
     NOT_EXECUTED,
+    ORACLE_ERROR,
     Diff,
     End,
     Header,
@@ -89,8 +90,8 @@ def _fields(result: Result, provider: str) -> str | None:
     """Hold what an outcome comes with against what stands there."""
     outcome, name = result.outcome, result.outcome.value
     for what, there, wanted in (
-        ("a difference", result.diff is not None, outcome in _WITH_DIFF),
-        ("an error", result.error is not None, outcome in _WITH_ERROR),
+        ("a difference", result.diff is not None, outcome in _WITH_DIFF and not _formula_failed(result)),
+        ("an error", result.error is not None, outcome in _WITH_ERROR or _formula_failed(result)),
     ):
         if there is not wanted:
             return f"{name} {'with' if there else 'without'} {what}"
@@ -105,6 +106,11 @@ def _fields(result: Result, provider: str) -> str | None:
     if result.call is not UNSET and provider != DIRECTML:
         return f"a call of DirectML's own API on {provider}"
     return None
+
+
+def _formula_failed(result: Result) -> bool:
+    """Say whether the formula failed, so that there is an error in place of a difference."""
+    return result.outcome is Outcome.ORACLE_ERROR and result.error is not None and result.error.class_ == ORACLE_ERROR
 
 
 def _verdict(result: Result) -> str | None:
@@ -148,7 +154,7 @@ def _repeats(result: Result, repeats: Repeats) -> str | None:
     failed = sum(number for name, number in found.items() if not conforms(result.validity, _OUTCOMES[name]))
     if sum(found.values()) != repeats.runs or failed != repeats.failed:
         return f"repeats: {repeats.failed:,} of {repeats.runs:,} failed, but by outcome {failed:,} of {sum(found.values()):,}"
-    return None if found.get(result.outcome.value) else f"no run among the repeats is {result.outcome.value}, as the first one was"
+    return None if repeats.runs else "repeats of a case that was not repeated"
 
 
 def miscounted(end: End, counts: Collection[Count]) -> str | None:

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from harness.records import Outcome, Validity, Verdict, conforms
-
-
-def unexpected(validity: Validity, outcome: Outcome, verdict: Verdict) -> bool:
-    """Say whether a result that ran is none that was expected; what an unspecified case does is shown, never a failure."""
-    if validity is Validity.UNSPECIFIED or verdict in (Verdict.EXPECTED, Verdict.MISSING):
-        return False
-    return verdict is not Verdict.NEW or not conforms(validity, outcome)
+from harness.records import Outcome, Validity, Verdict, unexpected
 
 
 class Counts:
@@ -30,10 +23,10 @@ class Counts:
         self.outcomes[outcome.value] += 1
         self.verdicts[verdict.value] += 1
         self.inexpressible += inexpressible
-        if not unexpected(validity, outcome, verdict):
+        if not unexpected(validity, outcome, verdict, baseline=False):
             return
         self.failing += 1
-        self.improved += verdict is Verdict.IMPROVEMENT
+        self.improved += not unexpected(validity, outcome, verdict, baseline=True)
         self.only_placement &= outcome is Outcome.NOT_PLACED
 
     def merge(self, other: Counts) -> None:

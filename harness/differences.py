@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from harness.facets import Facets, dtype_key
+from harness.facets import Facets, dtype_key, telling
 from harness.published import level_key
 from harness.records import NOT_EXECUTED, Outcome, Result, Validity
 
@@ -27,7 +27,7 @@ class Difference(NamedTuple):
     outcomes: tuple[Outcome | None, ...]
     opsets: tuple[int, ...]
     dtypes: tuple[str, ...]
-    index_dtypes: tuple[str, ...]
+    types: tuple[str, ...]
     ranks: tuple[int, ...]
     levels: tuple[str, ...]
     number: int
@@ -67,11 +67,13 @@ class Differences:
         }
         found: dict[tuple[str, Validity, tuple[Outcome | None, ...]], dict[tuple[Facets, str], int]] = {}
         examples: dict[tuple[str, Validity, tuple[Outcome | None, ...]], str] = {}
+        names = telling(read for read, _, validity in self._kinds if validity is Validity.VALID)
         for case, packed in self._seen.items():
             outcomes = differing.get(packed)
             if outcomes is None:
                 continue
             read, level, validity = self._kind[case]
+            read = read.shown(names.get(read.operator, ()))
             key = (read.operator, validity, outcomes)
             kinds = found.setdefault(key, {})
             kinds[read, level] = kinds.get((read, level), 0) + 1
@@ -85,7 +87,7 @@ def _group(key: tuple[str, Validity, tuple[Outcome | None, ...]], kinds: dict[tu
         *key,
         opsets=tuple(sorted({read.opset for read, _ in kinds})),
         dtypes=tuple(sorted({read.dtype for read, _ in kinds if read.dtype}, key=dtype_key)),
-        index_dtypes=tuple(sorted({read.index_dtype for read, _ in kinds if read.index_dtype}, key=dtype_key)),
+        types=tuple(sorted({read.types for read, _ in kinds if read.types})),
         ranks=tuple(sorted({read.rank for read, _ in kinds if read.rank >= 0})),
         levels=tuple(sorted({level for _, level in kinds}, key=level_key)),
         number=sum(kinds.values()),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from harness.operators.base import Call
 from harness.records import Case, Error, Stage, Tensor
 
 Nodes = tuple[tuple[str, str], ...]
@@ -11,12 +12,13 @@ Nodes = tuple[tuple[str, str], ...]
 
 
 class Prepared(NamedTuple):
-    """A case with its inputs, in the order of the specification.
+    """A case with its call as the operator sees it and its inputs, in the order of the specification.
 
     `buffers` are what crosses the pipe where that is not the inputs' elements in row-major order: one flat tensor a buffer.
     """
 
     case: Case
+    call: Call
     inputs: tuple[Tensor, ...]
     buffers: tuple[Tensor, ...] | None = None
 
@@ -24,7 +26,7 @@ class Prepared(NamedTuple):
 class Graph(NamedTuple):
     """A compiled ModelProto: its bytes, and what a worker must know to feed it.
 
-    `fed` are the positions of the inputs that are passed at run time; `inputs` and `output` are (name, ONNX element type); `tested` the
+    `fed` are the positions of the inputs that are passed at run time; `inputs` and `outputs` are (name, ONNX element type); `tested` the
     operator types whose placement must be proven; `digest` the SHA-256 of the bytes, hexadecimal.
     """
 
@@ -32,7 +34,7 @@ class Graph(NamedTuple):
     digest: str
     fed: tuple[int, ...]
     inputs: tuple[tuple[str, int], ...]
-    output: tuple[str, int]
+    outputs: tuple[tuple[str, int], ...]
     tested: tuple[str, ...]
     optimization: str = "off"
     in_place: bool = False
@@ -46,12 +48,12 @@ class Unit(NamedTuple):
 
 
 class Execution(NamedTuple):
-    """What a target did with a case; exactly one of `output` and `error` is set, `ended` says how the worker ended if it did.
+    """What a target did with a case; exactly one of `outputs` and `error` is set, `ended` says how the worker ended if it did.
 
     `nodes` is the proof of placement: None where the session never told.
     """
 
-    output: Tensor | None
+    outputs: tuple[Tensor, ...] | None
     error: Error | None
     stage: Stage
     nodes: Nodes | None

@@ -8,23 +8,26 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from fnmatch import fnmatchcase
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion
 from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError, WithJsonSchema
 
+from harness.caseid import parse
 from harness.errors import SpecError, UsageError
+from harness.operators import OPERATORS
 from harness.query import Query
 from harness.records import Outcome, TargetInfo
+from harness.reference.kernels import registered
 from harness.specs import source
-from harness.specs.load import default_folder, yaml_files
+from harness.specs.load import LoadedSpec, default_folder, is_whole, yaml_files
 from harness.specs.problems import validation_problems
 from harness.specs.schema import DIALECT, Alternatives, Strict, Text, refuse
 from harness.specs.source import Source, shown
@@ -113,6 +116,15 @@ class Entry(Strict):
     unless: Alternatives[QueryText] | None = None
     """Cases that `match` selects and the entry does not speak of."""
     when: When = When()
+    kernel: Literal["none"] | None = None
+    """`none`: the entry holds where the kernel tables name no kernel of the provider for the case's element types; what it expects is
+    that the provider refuses, in any of the ways of `WITHOUT_KERNEL`, or is not asked."""
+    level: Literal["beyond"] | None = None
+    """`beyond`: the entry holds for cases that no published level allows."""
+    pending: bool = False
+    """Whether nobody has looked yet at what these cases do here: whatever it is, it is recorded, shown and no failure, until `expires`."""
+    sometimes: bool = False
+    """Whether a case shows it depends on values that its id does not tell: one that conforms contradicts nothing."""
     expect: Annotated[Outcome, BeforeValidator(_not_pass), WithJsonSchema(_UNEXPECTED)]
     title: Text | None = None
     """The finding in a few words, and below it why; `documents` says what Microsoft's documents have to say."""
@@ -140,6 +152,10 @@ def _within(version: str | None, wanted: str) -> bool:
         return False
 
 
+WITHOUT_KERNEL = frozenset({Outcome.UNSUPPORTED, Outcome.NOT_PLACED, Outcome.REJECTED})
+"""What a case comes to without a kernel: ONNX Runtime says so, or it composes the operator of others, which may have no kernel either."""
+
+
 @dataclass(frozen=True)
 class Located:
     """An entry with its place in a file."""
@@ -160,8 +176,44 @@ class Located:
         missing = [name for name, text in (("reason", entry.reason), ("link", entry.link)) if text.strip().upper() == TODO]
         return [self.problem(f"not reviewed yet: fill in {' and '.join(map(repr, missing))}")] if missing else []
 
+    def speaks_of(self, operators: Collection[str]) -> bool:
+        """Say whether the entry can match a case of one of these operators."""
+        return any(query.operator is None or fnmatchcase(name, query.operator) for query in self.queries for name in operators)
+
+    @property
+    def built_in(self) -> bool:
+        """Say whether the entry comes with the harness."""
+        return self.file.path.resolve().parent == (default_folder() / "expectations").resolve()
+
+    def applies(self, outcome: Outcome | None) -> bool:
+        """Say whether the entry speaks of a case that it matches, by its outcome alone: one that holds sometimes only where it shows."""
+        general = self.entry.pending or self.entry.kernel is not None or self.entry.level is not None
+        return not general and not (self.entry.sometimes and outcome is not self.entry.expect)
+
     def matches(self, case_id: str) -> bool:
         return any(q.matches(case_id) for q in self.queries) and not any(q.matches(case_id) for q in self.exceptions)
+
+
+class Scope(NamedTuple):
+    """What was run in full, by which an entry can be found to match nothing: these operators, of the harness's own specs all or not.
+
+    The harness's own entries are written for all of its own specs: of a part of these, or of others, they need not hold. Other entries need
+    not where they speak of an operator that was not run.
+    """
+
+    operators: Collection[str]
+    whole: bool
+
+    @classmethod
+    def of(cls, specs: Sequence[LoadedSpec]) -> Scope:
+        """Return what a run of all cases of these specs is a run of."""
+        return cls({spec.model.operator for spec in specs}, is_whole([spec.path for spec in specs]))
+
+    def judges(self, located: Located) -> bool:
+        """Say whether an entry that matches nothing here is wrong."""
+        if located.built_in:
+            return self.whole
+        return located.speaks_of(self.operators) or not located.speaks_of(OPERATORS.keys() - set(self.operators))
 
 
 @dataclass(frozen=True)
@@ -172,7 +224,7 @@ class Expectations:
 
     def for_target(self, target: str, info: TargetInfo) -> TargetExpectations:
         """Return the entries that apply to one target of a run."""
-        return TargetExpectations(target, tuple(e for e in self.entries if e.entry.when.holds(target, info)))
+        return TargetExpectations(target, tuple(e for e in self.entries if e.entry.when.holds(target, info)), info)
 
 
 @dataclass
@@ -199,6 +251,7 @@ class TargetExpectations:
 
     target: str
     entries: tuple[Located, ...] = ()
+    info: TargetInfo = field(default_factory=lambda: TargetInfo(""))
     used: list[Used] = field(default_factory=list)
     _by_operator: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
     _conflicts: dict[tuple[int, int], str] = field(default_factory=dict)
@@ -211,11 +264,14 @@ class TargetExpectations:
         found = self.matching(case_id)
         return self.entries[found[0]].entry if found else None
 
-    def record(self, case_id: str, *, conforms: bool) -> Outcome | None:
-        """Count the result of a case for the entries that match it; return what the first of them expects, None if none does."""
-        found = self.matching(case_id)
+    def record(self, case_id: str, outcome: Outcome | None, *, conforms: bool, beyond: bool = False) -> Outcome | None:
+        """Count the result of a case for the entries that match it; return what the first of them expects, None if none does.
+
+        `outcome` is None for an earlier result of which only that it conforms or not is known; `beyond` says that no level allows the case.
+        """
+        found = [n for n in self.matching(case_id) if self.entries[n].applies(outcome)]
         if not found:
-            return None
+            return self._refused(case_id, outcome, conforms=conforms, beyond=beyond)
         for position in found:
             self.used[position].matched += 1
             self.used[position].not_conforming += not conforms
@@ -223,6 +279,26 @@ class TargetExpectations:
             if self.entries[first].entry.expect is not self.entries[second].entry.expect:
                 self._conflict((first, second), case_id)
         return self.entries[found[0]].entry.expect
+
+    def _refused(self, case_id: str, outcome: Outcome | None, *, conforms: bool, beyond: bool) -> Outcome | None:
+        """Return the outcome where an entry expects it in general: a refusal without a kernel or beyond every level, or anything yet."""
+        if conforms:
+            return None
+        refused = outcome in (None, *WITHOUT_KERNEL)
+        for position in self.matching(case_id):
+            entry = self.entries[position].entry
+            beyond_levels = refused and entry.level is not None and beyond
+            if entry.pending or beyond_levels or (refused and entry.kernel is not None and self._has_no_kernel(case_id)):
+                self.used[position].matched += 1
+                self.used[position].not_conforming += 1
+                return outcome
+        return None
+
+    def _has_no_kernel(self, case_id: str) -> bool:
+        """Say whether the kernel tables name no kernel of the target's provider for a case's element types."""
+        told = parse(case_id)
+        types = {name.partition(".")[0]: dtype for name, dtype in told.dtypes()}
+        return registered(self.info, told.operator, told.opset, types) in ("no", "unknown")
 
     def _conflict(self, entries: tuple[int, int], case_id: str) -> None:
         """Keep one example: the same one whatever the order of the cases."""
@@ -240,8 +316,8 @@ class TargetExpectations:
         for entries, case_id in findings.conflicts.items():
             self._conflict(entries, case_id)
 
-    def problems(self, today: date, *, complete: bool = True) -> list[str]:
-        """Return what is wrong after a run: conflicting and expired entries; after a complete run also unmatched and stale ones."""
+    def problems(self, today: date, scope: Scope | None) -> list[str]:
+        """Return what is wrong after a run: conflicting and expired entries, and where `scope` was run in full unmatched and stale ones."""
         found = [
             self.entries[second].problem(
                 f"expects {self.entries[second].entry.expect.value} where {self.entries[first].file.where(self.entries[first].position)} "
@@ -250,8 +326,10 @@ class TargetExpectations:
             for (first, second), case_id in sorted(self._conflicts.items())
         ]
         found += [line for located in self.entries for line in (*located.unfilled(), *_expired(located, today))]
-        if complete:
+        if scope is not None:
             for located, used in zip(self.entries, self.used, strict=True):
+                if not scope.judges(located) or located.entry.sometimes or located.entry.pending or located.entry.level is not None:
+                    continue
                 if not used.matched:
                     found.append(located.problem(f"matches no case on {self.target}; remove it or correct its query"))
                 elif not used.not_conforming:
@@ -302,24 +380,23 @@ def _load(path: Path) -> list[Located]:
     return [Located(e, tuple(map(Query.parse, e.match)), file, i, tuple(map(Query.parse, e.unless or ()))) for i, e in enumerate(entries)]
 
 
-def lint(expectations: Expectations, today: date, case_ids: Iterable[str] | None = None) -> list[str]:
-    """Return what is wrong with entries before any run: expired, written twice, and, given every case's id, matching no case."""
+def lint(expectations: Expectations, today: date, case_ids: Iterable[str] = (), scope: Scope | None = None) -> list[str]:
+    """Return what is wrong with entries before any run: expired, written twice, and, given every case of a scope, matching none."""
     problems: list[str] = []
-    seen: dict[tuple[frozenset[str], frozenset[str], When], Located] = {}
+    seen: dict[tuple[object, ...], Located] = {}
     for located in expectations.entries:
         problems += [*located.unfilled(), *_expired(located, today)]
         entry = located.entry
-        first = seen.setdefault((frozenset(entry.match), frozenset(entry.unless or ()), entry.when), located)
+        scope_of = (frozenset(entry.match), frozenset(entry.unless or ()), entry.when, entry.kernel, entry.level)
+        first = seen.setdefault(scope_of, located)
         if first is not located:
             problems.append(located.problem(f"has the same 'match', 'unless' and 'when' as {first.file.where(first.position)}"))
-    unmatched = list(expectations.entries)
-    for case_id in () if case_ids is None else case_ids:
+    unmatched = [located for located in expectations.entries if scope is not None and scope.judges(located)]
+    for case_id in case_ids:
         if not unmatched:
             break
         unmatched = [located for located in unmatched if not located.matches(case_id)]
-    if case_ids is not None:
-        problems += [located.problem("matches no case; remove it or correct its query") for located in unmatched]
-    return problems
+    return problems + [located.problem("matches no case; remove it or correct its query") for located in unmatched]
 
 
 def _expired(located: Located, today: date) -> list[str]:

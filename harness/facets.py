@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 DTYPE_ORDER = (
@@ -14,27 +15,45 @@ DTYPE_ORDER = (
 _MEMORY = 50_000
 _known: dict[str, Facets] = {}
 _VARIANT = ";variant="
-_TENSOR = re.compile(r"[:;](\w+)=([a-z]+\d*)\[([\d,]*)\](?=;|\Z)")
+_INPUT = re.compile(r"[:;]([\w.]+)=([a-z]+\d*)(?:\[([\d,]*)\](?=;|\Z)|([{(])[^;]*[})](?=;|\Z))")
+_STATED = "{}"
+"""Ends what `Facets.types` says of an input whose elements stand in the id."""
 
 
 class Facets(NamedTuple):
-    """`rank` is -1 and the element types are empty where the id does not say."""
+    """`rank` is -1 and the element types are empty where the id does not say.
+
+    `dtype` and `rank` are those of the first input, `types` names the element types of all others in their order, as `Tind=int64 B=float32`
+    with `{}` behind one whose elements the id states; inputs of one list (`x.0`, `x.1`) stand as one. `telling` says which of them matter.
+    """
 
     operator: str
     opset: int
     dtype: str
     rank: int
-    index_dtype: str
+    types: str
     variant: str
     """What is computed in place of the operator alone, such as another rounding mode; empty for the operator itself."""
 
+    def others(self) -> Iterator[tuple[str, str, bool]]:
+        """Yield name and element type of each input but the first, and whether the id states its elements."""
+        for part in self.types.split():
+            name, _, dtype = part.partition("=")
+            yield name, dtype.removesuffix(_STATED), dtype.endswith(_STATED)
+
+    def shown(self, names: Collection[str]) -> Facets:
+        """Keep only the types of the named inputs, without saying whether their elements are stated."""
+        if not self.types:
+            return self
+        return self._replace(types=" ".join(f"{name}={dtype}" for name, dtype, _ in self.others() if name in names))
+
 
 def facets(case_id: str) -> Facets:
-    """Read the facets of a case from its id: the first tensor gives `dtype` and `rank`, the one named `indices` gives `index_dtype`.
+    """Read the facets of a case from its id.
 
     Costs a fraction of `caseid.parse`, because every result of a run passes through here; a text that is no id has few facets and no error.
     """
-    told = case_id[: case_id.rfind("]") + 1] or case_id
+    told = case_id[: max(case_id.rfind("]"), case_id.rfind("}"), case_id.rfind(")")) + 1] or case_id
     known = _known.get(told)
     if known is None:
         known = _read(told)
@@ -50,13 +69,48 @@ def _read(told: str) -> Facets:
     """Read what stands up to the last tensor, which many cases share."""
     operator, _, rest = told.partition("@")
     number = rest.partition(":")[0]
-    dtype, rank, index_dtype = "", -1, ""
-    for name, kind, shape in _TENSOR.findall(told):
-        if name == "indices":
-            index_dtype = kind
-        elif not dtype:
-            dtype, rank = kind, shape.count(",") + 1 if shape else 0
-    return Facets(operator, int(number) if number.isdecimal() else 0, dtype, rank, index_dtype, "")
+    dtype, rank = "", -1
+    others: dict[str, dict[str, None]] = {}
+    for name, kind, shape, stated in _INPUT.findall(told):
+        listed, _, place = name.partition(".")
+        if not dtype:
+            dtype, rank = kind, (stated == "{") if stated else shape.count(",") + 1 if shape else 0
+            first = listed
+        elif not (place and listed == first and kind == dtype):
+            others.setdefault(listed, {})[kind + (_STATED if stated else "")] = None
+    types = " ".join(f"{name}={'+'.join(kinds)}" for name, kinds in others.items())
+    return Facets(operator, int(number) if number.isdecimal() else 0, dtype, int(rank), types, "")
+
+
+def telling(found: Iterable[Facets]) -> dict[str, frozenset[str]]:
+    """Return by operator the inputs whose element types say something that the first one's does not, from the facets of valid cases.
+
+    An input that always has the type of the first shares its type parameter; one whose elements are stated (`axes`) has only one type in
+    most operators, and tells where it has several.
+    """
+    kinds: dict[tuple[str, str], set[str]] = {}
+    unlike: dict[tuple[str, str], bool] = {}
+    for each in found:
+        for name, dtype, stated in each.others():
+            key = each.operator, name
+            kinds.setdefault(key, set()).add(dtype)
+            if dtype != each.dtype:
+                unlike[key] = unlike.get(key, True) and stated
+    told: dict[str, set[str]] = {}
+    for (operator, name), always_stated in unlike.items():
+        if not always_stated or len(kinds[operator, name]) > 1:
+            told.setdefault(operator, set()).add(name)
+    return {operator: frozenset(names) for operator, names in told.items()}
+
+
+def written(types: Iterable[str]) -> str:
+    """Write the element types of further inputs that occur together or in turn: `Tind=int32, int64; B=float16`."""
+    found: dict[str, dict[str, None]] = {}
+    for each in types:
+        for part in each.split():
+            name, _, dtype = part.partition("=")
+            found.setdefault(name, {})[dtype] = None
+    return "; ".join(f"{name}={', '.join(sorted(dtypes, key=dtype_key))}" for name, dtypes in found.items())
 
 
 def dtype_key(dtype: str) -> tuple[int, str]:

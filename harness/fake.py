@@ -15,15 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, numpy_helper
+from onnx import ModelProto
 
 from harness import worker
-from harness.caseid import parse
 from harness.dtypes import BY_ONNX_NUMBER, DTYPES, Array
 from harness.errors import UsageError
+from harness.evaluation import evaluate
 from harness.fake_script import ALTERATIONS, Script
 from harness.frames import FAKE
-from harness.operators import OPERATORS
 from harness.records import Tensor, Validity
 
 NoKernel = type("NotImplemented", (Exception,), {"__doc__": "Named as onnxruntime's error for a missing kernel."})
@@ -50,17 +49,15 @@ class FakeRuntime:
         return False
 
     def session(self, unit: dict[str, Any], model: bytes) -> dict[str, Any]:
-        """Return the initializers of the graph, and the provider that the first case is to be placed on."""
+        """Return the graph, and the provider that the first case is to be placed on."""
         first = unit["fake"][0][0]
         action = self._script.action(first, self._times[first])
         if action == "unsupported":
             raise NoKernel("scripted: no kernel")
         if action == "crash_at_load":
             ctypes.string_at(0)
-        graph = ModelProto.FromString(model).graph
-        constants = {entry.name: numpy_helper.to_array(entry) for entry in graph.initializer}
         where = "OtherExecutionProvider" if action == "misplace" else FAKE
-        return {"constants": constants, "nodes": [[where, operator] for operator in unit["tested"]]}
+        return {"model": ModelProto.FromString(model), "nodes": [[where, operator] for operator in unit["tested"]]}
 
     def assignment(self, session: dict[str, Any]) -> list[list[str]]:
         nodes: list[list[str]] = session["nodes"]
@@ -72,7 +69,7 @@ class FakeRuntime:
     def elsewhere(self, unit: dict[str, Any], model: bytes) -> None:
         """No other provider would take what the fake refuses."""
 
-    def run(self, session: dict[str, Any], unit: dict[str, Any], arrays: Sequence[Array], position: int) -> tuple[Array, int]:
+    def run(self, session: dict[str, Any], unit: dict[str, Any], arrays: Sequence[Array], position: int) -> list[tuple[Array, int]]:
         """Compute with the oracle, then do what the script says."""
         case_id, validity = unit["fake"][position]
         action = self._script.action(case_id, self._times[case_id])
@@ -80,24 +77,15 @@ class FakeRuntime:
         if action == "fail":
             action = "accept" if validity == Validity.INVALID.value else "shape"
         self._disrupt(action)
-        name = parse(case_id).operator
         if action == "reject" or (validity == Validity.INVALID.value and action != "accept"):
             raise Fail("scripted: refused")
         if validity == Validity.INVALID.value:
-            return np.zeros((1,), DTYPES["float32"].storage), DTYPES["float32"].onnx
-        tensors = self._inputs(name, session["constants"], unit, arrays)
-        terms = parse(case_id).terms
-        attributes = {key: int(value) for key, value in terms.items() if key in ("axis", "batch_dims")}
-        output = OPERATORS[name].oracle(tensors, attributes, terms.get("variant"))
-        if action in ALTERATIONS:
-            output = alter(output, action)
-        return output.array, DTYPES[output.dtype].onnx
-
-    def _inputs(self, name: str, constants: dict[str, Array], unit: dict[str, Any], arrays: Sequence[Array]) -> list[Tensor]:
+            return [(np.zeros((1,), DTYPES["float32"].storage), DTYPES["float32"].onnx)]
         fed = {key: Tensor(BY_ONNX_NUMBER[number].name, array) for (key, number), array in zip(unit["inputs"], arrays, strict=True)}
-        for key, array in constants.items():
-            fed[key] = Tensor(str(array.dtype), array)
-        return [fed[key] for key in OPERATORS[name].inputs]
+        outputs = evaluate(session["model"], case_id, fed)
+        if action in ALTERATIONS:
+            outputs[0] = alter(outputs[0], action)
+        return [(output.array, DTYPES[output.dtype].onnx) for output in outputs]
 
     def _disrupt(self, action: str) -> None:
         if action == "crash":

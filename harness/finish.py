@@ -1,4 +1,4 @@
-"""Ends a run: the terminal summary, `report.md` and `report.html` beside the run file, the job summary, `reports/latest`."""
+"""Ends a run: the terminal summary, `report.md` and `report.html` beside the run file, the job summary."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import sys
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from harness.errors import UsageError
 from harness.explain.in_common import in_common
-from harness.folders import point_latest
+from harness.render.console import Console, nobody_reads
 from harness.render.html import read_page
 from harness.render.markdown import render_markdown
 from harness.render.terminal import render_terminal
@@ -26,7 +25,6 @@ def finish(path: Path) -> None:
         write_reports(tables, payload, common, path.parent)
     except UsageError as error:
         click.echo(f"harness: {error}", err=True)
-    point_latest(path.parent)
     job_summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if job_summary:
         try:
@@ -35,15 +33,8 @@ def finish(path: Path) -> None:
         except OSError as error:
             click.echo(f"harness: {job_summary}: cannot be written: {error.strerror}", err=True)
     try:
-        render_terminal(tables, _Console(), common)
+        render_terminal(tables, Console(), common)
         click.echo(f"\n{path}  report.md  report.html")
         sys.stdout.flush()
     except BrokenPipeError:  # `harness run | head`: the reader has seen enough, the exit code still says how the run ended
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-class _Console(Console):
-    """A console whose reader may leave: rich itself would end the process with 1, which says that results are unexpected."""
-
-    def on_broken_pipe(self) -> None:
-        raise BrokenPipeError
+        nobody_reads()

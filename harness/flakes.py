@@ -11,12 +11,11 @@ from contextlib import closing
 
 import msgspec
 
-from harness.counts import unexpected
 from harness.errors import TargetUnavailable
 from harness.execution import Graph, Prepared, Unit
 from harness.judge import judge
 from harness.pool import Pool
-from harness.records import Outcome, Repeats, Result, conforms
+from harness.records import Outcome, Repeats, Result, conforms, unexpected
 
 LIMIT = 500
 """Results that each part of a run repeats of the valid cases of a target, and of the others; a target with more is broken, not flaky."""
@@ -31,10 +30,13 @@ class Reruns:
 
     def hold(self, prepared: Prepared, graph: Graph, result: Result) -> bool:
         """Keep a result if its case is to be repeated; `results` yields it again."""
-        if not self._times or len(self._held) >= LIMIT or not unexpected(result.validity, result.outcome, result.verdict):
+        if not self._times or len(self._held) >= LIMIT or not self._unexpected(result):
             return False
         self._held.append((prepared, graph, result))
         return True
+
+    def _unexpected(self, result: Result) -> bool:
+        return unexpected(result.validity, result.outcome, result.verdict, baseline=False)
 
     def unrepeated(self) -> Iterator[Result]:
         """Yield what is held as it is: the target is gone."""
@@ -45,7 +47,7 @@ class Reruns:
     def results(self, pool: Pool, provider: str) -> Iterator[Result]:
         """Repeat what is held, each time in a session of its own, and yield its results; none is lost where the target goes away."""
         held, self._held = self._held, []
-        outcomes = [Counter([result.outcome]) for _, _, result in held]
+        outcomes: list[Counter[Outcome]] = [Counter() for _ in held]
         place = {id(prepared): number for number, (prepared, _, _) in enumerate(held)}
         units = (Unit(graph, [prepared]) for prepared, graph, _ in held for _ in range(self._times))
         gone: TargetUnavailable | None = None
@@ -57,7 +59,7 @@ class Reruns:
         except TargetUnavailable as error:
             gone = error
         for (_, _, result), found in zip(held, outcomes, strict=True):
-            yield result if found.total() == 1 else _with_repeats(result, found)
+            yield result if not found else _with_repeats(result, found)
         if gone is not None:
             raise gone
 

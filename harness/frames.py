@@ -15,12 +15,13 @@ from harness.records import Error, Stage, Tensor
 
 _FRAME = struct.Struct("<BI")
 _NUMBER = struct.Struct("<I")
-_RESULT = struct.Struct("<IdBB")
+_RESULT = struct.Struct("<IdB")
+_TENSOR = struct.Struct("<BBI")
 _MAX_BODY = 1 << 31
 FAKE = "FakeExecutionProvider"
 """The only provider that is told which cases it runs: it has to act out their outcomes."""
 _KINDS = frozenset(b"HAPRED")
-_KIND = ("optimization", "in_place", "inputs", "output", "tested")
+_KIND = ("optimization", "in_place", "inputs", "outputs", "tested")
 
 
 class GarbledError(Exception):
@@ -60,7 +61,7 @@ def encode_batch(
         payload.append(graph.model)
         fed = graph.fed
         shapes = []
-        for case, inputs, buffers in cases:
+        for case, _, inputs, buffers in cases:
             if buffers is None:
                 shapes.append([case.inputs[position].shape for position in fed])
             else:
@@ -68,7 +69,7 @@ def encode_batch(
                 shapes.append([buffers[position].array.shape for position in fed])
             for position in fed:
                 payload.append(tensor_bytes(inputs[position]))
-        kind = kinds.setdefault((graph.optimization, graph.in_place, graph.inputs, graph.output, graph.tested), len(kinds))
+        kind = kinds.setdefault((graph.optimization, graph.in_place, graph.inputs, graph.outputs, graph.tested), len(kinds))
         unit = {"unit": number, "kind": kind, "model": len(graph.model), "first": first, "cases": shapes}
         if provider == FAKE:
             unit["fake"] = [(case.id, case.validity) for case, *_ in cases]
@@ -157,16 +158,33 @@ class FrameReader:
             yield Execution(None, Error(failure.class_, failure.message), failure.stage, self._nodes, failure.seconds)
 
     def _result(self, body: memoryview, done: int) -> Execution:
-        number, seconds, element, rank = _RESULT.unpack_from(body)
+        number, seconds, count = _RESULT.unpack_from(body)
         if number != done:
             raise GarbledError("an answer out of order")
-        shape = struct.unpack_from(f"<{rank}q", body, _RESULT.size) if rank else ()
-        if any(extent < 0 for extent in shape):
-            raise GarbledError("a negative dimension")
-        dtype = BY_ONNX_NUMBER[element]
-        raw = body[_RESULT.size + 8 * rank :]
-        array: Array = _strings(raw, shape) if dtype.storage == "O" else np.frombuffer(raw, dtype.storage).reshape(shape)
-        return Execution(Tensor(dtype.name, array), None, "compare", self._nodes, seconds)
+        outputs = []
+        at = _RESULT.size
+        for _ in range(count):
+            tensor, at = _tensor(body, at)
+            outputs.append(tensor)
+        if at != len(body):
+            raise GarbledError("bytes behind the last output")
+        return Execution(tuple(outputs), None, "compare", self._nodes, seconds)
+
+
+def _tensor(body: memoryview, at: int) -> tuple[Tensor, int]:
+    """Return the output that begins at a place of an R frame, and where it ends."""
+    element, rank, size = _TENSOR.unpack_from(body, at)
+    at += _TENSOR.size
+    shape = struct.unpack_from(f"<{rank}q", body, at) if rank else ()
+    if any(extent < 0 for extent in shape):
+        raise GarbledError("a negative dimension")
+    dtype = BY_ONNX_NUMBER[element]
+    start = at + 8 * rank
+    raw = body[start : start + size]
+    if len(raw) < size:
+        raise GarbledError("an output is cut off")
+    array: Array = _strings(raw, shape) if dtype.storage == "O" else np.frombuffer(raw, dtype.storage).reshape(shape)
+    return Tensor(dtype.name, array), start + size
 
 
 def _strings(raw: memoryview, shape: tuple[int, ...]) -> Array:

@@ -1,17 +1,19 @@
 """`generated_models/`: content-addressed graph files and the tracked manifest of their hashes.
 
-A file is named by the SHA-256 of its bytes. The manifest lists every graph of the default specs, one a line, sorted: the beginning of its
-hash, number of cases, operator and opset. `harness run` compiles in memory and never reads these files, but refuses to run beside edited
-ones.
+A file is named by the SHA-256 of its bytes. The manifest has one line for each operator and opset of the default specs: how many graphs
+there are, how many cases run on them, and the SHA-256 over the hash of every graph with its number of cases. `harness run` compiles in
+memory and never reads these files, but refuses to run beside edited ones.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
 from harness.errors import UsageError
+from harness.plain_file import read_bytes, sha256_of
 from harness.prepare import units
 from harness.query import Query
 from harness.selection import select
@@ -20,15 +22,15 @@ from harness.specs.load import load_specs
 
 FOLDER = Path("generated_models")
 MANIFEST = "manifest.txt"
-_SHOWN = 20
-"""Hexadecimal digits of a hash in the manifest: 80 bits tell all graphs apart."""
+_LARGEST_MANIFEST = 64 << 20
+_NAMED = 6
 
 
 def verify_existing(folder: Path = FOLDER) -> None:
     """Raise UsageError if a graph file in the folder is not what its name says."""
     for path in sorted(folder.glob("*.onnx")):
         try:
-            digest = sha256(path.read_bytes()).hexdigest()
+            digest = sha256_of(path)
         except OSError as error:
             raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
         if digest != path.stem:
@@ -39,14 +41,17 @@ def manifest_text(specs: Sequence[Path], queries: tuple[Query, ...] = (), models
     """Return the manifest of the selected cases; collect the graphs' bytes in `models` if given."""
     selection = select(expand(load_specs(specs)), queries)
     selection.total()
-    lines: dict[str, tuple[int, str]] = {}
+    graphs: dict[str, Counter[str]] = {}
     for valid in (True, False):
         for graph, cases in units(selection.cases(valid=valid), seed=0):
-            number, _ = lines.get(graph.digest, (0, ""))
-            lines[graph.digest] = (number + len(cases), f"{cases[0].case.operator}@{cases[0].case.opset}")
+            graphs.setdefault(f"{cases[0].case.operator}@{cases[0].case.opset}", Counter())[graph.digest] += len(cases)
             if models is not None:
                 models[graph.digest] = graph.model
-    return "".join(f"{digest[:_SHOWN]} {number} {name}\n" for digest, (number, name) in sorted(lines.items()))
+    return "".join(f"{name} {len(found)} graphs {found.total()} cases {_digest(found)}\n" for name, found in sorted(graphs.items()))
+
+
+def _digest(graphs: Counter[str]) -> str:
+    return sha256("".join(f"{digest} {number}\n" for digest, number in sorted(graphs.items())).encode()).hexdigest()
 
 
 def write_graphs(specs: Sequence[Path], queries: tuple[Query, ...], folder: Path | None) -> str:
@@ -59,7 +64,7 @@ def write_graphs(specs: Sequence[Path], queries: tuple[Query, ...], folder: Path
         written = 0
         for digest, model in models.items():
             path = folder / f"{digest}.onnx"
-            if not path.exists() or sha256(path.read_bytes()).hexdigest() != digest:
+            if not path.exists() or sha256_of(path) != digest:
                 path.write_bytes(model)
                 written += 1
         if not specs and not queries:
@@ -74,12 +79,12 @@ def check_manifest(specs: Sequence[Path], folder: Path | None) -> str | None:
     path = (folder or FOLDER) / MANIFEST
     verify_existing(path.parent)
     try:
-        tracked = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}; run: harness compile") from error
+        tracked = read_bytes(path, _LARGEST_MANIFEST).decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}; run: harness compile") from error
     found, wanted = set(tracked.splitlines()), set(manifest_text(specs).splitlines())
     if found == wanted:
         return None
-    return (
-        f"{path}: stale: {len(wanted - found):,} graphs are missing or changed, {len(found - wanted):,} are obsolete; run: harness compile"
-    )
+    names = sorted({line.partition(" ")[0] for line in found ^ wanted})
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return f"{path}: stale: the graphs of {', '.join(names[:_NAMED])}{more} are others than it says; run: harness compile"

@@ -12,93 +12,155 @@ from hashlib import sha256
 from typing import NamedTuple
 
 import numpy as np
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
-from harness.dtypes import DTYPES, Array
+from harness.dtypes import BY_ONNX_NUMBER, DTYPES
 from harness.execution import Graph
 from harness.frames import tensor_bytes
+from harness.onnx_schemas import IR_VERSIONS, operator_schema
 from harness.operators import OPERATORS
-from harness.operators.base import Shapes
-from harness.operators.round import HALVES_AWAY, TOWARD_ZERO
-from harness.records import Case, Options, Tensor
+from harness.operators.base import Call, Node, Shape
+from harness.records import CONSTANTS, Case, Options, Tensor, TensorValue, Value
 
-IR_VERSIONS = {11: 6, 12: 7, 13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11, 24: 12}
-"""The IR version that ONNX released together with each opset (onnx/docs/Versioning.md): the oldest that all tools of that opset read."""
 _ONE_BYTE = 128
 """Protocol Buffers write integers below this as one byte."""
 _UNTESTED = {"Identity", "Constant"}
 PRODUCER = "onnxruntime-conformance-harness"
 
 
-def compile_case(case: Case, inputs: tuple[Tensor, ...]) -> Graph:
-    """Return the case's graph; `inputs` are used only where the case wants one as an initializer."""
+class _Form(NamedTuple):
+    """What cases that share one graph with symbolic dimensions have in common: names, element types, ranks, everything but the shapes."""
+
+    operator: str
+    opset: int
+    attributes: tuple[tuple[str, Value], ...]
+    names: tuple[str, ...]
+    dtypes: tuple[str, ...]
+    ranks: tuple[int, ...]
+    outputs: tuple[tuple[str, int], ...]
+    """Element type and rank of each output."""
+    options: Options
+
+
+def compile_case(case: Case, call: Call, inputs: tuple[Tensor, ...]) -> Graph:
+    """Return the case's graph; `inputs` are used only where the case wants some as initializers."""
     options = case.options
-    dtypes = tuple(spec.dtype for spec in case.inputs)
-    attributes = tuple(sorted(case.attributes.items()))
+    operator = OPERATORS[case.operator]
     shapes = tuple(spec.shape for spec in case.inputs)
-    ranks = (*map(len, shapes), len(OPERATORS[case.operator].output_shape(shapes, case.attributes)))
-    if options.shapes == "static" and options.initializer is None:
-        template = _template(case.operator, case.opset, attributes, dtypes, ranks, options)
+    results = operator.family.output_shapes(operator, call)
+    form = _Form(
+        case.operator,
+        case.opset,
+        tuple(sorted(case.attributes.items())),
+        tuple(spec.name for spec in case.inputs),
+        tuple(spec.dtype for spec in case.inputs),
+        tuple(map(len, shapes)),
+        tuple((dtype, len(shape)) for dtype, shape in zip(call.outputs, results, strict=False)),
+        options,
+    )
+    constants = [n for n, spec in enumerate(case.inputs) if options.initializer in (spec.name, CONSTANTS if _decides(case, n) else "")]
+    if options.shapes == "static" and not constants:
+        template = _template(form)
         extents = [extent for shape in shapes for extent in shape]
         if len(template.places) == len(extents) and max(extents, default=0) < _ONE_BYTE:
             return template.filled(extents)
-    if options.initializer is not None or options.shapes == "static":
-        model = _model(case.operator, case.opset, attributes, dtypes, ranks, options)
-        if options.shapes == "static":
-            _set_dimensions(model, shapes)
-        if options.initializer is None:
-            return _graph(model, case.operator, dtypes, options, None)
-        names = OPERATORS[case.operator].inputs
-        position = names.index(options.initializer)
-        return _graph(_with_initializer(model, names[position], inputs[position]), case.operator, dtypes, options, position)
-    return _shared(case.operator, case.opset, attributes, dtypes, ranks, options)
+    if not constants and options.shapes != "static":
+        return _shared(form)
+    model = _model(form)
+    if options.shapes == "static":
+        _set_dimensions(model, shapes)
+    if constants:
+        model = _with_initializers(model, {case.inputs[n].name: inputs[n] for n in constants})
+    return _graph(model, form, constants)
+
+
+def _decides(case: Case, position: int) -> bool:
+    spec = case.inputs[position]
+    return spec.elements is not None or spec.name in OPERATORS[case.operator].constants
 
 
 @lru_cache(maxsize=4096)
-def _shared(
-    operator: str, opset: int, attributes: tuple[tuple[str, int], ...], dtypes: tuple[str, ...], ranks: tuple[int, ...], options: Options
-) -> Graph:
-    return _graph(_model(operator, opset, attributes, dtypes, ranks, options), operator, dtypes, options, None)
+def _shared(form: _Form) -> Graph:
+    return _graph(_model(form), form, ())
 
 
 @lru_cache(maxsize=512)
-def _model(
-    operator: str, opset: int, attributes: tuple[tuple[str, int], ...], dtypes: tuple[str, ...], ranks: tuple[int, ...], options: Options
-) -> ModelProto:
-    """Build the model with symbolic dimensions; `ranks` are those of the inputs, then that of the output.
+def _model(form: _Form) -> ModelProto:
+    """Build the model with symbolic dimensions.
 
-    The output's dimensions have names of their own: onnx's checker wants a shape on it, and nothing is to be inferred from it.
+    The outputs' dimensions have names of their own: onnx's checker wants a shape on them, and nothing is to be inferred from it.
     """
-    entry = OPERATORS[operator]
-    first, last = entry.inputs[0], entry.output
+    schema = operator_schema(form.operator, form.opset)
+    options = form.options
+    results = [schema.output_name(n) for n in range(len(form.outputs))]
+    first, last = form.names[0] if form.names else "", results[0]
     nodes = []
     if options.neighbours:
         nodes.append(helper.make_node("Identity", [first], [f"{first}_before"], name="before"))
         first, last = f"{first}_before", f"{last}_after"
-    operands = [first, *entry.inputs[1:]]
     if options.variant is None:
-        node = helper.make_node(operator, operands, [last], name="tested")
-        node.attribute.extend(helper.make_attribute(name, value) for name, value in attributes)
+        operands = _operands(form)
+        node = helper.make_node(form.operator, [first, *operands[1:]] if operands else [], [last, *results[1:]], name="tested")
+        node.attribute.extend(_attribute(name, value, schema.attributes[name].type) for name, value in form.attributes)
         nodes.append(node)
     else:
-        nodes.extend(_VARIANTS[options.variant](operands[0], last, dtypes[0]))
+        nodes.extend(map(_node, OPERATORS[form.operator].variants[options.variant](first, last, form.dtypes[0])))
     if options.neighbours:
-        nodes.append(helper.make_node("Identity", [last], [entry.output], name="after"))
-    values = [
-        helper.make_tensor_value_info(name, DTYPES[dtype].onnx, [f"{name}_{n}" for n in range(rank)])
-        for name, dtype, rank in zip(entry.inputs, dtypes, ranks[:-1], strict=True)
-    ]
-    output = helper.make_tensor_value_info(entry.output, DTYPES[dtypes[0]].onnx, [f"{entry.output}_{n}" for n in range(ranks[-1])])
-    graph = helper.make_graph(nodes, operator, values, [output])
+        nodes.append(helper.make_node("Identity", [last], [results[0]], name="after"))
+    values = [_value_info(name, dtype, rank) for name, dtype, rank in zip(form.names, form.dtypes, form.ranks, strict=True)]
+    outputs = [_value_info(name, dtype, rank) for name, (dtype, rank) in zip(results, form.outputs, strict=True)]
+    graph = helper.make_graph(nodes, form.operator, values, outputs)
     return helper.make_model(
         graph,
         producer_name=PRODUCER,
-        ir_version=IR_VERSIONS[opset],
-        opset_imports=[helper.make_opsetid("", opset)],
+        ir_version=IR_VERSIONS[form.opset],
+        opset_imports=[helper.make_opsetid("", form.opset)],
     )
 
 
-def _set_dimensions(model: ModelProto, shapes: Shapes) -> None:
+def _operands(form: _Form) -> list[str]:
+    """Return the node's inputs by position: an optional one that is left out before others is an empty name."""
+    found: list[str] = []
+    for parameter in operator_schema(form.operator, form.opset).inputs:
+        given = [name for name in form.names if name.partition(".")[0] == parameter.name]
+        found += given or ["" if not parameter.variadic else parameter.name]
+    while found and found[-1] not in form.names:
+        found.pop()
+    return found
+
+
+def _value_info(name: str, dtype: str, rank: int) -> ValueInfoProto:
+    return helper.make_tensor_value_info(name, DTYPES[dtype].onnx, [f"{name}_{n}" for n in range(rank)])
+
+
+def _attribute(name: str, value: Value, kind: str) -> AttributeProto:
+    if isinstance(value, TensorValue):
+        return helper.make_attribute(name, _tensor_proto("", value.tensor))
+    if isinstance(value, tuple) and not value:
+        return AttributeProto(name=name, type=AttributeProto.AttributeType.Value(kind))
+    return helper.make_attribute(name, value)
+
+
+def tensor_of(proto: TensorProto) -> Tensor:
+    """Return an initializer that `compile_case` wrote."""
+    dtype = BY_ONNX_NUMBER[proto.data_type]
+    shape = tuple(proto.dims)
+    if dtype.name != "string":
+        return Tensor(dtype.name, np.frombuffer(proto.raw_data, dtype.storage).reshape(shape))
+    array = np.empty(len(proto.string_data), object)
+    array[:] = [text.decode() for text in proto.string_data]
+    return Tensor("string", array.reshape(shape))
+
+
+def _node(node: Node) -> NodeProto:
+    if node.value is not None:
+        return helper.make_node(node.operator, list(node.inputs), [node.output], value=_tensor_proto(node.output, node.value))
+    made = helper.make_node(node.operator, list(node.inputs), [node.output])
+    made.attribute.extend(_attribute(name, value, "INTS") for name, value in sorted(node.attributes.items()))
+    return made
+
+
+def _set_dimensions(model: ModelProto, shapes: Sequence[Shape]) -> None:
     """Write the inputs' shapes over the dimensions of the (cached) model."""
     for value, shape in zip(model.graph.input, shapes, strict=True):
         for dimension, extent in zip(value.type.tensor_type.shape.dim, shape, strict=True):
@@ -120,35 +182,37 @@ class _Template(NamedTuple):
 
 
 @lru_cache(maxsize=512)
-def _template(
-    operator: str, opset: int, attributes: tuple[tuple[str, int], ...], dtypes: tuple[str, ...], ranks: tuple[int, ...], options: Options
-) -> _Template:
+def _template(form: _Form) -> _Template:
     """Build the model with extents of 1 and of 2: the bytes that differ are the extents, in the order of the inputs."""
-    model = _model(operator, opset, attributes, dtypes, ranks, options)
-    ones, twos = (_sized(model, ranks[:-1], extent, operator, dtypes, options) for extent in (1, 2))
+    model = _model(form)
+    ones, twos = (_sized(model, form, extent) for extent in (1, 2))
     places = tuple(n for n, (one, two) in enumerate(zip(ones.model, twos.model, strict=True)) if one != two)
     return _Template(ones, places)
 
 
-def _sized(model: ModelProto, ranks: tuple[int, ...], extent: int, operator: str, dtypes: tuple[str, ...], options: Options) -> Graph:
-    _set_dimensions(model, tuple((extent,) * rank for rank in ranks))
-    return _graph(model, operator, dtypes, options, None)
+def _sized(model: ModelProto, form: _Form, extent: int) -> Graph:
+    _set_dimensions(model, tuple((extent,) * rank for rank in form.ranks))
+    return _graph(model, form, ())
 
 
-def _with_initializer(model: ModelProto, name: str, tensor: Tensor) -> ModelProto:
+def _with_initializers(model: ModelProto, constants: dict[str, Tensor]) -> ModelProto:
     copy = ModelProto()
     copy.CopyFrom(model)
     graph: GraphProto = copy.graph
-    kept = [value for value in graph.input if value.name != name]
+    kept = [value for value in graph.input if value.name not in constants]
     del graph.input[:]
     graph.input.extend(kept)
+    graph.initializer.extend(_tensor_proto(name, tensor) for name, tensor in constants.items())
+    return copy
+
+
+def _tensor_proto(name: str, tensor: Tensor) -> TensorProto:
     constant = TensorProto(name=name, data_type=DTYPES[tensor.dtype].onnx, dims=tensor.array.shape)
     if tensor.dtype == "string":
         constant.string_data.extend(str(text).encode() for text in tensor.array.reshape(-1))
     else:
         constant.raw_data = tensor_bytes(tensor)
-    graph.initializer.append(constant)
-    return copy
+    return constant
 
 
 def control_graph(opset: int) -> Graph:
@@ -159,89 +223,21 @@ def control_graph(opset: int) -> Graph:
     data = helper.make_model(graph, producer_name=PRODUCER, ir_version=IR_VERSIONS[opset], opset_imports=imports).SerializeToString(
         deterministic=True
     )
-    return Graph(data, sha256(data).hexdigest(), (0,), (("X", TensorProto.FLOAT),), ("Y", TensorProto.FLOAT), ("Identity",))
+    return Graph(data, sha256(data).hexdigest(), (0,), (("X", TensorProto.FLOAT),), (("Y", TensorProto.FLOAT),), ("Identity",))
 
 
-def _graph(model: ModelProto, operator: str, dtypes: tuple[str, ...], options: Options, initializer: int | None) -> Graph:
-    entry = OPERATORS[operator]
+def _graph(model: ModelProto, form: _Form, constants: Sequence[int]) -> Graph:
+    options = form.options
+    schema = operator_schema(form.operator, form.opset)
     data = model.SerializeToString(deterministic=True)
-    fed = tuple(n for n in range(len(entry.inputs)) if n != initializer)
+    fed = tuple(n for n in range(len(form.names)) if n not in constants)
     return Graph(
         model=data,
         digest=sha256(data).hexdigest(),
         fed=fed,
-        inputs=tuple((entry.inputs[n], DTYPES[dtypes[n]].onnx) for n in fed),
-        output=(entry.output, DTYPES[dtypes[0]].onnx),
-        tested=(operator,) if options.variant is None else tuple(sorted({node.op_type for node in model.graph.node} - _UNTESTED)),
+        inputs=tuple((form.names[n], DTYPES[form.dtypes[n]].onnx) for n in fed),
+        outputs=tuple((schema.output_name(n), DTYPES[dtype].onnx) for n, (dtype, _) in enumerate(form.outputs)),
+        tested=(form.operator,) if options.variant is None else tuple(sorted({node.op_type for node in model.graph.node} - _UNTESTED)),
         optimization=options.optimization,
         in_place=options.in_place,
     )
-
-
-def _toward_zero(x: str, y: str, dtype: str) -> list[NodeProto]:
-    """Y = sign(X) * Floor(|X|), with a sign that is -0 for -0."""
-    return [*_sign_and_floor(x, dtype), helper.make_node("Mul", ["sign", "floor"], [y])]
-
-
-def _halves_away(x: str, y: str, dtype: str) -> list[NodeProto]:
-    """Y = sign(X) * (Floor(|X|) + 1) where |X| - Floor(|X|) is not below 0.5, sign(X) * Floor(|X|) elsewhere.
-
-    The difference is exact, and one is added only where |X| has a fraction and is therefore small; for NaN and infinity the difference
-    is NaN, which is not below 0.5, and adding one changes neither.
-    """
-    return [
-        *_sign_and_floor(x, dtype),
-        _constant("half", 0.5, dtype),
-        helper.make_node("Sub", ["magnitude", "floor"], ["fraction"]),
-        helper.make_node("Less", ["fraction", "half"], ["near"]),
-        helper.make_node("Not", ["near"], ["far"]),
-        helper.make_node("Cast", ["far"], ["step"], to=DTYPES[dtype].onnx),
-        helper.make_node("Add", ["floor", "step"], ["rounded"]),
-        helper.make_node("Mul", ["sign", "rounded"], [y]),
-    ]
-
-
-def _sign_and_floor(x: str, dtype: str) -> list[NodeProto]:
-    """Make `sign` (-1, 1, and X itself for a zero), `magnitude` |X| and `floor` of it.
-
-    `sign` is Z / |Z| for X clipped to Z in [-1, 1], which keeps infinity from becoming NaN, with 1 for |Z| where Z is zero. Where would be
-    shorter, but ONNX Runtime's CPU kernel of it turns -0 into 0.
-    """
-    return [
-        _constant("zero", 0.0, dtype),
-        _constant("one", 1.0, dtype),
-        _constant("minus_one", -1.0, dtype),
-        helper.make_node("Min", [x, "one"], ["at_most_one"]),
-        helper.make_node("Max", ["at_most_one", "minus_one"], ["clipped"]),
-        helper.make_node("Abs", ["clipped"], ["clipped_magnitude"]),
-        helper.make_node("Equal", ["clipped", "zero"], ["is_zero"]),
-        helper.make_node("Cast", ["is_zero"], ["one_for_zero"], to=DTYPES[dtype].onnx),
-        helper.make_node("Add", ["clipped_magnitude", "one_for_zero"], ["divisor"]),
-        helper.make_node("Div", ["clipped", "divisor"], ["sign"]),
-        helper.make_node("Abs", [x], ["magnitude"]),
-        helper.make_node("Floor", ["magnitude"], ["floor"]),
-    ]
-
-
-def _through_float32(compose: object, x: str, y: str, dtype: str) -> list[NodeProto]:
-    """Compose on float32 where the type is narrower: both casts are exact, and few providers have all the operators in 16 bits."""
-    assert callable(compose)
-    if dtype not in ("float16", "bfloat16"):
-        return list(compose(x, y, dtype))
-    return [
-        helper.make_node("Cast", [x], ["wide"], to=TensorProto.FLOAT),
-        *compose("wide", "wide_result", "float32"),
-        helper.make_node("Cast", ["wide_result"], [y], to=DTYPES[dtype].onnx),
-    ]
-
-
-def _constant(name: str, value: float, dtype: str) -> NodeProto:
-    array: Array = np.array(value, DTYPES[dtype].storage)
-    tensor = TensorProto(name=name, data_type=DTYPES[dtype].onnx, raw_data=array.tobytes())
-    return helper.make_node("Constant", [], [name], value=tensor)
-
-
-_VARIANTS = {
-    TOWARD_ZERO: lambda x, y, dtype: _through_float32(_toward_zero, x, y, dtype),
-    HALVES_AWAY: lambda x, y, dtype: _through_float32(_halves_away, x, y, dtype),
-}

@@ -24,18 +24,21 @@ def hash_files(paths: Iterable[Path], salt: str = "") -> str:
     return total.hexdigest()
 
 
-def output_hash(output: Tensor | None) -> str | UnsetType:
-    """Return 16 hexadecimal digits of the SHA-256 of an output's element type, shape and bytes; UNSET for none."""
-    if output is None:
+def output_hash(outputs: tuple[Tensor, ...] | None) -> str | UnsetType:
+    """Return 16 hexadecimal digits of the SHA-256 of the outputs' element types, shapes and bytes; UNSET for none."""
+    if outputs is None:
         return UNSET
-    total = sha256(f"{output.dtype}{list(output.array.shape)}".encode())
-    total.update(tensor_bytes(output))
+    total = sha256()
+    for output in outputs:
+        total.update(f"{output.dtype}{list(output.array.shape)}".encode())
+        total.update(tensor_bytes(output))
     return total.hexdigest()[:16]
 
 
 def run_hashes(specs: Iterable[Path], expectations: Expectations) -> dict[str, str]:
     """Return the hashes of a run's header."""
-    oracle = [*(_PACKAGE / "operators").glob("*.py"), _PACKAGE / "values.py", _PACKAGE / "diff.py"]
+    oracle = [file for folder in ("operators", "bounded") for file in (_PACKAGE / folder).glob("*.py")]
+    oracle += [_PACKAGE / name for name in ("values.py", "diff.py", "expected.py", "float_formats.py", "data/arithmetics.yaml")]
     return {
         "specs": hash_files(specs),
         "oracle": hash_files(oracle),

@@ -18,10 +18,10 @@ from harness.expectations import Expectations, TargetExpectations
 from harness.flakes import Reruns
 from harness.hashes import output_hash
 from harness.judge import Judgement, judge, verdict
-from harness.lanes.portions import Portion
 from harness.pool import Pool
+from harness.portions import Portion
 from harness.prepare import refusal, units
-from harness.records import DIRECTML, NOT_EXPRESSIBLE, Case, Error, Outcome, Result, Validity, Verdict, conforms
+from harness.records import BEYOND, DIRECTML, NOT_EXPRESSIBLE, Case, Error, Outcome, Result, Validity, Verdict, conforms
 from harness.resume import Done
 from harness.selection import Selection
 from harness.targets import Target
@@ -82,7 +82,7 @@ class Job(NamedTuple):
         for case in cases:
             conforming = done.conforming(case.id, self.target.name)
             if conforming is not None:
-                self.known.record(case.id, conforms=conforming)
+                self.known.record(case.id, None, conforms=conforming)
             elif not done.refused(case.id, self.target.name):
                 yield case
 
@@ -91,12 +91,12 @@ class Job(NamedTuple):
         judgement = judge(prepared, graph, execution, self.target.provider)
         outcome = judgement.outcome
         conforming = conforms(case.validity, outcome)
-        expected = self.known.record(case.id, conforms=conforming)
+        expected = self.known.record(case.id, outcome, conforms=conforming, beyond=BEYOND in case.levels.values())
         found = verdict(case.validity, outcome, expected)
         baseline = self.work.baseline
         if baseline is not None and not (expected is outcome and found is Verdict.EXPECTED):
             found = baseline.verdict(case.id, self.target.name, case.validity, outcome)
-        worth = execution.output is not None or found is not Verdict.EXPECTED  # inputs alone can be made again
+        worth = execution.outputs is not None or found is not Verdict.EXPECTED  # inputs alone can be made again
         if case.validity is Validity.UNSPECIFIED or (worth and not conforming):
             self.artifacts.keep(self.target.name, prepared, execution, judgement, expected=found is Verdict.EXPECTED)
         return self._record(case, judgement, found, execution, graph)
@@ -115,7 +115,8 @@ class Job(NamedTuple):
             error=judgement.error,
             diff=judgement.diff,
             seconds=round(execution.seconds, 6) if execution else 0.0,
-            output=UNSET if execution is None or judgement.outcome is Outcome.PASS else output_hash(execution.output),
+            output=UNSET if execution is None or judgement.outcome is Outcome.PASS else output_hash(execution.outputs),
+            accuracy=UNSET if judgement.accuracy is None else judgement.accuracy,
             call=UNSET if graph is None or self.target.provider != DIRECTML else call_of(graph.model),
         )
 

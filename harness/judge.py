@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
+import msgspec
 
 from harness.diff import compare
 from harness.execution import Execution, Graph, Prepared
-from harness.operators import OPERATORS
-from harness.records import CANNOT_BE_ASKED, Case, Diff, Error, Outcome, Tensor, Validity, Verdict, conforms
+from harness.expected import Expected
+from harness.oracle import OracleError, contradiction, oracle
+from harness.records import (
+    CANNOT_BE_ASKED,
+    ORACLE_ERROR,
+    Accuracy,
+    Diff,
+    Error,
+    Outcome,
+    Tensor,
+    Validity,
+    Verdict,
+    conforms,
+)
 
 _NO_KERNEL = frozenset({"NotImplemented"})
 """Error classes by which onnxruntime says that a provider has no kernel for a node; the class, since wording changes between releases."""
@@ -18,13 +30,14 @@ _FUSED = "DmlFusedNode"
 
 
 class Judgement(NamedTuple):
-    """An outcome with what led to it."""
+    """An outcome with what led to it; `expected` is one an output, `accuracy` that of the output with the largest ratio."""
 
     outcome: Outcome
     placed_on: str | None = None
     error: Error | None = None
     diff: Diff | None = None
-    expected: Tensor | None = None
+    expected: tuple[Expected, ...] | None = None
+    accuracy: Accuracy | None = None
 
 
 def judge(prepared: Prepared, graph: Graph, execution: Execution, provider: str) -> Judgement:
@@ -37,7 +50,7 @@ def judge(prepared: Prepared, graph: Graph, execution: Execution, provider: str)
         outcome = Outcome.TIMEOUT if execution.ended == "timeout" else Outcome.CRASH
         return Judgement(outcome, None, execution.error)
     placed_on, doubt = placement(execution, graph, provider)
-    if execution.output is None:
+    if execution.outputs is None:
         assert execution.error is not None
         # the profile of a run that failed lacks the node that failed: misplaced is a node that is known to be elsewhere
         return Judgement(_outcome_of_error(execution, doubt is not None and placed_on is not None), placed_on, execution.error)
@@ -45,14 +58,29 @@ def judge(prepared: Prepared, graph: Graph, execution: Execution, provider: str)
         return Judgement(Outcome.NOT_PLACED, placed_on, Error("NotPlaced", doubt))
     if case.validity is Validity.INVALID:
         return Judgement(Outcome.ACCEPTED_INVALID, placed_on)
-    expected = oracle(prepared)
+    try:
+        expected = oracle(prepared, provider)
+    except OracleError as error:
+        return Judgement(Outcome.ORACLE_ERROR, placed_on, Error(ORACLE_ERROR, str(error)))
     if expected is None:  # an unspecified case whose result no source defines: it ran, and that is all that can be said
         return Judgement(Outcome.ACCEPTED_INVALID, placed_on)
-    contradiction = _contradiction(case, expected)
-    if contradiction is not None:
-        return Judgement(Outcome.ORACLE_ERROR, placed_on, None, contradiction, expected)
-    diff = compare(expected, execution.output)
-    return Judgement(Outcome.PASS if diff is None else Outcome.MISMATCH, placed_on, None, diff, expected)
+    wrong = contradiction(case, expected)
+    if wrong is not None:
+        return Judgement(Outcome.ORACLE_ERROR, placed_on, None, wrong, expected)
+    diff, accuracy = compare_all(expected, execution.outputs)
+    return Judgement(Outcome.PASS if diff is None else Outcome.MISMATCH, placed_on, None, diff, expected, accuracy)
+
+
+def compare_all(expected: tuple[Expected, ...], outputs: tuple[Tensor, ...]) -> tuple[Diff | None, Accuracy | None]:
+    """Return how the first output that differs does so, and the accuracy of the output that is farthest from its value."""
+    diff = accuracy = None
+    for position, (wanted, output) in enumerate(zip(expected, outputs, strict=True)):
+        found, near = compare(wanted, output)
+        if found is not None and diff is None:
+            diff = found if position == 0 else msgspec.structs.replace(found, output=position)
+        if near is not None and (accuracy is None or (near.claims, near.ratio) > (accuracy.claims, accuracy.ratio)):
+            accuracy = near
+    return diff, accuracy
 
 
 def _outcome_of_error(execution: Execution, misplaced: bool) -> Outcome:
@@ -84,23 +112,6 @@ def placement(execution: Execution, graph: Graph, provider: str) -> tuple[str | 
     if absent:
         return None, f"{', '.join(absent)} is not in the graph that ran: folded or fused"
     return provider, None
-
-
-def oracle(prepared: Prepared) -> Tensor | None:
-    """Return the expected output; None for an unspecified case on which the operator's formula says nothing."""
-    case = prepared.case
-    operator = OPERATORS[case.operator]
-    if case.validity is Validity.UNSPECIFIED:
-        shapes = tuple(tensor.array.shape for tensor in prepared.inputs)
-        if operator.broken_rule(shapes, case.attributes) or operator.broken_by_values(prepared.inputs, case.attributes):
-            return None
-    return operator.oracle(prepared.inputs, case.attributes, case.options.variant)
-
-
-def _contradiction(case: Case, expected: Tensor) -> Diff | None:
-    if case.documented is None:
-        return None
-    return compare(Tensor(expected.dtype, np.asarray(case.documented)), expected)
 
 
 def verdict(validity: Validity, outcome: Outcome, expected: Outcome | None) -> Verdict:

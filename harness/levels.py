@@ -1,93 +1,72 @@
 """The DirectML feature level of a case: the lowest level whose published tables allow the lowered call. Derived from data, never typed.
 
 A case is lowered to one DirectML call (operator, element types, DimensionCount). Lowering may pad shapes with leading 1s to the rank that a
-level demands, and may pass non-negative int32 indices as UINT32, since the bits are the same. Sizes are not part of the published tables.
+level demands, and may pass non-negative int32 indices as UINT32, since the bits are the same. Sizes are not part of the published tables;
+a size of 0 no call of DirectML has (DML_BUFFER_TENSOR_DESC).
 A case of DirectML's own API is taken as it is written: its operator, its data types, and its DimensionCount if it names one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from harness.dtypes import DTYPES, Array
 from harness.operators import OPERATORS
-from harness.operators.base import Attributes, Operator, Shapes
-from harness.published import load
+from harness.operators.base import Call, CallTensor, DirectmlCall, Operator
 from harness.records import BEYOND, Case, DirectmlOptions
+from harness.reference.directml import Table, directml_operator, operator_names
 
-_PREFIX = "DML_FEATURE_LEVEL_"
-
-
-class Call(NamedTuple):
-    """What the published tables speak of: candidates for the operator, types of data and (alternatives for) indices, DimensionCount.
-
-    `exact`: the DimensionCount is as it is written, and no leading 1s can be added.
-    """
-
-    operators: tuple[str, ...]
-    data: str | None
-    indices: tuple[str, ...] | None
-    rank: int
-    batched: bool
-    exact: bool = False
+_SAME_BITS = {"INT32": "UINT32", "INT64": "UINT64"}
 
 
 def known_operators() -> tuple[str, ...]:
     """Return the DirectML operators whose tables are known."""
-    return tuple(load("directml.yaml")["operators"])
+    return operator_names()
 
 
-def levels_of(case: Case, lowers_to: Sequence[str]) -> dict[str, str]:
-    """Return {"directml": level or "beyond"} for a case whose spec lowers to these operators; equal levels share one mapping."""
+def levels_of(case: Case, call: Call) -> dict[str, str]:
+    """Return {"directml": level or "beyond"} for a case and its call; equal levels share one mapping."""
     operator = OPERATORS[case.operator]
     negative = False
-    if operator.directml_index is not None:
-        position = operator.inputs.index(operator.directml_index)
-        written = case.literals[position] if case.literals is not None else None
-        negative = operator.kind(case.inputs[position].values).negative if written is None else _any_below_zero(written)
-    dtypes, shapes = tuple(spec.dtype for spec in case.inputs), tuple(spec.shape for spec in case.inputs)
-    return levels(operator, tuple(lowers_to), dtypes, shapes, case.attributes, negative, case.directml)
+    for position, spec in enumerate(case.inputs):
+        if spec.name in operator.family.unsigned_inputs(operator):
+            written = case.literals[position] if case.literals is not None else None
+            negative |= operator.kind(spec.name, spec.values).negative if written is None else _any_below_zero(written)
+    return levels(operator, call, case.lowers_to, negative, case.directml)
 
 
 def levels(
-    operator: Operator,
-    lowers_to: tuple[str, ...],
-    dtypes: tuple[str, ...],
-    shapes: Shapes,
-    attributes: Attributes,
-    negative: bool,
-    directml: DirectmlOptions | None = None,
+    operator: Operator, call: Call, lowers_to: Sequence[str], negative: bool, directml: DirectmlOptions | None = None
 ) -> dict[str, str]:
-    """Return the levels of all cases of an operator with these element types, shapes and attributes, with or without negative indices."""
-    rank, batched = operator.directml_rank(shapes, attributes), operator.batched(attributes)
-    exact = None
-    if directml is not None:
-        exact = directml.dimension_count is not None
-        rank = directml.dimension_count or rank
-        lowers_to = lowers_to if directml.operator is None else (directml.operator,)
-    return _level(operator.name, lowers_to, dtypes, rank, negative, batched, exact)
+    """Return the levels of all cases with one call, with or without negative indices.
+
+    A case of DirectML's own API is taken as it is written; otherwise an index input that holds no negative one may be UINT32 for INT32.
+    """
+    asked = directml.operator if directml is not None else None
+    widened = () if negative or directml is not None else operator.family.unsigned_inputs(operator)
+    found = []
+    for candidate in lowers_to if asked is None else (asked,):
+        made = lowered_to(operator, candidate, call)
+        if made is not None:
+            found.append(_level(made, widened, directml.dimension_count if directml is not None else None))
+    return _shared(min(found, key=_order, default=BEYOND))
+
+
+def lowered_to(operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
+    """Return a call of a DirectML operator; None where it cannot express the call, as it may not where that breaks a rule."""
+    if operator.broken_rule(call) is None:
+        return operator.family.directml(operator, candidate, call)
+    try:
+        return operator.family.directml(operator, candidate, call)
+    except (ValueError, IndexError):
+        return None
 
 
 def _any_below_zero(written: Array) -> bool:
     return written.dtype.kind in "if" and bool(np.any(written < 0))
-
-
-@lru_cache(maxsize=8192)
-def _level(
-    name: str, lowers_to: tuple[str, ...], dtypes: tuple[str, ...], rank: int, negative: bool, batched: bool, exact: bool | None
-) -> dict[str, str]:
-    """`exact` is None for a case that leaves the lowering open."""
-    operator = OPERATORS[name]
-    indices: tuple[str, ...] | None = None
-    if operator.directml_index is not None:
-        own = DTYPES[dtypes[operator.inputs.index(operator.directml_index)]]
-        same_bits = {"INT32": "UINT32", "INT64": "UINT64"}.get(own.directml or "")
-        indices = tuple(kind for kind in (own.directml, None if negative or exact is not None else same_bits) if kind is not None)
-    return _shared(lowest_level(Call(lowers_to, DTYPES[dtypes[0]].directml, indices, max(1, rank), batched, exact is True)))
 
 
 @lru_cache(maxsize=64)
@@ -95,26 +74,47 @@ def _shared(level: str) -> dict[str, str]:
     return {"directml": level}
 
 
-def lowest_level(call: Call) -> str:
-    """Return the lowest level, such as `2_1`, whose table allows a call, or `beyond`."""
-    found = [level for operator in call.operators for level, table in _levels(operator) if _allows(operator, table, call)]
-    return min(found, key=_order, default=BEYOND)
+def _level(made: DirectmlCall, widened: Sequence[str], count: int | None) -> str:
+    """Return the lowest level that allows a call; `count` is the DimensionCount that a case asks for, None where it may be any."""
+    if any(0 in tensor.sizes for _, tensor in _tensors(made)):
+        return BEYOND
+    tensors = tuple(
+        (name, tensor.dtype, tensor.carries in widened, max(made.dimension_count, len(tensor.sizes)) if count is None else count)
+        for name, tensor in _tensors(made)
+    )
+    decided = directml_operator(made.operator).by_value
+    members = tuple((each.member, made.attributes.get(each.member)) for each in decided)
+    return _lowest(made.operator, tensors, members, count is not None)
 
 
-def _levels(operator: str) -> list[tuple[str, Mapping[str, Any]]]:
-    return [(level.removeprefix(_PREFIX), table) for level, table in load("directml.yaml")["operators"][operator]["levels"].items()]
+def _tensors(made: DirectmlCall) -> Iterator[tuple[str, CallTensor]]:
+    for name, given in made.tensors.items():
+        for each in (given,) if isinstance(given, CallTensor) else given or ():
+            yield name, each
 
 
-def _allows(operator: str, table: Mapping[str, Any], call: Call) -> bool:
-    if call.batched and operator == "DML_OPERATOR_GATHER_ND":
-        return False  # it has no BatchDimensionCount
-    if any(call.rank > tensor["dims"][1] or (call.exact and call.rank < tensor["dims"][0]) for tensor in table.values()):
-        return False
-    if call.data not in table["InputTensor"]["dtypes"]:
-        return False
-    return call.indices is None or any(kind in table["IndicesTensor"]["dtypes"] for kind in call.indices)
+@lru_cache(maxsize=65536)
+def _lowest(operator: str, tensors: tuple[tuple[str, str, bool, int], ...], members: tuple[tuple[str, object], ...], exact: bool) -> str:
+    """Return the lowest level whose table allows tensors (name, element type, unsigned is as good, rank)."""
+    tables: Mapping[str, Table] = directml_operator(operator).tables_for(dict(members))
+    return next((level for level in sorted(tables, key=_order) if _allows(tables[level], tensors, exact)), BEYOND)
+
+
+def _allows(table: Table, tensors: tuple[tuple[str, str, bool, int], ...], exact: bool) -> bool:
+    for name, dtype, widened, rank in tensors:
+        documented = table.get(name)
+        if documented is None:
+            return False
+        if rank > documented.dims[1] or (exact and rank < documented.dims[0]):
+            return False
+        own = DTYPES[dtype].directml or ""
+        if documented.dtypes and own not in documented.dtypes and not (widened and _SAME_BITS.get(own) in documented.dtypes):
+            return False
+    return True
 
 
 def _order(level: str) -> tuple[int, int]:
+    if level == BEYOND:
+        return 1 << 16, 0
     major, minor = level.split("_")
     return int(major), int(minor)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from harness.published import level_key, level_order, table_levels
 from harness.records import BEYOND, Validity
+from harness.reference.kernels import directml_operators
 from harness.tables import Tables, Tally
 
 
@@ -27,8 +28,9 @@ class LevelRow(NamedTuple):
 
 
 def levels(tables: Tables) -> list[str]:
-    """Return the columns: the levels at which tables change, any other that occurs, and `beyond`."""
-    return sorted({*table_levels(), *(cell.level for cell in tables.cells)}, key=level_key)
+    """Return the columns: the levels at which the tables of the run's operators change, any other that occurs, and `beyond`."""
+    lowered = {name for operator in tables.operators for name in directml_operators(operator)}
+    return sorted({*table_levels(lowered), *(cell.level for cell in tables.cells)}, key=level_key)
 
 
 def level_table(tables: Tables) -> list[LevelRow]:
@@ -73,7 +75,8 @@ def validity_table(tables: Tables) -> list[ValidityRow]:
 
 def counts(tally: Tally) -> str:
     """Write every outcome but `pass` that occurred: `rejected 3, crash 1`."""
-    return ", ".join(f"{outcome.value} {number:,}" for outcome, number in tally.others())
+    said = [f"{outcome.value} {number:,}" for outcome, number in tally.others()]
+    return ", ".join([*said, f"nothing claimed {tally.unclaimed:,}"] if tally.unclaimed else said)
 
 
 def rate(tally: Tally) -> str:
@@ -82,9 +85,10 @@ def rate(tally: Tally) -> str:
 
 
 def status(tally: Tally) -> str:
-    """Name the state of a cell: `none`, `absent` (nothing ran), `pass`, `failing`, `known` or `partial`.
+    """Name the state of a cell: `none`, `absent` (nothing ran), `pass`, `failing`, `known`, `partial` or `unclaimed`.
 
-    `known` cells hold only expected deviations beside their passes, `partial` ones miss results that did not run.
+    `known` cells hold only expected deviations beside their passes, `partial` ones miss results that did not run, and `unclaimed` ones
+    hold results that test nothing.
     """
     if not tally.selected:
         return "none"
@@ -94,6 +98,8 @@ def status(tally: Tally) -> str:
         return "failing"
     if tally.known:
         return "known"
+    if tally.unclaimed:
+        return "unclaimed"
     return "pass" if tally.run == tally.selected else "partial"
 
 
@@ -104,4 +110,5 @@ STATUS_WORDS = {
     "failing": "has unexpected results",
     "known": "has known deviations",
     "partial": "not all ran",
+    "unclaimed": "some test nothing",
 }

@@ -1,4 +1,4 @@
-"""The matrices of an operator on a target: element type × rank, and index element type × rank."""
+"""The matrices of an operator on a target: element type × rank, and the element types of its other inputs × rank where these differ."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from harness.published import level_key
 from harness.records import Validity
 from harness.tables import Tables, Tally
 
+Rows = Literal["dtype", "types"]
+
 
 class MatrixCell(NamedTuple):
     """The valid cases of one element type and rank, and the levels that first allow them, lowest first."""
@@ -18,40 +20,76 @@ class MatrixCell(NamedTuple):
 
 
 class Matrix(NamedTuple):
-    """Rows are element types, columns ranks; a missing cell has no case."""
+    """Rows are element types, columns ranks of the first input; a missing cell has no case."""
 
     operator: str
     target: str
-    rows_are: Literal["dtype", "index_dtype"]
+    rows_are: Rows
     rows: tuple[str, ...]
     ranks: tuple[int, ...]
     cells: dict[tuple[str, int], MatrixCell]
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The inputs whose element types the rows are; () for the first input."""
+        return tuple(dict.fromkeys(part.partition("=")[0] for row in self.rows for part in row.split())) if self.rows_are == "types" else ()
 
-def matrix(tables: Tables, operator: str, target: str, rows_are: Literal["dtype", "index_dtype"]) -> Matrix:
-    """Sum an operator's valid cases on a target over every opset."""
-    tallies = tables.by(rows_are, "rank", operator=operator, target=target, validity=Validity.VALID)
-    levels: dict[tuple[object, ...], set[str]] = {}
-    for dtype, rank, level in tables.by(rows_are, "rank", "level", operator=operator, target=target, validity=Validity.VALID):
-        levels.setdefault((dtype, rank), set()).add(str(level))
-    cells = {
-        (str(dtype), int(str(rank))): MatrixCell(tally, tuple(sorted(levels[dtype, rank], key=level_key)))
-        for (dtype, rank), tally in tallies.items()
-        if dtype
+    @property
+    def title(self) -> str:
+        """Name rows and columns."""
+        return f"{', '.join(self.names)} element type × rank".strip() if self.names else "element type × rank"
+
+    def label(self, row: str) -> str:
+        """Write a row's head: the element type, with its input where there are several."""
+        return row.partition("=")[2] if len(self.names) == 1 else row
+
+
+def _cells(tables: Tables, rows_are: Rows, **where: object) -> dict[tuple[str, str], dict[tuple[str, int], MatrixCell]]:
+    """Sum valid cases over every opset, by operator and target."""
+    found: dict[tuple[str, str], dict[tuple[str, int], tuple[Tally, set[str]]]] = {}
+    for key, tally in tables.by("operator", "target", rows_are, "rank", "level", validity=Validity.VALID, **where).items():
+        operator, target, row, rank, level = str(key[0]), str(key[1]), str(key[2]), int(str(key[3])), str(key[4])
+        if row:
+            total, levels = found.setdefault((operator, target), {}).setdefault((row, rank), (Tally(), set()))
+            total.include(tally)
+            levels.add(level)
+    return {
+        of: {place: MatrixCell(tally, tuple(sorted(levels, key=level_key))) for place, (tally, levels) in cells.items()}
+        for of, cells in found.items()
     }
-    return Matrix(
-        operator,
-        target,
-        rows_are,
-        tuple(sorted({dtype for dtype, _ in cells}, key=dtype_key)),
-        tuple(sorted({rank for _, rank in cells})),
-        cells,
-    )
+
+
+def _matrix(operator: str, target: str, rows_are: Rows, cells: dict[tuple[str, int], MatrixCell]) -> Matrix:
+    rows, ranks = {row for row, _ in cells}, {rank for _, rank in cells}
+    return Matrix(operator, target, rows_are, tuple(sorted(rows, key=_row_key)), tuple(sorted(ranks)), cells)
+
+
+def matrix(tables: Tables, operator: str, target: str, rows_are: Rows) -> Matrix:
+    """Return one matrix of an operator."""
+    cells = _cells(tables, rows_are, operator=operator, target=target)
+    return _matrix(operator, target, rows_are, cells.get((operator, target), {}))
+
+
+def _row_key(row: str) -> list[tuple[int, str]]:
+    return [dtype_key(part.rpartition("=")[2]) for part in row.split()]
 
 
 def matrices(tables: Tables) -> list[Matrix]:
-    """Return every matrix that has a cell, by operator, then kind of rows, then target; none of a target on which nothing ran."""
-    kinds: tuple[Literal["dtype", "index_dtype"], ...] = ("dtype", "index_dtype")
+    """Return every matrix that has a cell, by operator, then kind of rows, then target; none of a target on which nothing ran.
+
+    Types of further inputs have one only where there are several of them: one row would repeat what the first matrix says.
+    """
     ran = [target for target in tables.targets if tables.tally(target=target).run]
-    found = (matrix(tables, operator, target, kind) for operator in tables.operators for kind in kinds for target in ran)
-    return [each for each in found if each.cells]
+    kinds: tuple[Rows, ...] = ("dtype", "types")
+    by_kind = {kind: _cells(tables, kind) for kind in kinds}
+    rows: dict[str, set[str]] = {}
+    for (operator, _), cells in by_kind["types"].items():
+        rows.setdefault(operator, set()).update(row for row, _ in cells)
+    return [
+        _matrix(operator, target, kind, found)
+        for operator in tables.operators
+        for kind in kinds
+        if kind == "dtype" or len(rows.get(operator, ())) > 1
+        for target in ran
+        if (found := by_kind[kind].get((operator, target)))
+    ]

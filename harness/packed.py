@@ -8,13 +8,13 @@ from __future__ import annotations
 import gzip
 import io
 import lzma
-import stat
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from harness.errors import UsageError
+from harness.plain_file import NotPlain, buffered
 
 SUFFIXES = ("", ".xz", ".gz")
 """What the name of such a file ends in, the plain one first."""
@@ -28,9 +28,7 @@ _XZ, _GZIP = b"\xfd7zXZ\x00", b"\x1f\x8b"
 def lines(path: Path) -> Iterator[bytes]:
     """Yield the lines of a file with their ends; only the last one can lack it. Errors: UsageError that names the file."""
     try:
-        if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():  # a pipe: opening it may wait for ever
-            raise UsageError(f"{path}: is no regular file: save it as one, because reports read it more than once")
-        with open(path, "rb", buffering=_BUFFER) as file:
+        with buffered(path, _BUFFER) as file:
             unpacked = _unpacked(file)
             number = 1
             while line := unpacked.readline(LONGEST_LINE):
@@ -42,6 +40,8 @@ def lines(path: Path) -> Iterator[bytes]:
         raise UsageError(f"{path}: the compressed file is cut off: copy it again, or take the uncompressed one") from error
     except (lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
         raise UsageError(f"{path}: damaged compressed file: {error}") from error
+    except NotPlain as error:
+        raise UsageError(f"{path}: {error.strerror}, because reports read it more than once") from error
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
 

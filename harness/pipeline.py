@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import gc
-import secrets
 import time
 from collections.abc import Callable
-from datetime import date, datetime, timezone
+from datetime import date
 from pathlib import Path
 from typing import NamedTuple
+
+import msgspec
 
 from harness.baseline import Baseline
 from harness.counts import Counts
 from harness.errors import NothingRan, UsageError
-from harness.expectations import load_expectations
+from harness.expectations import Scope, load_expectations
 from harness.fake_script import check_scripts
+from harness.folders import check_vacant, clear, point_latest
 from harness.hashes import run_hashes
 from harness.job import Work
 from harness.lanes.crew import lanes
 from harness.lanes.lane import Opened
-from harness.query import Query
 from harness.records import NOT_EXECUTED, SCHEMA, End, Header, TargetInfo
-from harness.resume import Done, read_done
+from harness.request import Request, new_run_id
+from harness.resume import Done, Earlier
 from harness.runfile import RunWriter
-from harness.selection import Selection, Shard, select
+from harness.selection import Selection, select
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
 from harness.specs.origins import origins
@@ -31,48 +33,52 @@ from harness.target_info import target_info
 from harness.targets import Target, make_ready
 
 
-class Request(NamedTuple):
-    """What to run; `out` is the folder of this run, `command` what the header records."""
-
-    out: Path
-    command: str
-    targets: tuple[Target, ...]
-    specs: tuple[Path, ...] = ()
-    expectations: tuple[Path, ...] = ()
-    queries: tuple[Query, ...] = ()
-    shard: Shard | None = None
-    pairwise: bool = False
-    jobs: int = 2
-    timeout: float = 30.0
-    seed: int = 0
-    min_cases: int = 1
-    resume: bool = False
-    baseline: Path | None = None
-    reruns: int = 0
-    progress: Callable[[str, int, int], None] = lambda _target, _done, _total: None
-
-
 class Summary(NamedTuple):
-    """How a run ended: its file and end record, and the exit code."""
+    """How a run ended: its file and end record, and the exit code; `was_complete` if there was nothing left to run."""
 
     path: Path
     end: End
     exit_code: int
+    was_complete: bool = False
 
 
 def run(request: Request) -> Summary:
     """Run everything that is asked for and write the run file; errors are of `errors`, results are never lost by one."""
     started = time.monotonic()
+    earlier = Earlier(request.out) if request.resume else None
+    if earlier is None:
+        check_vacant(request.out, force=request.force)
     check_scripts(request.targets)
     specs = load_specs(request.specs)
     plan = expand(specs)
     expectations = load_expectations(request.expectations)
     baseline = None if request.baseline is None else Baseline(request.baseline, [target.name for target in request.targets])
+    hashes = run_hashes([spec.path for spec in specs], expectations)
+    against = None if baseline is None else baseline.against(hashes, request.seed)
+    header = Header(
+        SCHEMA,
+        request.run_id or new_run_id(),
+        request.command,
+        request.seed,
+        hashes,
+        {},
+        origins(plan),
+        against,
+        request.asked(),
+        dict(request.targets_left_out),
+    )
+    if earlier is not None:
+        earlier.check(header)
+        if (end := earlier.complete()) is not None:
+            counts = Counts()
+            earlier.done.count(counts)
+            return Summary(earlier.path, end, _exit_code(end, counts, baselined=against is not None), was_complete=True)
     selection = select(plan, request.queries, request.shard, pairwise=request.pairwise)
     total, left_out = selection.counted()
     if total < request.min_cases:
         raise NothingRan(f"{total} cases are selected, fewer than --min-cases {request.min_cases}")
     left_out |= _gone(baseline, selection, request)
+    scope = Scope.of(specs)
     make_ready(request.targets)
     work = Work(
         request.targets, selection, expectations, baseline, request.out / "artifacts", request.seed, request.timeout, request.reruns
@@ -82,12 +88,9 @@ def run(request: Request) -> Summary:
     with lanes(work, request.jobs, total) as crew:
         opened = [crew.open(number) for number in range(len(request.targets))]
         infos = {target.name: _info(target, found) for target, found in zip(request.targets, opened, strict=True)}
-        hashes = run_hashes([spec.path for spec in specs], expectations)
-        against = None if baseline is None else baseline.against(hashes, request.seed)
-        run_id = f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
-        header = Header(SCHEMA, run_id, request.command, request.seed, hashes, infos, origins(specs), against)
-        done = read_done(path, header) if request.resume else None
-        with _writer(path, header, done) as writer:
+        done = None if earlier is None else earlier.continued(infos)
+        with _writer(path, msgspec.structs.replace(header, targets=infos), done) as writer:
+            point_latest(request.out)
             counts = Counts()
             if done is not None:
                 done.count(counts)
@@ -102,7 +105,7 @@ def run(request: Request) -> Summary:
                     counts.merge(report.counts)
                     known.merge(report.findings)
                     problems += [] if report.problem is None else [report.problem]
-                problems += known.problems(date.today(), complete=selection.complete and here is not None)
+                problems += known.problems(date.today(), scope if selection.complete and here is not None else None)
             ran = sum(counts.outcomes.values()) - sum(counts.outcomes[outcome.value] for outcome in NOT_EXECUTED)
             end = End(
                 selected=total * len(request.targets) - counts.inexpressible,
@@ -114,8 +117,12 @@ def run(request: Request) -> Summary:
                 seconds=round(time.monotonic() - started, 3),
             )
             writer.close(end)
-    nothing = not ran and counts.inexpressible == sum(counts.outcomes.values())
-    return Summary(path, end, NothingRan.exit_code if nothing else counts.exit_code(end.problems, baseline=baseline is not None))
+    return Summary(path, end, _exit_code(end, counts, baselined=against is not None))
+
+
+def _exit_code(end: End, counts: Counts, *, baselined: bool) -> int:
+    nothing = not end.run and counts.inexpressible == sum(counts.outcomes.values())
+    return NothingRan.exit_code if nothing else counts.exit_code(end.problems, baseline=baselined)
 
 
 class _Written:
@@ -154,4 +161,8 @@ def _writer(path: Path, header: Header, done: Done | None) -> RunWriter:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"{path.parent}: cannot be made: {error.strerror}; choose another folder with -o") from error
-    return RunWriter(path, header) if done is None else RunWriter(path, keep=done.keep)
+    if done is not None:
+        return RunWriter(path, keep=done.keep)
+    writer = RunWriter(path, header)
+    clear(path.parent)
+    return writer

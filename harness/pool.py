@@ -20,11 +20,13 @@ from harness.execution import Execution, Graph, Prepared, Unit
 from harness.frames import FrameReader, GarbledError, encode_batch
 from harness.process import Inbox, WorkerProcess
 from harness.records import Error
+from harness.setbacks import Setbacks
+from harness.worker import PROTOCOL
 
 _BATCH_CASES = 512
 _BATCH_BYTES = 4 << 20
 _STARTS = 3
-"""How often in a row a worker may die before it announces a case, until the target counts as unavailable."""
+"""How often in a row a worker may die before it greets, or later before it starts a case, until the target counts as unavailable."""
 
 
 Answer = tuple[Prepared, Graph, Execution]
@@ -36,6 +38,9 @@ class Link(Protocol):
 
     def refusal(self, how: str, printed: str) -> str:
         """Say in one line why a worker that ended so and printed this never greeted, and what to do."""
+
+    def final(self, how: str, printed: str) -> bool:
+        """Say whether a worker that ended so before it greeted would end so again."""
 
     def broken(self, how: str, printed: str) -> bool:
         """Say whether the connection ended, and not the worker: its case is then not to blame."""
@@ -81,8 +86,9 @@ class _Batch:
 class _Slot:
     """A worker's place in the pool: the process, what it was given, and the case that it is at."""
 
-    def __init__(self, process: WorkerProcess) -> None:
+    def __init__(self, process: WorkerProcess, starting: int, working: int) -> None:
         self.process = process
+        self.starting, self.working = starting, working
         self.frames = FrameReader()
         self.batches: deque[_Batch] = deque()
         self.greeted = False
@@ -101,7 +107,8 @@ class Pool:
         self._inbox: Inbox = SimpleQueue()
         self._slots: dict[WorkerProcess, _Slot] = {}
         self._retry: deque[list[Unit]] = deque()
-        self._early_deaths = 0
+        self._starting = Setbacks(_STARTS)
+        self._working = Setbacks(_STARTS)
         self._load_crashes: dict[str, int] = {}
         self.hello: Hello | None = None
         self.restarts = 0
@@ -116,9 +123,9 @@ class Pool:
     def probe(self) -> Hello:
         """Start the first worker and return its greeting; TargetUnavailable with the reason if none comes."""
         try:
-            if not self._slots:
-                self._spawn()
             while self.hello is None:
+                if not self._slots:
+                    self._spawn()
                 for _ in self._step():
                     raise AssertionError("a result before any case was sent")
         except BaseException:
@@ -154,7 +161,7 @@ class Pool:
 
     def _spawn(self) -> _Slot:
         process = WorkerProcess(self._launch.argv, self._launch.env, self._inbox)
-        slot = self._slots[process] = _Slot(process)
+        slot = self._slots[process] = _Slot(process, self._starting.round, self._working.round)
         slot.deadline = time.monotonic() + self._launch.start_seconds
         if self._launch.preamble:
             process.feed(self._launch.preamble)
@@ -230,7 +237,7 @@ class Pool:
             else:
                 if not slot.batches:
                     raise GarbledError("an answer to nothing")
-                self._early_deaths = 0
+                self._working.succeeded()
                 batch = slot.batches[0]
                 for execution in slot.frames.answers(kind, body, batch.cases, batch.done):
                     prepared, unit = batch.cases[batch.done]
@@ -244,9 +251,10 @@ class Pool:
             hello = msgspec.json.decode(body, type=Hello)
         except msgspec.MsgspecError as error:
             raise GarbledError(f"not a greeting: {error}") from error
-        if hello.protocol != 1:
-            raise TargetUnavailable(f"worker speaks protocol {hello.protocol}, this harness 1: the two are of different versions")
+        if hello.protocol != PROTOCOL:
+            raise TargetUnavailable(f"worker speaks protocol {hello.protocol}, this harness {PROTOCOL}: the two are of different versions")
         slot.greeted = True
+        self._starting.succeeded()
         slot.deadline = time.monotonic() + self._timeout
         return hello
 
@@ -266,15 +274,12 @@ class Pool:
         lost = bool(slot.batches) and slot.at is not None and slot.at == slot.batches[0].done
         if link is not None and link.broken(detail, hint):
             lost = False
-        if not lost:
-            self._early_deaths += 1
-            if self._early_deaths >= _STARTS or self.hello is None:
-                if link is not None and not slot.greeted:
-                    self.close()
-                    raise TargetUnavailable(link.refusal(detail, hint))
-                last_line = f": {hint.splitlines()[-1]}" if hint else ""
-                self.close()
-                raise TargetUnavailable(f"the worker ended before it started a case ({detail}){last_line}")
+        if not lost and self._is_last(slot, detail, hint):
+            self.close()
+            if link is not None and not slot.greeted:
+                raise TargetUnavailable(link.refusal(detail, hint))
+            last_line = f": {hint.splitlines()[-1]}" if hint else ""
+            raise TargetUnavailable(f"the worker ended before it started a case ({detail}){last_line}")
         for number, batch in enumerate(slot.batches):
             rest: list[Unit] = []
             position = 0
@@ -295,6 +300,14 @@ class Pool:
             if rest:
                 self._retry.append(rest)
 
+    def _is_last(self, slot: _Slot, detail: str, hint: str) -> bool:
+        """Note that a worker ended without having lost a case; return whether no other is started after it."""
+        if slot.greeted:
+            return self._working.failed(slot.working)
+        link = self._launch.link
+        at_once = link is not None and self.hello is None and link.final(detail, hint)
+        return self._starting.failed(slot.starting) or at_once
+
     def _lost_at_load(self, unit: Unit, left: list[Prepared]) -> int:
         """Return how many of the unit's remaining cases are lost with a worker that ended while it created their session."""
         crashes = self._load_crashes[unit.graph.digest] = self._load_crashes.get(unit.graph.digest, 0) + 1
@@ -307,7 +320,7 @@ def _batches(units: Iterator[Unit]) -> Iterator[list[Unit]]:
     cases = size = 0
     for graph, prepared in units:
         start = 0
-        for end, (_, inputs, _) in enumerate(prepared, start=1):
+        for end, (_, _, inputs, _) in enumerate(prepared, start=1):
             cases += 1
             for tensor in inputs:
                 size += tensor.array.nbytes

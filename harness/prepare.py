@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from harness.calls import call_of
 from harness.directml.lowering import NotExpressible, lower, lowered
 from harness.directml.lowering import prepared as laid_out
 from harness.execution import Graph, Prepared, Unit
 from harness.graphs import compile_case
-from harness.operators import OPERATORS
 from harness.records import DIRECTML, Case
 from harness.values import case_inputs
 
@@ -40,7 +40,7 @@ def refusal(case: Case, provider: str) -> str | None:
     """Return why a provider's API cannot express a case, None where it can."""
     try:
         if provider == DIRECTML:
-            lower(case)
+            lower(case, call_of(case))
         else:
             _as_graph(case)
     except NotExpressible as error:
@@ -55,13 +55,15 @@ def _as_graph(case: Case) -> None:
 
 def _compiled(case: Case, seed: int) -> tuple[Graph, Prepared]:
     _as_graph(case)
-    inputs = case_inputs(OPERATORS[case.operator], case, seed)
-    return compile_case(case, inputs), Prepared(case, inputs)
+    call = call_of(case)
+    inputs = case_inputs(call, case, seed)
+    return compile_case(case, call, inputs), Prepared(case, call, inputs)
 
 
 def _lowered(case: Case, seed: int) -> tuple[Graph, Prepared]:
-    description = lower(case)
-    return lowered(case, description), laid_out(case, case_inputs(OPERATORS[case.operator], case, seed), description)
+    call = call_of(case)
+    description = lower(case, call)
+    return lowered(case, call, description), laid_out(case, call, case_inputs(call, case, seed), description)
 
 
 def _alike(a: Graph, b: Graph) -> bool:

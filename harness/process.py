@@ -3,29 +3,50 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import importlib
 import os
 import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import threading
 import time
+import warnings
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from queue import SimpleQueue
 from typing import Any
 
 import msgspec
+
+from harness.scratch import Scratch
 
 fcntl: Any = importlib.import_module("fcntl") if sys.platform == "linux" else None
 _REQUEST = struct.Struct("<II")
 _KEPT_STDERR = 1 << 13
 _NAP = 0.01
 _MUCH = 1 << 14
+_PR_SET_PDEATHSIG = 1
 Inbox = SimpleQueue[tuple["WorkerProcess", bytes | None]]
 """What the reader threads deliver: bytes as they arrive, None at the end of a worker's stream."""
+
+
+def dying_with(parent: int) -> Callable[[], None] | None:
+    """Return what a new process does before its program starts, so that a killed parent leaves none behind, not even one that is stopped.
+
+    The worker asks the same for itself, but only once its interpreter is up. None where the system has no such request.
+    """
+    if sys.platform != "linux":
+        return None
+    request = ctypes.CDLL(None).prctl
+
+    def ask() -> None:
+        request(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return ask
 
 
 class WorkerProcess:
@@ -37,17 +58,20 @@ class WorkerProcess:
         if sys.platform == "win32":
             group = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
         # what a worker that is killed leaves in its temporary folder goes with it
-        self._scratch = tempfile.TemporaryDirectory(prefix="harness-worker-", ignore_cleanup_errors=True)
+        self._scratch = Scratch()
         own = dict.fromkeys(("TEMP", "TMP") if sys.platform == "win32" else ("TMPDIR",), self._scratch.name)
-        self._popen = subprocess.Popen(
-            list(argv),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={**os.environ, **own, **(env or {}), "HARNESS_PARENT": str(os.getpid())},
-            bufsize=0,
-            **group,
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads: what runs in it takes no lock
+            self._popen = subprocess.Popen(
+                list(argv),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env={**os.environ, **own, **(env or {}), "HARNESS_PARENT": str(os.getpid())},
+                bufsize=0,
+                preexec_fn=dying_with(os.getpid()),
+                **group,
+            )
         for stream in (self._popen.stdin, self._popen.stdout) if fcntl is not None else ():
             with contextlib.suppress(OSError):
                 fcntl.fcntl(stream, fcntl.F_SETPIPE_SZ, 1 << 20)

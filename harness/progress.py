@@ -1,12 +1,19 @@
-"""Progress of a run on stderr: a bar on a terminal, a plain line every few seconds elsewhere."""
+"""Progress of runs and installations on stderr: a bar with the time left on a terminal, a plain line every few seconds elsewhere."""
 
 from __future__ import annotations
 
 import sys
 import time
 from types import TracebackType
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+    from rich.progress import ProgressColumn
 
 _PLAIN_EVERY = 5.0
+_ESTIMATE_AFTER = 2.0
+"""Seconds after which the pace of a step says something about its end."""
 
 
 class Progress:
@@ -15,7 +22,7 @@ class Progress:
     def __init__(self) -> None:
         self._terminal = sys.stderr.isatty()
         self._last = time.monotonic()
-        self._bar: object | None = None
+        self._bar: Bar | None = None
         self._tasks: dict[str, int] = {}
 
     def update(self, target: str, done: int, total: int) -> None:
@@ -27,15 +34,10 @@ class Progress:
             print(f"{target}: {done:,} of {total:,} cases", file=sys.stderr, flush=True)
 
     def _show(self, target: str, done: int, total: int) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-        from rich.progress import Progress as Bar
-
         if self._bar is None:
-            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-            self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
-            self._bar.start()
-        assert isinstance(self._bar, Bar)
+            from rich.progress import MofNCompleteColumn
+
+            self._bar = _bar(MofNCompleteColumn())
         if target not in self._tasks:
             self._tasks[target] = self._bar.add_task(target, total=total)
         self._bar.update(self._bar.task_ids[list(self._tasks).index(target)], completed=done)
@@ -44,6 +46,86 @@ class Progress:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        stop = getattr(self._bar, "stop", None)
-        if stop is not None:
-            stop()
+        if self._bar is not None:
+            self._bar.stop()
+
+
+class Step(NamedTuple):
+    """How far one step of an installation is: `done` of `total`, counted in `unit`."""
+
+    what: str
+    done: int
+    total: int
+    unit: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.done:,} of {self.total:,} {self.unit}"
+
+
+class Steps:
+    """Shows the messages and steps of an installation; within `with`, on a terminal, as one line that is written over.
+
+    Elsewhere a message is a line, and a step one every few seconds and one at its end.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._bar: Bar | None = None
+        self._what = ""
+        self._began = self._last = 0.0
+
+    def __call__(self, told: str | Step) -> None:
+        """Tell a message or how far a step is."""
+        now = time.monotonic()
+        what = told.what if isinstance(told, Step) else told
+        begins = what != self._what
+        if begins:
+            self._what, self._began, self._last = what, now, now
+        if self._bar is not None:
+            self._show(self._bar, told, begins)
+        elif not isinstance(told, Step) or now - self._last >= _PLAIN_EVERY or (told.done >= told.total and not begins):
+            self._last = now
+            left = _left(told, now - self._began) if isinstance(told, Step) else ""
+            print(f"{self._name}: {told}{left}", file=sys.stderr, flush=True)
+
+    def _show(self, bar: Bar, told: str | Step, begins: bool) -> None:
+        if begins:
+            for task in bar.task_ids:
+                bar.remove_task(task)
+        if not bar.task_ids:
+            bar.add_task(f"{self._name}: {self._what}", total=None, unit="")
+        if isinstance(told, Step):
+            unit = f"{told.done:,}/{told.total:,} {told.unit}"
+            bar.update(bar.task_ids[0], completed=told.done, total=told.total, unit=unit)
+
+    def __enter__(self) -> Steps:
+        if sys.stderr.isatty():
+            from rich.progress import TextColumn
+
+            self._bar = _bar(TextColumn("{task.fields[unit]}"))
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
+def _left(step: Step, seconds: float) -> str:
+    """Say how long a step still takes at the pace that it had so far, or nothing as long as that is a guess."""
+    if seconds < _ESTIMATE_AFTER or not 0 < step.done < step.total:
+        return ""
+    left = round(seconds / step.done * (step.total - step.done))
+    return f", about {left // 60} min left" if left >= 120 else f", about {left} s left"
+
+
+def _bar(*columns: ProgressColumn) -> Bar:
+    """Start a bar on stderr that goes when it is stopped: what it is about, how far, how long so far and how long still."""
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    shown = (TextColumn("{task.description}"), BarColumn(12), *columns, TimeElapsedColumn(), TextColumn("left:"), TimeRemainingColumn())
+    bar = Bar(*shown, console=Console(stderr=True), transient=True)
+    bar.start()
+    return bar

@@ -1,22 +1,20 @@
-"""What Microsoft documents for DirectML and what ONNX Runtime registers: the data files, read once.
+"""Feature levels of DirectML as Microsoft documents them, and the data files that are written by hand, read once.
 
-The level of a case is not looked up here: it is in its result. This module knows the order of the levels, those at which a table
-changes, and which kernels a provider registers.
+The level of a case is not looked up here: it is in its result. This module knows the order of the levels, and those at which a table
+changes; `harness.reference` has the operators and kernels themselves.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal
+from typing import Any
 
 import yaml
-from packaging.version import InvalidVersion, Version
 
-from harness.records import BEYOND, TargetInfo
-
-Registered = Literal["yes", "no", "device", "unknown"]
-"""`device`: only where the device reports the element type; `unknown`: no kernel table for that provider or operator."""
+from harness.records import BEYOND
+from harness.reference.directml import PREFIX, Support, directml_operator, operator_names
 
 
 @cache
@@ -32,11 +30,13 @@ def level_order() -> tuple[str, ...]:
     return (*load("directml.yaml")["feature_levels"], BEYOND)
 
 
-@cache
-def table_levels() -> tuple[str, ...]:
-    """Return the levels at which some operator's table is introduced or changes: where a case can first be allowed; then `beyond`."""
-    prefix = "DML_FEATURE_LEVEL_"
-    named = {level.removeprefix(prefix) for operator in load("directml.yaml")["operators"].values() for level in operator["levels"]}
+def table_levels(operators: Iterable[str]) -> tuple[str, ...]:
+    """Return the levels at which a table of these DirectML operators is introduced or changes, lowest first; then `beyond`.
+
+    These are the levels at which a case can first be allowed. Operators without a document have none.
+    """
+    known = frozenset(operator_names())
+    named = {level for name in operators if name in known for level in directml_operator(name).table_levels}
     return tuple(level for level in level_order() if level in named or level == BEYOND)
 
 
@@ -46,56 +46,37 @@ def level_key(level: str) -> tuple[int, str]:
     return (order.index(level) if level in order else len(order), level)
 
 
-_OPERATOR = "DML_OPERATOR_"
-_LEVEL = "DML_FEATURE_LEVEL_"
+@cache
+def tensors_documented(operator: str) -> tuple[str, ...]:
+    """Return the tensors that the tables of a DirectML operator (its name without prefix) speak of; () for one without tables."""
+    name = PREFIX + operator
+    if name not in operator_names():
+        return ()
+    return tuple({tensor: None for tables in directml_operator(name).all_tables() for table in tables.values() for tensor in table})
 
 
 @cache
-def operators_documented() -> dict[str, tuple[str, ...]]:
-    """Return the tensors of each DirectML operator that has a table, by the operator's name without its prefix."""
-    found = {}
-    for name, operator in load("directml.yaml")["operators"].items():
-        tensors = {tensor: None for table in operator["levels"].values() for tensor in table}
-        found[name.removeprefix(_OPERATOR)] = tuple(tensors)
-    return found
+def required_tensors(operator: str) -> frozenset[str]:
+    """Return those of `tensors_documented` that no call may leave out."""
+    optional = (
+        {member.name for member in directml_operator(PREFIX + operator).tensors if member.optional} if tensors_documented(operator) else ()
+    )
+    return frozenset(tensors_documented(operator)).difference(optional)
 
 
 @cache
 def documented_tensor(operator: str, tensor: str, level: str) -> tuple[int, int, tuple[str, ...]]:
-    """Return (least DimensionCount, most, data types) that the table in force at a level has for a tensor; (0, -1, ()) before the first."""
-    table = None
-    for name, each in load("directml.yaml")["operators"][f"{_OPERATOR}{operator}"]["levels"].items():
-        if level_key(name.removeprefix(_LEVEL)) <= level_key(level):
-            table = each[tensor]
-    return (0, -1, ()) if table is None else (*table["dims"], tuple(table["dtypes"]))
+    """Return (least DimensionCount, most, data types) that the tables in force at a level have for a tensor; (0, -1, ()) before the first.
 
-
-def operator_version(operator: str, opset: int) -> int | None:
-    """Return the version of the operator that a model of `opset` uses, None for an operator without kernel tables."""
-    versions = [version for version in load("onnxruntime_kernels.yaml")["versions"].get(operator, ()) if version <= opset]
-    return max(versions, default=None)
-
-
-def registered(target: TargetInfo, operator: str, opset: int, dtype: str, index_dtype: str) -> Registered:
-    """Say whether a target's provider registers a kernel for an operator of these element types."""
-    data = load("onnxruntime_kernels.yaml")
-    version = operator_version(operator, opset)
-    kernels = data["providers"].get(target.provider, {}).get(operator)
-    if kernels is None or version is None:
-        return "unknown"
-    for kernel in kernels:
-        if version in kernel["versions"] and dtype in kernel["data"] and (not index_dtype or index_dtype in kernel.get("indices", ())):
-            if not _since(kernel.get("since"), target.onnxruntime):
-                return "no"
-            asks = dtype in data["device_dependent"].get(target.provider, ())
-            return "device" if asks and dtype not in target.device_dtypes else "yes"
-    return "no"
-
-
-def _since(first: str | None, version: str | None) -> bool:
-    if first is None or version is None:
-        return True
-    try:
-        return Version(version) >= Version(first)
-    except InvalidVersion:
-        return True
+    Where tables differ by the value of a member, they are taken together: a call that results name does not say the value.
+    """
+    tensor = tensor.partition(".")[0]
+    found: list[Support] = []
+    for tables in directml_operator(PREFIX + operator).all_tables():
+        reached = [table for name, table in tables.items() if level_key(name) <= level_key(level)]
+        if reached and tensor in reached[-1]:
+            found.append(reached[-1][tensor])
+    if not found:
+        return 0, -1, ()
+    dtypes = {dtype: None for each in found for dtype in each.dtypes}
+    return min(each.dims[0] for each in found), max(each.dims[1] for each in found), tuple(dtypes)

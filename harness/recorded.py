@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness.artifacts import artifact_name
+from harness.calls import call_of
 from harness.errors import NothingRan, UsageError
 from harness.expectations import Expectations
 from harness.find_case import spec_of
 from harness.hashes import hash_files, run_hashes
-from harness.operators import OPERATORS
+from harness.npz import load_arrays
 from harness.query import Query
 from harness.records import NOT_EXECUTED, Case, Header, Result, conforms
-from harness.render.tensors import load_arrays
 from harness.runfile import RunReader
 from harness.specs.expand import Plan, expand
 from harness.specs.load import LoadedSpec, load_specs
@@ -114,7 +114,7 @@ def _same_inputs(kept: Path, case: Case, seed: int) -> bool:
     arrays = load_arrays(kept)
     if arrays is None:
         return False
-    inputs = case_inputs(OPERATORS[case.operator], case, seed)
+    inputs = case_inputs(call_of(case), case, seed)
     for spec, tensor in zip(case.inputs, inputs, strict=True):
         name = f"input_{spec.name}"
         if name not in arrays or arrays[name].shape != tensor.array.shape or arrays[name].tobytes() != tensor.array.tobytes():

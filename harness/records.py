@@ -5,12 +5,14 @@ Everything here is frozen, knows no other module but `dtypes`, and is what the s
 
 from __future__ import annotations
 
+import inspect
 from enum import Enum
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
+import numpy as np
 
-from harness.dtypes import Array
+from harness.dtypes import DTYPES, Array
 
 SCHEMA = 1
 BEYOND = "beyond"
@@ -67,6 +69,7 @@ Optimization = Literal["off", "basic", "extended", "all"]
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+Magnitude = Annotated[float, msgspec.Meta(ge=0)]
 CaseId = Annotated[str, msgspec.Meta(max_length=4096)]
 """Limits that a run file is held to when it is read; what the harness measures lies far within them."""
 
@@ -78,17 +81,46 @@ class Tensor(NamedTuple):
     array: Array
 
 
+class TensorValue(NamedTuple):
+    """A tensor as the value of an attribute: element type, shape, and its elements as Python numbers or texts in row-major order."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    elements: tuple[int | float | bool | str, ...]
+
+    @property
+    def tensor(self) -> Tensor:
+        """The same as a tensor."""
+        return Tensor(self.dtype, np.array(self.elements, DTYPES[self.dtype].storage).reshape(self.shape))
+
+
+Value = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | TensorValue
+"""The value of an attribute: INT, FLOAT, STRING, INTS, FLOATS, STRINGS or TENSOR."""
+
+
 class TensorSpec(msgspec.Struct, frozen=True, gc=False):
-    """Name, element type and shape of one input; `values` names how its elements are chosen (`values.py`)."""
+    """Name, element type and shape of one input; `values` names how its elements are chosen (`values.py`).
+
+    `elements` are those of an input that decides shapes (`axes`, `pads`): they stand in the id, in place of the shape.
+    """
 
     name: str
     dtype: str
     shape: tuple[int, ...]
     values: str = "random"
+    elements: tuple[int | float | bool, ...] | None = None
+
+
+CONSTANTS = "constants"
+"""As an initializer: every input whose elements decide shapes."""
 
 
 class Options(msgspec.Struct, frozen=True, gc=False):
-    """How a case's graph is built and run; a default is not written into the case's id."""
+    """How a case's graph is built and run; a default is not written into the case's id.
+
+    `initializer` names the input that is one, or `constants`. `outputs` is the number of outputs that the node has where that is not
+    the operator's usual one.
+    """
 
     shapes: Literal["symbolic", "static"] = "symbolic"
     initializer: str | None = None
@@ -96,6 +128,7 @@ class Options(msgspec.Struct, frozen=True, gc=False):
     optimization: Optimization = "off"
     neighbours: bool = False
     variant: str | None = None
+    outputs: int | None = None
 
 
 class DirectmlTensor(msgspec.Struct, frozen=True, gc=False):
@@ -121,30 +154,33 @@ class DirectmlOptions(msgspec.Struct, frozen=True, gc=False):
     dimension_count: int | None = None
     in_place: str | None = None
     layout: tuple[tuple[str, str], ...] = ()
-    attributes: tuple[tuple[str, int], ...] = ()
+    attributes: tuple[tuple[str, Value], ...] = ()
     tensors: tuple[tuple[str, DirectmlTensor], ...] = ()
 
 
 class Case(msgspec.Struct, frozen=True):
     """One concrete operator call.
 
-    `literals` holds written-out input elements (None for an input that is filled) and `documented` the documented result.
+    `inputs` are those that are present, in the order of the specification. `literals` holds written-out input elements (None for an
+    input that is filled) and `documented` the documented result of each output (None for one that is not documented).
     `rule` says for an invalid case which rule it breaks and for an unspecified one what the sources leave open. `levels` are
-    derived (`levels.py`). With `directml`, validity is what Microsoft's documents say of the call; without, what ONNX says.
+    derived (`levels.py`) from the DirectML operators of `lowers_to`. With `directml`, validity is what Microsoft's documents say of the
+    call; without, what ONNX says.
     """
 
     id: str
     operator: str
     opset: int
-    attributes: dict[str, int]
+    attributes: dict[str, Value]
     inputs: tuple[TensorSpec, ...]
     options: Options = Options()
     validity: Validity = Validity.VALID
     rule: str | None = None
     source: str | None = None
     literals: tuple[Array | None, ...] | None = None
-    documented: Array | None = None
+    documented: tuple[Array | None, ...] | None = None
     levels: dict[str, str] = {}
+    lowers_to: tuple[str, ...] = ()
     directml: DirectmlOptions | None = None
 
 
@@ -159,7 +195,8 @@ class Diff(msgspec.Struct, frozen=True):
     """How an output differs from the oracle's.
 
     `max_ulp` is the largest distance between finite values of a float tensor in units of the last place, None where that has no meaning;
-    `expected` and `actual` are the two elements at `first_index` (or the two shapes or dtypes), written out.
+    `expected` and `actual` are the two elements at `first_index` (or the two shapes or dtypes), written out. Where the expected result has
+    a bound, `error` and `bound` are those at `first_index`; `error` is None where the output is NaN or infinite.
     """
 
     max_ulp: Count | None
@@ -168,19 +205,39 @@ class Diff(msgspec.Struct, frozen=True):
     first_index: tuple[Count, ...] | None
     expected: str
     actual: str
+    error: Magnitude | msgspec.UnsetType | None = msgspec.UNSET
+    bound: Magnitude | msgspec.UnsetType = msgspec.UNSET
+    output: Count | msgspec.UnsetType = msgspec.UNSET
+    """The position of the output that differs; absent for the first."""
+
+
+class Accuracy(msgspec.Struct, frozen=True):
+    """How near an output with a bound came to it, whether it kept to it or not.
+
+    `ratio` is the largest error divided by its bound and `ulp` the largest error in units of the last place of the output's type, both over
+    the elements where value and output are finite and something is claimed. Of `compared` elements, nothing is claimed of `unclaimed`.
+    """
+
+    ratio: Magnitude
+    ulp: Magnitude
+    unclaimed: Count
+    compared: Count
+
+    @property
+    def claims(self) -> bool:
+        """Say whether the comparison tested anything: there was an element with a claim, or no element at all."""
+        return not self.compared or self.unclaimed < self.compared
 
 
 class Repeats(msgspec.Struct, frozen=True):
-    """How an unexpected result came out when its case was repeated: `runs` with the first one, how many `failed`, runs by outcome."""
+    """How an unexpected result came out when its case was repeated: in `runs` repeats, of which `failed` did, and runs by outcome.
+
+    The run that selected the case counts in none of them, since it failed by choice of the case; older files count it too.
+    """
 
     runs: Count
     failed: Count
     outcomes: dict[str, Count]
-
-    @property
-    def flaky(self) -> bool:
-        """Say whether the repeats differ."""
-        return len(self.outcomes) > 1
 
 
 class Result(msgspec.Struct, frozen=True, tag_field="type", tag="result"):
@@ -205,12 +262,20 @@ class Result(msgspec.Struct, frozen=True, tag_field="type", tag="result"):
     call: str | msgspec.UnsetType = msgspec.UNSET
     """What a case was lowered to, on `directml` alone: the operator, and each tensor's data type and DimensionCount."""
     output: str | msgspec.UnsetType = msgspec.UNSET
-    """A hash of an output that is not the oracle's, by which targets are compared bit for bit; 16 hexadecimal digits."""
+    """A hash of outputs that are not the oracle's, by which targets are compared bit for bit; 16 hexadecimal digits."""
+
+    accuracy: Accuracy | msgspec.UnsetType = msgspec.UNSET
+    """How near the outputs came to their bounds, where results have one."""
 
     @property
     def flaky(self) -> bool:
         """Say whether the case was repeated and did not always do the same."""
-        return isinstance(self.repeats, Repeats) and self.repeats.flaky
+        return isinstance(self.repeats, Repeats) and bool(self.repeats.outcomes.keys() - {self.outcome.value})
+
+    @property
+    def tests_nothing(self) -> bool:
+        """Say whether it passes only because nothing is claimed of its outputs: it counts apart, as no pass."""
+        return self.outcome is Outcome.PASS and isinstance(self.accuracy, Accuracy) and not self.accuracy.claims
 
     def __post_init__(self) -> None:
         if self.outcome is Outcome.PASS and (not self.placed_on or self.diff is not None or self.error is not None):
@@ -260,10 +325,42 @@ class Against(msgspec.Struct, frozen=True):
     differing: tuple[str, ...] = ()
 
 
+class ShardOf(msgspec.Struct, frozen=True):
+    """A shard of a run: number `index` of `of`, counted from 1."""
+
+    index: Annotated[int, msgspec.Meta(ge=1)]
+    of: Annotated[int, msgspec.Meta(ge=1)]
+
+
+class Asked(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a run was asked for beside its targets and seed: what `--resume` goes on with. Paths are as the command line had them.
+
+    Without `specs` and `expectations` it is the harness's own ones; `reruns` is how often unexpected results are repeated.
+    """
+
+    specs: tuple[str, ...] = ()
+    queries: tuple[str, ...] = ()
+    select: Literal["all", "pairwise"] = "all"
+    shard: ShardOf | None = None
+    expectations: tuple[str, ...] = ()
+    baseline: str | None = None
+    timeout: Seconds = 30.0
+    reruns: Count = 0
+
+
+class Merged(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The runs that a merged run is made of, by run id, and the numbers of the shards that it lacks."""
+
+    runs: tuple[str, ...]
+    missing: tuple[Count, ...] = ()
+
+
 class Header(msgspec.Struct, frozen=True, tag_field="type", tag="run", omit_defaults=True):
     """The first line of a run file.
 
     `origins` are by operator and entry as ids begin, for instance `GatherND:sweep=tuple_empty`; entries that say nothing are left out.
+    `targets_left_out` are those that a run of the default targets does without, each with the reason. `selection` is None in files that are
+    older than this key.
     """
 
     schema: int
@@ -274,6 +371,9 @@ class Header(msgspec.Struct, frozen=True, tag_field="type", tag="run", omit_defa
     targets: dict[str, TargetInfo]
     origins: dict[str, Origin] = {}
     baseline: Against | None = None
+    selection: Asked | None = None
+    targets_left_out: dict[str, str] = {}
+    merged: Merged | None = None
 
 
 class End(msgspec.Struct, frozen=True, tag_field="type", tag="end"):
@@ -309,6 +409,10 @@ def inexpressible(result: Result) -> bool:
     return result.outcome is Outcome.NOT_RUN and result.error is not None and result.error.class_ == NOT_EXPRESSIBLE
 
 
+ORACLE_ERROR = "OracleError"
+"""The error class of a case whose formula failed, or gave what the case cannot have."""
+
+
 CONFORMING = {Validity.VALID: Outcome.PASS, Validity.INVALID: Outcome.REJECTED}
 """The outcome that conforms, by validity; anything an unspecified case does is recorded and never a failure."""
 
@@ -318,10 +422,35 @@ def conforms(validity: Validity, outcome: Outcome) -> bool:
     return validity is Validity.UNSPECIFIED or CONFORMING[validity] is outcome
 
 
+def fails(validity: Validity, outcome: Outcome, verdict: Verdict) -> bool:
+    """Say whether a result deviates and nobody expected that. What an unspecified case does is recorded and never a failure."""
+    if validity is Validity.UNSPECIFIED:
+        return False
+    if verdict is Verdict.NEW:
+        return outcome not in NOT_EXECUTED and not conforms(validity, outcome)
+    return verdict in (Verdict.REGRESSION, Verdict.CHANGED)
+
+
+def unexpected(validity: Validity, outcome: Outcome, verdict: Verdict, *, baseline: bool) -> bool:
+    """Say whether a result turns a run red: by the exit code, in JUnit and CTRF, and in every total of unexpected results.
+
+    An improvement does where it contradicts an expectation, which is wrong by then; against an earlier run (`baseline`) it is welcome.
+    """
+    improved = verdict is Verdict.IMPROVEMENT and validity is not Validity.UNSPECIFIED and not baseline
+    return improved or fails(validity, outcome, verdict)
+
+
 def run_json_schema() -> str:
     """Return the JSON Schema of a run file's lines, as the text of `docs/run.schema.json`."""
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A line of a run file", **msgspec.json.schema(_Line)}
-    return msgspec.json.format(msgspec.json.encode(schema), indent=2).decode() + "\n"
+    return msgspec.json.format(msgspec.json.encode(_dedented(schema)), indent=2).decode() + "\n"
+
+
+def _dedented(schema: Any) -> Any:
+    """Return a schema whose descriptions, which are docstrings, have no indentation: Python 3.13 takes it away, older ones do not."""
+    if isinstance(schema, dict):
+        return {key: inspect.cleandoc(value) if key == "description" else _dedented(value) for key, value in schema.items()}
+    return [_dedented(value) for value in schema] if isinstance(schema, list) else schema
 
 
 _Line = Header | Result | End

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import zlib
 from functools import cache
@@ -38,6 +39,9 @@ _OPTIONS = (
     *("RemoteCommand=none", "ControlMaster=no", "ControlPath=none", "ForwardAgent=no", "ForwardX11=no", "ClearAllForwardings=yes"),
 )
 _WINDOWS_MODULES = ("boot", "com", "device", "winecompat")
+_NAME = r"\w(?:[\w.+-]*\w)?"
+_HOST = re.compile(rf"(?:ssh://)?(?:{_NAME}@)?(?:{_NAME}|\[[0-9A-Fa-f:.]+(?:%\w+)?\]|[0-9A-Fa-f:.]+(?:%\w+)?)(?::[0-9]{{1,5}})?/?")
+"""A name or an address, an IPv6 one in brackets or not, after a user, before a port."""
 _SSH_FAILED = "exit code 255"
 _LOST = ("client_loop:", "Timeout, server", "Connection to", "Connection reset", "Connection closed", "packet_write", "Broken pipe")
 _REMEDIES = {
@@ -75,6 +79,13 @@ class Ssh:
             f"ssh:{self._host}: {self._python!r} did not start ({last or how}); install Python 3.8 or later there or name it with python=…"
         )
 
+    def final(self, how: str, printed: str) -> bool:
+        """Say whether ssh or the machine has answered, so that asking again would be answered alike."""
+        last = printed.splitlines()[-1] if printed else ""
+        if how == _SSH_FAILED:
+            return any(words in last for words in _REMEDIES)
+        return not how.startswith(("SIG", "signal"))
+
     def broken(self, how: str, printed: str) -> bool:
         """Say whether the connection ended, and not the worker."""
         last = printed.splitlines()[-1] if printed else ""
@@ -82,8 +93,8 @@ class Ssh:
 
 
 def check_host(host: str) -> str:
-    """Return a host as ssh takes it; raise UsageError for what ssh would not take as one."""
-    if not host or host.startswith("-") or any(c.isspace() for c in host):
+    """Return a host as ssh takes it; raise UsageError for what could be an option to ssh, or mean something to a shell."""
+    if not _HOST.fullmatch(host):
         raise UsageError(f"target: {host!r} is not a host; write for instance cpu@ssh:user@pc or cpu@ssh:ssh://user@pc:2222")
     return host
 

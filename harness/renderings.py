@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import click
-from rich.console import Console
 
 from harness.named_path import NamedPath
+from harness.render.console import Console
 from harness.report import write_whole
 
 Shown = TypeVar("Shown")

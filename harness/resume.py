@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from hashlib import blake2b
 from pathlib import Path
 
+import msgspec
+
 from harness.artifacts import Kept
 from harness.counts import Counts
-from harness.errors import UsageError
-from harness.records import Header, Outcome, Result, Validity, Verdict, conforms, inexpressible
-from harness.runfile import RunReader
+from harness.errors import TargetUnavailable, UsageError
+from harness.records import End, Header, Outcome, Result, TargetInfo, Validity, Verdict, conforms, inexpressible
+from harness.runfile import RunReader, rewrite
+
+ANEW = "start a new run without --resume"
 
 
 class Done:
@@ -22,6 +27,9 @@ class Done:
         self._conforming: dict[bytes, bool] = {}
         self._refused: set[bytes] = set()
         self._counts: Counter[tuple[Validity, Outcome, Verdict, bool]] = Counter()
+
+    def __len__(self) -> int:
+        return self._counts.total()
 
     def conforming(self, case_id: str, target: str) -> bool | None:
         """Return whether the result of a case conformed, None if it did not run."""
@@ -47,26 +55,71 @@ class Done:
         self._counts[result.validity, result.outcome, result.verdict, beyond] += 1
 
 
-def read_done(path: Path, header: Header) -> Done:
-    """Read the run file to continue; raise UsageError where it is of other specs, seed, targets or versions."""
-    reader = RunReader(path)
-    for what, then, now in (
-        ("seed", reader.header.seed, header.seed),
-        *((f"hash of the {name}", reader.header.hashes.get(name), value) for name, value in header.hashes.items()),
-        ("targets", reader.header.targets, header.targets),
-        ("baseline", reader.header.baseline, header.baseline),
-    ):
-        if then != now:
-            raise UsageError(f"{reader.path}:1: cannot be continued: the {what} changed since; start a new run without --resume")
-    done = Done(0, Kept(reader.path.parent / "artifacts"))
-    for result in reader:
-        if result.outcome is Outcome.UNAVAILABLE:
-            raise UsageError(
-                f"{reader.path}: cannot be continued: {result.target} was not available then; start a new run without --resume"
-            )
-        done.note(result)
-    done.keep = reader.bytes_read
-    return done
+class Earlier:
+    """The run to continue: its header, its end if it has one, and `done`, what need not be run again.
+
+    What a target did not do because it was not there (`absent` counts it) is run now.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Read the run file in a folder. Errors: UsageError where there is none, or a damaged one."""
+        path = folder / "run.jsonl"
+        if not path.exists():
+            raise UsageError(f"{path}: there is no run to resume; leave --resume out to start one")
+        reader = RunReader(path)
+        self.path = reader.path
+        self.header = reader.header
+        self.done = Done(0, Kept(path.parent / "artifacts"))
+        self.absent = 0
+        for result in reader:
+            if result.outcome is Outcome.UNAVAILABLE:
+                self.absent += 1
+            else:
+                self.done.note(result)
+        self.done.keep = reader.bytes_read
+        self.end = reader.end
+
+    def complete(self) -> End | None:
+        """Return the end of a run that has every result that it was to have; None if some are missing."""
+        counts = Counts()
+        self.done.count(counts)
+        whole = self.end is not None and not self.absent and len(self.done) == self.end.selected + counts.inexpressible
+        return self.end if whole else None
+
+    def check(self, header: Header) -> None:
+        """Hold all that is known before the targets start against the run. Errors: UsageError for another seed, spec or baseline."""
+        for what, then, now in (
+            ("seed", self.header.seed, header.seed),
+            *((f"hash of the {name}", self.header.hashes.get(name), value) for name, value in header.hashes.items()),
+            ("baseline", self.header.baseline, header.baseline),
+        ):
+            if then != now:
+                raise self._refused(f"the {what} changed since")
+
+    def continued(self, targets: Mapping[str, TargetInfo]) -> Done:
+        """Make the run file ready to be continued on these targets, and return what it has; a target may have been out of reach before.
+
+        Errors: UsageError for another target; TargetUnavailable for one that is out of reach now.
+        """
+        then = self.header.targets
+        if then.keys() != targets.keys():
+            raise self._refused(f"the targets changed since: it has {', '.join(then)}")
+        for name, info in targets.items():
+            if then[name].unavailable:
+                continue
+            if info.unavailable:
+                raise TargetUnavailable(f"{self.path}:1: cannot be continued: {name} was there and is not now: {info.unavailable}")
+            for field in info.__struct_fields__:
+                if getattr(then[name], field) != getattr(info, field):
+                    was, now = (getattr(each, field) or "unknown" for each in (then[name], info))
+                    raise self._refused(f"{name} changed since: its {field} was {was} and is {now}")
+        header = msgspec.structs.replace(self.header, targets=dict(targets))
+        if header != self.header or self.absent:
+            self.done.keep = rewrite(self.path, header, lambda result: result.outcome is not Outcome.UNAVAILABLE)
+        return self.done
+
+    def _refused(self, why: str) -> UsageError:
+        return UsageError(f"{self.path}:1: cannot be continued: {why}; {ANEW}")
 
 
 def _key(case_id: str, target: str) -> bytes:

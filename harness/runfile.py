@@ -23,7 +23,7 @@ from harness.records import SCHEMA, End, Header, Result
 
 _LINES = 64
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-CONTINUE = "the results so far are kept: free some space, then continue with --resume"
+FREE = "free some space"
 """What to do after a full disk."""
 
 
@@ -35,7 +35,7 @@ def _create(path: str, flags: int) -> int:
 class RunWriter:
     """Writes a run file in whole lines, as the only one who does."""
 
-    def __init__(self, path: Path, header: Header | None = None, *, keep: int | None = None, after_full: str = CONTINUE) -> None:
+    def __init__(self, path: Path, header: Header | None = None, *, keep: int | None = None, after_full: str = FREE) -> None:
         """Open `path` for a new run that starts with `header`, or continue it after its first `keep` bytes.
 
         Raises UsageError where it cannot be written or another process is writing it; `after_full` is what to do after a full disk.
@@ -51,7 +51,7 @@ class RunWriter:
             raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
         if not claim(self._file.fileno()):
             self._file.close()
-            raise UsageError(f"{path}: another harness is writing it: wait for its end, or choose another folder with -o")
+            raise busy(path)
         try:
             if os.fstat(self._file.fileno()).st_size > self._size:
                 self._file.truncate(self._size)
@@ -218,3 +218,29 @@ class RunReader:
 
     def _damaged(self, number: int, what: str) -> UsageError:
         return UsageError(f"{self.path}:{number}: damaged run file: {what}")
+
+
+def rewrite(path: Path, header: Header, keep: Callable[[Result], bool]) -> int:
+    """Give a run file another header and only the results to keep, all or nothing; return its bytes, which a continued run goes on after.
+
+    Errors: UsageError where another process is writing it, or it cannot be written.
+    """
+    partial = path.with_name(f".{path.name}.part")
+    try:
+        with open(path, "r+b") as file:
+            if not claim(file.fileno()):
+                raise busy(path)
+            with RunWriter(partial) as writer:
+                writer.add(header)
+                for result in filter(keep, RunReader(path)):
+                    writer.add(result)
+        size = partial.stat().st_size
+        os.replace(partial, path)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
+    return size
+
+
+def busy(path: Path) -> UsageError:
+    """Return the error for a run file that another process is writing."""
+    return UsageError(f"{path}: another harness is writing it: wait for its end, or choose another folder with -o")

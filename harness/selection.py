@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from harness.caseid import parse
 from harness.errors import NothingRan
-from harness.lanes.portions import WHOLE, Portion
+from harness.portions import WHOLE, Portion
 from harness.query import Query, explain_no_match
 from harness.records import Case, Validity
 from harness.specs.expand import Plan, SweepPlan
@@ -64,10 +64,10 @@ class Selection:
         for case in self.plan.cases(valid=valid, portion=portion, wanted=self._wants if self.queries else None):
             if self.queries and not any(query.matches(case.id) for query in self.queries):
                 self.left_out[NOT_ASKED] += 1
-            elif self.shard is not None and not self.shard.holds(case.id):
-                self.left_out[OTHER_SHARD] += 1
             elif pairs is not None and case.validity is Validity.VALID and case.literals is None and not pairs.adds(case.id):
                 self.left_out[NO_NEW_PAIR] += 1
+            elif self.shard is not None and not self.shard.holds(case.id):
+                self.left_out[OTHER_SHARD] += 1
             else:
                 yield case
 

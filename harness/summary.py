@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 from harness.records import CANNOT_BE_ASKED, DIRECTML, NOT_EXECUTED, Against, Outcome, TargetInfo, Verdict
@@ -50,14 +51,15 @@ def summarize(tables: Tables) -> Summary:
         unexpected.append(count(len(tables.problems), "problem") + " in the expectations")
     known = "all conform" if total.conforming == total.run else _conforming(total)
     if unexpected:
-        tone: Tone = "bad" if total.failing or tables.problems else "warn"
+        tone: Tone = "bad" if total.unexpected or tables.problems else "warn"
         return Summary(tone, f"{', '.join(unexpected)} in {count(total.run, 'result')}; {known}.", remarks)
     as_expected = "The only result is as expected" if total.run == 1 else f"All {total.run:,} results are as expected"
+    without = f"; without {_listed(left_out)}" if (left_out := tables.header.targets_left_out) else ""
     if tables.truncated:
-        return Summary("warn", f"The run is incomplete. {as_expected}: {known}.", remarks)
+        return Summary("warn", f"The run is incomplete. {as_expected}: {known}{without}.", remarks)
     if total.run < tables.selected:
-        return Summary("warn", f"{as_expected}, of {tables.selected:,} selected; {known}.", remarks)
-    return Summary("good", f"{as_expected}: {known}.", remarks)
+        return Summary("warn", f"{as_expected}, of {tables.selected:,} selected; {known}{without}.", remarks)
+    return Summary("good", f"{as_expected}: {known}{without}.", remarks)
 
 
 _NAMED = 2
@@ -66,7 +68,8 @@ _NAMED = 2
 
 def _conforming(total: Tally) -> str:
     known = f", {count(total.known, 'deviates in a known way', 'deviate in known ways')}" if total.known else ""
-    return count(total.conforming, "conforms", "conform") + known
+    nothing = f", {count(total.unclaimed, 'tests nothing', 'test nothing')}" if total.unclaimed else ""
+    return count(total.conforming, "conforms", "conform") + known + nothing
 
 
 def _remarks(tables: Tables) -> tuple[str, ...]:
@@ -76,6 +79,14 @@ def _remarks(tables: Tables) -> tuple[str, ...]:
         remarks.append(f"The run file ends after {count(held, 'result')}, without its last line. Continue the run with --resume.")
     elif held < tables.selected:
         remarks.append(f"The run file holds {held:,} of {count(tables.selected, 'selected result')}.")
+    if (merged := tables.header.merged) is not None and merged.missing:
+        numbers = _listed([str(number) for number in merged.missing])
+        plural = len(merged.missing) > 1
+        remarks.append(f"Merged without shard{'s' if plural else ''} {numbers}: what {'they' if plural else 'it'} held is not in this run.")
+    reasons: dict[str, list[str]] = {}
+    for target, why in tables.header.targets_left_out.items():
+        reasons.setdefault(one_line(why), []).append(target)
+    remarks += [f"Run without {_listed(targets)}, which are not here: {why}." for why, targets in reasons.items()]
     if tables.header.baseline is not None:
         remarks.append(_judged(tables.header.baseline, tuple(tables.header.targets)))
     alike: dict[str, list[str]] = {}
@@ -98,6 +109,10 @@ def _remarks(tables: Tables) -> tuple[str, ...]:
             target
         )
     remarks += [f"{_together(targets)}: {what}." for what, targets in alike.items()]
+    if nothing := tables.tally().unclaimed:
+        remarks.append(
+            f"{count(nothing, 'result')} within an infinite bound: nothing is claimed of what they should be, so none is a pass."
+        )
     if tables.left_out:
         largest = sorted(tables.left_out.items(), key=lambda item: (-item[1], item[0]))
         named = ", ".join(f"{one_line(reason)}: {number:,}" for reason, number in largest[:REASONS])
@@ -123,6 +138,12 @@ def _judged(against: Against, targets: tuple[str, ...]) -> str:
     if against.differing:
         said += f" Other {' and '.join(against.differing)} than then: a change need not be the target's."
     return said
+
+
+def _listed(names: Iterable[str]) -> str:
+    """Join names as a sentence does."""
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _together(targets: list[str]) -> str:

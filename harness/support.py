@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 from harness.facets import dtype_key
-from harness.published import Registered, level_key, registered
+from harness.published import level_key
 from harness.records import BEYOND, DIRECTML, DML, Outcome, Validity
+from harness.reference.kernels import Registered, formal_inputs, registered
 from harness.tables import Tables, Tally
 
 Measured = Literal["yes", "no", "partly", "unclear", "nothing ran"]
@@ -27,7 +28,8 @@ class Support(NamedTuple):
     target: str
     opsets: tuple[int, ...]
     dtypes: tuple[str, ...]
-    index_dtypes: tuple[str, ...]
+    types: tuple[str, ...]
+    """The element types of further inputs, where these differ from the first one's."""
     documented: tuple[str, ...]
     """The levels that first allow these cases, lowest first."""
     registered: Registered
@@ -48,26 +50,25 @@ def measured(tally: Tally) -> Measured:
 def support(tables: Tables) -> list[Support]:
     """Compare the three for everything that the run's valid cases cover, in the order of operator, target, opset and element type."""
     levels: dict[tuple[object, ...], dict[str, Tally]] = {}
-    fields = ("operator", "opset", "target", "dtype", "index_dtype")
+    fields = ("operator", "opset", "target", "dtype", "types")
     for leaf, tally in tables.by(*fields, "level", validity=Validity.VALID, variant="").items():
         levels.setdefault(leaf[:-1], {})[str(leaf[-1])] = tally
     joined: dict[tuple[object, ...], list[tuple[int, str, str, Tally]]] = {}
     for key, total in tables.by(*fields, validity=Validity.VALID, variant="").items():
-        operator, opset, target, dtype, index_dtype = str(key[0]), int(str(key[1])), str(key[2]), str(key[3]), str(key[4])
+        operator, opset, target, dtype, types = str(key[0]), int(str(key[1])), str(key[2]), str(key[3]), str(key[4])
         if not dtype:
             continue
         info = tables.header.targets[target]
-        kernel = registered(info, operator, opset, dtype, index_dtype)
+        first = next((name for name, _ in formal_inputs(operator, opset)), "")
+        kernel = registered(info, operator, opset, {first: dtype, **dict(part.split("=") for part in types.split())})
         by_level = levels[key]
         found = _disagreements(kernel, total, by_level if info.provider in LOWERS_TO_DIRECTML else {})
         documented = tuple(sorted(by_level, key=level_key))
         row = (operator, target, documented, kernel, measured(total), found)
-        joined.setdefault(row, []).append((opset, dtype, index_dtype, total))
+        joined.setdefault(row, []).append((opset, dtype, types, total))
     order = {target: place for place, target in enumerate(tables.targets)}
     rows = [_row(key, kinds) for key, kinds in joined.items()]
-    return sorted(
-        rows, key=lambda row: (row.operator, order[row.target], row.opsets, dtype_key(row.dtypes[0]), row.dtypes, row.index_dtypes)
-    )
+    return sorted(rows, key=lambda row: (row.operator, order[row.target], row.opsets, dtype_key(row.dtypes[0]), row.dtypes, row.types))
 
 
 def _row(key: tuple[Any, ...], kinds: list[tuple[int, str, str, Tally]]) -> Support:
@@ -77,8 +78,8 @@ def _row(key: tuple[Any, ...], kinds: list[tuple[int, str, str, Tally]]) -> Supp
         tally.include(each)
     opsets = tuple(sorted({opset for opset, *_ in kinds}))
     dtypes = tuple(sorted({dtype for _, dtype, *_ in kinds}, key=dtype_key))
-    index_dtypes = tuple(sorted({index_dtype for *_, index_dtype, _ in kinds if index_dtype}))
-    return Support(operator, target, opsets, dtypes, index_dtypes, documented, kernel, taken, tally, found)
+    types = tuple(sorted({types for *_, types, _ in kinds if types}))
+    return Support(operator, target, opsets, dtypes, types, documented, kernel, taken, tally, found)
 
 
 def _disagreements(kernel: Registered, total: Tally, documented: dict[str, Tally]) -> tuple[str, ...]:

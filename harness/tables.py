@@ -8,7 +8,7 @@ where there is more than one target, one small integer a case (`differences`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
@@ -17,8 +17,22 @@ from msgspec import UNSET
 
 from harness.attention import Attention
 from harness.differences import Differences
-from harness.facets import Facets, facets
-from harness.records import BEYOND, NOT_EXECUTED, End, Header, Outcome, Result, Validity, Verdict, conforms, inexpressible
+from harness.facets import Facets, facets, telling
+from harness.nearness import Nearnesses
+from harness.records import (
+    BEYOND,
+    NOT_EXECUTED,
+    End,
+    Header,
+    Outcome,
+    Result,
+    Validity,
+    Verdict,
+    conforms,
+    fails,
+    inexpressible,
+    unexpected,
+)
 from harness.runfile import RunReader
 from harness.target_names import renamed, short_names
 from harness.tensor_support import TensorSupport
@@ -43,6 +57,13 @@ class State(NamedTuple):
     outcome: Outcome
     verdict: Verdict
     inexpressible: bool = False
+    tests_nothing: bool = False
+
+
+def shown_kinds(found: Collection[tuple[Facets, str, Validity]]) -> list[Kind]:
+    """Keep of the facets of cases the element types that tell something (`facets.telling`), which only all cases together show."""
+    names = telling(read for read, _, validity in found if validity is Validity.VALID)
+    return [Kind(read.shown(names.get(read.operator, ())), level, validity) for read, level, validity in found]
 
 
 _Key = TypeVar("_Key", bound=Hashable)
@@ -63,24 +84,17 @@ class Cell(NamedTuple):
     opset: int
     dtype: str
     rank: int
-    index_dtype: str
+    types: str
     variant: str
     level: str
     validity: Validity
     target: str
 
 
-def fails(validity: Validity, outcome: Outcome, verdict: Verdict) -> bool:
-    """Say whether a result turns a run red."""
-    if verdict is Verdict.NEW:
-        return outcome not in NOT_EXECUTED and not conforms(validity, outcome)
-    return verdict is Verdict.REGRESSION or verdict is Verdict.CHANGED
-
-
 class Tally:
     """Counts of some results by outcome and verdict. A rate is never given without `selected`."""
 
-    __slots__ = ("conforming", "failing", "known", "outcomes", "selected", "verdicts")
+    __slots__ = ("conforming", "failing", "known", "outcomes", "selected", "unclaimed", "unexpected", "verdicts")
 
     def __init__(self) -> None:
         self.selected = 0
@@ -89,19 +103,29 @@ class Tally:
         self.known = 0
         """Results that ran, do not conform, and are expected."""
         self.failing = 0
-        """Regressions, changed results, and new ones that do not conform: what turns a run red."""
+        """Regressions, changed results, and new ones that do not conform."""
+        self.unexpected = 0
+        """What turns a run red: the failing ones, and improvements on what was expected."""
+        self.unclaimed = 0
+        """Results that ran and of whose outputs nothing is claimed: they test nothing, and neither pass nor conform."""
         self.outcomes: Counter[Outcome] = Counter()
         self.verdicts: Counter[Verdict] = Counter()
 
-    def add(self, validity: Validity, outcome: Outcome, verdict: Verdict, number: int) -> None:
+    def add(
+        self, validity: Validity, outcome: Outcome, verdict: Verdict, number: int, *, baseline: bool, tests_nothing: bool = False
+    ) -> None:
         self.selected += number
         self.outcomes[outcome] += number
         self.verdicts[verdict] += number
         if fails(validity, outcome, verdict):
             self.failing += number
+        if unexpected(validity, outcome, verdict, baseline=baseline):
+            self.unexpected += number
         if outcome in NOT_EXECUTED:
             return
-        if conforms(validity, outcome):
+        if tests_nothing:
+            self.unclaimed += number
+        elif conforms(validity, outcome):
             self.conforming += number
         elif verdict is Verdict.EXPECTED:
             self.known += number
@@ -112,12 +136,17 @@ class Tally:
         self.conforming += other.conforming
         self.known += other.known
         self.failing += other.failing
-        self.outcomes.update(other.outcomes)
-        self.verdicts.update(other.verdicts)
+        self.unexpected += other.unexpected
+        self.unclaimed += other.unclaimed
+        for outcome, number in other.outcomes.items():  # Counter.update costs several times as much
+            self.outcomes[outcome] += number
+        for verdict, number in other.verdicts.items():
+            self.verdicts[verdict] += number
 
     @property
     def passed(self) -> int:
-        return self.outcomes[Outcome.PASS]
+        """Valid cases with the right result, as far as something was claimed of it."""
+        return self.outcomes[Outcome.PASS] - self.unclaimed
 
     @property
     def run(self) -> int:
@@ -144,10 +173,11 @@ class Tables:
         self.truncated = False
         self.attention = Attention()
         self.differences = Differences(tuple(header.targets) if across_targets else ())
+        self.nearnesses = Nearnesses()
         self.tensor_support = TensorSupport(header)
         self.witness = Witness(header) if across_targets else None
         self._kinds: Numbers[tuple[Facets, str, Validity]] = Numbers()
-        self._states: Numbers[tuple[str, Validity, Outcome, Verdict, bool]] = Numbers()
+        self._states: Numbers[tuple[str, Validity, Outcome, Verdict, bool, bool]] = Numbers()
         self._counts: dict[int, int] = {}
         self.not_run: Counter[tuple[str, str]] = Counter()
         """Results that were not run though the target's API has words for them, by target and error class (empty: none is recorded)."""
@@ -160,25 +190,27 @@ class Tables:
         read = facets(result.case)
         level = result.levels.get("directml", BEYOND)
         kind = self._kinds[read, level, validity]
-        state = self._states[result.target, validity, result.outcome, verdict, inexpressible(result)]
+        state = self._states[result.target, validity, result.outcome, verdict, inexpressible(result), result.tests_nothing]
         key = kind << _STATE_BITS | state
         self._counts[key] = self._counts.get(key, 0) + 1
         if result.outcome is Outcome.NOT_RUN and not inexpressible(result):
             self.not_run[result.target, result.error.class_ if result.error else ""] += 1
+        if result.accuracy is not UNSET:
+            self.nearnesses.add(result, read)
         if result.call is not UNSET:
             self.tensor_support.add(result)
         if self.witness is not None and self.witness.pair is not None:
             self.witness.add(result)
         if self.differences.needed:
             self.differences.add(result, read, level)
-        if verdict is not Verdict.EXPECTED and (verdict is Verdict.IMPROVEMENT or fails(validity, result.outcome, verdict)):
+        if verdict is Verdict.IMPROVEMENT or verdict is Verdict.CHANGED or fails(validity, result.outcome, verdict):
             self.attention.add(result, read)
         return kind, state
 
     @property
     def kinds(self) -> list[Kind]:
-        """The kinds of cases by number."""
-        return [Kind(*key) for key in self._kinds]
+        """The kinds of cases by number, with the element types of those further inputs that tell something."""
+        return shown_kinds(self._kinds)
 
     @property
     def states(self) -> list[State]:
@@ -191,18 +223,21 @@ class Tables:
         self.truncated = truncated or end is None
         self.__dict__.pop("cells", None)
         self.__dict__.pop("inexpressible", None)
+        self.__dict__.pop("_by_target", None)
 
     @cached_property
     def cells(self) -> dict[Cell, Tally]:
         """The counts by cell; ask after the last `add`."""
         cells: dict[Cell, Tally] = {}
         kinds, states = self.kinds, self.states
+        baseline = self.header.baseline is not None
         for key, number in self._counts.items():
             kind, state = kinds[key >> _STATE_BITS], states[key & (1 << _STATE_BITS) - 1]
             if state.inexpressible:
                 continue
             cell = Cell(*kind.facets, kind.level, kind.validity, state.target)
-            cells.setdefault(cell, Tally()).add(kind.validity, state.outcome, state.verdict, number)
+            tally = cells.setdefault(cell, Tally())
+            tally.add(kind.validity, state.outcome, state.verdict, number, baseline=baseline, tests_nothing=state.tests_nothing)
         return cells
 
     @cached_property
@@ -223,12 +258,27 @@ class Tables:
         sums: dict[tuple[object, ...], Tally] = {}
         for cell, tally in self.cells.items():
             if all(cell[place] == value for place, value in wanted):
-                sums.setdefault(tuple(cell[place] for place in places), Tally()).include(tally)
+                key = tuple([cell[place] for place in places])
+                found = sums.get(key)
+                if found is None:
+                    found = sums[key] = Tally()
+                found.include(tally)
         return sums
 
     def tally(self, **where: object) -> Tally:
-        """Sum all cells whose fields equal `where`."""
-        return self.by(**where).get((), Tally())
+        """Sum all cells whose fields equal `where`; the sums over all cells and over each target are kept."""
+        if not where.keys() <= {"target"}:
+            return self.by(**where).get((), Tally())
+        if "target" in where:
+            return self._by_target.get(where["target"], Tally())
+        total = Tally()
+        for tally in self._by_target.values():
+            total.include(tally)
+        return total
+
+    @cached_property
+    def _by_target(self) -> dict[object, Tally]:
+        return {target: tally for (target,), tally in self.by("target").items()}
 
     @property
     def targets(self) -> list[str]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from rich.console import Console
 from rich.table import Table
 
 from harness.errors import TargetUnavailable
 from harness.pool import Hello, Pool
+from harness.render.console import Console
 from harness.runtimes import environments
 from harness.targets import launch, parse_target
 from harness.windows import install

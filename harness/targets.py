@@ -27,6 +27,7 @@ from typing import NamedTuple
 from harness import remote
 from harness.errors import TargetUnavailable, UsageError, shown
 from harness.frames import FAKE
+from harness.plain_file import PlainFile
 from harness.pool import Launch
 from harness.records import CPU, DIRECTML, DML
 from harness.runtimes import environments
@@ -127,7 +128,7 @@ def _check_directml(text: str, options: dict[str, str], release: str) -> None:
     if release not in ("", "windows"):
         raise UsageError(f"target {text!r}: a DLL of one's own and that of a release; name one of the two")
     try:
-        with open(options["dll"], "rb") as file:
+        with PlainFile(Path(options["dll"])) as file:
             program = file.read(2) == b"MZ"
     except OSError as error:
         raise UsageError(f"target {text!r}: {options['dll']}: {error.strerror}; name a DirectML.dll for 64-bit Windows") from error
@@ -163,19 +164,20 @@ def parse_targets(texts: Sequence[str]) -> tuple[Target, ...]:
     return tuple(map(parse_target, dict.fromkeys(names)))
 
 
-def left_out() -> str | None:
-    """Say why the default targets are `cpu` alone, and the remedy; None where they are not."""
-    if sys.platform == "win32" or (reason := runtime.unavailable()) is None:
-        return None
-    return f"cpu alone, without dml and directml: {reason.partition(': run ')[0]}; `harness setup` installs what this machine can have"
+def default_targets() -> tuple[tuple[Target, ...], dict[str, str]]:
+    """Return every target that this machine has, and for those that it has not why, with the remedy where there is one."""
+    reason = None if sys.platform == "win32" else runtime.unavailable()
+    if reason is None:
+        return parse_targets(["cpu", "dml", "directml"]), {}
+    what, run, _ = reason.partition(": run ")
+    why = what + ("; `harness setup` installs what this machine can have" if run else "")
+    return parse_targets(["cpu"]), {"dml": why, "directml": why}
 
 
-def default_targets() -> tuple[Target, ...]:
-    """Return every target that this machine has."""
-    found = [parse_target("cpu")]
-    if sys.platform == "win32" or runtime.unavailable() is None:
-        found += [parse_target("dml"), parse_target("directml")]
-    return tuple(found)
+def starts_what_it_names(text: str) -> bool:
+    """Say whether a target's name has a host, an interpreter, a DLL or a script in it: who takes it from a file starts what that says."""
+    head, *pairs = text.split(",")
+    return "@ssh:" in head or any(pair.partition("=")[0] in ("python", "dll", "script") for pair in pairs)
 
 
 def make_ready(targets: Sequence[Target]) -> None:

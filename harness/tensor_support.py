@@ -7,7 +7,7 @@ that the documents allow, since others may break another rule.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from msgspec import UNSET
 
-from harness.published import documented_tensor, level_key, operators_documented, table_levels
+from harness.published import documented_tensor, level_key, level_order, required_tensors, table_levels, tensors_documented
 from harness.records import BEYOND, Header, Outcome, Result, Validity
 
 DATA_TYPES = ("FLOAT64", "FLOAT32", "FLOAT16", "INT64", "INT32", "INT16", "INT8", "UINT64", "UINT32", "UINT16", "UINT8")
@@ -109,35 +109,37 @@ class TensorSupport:
     def level(self, target: str) -> str:
         """Return the level that a target is held against: what its device reports, else the highest published."""
         reported = self._header.targets[target].max_feature_level
-        return reported or max((level for level in table_levels() if level != BEYOND), key=level_key)
+        return reported or max((level for level in level_order() if level != BEYOND), key=level_key)
 
     def cells(self, target: str) -> list[Cell]:
-        """Return every cell of the documents' tables and of what borders on them."""
+        """Return every cell of the tables of the operators that the target's results name, and of what borders on them."""
         evidence: dict[Key, dict[bool, _Seen]] = {}
+        operators: set[str] = set()
         level = self.level(target)
         for (where, text, valid), seen in self._seen.items():
             call = _parse(text)
             if where != target or call is None:
                 continue
+            operators.add(call.operator)
             for key in _speaks_of(call, level):
                 best = evidence.setdefault(key, {}).setdefault(valid, _Seen())
                 if seen.ran is not None and (best.ran is None or best.ran.outcome is not Outcome.PASS):
                     best.ran = seen.ran
                 best.refused = best.refused or seen.refused
                 best.failed = best.failed or seen.failed
-        return [_cell(key, level, evidence.get(key, {})) for key in _keys()]
+        return [_cell(key, level, evidence.get(key, {})) for key in _keys(sorted(operators))]
 
 
-def _keys() -> Iterator[Key]:
-    for operator, tensors in operators_documented().items():
-        for tensor in tensors:
+def _keys(operators: Iterable[str]) -> Iterator[Key]:
+    for operator in operators:
+        for tensor in tensors_documented(operator):
             for dtype in DATA_TYPES:
                 for rank in RANKS:
                     yield Key(operator, tensor, dtype, rank)
 
 
 def _cell(key: Key, level: str, evidence: dict[bool, _Seen]) -> Cell:
-    since = next((each for each in table_levels() if each != BEYOND and _documented(key, each)), None)
+    since = next((each for each in _levels(key.operator) if _documented(key, each)), None)
     documented = _documented(key, level)
     valid, others = evidence.get(True, _Seen()), evidence.get(False, _Seen())
     ran = valid.ran or others.ran
@@ -150,6 +152,11 @@ def _cell(key: Key, level: str, evidence: dict[bool, _Seen]) -> Cell:
         return Cell(key, False, since, Status.ACCEPTED, ran)
     refused = valid.refused or others.refused
     return Cell(key, False, since, Status.NOT_RUN if refused is None else Status.AS_DOCUMENTED, refused)
+
+
+@lru_cache(maxsize=256)
+def _levels(operator: str) -> tuple[str, ...]:
+    return tuple(level for level in table_levels([f"DML_OPERATOR_{operator}"]) if level != BEYOND)
 
 
 def _documented(key: Key, level: str) -> bool:
@@ -173,12 +180,15 @@ def _speaks_of(call: _Call, level: str) -> Iterator[Key]:
 
 @lru_cache(maxsize=4096)
 def _parse(text: str) -> _Call | None:
-    """Read `GATHER_ND1 InputTensor=FLOAT32[4] …`; None for what is not a call of a documented operator."""
+    """Read `GATHER_ND1 InputTensor=FLOAT32[4] …`; None for what is not a call of a documented operator.
+
+    An optional tensor may be absent; those of an array are named `InputTensors.0`, `InputTensors.1` and so on.
+    """
     operator, *terms = text.split()
     tensors = []
     for term in terms:
         name, _, rest = term.partition("=")
         dtype, _, rank = rest.partition("[")
         tensors.append((name, dtype, int(rank.removesuffix("]"))))
-    known = operators_documented().get(operator, ())
-    return _Call(operator, tuple(tensors)) if known and {name for name, *_ in tensors} == set(known) else None
+    named = {name.partition(".")[0] for name, *_ in tensors}
+    return _Call(operator, tuple(tensors)) if named and required_tensors(operator) <= named <= set(tensors_documented(operator)) else None

@@ -12,16 +12,18 @@ from math import prod
 import numpy as np
 
 from harness.dtypes import DTYPES, Array
-from harness.operators.base import Operator
+from harness.operators import OPERATORS
+from harness.operators.base import Call
 from harness.records import Case, Tensor, TensorSpec
 
 _ALPHABET = ("", "a", "B", "\u00e9", "\u4e2d", "\U0001f600", " ", "\x01", "'", "longer text, so that it is not stored in place")
 
 
-def case_inputs(operator: Operator, case: Case, seed: int) -> tuple[Tensor, ...]:
-    """Return the tensors of all inputs, in the order of the specification; written-out elements come first."""
-    shapes, counts, ends = _layout(case.inputs, operator.values_input)
-    stream = memoryview(shake_128(f"{seed}:{case.id}".encode()).digest(ends[-1]))
+def case_inputs(call: Call, case: Case, seed: int) -> tuple[Tensor, ...]:
+    """Return the tensors of all inputs of a case and its call, in the order of the specification; written-out elements come first."""
+    operator = OPERATORS[case.operator]
+    chosen, counts, ends = _layout(case.operator, case.inputs)
+    stream = memoryview(shake_128(f"{seed}:{case.id}".encode()).digest(ends[-1])) if ends else memoryview(b"")
     literals = case.literals
     made = []
     start = 0
@@ -31,8 +33,10 @@ def case_inputs(operator: Operator, case: Case, seed: int) -> tuple[Tensor, ...]
         written = literals[number] if literals is not None else None
         if written is not None:
             array = written
-        elif spec.name == operator.values_input:
-            array = operator.generate(spec.values, spec.dtype, shapes, case.attributes, entropy)
+        elif spec.elements is not None:
+            array = call.constants[spec.name]
+        elif chosen[number]:
+            array = operator.family.generate(operator, spec.values, spec.name, call, entropy)
         else:
             array = random_tensor(spec.dtype, spec.shape, counts[number], entropy)
         made.append(Tensor(spec.dtype, array))
@@ -40,15 +44,16 @@ def case_inputs(operator: Operator, case: Case, seed: int) -> tuple[Tensor, ...]
 
 
 @lru_cache(maxsize=1024)
-def _layout(inputs: tuple[TensorSpec, ...], values_input: str) -> tuple[tuple[tuple[int, ...], ...], list[int], list[int]]:
-    """Return shapes and element counts of the inputs, and where the bytes of each end in the case's stream."""
-    shapes = tuple(spec.shape for spec in inputs)
-    counts = list(map(prod, shapes))
+def _layout(operator: str, inputs: tuple[TensorSpec, ...]) -> tuple[list[bool], list[int], list[int]]:
+    """Return which inputs the operator chooses, their element counts, and where the bytes of each end in the case's stream."""
+    entry = OPERATORS[operator]
+    chosen = [bool(entry.family.kinds(entry, spec.name)) for spec in inputs]
+    counts = [prod(spec.shape) for spec in inputs]
     ends: list[int] = []
-    for spec, count in zip(inputs, counts, strict=True):
-        size = max(4, DTYPES[spec.dtype].itemsize) * count if spec.name == values_input else _random_bytes(spec.dtype, count)
+    for spec, count, by_kind in zip(inputs, counts, chosen, strict=True):
+        size = max(4, DTYPES[spec.dtype].itemsize) * count if by_kind else _random_bytes(spec.dtype, count)
         ends.append(size + (ends[-1] if ends else 0))
-    return shapes, counts, ends
+    return chosen, counts, ends
 
 
 def _random_bytes(dtype: str, count: int) -> int:

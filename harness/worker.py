@@ -7,7 +7,8 @@ Frames on the standard streams, little-endian, no pickle:
     from the worker   u8 kind, u32 body length, body
 
     H  hello (JSON): versions, providers, device        A  u32 case: about to start it
-    P  placement of a unit's graph (JSON)               R  u32 case, f64 seconds, u8 dtype, u8 rank, i64 * rank, bytes: its output
+    P  placement of a unit's graph (JSON)               R  u32 case, f64 seconds, u8 outputs, and for each output:
+                                                           u8 dtype, u8 rank, u32 size, i64 * rank, size bytes
     E  error of a case (JSON)                           D  the batch is done
 
 A batch is a list of units; a unit is one graph with the cases that run on it in one session. The header of a batch is `{"kinds": [...],
@@ -33,13 +34,14 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 Unit = Dict[str, Any]
 
-PROTOCOL = 1
+PROTOCOL = 2
 LOST = 88
 """The exit code of a worker whose device was removed."""
 np: Any = None
 _FRAME = struct.Struct("<BI")
 _ANNOUNCE = struct.Struct("<BII")
-_RESULT = struct.Struct("<IdBB")
+_RESULT = struct.Struct("<IdB")
+_TENSOR = struct.Struct("<BBI")
 _REQUEST = struct.Struct("<II")
 _BFLOAT16, _STRING = 16, 8
 _STORAGE = {
@@ -292,24 +294,24 @@ class OnnxRuntime:
             self.after_failure(unit)
             return nodes
 
-    def run(self, session: Any, unit: Unit, arrays: Sequence[Any], position: int) -> Tuple[Any, int]:
-        """Run one case and return its output as (array, ONNX element type)."""
+    def run(self, session: Any, unit: Unit, arrays: Sequence[Any], position: int) -> List[Tuple[Any, int]]:
+        """Run one case and return each output as (array, ONNX element type)."""
         names = unit["inputs"]
-        name, number = unit["output"]
-        if unit["in_place"] or number == _BFLOAT16 or any(n == _BFLOAT16 for _, n in names):
+        wanted = unit["outputs"]
+        if unit["in_place"] or any(n == _BFLOAT16 for _, n in wanted) or any(n == _BFLOAT16 for _, n in names):
             return self._run_bound(session, unit, arrays)
         feeds = {}
         for (key, _), array in zip(names, arrays):
             feeds[key] = array
-        output = session.run([name], feeds)[0]
-        return output, _ONNX_NUMBER.get(output.dtype.name if output.dtype != object else "object", 0)
+        outputs = session.run([name for name, _ in wanted], feeds)
+        return [(output, _ONNX_NUMBER.get(output.dtype.name if output.dtype != object else "object", 0)) for output in outputs]
 
-    def _run_bound(self, session: Any, unit: Unit, arrays: Sequence[Any]) -> Tuple[Any, int]:
+    def _run_bound(self, session: Any, unit: Unit, arrays: Sequence[Any]) -> List[Tuple[Any, int]]:
         """Run with bound buffers: `session.run` neither takes nor returns bfloat16, and only a binding can alias output and input."""
         if not hasattr(session, "io_binding"):
             raise CannotFeedError("this release binds no buffers")
         binding = session.io_binding()
-        name, number = unit["output"]
+        wanted = unit["outputs"]
         kept = []
         for (key, element), array in zip(unit["inputs"], arrays):
             own = np.array(array, order="C", copy=True)
@@ -323,22 +325,28 @@ class OnnxRuntime:
             except (TypeError, KeyError, RuntimeError) as error:  # older releases take NumPy types only
                 raise CannotFeedError(f"cannot bind element type {element}: {error}") from error
         if unit["in_place"]:
+            name, number = wanted[0]
             kind = number if number == _BFLOAT16 else kept[0].dtype.type
             binding.bind_output(name, "cpu", 0, kind, list(kept[0].shape), kept[0].ctypes.data)
             session.run_with_iobinding(binding)
-            return kept[0], number
-        binding.bind_output(name, "cpu")
+            return [(kept[0], number)]
+        for name, _ in wanted:
+            binding.bind_output(name, "cpu")
         session.run_with_iobinding(binding)
-        value = binding.get_outputs()[0]
-        if number != _BFLOAT16 and hasattr(value, "numpy"):
-            return value.numpy(), number
-        shape = value.shape()
-        count = 1
-        for extent in shape:
-            count *= extent
-        storage = np.dtype(_STORAGE[number])
-        raw = ctypes.string_at(value.data_ptr(), count * storage.itemsize) if count else b""
-        return np.frombuffer(raw, storage).reshape(shape), number
+        return [(elements_of(value, number), number) for value, (_, number) in zip(binding.get_outputs(), wanted)]
+
+
+def elements_of(value: Any, number: int) -> Any:
+    """Return the elements of an OrtValue in host memory as an array."""
+    if number != _BFLOAT16 and hasattr(value, "numpy"):
+        return value.numpy()
+    shape = value.shape()
+    count = 1
+    for extent in shape:
+        count *= extent
+    storage = np.dtype(_STORAGE[number])
+    raw = ctypes.string_at(value.data_ptr(), count * storage.itemsize) if count else b""
+    return np.frombuffer(raw, storage).reshape(shape)
 
 
 def tells(nodes: Sequence[Sequence[str]], unit: Unit) -> bool:
@@ -394,13 +402,15 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
                 arrays.append(array)
             if session is None:
                 session = backend.session(unit, model)
-            output, element = backend.run(session, unit, arrays, number - first)
+            outputs = backend.run(session, unit, arrays, number - first)
             if not placed:
                 channel.add_json("P", {"unit": unit["unit"], "nodes": backend.profiled(session)})
                 placed = True
-            body = encode_elements(output)
-            head = _RESULT.pack(number, time.perf_counter() - started, element, output.ndim)
-            channel.add("R", head + struct.pack(f"<{output.ndim}q", *output.shape) + body)
+            parts = [_RESULT.pack(number, time.perf_counter() - started, len(outputs))]
+            for output, element in outputs:
+                body = encode_elements(output)
+                parts.append(_TENSOR.pack(element, output.ndim, len(body)) + struct.pack(f"<{output.ndim}q", *output.shape) + body)
+            channel.add("R", b"".join(parts))
         except Exception as error:  # noqa: BLE001 - whatever a provider raises is its answer
             report = failure(number, "run", error, time.perf_counter() - started)
             spoilt = backend.after_failure(unit)

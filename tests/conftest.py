@@ -5,16 +5,67 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from harness.runtimes import index
+from tests import needs
 from tests.processes import descendants, gone
+
+BROWSER = Path(__file__).with_name("browser")
 
 
 def pytest_configure() -> None:
-    """Take Ctrl-C again where a shell that started the tests in the background ignores it: the processes they interrupt inherit that."""
+    """Refuse an unknown need, and take Ctrl-C again where a shell that started the tests in the background ignores it.
+
+    The processes that they interrupt inherit that.
+    """
+    needs.required()
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give tests that share something to one process, unless another distribution is asked for."""
+    from tests.groups import Groups
+
+    return Groups(config, log) if config.getoption("dist") == "load" else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs a browser, by its folder; real releases are slow."""
+    for item in items:
+        if BROWSER in item.path.parents:
+            item.add_marker("browser")
+        if item.get_closest_marker("releases"):
+            item.add_marker("slow")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip before any fixture installs a release."""
+    if item.get_closest_marker("releases"):
+        needs.need("index", _index_lacking())
+
+
+@cache
+def _index_lacking() -> str | None:
+    """Ask the package index once for what the tests install from it."""
+    found = index.published("onnxruntime", "3.11").versions
+    index.published.cache_clear()
+    index.configuration.cache_clear()
+    return None if found else "the package index shows no onnxruntime: check the network and how pip is configured"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say in one line each what was needed and missing."""
+    for line in needs.summary(report.longrepr[2] for report in terminalreporter.stats.get("skipped", [])):
+        terminalreporter.write_line(line)
 
 
 @pytest.fixture

@@ -14,8 +14,7 @@ from harness.records import Validity
 from harness.rules.feature_table import FeatureTable
 from harness.rules.features import features
 from harness.rules.terms import Term
-from harness.specs.expand import expand
-from harness.specs.load import load_specs
+from tests.plans import default_plan
 
 FEWEST = 10
 
@@ -31,7 +30,7 @@ class Cases(NamedTuple):
 @cache
 def default_cases() -> Cases:
     ids, invalid, table = [], [], FeatureTable()
-    for case in expand(load_specs(())):
+    for case in default_plan():
         if case.validity is not Validity.UNSPECIFIED:
             ids.append(case.id)
             invalid.append(case.validity is Validity.INVALID)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from harness.calls import call_of
 from harness.dtypes import DTYPES, Array
 from harness.execution import Execution, Graph, Nodes, Prepared
+from harness.expected import Exact
+from harness.graphs import compile_case
 from harness.onnx_schemas import operator_schema
 from harness.operators import OPERATORS
 from harness.records import Case, Options, Tensor, TensorSpec, Validity
+from harness.values import case_inputs
 
 PROVIDER = "FakeExecutionProvider"
 OPSETS = {"GatherElements": 13, "GatherND": 13, "Round": 22}
@@ -19,7 +23,7 @@ def legal_dtypes(operator: str) -> tuple[str, ...]:
     return operator_schema(operator, OPSETS[operator]).inputs[0].dtypes
 
 
-OPERATOR_DTYPES = [(operator, dtype) for operator in OPERATORS for dtype in legal_dtypes(operator)]
+OPERATOR_DTYPES = [(operator, dtype) for operator in OPSETS for dtype in legal_dtypes(operator)]
 
 
 def different_elements(dtype: str, count: int) -> Array:
@@ -44,7 +48,7 @@ def prepare(operator: str, dtype: str, **changes: object) -> Prepared:
         inputs = (Tensor(dtype, data.reshape(2, 3)), Tensor("int64", np.array([[0, 2, -2], [-1, 0, 1]])))
     else:
         inputs = (Tensor(dtype, data.reshape(2, 3)), Tensor("int64", np.array([[0, 0], [1, -1], [0, 1], [-1, 0]])))
-    names = OPERATORS[operator].inputs
+    names = [parameter.name for parameter in operator_schema(operator, OPSETS[operator]).inputs]
     described = {
         "id": f"{operator}@{OPSETS[operator]}:case=flip;{names[0]}={dtype}[{','.join(map(str, inputs[0].array.shape))}]",
         "operator": operator,
@@ -55,12 +59,24 @@ def prepare(operator: str, dtype: str, **changes: object) -> Prepared:
         "validity": Validity.VALID,
         "literals": tuple(t.array for t in inputs),
     }
-    return Prepared(Case(**{**described, **changes}), inputs)
+    case = Case(**{**described, **changes})
+    return Prepared(case, call_of(case), inputs)
+
+
+def prepared_case(case: Case, seed: int = 0) -> Prepared:
+    """Return a case with its call and its inputs."""
+    call = call_of(case)
+    return Prepared(case, call, case_inputs(call, case, seed))
+
+
+def compiled(case: Case, seed: int = 0) -> Graph:
+    """Return the graph of a case."""
+    return compile_case(*prepared_case(case, seed)[:3])
 
 
 def graph_of(prepared: Prepared, tested: tuple[str, ...] | None = None) -> Graph:
     """Return what the judge asks of a graph: the operator types whose placement must be proven."""
-    return Graph(b"", "0" * 64, (), (), ("", 0), tested or (prepared.case.operator,))
+    return Graph(b"", "0" * 64, (), (), (("", 0),), tested or (prepared.case.operator,))
 
 
 def placed(operator: str, provider: str = PROVIDER) -> Nodes:
@@ -68,9 +84,12 @@ def placed(operator: str, provider: str = PROVIDER) -> Nodes:
 
 
 def answered(output: Tensor, nodes: Nodes | None) -> Execution:
-    return Execution(output, None, "compare", nodes, 0.0)
+    return Execution((output,), None, "compare", nodes, 0.0)
 
 
 def right_output(prepared: Prepared) -> Tensor:
-    case = prepared.case
-    return OPERATORS[case.operator].oracle(prepared.inputs, case.attributes, case.options.variant)
+    """Return the only output of a case whose result is defined to the bit."""
+    inputs = dict(zip(prepared.call.inputs, prepared.inputs, strict=True))
+    (found,) = OPERATORS[prepared.case.operator].oracle(prepared.call, inputs, "ieee")
+    assert isinstance(found, Exact)
+    return found.tensor

@@ -30,7 +30,7 @@ class Ended(NamedTuple):
 def harness(*arguments: str | Path) -> Ended:
     """Run `harness ARGUMENTS` in the current folder."""
     out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
-    before = signal.getsignal(signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     code = 0
     try:
         with (
@@ -42,7 +42,8 @@ def harness(*arguments: str | Path) -> Ended:
     except SystemExit as end:
         code = int(end.code or 0)
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
     out.flush()
     return Ended(code, out.buffer.getvalue().decode(), err.getvalue())  # type: ignore[attr-defined]
 

@@ -14,7 +14,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-REQUIRE_ENV = "HARNESS_REQUIRE_SSH"
 _PRIVILEGE_SEPARATION = Path("/run/sshd")
 
 

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from harness import artifacts
-from harness.artifacts import Artifacts, artifact_name
+from harness.artifacts import Artifacts, artifact_name, expected_arrays
 from harness.errors import HarnessFault
+from harness.expected import Approx, Exact, OneOf
 from harness.fake import alter
 from harness.judge import judge
+from harness.records import Tensor
 from tests.prepared import PROVIDER, answered, graph_of, placed, prepare, right_output
 
 
@@ -48,6 +50,14 @@ def test_a_full_disk_leaves_no_half_file(tmp_path: Path, monkeypatch: pytest.Mon
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(np, "savez", full)
-    with pytest.raises(HarnessFault, match=r"\.npz: No space left on device; the results so far are kept"):
+    with pytest.raises(HarnessFault, match=r"\.npz: No space left on device; make room"):
         keep(tmp_path / "artifacts")
     assert not list((tmp_path / "artifacts").iterdir())
+
+
+def test_what_is_kept_of_an_expected_result() -> None:
+    low, high = (Tensor("int8", np.array([n], np.int8)) for n in (1, 2))
+    assert expected_arrays(low) == {"expected": low.array} == expected_arrays(Exact(low))
+    assert expected_arrays(OneOf((low, high, low))) == {"expected": low.array, "expected_2": high.array, "expected_3": low.array}
+    approx = Approx("float16", np.array([1.0]), np.array([0.5]))
+    assert expected_arrays(approx) == {"expected": approx.value, "bound": approx.bound}

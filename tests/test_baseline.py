@@ -65,7 +65,8 @@ def test_new_cases_are_red_only_where_they_fail(earlier: Path, tmp_path: Path) -
     code, found = run(earlier, tmp_path, SAME, "float16", "float32")
     assert {found[f"float32{shape}"] for shape in SHAPES} == {"new"}
     assert code == 0
-    code, found = run(earlier, tmp_path, [*SAME, ("Round:X=float32[0]", "shape")], "float16", "float32")
+    (tmp_path / "again").mkdir()
+    code, found = run(earlier, tmp_path / "again", [*SAME, ("Round:X=float32[0]", "shape")], "float16", "float32")
     assert {found[f"float32{shape}"] for shape in SHAPES} == {"new"}
     assert code == 1
 

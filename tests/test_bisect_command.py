@@ -38,6 +38,7 @@ def _bisect(*arguments: str) -> Ended:
     return harness("bisect", *arguments)
 
 
+@pytest.mark.releases
 @needs_3_11
 def test_the_release_that_mended_a_crash_is_found(tmp_path: Path) -> None:
     ended = _bisect(_CASE, *_ENDS)
@@ -46,6 +47,7 @@ def test_the_release_that_mended_a_crash_is_found(tmp_path: Path) -> None:
     assert [line for line in ended.err.splitlines() if not line.startswith("runtimes: ")] == ["1.24.3: rejected", "1.24.2: crash"]
 
 
+@pytest.mark.releases
 @needs_3_11
 def test_a_query_finds_the_release_in_which_other_cases_fail(tmp_path: Path) -> None:
     ended = _bisect("GatherND@13:sweep=batch_sizes_unequal", *_ENDS, "--format", "markdown", "-o", str(tmp_path / "table.md"))
@@ -53,6 +55,7 @@ def test_a_query_finds_the_release_in_which_other_cases_fail(tmp_path: Path) -> 
     check_golden(GOLDEN / "bisect_query.md", (tmp_path / "table.md").read_text(encoding="utf-8"))
 
 
+@pytest.mark.releases
 @needs_3_11
 def test_json_tells_what_each_release_did() -> None:
     ended = _bisect("GatherND@13:case=batch_size*", *_ENDS, "--format", "json", "--all")
@@ -65,6 +68,7 @@ def test_json_tells_what_each_release_did() -> None:
     assert _CASE not in document["measured"][1]["not_conforming"]
 
 
+@pytest.mark.releases
 @needs_3_11
 def test_a_crash_while_the_model_loads_is_an_outcome_and_no_lack_of_its_opset() -> None:
     ended = _bisect("GatherND@13:case=batch_dims_below_minus_rank", *_ENDS)
@@ -72,6 +76,7 @@ def test_a_crash_while_the_model_loads_is_an_outcome_and_no_lack_of_its_opset() 
     assert ended.out.startswith("nothing changes from 1.24.2 to 1.24.3: crash (fails)\n")
 
 
+@pytest.mark.releases
 @needs_3_11
 def test_what_does_not_change_is_said(tmp_path: Path) -> None:
     ended = _bisect("Round@22:case=below_one_half", *_ENDS)
@@ -79,6 +84,7 @@ def test_what_does_not_change_is_said(tmp_path: Path) -> None:
     assert ended.out.startswith("nothing changes from 1.24.2 to 1.24.3: pass\n")
 
 
+@pytest.mark.releases
 def test_a_release_that_lacks_the_opset_is_skipped_not_failed() -> None:
     ended = _bisect("Round@22:case=below_one_half", "--good", "1.18.1", "--bad", "1.18.1")
     assert ended.code == 2  # one release alone is no range
@@ -92,9 +98,16 @@ def test_a_release_that_lacks_the_opset_is_skipped_not_failed() -> None:
     [
         (("Rounds",), 4, "no case matches Rounds; no operator 'Rounds'; did you mean 'Round'?"),
         (("Round@11:case=documented_onnx;x",), 2, "bad query 'Round@11:case=documented_onnx;x': 'x' is not a key=value"),
-        ((_CASE, "--good", "1.24.3", "--bad", "1.24.2"), 2, "--good 1.24.3 is not older than --bad 1.24.2"),
-        ((_CASE, "--good", "1.24.9"), 2, "--good 1.24.9: no such stable release can run here; near: 1.24.3, 1.24.4, 1.25.0, 1.25.1"),
-        ((_CASE, "--bad", "new"), 2, "'new' is no release of onnxruntime"),
+        pytest.param(
+            (_CASE, "--good", "1.24.3", "--bad", "1.24.2"), 2, "--good 1.24.3 is not older than --bad 1.24.2", marks=pytest.mark.releases
+        ),
+        pytest.param(
+            (_CASE, "--good", "1.24.9"),
+            2,
+            "--good 1.24.9: no such stable release can run here; near: 1.24.3, 1.24.4, 1.25.0, 1.25.1",
+            marks=pytest.mark.releases,
+        ),
+        pytest.param((_CASE, "--bad", "new"), 2, "'new' is no release of onnxruntime", marks=pytest.mark.releases),
         ((_CASE, "-t", "dml"), 2, "--over onnxruntime chooses the release of cpu: -t dml is not cpu with options"),
         (
             (_CASE, "--over", "directml", "--good", "1.24.4"),

@@ -16,6 +16,7 @@ import pytest
 
 from harness.errors import TargetUnavailable
 from harness.operators import OPERATORS
+from harness.windows import sandbox
 from tests.processes import descendants, gone
 from tests.running import ROUND, SPECS, complaint, harness, lines_of, results_of, script_of, without_time
 
@@ -26,7 +27,7 @@ TARGETS = (
     "each with options such as dml,device_id=1"
 )
 NO_RUNTIME = "the Windows runtime is not installed"
-INTERRUPTED = "harness: interrupted; what was finished is kept: continue with --resume"
+INTERRUPTED = "harness: interrupted; what was finished is kept: continue with: harness run --resume"
 
 
 @pytest.fixture(autouse=True)
@@ -78,9 +79,7 @@ class TestExitCodes:
     def test_1_a_stale_expectation(self, folder: Path, query: str, code: int) -> None:
         """All cases of the spec run, so that an entry which matches none of them is known to be stale."""
         spec = "operator: Round\nopsets: [22]\nlowers_to: {directml: DML_OPERATOR_ELEMENT_WISE_ROUND}\n"
-        spec += (
-            "tolerance: {kind: exact, because: integers}\nsweeps:\n  - {name: one, X: {dtype: [float32], shape: [[4]], values: [random]}}\n"
-        )
+        spec += "sweeps:\n  - {name: one, X: {dtype: [float32], shape: [[4]], values: [random]}}\n"
         (folder / "Round.yaml").write_text(spec)
         known = f'- {{match: "{query}", expect: mismatch, reason: a test, link: "https://example.org/"}}\n'
         (folder / "known.yaml").write_text(known)
@@ -117,7 +116,7 @@ class TestExitCodes:
 
         monkeypatch.setattr("harness.job.judge", interrupt)
         ended = harness("run", ROUND, "-t", "fake", "-k", FEW, "-o", "out")
-        assert (ended.code, ended.err.strip()) == (130, INTERRUPTED)
+        assert (ended.code, ended.err.strip()) == (130, f"{INTERRUPTED} -o out")
 
     @pytest.mark.parametrize("command", ["check", "list", "compile"])
     def test_130_interrupted_with_nothing_to_resume(self, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,7 +197,7 @@ class TestBadInput:
             (["--shard", "²/3"], "--shard ²/3: write I/N with 1 <= I <= N, for example 1/4"),
             (["--shard", f"1/{'9' * 5000}"], f"--shard 1/{'9' * 37}…: write I/N with 1 <= I <= N, for example 1/4"),
             (["--resume"], "reports/latest: there is no run to resume; name its folder with -o"),
-            (["--resume", "-o", "nowhere"], "nowhere/run.jsonl: cannot be read: No such file or directory"),
+            (["--resume", "-o", "nowhere"], "nowhere/run.jsonl: there is no run to resume; leave --resume out to start one"),
             (["--baseline", "nowhere"], "nowhere: cannot be read: No such file or directory"),
             (["nowhere.yaml"], "nowhere.yaml: cannot read: No such file or directory"),
             (["GatherND"], "GatherND: no such file; SPEC is a file or folder, `-k GatherND` chooses the cases of an operator"),
@@ -300,7 +299,7 @@ class TestBadInput:
         ended = harness("run", ROUND, "-t", "fake", "-k", FEW, "-o", "out")
         assert (ended.code, complaint(ended)) == (
             5,
-            "out/run.jsonl: No space left on device; the results so far are kept: free some space, then continue with --resume",
+            "out/run.jsonl: No space left on device; free some space",
         )
 
     @pytest.mark.parametrize(
@@ -415,18 +414,74 @@ def test_without_directml_the_default_targets_say_so(folder: Path, monkeypatch: 
     ended = harness("run", ROUND, "-k", FEW, "-o", "out")
     assert ended.code == 0
     assert complaint(ended) == f"cpu alone, without dml and directml: {NO_RUNTIME}; `harness setup` installs what this machine can have"
-    assert list(lines_of(folder / "out")[0]["targets"]) == ["cpu"]
+    header = lines_of(folder / "out")[0]
+    assert list(header["targets"]) == ["cpu"]
+    why = f"{NO_RUNTIME}; `harness setup` installs what this machine can have"
+    assert header["targets_left_out"] == {"dml": why, "directml": why}
+    for text in (ended.out, *(path.read_text(encoding="utf-8") for path in sorted((folder / "out").glob("report.*")))):
+        words = " ".join(text.split())
+        assert "All 8 results are as expected: all conform; without dml and directml." in words
+        assert f"Run without dml and directml, which are not here: {NO_RUNTIME}; " in words
+    assert harness("run", "--resume", "-o", "out").err.splitlines()[0] == ended.err.strip()
     assert harness("run", ROUND, "-k", FEW, "-t", "cpu", "-o", "chosen").err == ""
+
+
+def test_where_nothing_can_separate_windows_the_reason_has_its_own_remedy(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `harness setup` could not install it is not named for."""
+    monkeypatch.setenv("PATH", str(folder))
+    sandbox.launcher.cache_clear()
+    ended = harness("run", ROUND, "-k", FEW, "-o", "out")
+    sandbox.launcher.cache_clear()
+    assert ended.code == 0
+    assert complaint(ended) == f"cpu alone, without dml and directml: {sandbox.remedy()}"
+    assert "harness setup" not in ended.err
 
 
 def no_windows_runtime(*_: object, **__: object) -> None:
     raise TargetUnavailable(NO_RUNTIME)
 
 
+@pytest.mark.parametrize("copied", [False, True])
+def test_a_part_of_the_specs_is_judged_as_one(folder: Path, copied: bool) -> None:
+    """What is known of the other operators matches nothing here, and a copy of a spec may call its sweeps as it likes."""
+    spec = ROUND
+    if copied:
+        spec = folder / "Round.yaml"
+        spec.write_text(ROUND.read_text(encoding="utf-8").replace("- name: sizes", "- name: mine"), encoding="utf-8")
+    ended = harness("run", spec, "-t", "cpu", "-o", "out")
+    assert ended.code == 0, ended.out
+    assert lines_of(folder / "out")[-1]["problems"] == []
+    mine = harness("list", "-k", "sweep=mine", spec)
+    assert (mine.code, len(mine.out.splitlines()) > 100) == ((0, True) if copied else (4, False))
+
+
+def test_one_s_own_expectations_are_judged_by_one_s_own_specs(folder: Path) -> None:
+    entry = "- {match: %s, expect: mismatch, reason: a test, link: 'https://example.org/'}\n"
+    (folder / "mine.yaml").write_text("".join(entry % f"'{query}'" for query in ("Round:sweep=none", "GatherND:sweep=none", "Rond")))
+    problems = ["mine.yaml:1: [0]: matches no case", "mine.yaml:3: [2]: matches no case"]
+    ended = harness("check", ROUND, "--expectations", "mine.yaml")
+    assert (ended.code, ended.err.splitlines()) == (1, [f"{line}; remove it or correct its query" for line in problems])
+    assert harness("run", ROUND, "-t", "fake", "--expectations", "mine.yaml", "-o", "out").code == 1
+    assert lines_of(folder / "out")[-1]["problems"] == [f"{line} on fake; remove it or correct its query" for line in problems]
+
+
 def test_check() -> None:
     ended = harness("check")
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.startswith(f"{len(OPERATORS)} specs with ")
+
+
+@pytest.mark.parametrize(("content", "why"), [(b"\xff\xfe", "'utf-8' codec can't decode"), (None, "Is a directory")])
+def test_a_damaged_manifest_is_named(tmp_path: Path, content: bytes | None, why: str) -> None:
+    manifest = tmp_path / "manifest.txt"
+    if content is None:
+        manifest.mkdir()
+    else:
+        manifest.write_bytes(content)
+    ended = harness("compile", ROUND, "--check", "-o", tmp_path)
+    assert ended.code == 2
+    assert complaint(ended).startswith(f"{manifest}: cannot be read: {why}")
+    assert complaint(ended).endswith("; run: harness compile")
 
 
 def test_default_folder_and_latest(folder: Path) -> None:
@@ -449,8 +504,27 @@ def test_a_reader_that_leaves_changes_neither_reports_nor_exit_code(folder: Path
         ended = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
     finally:
         os.close(writing)
-    assert (ended.returncode, ended.stderr) == (code, "")
+    said = [line for line in ended.stderr.splitlines() if not re.search(r"[0-9] of [0-9]+ cases$", line)]  # progress, if the run was slow
+    assert (ended.returncode, said) == (code, [])
     assert {"run.jsonl", "report.md", "report.html"} <= {path.name for path in (folder / "out").iterdir()}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a closed pipe is another error on Windows")
+@pytest.mark.parametrize(
+    "command",
+    ["list", "list --json", "history RUN", "history RUN --format json", "compare RUN RUN", "report RUN --format junit", "targets"],
+)
+def test_a_reader_that_leaves_is_no_unexpected_result(folder: Path, command: str) -> None:
+    """As `harness list | head` does: 141, as of a program that SIGPIPE ends, and not 1."""
+    assert harness("run", ROUND, "-t", "fake", "-k", FEW, "-o", "out").code == 0
+    reading, writing = os.pipe()
+    os.close(reading)
+    words = [sys.executable, "-m", "harness", *("out" if word == "RUN" else word for word in command.split())]
+    try:
+        ended = subprocess.run(words, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+    finally:
+        os.close(writing)
+    assert (ended.returncode, ended.stderr) == (141, "")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
@@ -477,7 +551,9 @@ def test_signals_leave_no_process_and_a_run_to_resume(folder: Path, number: sign
         said = process.stderr.read()
     assert gone(workers)
     if number is not signal.SIGKILL:
-        assert said.strip().rpartition("\n")[2] == INTERRUPTED  # below lines of progress, if the run was slow
+        assert (
+            said.strip().rpartition("\n")[2] == f"{INTERRUPTED} -t fake,script={script} -o out"
+        )  # below lines of progress, if the run was slow
     before = run.read_bytes()
     assert before.count(b'"type":"end"') == 0
     script_of(folder, [])

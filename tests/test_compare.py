@@ -127,7 +127,7 @@ def test_changes_of_flaky_cases_say_so(base: Run, head: Run) -> None:
         "a flake is no part of a failure's group"
     )
     assert exit_code(found) == 1
-    rate = "flaky: failed 4 of 6 (pass 2, mismatch 4)"
+    rate = "flaky: failed 4 of 6 repeats (pass 2, mismatch 4)"
     for format_ in RENDERINGS.formats:
         text = RENDERINGS.text(found, format_)
         if format_ == "json":
@@ -273,12 +273,15 @@ def test_truncated_runs_are_compared_as_far_as_they_go(tmp_path: Path) -> None:
     total = found.total
     assert total.equal + total.changes[Change.MISSING] == 300
     assert 0 < total.equal == total.compared < 300
+    assert exit_code(found) == 4
+    assert summarize_comparison(found).sentence.startswith(f"HEAD is incomplete. No regression in {total.equal} results that ran in both")
     assert f"HEAD is incomplete: its run file ends after {total.equal} results, and is compared as far as it goes." in (
         summarize_comparison(found).remarks
     )
     other = compare_runs(RunReader(cut), RunReader(whole))
     assert other.total.changes[Change.NEW] == total.changes[Change.MISSING]
     assert summarize_comparison(other).tone == "warn"
+    assert exit_code(other) == 4
 
 
 def test_the_environment_comes_with_what_differs(base: Run, head: Run) -> None:

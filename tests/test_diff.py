@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.diff import compare, describe, differing, ulps, write_element
+from harness.diff import Comparison, compare, describe, differing, ulps, write_element
 from harness.dtypes import DTYPES
-from harness.records import Tensor
+from harness.expected import Approx, Exact, OneOf
+from harness.float_formats import FORMATS, decode, encode
+from harness.records import Accuracy, Diff, Tensor
 
 FLOATS = {name: entry for name, entry in DTYPES.items() if entry.is_float}
 SHAPES = st.sampled_from([(), (0,), (1,), (3,), (2, 3), (2, 0, 3), (1, 2, 1, 3)])
@@ -252,3 +256,199 @@ def test_memory_layout_does_not_matter() -> None:
 def test_describe() -> None:
     assert describe(Tensor("bfloat16", np.zeros((2, 0), np.uint16))) == "bfloat16[2,0]"
     assert describe(Tensor("bool", np.zeros((), bool))) == "bool[]"
+
+
+@given(pairs())
+def test_what_is_exact_is_compared_as_a_tensor(pair: tuple[Tensor, Tensor]) -> None:
+    expected, actual = pair
+    assert compare(Exact(expected), actual) == Comparison(compare(expected, actual), None)
+
+
+@given(pairs())
+def test_one_candidate_is_exact(pair: tuple[Tensor, Tensor]) -> None:
+    expected, actual = pair
+    found, exact = compare(OneOf((expected,)), actual).diff, compare(expected, actual)
+    assert (found is None) is (exact is None)
+    if found is not None and exact is not None:
+        assert (found.differing, found.total, found.first_index, found.expected, found.actual) == (
+            *(exact.differing, exact.total, exact.first_index, exact.expected, exact.actual),
+        )
+
+
+class TestOneOf:
+    LOW, HIGH = (Tensor("int8", np.array(v, np.int8)) for v in ([1, 2, 3], [2, 2, 4]))
+
+    def test_each_element_chooses(self) -> None:
+        for found in ([1, 2, 3], [2, 2, 4], [1, 2, 4], [2, 2, 3]):
+            assert compare(OneOf((self.LOW, self.HIGH)), Tensor("int8", np.array(found, np.int8))) == Comparison(None)
+
+    def test_anything_else_is_wrong_also_between_and_beside(self) -> None:
+        for place, element in ((0, 0), (0, 3), (1, 1), (1, 3), (2, 2), (2, 5), (0, 4)):
+            found = self.LOW.array.copy()
+            found[place] = element
+            diff = compare(OneOf((self.LOW, self.HIGH)), Tensor("int8", found)).diff
+            assert diff is not None
+            assert (diff.differing, diff.total, diff.first_index, diff.max_ulp) == (1, 3, (place,), None)
+            assert diff.expected == ("2" if place == 1 else f"{self.LOW.array[place]} or {self.HIGH.array[place]}")
+            assert diff.actual == str(element)
+
+    def test_distances_are_those_to_the_nearest(self) -> None:
+        candidates = tuple(from_bits("float32", *bits) for bits in ((10, 100, 7), (20, 100, 7)))
+        diff = compare(OneOf(candidates), from_bits("float32", 17, 98, 0x7F800000)).diff
+        assert diff is not None
+        assert (diff.max_ulp, diff.differing) == (3, 3)
+        assert diff.expected == f"{write_element('float32', candidates[0].array[0])} or {write_element('float32', candidates[1].array[0])}"
+
+    def test_nan_zero_and_strings_as_for_tensors(self) -> None:
+        nan = from_bits("float16", 0x7E00, 0)
+        zero = from_bits("float16", 0x3C00, 0)
+        assert compare(OneOf((nan, zero)), from_bits("float16", 0xFE01, 0)).diff is None
+        diff = compare(OneOf((nan, zero)), from_bits("float16", 0x7C00, 0x8000)).diff
+        assert diff is not None
+        assert (diff.differing, diff.max_ulp) == (2, 1)
+        texts = tuple(Tensor("string", np.array([t], object)) for t in ("a", "b"))
+        assert compare(OneOf(texts), texts[1]).diff is None
+        assert compare(OneOf(texts), Tensor("string", np.array(["c"], object))).diff == Diff(None, 1, 1, (0,), "'a' or 'b'", "'c'")
+
+    def test_dtype_and_shape(self) -> None:
+        for other in (Tensor("uint8", self.LOW.array.view(np.uint8)), Tensor("int8", self.LOW.array[None])):
+            diff = compare(OneOf((self.LOW, self.HIGH)), other).diff
+            assert diff is not None
+            assert (diff.first_index, diff.expected) == (None, "int8[3]")
+
+
+def approx(dtype: str, value: Any, bound: Any) -> Approx:
+    return Approx(dtype, np.array(value, np.float64, ndmin=1), np.array(bound, np.float64, ndmin=1))
+
+
+def held(dtype: str, *values: float) -> Tensor:
+    return Tensor(dtype, encode(dtype, np.array(values)))
+
+
+def neighbour(dtype: str, value: float, steps: int) -> float:
+    """Return the value so many representable ones further from zero."""
+    unsigned = f"u{DTYPES[dtype].itemsize}"
+    bits = encode(dtype, np.array([value])).view(unsigned).astype(np.int64) + steps
+    return float(decode(dtype, bits.astype(unsigned).view(DTYPES[dtype].storage))[0])
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+class TestApprox:
+    @pytest.mark.parametrize("value", [1.0, -3.0, 1 / 3, -1e-3, 12345.678])
+    @pytest.mark.parametrize("share", [0.6, 1.0, 3.4, 40.0])
+    def test_the_last_value_inside_passes_and_the_next_is_red(self, dtype: str, value: float, share: float) -> None:
+        form = FORMATS[dtype]
+        bound = share * float(form.ulp(np.array([value]))[0])
+        expected = approx(dtype, value, bound)
+        inside = float(form.rounded(np.array([value]))[0])
+        for step in (1, -1):
+            element = inside
+            while abs(neighbour(dtype, element, step) - value) <= bound:
+                element = neighbour(dtype, element, step)
+            passed = compare(expected, held(dtype, element))
+            assert passed.diff is None
+            assert passed.accuracy is not None
+            assert passed.accuracy.ratio == abs(element - value) / bound <= 1
+            outside = neighbour(dtype, element, step)
+            failed = compare(expected, held(dtype, outside))
+            assert failed.diff is not None
+            assert (failed.diff.differing, failed.diff.error, failed.diff.bound) == (1, abs(outside - value), bound)
+            assert failed.accuracy is not None
+            assert failed.accuracy.ratio == abs(outside - value) / bound > 1
+
+    def test_without_error_the_value_itself(self, dtype: str) -> None:
+        expected = approx(dtype, [1.5, 0.0], [0.0, 0.0])
+        assert compare(expected, held(dtype, 1.5, -0.0)) == Comparison(None, Accuracy(0.0, 0.0, 0, 2))  # the sign of zero is not judged
+        for wrong in (neighbour(dtype, 1.5, 1), neighbour(dtype, 1.5, -1), -1.5, np.inf, np.nan):
+            assert compare(expected, held(dtype, wrong, 0.0)).diff is not None
+        assert compare(expected, held(dtype, 1.5, FORMATS[dtype].quantum)).diff is not None
+
+    def test_nan_is_required_and_forbidden(self, dtype: str) -> None:
+        expected = approx(dtype, [np.nan, 1.0], [0.0, 0.5])
+        assert compare(expected, held(dtype, np.nan, 1.0)).diff is None
+        for wrong in ((0.0, 1.0), (np.inf, 1.0), (np.nan, np.nan)):
+            diff = compare(expected, held(dtype, *wrong)).diff
+            assert diff is not None
+            assert (diff.differing, diff.error) == (1, None)
+
+    def test_infinities_are_required_and_forbidden(self, dtype: str) -> None:
+        expected = approx(dtype, [np.inf, -np.inf, 1.0], [0.0, 0.0, 0.5])
+        assert compare(expected, held(dtype, np.inf, -np.inf, 1.0)).diff is None
+        largest = FORMATS[dtype].largest
+        for wrong in ((largest, -np.inf, 1.0), (-np.inf, -np.inf, 1.0), (np.inf, np.nan, 1.0), (np.inf, -np.inf, np.inf)):
+            diff = compare(expected, held(dtype, *wrong)).diff
+            assert diff is not None
+            assert diff.differing == 1
+
+    def test_an_infinite_bound_claims_nothing_and_is_counted(self, dtype: str) -> None:
+        expected = approx(dtype, [np.nan, 1.0, np.inf, 2.0], [np.inf, np.inf, np.inf, 0.5])
+        for found in ((0.0, np.nan, -5.0, 2.0), (np.inf, -np.inf, np.nan, 2.25)):
+            comparison = compare(expected, held(dtype, *found))
+            assert comparison.diff is None
+            assert comparison.accuracy is not None
+            assert (comparison.accuracy.unclaimed, comparison.accuracy.compared, comparison.accuracy.claims) == (3, 4, True)
+        empty = compare(approx(dtype, [1.0], [np.inf]), held(dtype, 7.0))
+        assert empty == Comparison(None, Accuracy(0.0, 0.0, 1, 1))
+        assert empty.accuracy is not None
+        assert not empty.accuracy.claims
+
+    def test_overflow(self, dtype: str) -> None:
+        """Near the end of the range an infinity is admissible; beyond it, required."""
+        form = FORMATS[dtype]
+        top, step = form.largest, float(form.ulp(np.array([form.largest]))[0])
+        near = approx(dtype, [top, -top], [step, step])
+        assert compare(near, held(dtype, np.inf, -np.inf)).diff is None
+        assert compare(near, held(dtype, top, -top)).diff is None
+        assert compare(near, held(dtype, -np.inf, -top)).diff is not None
+        short = approx(dtype, [top], [step / 4])  # rounds to the largest value, not beyond
+        assert compare(short, held(dtype, np.inf)).diff is not None
+        if dtype != "float64":
+            beyond = approx(dtype, [2 * top], [step])
+            assert compare(beyond, held(dtype, np.inf)).diff is None
+            assert compare(beyond, held(dtype, top)).diff is not None
+            assert compare(beyond, held(dtype, -np.inf)).diff is not None
+
+    def test_the_first_wrong_element_is_told(self, dtype: str) -> None:
+        expected = approx(dtype, [[1.0, 2.0], [4.0, 8.0]], np.full((2, 2), 0.25))
+        diff = compare(expected, Tensor(dtype, encode(dtype, np.array([[1.25, 2.25], [3.5, 16.0]])))).diff
+        assert diff is not None
+        assert (diff.differing, diff.total, diff.first_index, diff.error, diff.bound) == (2, 4, (1, 0), 0.5, 0.25)
+        assert diff.expected == "4 ± 0.25"
+        assert diff.actual.startswith("3.5 (0x")
+        assert diff.max_ulp == 1 << (FORMATS[dtype].precision - 1)  # from 8 to 16
+
+    def test_dtype_and_shape(self, dtype: str) -> None:
+        other = "float32" if dtype != "float32" else "float64"
+        for found in (held(other, 1.0), held(dtype, 1.0, 1.0)):
+            comparison = compare(approx(dtype, 1.0, np.inf), found)
+            assert comparison.diff is not None
+            assert comparison.accuracy is None
+            assert (comparison.diff.first_index, comparison.diff.expected) == (None, f"{dtype}[1]")
+
+
+def test_accuracy_in_units_of_the_last_place() -> None:
+    accuracy = compare(approx("float32", [1.0, 2.0], [1e-6, 1e-5]), held("float32", 1.0 + 2.0**-22, 2.0)).accuracy
+    assert accuracy == Accuracy(ratio=2.0**-22 / 1e-6, ulp=2.0, unclaimed=0, compared=2)
+
+
+def test_errors_and_bounds_stand_only_where_there_is_a_bound() -> None:
+    """The lines of run files without them are what they were."""
+    exact = compare(Exact(held("float32", 1.0)), held("float32", 2.0)).diff
+    assert exact is not None
+    assert msgspec.json.decode(msgspec.json.encode(exact)) == {
+        "max_ulp": 1 << 23,
+        "differing": 1,
+        "total": 1,
+        "first_index": [0],
+        "expected": "1.0 (0x3f800000)",
+        "actual": "2.0 (0x40000000)",
+    }
+    bounded = compare(approx("float32", [1.0], [0.5]), held("float32", np.inf))
+    assert bounded.diff is not None
+    line = msgspec.json.encode(bounded.diff)
+    assert msgspec.json.decode(line)["bound"] == 0.5
+    assert msgspec.json.decode(line)["error"] is None
+    assert msgspec.json.decode(line, type=Diff) == bounded.diff
+    zero = compare(approx("float32", [1.0], [0.0]), held("float32", 2.0)).accuracy
+    assert zero is not None
+    assert msgspec.json.decode(msgspec.json.encode(zero), type=Accuracy) == zero  # no infinity, which JSON lacks

@@ -28,7 +28,12 @@ def test_cases_on_which_targets_disagree_are_grouped() -> None:
     group = groups[0]
     assert group.number == 2
     assert group.outcomes == (Outcome.PASS, Outcome.MISMATCH, None)
-    assert (group.opsets, group.dtypes, group.index_dtypes, group.ranks) == ((11, 13), ("int8", "float32"), ("int32", "int64"), (1, 2))
+    assert (group.opsets, group.dtypes, group.types, group.ranks) == (
+        (11, 13),
+        ("int8", "float32"),
+        ("indices=int32", "indices=int64"),
+        (1, 2),
+    )
     assert group.example == B
 
 

@@ -41,6 +41,7 @@ def test_a_case_is_a_spec_of_one_case_made_from_one_of_the_default_specs(file: P
     assert origin in {each.id for each in expand(load_specs([SPECS / f"{case.operator}.yaml"]))}
 
 
+@pytest.mark.releases
 @pytest.mark.skipif(
     all(Version(python.minor) < Version("3.11") for python in pythons.pythons()), reason="onnxruntime 1.24 needs Python 3.11 or later"
 )

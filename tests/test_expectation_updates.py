@@ -187,9 +187,21 @@ class TestDrop:
         write("old.yaml", ENTRIES)
         ended = harness("expect", "update", a_run("batch_dims=1", "data=float16"), "old.yaml")
         assert Path("old.yaml").read_text() == ENTRIES.replace(
-            '["GatherND:data=float16", "Round:X=float16"]  # both', '"GatherND:data=float16"'
+            '["GatherND:data=float16", "Round:X=float16"]  # both', '"GatherND:data=float16"  # both'
         )
         assert "old.yaml:4: [0]: narrowed: 3 of 35 cases no longer end in rejected" in ended.err
+
+    def test_a_comment_that_would_be_lost_is_a_refusal(self) -> None:
+        """It stands beside one of several queries, and nobody knows where it goes."""
+        text = ENTRIES.replace(
+            '["GatherND:data=float16", "Round:X=float16"]  # both',
+            '\n    - "GatherND:data=float16"  # of one\n    - "Round:X=float16"  # of the other',
+        )
+        write("old.yaml", text)
+        ended = harness("expect", "update", a_run("batch_dims=1", "data=float16"), "old.yaml")
+        remedy = "nothing was written: move it to a line of its own above its entry"
+        assert (ended.code, complaint(ended)) == (2, f"old.yaml: the comment '# of one' would be lost; {remedy}")
+        assert Path("old.yaml").read_text() == text
 
     def test_what_conforms_now_becomes_an_exception(self) -> None:
         write("old.yaml", ENTRIES)
@@ -240,6 +252,27 @@ class TestBadInput:
         ended = harness("expect", "update", run, "flow.yaml")
         assert ended.code == 2
         assert complaint(ended) == "flow.yaml:1: an entry is edited by lines; write each of its keys on a line of its own"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[{match: "GatherND:batch_dims=1", expect: rejected, reason: a, link: "https://example.org/"}]\n',
+        "- match: GatherND:batch_dims=1\n  expect: rejected\n  reason: a\n  link: https://example.org/\n...\n",
+        "---\n- match: GatherND:batch_dims=1\n  expect: rejected\n  reason: a\n  link: https://example.org/\n...\n# the end\n",
+    ],
+    ids=["flow", "document end", "document marks"],
+)
+@pytest.mark.parametrize("only_check", [False, True])
+def test_a_file_that_cannot_be_added_to_stays_as_it_is(text: str, only_check: bool) -> None:
+    """What an update would write is read back before it replaces the file."""
+    write("old.yaml", text)
+    write("other.yaml", "[]\n")
+    ended = harness("expect", "update", a_run("batch_dims=1", "data=float16"), "old.yaml", *(["--check"] if only_check else []))
+    assert ended.code == 2
+    assert complaint(ended).startswith("old.yaml: cannot be edited as it is written (old.yaml:")
+    assert complaint(ended).endswith("nothing was written: write a list of entries, each on lines of its own, without '...' at the end")
+    assert Path("old.yaml").read_text() == text
 
 
 def test_the_shipped_entries_pass_lint() -> None:

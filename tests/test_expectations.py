@@ -8,10 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import SpecError
-from harness.expectations import Expectations, TargetExpectations, When, lint, load_expectations
+from harness.expectations import Expectations, Scope, TargetExpectations, When, lint, load_expectations
+from harness.operators import OPERATORS
 from harness.records import Outcome, TargetInfo
 
 TODAY = date(2026, 6, 1)
+ROUND_AND_GATHER_ND = Scope({"Round", "GatherND"}, whole=False)
 CPU = TargetInfo(provider="CPUExecutionProvider", onnxruntime="1.24.4")
 DML = TargetInfo(provider="DmlExecutionProvider", onnxruntime="1.24.4", directml="1.15.4+abc", max_feature_level="5_0")
 ENTRY = """\
@@ -64,31 +66,57 @@ def test_exceptions_are_not_spoken_of(tmp_path: Path) -> None:
 
 def test_entries_earn_their_place(tmp_path: Path) -> None:
     expectations = cpu(tmp_path, "".join(entry(f"GatherND@13:sweep={name}") for name in ("a", "b", "c", "d")))
-    expectations.record("GatherND@13:sweep=a;x=1", conforms=False)
-    expectations.record("GatherND@13:sweep=a;x=2", conforms=True)
-    expectations.record("GatherND@13:sweep=b;x=1", conforms=True)
+    expectations.record("GatherND@13:sweep=a;x=1", None, conforms=False)
+    expectations.record("GatherND@13:sweep=a;x=2", None, conforms=True)
+    expectations.record("GatherND@13:sweep=b;x=1", None, conforms=True)
     for number in range(1200):
-        expectations.record(f"GatherND@13:sweep=c;x={number}", conforms=True)
+        expectations.record(f"GatherND@13:sweep=c;x={number}", None, conforms=True)
     assert [(used.matched, used.not_conforming) for used in expectations.used] == [(2, 1), (1, 0), (1200, 0), (0, 0)]
-    assert expectations.problems(TODAY) == [
+    assert expectations.problems(TODAY, ROUND_AND_GATHER_ND) == [
         "cpu.yaml:5: [1]: its case conforms on cpu; remove it or narrow its 'when'",
         "cpu.yaml:9: [2]: all 1,200 cases conform on cpu; remove it or narrow its 'when'",
         "cpu.yaml:13: [3]: matches no case on cpu; remove it or correct its query",
     ]
-    assert expectations.problems(TODAY, complete=False) == []
+    assert expectations.problems(TODAY, None) == []
+
+
+@pytest.mark.parametrize(
+    ("match", "judged"),
+    [
+        ("Round@22:sweep=a", True),
+        ("[Round, GatherElements]", True),
+        ("sweep=a", True),
+        ("Gather*", True),
+        ("Rond", True),
+        ("GatherElements", False),
+        ("Gather?lements", False),
+    ],
+)
+def test_an_entry_for_an_operator_that_was_not_run_need_not_match(tmp_path: Path, match: str, judged: bool) -> None:
+    """A mistyped operator is none that could have been run."""
+    expectations = cpu(tmp_path, entry(match))
+    wanted = "cpu.yaml:1: [0]: matches no case on cpu; remove it or correct its query"
+    assert expectations.problems(TODAY, ROUND_AND_GATHER_ND) == ([wanted] if judged else [])
+
+
+def test_the_shipped_entries_are_judged_by_all_shipped_specs_alone() -> None:
+    expectations = load_expectations().for_target("cpu", CPU)
+    certain = [each.entry for each in expectations.entries if not (each.entry.sometimes or each.entry.pending or each.entry.level)]
+    assert len(expectations.problems(TODAY, Scope(OPERATORS.keys(), whole=True))) == len(certain) > 5
+    assert expectations.problems(TODAY, Scope(OPERATORS.keys(), whole=False)) == []
 
 
 def test_expired(tmp_path: Path) -> None:
     expectations = cpu(tmp_path, entry("GatherND", more="expires: 2026-05-31") + entry("Round", more="expires: 2026-06-01"))
-    assert expectations.problems(TODAY, complete=False) == ["cpu.yaml:1: [0]: expired on 2026-05-31; look whether it still holds"]
+    assert expectations.problems(TODAY, None) == ["cpu.yaml:1: [0]: expired on 2026-05-31; look whether it still holds"]
 
 
 def test_conflict_is_told_once(tmp_path: Path) -> None:
     expectations = cpu(tmp_path, entry("GatherND") + entry("GatherND@13", "crash") + entry("axis=1"))
     for case in ("GatherND@13:axis=1", "GatherND@13:axis=2"):
-        expectations.record(case, conforms=False)
+        expectations.record(case, None, conforms=False)
     assert expected(expectations, "GatherND@13:axis=1") is Outcome.MISMATCH
-    assert expectations.problems(TODAY) == [
+    assert expectations.problems(TODAY, ROUND_AND_GATHER_ND) == [
         "cpu.yaml:5: [1]: expects crash where cpu.yaml:1 expects mismatch: GatherND@13:axis=1",
         "cpu.yaml:9: [2]: expects mismatch where cpu.yaml:5 expects crash: GatherND@13:axis=1",
     ]
@@ -141,7 +169,7 @@ def test_lint(tmp_path: Path) -> None:
         "cpu.yaml:14: [3]: expired on 2020-01-01; look whether it still holds",
     ]
     assert lint(expectations, TODAY) == before
-    assert lint(expectations, TODAY, ["GatherND@13:a=1", "Round@22:a=1"]) == [
+    assert lint(expectations, TODAY, ["GatherND@13:a=1", "Round@22:a=1"], ROUND_AND_GATHER_ND) == [
         *before,
         "cpu.yaml:14: [3]: matches no case; remove it or correct its query",
     ]

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness import worker
+from harness.calls import call_of
 from harness.dtypes import DTYPES
 from harness.execution import Execution, Graph, Prepared, Unit
 from harness.frames import FAKE, FrameReader, GarbledError, encode_batch, tensor_bytes
@@ -27,9 +28,10 @@ def unit_of(*dtypes_and_shapes: tuple[str, tuple[int, ...]]) -> Unit:
     cases = []
     for number, (dtype, shape) in enumerate(dtypes_and_shapes):
         inputs = (Tensor(dtype, elements(np.random.default_rng(number), dtype, shape)),)
-        cases.append(Prepared(Case(f"Round@22:case=n{number}", "Round", 22, {}, (TensorSpec("X", dtype, shape),)), inputs))
+        case = Case(f"Round@22:case=n{number}", "Round", 22, {}, (TensorSpec("X", dtype, shape),))
+        cases.append(Prepared(case, call_of(case), inputs))
     first = dtypes_and_shapes[0][0]
-    return Unit(Graph(b"model", "d", (0,), (("X", DTYPES[first].onnx),), ("Y", DTYPES[first].onnx), ("Round",)), cases)
+    return Unit(Graph(b"model", "d", (0,), (("X", DTYPES[first].onnx),), (("Y", DTYPES[first].onnx),), ("Round",)), cases)
 
 
 def frame(kind: str, body: bytes) -> bytes:
@@ -37,9 +39,22 @@ def frame(kind: str, body: bytes) -> bytes:
 
 
 def result(number: int, tensor: Tensor, seconds: float = 0.5) -> bytes:
-    array = tensor.array
-    head = struct.pack("<IdBB", number, seconds, DTYPES[tensor.dtype].onnx, array.ndim) + struct.pack(f"<{array.ndim}q", *array.shape)
-    return frame("R", head + worker.encode_elements(array))
+    return results(number, [tensor], seconds)
+
+
+def results(number: int, tensors: list[Tensor], seconds: float = 0.5) -> bytes:
+    """Return the frame of a case with several outputs."""
+    parts = [struct.pack("<IdB", number, seconds, len(tensors))]
+    for dtype, array in tensors:
+        body = worker.encode_elements(array)
+        parts.append(struct.pack("<BBI", DTYPES[dtype].onnx, array.ndim, len(body)) + struct.pack(f"<{array.ndim}q", *array.shape) + body)
+    return frame("R", b"".join(parts))
+
+
+def one_output(element: int, body: bytes, *shape: int, size: int | None = None) -> bytes:
+    """Return the frame of a case with one output, whose parts may contradict each other."""
+    head = struct.pack("<IdB", 0, 0.0, 1) + struct.pack("<BBI", element, len(shape), len(body) if size is None else size)
+    return frame("R", head + struct.pack(f"<{len(shape)}q", *shape) + body)
 
 
 def announce(number: int) -> bytes:
@@ -56,7 +71,7 @@ UNIT = unit_of(("float32", (2, 3)), ("string", (4,)), ("bfloat16", ()), ("comple
 OUTPUTS = [prepared.inputs[0] for prepared in UNIT.cases]
 STREAM = b"".join(
     [
-        frame("H", b'{"protocol":1}'),
+        frame("H", b'{"protocol":2}'),
         announce(0) + PLACED,
         *(result(n, OUTPUTS[n]) if n in (0,) else announce(n) + result(n, OUTPUTS[n]) for n in range(5)),
         announce(5) + failure(5),
@@ -82,14 +97,15 @@ def read(chunks: list[bytes]) -> tuple[list[str], list[Execution]]:
 def assert_the_answers(kinds: list[str], found: list[Execution]) -> None:
     assert kinds == ["H", "A0", "P", "R", "A1", "R", "A2", "R", "A3", "R", "A4", "R", "A5", "E", "D"]
     for execution, wanted in zip(found[:5], OUTPUTS[:5], strict=True):
-        assert execution.output is not None
-        assert execution.output.dtype == wanted.dtype
-        assert execution.output.array.shape == wanted.array.shape
-        assert execution.output.array.tolist() == wanted.array.tolist() or wanted.dtype not in ("string", "bool", "int64")
-        assert tensor_bytes(execution.output) == tensor_bytes(wanted)
+        assert execution.outputs is not None
+        (output,) = execution.outputs
+        assert output.dtype == wanted.dtype
+        assert output.array.shape == wanted.array.shape
+        assert output.array.tolist() == wanted.array.tolist() or wanted.dtype not in ("string", "bool", "int64")
+        assert tensor_bytes(output) == tensor_bytes(wanted)
         assert (execution.stage, execution.seconds, execution.error, execution.ended) == ("compare", 0.5, None, None)
     last = found[5]
-    assert last.output is None
+    assert last.outputs is None
     assert last.error is not None
     assert (last.error.class_, last.error.message, last.stage) == ("Fail", "no", "run")
     assert {execution.nodes for execution in found} == {(("FakeExecutionProvider", "Round"),)}
@@ -141,12 +157,15 @@ def test_garbage_is_garbled_or_waits_for_more_but_is_never_an_answer(data: bytes
         (frame("E", b"\xff\xfe"), ""),
         (frame("P", b'{"unit":0,"nodes":[["a"]]}'), "Expected `array` of length 2"),
         (frame("R", b"\x00"), "unpack_from requires a buffer"),
-        (frame("R", struct.pack("<IdBB", 0, 0.0, 99, 0)), "99"),
-        (frame("R", struct.pack("<IdBBq", 0, 0.0, 1, 1, 3) + b"\x00" * 8), "cannot reshape array of size 2"),
-        (frame("R", struct.pack("<IdBBq", 0, 0.0, 1, 1, 1) + b"\x00" * 7), "buffer size must be a multiple"),
-        (frame("R", struct.pack("<IdBBq", 0, 0.0, 8, 1, 1) + b"\x09\x00\x00"), "unpack_from requires a buffer"),
-        (frame("R", struct.pack("<IdBBq", 0, 0.0, 8, 1, 1) + b"\x09\x00\x00\x00ab"), "a string is cut off"),
-        (frame("R", struct.pack("<IdBBq", 0, 0.0, 1, 1, -1) + b"\x00" * 8), "a negative dimension"),
+        (one_output(99, b""), "99"),
+        (one_output(1, b"\x00" * 8, 3), "cannot reshape array of size 2"),
+        (one_output(1, b"\x00" * 7, 1), "buffer size must be a multiple"),
+        (one_output(8, b"\x09\x00\x00", 1), "unpack_from requires a buffer"),
+        (one_output(8, b"\x09\x00\x00\x00ab", 1), "a string is cut off"),
+        (one_output(1, b"\x00" * 8, -1), "a negative dimension"),
+        (one_output(1, b"\x00" * 4, 1, size=8), "an output is cut off"),
+        (one_output(1, b"\x00" * 8, 1, size=4), "bytes behind the last output"),
+        (frame("R", struct.pack("<IdB", 0, 0.0, 2) + one_output(1, b"\x00" * 4, 1)[18:]), "unpack_from requires a buffer"),
     ],
 )
 def test_malformed(frames: bytes, complaint: str) -> None:
@@ -194,7 +213,9 @@ def test_a_batch_says_what_a_worker_needs(operator: str, dtype: str) -> None:
     """Only a fake target is told which case it runs: a real one has nothing but the graph and its inputs."""
     prepared = prepare(operator, dtype)
     fed = tuple(range(len(prepared.inputs)))
-    graph = Graph(b"abc", "d", fed, tuple((spec.name, 1) for spec in prepared.case.inputs), ("Y", 1), (operator,), "basic", in_place=True)
+    graph = Graph(
+        b"abc", "d", fed, tuple((spec.name, 1) for spec in prepared.case.inputs), (("Y", 1),), (operator,), "basic", in_place=True
+    )
     header, payload = encode_batch([Unit(graph, [prepared]), Unit(graph, [prepared, prepared])], "P", {"a": "b"}, {"c": "d"}, 3)
     assert [unit["first"] for unit in header["units"]] == [0, 1]
     assert [len(unit["cases"]) for unit in header["units"]] == [1, 2]
@@ -213,7 +234,7 @@ def test_a_batch_says_what_a_worker_needs(operator: str, dtype: str) -> None:
 
 def test_what_units_have_in_common_is_said_once() -> None:
     prepared = prepare("GatherElements", "float32")
-    graph = Graph(b"m", "d", (0,), (("data", 1),), ("output", 1), ("GatherElements",))
+    graph = Graph(b"m", "d", (0,), (("data", 1),), (("output", 1),), ("GatherElements",))
     others = [graph._replace(optimization="all"), graph._replace(model=b"n"), graph._replace(inputs=(("data", 2),))]
     header, _ = encode_batch([Unit(one, [prepared]) for one in (graph, *others)], "P", {}, {})
     assert [unit["kind"] for unit in header["units"]] == [0, 1, 0, 2]
@@ -223,7 +244,7 @@ def test_what_units_have_in_common_is_said_once() -> None:
 
 def test_initializers_are_not_fed() -> None:
     prepared = prepare("GatherElements", "float32")
-    graph = Graph(b"m", "d", (0,), (("data", 1),), ("output", 1), ("GatherElements",))
+    graph = Graph(b"m", "d", (0,), (("data", 1),), (("output", 1),), ("GatherElements",))
     header, payload = encode_batch([Unit(graph, [prepared])], "P", {}, {})
     assert header["units"][0]["cases"] == [[(2, 3)]]
     assert b"".join(payload) == b"m" + tensor_bytes(prepared.inputs[0])

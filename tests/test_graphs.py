@@ -18,28 +18,24 @@ from harness.dtypes import DTYPES
 from harness.errors import UsageError
 from harness.execution import Graph
 from harness.graph_files import check_manifest, manifest_text, verify_existing, write_graphs
-from harness.graphs import IR_VERSIONS, PRODUCER, compile_case
+from harness.graphs import PRODUCER, compile_case
+from harness.onnx_schemas import IR_VERSIONS
 from harness.operators import OPERATORS
 from harness.operators.binary_floats import halfway_values, special_patterns
-from harness.operators.round import generate
 from harness.prepare import units
 from harness.query import parse_all
 from harness.records import Case, Options, TensorSpec, Validity
 from harness.selection import select
-from harness.specs.expand import expand
-from harness.specs.load import load_specs
-from harness.values import case_inputs
+from tests import calling
 from tests.operators.brute import round_bits
-from tests.running import ROUND, SPECS
+from tests.plans import default_plan
+from tests.prepared import compiled, prepared_case
+from tests.running import ROUND
 
 
 @cache
 def cases(*queries: str) -> tuple[Case, ...]:
-    return tuple(select(expand(load_specs((SPECS,))), parse_all(queries)).cases(valid=True))
-
-
-def compiled(case: Case) -> Graph:
-    return compile_case(case, case_inputs(OPERATORS[case.operator], case, 0))
+    return tuple(select(default_plan(), parse_all(queries)).cases(valid=True))
 
 
 def model_of(graph: Graph) -> ModelProto:
@@ -133,8 +129,8 @@ class TestModel:
     @pytest.mark.parametrize("dtype", ["float32", "bool", "int8", "bfloat16", "string", "complex64"])
     def test_initializer(self, name: str, fed: int, dtype: str) -> None:
         case = gather((3, 4), dtype, initializer=name)
-        inputs = case_inputs(OPERATORS["GatherElements"], case, 0)
-        graph = compile_case(case, inputs)
+        _, call, inputs, _ = prepared_case(case)
+        graph = compile_case(case, call, inputs)
         model = model_of(graph)
         assert [value.name for value in model.graph.input] == [("data", "indices")[fed]]
         assert (graph.fed, [entry[0] for entry in graph.inputs]) == ((fed,), [("data", "indices")[fed]])
@@ -181,7 +177,7 @@ class TestModel:
 def test_onnx_checker_accepts_every_valid_graph() -> None:
     """Once a graph; only of valid cases, since the checker is native code that may crash on bad attributes."""
     seen: set[str] = set()
-    for case in expand(load_specs((SPECS,))).cases(valid=True):
+    for case in default_plan().cases(valid=True):
         assert case.validity is Validity.VALID
         key = f"{case.operator}{case.opset}{case.attributes}{[(s.dtype, len(s.shape)) for s in case.inputs]}{case.options}"
         if key in seen or "sweep=large" in case.id or case.directml is not None:
@@ -220,8 +216,10 @@ class TestRounding:
     @pytest.mark.parametrize("variant", [None, *OPERATORS["Round"].variants])
     @pytest.mark.parametrize("dtype", ["float32", "float64"])
     def test_special_and_random_values(self, dtype: str, variant: str | None) -> None:
+        call = calling.call_of("Round", calling.shaped((3000,), dtypes=(dtype,)))
         drawn = [
-            generate(kind, dtype, ((3000,),), {}, np.random.default_rng(7).bytes(24000)) for kind in ("random", "ordinary", "subnormal")
+            calling.generated(OPERATORS["Round"], kind, "X", call, np.random.default_rng(7).bytes(24000))
+            for kind in ("random", "ordinary", "subnormal")
         ]
         self.check(dtype, np.concatenate([special_patterns(dtype), halfway_values(dtype), *drawn]), variant)
 
@@ -268,20 +266,22 @@ class TestGeneratedModels:
         verify_existing(tmp_path / "nowhere")
 
     def test_the_manifest(self, tmp_path: Path) -> None:
-        """Lines of hash, number of cases, operator and opset; sorted; all cases counted."""
-        text = manifest_text((ROUND,), parse_all([self.QUERY]))
-        lines = [line.split() for line in text.splitlines()]
-        assert [line[0] for line in lines] == sorted(line[0] for line in lines)
-        assert sum(int(line[1]) for line in lines) == len(cases(self.QUERY))
-        assert {line[2] for line in lines} == {"Round@22"}
+        """One line for an operator at an opset: its graphs, its cases, and a hash over both that a selection of them changes."""
+        models: dict[str, bytes] = {}
+        text = manifest_text((ROUND,), parse_all([self.QUERY]), models)
+        (line,) = text.splitlines()
+        name, graphs, _, number, _, digest = line.split()
+        assert (name, int(graphs), int(number), len(digest)) == ("Round@22", len(models), len(cases(self.QUERY)), 64)
+        assert digest not in manifest_text((ROUND,), parse_all([f"{self.QUERY};X=float16"]))
 
     def test_a_stale_manifest(self, tmp_path: Path) -> None:
         (tmp_path / "manifest.txt").write_text(manifest_text((ROUND,)), encoding="utf-8")
         assert check_manifest((ROUND,), tmp_path) is None
-        kept = manifest_text((ROUND,)).splitlines(keepends=True)[2:]
-        (tmp_path / "manifest.txt").write_text("".join([*kept, f"{'0' * 64} 1 Round@22\n"]), encoding="utf-8")
+        first, second = manifest_text((ROUND,)).splitlines(keepends=True)
+        changed = second.replace(second.split()[-1], "0" * 64)
+        (tmp_path / "manifest.txt").write_text(first + changed + "Ceil@7 1 graphs 1 cases 0\n", encoding="utf-8")
         stale = check_manifest((ROUND,), tmp_path)
-        assert stale == f"{tmp_path}/manifest.txt: stale: 2 graphs are missing or changed, 1 are obsolete; run: harness compile"
+        assert stale == f"{tmp_path}/manifest.txt: stale: the graphs of Ceil@7, Round@22 are others than it says; run: harness compile"
 
     def test_no_manifest(self, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match=r"manifest.txt: cannot be read: No such file or directory; run: harness compile"):

@@ -5,7 +5,11 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
+import lzma
+import re
 import sqlite3
+import struct
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -189,8 +193,8 @@ def test_a_damaged_run_leaves_the_database_as_it_was(tmp_path: Path) -> None:
     second.write_bytes(b"".join([lines[0], lines[1], lines[2], lines[1]]))
     with HistoryDatabase(tmp_path / "history.db") as database:
         collect(database, [first])
-        with pytest.raises(Exception, match=r"run\.jsonl:4: .* is in it twice"):
-            collect(database, [second])
+        (left_out,) = collect(database, [second])
+        assert re.search(r"day02/run\.jsonl:4: .* is in it twice", str(left_out))
         assert [point.header.run_id for point in database.points()] == ["20260101T030405Z-7"]
         assert [case for case, _ in database.results(lambda _: True)] == [CASE]
 
@@ -329,6 +333,98 @@ def test_a_damaged_history(tmp_path: Path, change: str) -> None:
     assert (ended.code, ended.out) == (2, "")
     assert complaint(ended).startswith(f"{tmp_path}/history.db: damaged history: ")
     assert complaint(ended).endswith("; make it anew from the runs")
+
+
+def _cut_header(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:40])
+
+
+def _no_content(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def _damaged_line(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b'"outcome":"mismatch"', b'"outcome":"past"'))
+
+
+def _cut_archive(path: Path) -> None:
+    path.with_suffix(".jsonl.xz").write_bytes(lzma.compress(path.read_bytes())[:-20])
+    path.unlink()
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (_cut_header, "run.jsonl:1: the header is cut off: nothing of this run was kept; start a new one"),
+        (_no_content, "run.jsonl: the run file is empty"),
+        (_damaged_line, "run.jsonl:2: damaged run file: Invalid enum value 'past' - at `$.outcome`"),
+        (_cut_archive, "run.jsonl.xz: the compressed file is cut off: copy it again, or take the uncompressed one"),
+    ],
+)
+def test_one_damaged_run_among_many_is_left_out_and_named(tmp_path: Path, damage: Callable[[Path], None], said: str) -> None:
+    runs = write_days(tmp_path / "runs", CASE, "pmp")
+    damage(runs / "day02" / "run.jsonl")
+    for more in ([], ["--db", tmp_path / "history.db"]):
+        ended = harness("history", runs, "--case", CASE, "--format", "json", *more)
+        assert ended.code == 2
+        line = next(line for line in ended.err.splitlines() if line.startswith("harness: "))
+        assert line == f"harness: left out: {tmp_path}/runs/day02/{said}"
+        assert "20260101T030405Z-7" in ended.out
+        assert "20260103T030405Z-7" in ended.out
+        assert "20260102T030405Z-7" not in ended.out
+    assert "2 of 3 runs added" in ended.err
+
+
+def test_a_database_whose_tables_are_others(tmp_path: Path) -> None:
+    """A view that never ends, in the place of a table."""
+    path = tmp_path / "history.db"
+    HistoryDatabase(path).close()
+    with contextlib.closing(sqlite3.connect(path)) as prepared:
+        prepared.executescript(
+            "DROP TABLE states; CREATE VIEW states AS WITH RECURSIVE n(no) AS (SELECT 1 UNION ALL SELECT no FROM n) "
+            "SELECT no, 'valid' AS validity, 'pass' AS outcome, '' AS error FROM n"
+        )
+    ended = harness("history", "--db", path)
+    assert ended.code == 2
+    assert complaint(ended) == f"{path}: damaged history: its tables are not those of a history; make it anew from the runs"
+
+
+def test_a_database_whose_pages_lead_back_into_themselves(tmp_path: Path) -> None:
+    """Two pages that name the page below them 600 times each have 720,000 rows in 12 KB."""
+    path = tmp_path / "history.db"
+    with HistoryDatabase(path) as database:
+        collect(database, find_runs([write_days(tmp_path / "runs", CASE, "pm")]))
+    with contextlib.closing(sqlite3.connect(path)) as reading:
+        (root,) = reading.execute("SELECT rootpage FROM sqlite_master WHERE name = 'states'").fetchone()
+    data = bytearray(path.read_bytes())
+    size, pages = 4096, len(data) // 4096
+    start = (root - 1) * size
+    rows = data[start : start + size]
+
+    def page(below: int) -> bytes:
+        number = 600
+        cell = struct.pack(">IB", below, 1)
+        head = struct.pack(">BHHHBI", 5, 0, number, size - len(cell), 0, below) + struct.pack(">H", size - len(cell)) * number
+        return head.ljust(size - len(cell), b"\0") + cell
+
+    data[start : start + size] = page(pages + 1)
+    data += page(pages + 2) + rows
+    data[28:32] = struct.pack(">I", pages + 2)
+    path.write_bytes(data)
+    began = time.monotonic()
+    ended = harness("history", "--db", path, "--case", CASE)
+    assert time.monotonic() - began < 20
+    assert ended.code == 2
+    assert complaint(ended) == f"{path}: cannot be used as a history: it leads back into itself; make it anew from the runs"
+
+
+def test_no_flip_where_nothing_ran(tmp_path: Path) -> None:
+    targets = {"cpu": cpu("1.23.0"), "dml": cpu("1.23.0")}
+    for day, letters in enumerate(("p-", "m-", "p-"), start=1):
+        write_run(tmp_path, day, {CASE: letters, OTHER: "-p"}, targets)
+    ended = harness("history", tmp_path, "--flips", "--format", "json")
+    assert ended.code == 0
+    assert [flip["target"] for flip in json.loads(ended.out)["flips"]] == ["cpu"]
 
 
 def test_it_needs_no_onnxruntime(tmp_path: Path) -> None:

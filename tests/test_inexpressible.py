@@ -9,7 +9,7 @@ from harness.records import End, Error, Header, Outcome, Result, TargetInfo, Val
 from harness.render.junit import render_junit
 from harness.render.markdown import render_markdown
 from harness.render.payload import JUDGED, judgement
-from harness.resume import read_done
+from harness.resume import Earlier
 from harness.runfile import RunReader, RunWriter
 from harness.summary import summarize
 from harness.tables import Tables, tabulate
@@ -98,7 +98,7 @@ def test_a_comparison_counts_it_nowhere(tmp_path: Path) -> None:
 
 
 def test_a_continued_run_does_not_ask_for_it_again(tmp_path: Path) -> None:
-    done = read_done(write(tmp_path), HEADER)
+    done = Earlier(write(tmp_path).parent).done
     assert done.refused(B, "cpu")
     assert not done.refused(A, "cpu")
     assert done.conforming(A, "cpu") is True
@@ -113,6 +113,8 @@ def test_a_run_shows_it_and_ends_well(tmp_path: Path) -> None:
     assert (first["outcome"], second["outcome"]) == ("pass", "not_run")
     assert (second["verdict"], second["error"]["class"]) == ("expected", "NotExpressible")
     assert (end["selected"], end["run"]) == (1, 1)
+    assert ended.out.startswith("✓ The only result is as expected: all conform.")
+    assert harness("explain", tmp_path / "r").out.startswith("✓ No unexpected failure in 1 result.")
     continued = harness("run", ROUND, "-t", "cpu", "-k", query, "-k", "Round@22:case=documented_half", "-o", tmp_path / "r", "--resume")
     assert continued.code == 0, continued.err
     assert len(lines_of(tmp_path / "r")) == 4

@@ -25,6 +25,7 @@ pytestmark = [
 QUERY = "GatherElements@13:sweep=extent"
 OPTIONS: list[str | Path] = [SPECS / "GatherElements.yaml", "-k", QUERY, "-j", "2", "--timeout", "60"]
 """2,376 cases: enough for two lanes."""
+KEPT = "what was finished is kept: continue with: harness run --resume"
 
 
 def known(folder: Path) -> Path:
@@ -135,7 +136,9 @@ def test_a_defect_in_a_lane_is_a_fault(tmp_path: Path, several: list[int], monke
     ended = harness("run", ROUND, "-t", "fake", "-j", "2", "-o", tmp_path / "run")
     assert ended.code == 5
     assert several == [2]
-    assert ended.err.splitlines()[-1] == "harness: a fault in the harness: ZeroDivisionError: integer division or modulo by zero"
+    assert ended.err.splitlines()[-1] == (
+        f"harness: a fault in the harness: ZeroDivisionError: integer division or modulo by zero; {KEPT} -o {tmp_path / 'run'}"
+    )
     assert "Traceback" in ended.err
 
 
@@ -165,7 +168,7 @@ def test_what_hinders_a_lane_is_told(tmp_path: Path, several: list[int]) -> None
     assert ended.code == 5
     assert several == [2]
     (line,) = ended.err.splitlines()
-    assert "the results so far are kept: make room, then continue with --resume" in line
+    assert line.endswith(f"; make room; {KEPT} -t fake,script={script} -o {tmp_path / 'run'}")
 
 
 def test_a_full_disk_ends_the_lanes(tmp_path: Path, several: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,23 +211,24 @@ def parent_of(pid: int) -> int:
     ("victim", "number", "code", "said"),
     [
         ("parent", signal.SIGKILL, -9, ""),
-        ("parent", signal.SIGINT, 130, "harness: interrupted; what was finished is kept: continue with --resume"),
-        ("parent", signal.SIGTERM, 130, "harness: interrupted; what was finished is kept: continue with --resume"),
-        ("lane", signal.SIGKILL, 5, "harness: a process of the run ended (SIGKILL); the results so far are kept: continue with --resume"),
-        ("lane", signal.SIGSEGV, 5, "harness: a process of the run ended (SIGSEGV); the results so far are kept: continue with --resume"),
+        ("parent", signal.SIGINT, 130, "harness: interrupted; "),
+        ("parent", signal.SIGTERM, 130, "harness: interrupted; "),
+        ("lane", signal.SIGKILL, 5, "harness: a process of the run ended (SIGKILL); "),
+        ("lane", signal.SIGSEGV, 5, "harness: a process of the run ended (SIGSEGV); "),
     ],
 )
 def test_what_ends_a_process_leaves_none_and_a_run_to_resume(
     tmp_path: Path, victim: str, number: signal.Signals, code: int, said: str
 ) -> None:
     ended = interrupted(tmp_path, victim, number)
-    assert (ended.returncode, ended.stderr if said else "") == (code, said)
+    target = ["-t", f"fake,script={tmp_path / 'script.yaml'}"]
+    advice = f"{said}{KEPT} {' '.join(target)} -o {tmp_path / 'out'}"
+    assert (ended.returncode, ended.stderr if said else "") == (code, advice if said else "")
     run = tmp_path / "out" / "run.jsonl"
     before = run.read_bytes()
     assert before.count(b'"type":"end"') == 0
     script_of(tmp_path, [])
-    target = ["-t", f"fake,script={tmp_path / 'script.yaml'}"]
-    assert harness("run", *OPTIONS, *target, "-o", tmp_path / "out", "--resume").code == 0
+    assert harness("run", "--resume", *target, "-o", tmp_path / "out").code == 0
     assert run.read_bytes().startswith(before[: before.rindex(b"\n") + 1])
     assert harness("run", *OPTIONS, *target, "-o", tmp_path / "whole").code == 0
     assert without_time(results_of(tmp_path / "out")) == without_time(results_of(tmp_path / "whole"))

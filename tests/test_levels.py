@@ -15,10 +15,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from harness.calls import call_of
+from harness.dtypes import DTYPES
 from harness.errors import SpecError
-from harness.levels import Call, known_operators, levels_of, lowest_level
-from harness.published import load
-from harness.records import Case, TensorSpec
+from harness.levels import known_operators, levels, levels_of
+from harness.operators import OPERATORS
+from harness.operators.base import Call, TensorType
+from harness.records import Case, DirectmlOptions, TensorSpec
+from harness.reference.directml import directml_operator
 from harness.specs.expand import expand
 from harness.specs.load import default_folder, load_specs
 
@@ -35,7 +39,8 @@ def level(operator: str, *inputs: tuple[str, tuple[int, ...]], values: str = "in
         TensorSpec(name, dtype, shape, values if name == "indices" else "random")
         for name, (dtype, shape) in zip(names, inputs, strict=True)
     )
-    return levels_of(Case("id", operator, 13, attributes, specs), LOWERED[operator])["directml"]
+    case = Case("id", operator, 13, attributes, specs, lowers_to=LOWERED[operator])
+    return levels_of(case, call_of(case))["directml"]
 
 
 def ones(rank: int) -> tuple[int, ...]:
@@ -115,41 +120,53 @@ def test_round(dtype: str, rank: int, wanted: str) -> None:
 
 @pytest.mark.parametrize(
     ("indices", "wanted"),
-    [([0, 1], "2_1"), ([0, -1], "3_0"), ([], "2_1")],
+    [([0, 1], "2_1"), ([0, -1], "3_0"), ([], "beyond")],
 )
 def test_written_indices_say_themselves_whether_one_is_negative(indices: list[int], wanted: str) -> None:
     written = np.array(indices, np.int32)
     specs = (TensorSpec("data", "float32", (2,), "literal"), TensorSpec("indices", "int32", written.shape, "literal"))
-    case = Case("id", "GatherElements", 13, {"axis": 0}, specs, literals=(np.zeros(2, np.float32), written))
-    assert levels_of(case, LOWERED["GatherElements"]) == {"directml": wanted}
+    case = Case(
+        "id", "GatherElements", 13, {"axis": 0}, specs, literals=(np.zeros(2, np.float32), written), lowers_to=LOWERED["GatherElements"]
+    )
+    assert levels_of(case, call_of(case)) == {"directml": wanted}
+
+
+BY_DIRECTML = {entry.directml: name for name, entry in DTYPES.items() if entry.directml and name != "bool"}
+
+
+def lowest_level(lowered: str, data: str, index: str, rank: int) -> str:
+    """Return the level of a call of DirectML's own API as it is written: its data types, and tensors of so many dimensions."""
+    operator = OPERATORS["GatherElements" if lowered.endswith("ELEMENTS") else "GatherND"]
+    inputs = {"data": TensorType(BY_DIRECTML.get(data, data), ones(rank)), "indices": TensorType(BY_DIRECTML[index], ones(rank))}
+    asked = DirectmlOptions(operator=lowered, dimension_count=rank)
+    return levels(operator, Call(inputs, {"axis": 0} if "ELEMENTS" in lowered else {}), (lowered,), False, asked)["directml"]
 
 
 @pytest.mark.parametrize("operator", ["DML_OPERATOR_GATHER_ELEMENTS", "DML_OPERATOR_GATHER_ND", "DML_OPERATOR_GATHER_ND1"])
 def test_the_published_tables_cell_by_cell(operator: str) -> None:
     """Each dtype, index dtype and rank of each published table is allowed at that level; one rank more is not."""
-    published = load("directml.yaml")["operators"][operator]["levels"]
-    for name, table in published.items():
-        own = name.removeprefix("DML_FEATURE_LEVEL_")
-        most = table["InputTensor"]["dims"][1]
-        for data in table["InputTensor"]["dtypes"]:
-            for index in table["IndicesTensor"]["dtypes"]:
-                found = lowest_level(Call((operator,), data, (index,), most, batched=operator.endswith("ND1")))
+    published = directml_operator(operator).tables
+    for own, table in published.items():
+        most = table["InputTensor"].dims[1]
+        for data in table["InputTensor"].dtypes:
+            for index in table["IndicesTensor"].dtypes:
+                found = lowest_level(operator, data, index, most)
                 assert found <= own  # an earlier table may allow it already
-                if own == min(level.removeprefix("DML_FEATURE_LEVEL_") for level in published):
+                if own == min(published):
                     assert found == own
-        assert lowest_level(Call((operator,), "FLOAT32", ("INT64",), 9, batched=False)) == "beyond"
-    assert lowest_level(Call((operator,), None, ("INT64",), 4, batched=False)) == "beyond"
-    assert lowest_level(Call((operator,), "FLOAT32", ("FLOAT32",), 4, batched=False)) == "beyond"
+        assert lowest_level(operator, "FLOAT32", "INT64", 9) == "beyond"
+    assert lowest_level(operator, "bfloat16", "INT64", 4) == "beyond"
+    assert lowest_level(operator, "FLOAT32", "FLOAT32", 4) == "beyond"
 
 
 def test_what_a_table_introduces() -> None:
     """Written down from the documents by hand, so that a slip in the data file shows."""
-    operators = load("directml.yaml")["operators"]
-    assert {name: sorted(entry["levels"]) for name, entry in operators.items()} == {
-        "DML_OPERATOR_GATHER_ELEMENTS": ["DML_FEATURE_LEVEL_2_1", "DML_FEATURE_LEVEL_3_0", "DML_FEATURE_LEVEL_4_1"],
-        "DML_OPERATOR_GATHER_ND": ["DML_FEATURE_LEVEL_2_1", "DML_FEATURE_LEVEL_3_0", "DML_FEATURE_LEVEL_4_1"],
-        "DML_OPERATOR_GATHER_ND1": ["DML_FEATURE_LEVEL_3_0", "DML_FEATURE_LEVEL_4_1"],
-        "DML_OPERATOR_ELEMENT_WISE_ROUND": ["DML_FEATURE_LEVEL_2_1", "DML_FEATURE_LEVEL_3_0"],
+    names = {name for names in LOWERED.values() for name in names}
+    assert {name: list(directml_operator(name).tables) for name in names} == {
+        "DML_OPERATOR_GATHER_ELEMENTS": ["2_1", "3_0", "4_1"],
+        "DML_OPERATOR_GATHER_ND": ["2_1", "3_0", "4_1"],
+        "DML_OPERATOR_GATHER_ND1": ["3_0", "4_1"],
+        "DML_OPERATOR_ELEMENT_WISE_ROUND": ["2_1", "3_0"],
     }
 
 
@@ -160,7 +177,8 @@ def test_known_operators_are_those_of_the_specs() -> None:
 def test_equal_levels_share_one_mapping() -> None:
     """A run has a million results and a handful of levels."""
     specs = (TensorSpec("X", "float32", (2,)),)
-    a, b = (levels_of(Case(name, "Round", 22, {}, specs), LOWERED["Round"]) for name in ("a", "b"))
+    cases = [Case(name, "Round", 22, {}, specs, lowers_to=LOWERED["Round"]) for name in ("a", "b")]
+    a, b = (levels_of(case, call_of(case)) for case in cases)
     assert a is b
 
 

@@ -20,6 +20,10 @@ def test_no_matrix_of_a_target_on_which_nothing_ran() -> None:
     found = matrices(synthetic.tables(3000, {"cpu": CPU, "dml": ABSENT}))
     assert {each.target for each in found} == {"cpu"}
     assert [(each.operator, each.rows_are) for each in found] == [
-        ("GatherElements", "dtype"), ("GatherElements", "index_dtype"),
-        ("GatherND", "dtype"), ("GatherND", "index_dtype"), ("Round", "dtype"),
+        ("GatherElements", "dtype"), ("GatherElements", "types"), ("GatherND", "dtype"), ("Round", "dtype"),
     ]  # fmt: skip
+    types = found[1]
+    assert (types.title, types.rows, [types.label(row) for row in types.rows]) == (
+        "indices element type × rank", ("indices=int32", "indices=int64"), ["int32", "int64"],
+    )  # fmt: skip
+    assert found[0].title == "element type × rank"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -44,15 +45,124 @@ def test_merged_shards_are_the_whole_run(runs: Path, tmp_path: Path, order: tupl
     assert (tmp_path / "merged" / "report.html").exists()
 
 
+def test_a_missing_shard_is_refused(runs: Path, tmp_path: Path) -> None:
+    ended = harness("merge", runs / "one", "-o", tmp_path / "merged")
+    there = len(results_of(runs / "one"))
+    what = f"shard 2/2 is missing, with {32 - there} of 32 cases: merge all shards, or what is there with --partial"
+    assert (ended.code, complaint(ended)) == (2, f"{runs}/one/run.jsonl: {what}")
+    assert list((tmp_path / "merged").iterdir()) == []
+
+
+def test_a_part_of_the_shards_says_what_it_lacks(runs: Path, tmp_path: Path) -> None:
+    ended = harness("merge", runs / "two", "-o", tmp_path / "merged", "--partial")
+    there = results_of(runs / "two")
+    assert (ended.code, ended.err) == (1, "")
+    assert without_time(results_of(tmp_path / "merged")) == without_time(there)
+    header, *_, end = lines_of(tmp_path / "merged")
+    assert header["merged"] == {"runs": [lines_of(runs / "two")[0]["run_id"]], "missing": [1]}
+    assert (end["selected"], end["run"]) == (32, len(there))
+    for text in (ended.out, (tmp_path / "merged" / "report.md").read_text(encoding="utf-8")):
+        assert "Merged without shard 1: what it held is not in this run." in text
+        assert f"holds {len(there)} of 32 selected results" in text
+
+
+def test_what_a_part_lacks_can_be_run(runs: Path, tmp_path: Path) -> None:
+    harness("merge", runs / "two", "-o", tmp_path / "merged", "--partial")
+    target = options(runs)[2]
+    assert harness("run", "--resume", "-t", target, "-o", tmp_path / "merged").code == 1
+    assert results_of(tmp_path / "merged").keys() == results_of(runs / "whole").keys()
+
+
+def test_a_shard_without_cases_is_not_missed(tmp_path: Path) -> None:
+    """It ends with 4 and leaves no run: the others have all cases there are."""
+    query, made = "Round@22:sweep=empty;X=float16[0]", []
+    for number in range(1, 4):
+        ended = harness("run", ROUND, "-t", "fake", "-k", query, "--shard", f"{number}/3", "-o", tmp_path / str(number))
+        assert ended.code in (0, 4)
+        made += [tmp_path / str(number)] if ended.code == 0 else []
+    assert 1 <= len(made) < 3
+    assert harness("merge", *made, "-o", tmp_path / "merged").code == 0
+    assert harness("run", ROUND, "-t", "fake", "-k", query, "-o", tmp_path / "whole").code == 0
+    assert results_of(tmp_path / "merged").keys() == results_of(tmp_path / "whole").keys()
+
+
+def test_pairwise_shards_are_the_pairwise_run(tmp_path: Path) -> None:
+    arguments = [ROUND, "-t", "fake", "-k", "Round@22:sweep=rank", "--select", "pairwise"]
+    for name, shard in (("whole", []), ("one", ["--shard", "1/2"]), ("two", ["--shard", "2/2"])):
+        assert harness("run", *arguments, *shard, "-o", tmp_path / name).code == 0
+    assert harness("merge", tmp_path / "one", tmp_path / "two", "-o", tmp_path / "merged").code == 0
+    assert results_of(tmp_path / "merged").keys() == results_of(tmp_path / "whole").keys()
+    assert lines_of(tmp_path / "merged")[-1]["left_out"] == lines_of(tmp_path / "whole")[-1]["left_out"]
+
+
+def test_merged_runs_keep_the_tensors(runs: Path, tmp_path: Path) -> None:
+    harness("merge", runs / "one", runs / "two", "-o", tmp_path / "merged")
+    of = [{path.name: path.read_bytes() for path in (folder / "artifacts").glob("*")} for folder in (tmp_path / "merged", runs / "whole")]
+    assert of[0].keys() == of[1].keys() != set()
+    limits = [
+        lines_of(folder)[0]["targets"][f"fake,script={runs}/script.yaml"]["artifact_limit_bytes"]
+        for folder in (tmp_path / "merged", runs / "whole")
+    ]
+    assert limits[0] == 2 * limits[1]
+
+
+def test_a_merged_run_is_a_run_of_its_own(runs: Path, tmp_path: Path) -> None:
+    harness("merge", runs / "one", runs / "two", "-o", tmp_path / "merged")
+    one, two, merged = (lines_of(folder)[0] for folder in (runs / "one", runs / "two", tmp_path / "merged"))
+    assert merged["merged"] == {"runs": [one["run_id"], two["run_id"]]}
+    assert merged["run_id"] not in (one["run_id"], two["run_id"])
+    assert "shard" not in merged["selection"]
+    assert one["selection"]["shard"] == {"index": 1, "of": 2}
+
+
+@pytest.mark.parametrize(
+    ("options_", "what"),
+    [
+        (["-k", "Round@22:sweep=sizes", "--shard", "2/2"], "-k"),
+        (["-k", QUERY, "--select", "pairwise", "--shard", "2/2"], "--select"),
+        (["-k", QUERY, "--shard", "2/3"], "N of --shard I/N"),
+    ],
+)
+def test_a_shard_of_something_else(runs: Path, tmp_path: Path, options_: list[str], what: str) -> None:
+    harness("run", *options(runs)[:3], *options_, "-o", tmp_path / "other")
+    ended = harness("merge", runs / "one", tmp_path / "other", "-o", tmp_path / "merged")
+    wanted = f"{tmp_path}/other/run.jsonl:1: cannot be merged with the first run: the {what} differs"
+    assert (ended.code, complaint(ended)) == (2, wanted)
+
+
+def test_another_run_is_replaced_only_by_force(runs: Path, tmp_path: Path) -> None:
+    arguments = ["merge", runs / "one", runs / "two", "-o", tmp_path / "merged"]
+    assert harness(*arguments).code == 1
+    ended = harness(*arguments)
+    wanted = f"{tmp_path}/merged/run.jsonl: holds a complete run: choose another folder with -o, or replace the run with --force"
+    assert (ended.code, complaint(ended)) == (2, wanted)
+    assert harness(*arguments, "--force").code == 1
+
+
+def test_results_that_a_shard_lost_are_not_green(tmp_path: Path) -> None:
+    """Its target was gone before the end: the run ends, without some results."""
+    for name in ("one", "two"):
+        assert (
+            harness("run", ROUND, "-t", "fake", "-k", QUERY, "--shard", f"{('one', 'two').index(name) + 1}/2", "-o", tmp_path / name).code
+            == 0
+        )
+    path = tmp_path / "two" / "run.jsonl"
+    header, _, *lines = path.read_text(encoding="utf-8").splitlines()
+    end = json.loads(lines.pop())
+    end["run"] -= 1
+    end["outcomes"]["pass"] -= 1
+    end["verdicts"]["expected"] -= 1
+    path.write_text("\n".join((header, *lines, json.dumps(end), "")), encoding="utf-8")
+    assert harness("merge", tmp_path / "one", tmp_path / "two", "-o", tmp_path / "merged").code == 3
+    merged = lines_of(tmp_path / "merged")[-1]
+    assert (merged["run"], merged["selected"]) == (31, 32)
+
+
 def test_overlapping_runs(runs: Path, tmp_path: Path) -> None:
-    ended = harness("merge", runs / "one", runs / "whole", "-o", tmp_path / "merged")
+    ended = harness("merge", runs / "one", runs / "one", "-o", tmp_path / "merged")
     assert ended.code == 2
-    assert complaint(ended).startswith(f"{runs}/whole/run.jsonl: Round@22:")
+    assert complaint(ended).startswith(f"{runs}/one/run.jsonl: Round@22:")
     assert complaint(ended).endswith("is in an earlier run too: shards do not overlap")
-
-
-def test_a_run_with_itself(runs: Path, tmp_path: Path) -> None:
-    assert harness("merge", runs / "one", runs / "one", "-o", tmp_path / "merged").code == 2
 
 
 def test_an_incomplete_shard(runs: Path, tmp_path: Path) -> None:
@@ -63,7 +173,7 @@ def test_an_incomplete_shard(runs: Path, tmp_path: Path) -> None:
 
 
 def test_a_merge_that_fails_leaves_nothing(runs: Path, tmp_path: Path) -> None:
-    assert harness("merge", runs / "one", runs / "whole", "-o", tmp_path / "merged").code == 2
+    assert harness("merge", runs / "one", runs / "one", "-o", tmp_path / "merged").code == 2
     assert list((tmp_path / "merged").iterdir()) == []
 
 
@@ -97,20 +207,18 @@ def test_into_one_of_the_runs(runs: Path) -> None:
     assert (runs / "one" / "run.jsonl").read_bytes() == before
 
 
-def test_an_entry_that_no_shard_matches_is_found_when_they_are_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_entry_that_no_shard_matches_is_found_when_they_are_merged(tmp_path: Path) -> None:
     """A shard cannot know it: the case may be in another. Of a part of the cases nobody knows, nor with other entries."""
-    entries = tmp_path / "specs/expectations/fake.yaml"
-    entries.parent.mkdir(parents=True)
+    entries = tmp_path / "fake.yaml"
     entry = "- {match: %s, when: {target: fake}, expect: mismatch, reason: none, link: 'https://example.org/'}\n"
     entries.write_text(entry % '"Round@11:case=never"' + entry % '"Round@22:sweep=empty"', encoding="utf-8")
-    monkeypatch.setattr("harness.expectations.default_folder", lambda: tmp_path / "specs")
     runs = {"one": ("1/2", []), "two": ("2/2", []), "part1": ("1/2", ["-k", QUERY]), "part2": ("2/2", ["-k", QUERY])}
     for name, (shard, query) in runs.items():
-        harness("run", ROUND, "-t", "fake", "--shard", shard, *query, "-o", tmp_path / name)
+        harness("run", ROUND, "-t", "fake", "--shard", shard, *query, "--expectations", entries, "-o", tmp_path / name)
 
     def problems(*names: str) -> list[str]:
         merged = tmp_path / "+".join(names)
-        harness("merge", *(tmp_path / name for name in names), "-o", merged)
+        harness("merge", *(tmp_path / name for name in names), "-o", merged, "--partial", "--force")
         found: list[str] = lines_of(merged)[-1]["problems"]
         return found
 

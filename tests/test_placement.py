@@ -11,6 +11,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper
 from onnx import checker as onnx_checker
 
+from harness.calls import call_of
 from harness.execution import Execution, Graph, Prepared, Unit
 from harness.judge import Judgement, judge, placement
 from harness.pool import Launch, Pool
@@ -18,11 +19,9 @@ from harness.prepare import units
 from harness.query import parse_all
 from harness.records import CPU, Case, Options, Outcome, Tensor, TensorSpec
 from harness.selection import select
-from harness.specs.expand import expand
-from harness.specs.load import load_specs
 from harness.targets import launch, parse_target
 from harness.worker import with_identity
-from tests.running import SPECS
+from tests.plans import default_plan
 
 WORKERS = Path(__file__).with_name("workers.py")
 QUERIES = (
@@ -43,7 +42,7 @@ QUERIES = (
 
 
 def chosen(*queries: str) -> list[Unit]:
-    return list(units(select(expand(load_specs((SPECS,))), parse_all(queries)).cases(valid=True), 0))
+    return list(units(select(default_plan(), parse_all(queries)).cases(valid=True), 0))
 
 
 def cpu() -> Launch:
@@ -103,7 +102,7 @@ def test_a_folded_node_proves_nothing(optimization: str, start: object) -> None:
         sha256(raw).hexdigest(),
         (2,),
         (("x", 1),),
-        ("output", 1),
+        (("output", 1),),
         ("GatherElements",),
         optimization,  # type: ignore[arg-type]
     )
@@ -114,11 +113,11 @@ def test_a_folded_node_proves_nothing(optimization: str, start: object) -> None:
         TensorSpec("x", "float32", zero.shape, "literal"),
     )
     case = Case("GatherElements@13:case=folded", "GatherElements", 13, {"axis": 0}, specs, Options(optimization=optimization))  # type: ignore[arg-type]
-    prepared = Prepared(case, (Tensor("float32", data), Tensor("int64", indices), Tensor("float32", zero)))
+    prepared = Prepared(case, call_of(case), (Tensor("float32", data), Tensor("int64", indices), Tensor("float32", zero)))
     pool = Pool(start(), size=1, timeout=60)
     ((_, _, execution),) = pool.run(iter([Unit(compiled, [prepared])]))
-    assert execution.output is not None
-    assert execution.output.array.tolist() == [[0.0, 4.0, 5.0]]  # the right result, whoever computed it
+    assert execution.outputs is not None
+    assert [output.array.tolist() for output in execution.outputs] == [[[0.0, 4.0, 5.0]]]  # the right result, whoever computed it
     if optimization == "off":
         assert placement(execution, compiled, CPU) == (CPU, None)
     else:
@@ -184,7 +183,7 @@ def test_the_versions_of_a_model_are_kept_and_its_graph_is_not() -> None:
 def test_a_run_that_fails_still_tells_where_its_node_is() -> None:
     """A profile lacks the node that failed: the session runs once more with zeros, which are legal indices."""
     query = "GatherElements@13:sweep=index_out_of_range;data=string[5];indices=int32[5];axis=0;values=above"
-    given = list(units(select(expand(load_specs((SPECS,))), parse_all([query])).cases(valid=False), 0))
+    given = list(units(select(default_plan(), parse_all([query])).cases(valid=False), 0))
     found = judged(given, older())
     assert {execution.nodes for _, execution in found.values()} == {((CPU, "GatherElements"),)}
     assert {judgement.outcome for judgement, _ in found.values()} == {Outcome.REJECTED}

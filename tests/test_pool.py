@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from functools import cache
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from harness.calls import call_of
 from harness.errors import TargetUnavailable
 from harness.execution import Execution, Prepared, Unit
 from harness.frames import FAKE, tensor_bytes
 from harness.graphs import compile_case
-from harness.operators import OPERATORS
 from harness.pool import Launch, Pool
 from harness.prepare import units
 from harness.query import parse_all
 from harness.records import Case, Tensor, TensorSpec
 from harness.selection import select
-from harness.specs.expand import Plan, expand
-from harness.specs.load import load_specs
 from harness.targets import launch, parse_target
-from harness.values import case_inputs
+from harness.worker import PROTOCOL
+from tests.plans import default_plan
+from tests.prepared import compiled, prepared_case, right_output
 from tests.processes import gone
 from tests.running import script_of
 
@@ -37,13 +38,8 @@ pytestmark = [
 ]
 
 
-@cache
-def plan() -> Plan:
-    return expand(load_specs(()))
-
-
 def chosen(*queries: str) -> list[Unit]:
-    return list(units(select(plan(), parse_all(queries)).cases(valid=True), 0))
+    return list(units(select(default_plan(), parse_all(queries)).cases(valid=True), 0))
 
 
 VALUES = ("GatherND@13:sweep=values;data=float32", "Round@22:sweep=sizes;X=float16")
@@ -70,22 +66,18 @@ def run(launch: Launch, given: list[Unit], size: int = 1, timeout: float = 20) -
 
 
 def right(given: list[Unit]) -> dict[str, bytes]:
-    return {
-        case.id: tensor_bytes(OPERATORS[case.operator].oracle(inputs, case.attributes, case.options.variant))
-        for unit in given
-        for case, inputs, _ in unit.cases
-    }
+    return {prepared.case.id: tensor_bytes(right_output(prepared)) for unit in given for prepared in unit.cases}
 
 
 def assert_only_lost(found: dict[str, Execution], given: list[Unit], lost: set[str]) -> None:
     wanted = right(given)
     for case, execution in found.items():
         if case in lost:
-            assert execution.output is None, case
+            assert execution.outputs is None, case
             assert execution.ended is not None or execution.error is not None
         else:
-            assert execution.output is not None, case
-            assert tensor_bytes(execution.output) == wanted[case], case
+            assert execution.outputs is not None, case
+            assert list(map(tensor_bytes, execution.outputs)) == [wanted[case]], case
 
 
 @pytest.mark.parametrize("size", [1, 2])
@@ -181,8 +173,7 @@ def test_stray_prints_do_not_reach_the_protocol() -> None:
 def big(elements: int) -> Unit:
     """Return one case of Round with a large tensor each way."""
     case = Case(f"Round@22:case=big;X=float32[{elements}]", "Round", 22, {}, (TensorSpec("X", "float32", (elements,), "ordinary"),))
-    prepared = Prepared(case, case_inputs(OPERATORS["Round"], case, 0))
-    return Unit(compile_case(case, prepared.inputs), [prepared])
+    return Unit(compiled(case), [prepared_case(case)])
 
 
 def test_large_tensors_both_ways() -> None:
@@ -201,7 +192,7 @@ def test_large_tensors_both_ways() -> None:
         ("garbage_at_start", "the worker ended before it started a case (garbled frames: byte 0x57 where a frame should begin)"),
         ("half_a_greeting", "the worker ended before it started a case (exit code 0)"),
         ("malformed_greeting", "the worker ended before it started a case (garbled frames: not a greeting: Object missing required field"),
-        ("other_protocol", "worker speaks protocol 2, this harness 1: the two are of different versions"),
+        ("other_protocol", "worker speaks protocol 3, this harness 2: the two are of different versions"),
     ],
 )
 @pytest.mark.parametrize("way", ["probe", "run"])
@@ -213,6 +204,7 @@ def test_a_target_without_a_greeting_is_unavailable(name: str, message: str, way
     with pytest.raises(TargetUnavailable) as caught:
         start()
     assert str(caught.value).startswith(message)
+    assert pool.restarts == (0 if name == "other_protocol" else 3)
     assert time.monotonic() - started < 10
 
 
@@ -221,6 +213,47 @@ def test_a_target_whose_workers_always_die_after_the_greeting_is_unavailable() -
     with pytest.raises(TargetUnavailable, match=r"ended before it started a case \(exit code 0\)"):
         list(pool.run(iter(chosen("Round@22:sweep=empty;X=float16"))))
     assert pool.restarts == 3
+
+
+@pytest.mark.parametrize("way", ["probe", "run"])
+def test_a_start_that_fails_is_tried_three_times(tmp_path: Path, way: str) -> None:
+    given = chosen("Round@22:sweep=empty;X=float16")
+    for failing in (2, 3):
+        (tmp_path / "state").write_text(str(failing), encoding="ascii")
+        started = misbehaving("dies_at_its_first_starts", str(tmp_path / "state"))
+        pool = Pool(started, size=1, timeout=20)
+        start = pool.probe if way == "probe" else lambda pool=pool: list(pool.run(iter(given)))
+        if failing == 3:
+            with pytest.raises(TargetUnavailable, match=r"ended before it started a case \(SIGKILL\)"):
+                start()
+        else:
+            assert start()
+        assert pool.restarts == failing
+        pool.close()
+
+
+def test_workers_that_are_killed_together_at_their_start_count_once() -> None:
+    """Whatever kills four at once is one mishap, and not a target whose start failed three times."""
+    given = chosen(*VALUES)
+    pool = Pool(fake(), size=4, timeout=20)
+    pool.start()
+    for process in list(pool._slots):
+        os.kill(process.pid, signal.SIGKILL)
+    found = {prepared.case.id: execution for prepared, _, execution in pool.run(iter(given))}
+    assert_only_lost(found, given, set())
+    assert pool.restarts == 4
+
+
+@pytest.mark.parametrize("way", ["probe", "run"])
+def test_starting_is_tried_again(tmp_path: Path, way: str) -> None:
+    """Two starts that fail say nothing of the third; one that succeeds begins the count anew."""
+    given = chosen(*VALUES)
+    launch = misbehaving("is_killed_at_two_starts", str(tmp_path / "state"))
+    pool = Pool(launch, size=1, timeout=20)
+    if way == "probe":
+        assert pool.probe().protocol == PROTOCOL
+    assert len(list(pool.run(iter(given)))) == sum(len(unit.cases) for unit in given)
+    assert pool.restarts == 2
 
 
 def test_a_worker_that_dies_before_a_case_loses_none(tmp_path: Path) -> None:
@@ -233,7 +266,7 @@ def test_a_worker_that_dies_before_a_case_loses_none(tmp_path: Path) -> None:
 def test_a_lost_device_costs_the_case_that_ran(tmp_path: Path) -> None:
     given = chosen(*VALUES)
     found, pool = run(misbehaving("loses_its_device", str(tmp_path / "state")), given)
-    lost = {case for case, execution in found.items() if execution.output is None}
+    lost = {case for case, execution in found.items() if execution.outputs is None}
     assert len(lost) == 1
     assert_only_lost(found, given, lost)
     assert pool.restarts == 1
@@ -297,7 +330,7 @@ def test_a_slow_consumer_is_no_timeout() -> None:
         if number in (0, 20):
             time.sleep(0.8)
         found.append(execution)
-    assert all(execution.output is not None for execution in found)
+    assert all(execution.outputs is not None for execution in found)
     assert pool.restarts == 0
 
 
@@ -307,7 +340,8 @@ def gather_of(rows: int) -> Unit:
     specs = (TensorSpec("data", "float32", shapes[0]), TensorSpec("indices", "int64", shapes[1], "first"))
     case = Case(f"GatherND@13:case=rows{rows}", "GatherND", 13, {}, specs)
     inputs = (Tensor("float32", np.ones(shapes[0], np.float32)), Tensor("int64", np.zeros(shapes[1], np.int64)))
-    return Unit(compile_case(case, inputs), [Prepared(case, inputs)])
+    call = call_of(case)
+    return Unit(compile_case(case, call, inputs), [Prepared(case, call, inputs)])
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux enforces a limit of the address space")
@@ -316,10 +350,10 @@ def test_memory_limit() -> None:
     given = [gather_of(2), gather_of(1024), gather_of(3)]  # 8 MiB, 4 GiB, 12 MiB
     found, pool = run(launch(parse_target(f"cpu,memory_limit={3 << 30}")), given, timeout=60)
     small, large, last = (found[unit.cases[0].case.id] for unit in given)
-    assert small.output is not None
-    assert last.output is not None
-    assert last.output.array.shape == (3, 1 << 20)
-    assert large.output is None
+    assert small.outputs is not None
+    assert last.outputs is not None
+    assert [output.array.shape for output in last.outputs] == [(3, 1 << 20)]
+    assert large.outputs is None
     assert large.error is not None
     assert large.stage == "run"
     assert large.ended is None, large.error

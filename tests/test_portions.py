@@ -8,7 +8,7 @@ from itertools import chain
 
 import pytest
 
-from harness.lanes.portions import WHOLE, Numbers, Portion, SharedNumbers
+from harness.portions import WHOLE, Numbers, Portion, SharedNumbers
 
 
 def test_without_others_everything() -> None:

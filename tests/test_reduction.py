@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 
 from harness.caseid import parse
-from harness.execution import Prepared
-from harness.operators import OPERATORS
 from harness.records import Case, Validity
 from harness.reduction.candidate import Candidate, Subject
 from harness.reduction.command import Reduced, reduce_case
@@ -21,7 +19,7 @@ from harness.specs.load import LoadedSpec, load_specs
 from harness.specs.write import reduced_from
 from harness.targets import Target, parse_target
 from harness.trial import Trials
-from harness.values import case_inputs
+from tests.prepared import prepared_case
 from tests.running import SPECS, complaint, harness, results_of, script_of
 
 pytestmark = [
@@ -39,7 +37,7 @@ def planned(operator: str) -> tuple[LoadedSpec, dict[str, Case]]:
 def subject_of(case_id: str) -> Subject:
     spec, cases = planned(case_id.partition("@")[0])
     case = cases[case_id]
-    return Subject(Prepared(case, case_inputs(OPERATORS[case.operator], case, 0)), spec)
+    return Subject(prepared_case(case), spec)
 
 
 def reduced(case_id: str, target: Target, timeout: float = 30) -> Reduced:
@@ -129,8 +127,9 @@ def test_real_failures_of_the_cpu_provider_are_reduced_and_pasted_back(tmp_path:
     pasted, alone = tmp_path / found.spec.path.name, tmp_path / "alone.yaml"
     pasted.write_text(found.spec.path.read_text(encoding="utf-8").replace("\ncases:\n", f"\ncases:\n{entry}", 1), encoding="utf-8")
     alone.write_text(found.text, encoding="utf-8")
+    (tmp_path / "none").mkdir()  # what is known of the provider may speak of the reduced case too
     for spec, folder in ((pasted, tmp_path / "pasted"), (alone, tmp_path / "alone")):
-        ended = harness("run", spec, "-t", "cpu", "-k", found.reduction.case.id, "-o", folder)
+        ended = harness("run", spec, "-t", "cpu", "--expectations", tmp_path / "none", "-k", found.reduction.case.id, "-o", folder)
         assert ended.code == 1, ended.err
         (result,) = results_of(folder).values()
         assert result["case"] == found.reduction.case.id
@@ -232,7 +231,10 @@ class TestCommand:
         script = script_of(tmp_path, [("Round:X=float16", "bit")])
         options = (SPECS / "Round.yaml", "-t", f"fake,script={script}", "--seed", "7", "-k", SIZES, "-o", tmp_path / "run")
         assert harness("run", *options).code == 1
-        ended = harness("reduce", SIZES, "--run", tmp_path / "run", *self.SPEC)
+        refused = harness("reduce", SIZES, "--run", tmp_path / "run", *self.SPEC)
+        assert (refused.code, refused.out) == (2, "")
+        assert complaint(refused).endswith(f"if it is yours, repeat it: -t fake,script={script}")
+        ended = harness("reduce", SIZES, "--run", tmp_path / "run", "-t", f"fake,script={script}", *self.SPEC)
         assert ended.code == 0, ended.err
         assert f"on fake,script={script} (" in ended.out
         assert harness("reduce", SIZES, "--run", tmp_path / "run", "--seed", "7", *self.SPEC).code == 2

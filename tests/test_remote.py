@@ -18,19 +18,17 @@ import pytest
 
 from harness import remote
 from harness.errors import TargetUnavailable, UsageError
-from harness.execution import Execution, Prepared, Unit
-from harness.graphs import compile_case
-from harness.operators import OPERATORS
+from harness.execution import Execution, Unit
 from harness.pool import Launch, Pool
 from harness.prepare import units
 from harness.query import parse_all
 from harness.records import Case, TensorSpec
 from harness.selection import select
-from harness.specs.expand import expand
-from harness.specs.load import load_specs
 from harness.targets import launch, parse_target
-from harness.values import case_inputs
 from tests import sshd
+from tests.needs import need
+from tests.plans import default_plan
+from tests.prepared import compiled, prepared_case
 from tests.processes import descendants, gone
 from tests.running import ROUND, harness, lines_of, results_of, without_time
 from tests.sshd import Server
@@ -39,22 +37,18 @@ QUERY = "Round@22:sweep=sizes"
 
 
 @pytest.fixture(scope="module")
-def _server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    reason = sshd.missing()
-    if reason is not None and os.environ.get(sshd.REQUIRE_ENV):
-        pytest.fail(f"{sshd.REQUIRE_ENV} is set and {reason}")
-    if reason is not None:
-        pytest.skip(reason)
+def ssh_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    need("ssh", sshd.missing())
     with sshd.server(tmp_path_factory.mktemp("sshd")) as running:
         yield running
 
 
 @pytest.fixture
-def server(_server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+def server(ssh_server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """Yield the server; whatever a test started must be gone after it, here and there."""
-    monkeypatch.setenv(remote.CONFIG_ENV, str(_server.config))
+    monkeypatch.setenv(remote.CONFIG_ENV, str(ssh_server.config))
     before = descendants(os.getpid())
-    yield _server
+    yield ssh_server
     assert gone(descendants(os.getpid()) - before), "a process is left behind"
 
 
@@ -67,7 +61,7 @@ def start(**changes: object) -> Launch:
 
 
 def chosen(*queries: str) -> list[Unit]:
-    return list(units(select(expand(load_specs(())), parse_all(queries)).cases(valid=True), 0))
+    return list(units(select(default_plan(), parse_all(queries)).cases(valid=True), 0))
 
 
 def answers(pool: Pool, given: list[Unit]) -> dict[str, Execution]:
@@ -125,7 +119,7 @@ class OnnxRuntime(OnnxRuntime):
     pool = Pool(start(preamble=with_worker(crash)), size=1, timeout=20)
     found = answers(pool, given)
     size = {case.id: inputs[0].array.size for unit in given for case, inputs, _ in unit.cases}
-    lost = {case for case, execution in found.items() if execution.output is None}
+    lost = {case for case, execution in found.items() if execution.outputs is None}
     assert lost
     assert lost == {case for case in found if size[case] == 5}
     assert {found[case].ended for case in lost} == {"crash"}
@@ -195,15 +189,14 @@ class OnnxRuntime(OnnxRuntime):
 """
     pool = Pool(start(preamble=with_worker(shout)), size=1, timeout=20)
     found = answers(pool, chosen(QUERY + ";X=float16"))
-    assert all(execution.output is not None for execution in found.values())
+    assert all(execution.outputs is not None for execution in found.values())
     assert pool.restarts == 0
 
 
 def big(elements: int, opset: int = 22) -> Unit:
     """Return one case of Round with a large tensor each way."""
     case = Case(f"Round@{opset}:case=big;X=float32[{elements}]", "Round", opset, {}, (TensorSpec("X", "float32", (elements,), "ordinary"),))
-    prepared = Prepared(case, case_inputs(OPERATORS["Round"], case, 0))
-    return Unit(compile_case(case, prepared.inputs), [prepared])
+    return Unit(compiled(case), [prepared_case(case)])
 
 
 def test_large_tensors_both_ways(server: Server) -> None:
@@ -212,8 +205,9 @@ def test_large_tensors_both_ways(server: Server) -> None:
     found = answers(pool, given)
     for unit in (given[0], given[-1]):
         prepared = unit.cases[0]
-        output = found[prepared.case.id].output
-        assert output is not None
+        outputs = found[prepared.case.id].outputs
+        assert outputs is not None
+        (output,) = outputs
         np.testing.assert_array_equal(output.array, np.rint(prepared.inputs[0].array))
     assert pool.restarts == 0
 
@@ -246,18 +240,45 @@ def test_without_ssh_the_remedy_names_the_package(monkeypatch: pytest.MonkeyPatc
         launch(parse_target("cpu@ssh:somewhere"))
 
 
-@pytest.mark.parametrize("name", ["cpu@ssh:", "cpu@ssh:-oProxyCommand=x", "dml@ssh:a b", "fake@ssh:pc", "cpu,python=python3"])
+@pytest.mark.parametrize("name", ["cpu@ssh:", "dml@ssh:a b", "fake@ssh:pc", "cpu,python=python3"])
 def test_targets_that_are_refused(name: str) -> None:
     with pytest.raises(UsageError):
         parse_target(name)
 
 
 def test_a_host_is_as_ssh_takes_it() -> None:
-    for host in ("pc", "user@pc", "ssh://user@pc:2222", "user@10.0.0.7"):
+    for host in (
+        *(
+            "pc",
+            "user@pc",
+            "ssh://user@pc:2222",
+            "user@10.0.0.7",
+            "gpu-box_2.lab",
+            "a.b+c@pc",
+            "::1",
+            "user@fe80::1%eth0",
+            "ssh://[::1]:22",
+        ),
+        *("x", "größe"),
+    ):
         assert parse_target(f"dml@ssh:{host},device_id=1").host == host
 
 
-def test_threads_reach_the_other_machine() -> None:
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("-oProxyCommand=x", "user@-oProxyCommand=x", "-l@pc", "ssh://-oProxyCommand=x", "pc;touch x", "$(touch x)", "`touch x`", "pc|sh"),
+        *("a b", "pc\n", "pc\tx", "pc&", "pc>x", "pc'", 'pc"', "pc\\x", "~root", "pc*", "pc=x", "user@", "@pc", "ssh://", "pc:port", "pc-"),
+        *("pc#x", "pc%h", "{pc}", "a@b@c", "pc/../x", "\u202epc"),
+    ],
+)
+def test_a_host_is_no_option_and_nothing_to_a_shell(host: str) -> None:
+    with pytest.raises(UsageError, match="is not a host; write for instance cpu@ssh:user@pc"):
+        parse_target(f"cpu@ssh:{host}")
+
+
+def test_threads_reach_the_other_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: name)  # nothing is started
     started = launch(parse_target("cpu@ssh:pc,python=python3,threads=2"))
     assert (started.threads, started.config["session.intra_op.allow_spinning"]) == (2, "0")
 

@@ -16,9 +16,9 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
+from harness.calls import call_of
 from harness.execution import Prepared
 from harness.graphs import compile_case
-from harness.operators import OPERATORS
 from harness.records import Case, Error, Options, Outcome, TargetInfo, Tensor, TensorSpec, Validity
 from harness.repro.failure import Failure, Session
 from harness.repro.folder import write_repro
@@ -28,11 +28,10 @@ from harness.signature import Signature
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
 from harness.targets import parse_target
-from harness.values import case_inputs
 from tests.bare import bare_environment, has_harness, run_script
 from tests.elements import elements_of
 from tests.golden import check_golden
-from tests.prepared import legal_dtypes, prepare
+from tests.prepared import legal_dtypes, prepare, prepared_case, right_output
 from tests.running import SPECS, Ended, complaint, harness, results_of, script_of
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="crashes are told by signals")
@@ -99,7 +98,8 @@ def assert_layout(folder: Path, case_id: str) -> None:
     """Read the folder as a runner of ONNX's backend tests does."""
     spec = SPECS / f"{case_id.partition('@')[0]}.yaml"
     case = next(case for case in planned(spec) if case.id == case_id)
-    inputs = case_inputs(OPERATORS[case.operator], case, 0)
+    prepared = prepared_case(case)
+    inputs = prepared.inputs
     model = onnx.load(folder / "model.onnx")
     onnx.checker.check_model(model, full_check=False) if case.validity is Validity.VALID else None
     names = [value.name for value in model.graph.input]
@@ -113,7 +113,7 @@ def assert_layout(folder: Path, case_id: str) -> None:
         assert array.shape == tensor.array.shape
     assert (data / "output_0.pb").exists() is (case.validity is Validity.VALID)
     if case.validity is Validity.VALID:
-        expected = OPERATORS[case.operator].oracle(inputs, case.attributes, case.options.variant)
+        expected = right_output(prepared)
         proto = onnx.TensorProto.FromString((data / "output_0.pb").read_bytes())
         assert proto.name == model.graph.output[0].name
         assert numpy_helper.to_array(proto).tobytes() == expected.array.tobytes()
@@ -126,7 +126,7 @@ def planned(spec: Path) -> tuple[Case, ...]:
 
 def failure_of(prepared: Prepared, **changes: object) -> Failure:
     """A failure with a case that in truth conforms, or that the changes make another."""
-    graph = compile_case(prepared.case, prepared.inputs)
+    graph = compile_case(prepared.case, prepared.call, prepared.inputs)
     session = Session("CPUExecutionProvider", {}, {})
     found = Failure(
         prepared,
@@ -163,7 +163,7 @@ def with_elements(dtype: str) -> Prepared:
     case = Case(
         f"GatherND@13:case=all;data={dtype}[{data.size}];indices=int64[{data.size},1]", "GatherND", 13, {}, specs, literals=(data, index)
     )
-    return Prepared(case, inputs)
+    return Prepared(case, call_of(case), inputs)
 
 
 @pytest.mark.parametrize("dtype", [name for name in legal_dtypes("GatherND") if not name.startswith("complex")])
@@ -189,10 +189,10 @@ def test_a_fixed_bug_is_0_and_one_wrong_bit_is_1(bare: Path, tmp_path: Path, dty
 
 def test_any_nan_is_right_and_the_sign_of_zero_counts(bare: Path, tmp_path: Path) -> None:
     text = script(failure_of(prepare_round([float("nan"), 0.0])))
-    (line,) = [line for line in text.splitlines() if line.startswith("EXPECTED = ")]
+    (line,) = [line for line in text.splitlines() if line.startswith("    {'any': ")]
     for expected, code in (([-float("nan"), 0.0], 0), ([float("nan"), -0.0], 1), ([0.0, 0.0], 1)):
         bits = np.array(expected, "f4").tobytes()
-        assert run_text(bare, tmp_path, text.replace(line, f"EXPECTED = np.frombuffer({bits!r}, 'f4')"))[0] == code
+        assert run_text(bare, tmp_path, text.replace(line, f"    {{'any': [np.frombuffer({bits!r}, 'f4')]}},"))[0] == code
 
 
 def prepare_round(values: list[float], **options: object) -> Prepared:
@@ -200,7 +200,7 @@ def prepare_round(values: list[float], **options: object) -> Prepared:
     array = np.array(values, "f4")
     case = Case("Round@22:case=x;X=float32[2]", "Round", 22, {}, (TensorSpec("X", "float32", array.shape, "literal"),), literals=(array,))
     assert made.operator == case.operator
-    return Prepared(case, (Tensor("float32", array),))
+    return Prepared(case, call_of(case), (Tensor("float32", array),))
 
 
 def test_options_of_the_case_are_those_of_the_script(bare: Path, tmp_path: Path) -> None:
@@ -254,11 +254,11 @@ def test_a_hang_is_a_bug(bare: Path, tmp_path: Path) -> None:
 
 def test_the_issue_reads_well() -> None:
     case = next(case for case in planned(SPECS / "GatherND.yaml") if case.id.startswith("GatherND@13:case=empty_tuple;"))
-    prepared = Prepared(case, case_inputs(OPERATORS["GatherND"], case, 0))
+    prepared = prepared_case(case)
     failure = failure_of(
         prepared,
         signature=Signature(Outcome.ACCEPTED_INVALID, "compare", None, None),
-        actual=Tensor("float32", np.array([[[1, 2], [3, 4]]] * 2, "f4")),
+        actual=(Tensor("float32", np.array([[[1, 2], [3, 4]]] * 2, "f4")),),
         origin="GatherND@13:sweep=tuple_empty;data=float32[3,4];indices=int64[2,0];values=in_range",
         commands=("harness run -t cpu", f"harness run -t cpu -k '{case.id}'"),
     )
@@ -288,7 +288,7 @@ def test_a_script_too_long_for_an_issue_is_attached() -> None:
 
 def test_a_large_input_is_in_the_script(bare: Path, tmp_path: Path) -> None:
     case = next(case for case in planned(SPECS / "GatherND.yaml") if case.id.startswith("GatherND@13:sweep=large;data=float16[70000]"))
-    prepared = Prepared(case, case_inputs(OPERATORS["GatherND"], case, 0))
+    prepared = prepared_case(case)
     assert run_text(bare, tmp_path, script(failure_of(prepared)))[0] == 0
 
 
@@ -302,7 +302,7 @@ def test_an_issue_says_of_a_composed_graph_that_it_is_one() -> None:
     case = next(
         case for case in planned(SPECS / "Round.yaml") if case.options.variant == "toward_zero" and case.inputs[0].dtype == "float32"
     )
-    failure = failure_of(Prepared(case, case_inputs(OPERATORS["Round"], case, 0)))
+    failure = failure_of(prepared_case(case))
     text = issue(failure, "pass", None)
     assert text.startswith("# Round-11 toward_zero, composed of other operators: CPUExecutionProvider gives a wrong result (ulp)\n")
     composed = f"The graph composes Round's mode `toward_zero` of {', '.join(failure.graph.tested)}; no single operator of ONNX has it."
@@ -316,7 +316,7 @@ def test_a_folder_written_again_keeps_no_stale_output(tmp_path: Path) -> None:
     write_repro(failure_of(valid), tmp_path / "folder", None)
     assert (tmp_path / "folder" / "test_data_set_0" / "output_0.pb").exists()
     case = next(case for case in planned(SPECS / "GatherND.yaml") if case.validity is Validity.INVALID)
-    write_repro(failure_of(Prepared(case, case_inputs(OPERATORS["GatherND"], case, 0))), tmp_path / "folder", None)
+    write_repro(failure_of(prepared_case(case)), tmp_path / "folder", None)
     data = tmp_path / "folder" / "test_data_set_0"
     assert not (data / "output_0.pb").exists()
     write_repro(failure_of(prepare("Round", "float32")), tmp_path / "folder", None)
@@ -437,7 +437,7 @@ def small_spec(folder: Path) -> Path:
     path = folder / "small.yaml"
     path.write_text(
         "operator: Round\nopsets: [22]\nlowers_to: {directml: [DML_OPERATOR_ELEMENT_WISE_ROUND]}\n"
-        "tolerance: {kind: exact, because: it is}\ncases:\n  - name: one\n    inputs:\n      X: {dtype: float32, values: [0.5]}\n",
+        "cases:\n  - name: one\n    inputs:\n      X: {dtype: float32, values: [0.5]}\n",
         encoding="utf-8",
     )
     return path

@@ -57,25 +57,44 @@ def test_after_a_cut(whole: Path, tmp_path: Path, kept: str) -> None:
 @pytest.mark.parametrize(
     ("change", "complaint_"),
     [
-        ("seed", "the seed changed since"),
+        ("seed", "its --seed is 0, not 1; leave --seed out"),
         ("spec", "the hash of the specs changed since"),
-        ("target", "the targets changed since"),
+        ("target", "its -t is fake,script={script}, not fake; leave -t out"),
+        ("query", "its -k is Round@22:sweep=empty, not Round@22; leave -k out"),
+        ("another query", "its -k is Round@22:sweep=empty, not Round@11 Round@22:sweep=empty; leave -k out"),
+        ("shard", "its --shard is not given, not 1/2; leave --shard out"),
+        ("select", "its --select is all, not pairwise; leave --select out"),
+        ("timeout", "its --timeout is 30, not 31; leave --timeout out"),
+        ("reruns", "its --rerun-unexpected is 0, not 2; leave --rerun-unexpected out"),
     ],
 )
 def test_a_run_of_something_else_is_not_continued(whole: Path, tmp_path: Path, change: str, complaint_: str) -> None:
     shutil.copytree(whole / "whole", tmp_path / "out")
     before = (tmp_path / "out" / "run.jsonl").read_bytes()
     arguments = options(whole)
-    if change == "seed":
-        arguments += ["--seed", "1"]
+    more: dict[str, list[str | Path]] = {
+        "seed": ["--seed", "1"],
+        "another query": ["-k", "Round@11"],
+        "shard": ["--shard", "1/2"],
+        "select": ["--select", "pairwise"],
+        "timeout": ["--timeout", "31"],
+        "reruns": ["--rerun-unexpected", "2"],
+    }
+    arguments += more.get(change, [])
+    if change in more:
+        pass
     elif change == "target":
         arguments[2] = "fake"
+    elif change == "query":
+        arguments[4] = "Round@22"
     else:
         edited = tmp_path / "Round.yaml"
         edited.write_text(ROUND.read_text(encoding="utf-8") + "# edited\n", encoding="utf-8")
         arguments[0] = edited
     ended = harness("run", *arguments, "-o", tmp_path / "out", "--resume")
-    wanted = f"{tmp_path}/out/run.jsonl:1: cannot be continued: {complaint_}; start a new run without --resume"
+    said = complaint_.format(script=whole / "script.yaml")
+    remedy = ", or start a new run without --resume" if "leave" in said else "; start a new run without --resume"
+    wanted = f"{tmp_path}/out/run.jsonl:1: cannot be continued: {said}{remedy}"
     assert (ended.code, complaint(ended)) == (2, wanted)
     assert (tmp_path / "out" / "run.jsonl").read_bytes() == before
 
@@ -91,14 +110,127 @@ def test_a_damaged_run_is_not_continued(whole: Path, tmp_path: Path) -> None:
     assert (tmp_path / "out" / "run.jsonl").read_bytes() == b"".join(lines)
 
 
-def test_a_run_without_its_target_is_not_continued(tmp_path: Path) -> None:
+def test_the_run_says_what_is_continued(whole: Path, tmp_path: Path) -> None:
+    """Specs, queries and shard are the run's; its target names a script, and so is repeated."""
+    sharded = tmp_path / "shard"
+    assert harness("run", *options(whole), "--shard", "1/2", "-o", sharded).code == 1
+    every = results_of(sharded).keys()
+    lines = (sharded / "run.jsonl").read_bytes().splitlines(keepends=True)
+    (sharded / "run.jsonl").write_bytes(b"".join(lines[:5]))
+    alone = harness("run", "--resume", "-o", sharded)
+    target = options(whole)[2]
+    wanted = f"{sharded}/run.jsonl:1: {target} names what it starts: repeat the targets on the command line, -t {target}"
+    assert (alone.code, complaint(alone)) == (2, wanted)
+    assert harness("run", "--resume", "-t", target, "-o", sharded).code == 1
+    assert (sharded / "run.jsonl").read_bytes().startswith(b"".join(lines[:5]))
+    assert len(lines_of(sharded)) == len(lines)
+    assert results_of(sharded).keys() == every
+    assert lines_of(sharded)[0]["selection"] == {
+        "specs": [str(ROUND)],
+        "queries": [QUERY],
+        "shard": {"index": 1, "of": 2},
+        "timeout": 30.0,
+    }
+
+
+def test_a_complete_run_is_not_run_again(whole: Path, tmp_path: Path) -> None:
+    shutil.copytree(whole / "whole", tmp_path / "out")
+    before = (tmp_path / "out" / "run.jsonl").read_bytes()
+    ended = harness("run", "--resume", "-t", options(whole)[2], "-o", tmp_path / "out")
+    assert (ended.code, complaint(ended)) == (1, f"{tmp_path}/out/run.jsonl: already complete: nothing was run")
+    assert "13 regressions in 32 results" in ended.out
+    assert (tmp_path / "out" / "run.jsonl").read_bytes() == before
+
+
+def test_a_run_from_before_selections_were_recorded(whole: Path, tmp_path: Path) -> None:
+    """Its command line is repeated, and nothing holds the two against each other."""
+    lines = (whole / "whole" / "run.jsonl").read_bytes().splitlines(keepends=True)
+    header = json.loads(lines[0])
+    del header["selection"]
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "run.jsonl").write_bytes(json.dumps(header).encode() + b"\n" + b"".join(lines[1:9]))
+    assert harness("run", *options(whole), "-o", tmp_path / "out", "--resume").code == 1
+    assert without_time(results_of(tmp_path / "out")) == without_time(results_of(whole / "whole"))
+
+
+def test_a_target_that_was_out_of_reach_is_run_when_it_is_back(tmp_path: Path) -> None:
     script = script_of(tmp_path, [], startup="exit")
-    arguments = [ROUND, "-t", f"fake,script={script}", "-k", QUERY, "-o", tmp_path / "out"]
-    assert harness("run", *arguments).code == 3
+    arguments = [ROUND, "-t", f"fake,script={script}", "-t", "fake", "-k", QUERY]
+    assert harness("run", *arguments, "-o", tmp_path / "out").code == 3
+    before = results_of(tmp_path / "out", "fake")
+    assert "unavailable" in lines_of(tmp_path / "out")[0]["targets"][f"fake,script={script}"]
+    again = harness("run", *arguments, "-o", tmp_path / "out", "--resume")
+    assert again.code == 3
+    assert results_of(tmp_path / "out", "fake") == before
     script_of(tmp_path, [])
+    assert harness("run", *arguments, "-o", tmp_path / "out", "--resume").code == 0
+    assert results_of(tmp_path / "out", "fake") == before
+    assert "unavailable" not in lines_of(tmp_path / "out")[0]["targets"][f"fake,script={script}"]
+    assert {result["outcome"] for result in results_of(tmp_path / "out", f"fake,script={script}").values()} == {"pass"}
+    assert [path.name for path in sorted((tmp_path / "out").iterdir())] == ["report.html", "report.md", "run.jsonl"]
+
+
+def test_a_target_that_is_out_of_reach_now(whole: Path, tmp_path: Path) -> None:
+    script = script_of(tmp_path, [])
+    arguments = [ROUND, "-t", f"fake,script={script}", "-k", QUERY, "-o", tmp_path / "out"]
+    assert harness("run", *arguments).code == 0
+    lines = (tmp_path / "out" / "run.jsonl").read_bytes().splitlines(keepends=True)
+    (tmp_path / "out" / "run.jsonl").write_bytes(b"".join(lines[:5]))
+    script_of(tmp_path, [], startup="exit")
     ended = harness("run", *arguments, "--resume")
-    assert ended.code == 2
-    assert "cannot be continued" in complaint(ended)
+    said = f"{tmp_path}/out/run.jsonl:1: cannot be continued: fake,script={script} was there and is not now: the worker"
+    assert (ended.code, complaint(ended)[: len(said)]) == (3, said)
+    assert (tmp_path / "out" / "run.jsonl").read_bytes() == b"".join(lines[:5])
+
+
+def test_the_latest_run_is_the_one_begun_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also while it runs, and after it broke off: what is continued by default is never an older one."""
+    monkeypatch.chdir(tmp_path)
+    assert harness("run", ROUND, "-t", "fake", "-k", QUERY).code == 0
+    first = (tmp_path / "reports" / "latest").resolve()
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr("harness.job.judge", interrupt)
+        ended = harness("run", ROUND, "-t", "fake", "-k", "Round@22:sweep=sizes;X=float16")
+    latest = (tmp_path / "reports" / "latest").resolve()
+    assert latest != first
+    assert lines_of(latest)[0]["run_id"] == latest.name
+    advice = f"interrupted; what was finished is kept: continue with: harness run --resume -o reports/{latest.name}"
+    assert (ended.code, complaint(ended)) == (130, advice)
+    assert harness("run", "--resume").code == 0
+    assert len(results_of(latest)) == 63
+    assert (tmp_path / "reports" / "latest").resolve() == latest
+
+
+@pytest.mark.parametrize("kept", ["complete", "unfinished", "header", "empty"])
+def test_another_run_is_replaced_only_by_force(whole: Path, tmp_path: Path, kept: str) -> None:
+    shutil.copytree(whole / "whole", tmp_path / "out")
+    path = tmp_path / "out" / "run.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[: {"complete": None, "unfinished": 5, "header": 1, "empty": 0}[kept]]))
+    before = path.read_bytes()
+    ended = harness("run", ROUND, "-t", "fake", "-k", QUERY, "-o", tmp_path / "out")
+    if kept in ("header", "empty"):
+        assert ended.code == 0
+    else:
+        wanted = {
+            "complete": "holds a complete run: choose another folder with -o, or replace the run with --force",
+            "unfinished": f"holds an unfinished run: continue it with `harness run --resume -o {tmp_path}/out`, or replace it with --force",
+        }
+        assert (ended.code, complaint(ended)) == (2, f"{path}: {wanted[kept]}")
+        assert path.read_bytes() == before
+        assert list((tmp_path / "out" / "artifacts").iterdir())
+        assert harness("run", ROUND, "-t", "fake", "-k", QUERY, "-o", tmp_path / "out", "--force").code == 0
+    assert {result["outcome"] for result in results_of(path).values()} == {"pass"}
+    assert not list((tmp_path / "out" / "artifacts").iterdir()), "tensors of the run that was replaced"
+
+
+def test_resume_and_force_contradict_each_other(tmp_path: Path) -> None:
+    ended = harness("run", "--resume", "--force", "-o", tmp_path)
+    assert (ended.code, complaint(ended)) == (2, "--resume goes on with a run and --force replaces it: name one of the two")
 
 
 @pytest.mark.parametrize("limit", ["LIMIT_BYTES", "_LIMIT_CASES"])

@@ -151,6 +151,7 @@ def test_a_run_that_broke_off_is_continued(broken_off: bool, tmp_path: Path, mon
     assert given[0][3:] == ["run", "--select", "pairwise", "-t", "cpu", "-o", str(tmp_path / "run"), *(["--resume"] if broken_off else [])]
 
 
+@pytest.mark.slow
 def test_the_published_sample_is_whole_small_and_freshly_rendered() -> None:
     """After a change of the reports: python -m harness.sample --render"""
     folder = REPOSITORY / "reports/sample"

@@ -4,13 +4,11 @@ from harness.errata import errata
 from harness.query import Query
 from harness.records import NOT_EXPRESSIBLE, Error, Outcome, Result, Validity, Verdict
 from harness.sentences import Did, Rules, by_origin, rules
-from harness.specs.expand import expand
-from harness.specs.load import load_specs
-from tests.running import SPECS
+from tests.plans import default_plan
 
 
 def planned() -> dict[str, Validity]:
-    return {case.id: case.validity for case in expand(load_specs((SPECS,)))}
+    return {case.id: case.validity for case in default_plan()}
 
 
 def test_every_sentence_has_cases_on_both_sides_or_says_why_not() -> None:

@@ -57,3 +57,21 @@ def test_only_the_first_wrong_element_counts() -> None:
 
 def test_an_element_that_only_looks_like_a_float_is_an_element() -> None:
     assert difference(Diff(None, 1, 2, (0,), "x (0x12)", "y (0x13)")) == "element"
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "error", "kind"),
+    [
+        ("1 ± 0.1", "1.3 (0x0)", 0.3, "bound"),
+        ("1 ± 0.1", "1.5 (0x0)", 0.5, "value"),
+        ("1 ± 0.1", "-1.5 (0x0)", 2.5, "sign"),
+        ("0.1 ± 0.1", "-0.2 (0x0)", 0.3, "bound"),
+        ("1 ± 0.1", "nan (0x0)", None, "NaN"),
+        ("nan ± 0", "1.0 (0x0)", None, "NaN"),
+        ("1 ± 0.1", "-inf (0x0)", None, "infinity"),
+        ("inf ± 0", "1.0 (0x0)", None, "infinity"),
+        ("1 ± 0.1", "damaged", 1.0, "element"),
+    ],
+)
+def test_kinds_of_differences_from_a_value_with_a_bound(expected: str, actual: str, error: float | None, kind: str) -> None:
+    assert difference(Diff(3, 1, 2, (0,), expected, actual, error, 0.1)) == kind

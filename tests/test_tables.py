@@ -9,9 +9,9 @@ import pytest
 from harness.attention import KEEP, MESSAGE_LIMIT
 from harness.errors import UsageError
 from harness.leveltable import counts, level_table, levels, rate, status, validity_table
-from harness.records import Error, Outcome, Result, Validity, Verdict
+from harness.records import Error, Outcome, Result, Validity, Verdict, fails
 from harness.runfile import RunReader
-from harness.tables import Tables, Tally, fails, read_tables
+from harness.tables import Tables, Tally, read_tables
 from tests import synthetic
 from tests.synthetic import CPU, DML
 
@@ -45,7 +45,8 @@ def test_a_rate_has_its_denominators() -> None:
     ("outcome", "verdict", "validity", "expected"),
     [
         (Outcome.MISMATCH, Verdict.REGRESSION, Validity.VALID, True),
-        (Outcome.CRASH, Verdict.CHANGED, Validity.UNSPECIFIED, True),
+        (Outcome.CRASH, Verdict.CHANGED, Validity.UNSPECIFIED, False),
+        (Outcome.CRASH, Verdict.CHANGED, Validity.VALID, True),
         (Outcome.MISMATCH, Verdict.NEW, Validity.VALID, True),
         (Outcome.PASS, Verdict.NEW, Validity.VALID, False),
         (Outcome.REJECTED, Verdict.NEW, Validity.INVALID, False),

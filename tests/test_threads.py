@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from harness import worker
+from harness.calls import call_of
 from harness.execution import Prepared, Unit
 from harness.frames import encode_batch
 from harness.graphs import compile_case
@@ -28,7 +29,8 @@ def rows_of(count: int) -> Unit:
     specs = (TensorSpec("data", "float32", (count, 4)), TensorSpec("indices", "int64", (count, 4), "first"))
     case = Case(f"GatherElements@13:case=rows{count}", "GatherElements", 13, {"axis": 1}, specs)
     inputs = (Tensor("float32", np.ones((count, 4), np.float32)), Tensor("int64", np.zeros((count, 4), np.int64)))
-    return Unit(compile_case(case, inputs), [Prepared(case, inputs)])
+    call = call_of(case)
+    return Unit(compile_case(case, call, inputs), [Prepared(case, call, inputs)])
 
 
 def busy(before: set[str]) -> list[int]:
@@ -50,9 +52,9 @@ def test_a_session_has_so_many_threads_and_they_work(threads: int, monkeypatch: 
     session = backend.session(unit, given.graph.model)
     assert len(busy(before)) == threads - 1
     idle = sum(busy(before))
-    ((_, inputs, _),) = given.cases
+    ((_, _, inputs, _),) = given.cases
     for _ in range(20):
-        output, _ = backend.run(session, unit, [tensor.array for tensor in inputs], 0)
+        ((output, _),) = backend.run(session, unit, [tensor.array for tensor in inputs], 0)
         assert np.array_equal(output, inputs[0].array)
     time.sleep(0.05)
     assert (sum(busy(before)) - idle > 100_000) == (threads > 1)

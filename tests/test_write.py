@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from harness.dtypes import Array
-from harness.operators import OPERATORS
 from harness.records import Case, Options, TensorSpec, Validity
 from harness.specs.expand import expand
 from harness.specs.load import LoadedSpec, load_specs
@@ -33,7 +32,7 @@ def read_again(folder: Path, case: Case) -> Case:
 def with_data(operator: str, dtype: str, data: Array) -> Case:
     made = prepare(operator, dtype).case
     assert made.literals is not None
-    first = OPERATORS[operator].inputs[0]
+    first = made.inputs[0].name
     literals = (data, *made.literals[1:])
     return msgspec.structs.replace(made, inputs=(TensorSpec(first, dtype, data.shape, "literal"), *made.inputs[1:]), literals=literals)
 

@@ -65,6 +65,16 @@ def killed_at_start(_: str) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def dies_at_its_first_starts(state: str) -> None:
+    """Die before the greeting until the file has counted down to 0; then be in order."""
+    left = int(Path(state).read_text(encoding="ascii"))
+    if left:
+        Path(state).write_text(str(left - 1), encoding="ascii")
+        os.kill(os.getpid(), signal.SIGKILL)
+    channel = worker.Channel()
+    worker.serve(channel, lambda: fake(channel))
+
+
 def hangs_at_start(_: str) -> None:
     time.sleep(1e6)
 
@@ -89,12 +99,12 @@ def malformed_greeting(_: str) -> None:
 
 
 def other_protocol(_: str) -> None:
-    greets({"protocol": 2, "onnxruntime": "", "providers": [], "python": "", "numpy": "", "platform": ""})
+    greets({"protocol": worker.PROTOCOL + 1, "onnxruntime": "", "providers": [], "python": "", "numpy": "", "platform": ""})
     time.sleep(1e6)
 
 
 def dies_after_the_greeting(_: str) -> None:
-    greets({"protocol": 1, "onnxruntime": "", "providers": [], "python": "", "numpy": "", "platform": ""})
+    greets({"protocol": worker.PROTOCOL, "onnxruntime": "", "providers": [], "python": "", "numpy": "", "platform": ""})
     os._exit(0)
 
 
@@ -105,10 +115,24 @@ def dies_once_before_a_case(state: str) -> None:
     channel = worker.Channel()
     if first:
         channel.read()
-        channel.add_json("H", {"protocol": 1, "onnxruntime": "", "providers": [], "python": "", "numpy": "", "platform": ""})
+        channel.add_json("H", {"protocol": worker.PROTOCOL, "onnxruntime": "", "providers": [], "python": "", "numpy": "", "platform": ""})
         channel.send()
         channel.read()
         os._exit(9)
+    worker.serve(channel, lambda: fake(channel))
+
+
+def is_killed_at_two_starts(state: str) -> None:
+    """End before the greeting, and once during it, as an external kill would; every later worker is in order."""
+    path = Path(state)
+    before = len(path.read_bytes()) if path.exists() else 0
+    path.write_bytes(b"x" * (before + 1))
+    if before == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if before == 1:
+        os.write(1, b"H\x40\x00")
+        os.kill(os.getpid(), signal.SIGKILL)
+    channel = worker.Channel()
     worker.serve(channel, lambda: fake(channel))
 
 

@@ -13,6 +13,7 @@ from harness.bisection.search import Measured, Seen
 from harness.errors import TargetUnavailable, UsageError
 from harness.execution import Prepared, Unit
 from harness.graphs import control_graph
+from harness.operators.base import Call
 from harness.pool import Pool
 from harness.records import CPU, NOT_EXECUTED, Case, Outcome, Tensor, TensorSpec
 from harness.runtimes import environments
@@ -120,11 +121,14 @@ class Measure:
         control = launch(target)._replace(provider=CPU, provider_options={}, config=session_config(parse_target("cpu")))
         tensor = Tensor("float32", np.ones(1, np.float32))
         units = [
-            Unit(graph, [Prepared(Case(f"Identity@{opset}:", "Identity", opset, {}, (TensorSpec("X", "float32", (1,)),)), (tensor,))])
+            Unit(
+                graph,
+                [Prepared(Case(f"Identity@{opset}:", "Identity", opset, {}, (TensorSpec("X", "float32", (1,)),)), Call({}, {}), (tensor,))],
+            )
             for opset, graph in graphs
         ]
         answers = list(Pool(control, size=1, timeout=self._timeout).run(iter(units)))
-        failed = {prepared.case.opset for prepared, _, execution in answers if execution.output is None}
+        failed = {prepared.case.opset for prepared, _, execution in answers if execution.outputs is None}
         return opsets - failed
 
 
@@ -135,5 +139,6 @@ def _what(trial: Trial) -> tuple[str, str]:
         return judgement.error.class_, judgement.error.message
     if judgement.diff is not None:
         diff = judgement.diff
-        return "", f"{diff.differing} of {diff.total} elements differ, the first: {diff.actual} instead of {diff.expected}"
+        where = f" of output {diff.output}" if isinstance(diff.output, int) else ""
+        return "", f"{diff.differing} of {diff.total} elements{where} differ, the first: {diff.actual} instead of {diff.expected}"
     return "", ""

@@ -26,9 +26,9 @@ RENDERINGS = Renderings(render_compare_terminal, markdown=render_compare_markdow
 @click.argument("head", type=NamedPath())
 @RENDERINGS.options
 def compare(base: Path, head: Path, format_: str, output: Path | None) -> None:
-    """Compare run HEAD with run BASE; exit 1 only for regressions, 4 if nothing ran in both."""
+    """Compare run HEAD with run BASE; exit 1 only for regressions, 4 if nothing ran in both or one is incomplete."""
     comparison = compare_runs(RunReader(base), RunReader(head))
     RENDERINGS.show(comparison, format_, output)
-    if exit_code(comparison) == NothingRan.exit_code:
+    if not comparison.total.compared:
         raise NothingRan(summarize_comparison(comparison).sentence)
     sys.exit(exit_code(comparison))

@@ -16,10 +16,14 @@ _BOTH_RAN = (Change.REGRESSION, Change.FIX, Change.CHANGED)
 
 
 def exit_code(comparison: Comparison) -> int:
-    """1 for regressions only; 4 if no result ran in both runs."""
+    """1 for regressions only; 4 if no result ran in both runs, or a run was cut off: what it lacks may have changed."""
     if comparison.total.changes[Change.REGRESSION]:
         return 1
-    return 0 if comparison.total.compared else 4
+    return 0 if comparison.total.compared and not _cut_off(comparison) else 4
+
+
+def _cut_off(comparison: Comparison) -> list[str]:
+    return [name for name, tables in (("BASE", comparison.base), ("HEAD", comparison.head)) if tables.truncated]
 
 
 def summarize_comparison(comparison: Comparison) -> Summary:
@@ -34,10 +38,12 @@ def summarize_comparison(comparison: Comparison) -> Summary:
             parts.append(count(number, change.value, PLURALS[change]))
     regressions = total.changes[Change.REGRESSION]
     head = count(regressions, "regression") if regressions else "No regression"
-    sentence = f"{head} in {count(total.compared, 'result')} that ran in both runs; {', '.join(parts)}."
+    cut = _cut_off(comparison)
+    incomplete = f"{' and '.join(cut)} {'is' if len(cut) == 1 else 'are'} incomplete. " if cut else ""
+    sentence = f"{incomplete}{head} in {count(total.compared, 'result')} that ran in both runs; {', '.join(parts)}."
     if regressions:
         return Summary("bad", sentence, remarks)
-    whole = not (comparison.base.truncated or comparison.head.truncated or comparison.differing_inputs or total.changes[Change.MISSING])
+    whole = not (cut or comparison.differing_inputs or total.changes[Change.MISSING])
     return Summary("good" if whole else "warn", sentence, remarks)
 
 

@@ -1,16 +1,21 @@
 """The description of one DirectML operator that crosses the pipe to the worker as canonical JSON: a graph's bytes for `directml`.
 
 `sizes` and `strides` count elements, `bytes` and `alignment` bytes; dtypes are named as in `dtypes.py`. `inputs` says in which order the
-buffers follow, `in_place` which input's buffer the output is bound to, and `output_shape` how the output is reported.
+buffers follow, `outputs` in which order results are returned, each with its shape in `output_shapes`, and `in_place` which input's buffer
+the first output is bound to. `number` and `members` say what the operator's structure is, so that the worker needs no table.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
+import math
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from typing import Any
 
 import msgspec
 
 from harness.dtypes import DTYPES
+from harness.reference.directml import directml_operator
 
 
 class BufferTensor(msgspec.Struct, frozen=True):
@@ -25,15 +30,21 @@ class BufferTensor(msgspec.Struct, frozen=True):
 
 
 class Description(msgspec.Struct, frozen=True):
-    """One operator of DirectML with its tensors and other members."""
+    """One operator of DirectML with its tensors and other members.
+
+    `tensors` holds a tensor, an array of them or None (left out) for each tensor of the structure. The tensors of an array are named
+    `InputTensors.0`, `InputTensors.1` and so on in `inputs` and `outputs`. `attributes` holds the other members as `attribute` writes them.
+    """
 
     operator: str
-    tensors: dict[str, BufferTensor]
-    attributes: dict[str, int]
+    number: int
+    members: tuple[str, ...]
+    tensors: dict[str, BufferTensor | tuple[BufferTensor, ...] | None]
+    attributes: dict[str, Any]
     inputs: tuple[str, ...]
-    output: str
+    outputs: tuple[str, ...]
     in_place: str | None
-    output_shape: tuple[int, ...]
+    output_shapes: tuple[tuple[int, ...], ...]
     flags: int = 0
     minimum_feature_level: str = "1_0"
 
@@ -41,13 +52,37 @@ class Description(msgspec.Struct, frozen=True):
         """Return the canonical JSON: UTF-8, keys sorted, no spaces."""
         return msgspec.json.encode(self, order="sorted")
 
+    def views(self) -> Iterator[tuple[str, BufferTensor]]:
+        """Yield every tensor that is described, those of arrays one by one."""
+        for name, tensor in self.tensors.items():
+            if isinstance(tensor, BufferTensor):
+                yield name, tensor
+            else:
+                yield from ((f"{name}.{place}", each) for place, each in enumerate(tensor or ()))
+
+    def view(self, name: str) -> BufferTensor:
+        """Return the tensor of a name in `inputs` or `outputs`; KeyError for one that is not described."""
+        return dict(self.views())[name]
+
     def call(self) -> str:
         """Write what the published tables speak of, data types and DimensionCounts: `GATHER_ND1 InputTensor=FLOAT32[4] …`."""
-        terms = [f"{name}={DTYPES[self.tensors[name].dtype].directml}[{len(self.tensors[name].sizes)}]" for name in self._names()]
+        views = dict(self.views())
+        terms = [f"{name}={DTYPES[views[name].dtype].directml}[{len(views[name].sizes)}]" for name in (*self.inputs, *self.outputs)]
         return " ".join([self.operator.removeprefix("DML_OPERATOR_"), *terms])
 
-    def _names(self) -> tuple[str, ...]:
-        return (*self.inputs, self.output)
+
+@cache
+def structure(operator: str) -> tuple[int, tuple[str, ...]]:
+    """Return (number in DML_OPERATOR_TYPE, members as a description names them); KeyError for an operator without a document."""
+    known = directml_operator(operator)
+    return known.number, tuple(f"{each.name}:{each.type}" + (f":{each.count}" if each.count else "") for each in known.members)
+
+
+def attribute(value: Any) -> Any:
+    """Write a member's value as JSON has it: a number that is not finite as `inf`, `-inf` or `nan`, and so within an array."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return [attribute(each) for each in value] if isinstance(value, (tuple, list)) else value
 
 
 @lru_cache(maxsize=1024)

@@ -13,7 +13,7 @@ import click
 from harness.errors import UsageError
 from harness.expect.run_rows import RunRows
 from harness.expect.updates import update
-from harness.expectations import Expectations, lint, load_expectations
+from harness.expectations import Expectations, Scope, lint, load_expectations
 from harness.named_path import NamedPath
 from harness.render.text import one_line
 from harness.report import write_whole
@@ -35,7 +35,8 @@ def expect() -> None:
 def lint_files(files: tuple[Path, ...], specs: tuple[Path, ...]) -> None:
     """Say what is wrong with entries: not reviewed yet, expired, written twice, matching no case."""
     known = load_expectations(files)
-    problems = lint(known, date.today(), (case.id for case in expand(load_specs(specs))))
+    plan = expand(load_specs(specs))
+    problems = lint(known, date.today(), (case.id for case in plan), Scope.of(plan.specs))
     for line in problems:
         click.echo(line, err=True)
     click.echo(f"{count(len(known.entries), 'expectation')}: {'ok' if not problems else 'see above'}")
@@ -55,10 +56,9 @@ def update_files(run: Path, file: Path | None, only_check: bool) -> None:
     folder = default_folder() / "expectations"
     done = update(rows, known, lambda target: file or folder / f"{re.split('[@,]', target)[0]}.yaml")
     changed = 0
-    for path, edited in done.files.items():
-        text = edited.text()
-        if text == edited.before:
-            continue
+    texts = {path: edited.checked() for path, edited in done.files.items() if edited.text() != edited.before}
+    for path, text in texts.items():
+        edited = done.files[path]
         changed += 1
         if only_check:
             label = label_of(path)

@@ -6,16 +6,21 @@ YAML writer, would reflow lists and lines that nobody touched.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.errors import UsageError
+from harness.errors import SpecError, UsageError
 from harness.expectations import TODO
 from harness.records import Outcome
-from harness.specs.source import Source
+from harness.specs.source import Source, label_of, parse, shown
 
 WIDTH = 140
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|\'[^\']*\'')
+_COMMENT = re.compile(r"(?:^|\s)#")
+_REMEDY = "write a list of entries, each on lines of its own, without '...' at the end"
 
 
 class NewEntry(NamedTuple):
@@ -36,6 +41,9 @@ class EntryFile:
         self._lines: list[str | None] = list(self.before.splitlines(keepends=True))
         self._source = source
         self._added: list[NewEntry] = []
+        self._dropped: set[int] = set()
+        self._placed: dict[int, tuple[int, int]] = {}
+        self._queries: dict[int, dict[str, tuple[str, ...]]] = {}
         first = 0 if source is None or not source.tree else source.lines[(0,)] - 1
         line = self._lines[first] if self._lines else ""
         self._indent = (line or "")[: len(line or "") - len((line or "").lstrip())] if source is not None and source.tree else ""
@@ -46,6 +54,8 @@ class EntryFile:
         if stop <= start or (self._source is not None and self._source.lines.get((position + 1,)) == start + 1):
             raise UsageError(f"{self.path}:{start + 1}: entries are edited by lines; begin each of them on a line of its own")
         self._lines[start:stop] = [None] * (stop - start)
+        self._dropped.add(position)
+        self._placed[position] = start, stop
 
     def set_queries(self, position: int, key: str, queries: Sequence[str]) -> None:
         """Write the queries of `match` or `unless` anew; `unless` comes after `match` where it is new."""
@@ -53,8 +63,12 @@ class EntryFile:
         start, stop = self._region(position, key)
         indent = self._indent + ("- " if start == self._span(position)[0] else "  ")
         region = [line for line in self._lines[start:stop] if line is not None]
+        self._queries.setdefault(position, {})[key] = tuple(queries)
         comments = [line for line in region if line.strip().startswith("#")]
         written = _queries(key, queries, indent) if queries else ""
+        if len(region) == 1 and (beside := _COMMENT.search(_QUOTED.sub(_blank, region[0]))) and written:
+            first, line_end, rest = written.partition("\n")
+            written = f"{first}  {region[0][beside.start() :].strip()}{line_end}{rest}"
         if start == stop:  # the key is new: it goes before the next one
             before = self._lines[start]
             self._lines[start] = written + (before or "")
@@ -75,6 +89,40 @@ class EntryFile:
         if kept and not kept.endswith("\n"):
             kept += "\n"
         return kept + "".join(_entry(entry, self._indent) for entry in self._added)
+
+    def checked(self) -> str:
+        """Return the file as edited, read back: the entries are those that were meant, and no comment is lost. Errors: UsageError."""
+        text = self.text()
+        label = label_of(self.path)
+        try:
+            found = parse(text.encode(), path=self.path, label=label).tree
+        except SpecError as error:
+            raise UsageError(f"{label}: cannot be edited as it is written ({error.problems[0]}); nothing was written: {_REMEDY}") from error
+        if not isinstance(found, tuple) or list(map(_plainly, found)) != self._meant():
+            raise UsageError(f"{label}: cannot be edited as it is written; nothing was written: {_REMEDY}")
+        lost = self._comments_to_keep() - Counter(_comments(text.splitlines()))
+        if lost:
+            comment = shown(next(iter(lost)))
+            raise UsageError(
+                f"{label}: the comment {comment} would be lost; nothing was written: move it to a line of its own above its entry"
+            )
+        return text
+
+    def _meant(self) -> list[object]:
+        """Return what the edited file is to hold."""
+        before = self._source.tree if self._source is not None else ()
+        kept = [
+            _plainly({**entry, **self._queries.get(position, {})}) for position, entry in enumerate(before) if position not in self._dropped
+        ]
+        return [*kept, *(_plainly(_as_read(entry)) for entry in self._added)]
+
+    def _comments_to_keep(self) -> Counter[str]:
+        """Count the comments of the file, but for those within entries that were dropped."""
+        lines: list[str] = self.before.splitlines(keepends=True)
+        for position in self._dropped:
+            start, stop = self._placed[position]
+            lines[start:stop] = [""] * (stop - start)
+        return Counter(_comments(lines))
 
     def _entries_left(self) -> int:
         if self._source is None:
@@ -105,6 +153,32 @@ class EntryFile:
         while stop > start + 1 and (not (self._lines[stop - 1] or "").strip() or (self._lines[stop - 1] or "").lstrip().startswith("#")):
             stop -= 1
         return stop
+
+
+def _blank(found: re.Match[str]) -> str:
+    return "_" * len(found[0])
+
+
+def _comments(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the comments of lines; what looks like one within a text of several lines is taken for one too."""
+    for line in lines:
+        if found := _COMMENT.search(_QUOTED.sub(_blank, line)):
+            yield line[found.start() :].strip()
+
+
+def _as_read(entry: NewEntry) -> dict[str, object]:
+    """Return a new entry as reading it gives it."""
+    unless = {"unless": entry.unless} if entry.unless else {}
+    rest = {"when": dict(entry.when), "expect": entry.expect.value, "reason": TODO, "link": TODO}
+    return {"match": entry.match, **unless, **rest}
+
+
+def _plainly(entry: object) -> object:
+    """Write an entry so that a query and a list of one are the same; no `unless` is an empty one."""
+    if not isinstance(entry, dict):
+        return entry
+    both = {key: (entry[key],) if isinstance(entry.get(key), str) else tuple(entry.get(key) or ()) for key in ("match", "unless")}
+    return {**entry, **both}
 
 
 def _queries(key: str, queries: Sequence[str], indent: str) -> str:

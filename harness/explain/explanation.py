@@ -16,12 +16,11 @@ from harness.compare.comparison import Change, States, pair_targets, result_key,
 from harness.errors import NothingRan
 from harness.explain.failures import Failures, Group, Kind, Scope, cases_at, selected
 from harness.query import Query
-from harness.records import Header, conforms, inexpressible
+from harness.records import NOT_EXECUTED, Header, conforms, fails, inexpressible
 from harness.result_signature import signature
 from harness.rules.feature_table import Rows
 from harness.rules.separation import Population, Rule, Separation
 from harness.runfile import RunReader
-from harness.tables import fails
 from harness.testimonies import Testimonies
 
 GROUPS = 60
@@ -33,7 +32,7 @@ EXCEPTIONS = 20
 class Explanation(NamedTuple):
     """Groups, worst first; `unexplained` counts those beyond `GROUPS`.
 
-    `results` counts what ran and is selected, without unspecified cases; `failing` what the groups hold; `known` expected deviations left
+    `results` counts what ran and is selected; `failing` what the groups hold; `known` expected deviations left
     aside. With BASE, `results` ran in both runs, `failing` are the changed ones, and `base` is its header.
     """
 
@@ -54,25 +53,26 @@ def explain(run: RunReader, queries: Sequence[Query] = (), *, known: bool = Fals
     """
     failures, testimonies = Failures(), Testimonies(run.header)
     places = {target: place for place, target in enumerate(run.header.targets)}
-    results = 0
+    results = held = 0
     for line, result in enumerate(run, start=2):
         failures.once(run, line, result, places[result.target])
         if not selected(result, queries):
             continue
-        results += 1
+        held += 1
         if inexpressible(result):
             continue  # it says nothing of the target
+        results += result.outcome not in NOT_EXECUTED
         testimonies.add(line, result)
         if conforms(result.validity, result.outcome):
             failures.hold(line, result, Scope(result.target, result.validity))
         else:
             expected = not fails(result.validity, result.outcome, result.verdict)
             failures.fail(line, result, Kind(result.target, expected, signature(result)))
-    if not results:
+    if not held:
         raise _nothing(run, queries)
     wanted = [group for group in failures.groups.values() if known or not group.kind.known]
     aside = sum(group.number for group in failures.groups.values()) - sum(group.number for group in wanted)
-    remarks = (_truncated("The run", results),) if run.truncated or run.end is None else ()
+    remarks = (_truncated("The run", held),) if run.truncated or run.end is None else ()
     return _explained(Explanation(run.header, None, (), 0, results, 0, aside, remarks), failures, testimonies, wanted, run, most)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from harness.errors import NothingRan, UsageError
+from harness.history.bounded import NoHistory
 from harness.history.database import HistoryDatabase
 from harness.history.findings import all_flips, changes, groups_of
 from harness.history.runs import find_runs, timelines
@@ -17,6 +18,7 @@ from harness.query import Query, parse_all
 from harness.render.history import render_history_json, render_history_markdown, render_history_terminal
 from harness.render.history_chart import render_history_svg
 from harness.render.history_html import render_history_html
+from harness.render.text import visible
 from harness.renderings import Renderings
 from harness.runfile import RunReader
 
@@ -47,7 +49,7 @@ def history(
 ) -> None:
     """Show pass counts by version and level of all runs in DIR..., since when cases fail, and which flip.
 
-    Exit code 2: a run is damaged or twice there; 4: there is no run, or none has such a case or target.
+    Exit code 2: a run is damaged and was left out, or twice there; 4: there is no run, or none has such a case or target.
     """
     if not runs and db is None:
         raise UsageError("name runs, folders with runs, or with --db FILE a history made earlier")
@@ -58,24 +60,44 @@ def history(
     parsed = parse_all(queries)
     files = find_runs(runs) if runs else []
     with HistoryDatabase(db) as database:
-        collect(database, files)
+        left_out = collect(database, files)
+        for error in left_out:
+            click.echo(f"harness: left out: {visible(str(error))}", err=True)
+        if left_out and not database.points():
+            sys.exit(UsageError.exit_code)
         found = answer(database, case, parsed, asks_flips, targets, by_release)
     RENDERINGS.show(found, format_, output)
+    if left_out:
+        sys.exit(UsageError.exit_code)
 
 
-def collect(database: HistoryDatabase, files: list[Path]) -> None:
-    """Add runs to a database; the same run id in two files is an error. Progress goes to standard error."""
+def collect(database: HistoryDatabase, files: list[Path]) -> list[UsageError]:
+    """Add runs to a database; return what is wrong with those that are left out, since they cannot be read to their end.
+
+    The same run id in two files is an error. Progress goes to standard error.
+    """
     met: dict[str, Path] = {}
+    left_out: list[UsageError] = []
     for path in files:
-        reader = RunReader(path)
-        other = met.setdefault(reader.header.run_id, path)
+        try:
+            run_id = RunReader(path).header.run_id
+        except UsageError as error:
+            left_out.append(error)
+            continue
+        other = met.setdefault(run_id, path)
         if other is not path:
-            raise UsageError(f"{path}: run {reader.header.run_id} is also {other}: move one of them away")
+            raise UsageError(f"{path}: run {run_id} is also {other}: move one of them away")
     added = 0
-    for path in files:
-        added += not database.add(RunReader(path)).known
+    for path in met.values():
+        try:
+            added += not database.add(RunReader(path)).known
+        except NoHistory:
+            raise
+        except UsageError as error:
+            left_out.append(error)
     if database.path is not None and files:
         print(f"{database.path}: {added:,} of {len(files):,} runs added", file=sys.stderr)
+    return left_out
 
 
 def answer(

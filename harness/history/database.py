@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from harness.compare.comparison import twice
-from harness.errors import UsageError
+from harness.history.bounded import Bounded, NoHistory, statements
 from harness.records import BEYOND, NOT_EXECUTED, Header, Outcome, Result, TargetInfo, Validity, conforms, inexpressible
 from harness.runfile import RunReader
 
@@ -85,13 +85,18 @@ class Added(NamedTuple):
 
 
 class HistoryDatabase:
-    """Runs and their results. Errors: UsageError for a file that is no history, or cannot be read or written."""
+    """Runs and their results. Errors: NoHistory for a file that is no history, or cannot be read or written."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path
-        with self._told():
-            self._sql = sqlite3.connect("" if path is None else str(path), isolation_level=None, timeout=5)
-            self._open()
+        self._bounded = Bounded(path)
+        self._sql = self._bounded.sql
+        with self._bounded.told():
+            try:
+                self._open()
+            except BaseException:
+                self._sql.close()
+                raise
         self._cases: dict[str, int] = {}
         self._states: dict[Did, int] = {}
 
@@ -101,27 +106,21 @@ class HistoryDatabase:
         if marks == (0, 0) and not sql.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             sql.executescript(f"BEGIN IMMEDIATE; {_TABLES} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; COMMIT;")
         elif marks[0] != APPLICATION:
-            raise UsageError(f"{self.path}: a database of another program; name a file that does not exist yet, or a history's")
+            raise NoHistory(f"{self.path}: a database of another program; name a file that does not exist yet, or a history's")
         elif marks[1] != VERSION:
-            raise UsageError(f"{self.path}: a history of version {marks[1]}; this harness reads {VERSION}: make it anew from the runs")
+            raise NoHistory(f"{self.path}: a history of version {marks[1]}; this harness reads {VERSION}: make it anew from the runs")
+        elif self._bounded.tables() != statements(_TABLES):
+            raise NoHistory(f"{self.path}: damaged history: its tables are not those of a history; make it anew from the runs")
         sql.execute(f"PRAGMA cache_size = -{CACHE >> 10}")
-
-    @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
-        """Turn the database's errors into one line."""
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise UsageError(f"{self.path or 'the temporary database'}: cannot be used as a history: {error}") from error
 
     @contextlib.contextmanager
     def _read(self) -> Iterator[None]:
         """Turn content that no history has into one line."""
         try:
-            with self._told():
+            with self._bounded.told():
                 yield
         except (msgspec.MsgspecError, ValueError, KeyError, TypeError) as error:
-            raise UsageError(f"{self.path}: damaged history: {type(error).__name__}: {error}; make it anew from the runs") from error
+            raise NoHistory(f"{self.path}: damaged history: {type(error).__name__}: {error}; make it anew from the runs") from error
 
     def close(self) -> None:
         """Close the database; every run added is in it."""
@@ -136,15 +135,13 @@ class HistoryDatabase:
     def add(self, reader: RunReader) -> Added:
         """Add a run whole or not at all; one that is there already is left, and one that was cut off when it was added is read again.
 
-        Errors: UsageError for a damaged run, a case that is in it twice, or another run with the same id.
+        Errors: UsageError for a damaged run, or a case that is in it twice; NoHistory for another run with the same id.
         """
         header = msgspec.json.encode(reader.header)
-        with self._told():
+        with self._bounded.told():
             found = self._sql.execute("SELECT no, header, whole FROM runs WHERE id = ?", (reader.header.run_id,)).fetchone()
             if found and found[1] != header:
-                raise UsageError(
-                    f"{reader.path}: run {reader.header.run_id} is in {self.path} with another header: one of them was changed"
-                )
+                raise NoHistory(f"{reader.path}: run {reader.header.run_id} is in {self.path} with another header: one of them was changed")
             if found and found[2]:
                 return Added(reader.header.run_id, known=True, whole=True)
             self._sql.execute("BEGIN IMMEDIATE")
@@ -196,13 +193,14 @@ class HistoryDatabase:
         self._sql.execute("UPDATE runs SET whole = ? WHERE no = ?", (reader.end is not None, run))
 
     def _insert(self, reader: RunReader, pending: list[tuple[int, Result, int | None]]) -> None:
-        rows = [(self._case(result.case), point, self._state(result)) for _, result, point in pending]
-        before = self._sql.total_changes
-        try:
-            self._sql.executemany("INSERT INTO results VALUES (?, ?, ?)", rows)
-        except sqlite3.IntegrityError as error:
-            number, result, _ = pending[self._sql.total_changes - before]
-            raise twice(reader, number, result) from error
+        with self._bounded.told(len(pending)):
+            rows = [(self._case(result.case), point, self._state(result)) for _, result, point in pending]
+            before = self._sql.total_changes
+            try:
+                self._sql.executemany("INSERT INTO results VALUES (?, ?, ?)", rows)
+            except sqlite3.IntegrityError as error:
+                number, result, _ = pending[self._sql.total_changes - before]
+                raise twice(reader, number, result) from error
 
     def _case(self, case: str) -> int:
         number = self._cases.get(case)
@@ -234,7 +232,8 @@ class HistoryDatabase:
         with self._read():
             counted = self._sql.execute("SELECT point, level, passed, ran FROM counts ORDER BY point").fetchall()
             rates = {
-                point: {row[1]: Rate(int(row[2]), int(row[3])) for row in rows} for point, rows in groupby(counted, key=lambda row: row[0])
+                point: {_text(row[1]): Rate(int(row[2]), int(row[3])) for row in rows}
+                for point, rows in groupby(counted, key=lambda row: row[0])
             }
             found = self._sql.execute("SELECT p.no, header, whole, target FROM points p JOIN runs r ON p.run = r.no ORDER BY r.id, p.no")
             points = [
@@ -249,7 +248,7 @@ class HistoryDatabase:
         """Yield each wanted case, in no promised order, with what was done with it by the numbers of points; `case` names the only one."""
         with self._read():
             states = {
-                number: Did(Validity(validity), Outcome(outcome), error)
+                number: Did(Validity(validity), Outcome(outcome), _text(error))
                 for number, validity, outcome, error in self._sql.execute("SELECT no, validity, outcome, error FROM states")
             }
             one = "" if case is None else "WHERE c.id = ?"
@@ -258,5 +257,12 @@ class HistoryDatabase:
                 () if case is None else (case,),
             )
             for name, found in groupby(rows, key=lambda row: row[0]):
-                if wanted(name):
+                if wanted(_text(name)):
                     yield name, {point: states[state] for _, point, state in found}
+
+
+def _text(value: object) -> str:
+    """Return what a column of text holds; damage can put anything there. Errors: TypeError."""
+    if not isinstance(value, str):
+        raise TypeError(f"{type(value).__name__} where a text should be")
+    return value

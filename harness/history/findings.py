@@ -109,7 +109,7 @@ def flips_of(case: str, kinds: Iterable[Sequence[Moment]], did: dict[int, Did]) 
     for moments in kinds:
         found = _ran(moments, did)
         turned = sum(earlier[1] != later[1] for earlier, later in pairwise(found))
-        if turned >= len({what for _, what in found}):
+        if found and turned >= len({what for _, what in found}):
             last = found[-1][0]
             seen = Counter(what for _, what in found)
             yield Flip(last.target, case, last.version, turned, len(found), tuple(seen.most_common()), last)

@@ -23,11 +23,12 @@ from typing import Any
 from harness.errors import HarnessFault
 from harness.job import Work
 from harness.lanes.lane import Lane, Opened, Report, Shared, Sink
-from harness.lanes.portions import Numbers, SharedNumbers
 from harness.lanes.process import Fault, Lines, fork
 from harness.pool import Launch
+from harness.portions import Numbers, SharedNumbers
 from harness.records import TargetInfo
 from harness.resume import Done
+from harness.scratch import sweep
 
 _CASES = 1000
 """Of which a lane has at least so many: below that, its first batch would be all it does."""
@@ -161,6 +162,8 @@ class ForkedLanes(Lanes):
             member.signal(signal.SIGKILL)
             member.wait()
             member.connection.close()
+        if self._members:
+            sweep()  # of lanes that were killed; those that ended have left nothing
         self._members.clear()
         for numbers in (*self._shared.blocks, *self._shared.artifacts):
             if numbers is not None:
@@ -174,7 +177,7 @@ class ForkedLanes(Lanes):
     def _next(self) -> Any:
         member, message = self._inbox.get()
         if message is None:
-            raise HarnessFault(f"a process of the run ended ({member.wait()}); the results so far are kept: continue with --resume")
+            raise HarnessFault(f"a process of the run ended ({member.wait()})")
         if isinstance(message, Fault):
             sys.stderr.write(message.trace)
             raise message.error

@@ -10,8 +10,8 @@ from harness.counts import Counts
 from harness.errors import TargetUnavailable
 from harness.expectations import Findings
 from harness.job import Job, Work
-from harness.lanes.portions import Numbers, Portion
 from harness.pool import Hello, Launch, Pool
+from harness.portions import Numbers, Portion
 from harness.records import TargetInfo, inexpressible
 from harness.resume import Done
 from harness.runfile import ResultLines

@@ -1,101 +1,242 @@
-"""What an operator module tells the harness: its oracle, the rules of the ONNX specification, and its DirectML lowering.
+"""The contract between an operator and the stages: what a call is, what a family knows of many operators, and what one operator adds.
 
-An operator is one module here (`OPERATOR = Operator(...)`) and one file in `specs/`; the package's `OPERATORS` collects them. Nothing in
-this package knows ONNX or ONNX Runtime: it is the independent side of every comparison.
+An operator is a formula with the name of its family (`OPERATORS` of the package collects them) and one file in `specs/`. Nothing in this
+package knows ONNX or ONNX Runtime: it is the independent side of every comparison. What ONNX itself says of an operator (inputs, types,
+attributes and their defaults) reaches it as a `Call`, which `harness.calls` makes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 from harness.dtypes import Array
-from harness.records import Tensor
+from harness.expected import Expected
+from harness.records import Tensor, Value
 
 Shape = tuple[int, ...]
-Shapes = tuple[Shape, ...]
-Attributes = Mapping[str, int]
+Attributes = Mapping[str, Value]
+UNKNOWN = -1
+"""The extent of an output where elements that are not known before a run decide it."""
 Choice = str | int | Shape
 Entropy = bytes | memoryview
 """Pseudo-random bytes: for each element to choose as many as it is wide, at least 4; see `values.py`."""
 
 
-class ValueKind(NamedTuple):
-    """One way to choose the elements of the operator's `values_input`.
+class TensorType(NamedTuple):
+    """Element type and shape of a tensor."""
 
-    `negative` and `invalid` state what the elements contain: negative indices (DirectML allows them from level 3_0), or at least one
-    element that the ONNX specification forbids.
+    dtype: str
+    shape: Shape
+
+
+class Call(NamedTuple):
+    """One call of an operator before its elements are chosen: what every hook is given.
+
+    `inputs` holds the inputs that are present, in the order of the specification, under their formal names; a variadic input `data_0`
+    stands as `data_0.0`, `data_0.1` and so on. `attributes` holds ONNX's defaults where the case gives none; an attribute without a
+    default that is not given is absent. `constants` holds the elements of those inputs that are known before a run (`axes`, `shape`,
+    `pads`). `outputs` are the element types of the outputs that are asked for.
+    """
+
+    inputs: Mapping[str, TensorType]
+    attributes: Attributes
+    constants: Mapping[str, Array] = {}
+    opset: int = 0
+    variant: str | None = None
+    outputs: tuple[str, ...] = ()
+
+    @property
+    def shapes(self) -> tuple[Shape, ...]:
+        """The shapes of the inputs that are present."""
+        return tuple(each.shape for each in self.inputs.values())
+
+    @property
+    def first(self) -> TensorType:
+        """The first input."""
+        return next(iter(self.inputs.values()))
+
+    def parameter(self, name: str, default: Any = None) -> Any:
+        """Return what decides shapes under a name: an attribute, or at later opsets the elements of an input of that name, as a tuple."""
+        if name in self.constants:
+            found = self.constants[name]
+            return tuple(found.tolist()) if found.ndim else found.item()
+        return self.attributes.get(name, default)
+
+
+class ValueKind(NamedTuple):
+    """One way to choose the elements of an input.
+
+    `negative` states that the elements contain negative indices (DirectML allows them from level 3_0); `breaks` the rule of the ONNX
+    specification that at least one of them breaks.
     """
 
     name: str
     negative: bool = False
-    invalid: bool = False
+    breaks: str | None = None
+
+
+RANDOM = ValueKind("random")
+
+
+class CallTensor(NamedTuple):
+    """A tensor of a DirectML call before sizes are padded to a common DimensionCount.
+
+    `carries` is the name of the input, or the position of the output, whose elements it holds, `dtype` the element type that DirectML is
+    told (a name of `dtypes.DTYPES`), `strides` in elements where they are not those of packed elements (a broadcast dimension has 0).
+    """
+
+    carries: str | int
+    dtype: str
+    sizes: Shape
+    strides: Shape | None = None
 
 
 class DirectmlCall(NamedTuple):
-    """The call of DirectML's API that an operator is lowered to, before shapes are padded to a common DimensionCount.
+    """The call of DirectML's API that an operator is lowered to.
 
-    `operator` is a DML_OPERATOR_TYPE; `sizes` are those of the tensors in `inputs`, then that of OutputTensor; `dimension_count` is the
-    least that they are padded to.
-    `attributes` are the description's other members, of which those in `axes` count dimensions from the left and move with the padding.
+    `operator` is a DML_OPERATOR_TYPE; `tensors` are the tensor members of its description by name, None for an optional one that is left
+    out, a tuple for an array of tensors; `dimension_count` is the least DimensionCount that sizes are padded to with leading 1s.
+    `attributes` are the description's other members: numbers, tuples of numbers, None for an optional one that is left out. Those in
+    `axes` count dimensions from the left and move with the padding; those in `per_dimension` hold a value for each dimension and are
+    padded in front with the value given there.
     """
 
     operator: str
-    inputs: tuple[str, ...]
-    sizes: Shapes
+    tensors: Mapping[str, CallTensor | tuple[CallTensor, ...] | None]
     dimension_count: int
-    attributes: Mapping[str, int]
+    attributes: Mapping[str, Any]
     axes: tuple[str, ...] = ()
+    per_dimension: Mapping[str, int] = {}
+
+    def each(self) -> Iterator[tuple[str, CallTensor]]:
+        """Yield the tensors with the names of their members: those of an array one by one, none for one that is left out."""
+        for name, given in self.tensors.items():
+            for tensor in (given,) if isinstance(given, CallTensor) else given or ():
+                yield name, tensor
+
+
+class Family:
+    """What many operators have in common: shapes that fit, attributes, values, rules, lowering, and the sweeps that try them.
+
+    A method that a family does not override answers for the plainest operator: one input, one output of its shape, no attribute.
+    """
+
+    name = "plain"
+    relations: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """By input, the words that its `shape:` may use in a sweep, or the keys of the mapping that it may be."""
+    words: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """By key of such a mapping, the words that may stand there; a key that is not named here takes numbers or shapes."""
+
+    def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Shape | tuple[Shape, ...] | None:
+        """Return the shape of an input by its relation to the inputs before it (those in `call`), of a variadic one all the shapes.
+
+        None where that is impossible.
+        """
+        raise NotImplementedError
+
+    def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[Value]:
+        """Return the values of an attribute, or of an input that decides shapes, that `all` stands for with inputs of these shapes."""
+        return operator.domains[attribute](call)
+
+    def every(self, operator: Operator, name: str, key: str, call: Call) -> Iterable[Choice]:
+        """Return the choices that `all` stands for under a key of an input's relation."""
+        raise NotImplementedError
+
+    def broken_rule(self, operator: Operator, call: Call) -> str | None:
+        """Return the rule of the ONNX specification that types, shapes, attributes and constants break, or None."""
+        return None
+
+    def broken_by_values(self, operator: Operator, call: Call, inputs: Mapping[str, Tensor]) -> str | None:
+        """Return the rule that the elements break, or None; asked only when `broken_rule` is silent."""
+        return None
+
+    def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
+        """Return the ways to choose the elements of an input, the usual one first; () for an input that takes any bits."""
+        return ()
+
+    def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
+        """Say whether a kind has a meaning for an input of a call."""
+        return True
+
+    def natural_shape(self, operator: Operator, kind: str, dtype: str) -> Shape | None:
+        """Return the shape that a kind of values of the first input needs where the spec gives none, or None."""
+        return None
+
+    def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
+        """Choose the elements of an input for which `kinds` has kinds."""
+        raise NotImplementedError
+
+    def output_count(self, operator: Operator, call: Call) -> int:
+        """Return the usual number of outputs of a call."""
+        return 1
+
+    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+        """Return the shapes of the outputs, of at least those that are asked for; for calls that break a rule any shapes."""
+        return (call.first.shape,) if operator.outputs is None else operator.outputs(call)
+
+    def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:
+        """Return the element types of the outputs that ONNX's type parameters do not tell; None for one that they tell."""
+        return ()
+
+    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
+        """Return the DirectML call; `candidate` is one of those that the spec lowers to, None for what ONNX Runtime's provider chooses.
+
+        None where the candidate cannot express the call.
+        """
+        return None if operator.lower is None else operator.lower(candidate, call)
+
+    def unsigned_inputs(self, operator: Operator) -> tuple[str, ...]:
+        """Return the inputs that hold indices: where none is negative, int32 may be passed as UINT32, since the bits are the same."""
+        return ()
+
+
+Oracle = Callable[[Call, Mapping[str, Tensor], str], tuple[Expected, ...]]
+"""Takes a call, its inputs by name and the name of a declared arithmetic; returns what each output is held against."""
+
+
+class Node(NamedTuple):
+    """One operator of a composed graph: its type, the values it takes and the one it makes; `value` is that of a Constant."""
+
+    operator: str
+    inputs: tuple[str, ...]
+    output: str
+    attributes: Mapping[str, Value] = {}
+    value: Tensor | None = None
+
+
+Composition = Callable[[str, str, str], Sequence[Node]]
+"""Takes the names of a graph's input and output and their element type; returns nodes that compute the one from the other."""
 
 
 class Operator(NamedTuple):
-    """Everything the stages ask about one operator.
+    """One operator: its name in ONNX, its family, its formula made an oracle by `formulas`, and what differs from the family.
 
-    - `inputs`, `output`: formal names in the ONNX specification.
-    - `choices`: for each input the spec keys that choose its shape relative to the first input's.
-    - `shapes(first, chosen, attributes)`: shapes of all inputs for the first input's shape and one value per choice; None where impossible.
-    - `domain(attribute, shapes)`: all legal values of an attribute.
-    - `broken_rule(shapes, attributes)`: the rule of the ONNX specification that shapes and attributes break, or None.
-    - `broken_by_values(inputs, attributes)`: the rule that the elements break, or None; asked only when `broken_rule` is silent.
-    - `generate(kind, dtype, shapes, attributes, entropy)`: elements of the `values_input`.
-    - `applies(kind, dtype, shapes)`: whether a kind has a meaning for such a `values_input`.
-    - `natural_shape(kind, dtype)`: the shape a kind needs when the spec gives none, or None.
-    - `oracle(inputs, attributes, variant)`: the expected output; the formula stands above it.
-    - `output_shape(shapes, attributes)`: the shape of the output, also for shapes that break a rule (then any shape).
-    - `directml_rank(shapes, attributes)`: the DimensionCount that the lowered DirectML call needs at least.
-    - `directml(operator, shapes, attributes, variant)`: the DirectML call; `operator` is one of those that the spec
-      lowers to, or None for the one that ONNX Runtime's provider chooses.
-    - `directml_index`: which input is lowered to an IndicesTensor, or None; `batched(attributes)`: the call needs a BatchDimensionCount.
-    - `variants`: graphs composed of several ONNX operators that stand for another mode of the DirectML operator.
+    `rule` is asked before the family's rules. `variants` are graphs composed of several ONNX operators that stand for another mode of the
+    DirectML operator. `constants` are the inputs whose elements decide shapes or that are attributes at older opsets, with their rank.
+    Where they are given, `outputs` infers the outputs' shapes, `domains` the values that `all` stands for, and `lower` makes the DirectML
+    call, in place of the family. `options` is whatever the family wants to know of its operator, such as the names of DirectML's members.
     """
 
     name: str
-    inputs: tuple[str, ...]
-    output: str
-    values_input: str
-    value_kinds: tuple[ValueKind, ...]
-    choices: Mapping[str, tuple[str, ...]]
-    shapes: Callable[[Shape, Mapping[str, Choice], Attributes], Shapes | None]
-    domain: Callable[[str, Shapes], Iterable[int]]
-    broken_rule: Callable[[Shapes, Attributes], str | None]
-    broken_by_values: Callable[[Sequence[Tensor], Attributes], str | None]
-    generate: Callable[[str, str, Shapes, Attributes, Entropy], Array]
-    oracle: Callable[[Sequence[Tensor], Attributes, str | None], Tensor]
-    output_shape: Callable[[Shapes, Attributes], Shape]
-    directml_rank: Callable[[Shapes, Attributes], int]
-    directml: Callable[[str | None, Shapes, Attributes, str | None], DirectmlCall]
-    directml_index: str | None = None
-    batched: Callable[[Attributes], bool] = lambda _: False
-    applies: Callable[[str, str, Shapes], bool] = lambda _kind, _dtype, _shapes: True
-    natural_shape: Callable[[str, str], Shape | None] = lambda _kind, _dtype: None
-    variants: tuple[str, ...] = ()
+    family: Family
+    oracle: Oracle
+    rule: Callable[[Call], str | None] = lambda _call: None
+    variants: Mapping[str, Composition] = {}
+    constants: Mapping[str, int] = {}
+    outputs: Callable[[Call], tuple[Shape, ...]] | None = None
+    domains: Mapping[str, Callable[[Call], Iterable[Value]]] = {}
+    lower: Callable[[str | None, Call], DirectmlCall | None] | None = None
+    options: Any = None
 
-    def kind(self, name: str) -> ValueKind:
-        """Return a value kind by name; KeyError if the operator has none of that name."""
-        return _by_name(self.value_kinds)[name]
+    def kind(self, name: str, kind: str) -> ValueKind:
+        """Return a kind of values of an input; KeyError if there is none of that name."""
+        return {each.name: each for each in (*self.family.kinds(self, name), RANDOM)}[kind]
 
+    def broken_rule(self, call: Call) -> str | None:
+        """Return the rule that types, shapes, attributes and constants break, the operator's own or its family's."""
+        return self.rule(call) or self.family.broken_rule(self, call)
 
-@lru_cache(maxsize=64)
-def _by_name(kinds: tuple[ValueKind, ...]) -> dict[str, ValueKind]:
-    return {kind.name: kind for kind in kinds}
+    def broken(self, call: Call, inputs: Mapping[str, Tensor]) -> str | None:
+        """Return the rule that a call with its elements breaks, or None."""
+        return self.broken_rule(call) or self.family.broken_by_values(self, call, inputs)

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.dtypes import Array
-from harness.operators.base import Attributes, Choice, DirectmlCall, Entropy, Operator, Shape, Shapes
-from harness.operators.indexing import INDEX_KINDS, applies, indices, out_of_range
-from harness.records import Tensor
+from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Operator, Shape
+from harness.operators.formulas import moved
+from harness.operators.indexing import RANGE, Indexing
 
 # out[i, j, k] = data[indices[i, j, k], j, k]   axis = 0
 # out[i, j, k] = data[i, indices[i, j, k], k]   axis = 1
 # out[i, j, k] = data[i, j, indices[i, j, k]]   axis = 2        (an index below 0 counts from the end: index + size)
 
 
-def oracle(inputs: Sequence[Tensor], attributes: Attributes, variant: str | None) -> Tensor:
+def formula(data: Array, indices: Array, axis: int) -> Array:
     """Gather by the formula above: data [d...], indices [i...] of the same rank; the output has the shape of indices, the dtype of data."""
-    del variant
-    (dtype, data), (_, index) = inputs
-    axis = attributes.get("axis", 0) % data.ndim
-    elsewhere, stride = _offsets(data.shape, index.shape, axis)
-    along = index.astype(np.int64, copy=False) % max(data.shape[axis], 1)  # index + size for a negative index, since -size <= index < size
-    return Tensor(dtype, data.reshape(-1)[elsewhere + along * stride])
+    axis %= data.ndim
+    elsewhere, stride = _offsets(data.shape, indices.shape, axis)
+    along = indices.astype(np.int64, copy=False) % max(data.shape[axis], 1)  # index + size for a negative one, since -size <= index < size
+    return np.asarray(data.reshape(-1)[elsewhere + along * stride])
 
 
 @lru_cache(maxsize=4096)
@@ -40,99 +39,90 @@ def _offsets(data: Shape, index: Shape, axis: int) -> tuple[NDArray[np.int64], i
     return total, strides[axis]
 
 
-def shapes(first: Shape, chosen: Mapping[str, Choice], attributes: Attributes) -> Shapes | None:
-    """Derive the shape of indices by `extent`.
+EXTENTS = ("none", "one", "fewer", "same", "more", "narrow", "wide")
 
-    Along the axis: none 0, one 1, fewer s-1, same s, more s+2. Elsewhere as data; with `narrow` one less there (ONNX allows it, the
-    DirectML document does not), with `wide` one more (no data element is defined for it: invalid).
-    """
-    rank = len(first)
-    axis = attributes.get("axis", 0)
-    extent = chosen.get("extent", "same")
-    if not -rank <= axis < rank:
-        return (first, first)
-    axis %= rank
-    size = first[axis]
-    along = {"none": 0, "one": 1, "fewer": size - 1, "same": size, "more": size + 2, "narrow": size, "wide": size}[str(extent)]
-    others = {"narrow": -1, "wide": 1}.get(str(extent), 0)
-    if along < 0 or (others and rank == 1):
+
+class GatherElementsFamily(Indexing):
+    """Indices of the rank of data; along the axis they have any extent, elsewhere at most that of data."""
+
+    name = "gather_elements"
+    relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"indices": ("extent",)}
+    words: ClassVar[Mapping[str, tuple[str, ...]]] = {"extent": EXTENTS}
+
+    def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Shape | None:
+        """Derive the shape of indices by `extent`.
+
+        Along the axis: none 0, one 1, fewer s-1, same s, more s+2. Elsewhere as data; with `narrow` one less there (ONNX allows it, the
+        DirectML document does not), with `wide` one more (no data element is defined for it: invalid).
+        """
+        first = call.first.shape
+        rank, axis = len(first), call.attributes["axis"]
+        assert isinstance(axis, int)
+        assert not isinstance(relation, str)
+        extent = relation.get("extent", "same")
+        if not -rank <= axis < rank:
+            return first
+        axis %= rank
+        size = first[axis]
+        along = dict(zip(EXTENTS, (0, 1, size - 1, size, size + 2, size, size), strict=True))[str(extent)]
+        others = {"narrow": -1, "wide": 1}.get(str(extent), 0)
+        if along < 0 or (others and rank == 1):
+            return None
+        shape = tuple(along if d == axis else n + others for d, n in enumerate(first))
+        return None if min(shape) < 0 else shape
+
+    def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[int]:
+        """All axes of rank r: -r to r-1."""
+        rank = len(call.first.shape)
+        return range(-rank, rank)
+
+    def broken_rule(self, operator: Operator, call: Call) -> str | None:
+        """Rules of ONNX GatherElements on ranks, axis and extents."""
+        data, index = call.shapes[:2]
+        axis = call.attributes["axis"]
+        assert isinstance(axis, int)
+        if len(data) < 1 or len(index) < 1:
+            return "rank r >= 1"
+        if len(data) != len(index):
+            return "data and indices have the same rank"
+        if not -len(data) <= axis < len(data):
+            return "axis in [-r, r-1]"
+        axis %= len(data)
+        if 0 in index:
+            return None
+        if any(i > n for d, (i, n) in enumerate(zip(index, data, strict=True)) if d != axis):
+            return "indices are no larger than data off the axis: the formula reads data there"
+        if data[axis] == 0:
+            return RANGE
         return None
-    shape = tuple(along if d == axis else n + others for d, n in enumerate(first))
-    return None if min(shape) < 0 else (first, shape)
+
+    def sizes(self, call: Call) -> int | NDArray[np.int64]:
+        """The extent of data along the axis; an axis outside its domain counts as axis 0."""
+        data = call.first.shape
+        axis = call.attributes["axis"]
+        assert isinstance(axis, int)
+        return data[axis if -len(data) <= axis < len(data) else 0] if data else 1
+
+    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+        """The shape of indices."""
+        return (call.shapes[1],)
+
+    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
+        """Lower to DML_OPERATOR_GATHER_ELEMENTS: each tensor keeps its rank, since equal ranks are a rule of both specifications."""
+        data, index = call.inputs.values()
+        axis = call.attributes["axis"]
+        assert isinstance(axis, int)
+        return DirectmlCall(
+            candidate or "DML_OPERATOR_GATHER_ELEMENTS",
+            {
+                "InputTensor": CallTensor("data", *data),
+                "IndicesTensor": CallTensor("indices", *index),
+                "OutputTensor": CallTensor(0, data.dtype, index.shape),
+            },
+            1,
+            {"Axis": axis + len(data.shape) if axis < 0 else axis},
+            ("Axis",),
+        )
 
 
-def domain(attribute: str, given: Shapes) -> Iterable[int]:
-    """All axes of rank r: -r to r-1."""
-    del attribute
-    rank = len(given[0])
-    return range(-rank, rank)
-
-
-def broken_rule(given: Shapes, attributes: Attributes) -> str | None:
-    """Rules of ONNX GatherElements on ranks, axis and extents."""
-    data, index = given
-    axis = attributes.get("axis", 0)
-    if len(data) < 1 or len(index) < 1:
-        return "rank r >= 1"
-    if len(data) != len(index):
-        return "data and indices have the same rank"
-    if not -len(data) <= axis < len(data):
-        return "axis in [-r, r-1]"
-    axis %= len(data)
-    if 0 in index:
-        return None
-    if any(i > n for d, (i, n) in enumerate(zip(index, data, strict=True)) if d != axis):
-        return "indices are no larger than data off the axis: the formula reads data there"
-    if data[axis] == 0:
-        return "index values within [-s, s-1]"
-    return None
-
-
-def broken_by_values(inputs: Sequence[Tensor], attributes: Attributes) -> str | None:
-    """The rule on index values."""
-    data, index = inputs[0].array, inputs[1].array
-    bad = out_of_range(index, data.shape[attributes.get("axis", 0)])
-    return "index values within [-s, s-1]" if bad else None
-
-
-def generate(kind: str, dtype: str, given: Shapes, attributes: Attributes, entropy: Entropy) -> Array:
-    """Choose indices along the axis; an axis outside its domain is drawn as axis 0."""
-    data, index = given
-    axis = attributes.get("axis", 0)
-    return indices(kind, dtype, index, data[axis if -len(data) <= axis < len(data) else 0] if data else 1, entropy)
-
-
-def directml(operator: str | None, given: Shapes, attributes: Attributes, variant: str | None) -> DirectmlCall:
-    """Lower to DML_OPERATOR_GATHER_ELEMENTS: each tensor keeps its rank, since equal ranks are a rule of both specifications."""
-    del variant
-    data, index = given
-    axis = attributes.get("axis", 0)
-    return DirectmlCall(
-        operator or "DML_OPERATOR_GATHER_ELEMENTS",
-        ("InputTensor", "IndicesTensor"),
-        (data, index, index),
-        1,
-        {"Axis": axis + len(data) if axis < 0 else axis},
-        ("Axis",),
-    )
-
-
-OPERATOR = Operator(
-    name="GatherElements",
-    inputs=("data", "indices"),
-    output="output",
-    values_input="indices",
-    value_kinds=INDEX_KINDS,
-    choices={"indices": ("extent",)},
-    shapes=shapes,
-    domain=domain,
-    broken_rule=broken_rule,
-    broken_by_values=broken_by_values,
-    generate=generate,
-    oracle=oracle,
-    output_shape=lambda given, _: given[1],
-    directml_rank=lambda given, _: max(map(len, given)),
-    directml=directml,
-    applies=lambda kind, dtype, given: applies(kind, dtype, given[1]),
-    directml_index="indices",
-)
+OPERATOR = Operator("GatherElements", GatherElementsFamily(), moved(formula))

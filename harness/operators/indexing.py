@@ -1,4 +1,4 @@
-"""Index tensors for the gather operators: how they are chosen and when they are out of range.
+"""Operators with an input of indices: how these are chosen and when they are out of range.
 
 An index i into a dimension of size s is legal when -s <= i <= s - 1 (ONNX, GatherElements and GatherND). `sizes` is the size of the
 indexed dimension, or one size per coordinate of an index tuple, broadcast along the last axis of the indices.
@@ -6,13 +6,18 @@ indexed dimension, or one size per coordinate of an index tuple, broadcast along
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.dtypes import DTYPES, Array
-from harness.operators.base import Entropy, Shape, ValueKind
+from harness.operators.base import Call, Entropy, Family, Operator, Shape, ValueKind
+from harness.records import Tensor
+
+RANGE = "index values within [-s, s-1]"
+"""The rule that an index breaks."""
 
 INDEX_KINDS = (
     ValueKind("in_range"),
@@ -22,12 +27,12 @@ INDEX_KINDS = (
     ValueKind("negative", negative=True),
     ValueKind("mixed", negative=True),
     ValueKind("boundary", negative=True),
-    ValueKind("above", invalid=True),
-    ValueKind("below", negative=True, invalid=True),
-    ValueKind("far_above", invalid=True),
-    ValueKind("far_below", negative=True, invalid=True),
-    ValueKind("wraps_to_legal", invalid=True),
-    ValueKind("wraps_to_legal_negative", negative=True, invalid=True),
+    ValueKind("above", breaks=RANGE),
+    ValueKind("below", negative=True, breaks=RANGE),
+    ValueKind("far_above", breaks=RANGE),
+    ValueKind("far_below", negative=True, breaks=RANGE),
+    ValueKind("wraps_to_legal", breaks=RANGE),
+    ValueKind("wraps_to_legal_negative", negative=True, breaks=RANGE),
 )
 """in_range: 0..s-1; repeated: one legal index everywhere; first, last: 0, s-1; negative: -s..-1; mixed: both signs; boundary: -s, -1, 0,
 s-1. Invalid, in one element of otherwise legal ones: above: s; below: -s-1; far_*: the extreme of the index type (for uint64 2**63 - 1);
@@ -110,3 +115,34 @@ def out_of_range(values: Array, sizes: int | NDArray[np.int64]) -> bool:
         return bool(values.size) and bool(np.any(values >= np.asarray(sizes, np.uint64)))
     wide = values.astype(np.int64)
     return bool(wide.size) and bool(np.any((wide >= sizes) | (wide < np.negative(sizes))))
+
+
+class Indexing(Family):
+    """Operators whose input `indices` selects along dimensions of another input; `sizes` says how many there are to select from."""
+
+    name = "indexing"
+
+    def sizes(self, call: Call) -> int | NDArray[np.int64]:
+        """Return the size of the indexed dimension, or one size per coordinate of an index tuple."""
+        raise NotImplementedError
+
+    def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
+        """Indices are chosen, everything else takes any bits."""
+        return INDEX_KINDS if name == "indices" else ()
+
+    def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
+        """Say whether a kind has a meaning for indices of this type and shape."""
+        return name != "indices" or applies(kind, *call.inputs[name])
+
+    def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
+        """Choose indices within `sizes`."""
+        dtype, shape = call.inputs[name]
+        return indices(kind, dtype, shape, self.sizes(call), entropy)
+
+    def broken_by_values(self, operator: Operator, call: Call, inputs: Mapping[str, Tensor]) -> str | None:
+        """The rule on index values."""
+        return RANGE if out_of_range(inputs["indices"].array, self.sizes(call)) else None
+
+    def unsigned_inputs(self, operator: Operator) -> tuple[str, ...]:
+        """Indices."""
+        return ("indices",)

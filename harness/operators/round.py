@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
 from harness.dtypes import DTYPES, Array
-from harness.operators.base import Attributes, DirectmlCall, Entropy, Operator, Shape, Shapes, ValueKind
-from harness.operators.binary_floats import decode_bfloat16, encode, encode_bfloat16, halfway_values, special_patterns
+from harness.operators.base import Call, Composition, DirectmlCall, Node, Operator
+from harness.operators.elementwise import ELEMENTWISE, Rounded
+from harness.operators.formulas import decided
 from harness.records import Tensor
 
 TOWARD_ZERO = "toward_zero"
@@ -23,98 +22,95 @@ HALVES_AWAY = "halves_away_from_zero"
 # X itself where X is integral, 0, -0, NaN or infinite. A result 0 keeps the sign of X, as IEEE 754's roundToIntegral operations do.
 
 
-def oracle(inputs: Sequence[Tensor], attributes: Attributes, variant: str | None) -> Tensor:
-    """Round by the formula above; bfloat16 goes through float32, which holds each of its values and results exactly."""
-    del attributes
-    dtype, bits = inputs[0]
-    x = decode_bfloat16(bits) if dtype == "bfloat16" else bits
-    with np.errstate(invalid="ignore"):
-        y = _rounded(x, variant)
-    return Tensor(dtype, encode_bfloat16(y) if dtype == "bfloat16" else y)
-
-
-def _rounded(x: Array, variant: str | None) -> Array:
-    if variant is None:
-        return np.asarray(np.rint(x))
-    whole = np.trunc(x)
-    if variant == TOWARD_ZERO:
+def formula(X: Array, call: Call) -> Array:  # noqa: N803 - as ONNX calls its input
+    """Round by the formula above."""
+    if call.variant is None:
+        return np.asarray(np.rint(X))
+    whole = np.trunc(X)
+    if call.variant == TOWARD_ZERO:
         return np.asarray(whole)
-    one = np.copysign(np.ones((), x.dtype), x)
-    return np.where(np.abs(x - whole) >= 0.5, whole + one, whole)  # x - whole is exact
-
-
-def generate(kind: str, dtype: str, given: Shapes, attributes: Attributes, entropy: Entropy) -> Array:
-    """Choose X by kind, repeated or cut to the shape.
-
-    random: any bit pattern; ordinary: uniform in -100..100; specials, halves: lists that `natural_shape` holds whole; subnormal: random
-    nonzero subnormals; patterns: every bit pattern of a 16-bit type, in order.
-    """
-    del attributes
-    shape = given[0]
-    count = prod(shape)
-    storage = np.dtype(DTYPES[dtype].storage)
-    if kind in ("random", "subnormal"):
-        drawn = np.frombuffer(entropy, f"<u{storage.itemsize}", count)
-        if kind == "subnormal":
-            drawn = _subnormal(drawn, dtype)
-        return np.array(drawn.view(storage).reshape(shape))
-    if kind == "ordinary":
-        quarters = np.frombuffer(entropy, "<u4", count) % 801
-        return encode(quarters / 4.0 - 100.0, dtype).reshape(shape)
-    if kind == "patterns":
-        whole = np.arange(1 << (8 * storage.itemsize), dtype=f"<u{storage.itemsize}") if storage.itemsize == 2 else None
-        if whole is None:
-            raise ValueError("only 16-bit types have few enough bit patterns")
-        return np.resize(whole, shape).view(storage)
-    return np.resize(special_patterns(dtype) if kind == "specials" else halfway_values(dtype), shape)
-
-
-def _subnormal(drawn: NDArray[np.generic], dtype: str) -> NDArray[np.generic]:
-    mantissa = DTYPES[dtype].mantissa
-    assert mantissa is not None
-    width = drawn.dtype.itemsize * 8
-    kept = drawn & drawn.dtype.type((1 << mantissa) - 1 | 1 << (width - 1))
-    return np.asarray(kept | drawn.dtype.type(1))
-
-
-def natural_shape(kind: str, dtype: str) -> Shape | None:
-    """The shape in which a kind's list of values stands once."""
-    if kind == "specials":
-        return (special_patterns(dtype).size,)
-    if kind == "halves":
-        return (halfway_values(dtype).size,)
-    return (1 << 16,) if kind == "patterns" and DTYPES[dtype].itemsize == 2 else None
+    one = np.copysign(np.ones((), X.dtype), X)
+    return np.where(np.abs(X - whole) >= 0.5, whole + one, whole)  # X - whole is exact
 
 
 ROUNDING_MODES = {None: 0, TOWARD_ZERO: 1, HALVES_AWAY: 2}
 """DML_ROUNDING_MODE by variant (DirectML.h)."""
 
 
-def directml(operator: str | None, given: Shapes, attributes: Attributes, variant: str | None) -> DirectmlCall:
-    """Lower to DML_OPERATOR_ELEMENT_WISE_ROUND; a variant is a RoundingMode there."""
-    del attributes
-    return DirectmlCall(
-        operator or "DML_OPERATOR_ELEMENT_WISE_ROUND", ("InputTensor",), (given[0], given[0]), 1, {"RoundingMode": ROUNDING_MODES[variant]}
-    )
+def _lowered(candidate: str | None, call: Call) -> DirectmlCall | None:
+    """Lower to DML_OPERATOR_ELEMENT_WISE_ROUND, whose RoundingMode is the variant."""
+    lowered = ELEMENTWISE.directml(OPERATOR._replace(lower=None), candidate or "DML_OPERATOR_ELEMENT_WISE_ROUND", call)
+    return None if lowered is None else lowered._replace(attributes={"RoundingMode": ROUNDING_MODES[call.variant]})
+
+
+def _toward_zero(x: str, y: str, dtype: str) -> list[Node]:
+    """Y = sign(X) * Floor(|X|), with a sign that is -0 for -0."""
+    return [*_sign_and_floor(x, dtype), Node("Mul", ("sign", "floor"), y)]
+
+
+def _halves_away(x: str, y: str, dtype: str) -> list[Node]:
+    """Y = sign(X) * (Floor(|X|) + 1) where |X| - Floor(|X|) is not below 0.5, sign(X) * Floor(|X|) elsewhere.
+
+    The difference is exact, and one is added only where |X| has a fraction and is therefore small; for NaN and infinity the difference
+    is NaN, which is not below 0.5, and adding one changes neither.
+    """
+    return [
+        *_sign_and_floor(x, dtype),
+        _constant("half", 0.5, dtype),
+        Node("Sub", ("magnitude", "floor"), "fraction"),
+        Node("Less", ("fraction", "half"), "near"),
+        Node("Not", ("near",), "far"),
+        Node("Cast", ("far",), "step", {"to": DTYPES[dtype].onnx}),
+        Node("Add", ("floor", "step"), "rounded"),
+        Node("Mul", ("sign", "rounded"), y),
+    ]
+
+
+def _sign_and_floor(x: str, dtype: str) -> list[Node]:
+    """Make `sign` (-1, 1, and X itself for a zero), `magnitude` |X| and `floor` of it.
+
+    `sign` is Z / |Z| for X clipped to Z in [-1, 1], which keeps infinity from becoming NaN, with 1 for |Z| where Z is zero. Where would be
+    shorter, but ONNX Runtime's CPU kernel of it turns -0 into 0.
+    """
+    return [
+        _constant("zero", 0.0, dtype),
+        _constant("one", 1.0, dtype),
+        _constant("minus_one", -1.0, dtype),
+        Node("Min", (x, "one"), "at_most_one"),
+        Node("Max", ("at_most_one", "minus_one"), "clipped"),
+        Node("Abs", ("clipped",), "clipped_magnitude"),
+        Node("Equal", ("clipped", "zero"), "is_zero"),
+        Node("Cast", ("is_zero",), "one_for_zero", {"to": DTYPES[dtype].onnx}),
+        Node("Add", ("clipped_magnitude", "one_for_zero"), "divisor"),
+        Node("Div", ("clipped", "divisor"), "sign"),
+        Node("Abs", (x,), "magnitude"),
+        Node("Floor", ("magnitude",), "floor"),
+    ]
+
+
+def _through_float32(compose: Composition) -> Composition:
+    """Compose on float32 where the type is narrower: both casts are exact, and few providers have all the operators in 16 bits."""
+
+    def composed(x: str, y: str, dtype: str) -> Sequence[Node]:
+        if dtype not in ("float16", "bfloat16"):
+            return compose(x, y, dtype)
+        return [
+            Node("Cast", (x,), "wide", {"to": DTYPES["float32"].onnx}),
+            *compose("wide", "wide_result", "float32"),
+            Node("Cast", ("wide_result",), y, {"to": DTYPES[dtype].onnx}),
+        ]
+
+    return composed
+
+
+def _constant(name: str, value: float, dtype: str) -> Node:
+    return Node("Constant", (), name, value=Tensor(dtype, np.array(value, DTYPES[dtype].storage)))
 
 
 OPERATOR = Operator(
-    name="Round",
-    inputs=("X",),
-    output="Y",
-    values_input="X",
-    value_kinds=tuple(map(ValueKind, ("ordinary", "random", "specials", "halves", "subnormal", "patterns"))),
-    choices={"X": ()},
-    shapes=lambda first, _chosen, _attributes: (first,),
-    domain=lambda _attribute, _given: (),
-    broken_rule=lambda _given, _attributes: None,
-    broken_by_values=lambda _inputs, _attributes: None,
-    generate=generate,
-    oracle=oracle,
-    output_shape=lambda given, _: given[0],
-    directml_rank=lambda given, _: max(1, len(given[0])),
-    directml=directml,
-    applies=lambda kind, dtype, _given: kind != "patterns" or DTYPES[dtype].itemsize == 2,
-    natural_shape=natural_shape,
-    variants=(TOWARD_ZERO, HALVES_AWAY),
+    "Round",
+    Rounded(),
+    decided(formula),
+    lower=_lowered,
+    variants={TOWARD_ZERO: _through_float32(_toward_zero), HALVES_AWAY: _through_float32(_halves_away)},
 )

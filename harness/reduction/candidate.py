@@ -8,15 +8,17 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from harness.calls import call_of
 from harness.caseid import parse
 from harness.dtypes import DTYPES, Array
 from harness.errors import UsageError
 from harness.execution import Prepared
 from harness.levels import levels_of
 from harness.operators import OPERATORS
-from harness.operators.base import Operator, Shapes
-from harness.records import Case, Options, Tensor, TensorSpec, Validity
-from harness.specs.literal_cases import literal_id
+from harness.operators.base import Operator, Shape
+from harness.records import Case, Options, Tensor, TensorSpec, TensorValue, Validity, Value
+from harness.specs.family_sweeps import named_sweeps
+from harness.specs.literal_cases import literal_id, unlike
 from harness.specs.load import LoadedSpec
 
 ELEMENTWISE = 256
@@ -30,27 +32,42 @@ _NAME_LENGTH = 60
 
 
 class Candidate(NamedTuple):
-    """Everything that can be made smaller; `attributes` are sorted by name, `inputs` in the order of the specification."""
+    """Everything that can be made smaller.
+
+    `attributes` are sorted by name; `inputs` are those that are present, in the order of the specification, and `names` theirs: a
+    variadic input `data_0` stands as `data_0.0`, `data_0.1` and so on.
+    """
 
     opset: int
-    attributes: tuple[tuple[str, int], ...]
+    attributes: tuple[tuple[str, Value], ...]
     options: Options
     inputs: tuple[Tensor, ...]
+    names: tuple[str, ...]
 
     @property
-    def shapes(self) -> Shapes:
+    def shapes(self) -> tuple[Shape, ...]:
         return tuple(tensor.array.shape for tensor in self.inputs)
 
     def with_input(self, position: int, tensor: Tensor) -> Candidate:
         """Return the candidate with another tensor at a position."""
         return self._replace(inputs=(*self.inputs[:position], tensor, *self.inputs[position + 1 :]))
 
+    def without_input(self, position: int) -> Candidate:
+        """Return the candidate without an input; those of a variadic one that stand behind it move up."""
+        formal, dot, _ = self.names[position].partition(".")
+        names: list[str] = []
+        for name in (*self.names[:position], *self.names[position + 1 :]):
+            of = name.partition(".")[0]
+            names.append(f"{formal}.{sum(each.startswith(f'{formal}.') for each in names)}" if dot and of == formal else name)
+        return self._replace(inputs=(*self.inputs[:position], *self.inputs[position + 1 :]), names=tuple(names))
+
     def key(self) -> tuple[Any, ...]:
         """Return what is equal for equal candidates only."""
         return (
             self.opset,
-            self.attributes,
+            repr(self.attributes),  # 0, 0.0 and -0.0 are three values, and NaN is one
             msgspec.structs.astuple(self.options),
+            self.names,
             tuple((t.dtype, t.array.shape, tuple(t.array.reshape(-1)) if t.dtype == "string" else t.array.tobytes()) for t in self.inputs),
         )
 
@@ -65,8 +82,8 @@ class Subject:
         self.origin = case
         self.spec = spec
         self.operator: Operator = OPERATORS[case.operator]
-        self.values_position = self.operator.inputs.index(self.operator.values_input)
-        self.start = Candidate(case.opset, tuple(sorted(case.attributes.items())), case.options, prepared.inputs)
+        names = tuple(each.name for each in case.inputs)
+        self.start = Candidate(case.opset, tuple(sorted(case.attributes.items())), case.options, prepared.inputs, names)
         self.name = self._free_name()
         self.rule = self.broken(self.start)
         if (self.rule is None) is not (case.validity is Validity.VALID):
@@ -75,42 +92,67 @@ class Subject:
     def _free_name(self) -> str:
         terms = parse(self.origin.id).terms
         stem = str(terms.get("case") or terms.get("sweep"))[: _NAME_LENGTH - 12] + "_reduced"
-        taken = {entry.name for entry in (*self.spec.model.cases, *self.spec.model.sweeps)}
+        taken = {entry.name for entry in (*self.spec.model.cases, *named_sweeps(self.spec.model))}
         return next(name for n in range(1, len(taken) + 2) if (name := stem if n == 1 else f"{stem}_{n}") not in taken)
+
+    def kinds(self, name: str) -> tuple[str, ...]:
+        """Return the ways to choose the elements of an input; () for one that takes any bits."""
+        return tuple(kind.name for kind in self.operator.family.kinds(self.operator, name))
+
+    def decides(self, name: str) -> bool:
+        """Say whether the elements of an input decide shapes, or stand for an attribute."""
+        return name in self.operator.constants
+
+    def payload(self, name: str) -> bool:
+        """Say whether the elements of an input are only moved."""
+        return not self.kinds(name) and not self.decides(name)
 
     def broken(self, candidate: Candidate) -> str | None:
         """Return the rule of the operator that a candidate breaks, None if it is valid."""
-        attributes = dict(candidate.attributes)
-        broken = self.operator.broken_rule(candidate.shapes, attributes)
-        if broken is None:
-            with np.errstate(invalid="ignore"):
-                broken = self.operator.broken_by_values(candidate.inputs, attributes)
+        case = self._written(candidate, {})
+        inputs = dict(zip(candidate.names, candidate.inputs, strict=True))
+        with np.errstate(invalid="ignore"):
+            broken = self.operator.broken(call_of(case), inputs)
         if broken is not None:
             return broken
-        for parameter, tensor in zip(self.spec.schema(candidate.opset).inputs, candidate.inputs, strict=False):
-            if tensor.dtype not in parameter.dtypes:
+        schema = self.spec.schema(candidate.opset)
+        for name, tensor in inputs.items():
+            parameter = schema.input(name)
+            if parameter is not None and tensor.dtype not in parameter.dtypes:
                 return f"the element type of {parameter.name}"
-        return None
+        return unlike(schema, case.inputs)
 
     def keeps(self, candidate: Candidate) -> bool:
         """Say whether a candidate is as valid as the failing case, or invalid by the same rule."""
-        known = self.spec.schema(candidate.opset).attributes
-        required = [name for name, attribute in known.items() if attribute.required]
+        schema = self.spec.schema(candidate.opset)
         given = dict(candidate.attributes)
-        return all(name in known for name in given) and all(name in given for name in required) and self.broken(candidate) == self.rule
+        if any(name not in schema.attributes for name in given):
+            return False
+        if any(attribute.required and name not in given for name, attribute in schema.attributes.items()):
+            return False
+        formal = [name.partition(".")[0] for name in candidate.names]
+        known = {parameter.name for parameter in schema.inputs}
+        if any(name not in known for name in formal):
+            return False
+        least = {p.name: p.least if p.variadic else int(not p.optional) for p in schema.inputs}
+        if any(formal.count(name) < number for name, number in least.items()):
+            return False
+        return self.broken(candidate) == self.rule
 
     def case(self, candidate: Candidate, fills: Mapping[int, str] | None = None) -> Case:
         """Make the case of a candidate, with its elements written out but for the inputs that are to be filled."""
-        kinds = fills or {}
-        operator = self.operator
+        case = self._written(candidate, fills or {})
+        return msgspec.structs.replace(case, levels=levels_of(case, call_of(case)))
+
+    def _written(self, candidate: Candidate, fills: Mapping[int, str]) -> Case:
         specs = tuple(
-            TensorSpec(name, tensor.dtype, tensor.array.shape, kinds.get(position, "literal"))
-            for position, (name, tensor) in enumerate(zip(operator.inputs, candidate.inputs, strict=True))
+            TensorSpec(name, tensor.dtype, tensor.array.shape, fills.get(position, "literal"))
+            for position, (name, tensor) in enumerate(zip(candidate.names, candidate.inputs, strict=True))
         )
         attributes = dict(candidate.attributes)
-        case = Case(
-            id=literal_id(operator.name, candidate.opset, self.name, specs, attributes, candidate.options),
-            operator=operator.name,
+        return Case(
+            id=literal_id(self.operator.name, candidate.opset, self.name, specs, attributes, candidate.options),
+            operator=self.operator.name,
             opset=candidate.opset,
             attributes=attributes,
             inputs=specs,
@@ -118,22 +160,23 @@ class Subject:
             validity=self.origin.validity,
             rule=self.origin.rule,
             source=self.origin.source,
-            literals=tuple(None if position in kinds else tensor.array for position, tensor in enumerate(candidate.inputs)),
+            lowers_to=self.spec.directml,
+            literals=tuple(None if position in fills else tensor.array for position, tensor in enumerate(candidate.inputs)),
         )
-        return msgspec.structs.replace(case, levels=levels_of(case, self.spec.model.lowers_to.directml))
 
     def cost(self, candidate: Candidate) -> tuple[int, ...]:
-        """Return what every step makes smaller: options, dimensions, their sizes, element types, attributes, elements, opset."""
+        """Return what every step makes smaller: options, inputs, dimensions, their sizes, element types, attributes, elements, opset."""
         default = Options()
         changed = [getattr(candidate.options, name) != getattr(default, name) for name in Options.__struct_fields__]
         optimization = ("off", "basic", "extended", "all").index(candidate.options.optimization)
         return (
             sum(changed) * 4 + optimization,
+            len(candidate.inputs),
             sum(map(len, candidate.shapes)),
             sum(map(sum, candidate.shapes)),
             sum(DTYPE_ORDER.index(tensor.dtype) for tensor in candidate.inputs),
-            sum(2 * abs(value) + (value < 0) + 1 for _, value in candidate.attributes),
-            sum(tensor_cost(tensor, payload=n != self.values_position) for n, tensor in enumerate(candidate.inputs)),
+            sum(value_cost(value) + 1 for _, value in candidate.attributes),
+            sum(tensor_cost(tensor, payload=self.payload(name)) for name, tensor in zip(candidate.names, candidate.inputs, strict=True)),
             candidate.opset,
         )
 
@@ -170,6 +213,17 @@ def tensor_cost(tensor: Tensor, *, payload: bool) -> int:
 
 def _same(a: Any, b: Any) -> bool:
     return bool(a == b) if isinstance(a, str) else bool(a.tobytes() == b.tobytes())
+
+
+def value_cost(value: Any) -> int:
+    """Return how far the value of an attribute is from the plainest: by magnitude, the bits of a float, the length of a list."""
+    if isinstance(value, int):
+        return 2 * abs(value) + (value < 0)
+    if isinstance(value, float):
+        return element_cost("float64", np.float64(value))
+    if isinstance(value, TensorValue):
+        return len(value.elements)
+    return sum(1 + value_cost(each) for each in value) if isinstance(value, tuple) else 0
 
 
 def element_cost(dtype: str, scalar: Any) -> int:

@@ -9,12 +9,13 @@ from typing import NamedTuple
 
 import click
 
+from harness.calls import call_of
 from harness.errors import NothingRan, UsageError
 from harness.execution import Prepared
 from harness.find_case import find_case
 from harness.named_path import NamedPath
-from harness.operators import OPERATORS
 from harness.recorded import recorded_failure
+from harness.recorded_target import recorded_target
 from harness.records import Case, Validity, conforms
 from harness.reduction.reducer import Flaky, Reducer, Reduction
 from harness.report import writable, write_whole
@@ -69,8 +70,8 @@ def reduce(
         if seed is not None:
             raise UsageError("--seed and --run: the run knows its seed")
         record = recorded_failure(run, case_id, target, specs)
-        case, spec, seed, target = record.case, record.spec, record.header.seed, record.result.target
-        chosen = parse_target(target)
+        case, spec, seed = record.case, record.spec, record.header.seed
+        chosen = recorded_target(run, record.result.target, target)
     else:
         chosen = parse_target(target or "cpu")
         case, spec = find_case(expand(load_specs(specs)), case_id)
@@ -106,14 +107,15 @@ def reduce_case(trials: Trials, case: Case, spec: LoadedSpec, conforming: Trials
             raise UsageError(
                 f"{case.id} does not conform on {conforming.target.name} either ({there.value}): name a target without the defect"
             )
-    inputs = case_inputs(OPERATORS[case.operator], case, trials.seed)
+    call = call_of(case)
+    inputs = case_inputs(call, case, trials.seed)
     live = sys.stderr.isatty()
 
     def progress(number: int, left: int) -> None:
         if live:
             click.echo(f"\r{number} trials, {left:,} elements in the smallest so far\x1b[K", err=True, nl=False)
 
-    reducer = Reducer(trials, Prepared(case, inputs), spec, progress, conforming)
+    reducer = Reducer(trials, Prepared(case, call, inputs), spec, progress, conforming)
     found = reducer.reduce()
     if live:
         click.echo("\r\x1b[K", err=True, nl=False)

@@ -17,13 +17,13 @@ _NUMBERS = (0.0, 1.0, 0.5, 1.5, -1.0, -0.5, -0.0, 2.5, float("inf"), float("-inf
 def plainer_elements(subject: Subject, candidate: Candidate) -> Iterator[Candidate]:
     """Yield candidates with plainer elements in one input."""
     for position, (dtype, array) in enumerate(candidate.inputs):
-        usual = plain(dtype, array.shape, payload=position != subject.values_position)
+        usual = plain(dtype, array.shape, payload=subject.payload(candidate.names[position]))
         for changed in _towards(array, usual):
             yield from filter(subject.keeps, (candidate.with_input(position, Tensor(dtype, changed)),))
         if array.size > ELEMENTWISE:
             continue
         for number, scalar in enumerate(array.reshape(-1)):
-            for simpler in _simpler(dtype, scalar):
+            for simpler in simpler_elements(dtype, scalar):
                 flat = array.reshape(-1).copy()
                 flat[number] = simpler
                 yield from filter(subject.keeps, (candidate.with_input(position, Tensor(dtype, flat.reshape(array.shape))),))
@@ -43,7 +43,7 @@ def _towards(array: Any, usual: Any) -> Iterator[Any]:
         part = part // 2
 
 
-def _simpler(dtype: str, scalar: Any) -> Iterator[Any]:
+def simpler_elements(dtype: str, scalar: Any) -> Iterator[Any]:
     """Yield plainer elements than one element, plainest first."""
     entry = DTYPES[dtype]
     if dtype == "string":

@@ -15,13 +15,14 @@ from harness.execution import Prepared
 from harness.records import Case, conforms
 from harness.reduction.candidate import ELEMENTWISE, Candidate, Subject
 from harness.reduction.elements import plainer_elements
-from harness.reduction.settings import fewer_options, older_opsets, plainer_dtypes, smaller_attributes
+from harness.reduction.settings import fewer_inputs, fewer_options, older_opsets, plainer_dtypes, smaller_attributes
 from harness.reduction.shapes import smaller_shapes
 from harness.signature import Signature, signature
 from harness.specs.load import LoadedSpec
 from harness.trial import Trial, Trials
 
 STEPS: tuple[Callable[[Subject, Candidate], Iterator[Candidate]], ...] = (
+    fewer_inputs,
     smaller_shapes,
     fewer_options,
     plainer_dtypes,
@@ -126,8 +127,8 @@ class Reducer:
         for position, tensor in enumerate(candidate.inputs):
             if tensor.array.size <= ELEMENTWISE:
                 continue
-            kinds = [kind.name for kind in subject.operator.value_kinds] if position == subject.values_position else ["random"]
-            for kind in kinds:
+            name = candidate.names[position]
+            for kind in () if subject.decides(name) else subject.kinds(name) or ("random",):
                 trial = self._trials.one(subject.case(candidate, {**fills, position: kind}))
                 filled = candidate._replace(inputs=trial.prepared.inputs)
                 alike = subject.broken(filled) == subject.rule and signature(trial.judgement, trial.execution) == self._wanted

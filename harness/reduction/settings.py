@@ -1,15 +1,17 @@
-"""Steps that make what stands around the tensors plainer: options, element types, attributes, opset."""
+"""Steps that make what stands around the tensors plainer: inputs left out, options, element types, attributes, opset."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from harness.dtypes import DTYPES
 from harness.operators.binary_floats import decode_bfloat16
-from harness.records import Options, Tensor
+from harness.records import Options, Tensor, TensorValue, Value
 from harness.reduction.candidate import DTYPE_ORDER, Candidate, Subject, plain
+from harness.reduction.elements import simpler_elements
 
 
 def fewer_options(subject: Subject, candidate: Candidate) -> Iterator[Candidate]:
@@ -24,11 +26,20 @@ def fewer_options(subject: Subject, candidate: Candidate) -> Iterator[Candidate]
         yield from filter(subject.keeps, (candidate._replace(options=Options(**{**options, "optimization": level})),))
 
 
+def fewer_inputs(subject: Subject, candidate: Candidate) -> Iterator[Candidate]:
+    """Yield candidates without one of the inputs that are optional or several."""
+    for position in reversed(range(len(candidate.inputs))):
+        yield from filter(subject.keeps, (candidate.without_input(position),))
+
+
 def plainer_dtypes(subject: Subject, candidate: Candidate) -> Iterator[Candidate]:
     """Yield candidates with another element type on the inputs that share one, with the same values or plain ones."""
+    schema = subject.spec.schema(candidate.opset)
     groups: dict[str, list[int]] = {}
-    for position, parameter in enumerate(subject.spec.schema(candidate.opset).inputs[: len(candidate.inputs)]):
-        groups.setdefault(parameter.type_param, []).append(position)
+    for position, name in enumerate(candidate.names):
+        parameter = schema.input(name)
+        assert parameter is not None
+        groups.setdefault(parameter.type_param if parameter.alike else name, []).append(position)
     for positions in groups.values():
         for dtype in DTYPE_ORDER[: max(DTYPE_ORDER.index(candidate.inputs[n].dtype) for n in positions)]:
             for keep in (True, False):
@@ -36,7 +47,7 @@ def plainer_dtypes(subject: Subject, candidate: Candidate) -> Iterator[Candidate
                 for n in positions:
                     tensor = _as(candidate.inputs[n], dtype) if keep else None
                     if not keep:
-                        array = plain(dtype, candidate.shapes[n], payload=n != subject.values_position)
+                        array = plain(dtype, candidate.shapes[n], payload=subject.payload(candidate.names[n]))
                         tensor = Tensor(dtype, array)
                     changed = None if changed is None or tensor is None else changed.with_input(n, tensor)
                 if changed is not None and subject.keeps(changed):
@@ -57,18 +68,33 @@ def _as(tensor: Tensor, dtype: str) -> Tensor | None:
 
 
 def smaller_attributes(subject: Subject, candidate: Candidate) -> Iterator[Candidate]:
-    """Yield candidates without an attribute, or with one that is nearer to zero."""
+    """Yield candidates without an attribute, or with one that is nearer to zero or shorter; a text is kept."""
     for number, (name, value) in enumerate(candidate.attributes):
         before, after = candidate.attributes[:number], candidate.attributes[number + 1 :]
         yield from filter(subject.keeps, (candidate._replace(attributes=(*before, *after)),))
+        for smaller in smaller_values(value):
+            yield from filter(subject.keeps, (candidate._replace(attributes=(*before, (name, smaller), *after)),))
+
+
+def smaller_values(value: Value) -> Iterator[Value]:
+    """Yield smaller values of the same type: numbers nearer to zero, lists without an element or with a smaller one."""
+    if isinstance(value, int):
         half = value // 2 if value >= 0 else -(-value // 2)
-        for nearer in dict.fromkeys((0, 1, half, value - 1 if value > 0 else value + 1, -value if value < 0 else value)):
-            if nearer != value:
-                yield from filter(subject.keeps, (candidate._replace(attributes=(*before, (name, nearer), *after)),))
+        nearer = (0, 1, half, value - 1 if value > 0 else value + 1, -value if value < 0 else value)
+        yield from (each for each in dict.fromkeys(nearer) if each != value)
+    elif isinstance(value, float):
+        yield from (float(each) for each in simpler_elements("float64", np.float64(value)))
+    elif isinstance(value, tuple) and not isinstance(value, TensorValue):
+        elements: tuple[Any, ...] = value
+        for number in range(len(elements)):
+            yield elements[:number] + elements[number + 1 :]
+        for number, element in enumerate(elements):
+            for smaller in smaller_values(element):
+                yield (*elements[:number], smaller, *elements[number + 1 :])
 
 
 def older_opsets(subject: Subject, candidate: Candidate) -> Iterator[Candidate]:
     """Yield candidates at older opsets of the spec, oldest first: the older, the more releases can run it."""
-    for opset in subject.spec.model.opsets:
+    for opset in subject.spec.opsets:
         if opset < candidate.opset:
             yield from filter(subject.keeps, (candidate._replace(opset=opset),))

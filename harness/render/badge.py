@@ -20,7 +20,7 @@ def render_badge(tables: Tables) -> str:
     """Draw the badge; its words say what its colour says."""
     summary = summarize(tables)
     total = tables.tally()
-    words = {"good": "as expected", "warn": "incomplete or changed", "bad": f"{total.failing:,} unexpected"}[summary.tone]
+    words = {"good": "as expected", "warn": "incomplete or changed", "bad": f"{total.unexpected:,} unexpected"}[summary.tone]
     value = f"{total.conforming:,} / {tables.selected:,} conform, {words}" if tables.selected else "nothing ran"
     left, right = _width(_LABEL), _width(value)
     title = escape(f"{_LABEL}: {value}")

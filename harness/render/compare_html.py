@@ -24,7 +24,7 @@ from harness.render.html import GROUPS, fill, query
 from harness.render.payload import Payload, kind_rows
 from harness.render.terminal import repeated
 from harness.render.text import message, visible
-from harness.tables import Kind, Numbers
+from harness.tables import Numbers, shown_kinds
 
 LISTED = {Change.REGRESSION: 50_000, Change.FIX: 50_000, Change.CHANGED: 50_000, Change.NEW: 20_000, Change.MISSING: 20_000}
 """Changed results in the page's table, by kind of change."""
@@ -57,7 +57,7 @@ def _data(comparison: Comparison) -> str:
         {
             "targets": [visible(pair.head) for pair in comparison.pairs],
             "levels": [visible(level) for level in both_levels(comparison)],
-            "kinds": kind_rows(Kind(*kind) for kind in kinds),
+            **kind_rows(shown_kinds(kinds)),
             "states": list(states),
             "judgements": [change.value for change in Change],
             "fields": _FIELDS,

@@ -33,7 +33,7 @@ def render_ctrf(open_run: Callable[[], RunReader]) -> Iterator[str]:
     counts: Counter[str] = Counter()
     seconds = 0.0
     for result in first:
-        counts[_STATUS[status(result)]] += 1
+        counts[_STATUS[status(result, first.header)]] += 1
         seconds += result.seconds
     if first.end is not None and first.end.seconds:
         seconds = first.end.seconds
@@ -54,7 +54,7 @@ def render_ctrf(open_run: Callable[[], RunReader]) -> Iterator[str]:
     yield f'"summary":{_dump(head)},"environment":{_dump(environment)},"tests":['
     comma = "\n"
     for result in open_run():
-        yield comma + _dump(_test(result))
+        yield comma + _dump(_test(result, first.header))
         comma = ",\n"
     yield "\n]}}\n"
 
@@ -69,8 +69,8 @@ def _start(header: Header) -> int:
         return 0
 
 
-def _test(result: Result) -> dict[str, Any]:
-    state = status(result)
+def _test(result: Result, header: Header) -> dict[str, Any]:
+    state = status(result, header)
     test: dict[str, Any] = {
         "name": visible(result.case) or "(no id)",
         "status": _STATUS[state],
@@ -80,8 +80,8 @@ def _test(result: Result) -> dict[str, Any]:
         "tags": [result.validity.value, result.verdict.value],
     }
     if isinstance(result.repeats, Repeats):
-        test["retries"] = result.repeats.runs - 1
-        test["flaky"] = result.repeats.flaky
+        test["retries"] = result.repeats.runs
+        test["flaky"] = result.flaky
     if state != "passed":
         test["message"] = summary(result)
         if result.error is not None and state != "skipped":

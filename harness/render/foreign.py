@@ -2,9 +2,10 @@
 
 | result | status |
 |---|---|
-| regression, changed, or new and not conforming | failed; JUnit: error where the target died (crash, timeout) or the oracle is at fault |
+| unexpected (`records.unexpected`) | failed; JUnit: error where the target died (crash, timeout) or the oracle is at fault |
 | target unavailable, or case not run | skipped, with that word as its type |
-| conforming | passed |
+| conforming, as far as something is claimed of the result | passed |
+| within an infinite bound: nothing is claimed | skipped, with the type nothing_claimed |
 | anything else: an expected deviation | known (JUnit: skipped with type `known …`, as pytest writes xfail; CTRF: other) |
 """
 
@@ -12,21 +13,24 @@ from __future__ import annotations
 
 from typing import Literal
 
-from harness.records import NOT_EXECUTED, Outcome, Result, conforms
+from harness.records import NOT_EXECUTED, Header, Outcome, Result, conforms, unexpected
 from harness.render.terminal import describe
-from harness.tables import fails
 
 Status = Literal["passed", "failed", "error", "known", "skipped"]
 
 MESSAGE = 4000
+NOTHING_CLAIMED = "nothing_claimed"
+"""Why a result that tests nothing is skipped."""
 _DIED = frozenset({Outcome.CRASH, Outcome.TIMEOUT, Outcome.ORACLE_ERROR})
 
 
-def status(result: Result) -> Status:
-    """Translate a result's outcome and verdict."""
-    if fails(result.validity, result.outcome, result.verdict):
+def status(result: Result, header: Header) -> Status:
+    """Translate a result's outcome and verdict; failed is what turns the run red (`records.unexpected`)."""
+    if unexpected(result.validity, result.outcome, result.verdict, baseline=header.baseline is not None):
         return "error" if result.outcome in _DIED else "failed"
     if result.outcome in NOT_EXECUTED:
+        return "skipped"
+    if result.tests_nothing:
         return "skipped"
     return "passed" if conforms(result.validity, result.outcome) else "known"
 

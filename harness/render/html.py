@@ -18,11 +18,13 @@ from markupsafe import Markup
 
 from harness.explain.in_common import InCommon, in_common, rules
 from harness.explain.words import inseparable
+from harness.facets import written
 from harness.leveltable import STATUS_WORDS, LevelRow, level_table, levels, rate, status, validity_table
-from harness.matrix import matrices
+from harness.nearness import ratio_text
+from harness.overview import conform, many, overview
 from harness.published import level_key
 from harness.records import BEYOND, Outcome
-from harness.render.payload import Payload
+from harness.render.payload import COUNTED_IN_RATES, Payload, red
 from harness.render.terminal import details, repeated
 from harness.render.text import line, ranks, visible
 from harness.runfile import RunReader
@@ -33,7 +35,7 @@ from harness.tensor_support import FLOOR, Status
 from harness.witness import Points
 
 GROUPS = 300
-_MARKS = {"pass": "✓", "known": "~", "failing": "✗", "partial": "!", "absent": "⊘", "none": "–"}
+_MARKS = {"pass": "✓", "known": "~", "failing": "✗", "partial": "!", "unclaimed": "∞", "absent": "⊘", "none": "–"}
 
 
 def render_html(run: Path) -> str:
@@ -83,9 +85,14 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
         newline_sequence="\n",
     )
-    made.filters.update(shown=visible, line=lambda text: line(text, 1000), number=lambda number: f"{number:,}", ranks=ranks)
+    made.filters.update(
+        shown=visible, line=lambda text: line(text, 1000), number=lambda number: f"{number:,}", ranks=ranks, written=written
+    )
     made.globals.update(
-        {function.__name__: function for function in (status, rate, query, levels_within, details, rules, inseparable)},
+        {
+            function.__name__: function
+            for function in (status, rate, query, levels_within, details, rules, inseparable, conform, anchor, ratio_text)
+        },
         marks=_MARKS,
         words=STATUS_WORDS,
     )
@@ -101,6 +108,12 @@ def levels_within(row: LevelRow) -> str:
 def query(**terms: object) -> str:
     """Write a filter as a URL fragment; empty terms are left out."""
     return "&".join(f"{name}={quote(str(value), safe='')}" for name, value in terms.items() if value != "")
+
+
+def anchor(operator: str, *, plain: bool = False) -> str:
+    """Name the part of the page that shows an operator's matrices, `plain` as an id and else as a URL fragment."""
+    name = f"of-{visible(operator)}"
+    return name if plain else quote(name, safe="")
 
 
 def _context(tables: Tables) -> dict[str, Any]:
@@ -119,6 +132,8 @@ def _context(tables: Tables) -> dict[str, Any]:
         facts.insert(0, ("not available", [info.unavailable or "" for info in header.targets.values()]))
     return {
         "summary": summarize(tables),
+        "counted_in_rates": COUNTED_IN_RATES,
+        "red": red(header),
         "header": header,
         "groups": tables.attention.groups()[:GROUPS],
         "left_out": sorted(tables.left_out.items(), key=lambda item: (-item[1], item[0])),
@@ -132,7 +147,9 @@ def _context(tables: Tables) -> dict[str, Any]:
             {**row._asdict(), "outcomes": [(o, row.tally.outcomes[o]) for o in Outcome if row.tally.outcomes[o]]}
             for row in validity_table(tables)
         ],
-        "matrices": matrices(tables),
+        "overview": overview(tables),
+        "many": many(tables),
+        "nearness": tables.nearnesses.rows(tables.targets),
         "nothing_ran": [target for target in tables.targets if not tables.tally(target=target).run],
         "support": rows,
         "disagreeing": [row for row in rows if row.disagreements],

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from xml.sax.saxutils import escape, quoteattr
 
-from harness.records import NOT_EXECUTED, Result, TargetInfo
-from harness.render.foreign import MESSAGE, status, summary
+from harness.records import Header, Result, TargetInfo
+from harness.render.foreign import MESSAGE, NOTHING_CLAIMED, status, summary
 from harness.render.text import message, visible
 from harness.runfile import RunReader
 from harness.summary import target_facts
@@ -25,7 +25,7 @@ def render_junit(open_run: Callable[[], RunReader]) -> Iterator[str]:
     counts: dict[str, Counter[str]] = {target: Counter() for target in first.header.targets}
     seconds: dict[str, float] = dict.fromkeys(counts, 0.0)
     for result in first:
-        counts[result.target][status(result)] += 1
+        counts[result.target][status(result, first.header)] += 1
         seconds[result.target] += result.seconds
     problems = first.end.problems if first.end else ()
     total: Counter[str] = Counter()
@@ -38,7 +38,7 @@ def render_junit(open_run: Callable[[], RunReader]) -> Iterator[str]:
         yield f"<testsuite name={_attribute(visible(target))} {_numbers(counts[target], seconds[target])}>\n<properties>\n"
         yield from _properties(info, {"run": first.header.run_id, "seed": str(first.header.seed)})
         yield "</properties>\n"
-        yield from _cases(result for result in open_run() if result.target == target)
+        yield from _cases((result for result in open_run() if result.target == target), first.header)
         yield "</testsuite>\n"
     if problems:
         yield f'<testsuite name="expectations" {_numbers(Counter(failed=len(problems)), 0.0)}>\n'
@@ -68,11 +68,11 @@ def _properties(info: TargetInfo, more: dict[str, str]) -> Iterator[str]:
         yield f"<property name={_attribute(name)} value={_attribute(message(value, MESSAGE))}/>\n"
 
 
-def _cases(results: Iterable[Result]) -> Iterator[str]:
+def _cases(results: Iterable[Result], header: Header) -> Iterator[str]:
     for result in results:
         name = _attribute(visible(result.case))
         head = f'<testcase classname={_attribute(visible(f"{result.target}.{result.operator}"))} name={name} time="{result.seconds:.6f}"'
-        state = status(result)
+        state = status(result, header)
         if state == "passed":
             yield f"{head}/>\n"
             continue
@@ -82,5 +82,6 @@ def _cases(results: Iterable[Result]) -> Iterator[str]:
             body = escape(_text(message(result.error.message, MESSAGE))) if result.error else ""
             yield f'{head}><{tag} type="{result.outcome.value}" message={said}>{body}</{tag}></testcase>\n'
         else:
-            kind = result.outcome.value if result.outcome in NOT_EXECUTED else f"known {result.outcome.value}"
+            reason = NOTHING_CLAIMED if result.tests_nothing else result.outcome.value
+            kind = reason if state == "skipped" else f"known {result.outcome.value}"
             yield f'{head}><skipped type="{kind}" message={said}/></testcase>\n'

@@ -25,7 +25,19 @@ def render_csv(tables: Tables) -> str:
     table = csv.writer(text, lineterminator="\n")
     outcomes = list(Outcome)
     table.writerow(
-        ["operator", "target", "validity", "level", "selected", "run", "conform", "known", "unexpected", *(o.value for o in outcomes)]
+        [
+            "operator",
+            "target",
+            "validity",
+            "level",
+            "selected",
+            "run",
+            "conform",
+            "known",
+            "unexpected",
+            "nothing claimed",
+            *(o.value for o in outcomes),
+        ]
     )
     cells = tables.by("operator", "target", "validity", "level")
     for operator in tables.operators:
@@ -35,7 +47,7 @@ def render_csv(tables: Tables) -> str:
                     tally = cells.get((operator, target, validity, level))
                     if tally is None:
                         continue
-                    counts = [tally.selected, tally.run, tally.conforming, tally.known, tally.failing]
+                    counts = [tally.selected, tally.run, tally.conforming, tally.known, tally.unexpected, tally.unclaimed]
                     row = [_cell(operator), _cell(target), validity.value, _cell(level)]
                     table.writerow([*row, *counts, *(tally.outcomes[outcome] for outcome in outcomes)])
     return text.getvalue()

@@ -6,8 +6,11 @@ from collections.abc import Iterable, Iterator
 
 from harness.explain.in_common import NOTHING, InCommon, rules
 from harness.explain.words import inseparable, title
+from harness.facets import written
 from harness.leveltable import counts, level_table, levels, rate, status, validity_table
 from harness.matrix import matrices
+from harness.nearness import ratio_text
+from harness.overview import conform, many, overview
 from harness.records import Validity
 from harness.render.directml import support_summary, witness_section
 from harness.render.markup import code, escape, level_head, table
@@ -20,9 +23,11 @@ from harness.tables import Tables, Tally
 LIMIT = 900 * 1024
 """A job summary may have 1 MiB; the rest is left to whatever else writes into it."""
 _SECTION_ROWS = 2000
+_OTHER_TYPES = ("other types",)
+"""The head of the column of further inputs' element types, which only stands where one has another type than the first."""
 _LISTED = 500
-_MARKS = {"none": "", "absent": " ⊘", "pass": " ✓", "failing": " ✗", "known": " ~", "partial": " !"}
-_LEGEND = "✓ all pass · ✗ unexpected results · ~ known deviations · ! not all ran · ⊘ nothing ran · – no case"
+_MARKS = {"none": "", "absent": " ⊘", "pass": " ✓", "failing": " ✗", "known": " ~", "partial": " !", "unclaimed": " ∞"}
+_LEGEND = "✓ all pass · ✗ unexpected results · ~ known deviations · ! not all ran · ∞ some test nothing · ⊘ nothing ran · – no case"
 
 
 def _cell(tally: Tally) -> str:
@@ -38,8 +43,10 @@ def render_markdown(tables: Tables, common: InCommon = NOTHING, *, limit: int = 
         ("verdict", _verdict(tables)),
         ("results that need attention", _attention(tables)),
         ("what failures have in common", _in_common(common)),
+        ("operators", _operators(tables)),
         ("level table", _levels(tables)),
         ("other validities", _validities(tables)),
+        ("errors and bounds", _nearness(tables)),
         ("where targets differ", _differences(tables)),
         ("second witness", witness_section(tables)),
         ("DirectML's tensor support", support_summary(tables)),
@@ -100,7 +107,57 @@ def _verdict(tables: Tables) -> Iterator[str]:
 
 
 def _numbers(tally: Tally) -> list[str]:
-    return [f"{number:,}" for number in (tally.selected, tally.run, tally.conforming, tally.known, tally.failing)]
+    return [f"{number:,}" for number in (tally.selected, tally.run, tally.conforming, tally.known, tally.unexpected)]
+
+
+def _operators(tables: Tables) -> Iterator[str]:
+    rows = overview(tables)
+    if not rows:
+        return
+    yield "## Operators"
+    yield ""
+    yield "Conforming / selected cases of every validity; operators with unexpected results come first."
+    yield ""
+    cells = (
+        [escape(row.operator), *(conform(tally) + _MARKS[status(tally)] + _failing(tally) for tally in row.by_target.values())]
+        for row in rows
+    )
+    yield from table(["operator", *map(escape, tables.targets)], cells, right=range(1, 1 + len(tables.targets)))
+    yield _LEGEND
+    yield ""
+
+
+def _failing(tally: Tally) -> str:
+    return f" {tally.unexpected:,} unexpected" if tally.unexpected else ""
+
+
+def _nearness(tables: Tables) -> Iterator[str]:
+    rows = tables.nearnesses.rows(tables.targets)
+    if not rows:
+        return
+    yield "## Errors and bounds"
+    yield ""
+    yield (
+        "The largest error of a result, divided by the bound that follows from the operator's formula in the arithmetic declared of the "
+        "target: at most 1 is right. Of results with an infinite bound nothing is claimed; they test nothing and are no passes."
+    )
+    yield ""
+    cells = (
+        [
+            escape(row.operator),
+            escape(row.target),
+            ratio_text(row.all.ratio) + (" ✗" if row.all.ratio > 1 else "") if row.all.example else "–",
+            row.worst if row.all.example else "–",
+            f"{row.all.ulp:.2g}",
+            f"{row.all.results:,}",
+            f"{row.all.outside:,}",
+            f"{row.all.unclaimed:,}",
+            code(line(row.all.example, 400)) if row.all.example else "–",
+        ]
+        for row in rows
+    )
+    heads = ["operator", "target", "error / bound", "dtype", "ULP", "results", "outside", "nothing claimed", "largest ratio at"]
+    yield from table(heads, cells, right=(2, 4, 5, 6, 7))
 
 
 def _attention(tables: Tables) -> Iterator[str]:
@@ -188,8 +245,20 @@ def _levels(tables: Tables) -> Iterator[str]:
         for row in level_table(tables)
     )
     heads = ["operator", "target", *map(level_head, columns), "all", "device's level", "outcomes other than pass"]
-    yield from table(heads, rows, right=range(2, 4 + len(columns)))
+    yield from _folded(tables, "Levels", table(heads, rows, right=range(2, 4 + len(columns))))
     yield _LEGEND
+    yield ""
+
+
+def _folded(tables: Tables, what: str, lines: Iterable[str]) -> Iterator[str]:
+    """Fold a table with rows for each operator where there are many."""
+    if not many(tables):
+        yield from lines
+        return
+    yield f"<details><summary>{what} of all {len(tables.operators):,} operators</summary>"
+    yield ""
+    yield from lines
+    yield "</details>"
     yield ""
 
 
@@ -211,13 +280,15 @@ def _validities(tables: Tables) -> Iterator[str]:
         ]
         for row in rows
     )
-    yield from table(["operator", "target", "validity", "conform / selected", "outcomes"], cells, right=(3,))
+    rows_of = table(["operator", "target", "validity", "conform / selected", "outcomes"], cells, right=(3,))
+    yield from _folded(tables, "Invalid and unspecified cases", rows_of)
 
 
 def _differences(tables: Tables) -> Iterator[str]:
     groups = tables.differences.groups()
     if not groups:
         return
+    several = any(group.types for group in groups[:_SECTION_ROWS])
     yield f"## Where targets differ: {sum(group.number for group in groups):,} cases"
     yield ""
     rows = (
@@ -225,7 +296,7 @@ def _differences(tables: Tables) -> Iterator[str]:
             f"{group.number:,}",
             escape(f"{group.operator} {', '.join(map(str, group.opsets))}"),
             escape(", ".join(group.dtypes)) or "–",
-            escape(", ".join(group.index_dtypes)) or "–",
+            *([escape(written(group.types)) or "–"] if several else []),
             ranks(group.ranks) or "–",
             escape(", ".join(group.levels)),
             group.validity.value,
@@ -235,7 +306,7 @@ def _differences(tables: Tables) -> Iterator[str]:
         for group in groups[:_SECTION_ROWS]
     )
     targets = [escape(target) for target in tables.targets]
-    heads = ["cases", "operator, opsets", "dtypes", "index dtypes", "ranks", "levels", "validity", *targets, "for instance"]
+    heads = ["cases", "operator, opsets", "dtypes", *_OTHER_TYPES[:several], "ranks", "levels", "validity", *targets, "for instance"]
     yield from table(heads, rows, right=(0,))
 
 
@@ -246,12 +317,13 @@ def _support(tables: Tables) -> Iterator[str]:
     yield ""
     if not found:
         return
+    several = any(row.types for row in found)
     cells = (
         [
             escape(f"{row.operator} {', '.join(map(str, row.opsets))}"),
             escape(row.target),
             escape(", ".join(row.dtypes)),
-            escape(", ".join(row.index_dtypes)) or "–",
+            *([escape(written(row.types)) or "–"] if several else []),
             escape(", ".join(row.documented)),
             row.registered,
             f"{row.measured} ({row.tally.passed:,} / {row.tally.selected:,} pass)",
@@ -260,21 +332,20 @@ def _support(tables: Tables) -> Iterator[str]:
         for row in found
     )
     yield from table(
-        ["operator, opsets", "target", "dtypes", "index dtypes", "documented", "registered", "measured", "disagreement"], cells
+        ["operator, opsets", "target", "dtypes", *_OTHER_TYPES[:several], "documented", "registered", "measured", "disagreement"], cells
     )
 
 
 def _matrices(tables: Tables) -> Iterator[str]:
     for each in matrices(tables):
-        rows_are = "dtype" if each.rows_are == "dtype" else "index dtype"
-        yield f"<details><summary>{escape(each.operator)} on {escape(each.target)}: {rows_are} × rank</summary>"
+        yield f"<details><summary>{escape(each.operator)} on {escape(each.target)}: {escape(each.title)}</summary>"
         yield ""
         rows = (
-            [escape(row), *(_cell(each.cells[row, rank].tally) if (row, rank) in each.cells else "–" for rank in each.ranks)]
+            [escape(each.label(row)), *(_cell(each.cells[row, rank].tally) if (row, rank) in each.cells else "–" for rank in each.ranks)]
             for row in each.rows
         )
         ranks = [str(rank) if rank >= 0 else "?" for rank in each.ranks]
-        yield from table([rows_are, *ranks], rows, right=range(1, 1 + len(ranks)))
+        yield from table([escape(", ".join(each.names)) or "dtype", *ranks], rows, right=range(1, 1 + len(ranks)))
         yield "</details>"
         yield ""
 

@@ -20,13 +20,14 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from harness.leveltable import levels
-from harness.records import NOT_EXECUTED, Outcome, Result, Validity, Verdict, conforms, inexpressible
+from harness.records import NOT_EXECUTED, Accuracy, Header, Outcome, Result, Validity, Verdict, conforms, fails, inexpressible
 from harness.render.deflate import deflate
 from harness.render.tensors import artifact_name, read_tensors
 from harness.render.text import message, visible
-from harness.tables import Kind, Numbers, State, Tables, fails
+from harness.tables import Kind, Numbers, State, Tables
 
 MESSAGE = 4000
 DETAILS_BUDGET = 4 << 20
@@ -34,9 +35,11 @@ DETAILS_BUDGET = 4 << 20
 TENSORS_BUDGET = 2 << 20
 """Characters of tensors in a page."""
 TENSOR_CASES = 300
-JUDGED = ("failing", "improvement", "known deviation", "not run", "conforms", "not expressible")
+JUDGED = ("failing", "improvement", "known deviation", "not run", "tests nothing", "conforms", "not expressible")
 """What a result means to a reader, in the order of the page's table."""
-_FAILING, _IMPROVEMENT, _KNOWN, _NOT_RUN, _CONFORMS, _INEXPRESSIBLE = range(6)
+FAILING, IMPROVEMENT, _KNOWN, _NOT_RUN, _NOTHING, _CONFORMS, _INEXPRESSIBLE = range(7)
+COUNTED_IN_RATES = f"!{JUDGED[_INEXPRESSIBLE]}"
+"""The page's filter for what a cell counts."""
 _LONGEST = 0xFFFFFFFF
 
 
@@ -55,8 +58,9 @@ class Payload:
         self._tensors: dict[str, Any] = {}
         self._lengths, self._case_parts, self._kinds = array("I"), array("I"), array("I")
         self._steps, self._states, self._placements = array("I"), array("I"), array("I")
-        self._numbers, self._times = array("I"), array("I")
+        self._numbers, self._times, self._near = array("I"), array("I"), array("I")
         self._durations: Numbers[float] = Numbers({0.0: 0})
+        self._nearnesses: Numbers[tuple[float, ...]] = Numbers({(): 0})
         self._before = -1
 
     def add(self, result: Result, kind: int, state: int, note: str = "") -> None:
@@ -77,12 +81,13 @@ class Payload:
         self._states.append(state)
         self._placements.append(self._places[result.stage, result.placed_on])
         self._numbers.append(self._detail(result, note) if result.error or result.diff or note else 0)
+        self._near.append(self._nearnesses[_nearness(result)])
         self._times.append(self._durations[float(f"{result.seconds * 1000:.2g}")])
 
     def _want(self, result: Result) -> None:
         """Note a result whose tensors are worth showing: failing ones before known ones, and of each kind the first before the second."""
         judged = judgement(result.validity, result.outcome, result.verdict, inexpressible=inexpressible(result))
-        if judged not in (_FAILING, _KNOWN):
+        if judged not in (FAILING, _KNOWN):
             return
         kind = (result.operator, result.target, result.outcome.value, result.error.class_ if result.error else "", result.verdict.value)
         place = self._wanted_kinds[kind]
@@ -99,8 +104,13 @@ class Payload:
         if diff is not None:
             at = None if diff.first_index is None else tuple(diff.first_index)
             numbers = (diff.max_ulp, diff.differing, diff.total, at, message(diff.expected, 400), message(diff.actual, 400))
+            if diff.bound is not UNSET or diff.output is not UNSET:
+                numbers += tuple(None if each is UNSET else each for each in (diff.error, diff.bound))
+            if diff.output is not UNSET:
+                numbers += (diff.output,)
         if self._spent > (DETAILS_BUDGET if fails(result.validity, result.outcome, result.verdict) else DETAILS_BUDGET // 2):
-            return self._details["left out"]
+            kept = (words[:1], ())  # the page filters by the error's class
+            return self._details[(*kept, note) if note else kept] if words else self._details["left out"]
         known = len(self._details)
         number = self._details[(words, numbers, note) if note else (words, numbers)]
         if number == known:
@@ -133,9 +143,10 @@ class Payload:
                 "targets": [visible(target) for target in tables.targets],
                 "asked": [visible(whole) for whole in tables.names],
                 "levels": [visible(level) for level in levels(tables)],
-                "kinds": kind_rows(tables.kinds),
+                **kind_rows(tables.kinds),
                 "states": [_state(state) for state in tables.states],
                 "judgements": JUDGED,
+                "red": red(tables.header).split(","),
                 "origins": {name: (visible(each.source or ""), visible(each.rule or "")) for name, each in tables.header.origins.items()},
             }
         )
@@ -152,6 +163,8 @@ class Payload:
             "detail": self._numbers,
             "time": self._times,
         }
+        if len(self._nearnesses) > 1:
+            columns["near"] = self._near
         planes: list[bytes] = []
         directory = []
         for name, values in columns.items():
@@ -164,6 +177,7 @@ class Payload:
             **legend,
             "places": [(stage or "", visible(placed or "")) for stage, placed in self._places],
             "durations": list(self._durations),
+            "nearnesses": list(self._nearnesses),
             "parts": list(self._parts),
             "details": list(self._details),
             "tensors": self._tensors,
@@ -172,9 +186,21 @@ class Payload:
         return b64encode(deflate([len(text).to_bytes(4, "little") + text, *planes])).decode()
 
 
-def kind_rows(kinds: Iterable[Kind]) -> list[tuple[Any, ...]]:
-    """Write kinds of cases as the page reads them."""
-    return [(*kind.facets, visible(kind.level), kind.validity.value) for kind in kinds]
+def red(header: Header) -> str:
+    """Return the page's filter for what turns a run red."""
+    return ",".join(JUDGED[place] for place in (FAILING, *(() if header.baseline else (IMPROVEMENT,))))
+
+
+def kind_rows(kinds: Iterable[Kind]) -> dict[str, Any]:
+    """Write kinds of cases as the page reads them: words as numbers of a dictionary, opsets and ranks as they are."""
+    words: Numbers[str] = Numbers()
+    rows = []
+    for facets, level, validity in kinds:
+        operator, dtype, types, variant, allowed, named = (
+            words[visible(word)] for word in (facets.operator, facets.dtype, facets.types, facets.variant, level, validity.value)
+        )
+        rows.append((operator, facets.opset, dtype, facets.rank, types, variant, allowed, named))
+    return {"kinds": rows, "words": list(words)}
 
 
 @lru_cache(maxsize=64)
@@ -182,22 +208,33 @@ def _error(class_: str, text: str) -> tuple[str, str]:
     return message(class_, 200), message(text, MESSAGE)
 
 
-def judgement(validity: Validity, outcome: Outcome, verdict: Verdict, *, inexpressible: bool) -> int:
+def judgement(validity: Validity, outcome: Outcome, verdict: Verdict, *, inexpressible: bool, tests_nothing: bool = False) -> int:
     """Return what a result means, as a place in `JUDGED`."""
     if fails(validity, outcome, verdict):
-        return _FAILING
+        return FAILING
     if inexpressible:
         return _INEXPRESSIBLE
     if outcome in NOT_EXECUTED:
         return _NOT_RUN
-    if verdict is Verdict.IMPROVEMENT:
-        return _IMPROVEMENT
+    if tests_nothing:
+        return _NOTHING
+    if verdict is Verdict.IMPROVEMENT and validity is not Validity.UNSPECIFIED:
+        return IMPROVEMENT
     return _CONFORMS if conforms(validity, outcome) else _KNOWN
 
 
 def _state(state: State) -> tuple[Any, ...]:
-    judged = judgement(state.validity, state.outcome, state.verdict, inexpressible=state.inexpressible)
+    judged = judgement(state.validity, state.outcome, state.verdict, inexpressible=state.inexpressible, tests_nothing=state.tests_nothing)
     return visible(state.target), state.outcome.value, state.verdict.value, judged
+
+
+def _nearness(result: Result) -> tuple[float, ...]:
+    """Return ratio and ULP in two digits, then how many elements nothing is claimed of and all of them where there are such."""
+    near = result.accuracy
+    if not isinstance(near, Accuracy):
+        return ()
+    measured = (float(f"{near.ratio:.2g}"), float(f"{near.ulp:.2g}"))
+    return (*measured, near.unclaimed, near.compared) if near.unclaimed else measured
 
 
 def _little_endian(values: array[int]) -> bytes:

@@ -6,9 +6,7 @@ what the case id says is no error and gives nothing.
 
 from __future__ import annotations
 
-import stat
-import zipfile
-import zlib
+import math
 from collections.abc import Iterable
 from hashlib import sha256
 from itertools import chain
@@ -18,16 +16,17 @@ from typing import Any
 import numpy as np
 
 from harness.caseid import parse
-from harness.diff import differing, ulps, write_element
+from harness.diff import differing, errors, ulps, write_element
 from harness.dtypes import DTYPES, Array
+from harness.expected import Approx
+from harness.npz import load_arrays
 from harness.records import Tensor
 
 ROW = 8
 """Elements a row of a grid shows; longer last axes are folded."""
 ROWS = 16
 WRONG = 40
-_FILE_LIMIT = 64 << 20
-_STORAGES = frozenset(entry.storage for entry in DTYPES.values())
+BOUNDED_COLUMNS = ("Index", "Expected", "Actual", "Error", "Bound", "Error / bound")
 _ULP_BOUNDS = (1, 2, 4, 16, 256, 65_536, 1 << 24)
 
 
@@ -47,12 +46,21 @@ def read_tensors(path: Path, case_id: str) -> dict[str, Any] | None:
         stated = {}
     dtypes = {f"input_{name}": term.dtype for name, term in stated.items()}
     data = next(iter(dtypes.values()), "")
-    tensors = {name: _tensor(array, dtypes.get(name, data)) for name, array in arrays.items()}
+    plain = ("expected", "bound") if "bound" in arrays else ()  # float64, whatever the output's type
+    ordered = sorted(arrays.items(), key=lambda item: _order(item[0]))
+    tensors = {name: _tensor(array, "" if name in plain else dtypes.get(name, data)) for name, array in ordered}
     expected, actual = tensors.get("expected"), tensors.get("actual")
     shown: dict[str, Any] = {"grids": []}
     rows: dict[tuple[int, ...], list[int]] = {}
     wrong = None
-    if expected and actual and expected.dtype == actual.dtype and expected.array.shape == actual.array.shape:
+    bounded = _bounded(tensors)
+    if bounded and actual:
+        apart, outside = errors(bounded, actual)
+        wrong = outside.reshape(-1)
+        rows[bounded.shape] = _rows(bounded.shape, np.flatnonzero(wrong).tolist())
+        shown["columns"] = BOUNDED_COLUMNS
+        shown["wrong"] = _beside(bounded, actual, apart.reshape(-1), wrong)
+    elif expected and actual and expected.dtype == actual.dtype and expected.array.shape == actual.array.shape:
         wrong = differing(expected, actual).reshape(-1)
         rows[expected.array.shape] = _rows(expected.array.shape, np.flatnonzero(wrong).tolist())
         shown["wrong"] = _differences(expected, actual, wrong)
@@ -66,34 +74,33 @@ def read_tensors(path: Path, case_id: str) -> dict[str, Any] | None:
     return shown if shown["grids"] else None
 
 
-def load_arrays(path: Path) -> dict[str, Array] | None:
-    """Read the arrays of a run's artifact that have an element type of `dtypes`, None where it cannot be read or is too large."""
+def _bounded(tensors: dict[str, Tensor]) -> Approx | None:
+    """Return the expected result with its bound, None if a result has none or they do not belong together."""
+    value, bound, actual = (tensors.get(name) for name in ("expected", "bound", "actual"))
+    if value is None or bound is None or actual is None or value.array.shape != actual.array.shape:
+        return None
     try:
-        status = path.stat()
-        if status.st_size > _FILE_LIMIT or not stat.S_ISREG(status.st_mode):
-            return None
-        with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
-            if sum(info.file_size for info in file.zip.infolist()) > _FILE_LIMIT:
-                return None
-            arrays = {name: file[name] for name in sorted(file.files, key=_order)}
-            return {name: array for name, array in arrays.items() if array.dtype.str[1:] in _STORAGES}
-    except (
-        OSError,
-        ValueError,
-        EOFError,
-        KeyError,
-        AttributeError,
-        TypeError,
-        MemoryError,
-        zipfile.BadZipFile,
-        zlib.error,
-        NotImplementedError,
-    ):
+        return Approx(actual.dtype, value.array, bound.array)
+    except ValueError:
         return None
 
 
+def _beside(expected: Approx, actual: Tensor, apart: Array, wrong: Array) -> list[list[str]]:
+    """Write the wrong elements with value, error, bound and the ratio of these; what is not a number is left empty."""
+    value, bound = expected.value.reshape(-1), expected.bound.reshape(-1)
+    found = np.ascontiguousarray(actual.array).reshape(-1)
+    lines = []
+    for offset in np.flatnonzero(wrong)[:WRONG]:
+        index = ", ".join(map(str, _index(int(offset), expected.shape)))
+        error, most = float(apart[offset]), float(bound[offset])
+        ratio = f"{error / most:,.3g}" if most and math.isfinite(error) else ""
+        written = f"{error:.3g}" if math.isfinite(error) else ""
+        lines.append([index, f"{float(value[offset]):.17g}", write_element(actual.dtype, found[offset]), written, f"{most:.3g}", ratio])
+    return lines
+
+
 def _order(name: str) -> tuple[int, str]:
-    return ({"expected": 1, "actual": 2}.get(name, 0), name)
+    return ({"expected": 1, "bound": 2, "actual": 3}.get(name, 0), name)
 
 
 def _tensor(array: Array, dtype: str) -> Tensor:

@@ -11,7 +11,9 @@ from rich.text import Text
 from harness.explain.in_common import NOTHING, InCommon, rules
 from harness.explain.words import title
 from harness.leveltable import counts, level_table, levels, rate, status, validity_table
-from harness.records import NOT_EXECUTED, Outcome, Repeats, Result, Validity
+from harness.nearness import in_words, ratio_text
+from harness.overview import conform, many, overview
+from harness.records import NOT_EXECUTED, Accuracy, Outcome, Repeats, Result, Validity
 from harness.render.text import gist, line, one_line, ranks
 from harness.summary import count, summarize
 from harness.support import support
@@ -20,8 +22,18 @@ from harness.tables import Tables, Tally
 SHOWN = 8
 EXPLAINED = 3
 TONES = {"good": "bold green", "bad": "bold red", "warn": "bold yellow"}
-_STYLES = {"none": "dim", "absent": "yellow", "pass": "green", "failing": "red", "known": "cyan", "partial": "yellow"}
-_MARKS = {"none": "", "absent": " ?", "pass": "", "failing": " ✗", "known": " ~", "partial": " !"}
+_BESIDE = 4
+"""Targets that stand beside each other where each operator has one line."""
+_STYLES = {
+    "none": "dim",
+    "absent": "yellow",
+    "pass": "green",
+    "failing": "red",
+    "known": "cyan",
+    "partial": "yellow",
+    "unclaimed": "yellow",
+}
+_MARKS = {"none": "", "absent": " ?", "pass": "", "failing": " ✗", "known": " ~", "partial": " !", "unclaimed": " ∞"}
 
 
 def render_terminal(tables: Tables, console: Console, common: InCommon = NOTHING) -> None:
@@ -38,12 +50,19 @@ def render_terminal(tables: Tables, console: Console, common: InCommon = NOTHING
     _attention(tables, console)
     _in_common(common, console)
     console.print()
-    console.print(_levels(tables))
-    console.print(Text("passed / selected valid cases by the feature level that first allows them", style="dim"))
-    if marks := _legend(tables):
+    folded = many(tables)
+    if folded:
+        console.print(_operators(tables))
+        console.print(Text("conforming / selected cases; levels and validities of each operator are in the report", style="dim"))
+    else:
+        console.print(_levels(tables))
+        console.print(Text("passed / selected valid cases by the feature level that first allows them", style="dim"))
+    if marks := _legend(tables, folded=folded):
         console.print(Text(marks, style="dim"))
-    _others(tables, console)
-    _validities(tables, console)
+    if not folded:
+        _others(tables, console)
+        _validities(tables, console)
+    _nearness(tables, console)
     _differences(tables, console)
     _disagreements(tables, console)
 
@@ -91,6 +110,13 @@ def describe(result: Result) -> str:
     return " · ".join((result.outcome.value, *details(result)))
 
 
+def error_words(error: object, bound: float) -> str:
+    """Say how an error compares with its bound."""
+    if not isinstance(error, float):
+        return f"no number within {bound:.3g}"
+    return f"error {error:.3g}, {error / bound:,.3g} × its bound" if bound else f"error {error:.3g} where none is admissible"
+
+
 def details(result: Result) -> list[str]:
     """Say what is known beside the outcome."""
     words = []
@@ -101,21 +127,29 @@ def details(result: Result) -> list[str]:
     if result.diff is not None:
         diff = result.diff
         at = f" at [{', '.join(map(str, diff.first_index))}]" if diff.first_index is not None else ""
-        words.append(f"{diff.differing:,} of {diff.total:,} differ{at}: expected {line(diff.expected, 60)}, actual {line(diff.actual, 60)}")
+        which = f"output {diff.output}: " if isinstance(diff.output, int) else ""
+        words.append(
+            f"{which}{diff.differing:,} of {diff.total:,} differ{at}: expected {line(diff.expected, 60)}, actual {line(diff.actual, 60)}"
+        )
         if diff.max_ulp is not None:
             words.append(f"max {diff.max_ulp:,} ULP")
+        if isinstance(diff.bound, float):
+            words.append(error_words(diff.error, diff.bound))
+    if result.tests_nothing and isinstance(result.accuracy, Accuracy):
+        words.append(in_words(result.accuracy))
     if result.error is not None:
         words.append(": ".join(filter(None, [line(result.error.class_, 60), gist(result.error.message)])))
     return words
 
 
 def repeated(result: Result) -> str:
-    """Say how a repeated result came out: `flaky: failed 2 of 5 (mismatch 2, pass 3)`; empty for one that was not repeated."""
+    """Say how a repeated result came out: `flaky: failed 2 of 5 repeats (mismatch 2, pass 3)`; empty for one that was not repeated."""
     repeats = result.repeats
     if not isinstance(repeats, Repeats):
         return ""
     outcomes = ", ".join(f"{outcome} {number}" for outcome, number in repeats.outcomes.items())
-    return f"{'flaky: ' if repeats.flaky else ''}failed {repeats.failed} of {repeats.runs}" + (f" ({outcomes})" if repeats.flaky else "")
+    said = f"failed {repeats.failed} of {repeats.runs} repeats"
+    return f"flaky: {said} ({outcomes})" if result.flaky else said
 
 
 def grid(*columns: str, right: Iterable[int] = (), gap: int = 2) -> Table:
@@ -144,9 +178,52 @@ def _levels(tables: Tables) -> Table:
     return table
 
 
-def _legend(tables: Tables) -> str:
-    states = {status(tally) for row in level_table(tables) for tally in (*row.by_level.values(), row.total)}
-    words = {"failing": "✗ unexpected results", "known": "~ known deviations", "partial": "! not all ran", "absent": "? nothing ran"}
+def _operators(tables: Tables) -> Table:
+    """A line for each operator, those with unexpected results first; of many targets only the sum and what is unexpected."""
+    beside = len(tables.targets) <= _BESIDE
+    columns = [*tables.targets, ""] if beside else ["all", ""]
+    shown = grid("", *columns, right=range(1, len(columns)), gap=1)
+    for row in overview(tables):
+        tallies = [*row.by_target.values()] if beside else [row.total]
+        cells = [
+            Text(conform(tally).replace(" / ", "/").replace(",", "") + _MARKS[status(tally)], style=_STYLES[status(tally)])
+            for tally in tallies
+        ]
+        where = [target for target, tally in row.by_target.items() if tally.unexpected]
+        on = "" if beside else f" on {count(len(where), 'target')}"
+        said = f"{row.total.unexpected:,} unexpected{on}" if where else ""
+        shown.add_row(Text(one_line(row.operator), style="bold" if where else ""), *cells, Text(said, style="red"))
+    return shown
+
+
+def _nearness(tables: Tables, console: Console) -> None:
+    rows = sorted(tables.nearnesses.rows(tables.targets), key=lambda row: (-row.all.ratio, row.operator, row.target))
+    if not rows:
+        return
+    console.print()
+    console.print(Text("largest error / bound", style="bold"))
+    for row in rows[:SHOWN]:
+        near = row.all
+        said = [f"{ratio_text(near.ratio)}{' ✗' if near.ratio > 1 else ''} ({row.worst}, {near.ulp:.2g} ULP)"] if near.example else []
+        said.append(f"{near.results:,} results")
+        said += [f"{near.outside:,} outside"] * bool(near.outside) + [f"nothing claimed of {near.unclaimed:,}"] * bool(near.unclaimed)
+        indented(console, f"{one_line(row.operator)} on {one_line(row.target)}: {', '.join(said)}")
+    if len(rows) > SHOWN:
+        console.print(Text(f"  and {len(rows) - SHOWN:,} more in the report", style="dim"))
+
+
+def _legend(tables: Tables, *, folded: bool = False) -> str:
+    if folded:
+        states = {status(tally) for row in overview(tables) for tally in row.by_target.values()}
+    else:
+        states = {status(tally) for row in level_table(tables) for tally in (*row.by_level.values(), row.total)}
+    words = {
+        "failing": "✗ unexpected results",
+        "known": "~ known deviations",
+        "partial": "! not all ran",
+        "unclaimed": "∞ some test nothing",
+        "absent": "? nothing ran",
+    }
     return "  ".join(word for state, word in words.items() if state in states)
 
 

@@ -8,14 +8,16 @@ from pathlib import Path
 
 import click
 
+from harness.calls import call_of
 from harness.difference_kind import difference
 from harness.errors import NothingRan, TargetUnavailable, UsageError
 from harness.execution import Prepared
 from harness.find_case import spec_of
 from harness.graphs import compile_case
 from harness.named_path import NamedPath
-from harness.operators import OPERATORS
+from harness.plain_file import read_bytes
 from harness.recorded import Recorded, recorded_failure
+from harness.recorded_target import recorded_target
 from harness.records import CPU, DML, Case, TargetInfo, conforms
 from harness.reduction.command import FLAKY, reduce_case
 from harness.reduction.reducer import Flaky
@@ -31,6 +33,9 @@ from harness.targets import Target, launch, parse_target, session_config, sessio
 from harness.timeout import Seconds
 from harness.trial import Trials
 from harness.values import case_inputs
+
+_LARGEST = 4 << 20
+"""Bytes of a reduced case or a table of releases."""
 
 
 @click.command("repro")
@@ -72,7 +77,7 @@ def repro(
         if run is None or case_id is None:
             raise UsageError("name a RUN and a CASE in it, or a spec with one case with --case FILE")
         record = recorded_failure(run, case_id, target, specs)
-        chosen = parse_target(record.result.target)
+        chosen = recorded_target(run, record.result.target, target)
         case, spec, seed = record.case, record.spec, record.header.seed
         origin = None
         commands = [without_paths(record.header.command), f"harness run -t {shlex.quote(chosen.name)} -k {shlex.quote(case.id)}"]
@@ -121,13 +126,14 @@ def _failure(
         click.echo(f"the run recorded {record.result.outcome.value}, here it is now {now}: the repro shows the latter", err=True)
     launched = launch(target)
     session = Session(target.provider, launched.provider_options, launched.config, launched.threads)
-    what, actual = trial.judgement.error, trial.execution.output
+    what, actual = trial.judgement.error, trial.execution.outputs
     return Failure(trial.prepared, trial.graph, target, session, info, now, what, actual, origin, tuple(dict.fromkeys(commands)))
 
 
 def _from_record(target: Target, record: Recorded, commands: list[str]) -> Failure:
     case, result = record.case, record.result
-    inputs = case_inputs(OPERATORS[case.operator], case, record.header.seed)
+    call = call_of(case)
+    inputs = case_inputs(call, case, record.header.seed)
     info: TargetInfo = record.header.targets[result.target]
     found = Signature(
         result.outcome,
@@ -137,8 +143,10 @@ def _from_record(target: Target, record: Recorded, commands: list[str]) -> Failu
     )
     options = {key: value for key, value in info.options.items() if key in ("device_id", "performance_preference", "device_filter")}
     session = Session(info.provider, options, session_config(target), session_threads(target))
-    graph = compile_case(case, inputs)
-    return Failure(Prepared(case, inputs), graph, target, session, info, found, result.error, None, None, tuple(dict.fromkeys(commands)))
+    graph = compile_case(case, call, inputs)
+    return Failure(
+        Prepared(case, call, inputs), graph, target, session, info, found, result.error, None, None, tuple(dict.fromkeys(commands))
+    )
 
 
 def _only_case(path: Path) -> tuple[Case, LoadedSpec]:
@@ -151,6 +159,6 @@ def _only_case(path: Path) -> tuple[Case, LoadedSpec]:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_bytes(path, _LARGEST).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error

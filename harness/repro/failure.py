@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from harness.execution import Graph, Prepared
-from harness.judge import oracle
+from harness.expected import Expected
+from harness.oracle import oracle
 from harness.records import Case, Error, Outcome, TargetInfo, Tensor, Validity
 from harness.signature import Signature
 from harness.targets import Target
+
+T = TypeVar("T")
 
 
 class Session(NamedTuple):
@@ -24,7 +27,7 @@ class Session(NamedTuple):
 class Failure(NamedTuple):
     """One failing case on one target.
 
-    `actual` is the output where there was one that is known, `origin` the id of the case that this one was reduced from.
+    `actual` are the outputs where there were some that are known, `origin` the id of the case that this one was reduced from.
     """
 
     prepared: Prepared
@@ -34,7 +37,7 @@ class Failure(NamedTuple):
     info: TargetInfo
     signature: Signature
     error: Error | None
-    actual: Tensor | None
+    actual: tuple[Tensor, ...] | None
     origin: str | None
     commands: tuple[str, ...]
 
@@ -43,9 +46,14 @@ class Failure(NamedTuple):
         return self.prepared.case
 
     @property
-    def expected(self) -> Tensor | None:
-        """Return the output that ONNX defines, None where it asks for an error."""
-        return oracle(self.prepared) if self.case.validity is Validity.VALID else None
+    def expected(self) -> tuple[Expected, ...] | None:
+        """Return what ONNX defines of each output, None where it asks for an error."""
+        return oracle(self.prepared, self.info.provider) if self.case.validity is Validity.VALID else None
+
+    def named(self, outputs: Sequence[T]) -> list[tuple[str, T]]:
+        """Return outputs with their names; a single one needs none."""
+        names = [name for name, _ in self.graph.outputs]
+        return list(zip(names if len(names) > 1 else [""], outputs, strict=True))
 
     @property
     def title(self) -> str:

@@ -8,6 +8,7 @@ from onnx import TensorProto
 
 from harness.dtypes import DTYPES
 from harness.errors import UsageError
+from harness.expected import nearest
 from harness.frames import tensor_bytes
 from harness.records import Tensor
 from harness.repro.failure import Failure
@@ -18,22 +19,21 @@ _DATA = "test_data_set_0"
 
 
 def write_repro(failure: Failure, folder: Path, bisection: str | None) -> list[Path]:
-    """Write the files and return them; an invalid case has no output file. Raises UsageError where the folder cannot be written."""
+    """Write the files and return them; an invalid case has no output files. Raises UsageError where the folder cannot be written."""
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder}: is a file; -o names a folder")
     graph = failure.graph
     files: dict[str, bytes] = {"model.onnx": graph.model}
     for number, (position, (name, _)) in enumerate(zip(graph.fed, graph.inputs, strict=True)):
         files[f"{_DATA}/input_{number}.pb"] = tensor_proto(name, failure.prepared.inputs[position])
-    expected = failure.expected
-    if expected is not None:
-        files[f"{_DATA}/output_0.pb"] = tensor_proto(graph.output[0], expected)
+    for number, ((name, _), expected) in enumerate(zip(graph.outputs, failure.expected or (), strict=False)):
+        files[f"{_DATA}/output_{number}.pb"] = tensor_proto(name, nearest(expected))
     code = script(failure)
     files["repro.py"] = code.encode()
     files["issue.md"] = issue(failure, code, bisection).encode()
     try:
         (folder / _DATA).mkdir(parents=True, exist_ok=True)
-        for stale in (*(folder / _DATA).glob("input_*.pb"), folder / _DATA / "output_0.pb"):
+        for stale in [path for kind in ("input", "output") for path in (folder / _DATA).glob(f"{kind}_*.pb")]:
             stale.unlink(missing_ok=True)
         for name, data in files.items():
             (folder / name).write_bytes(data)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from harness.caseid import parse
+from harness.caseid import parse, value_text
 from harness.diff import describe, write_element
+from harness.expected import Exact, Expected, OneOf, nearest
 from harness.records import DML, Outcome, Tensor, Validity
 from harness.repro.failure import Failure
 from harness.specs.write import entry_lines
@@ -43,11 +44,11 @@ def _what_happens(failure: Failure) -> str:
         )
     if failure.error is not None and failure.error.message:
         lines.append(_fenced(failure.error.message[:2000]))
-    if failure.actual is not None:
-        lines.append(f"The output is {tensor_text(failure.actual)}.")
+    for name, actual in failure.named(failure.actual or ()) if failure.actual else ():
+        lines.append(f"The output {f'`{name}` ' if name else ''}is {tensor_text(actual)}.")
     expected = failure.expected
     if expected is not None and found.outcome is not Outcome.CRASH:
-        lines.append(f"It should be {tensor_text(expected)}.")
+        lines.extend(f"{f'`{name}`' if name else 'It'} should be {expected_text(each)}." for name, each in failure.named(expected))
     return "\n\n".join(lines)
 
 
@@ -59,13 +60,17 @@ def _specification(failure: Failure) -> str:
         return f"The call is invalid, so an error is expected. It breaks this rule:\n\n> {case.rule}\n\nSource: {source}."
     expected = failure.expected
     assert expected is not None
-    return f"The call is valid and its result is defined: {tensor_text(expected)}, exactly.\n\nSource: {source}."
+    defined = "; ".join(
+        f"{f'`{name}` ' if name else ''}{expected_text(each)}{', exactly' if isinstance(each, Exact) else ''}"
+        for name, each in failure.named(expected)
+    )
+    return f"The call is valid and its result is defined: {defined}.\n\nSource: {source}."
 
 
 def _input(failure: Failure) -> str:
     case = failure.case
     rows = [f"| {spec.name} | {tensor_text(tensor)} |" for spec, tensor in zip(case.inputs, failure.prepared.inputs, strict=True)]
-    rows += [f"| attribute {name} | {value} |" for name, value in case.attributes.items()]
+    rows += [f"| attribute {name} | {value_text(value)} |" for name, value in case.attributes.items()]
     text = "| | |\n| --- | --- |\n" + "\n".join(rows)
     if case.options.shapes == "static":
         text += "\n\nThe shapes of the graph's inputs are static."
@@ -127,6 +132,16 @@ def _entry(failure: Failure) -> list[str]:
     terms = parse(case.id).terms
     lines = entry_lines(case, terms.get("case") or terms["sweep"])
     return ["The case as an entry of a spec:", "```yaml\n" + "\n".join(line[2:] for line in lines) + "\n```"]
+
+
+def expected_text(expected: Expected) -> str:
+    """Write what an output may be: a tensor, a few of which each element is one, or values with the largest of their bounds."""
+    if isinstance(expected, Exact):
+        return tensor_text(expected.tensor)
+    if isinstance(expected, OneOf):
+        return " or, for each element, ".join(map(tensor_text, expected.candidates))
+    largest = float(np.max(expected.bound, initial=0.0))
+    return f"{tensor_text(nearest(expected))}, each element within its bound, which is at most {largest:.3g}"
 
 
 def tensor_text(tensor: Tensor) -> str:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import base64
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from onnx import TensorProto, helper
 
-from harness.dtypes import DTYPES
-from harness.graphs import IR_VERSIONS
+from harness.dtypes import BY_ONNX_NUMBER, DTYPES
+from harness.expected import Approx, Expected, OneOf
+from harness.float_formats import FORMATS
+from harness.onnx_schemas import IR_VERSIONS
 from harness.records import Tensor
 from harness.repro.failure import Failure
 
@@ -60,14 +63,33 @@ def _constants(failure: Failure) -> str:
         "INPUTS = [  # (name, ONNX element type, array); bfloat16, type 16, as uint16 of the same bits",
         *inputs,
         "]",
-        f"OUTPUT = {graph.output!r}",
-        f"EXPECTED = {'None  # an error is expected' if expected is None else _array(expected)}",
+        "OUTPUTS = [  # (name, ONNX element type, NumPy's)",
+        *(f"    ({name!r}, {number}, {str(np.dtype(BY_ONNX_NUMBER[number].storage))!r})," for name, number in graph.outputs),
+        "]",
+        *_expected(expected),
         f"EXPECTED_ERROR = {case.rule or ''!r}",
         f"REPORTED = {f'{failure.signature}; onnxruntime {failure.info.onnxruntime}'!r}",
         f"MODEL = {_text(graph.model)}  # model.onnx",
         f"OPSET_PROBE = {_text(_probe(case.opset))}  # an Identity at the same opset",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _expected(expected: Sequence[Expected] | None) -> list[str]:
+    """Write what is expected, one entry an output, as the template reads it."""
+    if expected is None:
+        return ["EXPECTED = None  # an error is expected"]
+    found = [
+        "EXPECTED = [  # arrays, one of which holds each element, or a value and how far from it each element may be; one entry an output"
+    ]
+    for each in expected:
+        if isinstance(each, Approx):
+            value, bound = (_array(Tensor("float64", array)) for array in (each.value, each.bound))
+            found.append(f"    {{'value': {value}, 'bound': {bound}, 'overflow': {FORMATS[each.dtype].overflow!r}}},")
+        else:
+            candidates = each.candidates if isinstance(each, OneOf) else (each.tensor,)
+            found.append(f"    {{'any': [{', '.join(map(_array, candidates))}]}},")
+    return [*found, "]"]
 
 
 def _array(tensor: Tensor) -> str:

@@ -21,15 +21,15 @@ IN_PLACE = False
 TIMEOUT_SECONDS = 60
 TESTED = ["Identity"]
 INPUTS = []  # (name, ONNX element type, array); bfloat16, type 16, as uint16 of the same bits
-OUTPUT = ("Y", 1)
-EXPECTED = None  # an array, or None where an error is expected
+OUTPUTS = [("Y", 1, "float32")]  # (name, ONNX element type, NumPy's)
+EXPECTED = None  # one entry an output, or None where an error is expected
 EXPECTED_ERROR = ""  # the rule that the call breaks
 REPORTED = ""
 MODEL = ""
 OPSET_PROBE = ""  # an Identity at the same opset: what this release cannot even load says nothing
 # </case>
 
-BFLOAT16 = 16
+BFLOAT16, STRING = 16, 8
 FIXED, BUG, UNKNOWN = 0, 1, 3
 MARK = "REPRO-RESULT "
 
@@ -50,8 +50,10 @@ def main():
     print("versions:  onnxruntime %s, numpy %s, Python %s, %s" % versions)
     unplaced = "no session was made" if "ran_on" in result else "unknown: the process did not live to tell"
     print("ran on:    " + (", ".join(result.get("ran_on", [])) or unplaced))
-    print("expected:  " + ("an error: " + EXPECTED_ERROR if EXPECTED is None else show(EXPECTED)))
+    print("expected:  " + ("an error: " + EXPECTED_ERROR if EXPECTED is None else "; ".join(map(show_expected, range(len(OUTPUTS))))))
     print("actual:    " + result["actual"])
+    if result.get("wrong") and len(OUTPUTS) > 1:
+        print("wrong:     " + ", ".join(result["wrong"]))
     print("reported:  " + REPORTED)
     verdict = judge(result)
     words = {FIXED: "FIXED: it does what is expected", BUG: "BUG: it is still there", UNKNOWN: "CANNOT TELL: " + str(result.get("why"))}
@@ -65,7 +67,7 @@ def judge(result):
         return UNKNOWN
     if EXPECTED is None:
         return FIXED if result["kind"] == "error" else BUG
-    return FIXED if result["kind"] == "output" and result["same"] else BUG
+    return FIXED if result["kind"] == "output" and not result["wrong"] else BUG
 
 
 def run_apart():
@@ -138,13 +140,15 @@ def run():
     if any(name != PROVIDER for name in result["ran_on"]):
         return dict(result, kind="elsewhere", actual="the node is not placed on " + PROVIDER)
     try:
-        array, element = run_session(ort, session)
+        arrays = run_session(ort, session)
     except (TypeError, KeyError, AttributeError) as error:
         return unknown("this release's Python binding has no way to pass these tensors: " + first_line(error))
     except Exception as error:  # noqa: BLE001 - whatever a provider raises is its answer
         return failed(result, "while running", error)
-    same = EXPECTED is not None and element == OUTPUT[1] and equal(array, EXPECTED)
-    return dict(result, kind="output", same=bool(same), actual=("accepted, with the output " if EXPECTED is None else "") + show(array))
+    wrong = [OUTPUTS[n][0] for n, array in enumerate(arrays) if EXPECTED is not None and not fits(n, array)]
+    shown = "; ".join(label(n) + show(array, OUTPUTS[n][1]) for n, array in enumerate(arrays))
+    accepted = "accepted, with the output%s " % ("s" if len(OUTPUTS) > 1 else "")
+    return dict(result, kind="output", wrong=wrong, actual=(accepted if EXPECTED is None else "") + shown)
 
 
 def failed(result, when, error):
@@ -180,53 +184,100 @@ def placement(session):
 
 
 def run_session(ort, session):
-    """Run and return the output as (array, ONNX element type); bfloat16, which `session.run` does not take, with bound buffers."""
-    name, number = OUTPUT
-    if not IN_PLACE and number != BFLOAT16 and all(element != BFLOAT16 for _, element, _ in INPUTS):
-        array = session.run([name], {key: array for key, _, array in INPUTS})[0]
-        return array, number if EXPECTED is None or array.dtype == EXPECTED.dtype else -1
+    """Run and return the outputs as arrays; bfloat16, which `session.run` does not take, with bound buffers."""
+    names = [name for name, _, _ in OUTPUTS]
+    if not IN_PLACE and all(element != BFLOAT16 for _, element, _ in OUTPUTS + INPUTS):
+        return session.run(names, {key: array for key, _, array in INPUTS})
     binding = session.io_binding()
     kept = []
     for key, element, array in INPUTS:
         own = np.array(array, order="C", copy=True)
         kept.append(own)
-        binding.bind_input(key, "cpu", 0, element if element == BFLOAT16 else own.dtype.type, list(own.shape), own.ctypes.data)
+        if element == STRING:
+            binding.bind_cpu_input(key, own)
+        else:
+            binding.bind_input(key, "cpu", 0, element if element == BFLOAT16 else own.dtype.type, list(own.shape), own.ctypes.data)
     if IN_PLACE:
+        number = OUTPUTS[0][1]
         kind = number if number == BFLOAT16 else kept[0].dtype.type
-        binding.bind_output(name, "cpu", 0, kind, list(kept[0].shape), kept[0].ctypes.data)
+        binding.bind_output(names[0], "cpu", 0, kind, list(kept[0].shape), kept[0].ctypes.data)
         session.run_with_iobinding(binding)
-        return kept[0], number
-    binding.bind_output(name, "cpu")
+        return [kept[0]]
+    for name in names:
+        binding.bind_output(name, "cpu")
     session.run_with_iobinding(binding)
-    value = binding.get_outputs()[0]
+    return [taken(value, number) for value, (_, number, _) in zip(binding.get_outputs(), OUTPUTS)]
+
+
+def taken(value, number):
+    """Return the elements of a bound output; bfloat16 as uint16."""
     if number != BFLOAT16:
-        return value.numpy(), number
+        return value.numpy()
     shape = value.shape()
     count = int(np.prod(shape, dtype=np.int64))
     raw = ctypes.string_at(value.data_ptr(), 2 * count) if count else b""
-    return np.frombuffer(raw, np.uint16).reshape(shape), number
+    return np.frombuffer(raw, np.uint16).reshape(shape)
 
 
-def equal(a, b):
-    """Compare dtype, shape and bits; any NaN equals any NaN, and the sign of zero matters."""
-    if a.dtype != b.dtype or a.shape != b.shape:
+def fits(n, array):
+    """Say whether an output is as expected: its type, its shape, and each of its elements."""
+    entry, number = EXPECTED[n], OUTPUTS[n][1]
+    if str(array.dtype) != OUTPUTS[n][2]:
         return False
+    if "any" in entry:
+        if array.shape != entry["any"][0].shape:
+            return False
+        return bool(np.all(np.logical_or.reduce([equal(array, each, number) for each in entry["any"]])))
+    return array.shape == entry["value"].shape and within(array, entry, number)
+
+
+def within(array, entry, number):
+    """Say whether each element lies within the bound of its value; where the bound reaches beyond the type, infinity does too."""
+    value, bound = entry["value"], entry["bound"]
+    with np.errstate(all="ignore"):
+        found = np.left_shift(array.astype("u4"), 16).view("f4") if number == BFLOAT16 else array
+        found = found.astype("f8")
+        same = (found == value) | (np.isnan(found) & np.isnan(value))
+        apart = np.where(same, 0.0, np.abs(found - value))
+        apart = np.where(np.isnan(apart), np.inf, apart)
+        overflowed = np.isinf(found) & np.isfinite(value) & (np.copysign(1.0, found) * value + bound >= entry["overflow"])
+        return bool(np.all((apart <= bound) | overflowed))
+
+
+def equal(a, b, number):
+    """Say which elements have the same bits; any NaN equals any NaN, and the sign of zero matters."""
     if a.dtype == object:
-        return a.tolist() == b.tolist()
-    if a.dtype.kind in "fc" or OUTPUT[1] == BFLOAT16:
-        part = {2: "u2", 4: "u4", 8: "u8", 16: "u8"}[a.dtype.itemsize // (2 if a.dtype.kind == "c" else 1)]
-        mantissa = 7 if OUTPUT[1] == BFLOAT16 else {"u2": 10, "u4": 23, "u8": 52}[part]
-        x, y = (np.ascontiguousarray(array).reshape(-1).view(part) for array in (a, b))
+        return np.array([x == y for x, y in zip(a.reshape(-1), b.reshape(-1))], bool).reshape(a.shape)
+    parts = 2 if a.dtype.kind == "c" else 1
+    part = "u%d" % (a.dtype.itemsize // parts)
+    x, y = (np.ascontiguousarray(array).reshape(-1).view(part) for array in (a, b))
+    same = x == y
+    if a.dtype.kind in "fc" or number == BFLOAT16:
+        mantissa = 7 if number == BFLOAT16 else {"u2": 10, "u4": 23, "u8": 52}[part]
         width = np.dtype(part).itemsize * 8
         infinity = ((1 << (width - 1 - mantissa)) - 1) << mantissa
         nan = [(bits & np.array((1 << (width - 1)) - 1, part)) > np.array(infinity, part) for bits in (x, y)]
-        return bool(np.all((x == y) | (nan[0] & nan[1])))
-    return a.tobytes() == b.tobytes()
+        same = same | (nan[0] & nan[1])
+    return same.reshape((*a.shape, parts)).all(axis=-1)
 
 
-def show(array):
+def label(n):
+    """Name an output where there are several."""
+    return OUTPUTS[n][0] + " " if len(OUTPUTS) > 1 else ""
+
+
+def show_expected(n):
+    """Write what an output should be."""
+    entry, number = EXPECTED[n], OUTPUTS[n][1]
+    if "any" in entry:
+        return label(n) + " or ".join(show(array, number) for array in entry["any"])
+    largest = float(np.max(entry["bound"], initial=0.0))
+    return label(n) + "%s, each element of %s within its bound, at most %.3g" % (show(entry["value"], None), OUTPUTS[n][2], largest)
+
+
+def show(array, number):
     """Write a tensor: element type, shape, elements, and the bits of a few floats."""
-    name = "bfloat16 as uint16" if OUTPUT[1] == BFLOAT16 and array.dtype == np.uint16 else str(array.dtype).replace("object", "string")
+    name = "bfloat16 as uint16" if number == BFLOAT16 and array.dtype == np.uint16 else str(array.dtype).replace("object", "string")
     written = " ".join(np.array2string(array, threshold=40, separator=", ", floatmode="unique").split())
     text = "%s%s %s" % (name, list(array.shape), written)
     if array.dtype.kind == "f" and 0 < array.size <= 8:

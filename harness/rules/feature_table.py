@@ -14,7 +14,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.rules.features import ABSENT, Value, of_names, of_numbers, split
+from harness.rules.features import ABSENT, of_names, of_numbers, split
+from harness.rules.relations import Value
 from harness.rules.terms import Relation, Term
 from harness.tables import Numbers
 

@@ -1,21 +1,21 @@
-"""Features of a case, read from its id alone: what a rule that separates failing from passing cases can speak of.
+"""Features of a case, read from its id and packaged facts: what a rule that separates failing from passing cases can speak of.
 
 A feature is a column with an integer or a word: `opset`, `data` (an element type), `data.rank`, `axis`, `batch_sizes`. What ONNX
-defaults to is filled in (`axis` and `batch_dims` of 0), and so are the options that an id leaves out. Columns without a tensor's name
-(`dtype`, `rank`, `elements`) speak of the first input, so that a rule can hold for several operators.
+defaults to is filled in, and so are the options that an id leaves out. Columns without a tensor's name (`dtype`, `rank`, `elements`)
+speak of the first input, so that a rule can hold for several operators. A list or an input whose elements stand in the id is a column
+with these elements as text, with `axes.count`, `axes.first` and the like beside it, one that is a scalar a column with its value.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 from functools import cache
 from math import prod
 
 from harness.records import Options
+from harness.rules.facts import facts, tuples
+from harness.rules.relations import Shape, Value, relations
 
-Value = int | str
-Shape = tuple[int, ...]
 ABSENT = ""
 """A word column that a case does not have."""
 
@@ -25,16 +25,22 @@ FIRST_INPUT = frozenset(
 """The columns that speak of the first input, whatever it is called."""
 
 _TENSOR = re.compile(r"([a-z]+)(\d*)\[([\d,]*)\]\Z")
+_STATED = re.compile(r"([a-z]+\d*)([{(])([^;]*)[})]\Z")
+_LIST = re.compile(r"\[([^;]*)\]\Z")
 _INTEGER = re.compile(r"-?\d{1,18}\Z|-9223372036854775808\Z")
+_REAL = re.compile(r"[-+]?(\d+\.\d*(e[-+]?\d+)?|\d+e[-+]?\d+|inf)\Z")
 _KINDS = {"int": "signed", "uint": "unsigned", "bfloat": "float"}
 _BITS = {"bool": 8, "string": 0}
+DEFAULT = ":"
+"""Ends the key of a term that the id leaves out: what ONNX defaults to."""
 
 
 def split(case_id: str) -> tuple[str, str]:
-    """Part an id into what shapes and integers say and what names say; each half is shared by many cases, and both give the features."""
+    """Part an id into what shapes and numbers say and what names say; each half is shared by many cases, and both give the features."""
     head, _, tail = case_id.partition(":")
-    names, numbers = [head], [head.partition("@")[0]]
-    for term in tail.split(";"):
+    operator = head.partition("@")[0]
+    names, numbers = [head], [operator]
+    for term in (*tail.split(";"), *_left_out(head, tail)):
         name, number = _halves(term)
         if name:
             names.append(name)
@@ -43,13 +49,30 @@ def split(case_id: str) -> tuple[str, str]:
     return ";".join(numbers), ";".join(names)
 
 
+def _left_out(head: str, tail: str) -> tuple[str, ...]:
+    """Return terms for the attributes that an id leaves to their defaults, and for the inputs that it omits."""
+    operator, _, opset = head.partition("@")
+    if not opset.isdecimal():
+        return ()
+    known = facts(operator, int(opset))
+    terms = f";{tail}"
+    missing = [f"{name}{DEFAULT}={value}" for name, value in known.defaults.items() if f";{name}=" not in terms]
+    omitted = [name for name in known.inputs if f";{name}=" not in terms and f";{name}." not in terms]
+    return (*missing, f"omitted{DEFAULT}={','.join(omitted)}") if omitted else tuple(missing)
+
+
 @cache
 def _halves(term: str) -> tuple[str, str]:
     key, _, value = term.partition("=")
     tensor = _TENSOR.match(value)
     if tensor is not None:
         return f"{key}={tensor[1]}{tensor[2]}[]", f"{key}=[{tensor[3]}]"
-    return ("", term) if _INTEGER.match(value) else (term, "")
+    if _INTEGER.match(value):
+        return "", term
+    stated = _STATED.match(value)
+    if stated is not None:
+        return f"{key}={stated[1]}{stated[2]}", f"{key}:{value}"
+    return ("", f"{key}:{value}") if _LIST.match(value) else (term, "")
 
 
 def features(case_id: str) -> dict[str, Value]:
@@ -62,17 +85,21 @@ def of_names(half: str) -> dict[str, Value]:
     """Features of the half of an id that holds names: operator, opset, element types, kinds of values, options."""
     head, *terms = half.split(";")
     operator, _, opset = head.partition("@")
-    found: dict[str, Value] = {"operator": operator, "sweep": ABSENT, "case": ABSENT, **_defaults()}
+    found: dict[str, Value] = {"operator": operator, "sweep": ABSENT, "case": ABSENT, "omitted": "none", **_defaults()}
     if opset.isdecimal():
         found["opset"] = int(opset)
     first = True
     for term in terms:
         key, _, value = term.partition("=")
-        if not value.endswith("[]"):
+        key = key.removesuffix(DEFAULT)
+        stated = value.endswith(("{", "("))
+        if not stated and not value.endswith("[]"):
             found[column_of(key)] = value
+            if _REAL.match(value):
+                found[f"{key}.sign"] = _sign(float(value))
             continue
-        dtype = value[:-2]
-        for prefix, column in ((f"{key}.", key), *((("", "dtype"),) if first else ())):
+        dtype = value[:-1] if stated else value[:-2]
+        for prefix, column in ((f"{key}.", f"{key}.dtype" if stated else key), *((("", "dtype"),) if first else ())):
             found[column] = dtype
             found[f"{prefix}kind"], found[f"{prefix}bits"] = _kind(dtype)
         first = False
@@ -102,25 +129,56 @@ def _word(value: object) -> str:
 
 
 def of_numbers(half: str) -> dict[str, Value]:
-    """Features of the half of an id that holds shapes and integers: ranks, extents, attributes, and how these relate."""
+    """Features of the half of an id that holds shapes and numbers: ranks, extents, attributes, and how these relate."""
     operator, *terms = half.split(";")
     found: dict[str, Value] = {}
     shapes: dict[str, Shape] = {}
-    attributes: dict[str, int] = {}
+    numbers: dict[str, int] = {}
+    lists: dict[str, tuple[int, ...]] = {}
+    counts: dict[str, int] = {}
     for term in terms:
-        key, _, value = term.partition("=")
-        if value.startswith("["):
+        key, equals, value = term.partition("=")
+        if ":" in key.removesuffix(DEFAULT) or not equals:
+            key, _, value = term.partition(":")
+            found.update(_of_elements(key, value, numbers, lists))
+        elif value.startswith("["):
             shape = tuple(int(size) for size in value[1:-1].split(",") if size)
             for prefix in (f"{key}.", *(() if shapes else ("",))):
                 found.update((prefix + name, feature) for name, feature in _of_shape(shape).items())
             shapes[key] = shape
+            listed, _, place = key.partition(".")
+            if place:
+                counts[listed] = counts.get(listed, 0) + 1
         else:
-            attributes[key] = int(value)
-    relate = _RELATIONS.get(operator)
-    if relate is not None and {"data", "indices"} <= shapes.keys():
-        found.update(relate(shapes["data"], shapes["indices"], attributes))
-    found.update(attributes)
+            numbers[key.removesuffix(DEFAULT)] = int(value)
+    found.update((f"{name}.count", count) for name, count in counts.items())
+    found.update(relations(shapes, numbers, lists, tuples(operator)))
+    found.update(numbers)
     return found
+
+
+def _of_elements(key: str, value: str, numbers: dict[str, int], lists: dict[str, tuple[int, ...]]) -> dict[str, Value]:
+    """Read `[0,2]`, `int64{0,2}` or `int64(3)`; integers join the attributes that relations speak of."""
+    stated = _STATED.match(value)
+    text, scalar = (stated[3], stated[2] == "(") if stated is not None else (value[1:-1], False)
+    elements = text.split(",") if text else []
+    whole = bool(_INTEGER.match(text)) if scalar else all(map(_INTEGER.match, elements))
+    if scalar:
+        if whole:
+            numbers[key] = int(text)
+            return {}
+        return {key: text, **({f"{key}.sign": _sign(float(text))} if _REAL.match(text) else {})}
+    found: dict[str, Value] = {key: f"[{text}]", f"{key}.count": len(elements)}
+    if whole:
+        lists[key] = given = tuple(map(int, elements))
+        found[f"{key}.negative"] = _yes(any(each < 0 for each in given))
+        if given:
+            found |= {f"{key}.first": given[0], f"{key}.last": given[-1], f"{key}.smallest": min(given), f"{key}.largest": max(given)}
+    return found
+
+
+def _sign(number: float) -> int:
+    return (number > 0) - (number < 0)
 
 
 def _of_shape(shape: Shape) -> dict[str, Value]:
@@ -135,50 +193,3 @@ def _of_shape(shape: Shape) -> dict[str, Value]:
 
 def _yes(truth: bool) -> str:
     return "yes" if truth else "no"
-
-
-def _order(size: int, other: int) -> str:
-    return "same" if size == other else "fewer" if size < other else "more"
-
-
-def _gather_elements(data: Shape, indices: Shape, attributes: Mapping[str, int]) -> dict[str, Value]:
-    rank, axis = len(data), attributes.get("axis", 0)
-    found: dict[str, Value] = {"axis": axis, "ranks": "equal" if rank == len(indices) else "differ"}
-    found["axis_in_range"] = _yes(-rank <= axis < rank)
-    if not -rank <= axis < rank:
-        return found
-    place = axis % rank
-    found.update({"axis.normalised": place, "axis.last": _yes(place == rank - 1), "data.along_axis": data[place]})
-    if rank == len(indices):
-        off = {_order(i, d) for n, (i, d) in enumerate(zip(indices, data, strict=True)) if n != place} - {"same"}
-        found["off_axis"] = "same" if not off else "both" if len(off) > 1 else off.pop()
-        found["along_axis"] = _order(indices[place], data[place])
-        found["indices.along_axis"] = indices[place]
-    return found
-
-
-def _gather_nd(data: Shape, indices: Shape, attributes: Mapping[str, int]) -> dict[str, Value]:
-    batch, rank = attributes.get("batch_dims", 0), len(data)
-    legal = 0 <= batch < min(rank, len(indices)) if indices else False
-    found: dict[str, Value] = {"batch_dims": batch, "batch_dims_in_range": _yes(legal)}
-    if indices:
-        found["tuple"] = indices[-1]
-        if legal:
-            found["batch_sizes"] = "equal" if data[:batch] == indices[:batch] else "differ"
-            left = rank - batch - indices[-1]
-            found["slice_rank"] = left
-            tuples, batches = prod(indices[:-1]), prod(data[:batch])
-            found["tuples"] = tuples
-            if batch:
-                found["batches"] = batches
-                found["tuples_to_batches"] = "fewer" if tuples < batches else "other" if tuples % max(batches, 1) else "multiple"
-            if left >= 0:
-                found["result_rank"] = len(indices) - 1 + left
-    return found
-
-
-_RELATIONS: dict[str, Callable[[Shape, Shape, Mapping[str, int]], dict[str, Value]]] = {
-    "GatherElements": _gather_elements,
-    "GatherND": _gather_nd,
-}
-"""How the inputs of an operator relate; an operator without an entry has all other features."""

@@ -6,15 +6,19 @@ first or by their last extent at a rank, and integers are compared; what `featur
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from harness.records import Options
-from harness.rules.features import Value, column_of
+from harness.rules.features import DEFAULT, column_of
+from harness.rules.relations import Value
 from harness.rules.terms import Term
 
 _OPTIONS = tuple(name for name in Options.__struct_fields__)
 _HAS = "has."
+_ASKED = re.compile(r"[^;:=<>\s*?]+\Z")
+"""What a query can ask for as it stands."""
 
 
 class Asked(NamedTuple):
@@ -31,6 +35,8 @@ def names_asked(half: str) -> dict[str, Value]:
     found: dict[str, Value] = {"operator": operator, "opset": f"@{opset}", **{f"{_HAS}{name}": "no" for name in _OPTIONS}}
     for term in terms:
         key, _, value = term.partition("=")
+        if key.endswith(DEFAULT) or value.endswith(("{", "(")) or not _ASKED.match(value):
+            continue  # the id does not say it, the other half says it whole, or a query cannot
         found[column_of(key)] = value.removesuffix("[]")
         if key in _OPTIONS:
             found[f"{_HAS}{key}"] = "yes"
@@ -42,6 +48,13 @@ def numbers_asked(half: str) -> dict[str, Value]:
     found: dict[str, Value] = {}
     for term in half.split(";")[1:]:
         key, _, value = term.partition("=")
+        if key.endswith(DEFAULT):
+            continue
+        stated, colon, elements = term.partition(":")
+        if colon:
+            if _ASKED.match(elements):
+                found[stated] = elements
+            continue
         if not value.startswith("["):
             found[key] = int(value)
             continue

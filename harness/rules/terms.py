@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
 from harness.errors import UsageError
-from harness.rules.features import Value
+from harness.facets import DTYPE_ORDER
+from harness.rules.relations import Value
 
 Relation = Literal["=", "!=", ">=", "<="]
-EXAMPLE = "data.rank>=3"
+EXAMPLE = "rank>=3"
 
 _TERM = re.compile(r"(?P<column>[A-Za-z_][\w.]*)\s*(?P<relation>>=|<=|!=|=)\s*(?P<value>[^\s<>=!;]+)\Z")
 _INTEGER = re.compile(r"-?\d{1,19}\Z")
@@ -30,6 +31,18 @@ _COSTS = {
     "largest": 1.25,
     "has_extent_1": 1.3,
     "tuples": 1.25,
+    "ranks": 1.1,
+    "extents": 1.1,
+    "broadcast": 1.1,
+    "broadcast_last": 1.15,
+    "rank_gap": 1.1,
+    "count": 1.05,
+    "sign": 1.1,
+    "all": 1.1,
+    "ascending": 1.1,
+    "repeated": 1.1,
+    "last_dimension": 1.1,
+    "omitted": 1.05,
     "result_rank": 1.05,
     "sweep": 2.6,
     "case": 2.7,
@@ -43,26 +56,26 @@ _RELATION_COSTS = {"=": 0.0, ">=": 0.02, "<=": 0.03, "!=": 0.3}
 _PHRASES = {
     "batch_sizes=differ": "batch sizes differ",
     "batch_sizes=equal": "batch sizes agree",
-    "ranks=differ": "ranks of data and indices differ",
-    "ranks=equal": "ranks of data and indices agree",
-    "axis_in_range=yes": "axis in range",
-    "axis_in_range=no": "axis out of range",
-    "axis.last=yes": "axis is the last",
-    "axis.last=no": "axis is not the last",
-    "batch_dims_in_range=yes": "batch_dims in range",
-    "batch_dims_in_range=no": "batch_dims out of range",
-    "off_axis=same": "indices as large as data off the axis",
-    "off_axis=fewer": "indices smaller than data off the axis",
-    "off_axis=more": "indices larger than data off the axis",
-    "along_axis=same": "as many indices as data along the axis",
-    "along_axis=fewer": "fewer indices than data along the axis",
-    "along_axis=more": "more indices than data along the axis",
+    "ranks=differ": "ranks differ",
+    "ranks=equal": "ranks agree",
+    "broadcast=none": "no broadcasting",
+    "broadcast=both": "both are broadcast",
+    "broadcast=first": "the first input is broadcast",
+    "broadcast=second": "the second input is broadcast",
+    "broadcast=impossible": "shapes that do not broadcast",
+    "broadcast_last=first": "the first input is broadcast along the last dimension",
+    "broadcast_last=second": "the second input is broadcast along the last dimension",
+    "extents=same": "extents agree",
+    "extents=fewer": "extents of the second input are smaller",
+    "extents=more": "extents of the second input are larger",
+    "extents=both": "extents of the second input are smaller and larger",
     "tuples_to_batches=fewer": "fewer index tuples than batches",
     "tuples_to_batches=multiple": "index tuples a multiple of the batches",
     "tuples_to_batches=other": "more index tuples than batches and no multiple of them",
     "tuples_to_batches!=fewer": "no fewer index tuples than batches",
     "tuples_to_batches!=multiple": "index tuples no multiple of the batches",
     "tuple=0": "empty index tuples",
+    "omitted=none": "no input omitted",
     "in_place=true": "in place",
     "neighbours=true": "between neighbours",
     "variant=none": "no variant",
@@ -70,6 +83,28 @@ _PHRASES = {
     "shapes=static": "static shapes",
     "shapes=symbolic": "symbolic shapes",
 }
+_PATTERNS = tuple(
+    (re.compile(pattern), phrase)
+    for pattern, phrase in (
+        (r"(\w+)_in_range=yes", r"\1 in range"),
+        (r"(\w+)_in_range=no", r"\1 out of range"),
+        (r"(\w+)\.last=yes", r"\1 is the last"),
+        (r"(\w+)\.last=no", r"\1 is not the last"),
+        (r"(\w+)\.last_dimension=yes", r"\1 holds the last dimension"),
+        (r"(\w+)\.last_dimension=no", r"\1 does not hold the last dimension"),
+        (r"(\w+)\.all=yes", r"\1 holds every dimension"),
+        (r"(\w+)\.repeated=yes", r"\1 holds a dimension twice"),
+        (r"(\w+)\.negative=yes", r"\1 holds a negative number"),
+        (r"off_(\w+)=same", r"extents agree off the \1"),
+        (r"off_(\w+)=fewer", r"the second input is smaller off the \1"),
+        (r"off_(\w+)=more", r"the second input is larger off the \1"),
+        (r"along_(\w+)=same", r"extents agree along the \1"),
+        (r"along_(\w+)=fewer", r"the second input is shorter along the \1"),
+        (r"along_(\w+)=more", r"the second input is longer along the \1"),
+        (r"omitted=(.+)", r"\1 omitted"),
+    )
+)
+"""Phrases for relations that bear the name of an attribute."""
 
 
 _HAS = {
@@ -122,7 +157,10 @@ class Term(NamedTuple):
         if what in _HAS:
             yes = (self.value == "yes") == (self.relation == "=")
             return f"{whose or 'the first input'} {_HAS[what][not yes]}"
-        return _PHRASES.get(plain, plain)
+        if plain in _PHRASES:
+            return _PHRASES[plain]
+        matches = ((pattern.fullmatch(plain), phrase) for pattern, phrase in _PATTERNS)
+        return next((match.expand(phrase) for match, phrase in matches if match), plain)
 
     @property
     def cost(self) -> float:
@@ -131,9 +169,8 @@ class Term(NamedTuple):
         cost = _COSTS.get(column)
         if cost is None:
             cost = _COSTS.get(column.rpartition(".")[2], 1.0) if "." in column else 1.0
-        of_indices = 0.02 if column.startswith("indices.") else 0.0  # of two terms that are as good, the one of data
         equal_number = 0.1 if self.relation == "=" and isinstance(self.value, int) and self.column != "opset" else 0.0
-        return cost + _RELATION_COSTS[self.relation] + equal_number + of_indices
+        return cost + _RELATION_COSTS[self.relation] + equal_number
 
 
 def say(terms: Iterable[Term]) -> str:
@@ -143,5 +180,6 @@ def say(terms: Iterable[Term]) -> str:
 
 def reading_order(term: Term) -> tuple[int, str, str]:
     """Sort key: operator, opset, element types, then the rest by name."""
-    first = {"operator": 0, "opset": 1, "dtype": 2, "data": 2, "X": 2, "indices": 3, "rank": 4}
-    return first.get(term.column, 5), term.column, term.relation
+    first = {"operator": 0, "opset": 1, "dtype": 2, "rank": 4}
+    of_input = 3 if "." not in term.column and isinstance(term.value, str) and term.value in DTYPE_ORDER else 5
+    return first.get(term.column, of_input), term.column, term.relation

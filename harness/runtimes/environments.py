@@ -53,13 +53,17 @@ def cache_dir() -> Path:
 
 def parse_version(text: str) -> Version:
     """Parse a release such as `1.22.1`, or `1.22` for the newest 1.22.x; raise UsageError for anything else."""
-    try:
-        version = Version(text)
-    except InvalidVersion:
-        version = None
+    version = _version(text)
     if version is None or version.local or version.is_devrelease or not text[0].isdigit() or len(version.release) < 2:
         raise UsageError(f"{text!r} is no release of {PROJECT}; write for example 1.22.1")
     return version
+
+
+def _version(text: str) -> Version | None:
+    try:
+        return Version(text)
+    except InvalidVersion:
+        return None
 
 
 def prepare(text: str, progress: Progress = note) -> tuple[Path, Version]:
@@ -109,7 +113,7 @@ def _faults(folder: Path) -> tuple[str, ...]:
 def installed() -> dict[Version, Stamp]:
     """Return the stamp of each environment, oldest release first; nothing is verified."""
     named = {name.removeprefix(_PREFIX): stamp for name, stamp in components.stamps(cache_dir()).items()}
-    found = {Version(name): stamp for name, stamp in named.items()}
+    found = {version: stamp for name, stamp in named.items() if (version := _version(name)) is not None}
     return dict(sorted(found.items()))
 
 

@@ -6,19 +6,20 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 
 from harness.dtypes import DTYPES
-from harness.operators.base import Attributes, Operator, Shapes
+from harness.operators.base import Call, CallTensor, Operator, TensorType
 from harness.records import DirectmlOptions, DirectmlTensor, Options
 from harness.specs.load import LoadedSpec
 from harness.specs.schema import CaseDirectml, LayoutName, LiteralCase, Sweep, SweepDirectml, TensorName
-from harness.specs.source import KeyPath
+from harness.specs.source import KeyPath, shown
 
+_UINT = 1 << 32
 DTYPES_OF_DIRECTML = tuple(name for name, entry in DTYPES.items() if entry.directml is not None and name != "bool")
 """What `dtype: all` means to DirectML: one element type for each DML_TENSOR_DATA_TYPE."""
 
 
 def opsets(entry: LiteralCase | Sweep, spec: LoadedSpec) -> tuple[int, ...]:
     """Return the opsets of an entry; a call of DirectML's API has none, and stands once, at the newest."""
-    given = entry.opsets or spec.model.opsets
+    given = entry.opsets or spec.opsets
     return given if entry.directml is None else given[-1:]
 
 
@@ -50,22 +51,34 @@ def _layouts(layout: Mapping[TensorName, LayoutName]) -> tuple[tuple[str, str], 
     return tuple(sorted((tensor, name) for tensor, name in layout.items() if name != "packed"))
 
 
-def problems(spec: LoadedSpec, operator: Operator, graph: Options, asked: DirectmlOptions | None, at: KeyPath) -> Iterator[str]:
-    """Yield what is wrong with `directml:` for an operator, beside the options of a graph."""
-    if asked is None:
+def problems(
+    spec: LoadedSpec,
+    operator: Operator,
+    graph: Options,
+    given: CaseDirectml | SweepDirectml | None,
+    asked: DirectmlOptions | None,
+    at: KeyPath,
+) -> Iterator[str]:
+    """Yield what is wrong with `directml:` for an operator, as it is `given` and as a combination of it, beside the options of a graph."""
+    if given is None or asked is None:
         return
     for name in ("shapes", "initializer", "in_place", "optimization", "neighbours"):
         if getattr(graph, name) != getattr(Options(), name):
             yield spec.problem((*at, "options", name), f"{name} is an option of a graph, and a call of DirectML's API has none")
-    lowers_to = spec.model.lowers_to.directml
+    lowers_to = spec.directml
     if asked.operator is not None and asked.operator not in lowers_to:
         what = f"{spec.model.operator} does not lower to {asked.operator!r}"
         yield spec.problem((*at, "directml", "operator"), what, given=asked.operator, allowed=lowers_to)
         return
-    shapes = tuple((1,) for _ in operator.inputs)
-    call = operator.directml(asked.operator, shapes, {}, None)
-    tensors = (*call.inputs, "OutputTensor")
-    named = [("layout", name) for name, _ in asked.layout] + [("tensors", name) for name, _ in asked.tensors]
+    schema = spec.schema(spec.opsets[-1])
+    required = {p.name: TensorType("float32", (1,)) for p in schema.inputs if not p.optional and not p.variadic}
+    call = operator.family.directml(operator, asked.operator, Call(required, schema.defaults(), outputs=("float32",) * len(schema.outputs)))
+    if call is None:
+        yield spec.problem((*at, "directml"), f"the harness does not know how {spec.model.operator} is lowered")
+        return
+    tensors = tuple(call.tensors)
+    inputs = tuple(name for name, tensor in call.tensors.items() if isinstance(tensor, CallTensor) and tensor.carries != 0)
+    named = [("layout", name) for name in given.layout] + [("tensors", name) for name, _ in asked.tensors]
     for key, name in named:
         if name not in tensors:
             yield spec.problem((*at, "directml", key, name), f"the operator has no {name}", given=name, allowed=tensors)
@@ -73,18 +86,32 @@ def problems(spec: LoadedSpec, operator: Operator, graph: Options, asked: Direct
         if members.dtype is not None and members.dtype not in DTYPES_OF_DIRECTML:
             what = f"DML_TENSOR_DATA_TYPE has no {members.dtype}"
             yield spec.problem((*at, "directml", "tensors", name, "dtype"), what, given=members.dtype, allowed=DTYPES_OF_DIRECTML)
-    if asked.in_place is not None and asked.in_place not in call.inputs:
-        yield spec.problem((*at, "directml", "in_place"), f"the operator has no {asked.in_place}", allowed=call.inputs)
-    for name, _ in asked.attributes:
+    if asked.in_place is not None and asked.in_place not in inputs:
+        yield spec.problem((*at, "directml", "in_place"), f"the operator has no {asked.in_place}", allowed=inputs)
+    for name, value in asked.attributes:
+        at_member = (*at, "directml", "attributes", name)
         if name not in call.attributes:
             what = f"the operator's description has no member {name!r}"
-            yield spec.problem((*at, "directml", "attributes", name), what, given=name, allowed=tuple(call.attributes))
+            yield spec.problem(at_member, what, given=name, allowed=tuple(call.attributes))
+        elif isinstance(call.attributes[name], int) and (wrong := _no_uint(value)):
+            yield spec.problem(at_member, wrong)
 
 
-def unfit(operator: Operator, asked: DirectmlOptions | None, shapes: Shapes, attributes: Attributes) -> str | None:
+def _no_uint(value: object) -> str | None:
+    """Say why a value is no UINT."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return f"should be an integer, not {shown(value)}"
+    if value < 0:
+        return f"{value} is below the least allowed, 0"
+    return f"{value} is above the greatest allowed, {_UINT - 1}" if value >= _UINT else None
+
+
+def unfit(operator: Operator, asked: DirectmlOptions | None, call: Call) -> str | None:
     """Say why tensors of these shapes do not fit in the DimensionCount that is asked for; None if they do."""
     if asked is None or asked.dimension_count is None:
         return None
-    call = operator.directml(asked.operator, shapes, attributes, None)
-    needed = max(call.dimension_count, *map(len, call.sizes))
+    made = operator.family.directml(operator, asked.operator, call)
+    if made is None:
+        return "DirectML's operator cannot express it"
+    needed = max(made.dimension_count, *(len(each.sizes) for each in made.tensors.values() if isinstance(each, CallTensor)))
     return f"more dimensions than dimension_count {asked.dimension_count}" if needed > asked.dimension_count else None

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
 from harness import onnx_schemas
 from harness.onnx_schemas import OperatorSchema, OpsetUnavailable, UnknownOperator
-from harness.records import Validity
+from harness.records import CONSTANTS, Validity
 from harness.specs import literals
-from harness.specs.schema import ALL, CaseInput, LiteralCase, Sweep, SweepInput
+from harness.specs.attribute_values import WrongValue, alternatives, typed
+from harness.specs.schema import ALL, CaseInput, LiteralCase, Sweep, SweepInput, Use
 from harness.specs.source import Key, KeyPath, Source, shown
 
 MAX_COMBINATIONS = 1 << 24
@@ -37,6 +38,8 @@ class Checks:
         found: dict[int, OperatorSchema] = {}
         if not isinstance(self.operator, str) or not self.operator:
             return found
+        if opsets == ALL:
+            opsets = onnx_schemas.opsets_of_versions(self.operator)
         if not isinstance(opsets, tuple):
             opsets = ()
         for position, opset in enumerate(opsets):
@@ -47,6 +50,9 @@ class Checks:
                     self.problem(("opsets", position), str(error))
                 except UnknownOperator:
                     break
+                if opset in found and opset not in onnx_schemas.IR_VERSIONS:
+                    what = f"a run cannot do opset {opset}: its IR version is not known"
+                    self.problem(("opsets", position), what, allowed=map(str, onnx_schemas.IR_VERSIONS))
         if not found and self.operator not in (names := onnx_schemas.operator_versions()):
             self.problem(("operator",), f"ONNX has no operator {shown(self.operator)}", given=self.operator, allowed=names)
         return found
@@ -58,8 +64,9 @@ class Checks:
     def sweep_keys(self) -> None:
         """Report keys of sweeps that are neither the format's nor an input, and drop them, or they would be read as inputs."""
         sweeps = self.file.tree.get("sweeps")
-        fields, inputs = list(Sweep.model_fields), self.input_names()
+        inputs = self.input_names()
         for position, sweep in enumerate(sweeps if isinstance(sweeps, tuple) else ()):
+            fields = list(Use.model_fields if isinstance(sweep, dict) and "use" in sweep else Sweep.model_fields)
             unknown = [k for k in sweep if k not in fields and k not in inputs] if isinstance(sweep, dict) and inputs else []
             for key in unknown:
                 what = f"unknown key {shown(key)}; it is no input of {self.operator} either"
@@ -70,6 +77,8 @@ class Checks:
         """Check every entry: a well-formed one in full, of others at least the names in it."""
         names: dict[tuple[Key, str], KeyPath] = {}
         for path, raw, kind in _entries(self.file):
+            if isinstance(raw, dict) and "use" in raw:
+                continue  # what it names is checked where it is used
             try:
                 entry = kind.model_validate(raw)
             except ValidationError:  # reported by the validation of the whole file
@@ -93,7 +102,7 @@ class Checks:
         if not isinstance(raw, dict) or not self.opsets:
             return
         if isinstance(attributes := raw.get("attributes"), dict):
-            self._attributes(path, attributes, self.opsets, every=False)
+            self._attributes(path, attributes, self.opsets, every=False, alternatives_=kind is Sweep)
         if kind is LiteralCase and isinstance(inputs := raw.get("inputs"), dict):
             self.inputs(path, inputs, self.opsets)
 
@@ -112,16 +121,28 @@ class Checks:
         self._attributes(path, case.attributes, schemas, every=True)
         self._options(path, [case.options.initializer])
         self.inputs(path, case.inputs, schemas)
-        for name, given in case.inputs.items():
-            at = (*path, "inputs", name)
-            if name in self.input_names() and case.validity is not Validity.INVALID and case.directml is None:
-                self._dtype((*at, "dtype"), name, given.dtype, schemas, every=True)
-            self.elements(at, given)
+        for name, each in case.inputs.items():
+            for number, given in enumerate(each):
+                at = (*path, "inputs", name) if len(each) == 1 else (*path, "inputs", name, number)
+                if name in self.input_names() and case.validity is not Validity.INVALID and case.directml is None:
+                    self._dtype((*at, "dtype"), name, given.dtype, schemas, every=True)
+                self.elements(at, given)
         if case.documents_output and case.validity is Validity.INVALID:
             self.problem((*path, "output"), "an invalid case has no output")
-        dtype = next(iter(schemas.values())).output_dtype({name: given.dtype for name, given in case.inputs.items()})
-        if case.documents_output and dtype is not None:
+        self._outputs(path, case, next(iter(schemas.values())))
+
+    def _outputs(self, path: KeyPath, case: LiteralCase, schema: OperatorSchema) -> None:
+        """Check the documented results whose element types the inputs decide."""
+        inputs = {name: each[0].dtype for name, each in case.inputs.items()}
+        if case.documents_output and (dtype := schema.output_dtype(inputs)) is not None:
             self.convert((*path, "output"), dtype, case.output, None)
+        names = [parameter.name for parameter in schema.outputs]
+        for name, values in case.outputs.items():
+            formal = name.partition(".")[0]
+            if formal not in names:
+                self.problem((*path, "outputs", name), f"{self.operator} has no output {shown(name)}", given=name, allowed=names)
+            elif (dtype := schema.output_dtype(inputs, names.index(formal))) is not None:
+                self.convert((*path, "outputs", name), dtype, values, None)
 
     def elements(self, at: KeyPath, given: CaseInput) -> None:
         """Check the written-out elements of an input."""
@@ -143,35 +164,53 @@ class Checks:
 
     def sweep(self, path: KeyPath, sweep: Sweep, schemas: dict[int, OperatorSchema]) -> None:
         """Check a sweep; what it names must exist at one of its opsets, since combinations that do not are left out."""
-        self._attributes(path, sweep.attributes, schemas, every=False)
+        self._attributes(path, sweep.attributes, schemas, every=False, alternatives_=True)
         self._options(path, sweep.options.initializer)
         for name in dict.fromkeys(p.name for schema in schemas.values() for p in schema.inputs if not p.optional):
-            if name not in sweep.inputs:
+            if name not in sweep.inputs and name not in sweep.attributes:
                 self.problem(path, f"the input {name!r} of {self.operator} is missing")
         for name, given in sweep.inputs.items():
-            free = given.dtype == ALL or sweep.validity is Validity.INVALID or sweep.directml is not None
-            for position, dtype in enumerate(() if free else given.dtype):
+            free = given.dtype in (ALL, None) or sweep.validity is Validity.INVALID or sweep.directml is not None
+            for position, dtype in enumerate(() if free else given.dtype or ()):
                 self._dtype((*path, name, "dtype", position), name, dtype, schemas, every=False)
-        if (count := combinations(sweep, schemas)) > MAX_COMBINATIONS:
+        if sweep.select == "all" and (count := combinations(sweep, schemas)) > MAX_COMBINATIONS:
             self.problem(path, f"up to {count:,} combinations are above the limit of {MAX_COMBINATIONS:,} per sweep; shorten its lists")
 
-    def _attributes(self, path: KeyPath, names: Iterable[str], schemas: dict[int, OperatorSchema], *, every: bool) -> None:
-        known = list(dict.fromkeys(a for s in self.opsets.values() for a, kind in s.attributes.items() if kind.type == "INT"))
-        for name in names:
+    def _attributes(
+        self, path: KeyPath, given: Mapping[str, Any], schemas: dict[int, OperatorSchema], *, every: bool, alternatives_: bool = False
+    ) -> None:
+        """Check names and values; in a sweep an input that decides shapes may stand among the attributes."""
+        known = list(dict.fromkeys(name for schema in self.opsets.values() for name in schema.attributes))
+        for name, value in given.items():
             at = (*path, "attributes", name)
             having = [n for n, schema in schemas.items() if name in schema.attributes]
-            if name not in known:
-                self.problem(at, f"{self.operator} has no integer attribute {shown(name)}", given=name, allowed=known)
+            if name in known and (what := self._wrong_value(name, value, alternatives_)):
+                self.problem(at, what)
+            elif alternatives_ and name in self.input_names():
+                continue
+            elif name not in known:
+                self.problem(at, f"{self.operator} has no attribute {shown(name)}", given=name, allowed=known)
             elif not having or (every and len(having) < len(schemas)):
                 lacking = [n for n in schemas if n not in having]
                 hint = f"; restrict 'opsets' to {having}" if having else ""
                 self.problem(at, f"{self.operator} has no attribute {shown(name)} at opset {', '.join(map(str, lacking))}{hint}")
 
+    def _wrong_value(self, name: str, given: Any, alternatives_: bool) -> str | None:
+        """Say why a value is none of an attribute's type."""
+        kind = next(schema.attributes[name].type for schema in self.opsets.values() if name in schema.attributes)
+        if alternatives_ and given == ALL and kind != "STRING":
+            return None
+        try:
+            alternatives(kind, given) if alternatives_ else typed(kind, given)
+        except WrongValue as wrong:
+            return str(wrong).replace("an integer, not", "an integer or 'all', not") if alternatives_ else str(wrong)
+        return None
+
     def _options(self, path: KeyPath, initializers: Iterable[str | None]) -> None:
         for name in initializers:
-            if name is not None and name not in self.input_names():
+            if name is not None and name not in (*self.input_names(), CONSTANTS):
                 at = (*path, "options", "initializer")
-                self.problem(at, f"{self.operator} has no input {shown(name)}", given=name, allowed=self.input_names())
+                self.problem(at, f"{self.operator} has no input {shown(name)}", given=name, allowed=[*self.input_names(), CONSTANTS])
 
     def _dtype(self, at: KeyPath, name: str, dtype: str, schemas: dict[int, OperatorSchema], *, every: bool) -> None:
         allowing = {n: dtype in parameter.dtypes for n, schema in schemas.items() if (parameter := schema.input(name))}
@@ -196,21 +235,25 @@ def combinations(sweep: Sweep, schemas: dict[int, OperatorSchema]) -> int:
     total = len(schemas)
     for name, given in sweep.inputs.items():
         allowed = max((len(p.dtypes) for schema in schemas.values() if (p := schema.input(name))), default=1)
-        total *= allowed if given.dtype == ALL else len(given.dtype)
-        total *= _length(given.shape) * _length(given.extent) * _length(given.outer) * _length(given.values)
-        total *= _range(sweep) if given.tuple_ == ALL else _length(given.tuple_)
+        total *= allowed if given.dtype == ALL else _length(given.dtype)
+        total *= _length(given.values)
+        if isinstance(given.shape, dict):
+            total *= math.prod(_range(sweep) if listed == ALL else _length(listed) for listed in given.shape.values())
+        else:
+            total *= _length(given.shape)
     if (asked := sweep.directml) is not None:
         total *= len(asked.operator) * len(asked.dimension_count) * len(asked.in_place) * math.prod(map(len, asked.layout.values()))
     for values in sweep.attributes.values():
-        total *= 2 * _range(sweep) if values == ALL else len(values)
+        total *= 2 * _range(sweep) if values == ALL else _length(values)
     return total * math.prod(len(getattr(sweep.options, name)) for name in type(sweep.options).model_fields)
 
 
-def _length(alternatives: Sequence[Any] | None) -> int:
-    return 1 if alternatives is None else len(alternatives)
+def _length(listed: Any) -> int:
+    return len(listed) if isinstance(listed, tuple) else 1
 
 
 def _range(sweep: Sweep) -> int:
     """Return the largest rank of any input: `all` axes are at most twice as many, `all` index tuples at most as many."""
     inputs: Iterable[SweepInput] = sweep.inputs.values()
-    return max((len(shape) for given in inputs for shape in given.shape or ()), default=1) or 1
+    listed = [shape for given in inputs for shape in (given.shape if isinstance(given.shape, tuple) else ())]
+    return max((len(shape) for shape in listed if isinstance(shape, tuple)), default=1) or 1

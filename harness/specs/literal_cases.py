@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
 
-from harness.caseid import directml_terms, option_terms, tensor_term
+from harness.calls import call_of
+from harness.caseid import directml_terms, input_term, option_terms, value_text
 from harness.dtypes import DTYPES, Array
 from harness.levels import levels_of
-from harness.operators.base import Operator
-from harness.records import Case, DirectmlOptions, Options, Tensor, TensorSpec, Validity
+from harness.onnx_schemas import OperatorSchema
+from harness.operators.base import Call, Operator
+from harness.records import CONSTANTS, Case, DirectmlOptions, Options, Tensor, TensorSpec, Validity, Value
 from harness.specs import api
+from harness.specs.attribute_values import typed
 from harness.specs.literals import to_array
 from harness.specs.load import LoadedSpec
 from harness.specs.schema import LiteralCase
@@ -28,34 +31,37 @@ def literal_cases(spec: LoadedSpec, operator: Operator, problems: list[str]) -> 
         found = [
             *option_problems(spec, operator, options, (*at, "options")),
             *_fill_problems(spec, operator, literal, at),
-            *api.problems(spec, operator, options, asked, at),
+            *api.problems(spec, operator, options, literal.directml, asked, at),
         ]
         problems.extend(found)
         if found:
             continue
-        arrays, specs = _inputs(operator, literal)
         for opset in api.opsets(literal, spec):
-            what = _validity_problem(spec, operator, literal, opset, specs, arrays)
+            arrays, specs = _inputs(spec, opset, literal)
+            case = _case(spec, operator, literal, opset, options, asked, specs, arrays)
+            call = call_of(case)
+            what = _validity_problem(spec, operator, literal, case, call)
             if what is not None:
                 problems.append(spec.problem(at, what))
                 break
-            case = _case(spec, operator, literal, opset, options, asked, specs, arrays)
-            what = api.unfit(operator, asked, tuple(one.shape for one in specs), literal.attributes)
+            what = api.unfit(operator, asked, call)
             if what is not None:
                 problems.append(spec.problem((*at, "directml", "dimension_count"), what))
                 break
-            yield case
+            case = msgspec.structs.replace(case, documented=_documented(spec, literal, call))
+            yield msgspec.structs.replace(case, levels=levels_of(case, call))
 
 
-def _inputs(operator: Operator, literal: LiteralCase) -> tuple[tuple[Array | None, ...], tuple[TensorSpec, ...]]:
+def _inputs(spec: LoadedSpec, opset: int, literal: LiteralCase) -> tuple[tuple[Array | None, ...], tuple[TensorSpec, ...]]:
     arrays: list[Array | None] = []
     specs = []
-    for name in operator.inputs:
-        given = literal.inputs[name]
-        array = None if given.fill is not None else to_array(given.dtype, given.values, given.shape)
-        shape = (given.shape or ()) if array is None else array.shape
-        arrays.append(array)
-        specs.append(TensorSpec(name, given.dtype, shape, given.fill or "literal"))
+    for parameter in spec.schema(opset).inputs:
+        for number, given in enumerate(literal.inputs.get(parameter.name, ())):
+            name = f"{parameter.name}.{number}" if parameter.variadic else parameter.name
+            array = None if given.fill is not None else to_array(given.dtype, given.values, given.shape)
+            shape = (given.shape or ()) if array is None else array.shape
+            arrays.append(array)
+            specs.append(TensorSpec(name, given.dtype, shape, given.fill or "literal"))
     return tuple(arrays), tuple(specs)
 
 
@@ -69,60 +75,71 @@ def _case(
     specs: tuple[TensorSpec, ...],
     arrays: tuple[Array | None, ...],
 ) -> Case:
-    dtype = spec.schema(opset).output_dtype({one.name: one.dtype for one in specs}) or specs[0].dtype
-    case = Case(
-        id=literal_id(operator.name, opset, literal.name, specs, literal.attributes, options) + directml_terms(asked),
+    known = spec.schema(opset).attributes
+    attributes = {name: typed(known[name].type, value) for name, value in sorted(literal.attributes.items())}
+    return Case(
+        id=literal_id(operator.name, opset, literal.name, specs, attributes, options) + directml_terms(asked),
         operator=operator.name,
         opset=opset,
-        attributes=dict(sorted(literal.attributes.items())),
+        attributes=attributes,
         inputs=specs,
         options=options,
         validity=literal.validity,
         rule=literal.rule,
         source=literal.source,
         literals=arrays,
-        documented=to_array(dtype, literal.output) if literal.documents_output else None,
+        lowers_to=spec.directml,
         directml=asked,
     )
-    return msgspec.structs.replace(case, levels=levels_of(case, spec.model.lowers_to.directml))
 
 
-def literal_id(operator: str, opset: int, name: str, specs: Sequence[TensorSpec], attributes: Mapping[str, int], options: Options) -> str:
+def _documented(spec: LoadedSpec, literal: LiteralCase, call: Call) -> tuple[Array | None, ...] | None:
+    """Return the documented result of each output, in the element types that the call infers."""
+    if literal.documents_output:
+        return (to_array(call.outputs[0], literal.output),)
+    if not literal.outputs:
+        return None
+    schema = spec.schema(call.opset)
+    named = {schema.output_name(n): n for n in range(len(call.outputs))}
+    found: list[Array | None] = [None] * len(call.outputs)
+    for name, values in literal.outputs.items():
+        if name in named:
+            found[named[name]] = to_array(call.outputs[named[name]], values)
+    return tuple(found)
+
+
+def literal_id(operator: str, opset: int, name: str, specs: Sequence[TensorSpec], attributes: Mapping[str, Value], options: Options) -> str:
     """Return the id of a written-out case."""
-    terms = [f"case={name}", *(tensor_term(one.name, one.dtype, one.shape) for one in specs)]
-    terms.extend(f"{key}={value}" for key, value in sorted(attributes.items()))
+    terms = [f"case={name}", *map(input_term, specs)]
+    terms.extend(f"{key}={value_text(value)}" for key, value in sorted(attributes.items()))
     return f"{operator}@{opset}:{';'.join(terms)}{option_terms(options)}"
 
 
-def _validity_problem(
-    spec: LoadedSpec,
-    operator: Operator,
-    literal: LiteralCase,
-    opset: int,
-    specs: tuple[TensorSpec, ...],
-    arrays: tuple[Array | None, ...],
-) -> str | None:
+def _validity_problem(spec: LoadedSpec, operator: Operator, literal: LiteralCase, case: Case, call: Call) -> str | None:
     """Say why the case is not as valid as it claims: the rules of the operator are asked, not the author."""
     if literal.validity is Validity.UNSPECIFIED:
         return None
-    shapes = tuple(one.shape for one in specs)
-    broken = operator.broken_rule(shapes, literal.attributes)
-    position = operator.inputs.index(operator.values_input)
-    if broken is None and arrays[position] is not None:
-        tensors = [
-            Tensor(one.dtype, np.zeros(one.shape, DTYPES[one.dtype].storage) if array is None else array)
-            for one, array in zip(specs, arrays, strict=True)
-        ]
-        broken = operator.broken_by_values(tensors, literal.attributes)
-    elif broken is None and operator.kind(specs[position].values).invalid:
-        broken = "index values"
-    schema = spec.schema(opset)
+    arrays = case.literals or ()
+    broken = operator.broken_rule(call)
+    deciding = [n for n, one in enumerate(case.inputs) if operator.family.kinds(operator, one.name)]
+    if broken is None and all(arrays[n] is not None for n in deciding):
+        tensors = {
+            one.name: Tensor(one.dtype, np.zeros(one.shape, DTYPES[one.dtype].storage) if array is None else array)
+            for one, array in zip(case.inputs, arrays, strict=True)
+        }
+        broken = operator.family.broken_by_values(operator, call, tensors)
+    elif broken is None:
+        filled = [one for n, one in enumerate(case.inputs) if n in deciding and arrays[n] is None]
+        broken = next((b for one in filled if (b := operator.kind(one.name, one.values).breaks)), None)
+    schema = spec.schema(case.opset)
     if literal.directml is not None and literal.validity is Validity.INVALID:
         return None  # it breaks a rule of DirectML's documents, which are no program that could be asked
-    for one in specs if literal.directml is None else ():
+    for one in case.inputs if literal.directml is None else ():
         parameter = schema.input(one.name)
         if parameter is not None and one.dtype not in parameter.dtypes:
-            broken = broken or f"{operator.name}@{opset} does not allow {one.dtype} for {one.name}"
+            broken = broken or f"{operator.name}@{case.opset} does not allow {one.dtype} for {one.name}"
+    if literal.directml is None:
+        broken = broken or unlike(schema, case.inputs)
     if literal.validity is Validity.VALID and broken is not None:
         return f"the case breaks the rule {broken!r} but says that it is valid; if that is meant, write validity: invalid and a rule"
     if literal.validity is Validity.INVALID and broken is None:
@@ -130,23 +147,38 @@ def _validity_problem(
     return None
 
 
+def unlike(schema: OperatorSchema, inputs: Iterable[TensorSpec]) -> str | None:
+    """Return the rule that inputs break which share a type parameter and have other element types."""
+    first: dict[str, TensorSpec] = {}
+    for one in inputs:
+        parameter = schema.input(one.name)
+        if parameter is None or (parameter.variadic and not parameter.alike):
+            continue
+        other = first.setdefault(parameter.type_param, one)
+        if other.dtype != one.dtype:
+            return f"{other.name} and {one.name} have one element type, {parameter.type_param}"
+    return None
+
+
 def _fill_problems(spec: LoadedSpec, operator: Operator, literal: LiteralCase, at: tuple[Key, ...]) -> Iterator[str]:
-    for name in operator.inputs:
-        fill = literal.inputs[name].fill
-        allowed = [kind.name for kind in operator.value_kinds] if name == operator.values_input else ["random"]
-        if fill is not None and fill not in allowed:
-            yield spec.problem((*at, "inputs", name, "fill"), f"unknown kind of values {fill!r}", given=fill, allowed=allowed)
+    for name, each in literal.inputs.items():
+        allowed = [kind.name for kind in operator.family.kinds(operator, name)] or ["random"]
+        for given in each:
+            if given.fill is not None and given.fill not in allowed:
+                what = f"unknown kind of values {given.fill!r}"
+                yield spec.problem((*at, "inputs", name, "fill"), what, given=given.fill, allowed=allowed)
 
 
 def option_problems(spec: LoadedSpec, operator: Operator, options: Options, at: tuple[Key, ...]) -> Iterator[str]:
     """Yield what is wrong with options for an operator."""
-    if options.initializer is not None and options.initializer not in operator.inputs:
+    inputs = [parameter.name for parameter in spec.schema(spec.opsets[-1]).inputs]
+    if options.initializer is not None and options.initializer not in (*inputs, CONSTANTS):
         what = f"{operator.name} has no input {options.initializer!r}"
-        yield spec.problem((*at, "initializer"), what, given=options.initializer, allowed=operator.inputs)
-    elif options.initializer is not None and len(operator.inputs) == 1:
+        yield spec.problem((*at, "initializer"), what, given=options.initializer, allowed=(*inputs, CONSTANTS))
+    elif options.initializer is not None and len(inputs) == 1:
         yield spec.problem((*at, "initializer"), f"the only input of {operator.name} as initializer is folded away and tests nothing")
     if options.variant is not None and options.variant not in operator.variants:
         what = f"{operator.name} has no variant {options.variant!r}"
-        yield spec.problem((*at, "variant"), what, given=options.variant, allowed=operator.variants)
-    if options.in_place and len(operator.inputs) != 1:
-        yield spec.problem((*at, "in_place"), f"in_place needs an operator with one input; {operator.name} has {len(operator.inputs)}")
+        yield spec.problem((*at, "variant"), what, given=options.variant, allowed=tuple(operator.variants))
+    if options.in_place and len(inputs) != 1:
+        yield spec.problem((*at, "in_place"), f"in_place needs an operator with one input; {operator.name} has {len(inputs)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,10 +12,11 @@ from harness import onnx_schemas
 from harness.errors import SpecError
 from harness.onnx_schemas import OperatorSchema
 from harness.operators import OPERATORS
+from harness.reference import kernels
 from harness.specs import source
 from harness.specs.check import Checks
 from harness.specs.problems import validation_problems
-from harness.specs.schema import Spec
+from harness.specs.schema import ALL, Spec
 from harness.specs.source import Key, KeyPath, Source, shown
 
 
@@ -35,6 +36,18 @@ class LoadedSpec:
         """Return one line for SpecError: `file:line: path: what; did you mean 'x'?; allowed: a, b`."""
         return self.source.problem(path, what, given=given, allowed=allowed)
 
+    @property
+    def opsets(self) -> tuple[int, ...]:
+        """The opsets of the spec; `all` are the versions of the operator that opset 7 or a later one uses."""
+        given = self.model.opsets
+        return onnx_schemas.opsets_of_versions(self.model.operator) if given == ALL else tuple(int(opset) for opset in given)
+
+    @property
+    def directml(self) -> tuple[str, ...]:
+        """The DirectML operators that the operator lowers to: as the spec claims, else those that ONNX Runtime's provider creates."""
+        claimed = self.model.lowers_to
+        return kernels.directml_operators(self.model.operator) if claimed is None else claimed.directml
+
     def schema(self, opset: int) -> OperatorSchema:
         """Return what ONNX says of the operator at one of the spec's opsets."""
         return onnx_schemas.operator_schema(self.model.operator, opset)
@@ -45,6 +58,11 @@ def default_folder() -> Path:
     package = Path(__file__).resolve().parent.parent
     packaged = package / "_specs"
     return packaged if packaged.is_dir() else package.parent / "specs"
+
+
+def is_whole(paths: Collection[Path]) -> bool:
+    """Say whether these files are all specs that come with the harness, and no others."""
+    return {path.resolve() for path in paths} == {path.resolve() for path in default_folder().glob("*.yaml")}
 
 
 def load_specs(paths: Sequence[Path] = ()) -> list[LoadedSpec]:

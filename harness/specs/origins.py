@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from harness.records import Origin
-from harness.specs.load import LoadedSpec
+from harness.specs.expand import Plan
 
 
-def origins(specs: Iterable[LoadedSpec]) -> dict[str, Origin]:
+def origins(plan: Plan) -> dict[str, Origin]:
     """Return source and rule of each entry that gives one, by operator and entry as ids begin: `GatherND:sweep=tuple_empty`."""
     found = {}
-    for loaded in specs:
-        spec = loaded.model
-        for kind, entries in (("case", spec.cases), ("sweep", spec.sweeps)):
-            for entry in entries:
-                if entry.source or entry.rule:
-                    found[f"{spec.operator}:{kind}={entry.name}"] = Origin(entry.source, entry.rule)
+    for spec in plan.specs:
+        for case in spec.model.cases:
+            if case.source or case.rule:
+                found[f"{spec.model.operator}:case={case.name}"] = Origin(case.source, case.rule)
+    for planned in plan.sweeps:
+        sweep = planned.sweep
+        if sweep.source or sweep.rule:
+            found[f"{planned.operator.name}:sweep={sweep.name}"] = Origin(sweep.source, sweep.rule)
     return found

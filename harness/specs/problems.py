@@ -7,7 +7,7 @@ from typing import Any, cast, get_type_hints
 
 from pydantic import BaseModel, ValidationError
 
-from harness.specs.schema import LISTED
+from harness.specs.schema import LISTED, Sweep, Use
 from harness.specs.source import KeyPath, Source, shown
 
 _WANTED = {
@@ -75,7 +75,7 @@ def _keys(model: type[BaseModel], path: KeyPath) -> Sequence[str]:
     for key in path:
         if isinstance(key, str):
             current = [m for parent in current for m in _models(parent, key)]
-    return [name for m in current for name in _names(m)]
+    return list(dict.fromkeys(name for m in current for name in _names(m)))
 
 
 def _names(model: type[BaseModel]) -> list[str]:
@@ -83,6 +83,8 @@ def _names(model: type[BaseModel]) -> list[str]:
 
 
 def _models(parent: type[BaseModel], key: str) -> list[type[BaseModel]]:
+    if parent is Use and key in Sweep.model_fields:
+        return []  # what an entry without `use` says
     field = parent.model_fields.get(key)
     if field is not None:
         return list(_inside(field.annotation))

@@ -26,6 +26,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from harness.dtypes import DTYPES
 from harness.records import Optimization, Validity
 from harness.specs.literals import shape_problem
+from harness.specs.source import shown
 
 ALL = "all"
 """Stands for every value that the operator allows."""
@@ -97,21 +98,49 @@ Dtype = Annotated[str, AfterValidator(_dtype), WithJsonSchema({"type": "string",
 Shape = Annotated[tuple[Annotated[int, Field(ge=0)], ...], AfterValidator(_shape)]
 Opsets = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1), AfterValidator(_sorted_opsets)]
 Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
-Integer = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
 _All = Annotated[Literal["all"], Tag("<all>")]
-_Ints = Annotated[tuple[Integer, ...], Field(min_length=1), AfterValidator(_distinct), Tag(LISTED)]
 _Dtypes = Annotated[tuple[Annotated[str, AfterValidator(_dtype_or_all)], ...], Field(min_length=1), AfterValidator(_distinct), Tag(LISTED)]
-_ONE_INT = {"type": "integer"}
-_ALL_INTS = {"anyOf": [{"const": ALL}, _ONE_INT, {"type": "array", "items": _ONE_INT, "minItems": 1, "uniqueItems": True}]}
+_OPSETS = {"type": "array", "items": {"type": "integer", "minimum": 1}, "minItems": 1}
 _ONE_DTYPE = {"enum": list(DTYPES)}
 _ALL_DTYPES = {"anyOf": [{"enum": [ALL, *DTYPES]}, {"type": "array", "items": _ONE_DTYPE, "minItems": 1, "uniqueItems": True}]}
-AllOrInts = Annotated[_All | _Ints, Discriminator(_kind), _Listed, WithJsonSchema(_ALL_INTS)]
+AllOrOpsets = Annotated[_All | Annotated[Opsets, Tag(LISTED)], Discriminator(_kind), WithJsonSchema({"anyOf": [{"const": ALL}, _OPSETS]})]
 AllOrDtypes = Annotated[_All | _Dtypes, Discriminator(_kind), _Listed, WithJsonSchema(_ALL_DTYPES)]
-Shapes = Annotated[tuple[Shape, ...], Field(min_length=1), AfterValidator(_distinct)]
 Alternatives = Annotated[tuple[_T, ...], Field(min_length=1), AfterValidator(_distinct), _OneOrMore()]
 Kinds = Alternatives[_Name]
 Elements = Annotated[Any, WithJsonSchema({"type": ["number", "string", "boolean", "array"]})]
 """Literal tensor elements: a scalar or nested tuples; `literals.to_array` gives them their meaning."""
+_VALUE = {"type": ["number", "string", "boolean", "array", "object", "null"]}
+AttributeValue = Annotated[Any, WithJsonSchema(_VALUE)]
+"""The value of an attribute, or alternatives for it; `attribute_values` gives it its meaning, by the type that ONNX says."""
+OMITTED = "omitted"
+"""Stands in place of a shape for an optional input that is left out."""
+
+
+def _relation(shape: object) -> object:
+    """Check what stands under `shape:` of a sweep: shapes and words, or a mapping of an operator's own keys to alternatives."""
+    if isinstance(shape, dict):
+        for key, given in shape.items():
+            if given is None or given == ():
+                raise refuse(f"{key!r} must not be empty")
+        return shape
+    listed = shape if isinstance(shape, tuple) else (shape,)
+    if not listed:
+        raise refuse("must not be empty")
+    for each in listed:
+        if isinstance(each, tuple):
+            for extent in each:
+                if type(extent) is not int:
+                    raise refuse(f"should be an integer, not {shown(extent)}")
+                if extent < 0:
+                    raise refuse(f"{extent} is below the least allowed, 0")
+            _shape(each)
+        elif not isinstance(each, str):
+            raise refuse(f"should be a shape such as [2, 3], or a word, not {shown(each)}")
+    return _distinct(listed)
+
+
+_RELATION = {"anyOf": [{"type": "array", "minItems": 1}, {"type": "string"}, {"type": "object", "minProperties": 1}]}
+Relation = Annotated[Any, AfterValidator(_relation), WithJsonSchema(_RELATION)]
 
 
 class Strict(BaseModel):
@@ -126,13 +155,6 @@ class LowersTo(Strict):
     directml: Alternatives[Text]
 
 
-class Tolerance(Strict):
-    """How outputs are compared, and why that is right."""
-
-    kind: Literal["exact"]
-    because: Text
-
-
 class CaseOptions(Strict):
     """How a literal case's graph is built and run; the same words as `records.Options`."""
 
@@ -142,6 +164,7 @@ class CaseOptions(Strict):
     optimization: Optimization = "off"
     neighbours: bool = False
     variant: _Name | None = None
+    outputs: Annotated[int, Field(ge=1, le=64)] | None = None
 
 
 class SweepOptions(Strict):
@@ -153,10 +176,10 @@ class SweepOptions(Strict):
     optimization: Alternatives[Optimization] = ("off",)
     neighbours: Alternatives[bool] = (False,)
     variant: Alternatives[_Name | None] = (None,)
+    outputs: Alternatives[Annotated[int, Field(ge=1, le=64)] | None] = (None,)
 
 
-TensorName = Literal["InputTensor", "IndicesTensor", "OutputTensor"]
-InputTensorName = Literal["InputTensor", "IndicesTensor"]
+TensorName = Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9]*$")]
 LayoutName = Literal["packed", "explicit", "padded", "stepped", "transposed", "broadcast", "broadcast_last", "zero"]
 DimensionCount = Annotated[int, Field(ge=1, le=9)]
 _Uint = Annotated[int, Field(ge=0, le=2**32 - 1)]
@@ -179,9 +202,9 @@ class CaseDirectml(Strict):
 
     operator: Text | None = None
     dimension_count: DimensionCount | None = None
-    in_place: InputTensorName | None = None
+    in_place: TensorName | None = None
     layout: dict[TensorName, LayoutName] = {}
-    attributes: dict[Text, _Uint] = {}
+    attributes: dict[Text, AttributeValue] = {}
     tensors: dict[TensorName, TensorMembers] = {}
 
 
@@ -190,7 +213,7 @@ class SweepDirectml(Strict):
 
     operator: Alternatives[Text | None] = (None,)
     dimension_count: Alternatives[DimensionCount | None] = (None,)
-    in_place: Alternatives[InputTensorName | None] = (None,)
+    in_place: Alternatives[TensorName | None] = (None,)
     layout: dict[TensorName, Alternatives[LayoutName]] = {}
 
 
@@ -211,14 +234,17 @@ class CaseInput(Strict):
         return self
 
 
-class SweepInput(Strict):
-    """The alternatives for one input. What `extent`, `outer`, `tuple` and `values` mean is the operator's to say."""
+CaseInputs = Annotated[tuple[CaseInput, ...], Field(min_length=1), _OneOrMore()]
 
-    dtype: AllOrDtypes
-    shape: Shapes | None = None
-    extent: Kinds | None = None
-    outer: Shapes | None = None
-    tuple_: AllOrInts | None = Field(default=None, alias="tuple")
+
+class SweepInput(Strict):
+    """The alternatives for one input. What words and keys under `shape`, and what `values` mean is the operator's to say.
+
+    Without `dtype` an input has the element type of those that share its type parameter, or all that ONNX allows.
+    """
+
+    dtype: AllOrDtypes | None = None
+    shape: Relation | None = None
     values: Kinds | None = None
 
 
@@ -242,11 +268,12 @@ class _Entry(Strict):
 
 
 class LiteralCase(_Entry):
-    """One written-out case; `output` is the documented result."""
+    """One written-out case; `output` is the documented result, `outputs` are several by their names; a variadic input is a list."""
 
-    attributes: dict[str, Integer] = {}
-    inputs: Annotated[dict[str, CaseInput], Field(min_length=1)]
+    attributes: dict[str, AttributeValue] = {}
+    inputs: dict[str, CaseInputs]
     output: Elements = None
+    outputs: dict[str, Elements] = {}
     options: CaseOptions = CaseOptions()
     directml: CaseDirectml | None = None
 
@@ -257,12 +284,17 @@ class LiteralCase(_Entry):
 
 
 class Sweep(_Entry):
-    """A product of alternatives; a key that is none of the fields is an input of the operator."""
+    """Alternatives for everything that a case says; a key that is none of the fields is an input of the operator.
+
+    Of their product either all is kept, or as many cases as show every pair of alternatives together, at most `budget`.
+    """
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, SweepInput] = Field(init=False)
 
-    attributes: dict[str, AllOrInts] = {}
+    attributes: dict[str, AttributeValue] = {}
+    select: Literal["all", "pairwise"] = "all"
+    budget: Annotated[int, Field(ge=1)] = 1000
     options: SweepOptions = SweepOptions()
     directml: SweepDirectml | None = None
 
@@ -272,15 +304,48 @@ class Sweep(_Entry):
         return self.__pydantic_extra__
 
 
+class Use(Strict):
+    """The sweeps of a family; what is given here beside it holds for each of them."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, SweepInput] = Field(init=False)
+
+    use: _Name
+    without: Alternatives[_Name] = ()
+    opsets: Opsets | None = None
+    attributes: dict[str, AttributeValue] = {}
+    budget: Annotated[int, Field(ge=1)] | None = None
+
+    @property
+    def inputs(self) -> dict[str, SweepInput]:
+        """What is given of inputs."""
+        return self.__pydantic_extra__
+
+
+def _sweep_or_use(value: object) -> str:
+    return "<use>" if isinstance(value, dict) and "use" in value else "<sweep>"
+
+
+class _ByUse:
+    """Lets an editor know by the key `use` which of the two an entry is, as the loader does, and so name what is wrong in it."""
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        sweep, use = handler(schema)["oneOf"]
+        return {"if": {"required": ["use"]}, "then": use, "else": sweep}
+
+
+SweepEntry = Annotated[Annotated[Sweep, Tag("<sweep>")] | Annotated[Use, Tag("<use>")], Discriminator(_sweep_or_use), _ByUse()]
+
+
 class Spec(Strict):
-    """One spec file."""
+    """One spec file; `opsets: all` are the versions of the operator that opset 7 or a later one uses."""
 
     operator: Text
-    opsets: Opsets
-    lowers_to: LowersTo
-    tolerance: Tolerance
+    opsets: AllOrOpsets
+    lowers_to: LowersTo | None = None
+    because: Text | None = None
     cases: tuple[LiteralCase, ...] = ()
-    sweeps: tuple[Sweep, ...] = ()
+    sweeps: tuple[SweepEntry, ...] = ()
 
     @model_validator(mode="after")
     def _not_empty(self) -> Spec:

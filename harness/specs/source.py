@@ -11,7 +11,6 @@ from __future__ import annotations
 import difflib
 import os
 import re
-import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from yaml import events
 from yaml.error import MarkedYAMLError, YAMLError
 
 from harness.errors import SpecError
+from harness.plain_file import NotPlain, PlainFile
 
 _LOADER: Any = getattr(yaml, "CLoader", yaml.Loader)  # only its parser is used, which makes no objects; libyaml's where the wheel has it
 
@@ -136,14 +136,14 @@ def read(path: Path) -> Source:
     """Read a YAML file; raise SpecError with its problems, one for each place up to where reading must stop."""
     label = label_of(path)
     try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode) and not path.is_dir():  # a pipe: reading may wait for ever
-            raise SpecError([f"{label}: is no regular file: save it as one, because it is read more than once"])
-        if status.st_size > MAX_BYTES:
-            raise SpecError([f"{label}:1: the file is larger than {MAX_BYTES:,} bytes; split it, or use `fill` for large tensors"])
-        data = path.read_bytes()
-    except (OSError, ValueError) as error:
-        raise SpecError([f"{label}: cannot read: {getattr(error, 'strerror', None) or error}"]) from error
+        with PlainFile(path) as file:
+            if file.size > MAX_BYTES:
+                raise SpecError([f"{label}:1: the file is larger than {MAX_BYTES:,} bytes; split it, or use `fill` for large tensors"])
+            data = file.readall()
+    except NotPlain as error:
+        raise SpecError([f"{label}: {error.strerror}, because it is read more than once"]) from error
+    except OSError as error:
+        raise SpecError([f"{label}: cannot read: {error.strerror or error}"]) from error
     return parse(data, path=path, label=label)
 
 

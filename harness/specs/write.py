@@ -15,7 +15,7 @@ import numpy as np
 
 from harness.dtypes import DTYPES, Array
 from harness.errors import SpecError, UsageError
-from harness.records import Case, Options, Tensor, Validity
+from harness.records import Case, Options, Tensor, TensorValue, Validity
 from harness.specs.literals import LiteralError, to_array
 from harness.specs.load import LoadedSpec
 from harness.specs.source import parse
@@ -36,8 +36,7 @@ def spec_text(spec: LoadedSpec, case: Case, name: str, comment: Sequence[str] = 
     lines += [
         f"operator: {model.operator}",
         f"opsets: [{case.opset}]",
-        f"lowers_to: {{directml: [{', '.join(model.lowers_to.directml)}]}}",
-        f"tolerance: {{kind: {model.tolerance.kind}, because: {quoted(model.tolerance.because)}}}",
+        *([f"lowers_to: {{directml: [{', '.join(model.lowers_to.directml)}]}}"] if model.lowers_to else []),
         "cases:",
         *entry_lines(case, name),
     ]
@@ -64,18 +63,44 @@ def entry_lines(case: Case, name: str) -> list[str]:
         lines.append(f"    source: {quoted(case.source)}")
     lines.append(f"    opsets: [{case.opset}]")
     if case.attributes:
-        lines.append(f"    attributes: {{{', '.join(f'{key}: {value}' for key, value in sorted(case.attributes.items()))}}}")
+        written = ", ".join(f"{key}: {attribute(value)}" for key, value in sorted(case.attributes.items()))
+        lines.append(f"    attributes: {{{written}}}")
     lines.append("    inputs:")
-    for position, spec in enumerate(case.inputs):
-        array = case.literals[position] if case.literals is not None else None
-        given = f"shape: {list(spec.shape)}, fill: {spec.values}" if array is None else _values(Tensor(spec.dtype, array))
-        lines += _wrapped(f"      {spec.name}: {{dtype: {spec.dtype}, {given}}}")
+    for name, given in _inputs(case).items():
+        lines += _wrapped(f"      {name}: {given}")
     default = Options()
     changed = [(key, value) for key in Options.__struct_fields__ if (value := getattr(case.options, key)) != getattr(default, key)]
     if changed:
         written = ", ".join(f"{key}: {json.dumps(value) if isinstance(value, bool) else value}" for key, value in changed)
         lines.append(f"    options: {{{written}}}")
     return lines
+
+
+def _inputs(case: Case) -> dict[str, str]:
+    """Return what is written of each input under its formal name; those of a variadic one are a list."""
+    found: dict[str, list[str]] = {}
+    variadic = set()
+    for position, spec in enumerate(case.inputs):
+        array = case.literals[position] if case.literals is not None else None
+        given = f"shape: {list(spec.shape)}, fill: {spec.values}" if array is None else _values(Tensor(spec.dtype, array))
+        formal, dot, _ = spec.name.partition(".")
+        found.setdefault(formal, []).append(f"{{dtype: {spec.dtype}, {given}}}")
+        if dot:
+            variadic.add(formal)
+    return {name: f"[{', '.join(each)}]" if name in variadic else each[0] for name, each in found.items()}
+
+
+def attribute(value: Any) -> str:
+    """Write the value of an attribute so that it is read as the same one."""
+    if isinstance(value, TensorValue):
+        return f"{{dtype: {value.dtype}, {_values(value.tensor)}}}"
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(attribute, value))}]"
+    if isinstance(value, str):
+        return quoted(value)
+    if not isinstance(value, float):
+        return str(value)
+    return "nan" if value != value else element("float64", np.array(value))
 
 
 def _wrapped(line: str) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from harness.components import problems
+from harness.components import CACHE_ENV, problems
 from harness.errors import TargetUnavailable, UsageError
 from harness.named_path import NamedPath
 from harness.windows import install as installation
@@ -40,8 +40,9 @@ def windows() -> None:
 def install_command(ort: str | None, levels: bool, source: installation.Source | None, mirror: str | None) -> None:
     """Download, verify and set up what is missing: 1.3 GB in the user's cache stay, no root needed."""
     chosen = [release_for_level(level).onnxruntime for level in usable_levels()] if levels else [release(ort).onnxruntime]
-    for version in chosen:
-        installation.install(version, source=source, mirror=mirror)
+    with note:
+        for version in chosen:
+            installation.install(version, source=source, mirror=mirror)
     click.echo(f"onnxruntime-directml {', '.join(chosen)} can run here ({installation.cache_dir()})")
 
 
@@ -130,9 +131,13 @@ def setup_lines(*, mirror: str | None = None) -> list[str]:
     if sys.platform == "win32":
         return ["dml: this interpreter's onnxruntime-directml; nothing to install"]
     try:
-        found = installation.install(mirror=mirror, progress=note)
+        with note:
+            found = installation.install(mirror=mirror, progress=note)
     except TargetUnavailable as exc:
         return [f"dml: not on this machine: {exc}", "cpu runs without it"]
+    except OSError as exc:  # a disk that fills up meanwhile, a folder without permission
+        where = f"{exc.filename or installation.cache_dir()}: {exc.strerror or exc}"
+        return [f"dml: not on this machine: {where}; make room or set {CACHE_ENV} to another folder", "cpu runs without it"]
     row = default_release()
     return [
         f"dml: onnxruntime-directml {row.onnxruntime}, DirectML {row.directml}, level {row.level}, on a software device "

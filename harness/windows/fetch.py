@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
 import subprocess
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Sequence
@@ -14,19 +14,25 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-from harness.components import sha256_of
 from harness.errors import TargetUnavailable, UsageError
+from harness.plain_file import sha256_of
+from harness.progress import Step, Steps
 from harness.windows.lock import DebianPackage
 
 MIRROR_ENV = "HARNESS_DEBIAN_MIRROR"
 SOURCES = ("/etc/apt/sources.list", "/etc/apt/sources.list.d")
 APT_HELPER = "/usr/lib/apt/apt-helper"
 BATCH = 24
+_PART = ".part"
+_TELL_EVERY = 0.5
+"""Seconds between two looks at how much apt has downloaded."""
 _DEBIAN_SUITE = re.compile(
     r"^(stretch|buster|bullseye|bookworm|trixie|forky|duke|sid|unstable|testing|stable|oldstable)(-security|/updates)?/?$"
 )
 
-Progress = Callable[[str], None]
+Progress = Callable[["str | Step"], None]
+note = Steps("windows runtime")
+"""Tells the progress of an installation on stderr."""
 
 
 class Mirrors(NamedTuple):
@@ -38,11 +44,6 @@ class Mirrors(NamedTuple):
     def url(self, archive: str) -> str:
         """Return the base address of the archive called `main` or `security`."""
         return self.security if archive == "security" else self.main
-
-
-def note(message: str) -> None:
-    """Print one line of progress."""
-    print(f"windows runtime: {message}", file=sys.stderr, flush=True)
 
 
 def require_tool(name: str, remedy: str) -> str:
@@ -112,11 +113,17 @@ def fetch_packages(packages: Sequence[DebianPackage], mirrors: Mirrors, folder: 
     helper = APT_HELPER if os.access(APT_HELPER, os.X_OK) else None
     for start in range(0, len(missing), BATCH):
         batch = missing[start : start + BATCH]
+
+        def tell(batch: Sequence[DebianPackage] = batch, done: int = done) -> None:
+            here = sum(path.stat().st_size for package in batch for path in _own_files(paths[package.name]))
+            progress(Step("downloading packages", min(done + here, total) >> 20, total >> 20, "MiB"))
+
+        tell()
         if helper:
-            _fetch_with_apt(helper, [(_address(package, mirrors), paths[package.name], package.sha256) for package in batch])
+            _fetch_with_apt(helper, [(_address(package, mirrors), paths[package.name], package.sha256) for package in batch], tell)
         for package in batch:
             if not helper:
-                fetch_url(_address(package, mirrors), paths[package.name], package.size)
+                fetch_url(_address(package, mirrors), paths[package.name], package.size, tell)
             if not _is_complete(paths[package.name], package):
                 paths[package.name].unlink(missing_ok=True)
                 raise TargetUnavailable(
@@ -124,8 +131,14 @@ def fetch_packages(packages: Sequence[DebianPackage], mirrors: Mirrors, folder: 
                     "then repeat `harness windows install`; a mirror that has moved on needs a newer lock (`harness windows lock`)"
                 )
             done += package.size
-        progress(f"downloaded {start + len(batch)} of {len(missing)} packages, {done >> 20} of {total >> 20} MiB")
+    if missing:
+        progress(Step("downloading packages", total >> 20, total >> 20, "MiB"))
     return paths
+
+
+def _own_files(path: Path) -> list[Path]:
+    """Return what is there of a download: the file, whole or growing, or its part."""
+    return [found for found in (path, path.with_name(path.name + _PART)) if found.is_file()]
 
 
 def _address(package: DebianPackage, mirrors: Mirrors) -> str:
@@ -136,16 +149,25 @@ def _is_complete(path: Path, package: DebianPackage) -> bool:
     return path.is_file() and path.stat().st_size == package.size and sha256_of(path) == package.sha256
 
 
-def _fetch_with_apt(helper: str, wanted: Sequence[tuple[str, Path, str]]) -> None:
+def _fetch_with_apt(helper: str, wanted: Sequence[tuple[str, Path, str]], tell: Callable[[], None]) -> None:
     """Let apt download: it knows the machine's proxies, retries and resumes; what is missing afterwards is found by its hash."""
     items = [part for address, path, sha256 in wanted for part in (address, str(path), f"SHA256:{sha256}")]
     options = ["-qq", "-o", "APT::Sandbox::User=root", "-o", "Acquire::Retries=2"]
-    subprocess.run([helper, *options, "download-file", *items], capture_output=True, stdin=subprocess.DEVNULL)
+    command = [helper, *options, "download-file", *items]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            while process.poll() is None:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(_TELL_EVERY)
+                tell()
+        except BaseException:
+            process.kill()
+            raise
 
 
-def fetch_url(address: str, path: Path, size: int) -> None:
-    """Download one address, going on from a partial file of the same name with the suffix `.part`."""
-    part = path.with_name(path.name + ".part")
+def fetch_url(address: str, path: Path, size: int, tell: Callable[[], None]) -> None:
+    """Download one address, going on from a partial file of the same name with the suffix `.part`; `tell` is called now and then."""
+    part = path.with_name(path.name + _PART)
     have = part.stat().st_size if part.exists() else 0
     if have >= size:
         part.unlink()
@@ -153,7 +175,9 @@ def fetch_url(address: str, path: Path, size: int) -> None:
     request = urllib.request.Request(address, headers={"Range": f"bytes={have}-"} if have else {})
     try:
         with urllib.request.urlopen(request, timeout=60) as answer, part.open("ab" if have and answer.status == 206 else "wb") as file:
-            shutil.copyfileobj(answer, file, 1 << 20)
+            while chunk := answer.read(1 << 20):
+                file.write(chunk)
+                tell()
     except OSError as exc:  # also urllib's own errors
         reason = getattr(exc, "reason", None) or exc
         if isinstance(exc, urllib.error.HTTPError):

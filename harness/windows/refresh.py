@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
-from harness.components import sha256_of
 from harness.errors import HarnessFault, TargetUnavailable
+from harness.plain_file import sha256_of
 from harness.windows.fetch import Mirrors, Progress, note, require_tool
 from harness.windows.lock import DebianPackage, DebianSet, Lock, Wheel, WindowsPython
 from harness.windows.releases import Release

@@ -67,8 +67,8 @@ def unavailable() -> str | None:
     """Return None where a worker can be launched now, else the reason with the remedy."""
     try:
         install.require_linux()
-        install.verify()
         launcher()
+        install.verify()
     except TargetUnavailable as exc:
         return str(exc)
     return None

@@ -39,6 +39,8 @@ MOUNT_POINTS = (
     CPU_FACTS,
 )
 MOUNT_FILES = ("windows/worker.py",)
+TOOLS = ("bwrap", "unshare")
+"""Programs that can make a sandbox, the preferred one first."""
 DEVICES = ("null", "zero", "full", "random", "urandom")
 ENVIRONMENT = {
     "PATH": "/usr/lib/wine:/usr/bin:/bin",
@@ -80,14 +82,20 @@ class Bind(NamedTuple):
 @cache
 def launcher() -> str:
     """Return `bwrap` or `unshare`, whichever works here; raises TargetUnavailable with the remedy when neither does."""
+    for name in TOOLS:
+        if works(name):
+            return name
+    raise TargetUnavailable(remedy())
+
+
+def works(tool: str) -> bool:
+    """Say whether a program of TOOLS is here and can make the namespaces and mounts of a sandbox."""
     probes = {
         "bwrap": ["bwrap", "--unshare-all", "--unshare-user", "--uid", "0", "--gid", "0", "--ro-bind", "/", "/", "--proc", "/proc", "true"],
         "unshare": [*_UNSHARE, "sh", "-c", "mount -t proc proc /proc && mount -t tmpfs tmpfs /tmp"],
     }
-    for name, probe in probes.items():
-        if which(probe[0]) and subprocess.run(probe, capture_output=True, stdin=subprocess.DEVNULL).returncode == 0:
-            return name
-    raise TargetUnavailable(remedy())
+    probe = probes[tool]
+    return which(probe[0]) is not None and subprocess.run(probe, capture_output=True, stdin=subprocess.DEVNULL).returncode == 0
 
 
 def remedy(settings: Path = Path("/proc/sys")) -> str:

@@ -8,12 +8,14 @@ import re
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
 
 from harness.errors import HarnessFault
+from harness.progress import Step
+from harness.windows.fetch import Progress
 from harness.windows.sandbox import MOUNT_FILES, MOUNT_POINTS, WINE, command, files_of
 
 UNIX_LIBRARIES = "usr/lib/x86_64-linux-gnu/wine/x86_64-unix"
@@ -25,16 +27,18 @@ _LEFT_OUT = re.compile(
 _MERGED = re.compile(r"^(bin|sbin|lib|lib64)(?=/|$)")
 
 
-def unpack(packages: Sequence[Path], root: Path, progress: Callable[[str], None]) -> None:
+def unpack(packages: Sequence[Path], root: Path, progress: Progress) -> None:
     """Unpack .deb files into a tree with merged /usr; documentation and what no worker opens stays out."""
     for name in ("bin", "sbin", "lib", "lib64"):
         (root / "usr" / name).mkdir(parents=True)
         (root / name).symlink_to(f"usr/{name}")
     ordered = sorted(packages, key=lambda path: path.stat().st_size, reverse=True)
+    sizes = [path.stat().st_size for path in ordered]
     with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
-        for count, _ in enumerate(pool.map(lambda path: unpack_package(path, root), ordered), 1):
-            if count % 50 == 0:
-                progress(f"unpacked {count} of {len(ordered)} packages")
+        done = 0
+        for size, _ in zip(sizes, pool.map(lambda path: unpack_package(path, root), ordered), strict=True):
+            done += size
+            progress(Step("unpacking packages", done >> 20, sum(sizes) >> 20, "MiB"))
     make_mount_points(root)
     _mark_zlib(root)
 

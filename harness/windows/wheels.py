@@ -10,8 +10,8 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.components import sha256_of
 from harness.errors import HarnessFault, TargetUnavailable
+from harness.plain_file import sha256_of
 from harness.windows.lock import Wheel, WindowsPython
 
 SITE_FOLDERS = (r"Z:\windows\numpy", r"Z:\windows\onnxruntime")
@@ -30,9 +30,17 @@ def pip_download(requirements: Sequence[str], folder: Path, *, python: str | Non
     if done.returncode:
         if "No module named pip" in done.stderr:
             raise TargetUnavailable("this environment has no pip, which downloads the Windows wheels: run `python -m ensurepip`")
-        lines = [line.strip() for line in done.stderr.splitlines() if line.startswith("ERROR:")] or ["no message"]
-        raise TargetUnavailable(f"pip could not download {', '.join(requirements)}: {lines[-1].removeprefix('ERROR: ')}; check the network")
+        raise TargetUnavailable(
+            f"pip could not download {', '.join(requirements)}: {_reason(done.stderr)}; check the network, and the room in {folder.parent}"
+        )
     return sorted(path for path in folder.iterdir() if path.name.endswith((".whl", ".tar.gz")))
+
+
+def _reason(stderr: str) -> str:
+    """Return pip's last error; of an exception that it did not expect, as of a full disk, the line that says it."""
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR:")]
+    return lines[-1] if errors and errors[-1] == "Exception:" else (errors or ["no message"])[-1]
 
 
 def _pinned(folder: Path, filename: str, sha256: str, requirement: str, *, python: str | None = None) -> Path:

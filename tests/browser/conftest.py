@@ -10,24 +10,19 @@ from typing import Any
 
 import pytest
 
+from tests.needs import need
+
 CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 Open = Callable[..., Any]
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = Path(__file__).parent
-    for item in items:
-        if here in item.path.parents:
-            item.add_marker(pytest.mark.browser)
 
 
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Any]:
     """Return the browser, which ends with the tests of this folder: others look for processes left behind."""
+    if CHROMIUM is None:
+        need("browser", "install the system's package chromium, or set CHROMIUM")
     from playwright import sync_api as playwright
 
-    if CHROMIUM is None:
-        pytest.skip("no Chromium: install the system's package chromium, or set CHROMIUM")
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
         yield browser

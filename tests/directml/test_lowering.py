@@ -7,18 +7,23 @@ import json
 import numpy as np
 import pytest
 
-from harness.directml.description import call_of, decode
+from harness import calls
+from harness.directml import lowering
+from harness.directml.description import Description, call_of, decode
 from harness.directml.layout import buffer_bytes
-from harness.directml.lowering import NotExpressible, lower, lowered, prepared
-from harness.judge import oracle
+from harness.directml.lowering import NotExpressible, lowered, prepared
+from harness.expected import Exact
 from harness.operators import OPERATORS
+from harness.oracle import oracle
 from harness.prepare import units
 from harness.query import parse_all
 from harness.records import Case, DirectmlOptions, DirectmlTensor, Options, Tensor, TensorSpec, Validity
 from harness.selection import select
-from harness.specs.expand import expand
-from harness.specs.load import load_specs
-from tests.running import SPECS
+from tests.plans import default_plan
+
+
+def lower(case: Case) -> Description:
+    return lowering.lower(case, calls.call_of(case))
 
 
 def gather_nd(data: tuple[int, ...], indices: tuple[int, ...], batch: int = 0, dtype: str = "int64", **asked: object) -> Case:
@@ -49,9 +54,18 @@ def test_a_description_is_canonical_json() -> None:
         },
         "attributes": {"InputDimensionCount": 2, "IndicesDimensionCount": 2, "BatchDimensionCount": 0},
         "inputs": ["InputTensor", "IndicesTensor"],
-        "output": "OutputTensor",
+        "outputs": ["OutputTensor"],
+        "number": 140,
+        "members": [
+            "InputTensor:input",
+            "IndicesTensor:input",
+            "OutputTensor:output",
+            "InputDimensionCount:uint",
+            "IndicesDimensionCount:uint",
+            "BatchDimensionCount:uint",
+        ],
         "in_place": None,
-        "output_shape": [2, 3],
+        "output_shapes": [[2, 3]],
         "flags": 0,
         "minimum_feature_level": "1_0",
     }
@@ -115,9 +129,9 @@ def test_bool_is_passed_as_uint8_and_comes_back_as_bool() -> None:
     case = gather_elements((3,), (3,), 0, "bool")
     description = lower(case)
     assert description.tensors["InputTensor"].dtype == description.tensors["OutputTensor"].dtype == "uint8"
-    assert lowered(case, description).output == ("output", 9)
+    assert lowered(case, calls.call_of(case), description).outputs == (("output", 9),)
     plain = gather_elements((3,), (3,), 0, "uint8")
-    assert lowered(plain, lower(plain)).output == ("output", 2)
+    assert lowered(plain, calls.call_of(plain), lower(plain)).outputs == (("output", 2),)
 
 
 def test_members_that_a_case_writes_replace_the_lowered_ones() -> None:
@@ -127,7 +141,7 @@ def test_members_that_a_case_writes_replace_the_lowered_ones() -> None:
     output = low.tensors["OutputTensor"]
     assert (output.dtype, output.sizes, output.bytes, output.alignment, output.flags) == ("int32", (7,), 64, 32, 1)
     assert low.tensors["InputTensor"].sizes == (3,)
-    assert low.output_shape == (7,)
+    assert low.output_shapes == ((7,),)
 
 
 def test_in_place_names_the_input_that_the_output_aliases() -> None:
@@ -155,19 +169,21 @@ def test_what_the_api_cannot_express(case: Case, why: str) -> None:
 def test_a_case_with_strides_is_sent_as_buffers_and_judged_by_what_they_hold() -> None:
     case = gather_elements((2, 3), (2, 3), 0, layout=(("InputTensor", "broadcast"), ("IndicesTensor", "padded")))
     inputs = (Tensor("float32", np.arange(6, dtype=np.float32).reshape(2, 3)), Tensor("int32", np.ones((2, 3), np.int32)))
-    sent = prepared(case, inputs, lower(case))
+    sent = prepared(case, calls.call_of(case), inputs, lower(case))
     assert sent.buffers is not None
     assert [tensor.array.shape for tensor in sent.buffers] == [(3,), (9,)]
-    expected = oracle(sent)
+    expected = oracle(sent, "DirectML")
     assert expected is not None
-    assert expected.array.tolist() == [[0, 1, 2], [0, 1, 2]]
+    (output,) = expected
+    assert isinstance(output, Exact)
+    assert output.tensor.array.tolist() == [[0, 1, 2], [0, 1, 2]]
 
 
 def test_buffers_of_a_description_that_contradicts_the_case_are_its_elements() -> None:
     changed = (("InputTensor", DirectmlTensor(sizes=(2, 2), strides=(1,))),)
     case = rounding(tensors=changed)
     inputs = (Tensor("float32", np.zeros(3, np.float32)),)
-    assert prepared(case, inputs, lower(case)).inputs == inputs
+    assert prepared(case, calls.call_of(case), inputs, lower(case)).inputs == inputs
 
 
 def test_the_call_names_what_the_tables_speak_of() -> None:
@@ -177,7 +193,7 @@ def test_the_call_names_what_the_tables_speak_of() -> None:
 
 def test_every_case_of_the_specs_is_lowered_as_the_api_asks() -> None:
     refused: list[str] = []
-    selection = select(expand(load_specs((SPECS,))), parse_all(["api=directml", "GatherND@13:sweep=batch", "Round@22:sweep=rank"]))
+    selection = select(default_plan(), parse_all(["api=directml", "GatherND@13:sweep=batch", "Round@22:sweep=rank"]))
     seen = 0
     for valid in (True, False):
         for unit in units(selection.cases(valid=valid), 0, "DirectML", lambda case, _: refused.append(case.id)):
@@ -192,8 +208,9 @@ def test_every_case_of_the_specs_is_lowered_as_the_api_asks() -> None:
                         assert asked is None or asked.dimension_count in (None, len(tensor.sizes))
                 if one.case.validity is Validity.VALID:
                     operator = OPERATORS[one.case.operator]
-                    assert operator.broken_by_values(one.inputs, one.case.attributes) is None, one.case.id
-                    assert oracle(one) is not None
+                    inputs = dict(zip(one.call.inputs, one.inputs, strict=True))
+                    assert operator.family.broken_by_values(operator, one.call, inputs) is None, one.case.id
+                    assert oracle(one, "DirectML") is not None
     assert seen > 4000
     assert all("=string[" in case or "=bfloat16[" in case for case in refused)
     assert not any("api=directml" in case for case in refused)
@@ -203,4 +220,4 @@ def test_bool_and_uint8_are_one_call_and_two_units() -> None:
     cases = [gather_elements((3,), (3,), 0, dtype) for dtype in ("bool", "uint8", "uint8")]
     found = list(units(cases, 0, "DirectML"))
     assert len({unit.graph.digest for unit in found}) == 1
-    assert [(unit.graph.output, len(unit.cases)) for unit in found] == [(("output", 9), 1), (("output", 2), 2)]
+    assert [(unit.graph.outputs, len(unit.cases)) for unit in found] == [((("output", 9),), 1), ((("output", 2),), 2)]

@@ -17,7 +17,7 @@ from harness.execution import Execution, Graph, Prepared
 from harness.judge import judge
 from harness.operators import OPERATORS
 from harness.records import Case, Error, Tensor, Validity, conforms
-from harness.values import case_inputs
+from tests.prepared import prepared_case, right_output
 
 PROVIDER = "MutantExecutionProvider"
 
@@ -30,8 +30,15 @@ class Refused(Exception):
 class Call:
     """What a kernel is given: the case and its inputs, in the order of the specification."""
 
-    case: Case
-    inputs: tuple[Tensor, ...]
+    prepared: Prepared
+
+    @property
+    def case(self) -> Case:
+        return self.prepared.case
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        return self.prepared.inputs
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
@@ -39,16 +46,14 @@ class Call:
 
     @cached_property
     def _formula(self) -> Array:
-        return OPERATORS[self.case.operator].oracle(self.inputs, self.case.attributes, self.case.options.variant).array
+        return right_output(self.prepared).array
 
     @cached_property
     def _invalid(self) -> bool:
         operator = OPERATORS[self.case.operator]
-        return bool(
-            self.case.validity is Validity.INVALID
-            or operator.broken_rule(self.shapes, self.case.attributes)
-            or operator.broken_by_values(self.inputs, self.case.attributes)
-        )
+        given = self.prepared.call
+        inputs = dict(zip(given.inputs, self.inputs, strict=True))
+        return self.case.validity is Validity.INVALID or operator.broken(given, inputs) is not None
 
     def right(self) -> Array:
         """Return what the operator's formula gives, the same array each time; refuse an invalid call."""
@@ -81,12 +86,12 @@ def red(mutant: Mutant, call: Call) -> bool:
             made = mutant.kernel(call)
         if case.validity is Validity.VALID and made is call.right():
             return False
-        output = Tensor(dtype, np.asarray(made, DTYPES[dtype].storage))
+        output = (Tensor(dtype, np.asarray(made, DTYPES[dtype].storage)),)
     except Refused:
         error = Error("Refused", "")
     nodes = ((PROVIDER, case.operator),)
-    graph = Graph(b"", "", (), (), ("", 0), (case.operator,))
-    found = judge(Prepared(case, call.inputs), graph, Execution(output, error, "run", nodes, 0.0), PROVIDER)
+    graph = Graph(b"", "", (), (), (("", 0),), (case.operator,))
+    found = judge(call.prepared, graph, Execution(output, error, "run", nodes, 0.0), PROVIDER)
     return not conforms(case.validity, found.outcome)
 
 
@@ -104,7 +109,9 @@ def killed(mutants: Iterable[Mutant], cases: Iterable[Case], targets: dict[str, 
             if red(mutant, call):
                 for target in on:
                     found[mutant.name][target].append(call.case.id)
-                if not all_of and all(len(ids) >= mutant.enough for ids in found[mutant.name].values()):
+                if not all_of and all(
+                    len(ids) >= mutant.enough for target, ids in found[mutant.name].items() if target not in mutant.elsewhere
+                ):
                     alive.remove(mutant)
         if not alive:
             break
@@ -117,4 +124,4 @@ Killed = dict[str, dict[str, list[str]]]
 def _calls(cases: Iterable[Case]) -> Iterator[Call]:
     for case in cases:
         if case.directml is None:
-            yield Call(case, case_inputs(OPERATORS[case.operator], case, 0))
+            yield Call(prepared_case(case))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 import numpy as np
@@ -11,11 +12,37 @@ from onnx.reference import ReferenceEvaluator
 
 from harness.dtypes import DTYPES
 from harness.operators import OPERATORS
-from harness.operators.gather_elements import broken_by_values, broken_rule, domain, generate, oracle, shapes
-from harness.records import Tensor
+from harness.operators.base import Choice, Shape, ValueKind
+from harness.records import Tensor, Value
+from tests import calling
+from tests.calling import shaped
 from tests.operators.brute import assert_same, elements, gather_elements, legal_indices
 
 RANGE = "index values within [-s, s-1]"
+OPERATOR = OPERATORS["GatherElements"]
+KINDS = OPERATOR.family.kinds(OPERATOR, "indices")
+
+
+def oracle(inputs: Sequence[Tensor], attributes: Mapping[str, Value]) -> Tensor:
+    return calling.exact("GatherElements", inputs, attributes)
+
+
+def broken_rule(shapes: Sequence[Shape], attributes: Mapping[str, Value]) -> str | None:
+    return calling.broken_rule("GatherElements", shapes, attributes)
+
+
+def broken_by_values(inputs: Sequence[Tensor], attributes: Mapping[str, Value]) -> str | None:
+    return calling.broken_by_values("GatherElements", inputs, attributes)
+
+
+def shapes(first: Shape, relation: Mapping[str, Choice], attributes: Mapping[str, Value]) -> tuple[Shape, ...] | None:
+    """Return the shapes of both inputs, that of indices by its relation to data."""
+    found = OPERATOR.family.shape(OPERATOR, "indices", relation, calling.call_of("GatherElements", shaped(first), attributes))
+    return None if found is None else (first, found)
+
+
+def domain(attribute: str, given: Sequence[Shape]) -> list[Value]:
+    return list(OPERATOR.family.domain(OPERATOR, attribute, calling.call_of("GatherElements", shaped(*given))))
 
 
 def random_case(rng: np.random.Generator, dtype: str) -> tuple[np.ndarray, np.ndarray, int]:
@@ -40,22 +67,22 @@ def test_oracle_is_the_element_loop(dtype: str) -> None:
         data, indices, axis = random_case(rng, dtype)
         what = (number, data.shape, indices.shape, axis)
         assert broken_rule((data.shape, indices.shape), {"axis": axis}) is None, what
-        found = oracle(as_tensors(dtype, data, indices), {"axis": axis}, None)
+        found = oracle(as_tensors(dtype, data, indices), {"axis": axis})
         assert_same(dtype, found, gather_elements(data, indices, axis), what)
 
 
 def test_oracle_takes_axis_0_without_an_axis() -> None:
     data = np.array([[1, 2, 3], [4, 5, 6], [7, 8, 9]], np.int32)
     indices = np.array([[2, 0, -3]], np.int64)
-    assert oracle(as_tensors("int32", data, indices), {}, None).array.tolist() == [[7, 2, 3]]
+    assert oracle(as_tensors("int32", data, indices), {}).array.tolist() == [[7, 2, 3]]
 
 
 @pytest.mark.parametrize("axis", range(-4, 4))
 def test_negative_index_is_the_index_plus_the_size(axis: int) -> None:
     data = np.arange(2 * 3 * 4 * 5, dtype=np.uint16).reshape(2, 3, 4, 5)
     indices = np.random.default_rng(axis + 9).integers(0, data.shape[axis], data.shape)
-    positive = oracle(as_tensors("uint16", data, indices), {"axis": axis}, None)
-    negative = oracle(as_tensors("uint16", data, indices - data.shape[axis]), {"axis": axis}, None)
+    positive = oracle(as_tensors("uint16", data, indices), {"axis": axis})
+    negative = oracle(as_tensors("uint16", data, indices - data.shape[axis]), {"axis": axis})
     assert_same("uint16", negative, positive.array, axis)
 
 
@@ -71,7 +98,7 @@ def test_oracle_agrees_with_onnx_reference(dtype: str) -> None:
         given = elements(rng, dtype, data)
         indices = rng.integers(0, data[axis], index)
         wanted = _reference(dtype, axis).run(None, {"data": given, "indices": indices})[0]
-        assert_same(dtype, oracle(as_tensors(dtype, given, indices), {"axis": axis}, None), wanted, (number, data, index, axis))
+        assert_same(dtype, oracle(as_tensors(dtype, given, indices), {"axis": axis}), wanted, (number, data, index, axis))
 
 
 @cache
@@ -161,19 +188,19 @@ def test_domain_of_axis() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
-@pytest.mark.parametrize("kind", OPERATORS["GatherElements"].value_kinds, ids=lambda kind: kind.name)
-def test_kinds_break_the_rule_exactly_if_they_say_so(kind: object, dtype: str) -> None:
-    operator = OPERATORS["GatherElements"]
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_kinds_break_the_rule_exactly_if_they_say_so(kind: ValueKind, dtype: str) -> None:
     rng = np.random.default_rng(5)
     for _ in range(200):
         rank = int(rng.integers(1, 4))
         data = tuple(int(n) for n in rng.integers(1, 5, rank))
         axis = int(rng.integers(-rank, rank))
         index = tuple(6 if d == axis % rank else n for d, n in enumerate(data))
-        if not operator.applies(kind.name, dtype, (data, index)):
+        call = calling.call_of("GatherElements", shaped(data, index, dtypes=("uint8", dtype)), {"axis": axis})
+        if not OPERATOR.family.applies(OPERATOR, kind.name, "indices", call):
             continue
-        values = generate(kind.name, dtype, (data, index), {"axis": axis}, rng.bytes(1 << 16))
+        values = calling.generated(OPERATOR, kind.name, "indices", call, rng.bytes(1 << 16))
         assert values.shape == index
         assert values.dtype == DTYPES[dtype].storage
         inputs = (Tensor("uint8", np.zeros(data, np.uint8)), Tensor(dtype, values))
-        assert (broken_by_values(inputs, {"axis": axis}) == RANGE) is kind.invalid
+        assert (broken_by_values(inputs, {"axis": axis}) == RANGE) is (kind.breaks == RANGE)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 import pytest
 from onnx import helper
@@ -9,11 +11,37 @@ from onnx.reference import ReferenceEvaluator
 
 from harness.dtypes import DTYPES
 from harness.operators import OPERATORS
-from harness.operators.gather_nd import broken_by_values, broken_rule, directml_rank, domain, generate, oracle, output_shape, shapes
-from harness.records import Tensor
+from harness.operators.base import Choice, Shape, ValueKind
+from harness.records import Tensor, Value
+from tests import calling
+from tests.calling import shaped
 from tests.operators.brute import assert_same, elements, gather_nd, legal_indices
 
 RANGE = "index values within [-s, s-1]"
+OPERATOR = OPERATORS["GatherND"]
+KINDS = OPERATOR.family.kinds(OPERATOR, "indices")
+
+
+def oracle(inputs: Sequence[Tensor], attributes: Mapping[str, Value]) -> Tensor:
+    return calling.exact("GatherND", inputs, attributes)
+
+
+def broken_rule(shapes: Sequence[Shape], attributes: Mapping[str, Value]) -> str | None:
+    return calling.broken_rule("GatherND", shapes, attributes)
+
+
+def broken_by_values(inputs: Sequence[Tensor], attributes: Mapping[str, Value]) -> str | None:
+    return calling.broken_by_values("GatherND", inputs, attributes)
+
+
+def shapes(first: Shape, relation: Mapping[str, Choice], attributes: Mapping[str, Value]) -> tuple[Shape, ...] | None:
+    """Return the shapes of both inputs, that of indices by its relation to data."""
+    found = OPERATOR.family.shape(OPERATOR, "indices", relation, calling.call_of("GatherND", shaped(first), attributes))
+    return None if found is None else (first, found)
+
+
+def domain(attribute: str, given: Sequence[Shape]) -> list[Value]:
+    return list(OPERATOR.family.domain(OPERATOR, attribute, calling.call_of("GatherND", shaped(*given))))
 
 
 def random_case(rng: np.random.Generator, dtype: str, smallest: int = 0) -> tuple[np.ndarray, np.ndarray, int]:
@@ -43,8 +71,9 @@ def test_oracle_is_the_element_loop(dtype: str) -> None:
         what = (number, data.shape, indices.shape, batch)
         assert broken_rule((data.shape, indices.shape), {"batch_dims": batch}) is None, what
         wanted = gather_nd(data, indices, batch)
-        assert_same(dtype, oracle(as_tensors(dtype, data, indices), {"batch_dims": batch}, None), wanted, what)
-        assert output_shape((data.shape, indices.shape), {"batch_dims": batch}) == wanted.shape, what
+        assert_same(dtype, oracle(as_tensors(dtype, data, indices), {"batch_dims": batch}), wanted, what)
+        call = calling.call_of("GatherND", as_tensors(dtype, data, indices), {"batch_dims": batch})
+        assert OPERATOR.family.output_shapes(OPERATOR, call) == (wanted.shape,), what
         scalars += wanted.shape == ()
         batched += batch > 0
         empty += wanted.size == 0
@@ -53,11 +82,11 @@ def test_oracle_is_the_element_loop(dtype: str) -> None:
 
 def test_oracle_takes_no_batch_without_batch_dims() -> None:
     data = np.array([[0, 1], [2, 3]], np.int32)
-    assert oracle(as_tensors("int32", data, np.array([[0, 0], [1, -1]])), {}, None).array.tolist() == [0, 3]
+    assert oracle(as_tensors("int32", data, np.array([[0, 0], [1, -1]])), {}).array.tolist() == [0, 3]
 
 
 def test_scalar_output() -> None:
-    found = oracle(as_tensors("int16", np.array([[1, 2], [3, 4]], np.int16), np.array([1, -2])), {}, None)
+    found = oracle(as_tensors("int16", np.array([[1, 2], [3, 4]], np.int16), np.array([1, -2])), {})
     assert found.array.shape == ()
     assert found.array.item() == 3
 
@@ -80,7 +109,7 @@ def test_oracle_agrees_with_onnx_reference(dtype: str) -> None:
             )
             evaluators[batch] = ReferenceEvaluator(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)]))
         wanted = evaluators[batch].run(None, {"data": data, "indices": indices})[0]
-        found = oracle(as_tensors(dtype, data, indices), {"batch_dims": batch}, None)
+        found = oracle(as_tensors(dtype, data, indices), {"batch_dims": batch})
         assert_same(dtype, found, wanted, (number, data.shape, indices.shape, batch))
         compared += 1
     assert compared == 60
@@ -154,6 +183,12 @@ def test_domain_of_batch_dims() -> None:
     assert list(domain("batch_dims", ((2, 3), (2, 3, 1)))) == [0, 1]
 
 
+def directml_rank(given: Sequence[Shape], attributes: Mapping[str, Value]) -> int:
+    made = OPERATOR.family.directml(OPERATOR, None, calling.call_of("GatherND", shaped(*given), attributes))
+    assert made is not None
+    return made.dimension_count
+
+
 def test_directml_rank_is_the_largest_of_the_three() -> None:
     assert directml_rank(((2, 3), (5, 1)), {}) == 2
     assert directml_rank(((2, 3), (5, 6, 7, 1)), {}) == 4
@@ -161,16 +196,17 @@ def test_directml_rank_is_the_largest_of_the_three() -> None:
     assert directml_rank(((2, 3, 4), (2, 6, 7, 1)), {"batch_dims": 1}) == 4
 
 
-@pytest.mark.parametrize("kind", OPERATORS["GatherND"].value_kinds, ids=lambda kind: kind.name)
-def test_kinds_break_the_rule_exactly_if_they_say_so(kind: object) -> None:
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_kinds_break_the_rule_exactly_if_they_say_so(kind: ValueKind) -> None:
     rng = np.random.default_rng(6)
     for _ in range(200):
         rank = int(rng.integers(1, 5))
         data = tuple(int(n) for n in rng.integers(1, 5, rank))
         batch = int(rng.integers(0, rank))
         index = (*data[:batch], 3, int(rng.integers(1, rank - batch + 1)))
-        values = generate(kind.name, "int64", (data, index), {"batch_dims": batch}, rng.bytes(1 << 16))
+        call = calling.call_of("GatherND", shaped(data, index), {"batch_dims": batch})
+        values = calling.generated(OPERATOR, kind.name, "indices", call, rng.bytes(1 << 16))
         assert values.shape == index
         assert values.dtype == np.int64
         inputs = (Tensor("uint8", np.zeros(data, np.uint8)), Tensor("int64", values))
-        assert (broken_by_values(inputs, {"batch_dims": batch}) == RANGE) is kind.invalid
+        assert (broken_by_values(inputs, {"batch_dims": batch}) == RANGE) is (kind.breaks == RANGE)

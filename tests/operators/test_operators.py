@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.onnx_schemas import operator_schema, opsets_of_versions
 from harness.operators import OPERATORS
+from harness.operators.base import Operator
 
 SPECS = Path(__file__).resolve().parents[2] / "specs"
 
@@ -16,13 +18,20 @@ def test_operator_modules_and_specs_are_the_same_set() -> None:
 
 
 @pytest.mark.parametrize("operator", OPERATORS.values(), ids=lambda operator: operator.name)
-def test_values_input_and_choices_name_inputs(operator: object) -> None:
-    assert operator.values_input in operator.inputs
-    assert set(operator.choices) <= set(operator.inputs)
-    assert operator.directml_index is None or operator.directml_index in operator.inputs
+def test_what_an_operator_names_are_its_inputs_and_attributes(operator: Operator) -> None:
+    """Inputs with a relation or with indices are those of the newest version; what decides shapes is an input at one opset at least."""
+    schemas = [operator_schema(operator.name, opset) for opset in opsets_of_versions(operator.name)]
+    inputs = {parameter.name for parameter in schemas[-1].inputs}
+    assert set(operator.family.unsigned_inputs(operator)) <= inputs
+    assert set(operator.constants) <= {parameter.name for schema in schemas for parameter in schema.inputs}
+    assert set(operator.constants.values()) <= {0, 1}
+    if operator.name in ("GatherElements", "GatherND"):
+        assert set(operator.family.relations) == {"indices"}
+        assert operator.family.unsigned_inputs(operator) == ("indices",)
+        assert {name for name in inputs if operator.family.kinds(operator, name)} == {"indices"}
 
 
 def test_unknown_kind_is_a_key_error() -> None:
     with pytest.raises(KeyError, match="too_high"):
-        OPERATORS["GatherND"].kind("too_high")
-    assert OPERATORS["GatherND"].kind("mixed").negative
+        OPERATORS["GatherND"].kind("indices", "too_high")
+    assert OPERATORS["GatherND"].kind("indices", "mixed").negative

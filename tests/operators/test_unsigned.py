@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from harness.operators import OPERATORS
 from harness.operators.indexing import INDEX_KINDS, applies, indices, out_of_range
 from harness.records import Tensor
+from tests.calling import exact
 
 ENTROPY = bytes(range(256)) * 4
 
@@ -16,9 +16,9 @@ ENTROPY = bytes(range(256)) * 4
 def test_the_oracles_gather_by_unsigned_indices(dtype: str) -> None:
     data = Tensor("int64", np.array([[1, 2, 3], [4, 5, 6]], np.int64))
     index = Tensor(dtype, np.array([[2, 0], [1, 1]], dtype))
-    assert OPERATORS["GatherElements"].oracle((data, index), {"axis": 1}, None).array.tolist() == [[3, 1], [5, 5]]
+    assert exact("GatherElements", (data, index), {"axis": 1}).array.tolist() == [[3, 1], [5, 5]]
     pairs = Tensor(dtype, np.array([[1, 2], [0, 0]], dtype))
-    assert OPERATORS["GatherND"].oracle((data, pairs), {}, None).array.tolist() == [6, 1]
+    assert exact("GatherND", (data, pairs)).array.tolist() == [6, 1]
 
 
 @pytest.mark.parametrize(("dtype", "value", "bad"), [("uint64", 2**64 - 1, True), ("uint32", 2**32 - 1, True), ("uint64", 4, False)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -24,7 +25,8 @@ GOLDEN = Path(__file__).parent.parent / "golden"
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def several(folder: Path) -> HistoryDatabase:
+@pytest.fixture
+def several(tmp_path: Path) -> Iterator[HistoryDatabase]:
     """Six runs with a regression, a fix, a flip and a changed spec."""
     for day, (version, did) in enumerate(
         [
@@ -38,33 +40,33 @@ def several(folder: Path) -> HistoryDatabase:
         start=1,
     ):
         targets = {"cpu": cpu(version), "dml": DML}
-        write_run(folder, day, dict(zip((CASE, OTHER, INVALID, OPEN), did, strict=True)), targets, specs="cc" if day == 6 else "aa")
-    database = HistoryDatabase()
-    collect(database, find_runs([folder]))
-    return database
+        write_run(tmp_path, day, dict(zip((CASE, OTHER, INVALID, OPEN), did, strict=True)), targets, specs="cc" if day == 6 else "aa")
+    with HistoryDatabase() as database:
+        collect(database, find_runs([tmp_path]))
+        yield database
 
 
 @pytest.mark.parametrize("format", ["terminal", "markdown", "svg"])
-def test_counts(tmp_path: Path, format: str) -> None:
+def test_counts(several: HistoryDatabase, format: str) -> None:
     suffix = {"terminal": "txt", "markdown": "md"}.get(format, format)
-    text = RENDERINGS.text(answer(several(tmp_path)), format)
+    text = RENDERINGS.text(answer(several), format)
     assert format != "terminal" or max(map(len, text.splitlines())) <= 80
     check_golden(GOLDEN / f"history_counts.{suffix}", text)
 
 
-def test_a_query(tmp_path: Path) -> None:
-    found = answer(several(tmp_path), queries=parse_all(["GatherND", "Round"]), asks_flips=True)
+def test_a_query(several: HistoryDatabase) -> None:
+    found = answer(several, queries=parse_all(["GatherND", "Round"]), asks_flips=True)
     check_golden(GOLDEN / "history_query.txt", RENDERINGS.text(found, "terminal"))
 
 
 @pytest.mark.parametrize("format", ["terminal", "markdown"])
-def test_a_case(tmp_path: Path, format: str) -> None:
-    found = answer(several(tmp_path), CASE)
+def test_a_case(several: HistoryDatabase, format: str) -> None:
+    found = answer(several, CASE)
     check_golden(GOLDEN / f"history_case.{'txt' if format == 'terminal' else 'md'}", RENDERINGS.text(found, format))
 
 
-def test_the_page_is_the_chart_the_table_and_the_answers(tmp_path: Path) -> None:
-    database = several(tmp_path)
+def test_the_page_is_the_chart_the_table_and_the_answers(several: HistoryDatabase) -> None:
+    database = several
     counts = RENDERINGS.text(answer(database), "html")
     assert RENDERINGS.text(answer(database), "svg") in counts
     assert counts.count("<section") == 1
@@ -76,8 +78,8 @@ def test_the_page_is_the_chart_the_table_and_the_answers(tmp_path: Path) -> None
     assert "src=" not in page
 
 
-def test_every_bar_has_its_count_as_text_and_what_deviates_a_sign(tmp_path: Path) -> None:
-    root = ElementTree.fromstring(RENDERINGS.text(answer(several(tmp_path)), "svg"))
+def test_every_bar_has_its_count_as_text_and_what_deviates_a_sign(several: HistoryDatabase) -> None:
+    root = ElementTree.fromstring(RENDERINGS.text(answer(several), "svg"))
     words = [text.text for text in root.iter(f"{SVG}text")]
     bars = [bar for bar in root.iter(f"{SVG}rect") if bar.get("class") in ("pass", "fail", "none")]
     failing = [bar for bar in bars if bar.get("class") == "fail"]

@@ -5,20 +5,26 @@ import io
 import json
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
+from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import jsonschema
+import msgspec
 import pytest
 from junitparser import Error as JUnitError
 from junitparser import Failure, JUnitXml, Skipped
 
-from harness.records import Error, Outcome, Result, Validity, Verdict
+from harness.contradictions import impossible
+from harness.counts import Counts
+from harness.records import Against, Diff, Error, Outcome, Result, Validity, Verdict
 from harness.render.badge import render_badge
 from harness.render.ctrf import render_ctrf
 from harness.render.foreign import status
 from harness.render.junit import render_junit
 from harness.render.level_csv import render_csv
 from harness.runfile import RunReader
+from harness.summary import summarize
 from harness.tables import tabulate
 from tests import synthetic
 from tests.synthetic import ABSENT, CPU, DML
@@ -68,7 +74,8 @@ def hostile(tmp_path: Path) -> Path:
     [
         (Outcome.PASS, Verdict.EXPECTED, Validity.VALID, "passed"),
         (Outcome.REJECTED, Verdict.EXPECTED, Validity.INVALID, "passed"),
-        (Outcome.PASS, Verdict.IMPROVEMENT, Validity.VALID, "passed"),
+        (Outcome.PASS, Verdict.IMPROVEMENT, Validity.VALID, "failed"),
+        (Outcome.CRASH, Verdict.CHANGED, Validity.UNSPECIFIED, "passed"),
         (Outcome.PASS, Verdict.NEW, Validity.VALID, "passed"),
         (Outcome.MISMATCH, Verdict.EXPECTED, Validity.VALID, "known"),
         (Outcome.UNSUPPORTED, Verdict.EXPECTED, Validity.VALID, "known"),
@@ -82,13 +89,58 @@ def hostile(tmp_path: Path) -> Path:
 )
 def test_status(outcome: Outcome, verdict: Verdict, validity: Validity, expected: str) -> None:
     placed = "CPUExecutionProvider" if outcome is Outcome.PASS else None
-    assert status(Result("a", "Round", "cpu", validity, {}, outcome, verdict, placed_on=placed)) == expected
+    assert status(Result("a", "Round", "cpu", validity, {}, outcome, verdict, placed_on=placed), synthetic.header()) == expected
+
+
+def test_what_an_earlier_run_did_worse_is_no_failure() -> None:
+    """Against expectations an improvement is one: the entry is wrong by now."""
+    better = Result("a", "Round", "cpu", Validity.VALID, {}, Outcome.PASS, Verdict.IMPROVEMENT, placed_on="CPUExecutionProvider")
+    against = msgspec.structs.replace(synthetic.header(), baseline=Against("earlier", {"cpu": "cpu"}))
+    assert status(better, against) == "passed"
+
+
+def all_verdicts() -> Iterator[tuple[Validity, Outcome, Verdict]]:
+    for validity, outcome, verdict in product(Validity, Outcome, Verdict):
+        placed = (
+            synthetic.CPU.provider if outcome in (Outcome.PASS, Outcome.MISMATCH, Outcome.ACCEPTED_INVALID, Outcome.ORACLE_ERROR) else None
+        )
+        diff = Diff(1, 1, 2, (0,), "1", "2") if outcome in (Outcome.MISMATCH, Outcome.ORACLE_ERROR) else None
+        error = None if placed else Error("Fail", "x")
+        made = Result("Round@22:case=a", "Round", "cpu", validity, {}, outcome, verdict, None, placed, error, diff)
+        if impossible(made, synthetic.header()) is None:
+            yield validity, outcome, verdict
+
+
+@pytest.mark.parametrize("baseline", [False, True])
+def test_exit_code_junit_and_totals_agree(baseline: bool) -> None:
+    """Of every result that can be: red is red everywhere."""
+    against = Against("earlier", {"cpu": "cpu"}) if baseline else None
+    header = msgspec.structs.replace(synthetic.header({"cpu": synthetic.CPU}), baseline=against)
+    found = {}
+    for validity, outcome, verdict in all_verdicts():
+        counts = Counts()
+        counts.add(validity, outcome, verdict)
+        placed = synthetic.CPU.provider if outcome is Outcome.PASS else None
+        result = Result("Round@22:case=a", "Round", "cpu", validity, {}, outcome, verdict, placed_on=placed)
+        red = counts.failing - (counts.improved if baseline else 0)
+        assert status(result, header) in (("failed", "error") if red else ("passed", "known", "skipped"))
+        tables = tabulate(header, [result], None)
+        assert tables.tally().unexpected == red
+        summary = summarize(tables)
+        assert (summary.tone == "bad") == bool(red)
+        found[verdict] = found.get(verdict, 0) + red
+    assert {verdict for verdict, number in found.items() if number} == {
+        Verdict.REGRESSION,
+        Verdict.CHANGED,
+        Verdict.NEW,
+        *([] if baseline else [Verdict.IMPROVEMENT]),
+    }
 
 
 def test_junit_has_a_suite_a_target_and_counts_that_add_up(run: Path) -> None:
     found = junit(run)
     assert [suite.name for suite in found] == ["cpu", "dml", "dml@windows"]
-    expected = Counter((result.target, status(result)) for result in RunReader(run))
+    expected = Counter((result.target, status(result, RunReader(run).header)) for result in RunReader(run))
     for suite in found:
         cases = list(suite)
         kinds = Counter(type(case.result[0]) if case.result else None for case in cases)

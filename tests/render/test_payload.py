@@ -50,7 +50,8 @@ def test_every_result_comes_back() -> None:
         number = (number + run["case"][n]) & 0xFFFFFFFF
         parts = run["part"][starts[number] : starts[number + 1]]
         assert ";".join(run["parts"][part] for part in parts) == result.case
-        assert run["kinds"][run["kind"][number]] == [*facets(result.case), result.levels["directml"], result.validity.value]
+        kind = [value if place in (1, 3) else run["words"][value] for place, value in enumerate(run["kinds"][run["kind"][number]])]
+        assert kind == [*facets(result.case), result.levels["directml"], result.validity.value]
         target, outcome, verdict, judged = run["states"][run["state"][n]]
         assert (target, outcome, verdict) == (result.target, result.outcome.value, result.verdict.value)
         assert run["judgements"][judged] == JUDGED[judgement(result.validity, result.outcome, result.verdict, inexpressible=False)]
@@ -103,7 +104,7 @@ def test_details_have_a_budget_that_failures_use_last(monkeypatch: pytest.Monkey
     ]
     failing = msgspec.structs.replace(known[0], verdict=Verdict.REGRESSION, error=Error("Fail", "the reason"))
     run = decoded(payload_of([*known, failing], {"cpu": CPU}))
-    assert run["details"][run["detail"][19]] == "left out"
+    assert run["details"][run["detail"][19]] == [["Fail"], []]
     assert run["details"][run["detail"][20]] == [["Fail", "the reason"], []]
 
 
@@ -146,3 +147,21 @@ def test_a_page_of_one_target_is_the_same_without_remembering_its_cases() -> Non
             payload.add(result, *tables.add(result))
         texts.append(payload.encode(tables))
     assert texts[0] == texts[1]
+
+
+def test_error_and_bound_are_told_where_there_is_a_bound() -> None:
+    diffs = [
+        Diff(1, 1, 2, (0,), "a", "b"),
+        Diff(None, 1, 2, (0,), "2 ± 0.1", "2.25", 0.25, 0.1),
+        Diff(None, 1, 2, (0,), "2 ± 0.1", "nan", None, 0.1),
+    ]
+    results = [
+        Result(f"Exp@13:case={n}", "Exp", "cpu", Validity.VALID, {}, Outcome.MISMATCH, Verdict.NEW, placed_on="P", diff=diff)
+        for n, diff in enumerate(diffs)
+    ]
+    run = decoded(payload_of(results, {"cpu": CPU}))
+    assert [run["details"][number][1] for number in run["detail"]] == [
+        [1, 1, 2, [0], "a", "b"],
+        [None, 1, 2, [0], "2 ± 0.1", "2.25", 0.25, 0.1],
+        [None, 1, 2, [0], "2 ± 0.1", "nan", None, 0.1],
+    ]

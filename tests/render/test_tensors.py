@@ -132,3 +132,37 @@ def test_files_that_claim_to_be_tensors(tmp_path: Path) -> None:
     if hasattr(os, "mkfifo"):
         os.mkfifo(tmp_path / "pipe.npz")
         assert read_tensors(tmp_path / "pipe.npz", FLOAT) is None
+
+
+@pytest.mark.parametrize(
+    ("dtype", "actual", "cells"),
+    [
+        ("float32", np.float32([[1.0, 2.25], [np.inf, 4.0]]), ("2.25 (0x40100000)", "inf (0x7f800000)")),
+        ("bfloat16", np.uint16([[0x3F80, 0x4010], [0x7F80, 0x4080]]), ("2.25 (0x4010)", "inf (0x7f80)")),
+    ],
+)
+def test_a_bound_is_shown_with_error_and_ratio(tmp_path: Path, dtype: str, actual: Array, cells: tuple[str, str]) -> None:
+    value, bound = np.array([[1.0, 2.0], [3.0, np.nan]]), np.array([[0.0, 0.1], [0.5, np.inf]])
+    case = f"Exp@13:sweep=a;X={dtype}[2,2]"
+    shown = read_tensors(saved(tmp_path / "a.npz", input_X=actual, expected=value, bound=bound, actual=actual), case)
+    assert shown is not None
+    assert [grid["name"] for grid in shown["grids"]] == ["X", "expected", "bound", "actual"]
+    assert [grid["dtype"] for grid in shown["grids"]] == [dtype, "float64", "float64", dtype]
+    assert [[row["wrong"] for row in grid["rows"]] for grid in shown["grids"][2:]] == [[[], []], [[1], [0]]]
+    assert list(shown["columns"]) == ["Index", "Expected", "Actual", "Error", "Bound", "Error / bound"]
+    assert shown["wrong"] == [["0, 1", "2", cells[0], "0.25", "0.1", "2.5"], ["1, 0", "3", cells[1], "", "0.5", ""]]
+    assert "ulp" not in shown
+
+
+def test_a_bound_that_does_not_belong_is_only_shown(tmp_path: Path) -> None:
+    for value, bound in (
+        (np.zeros(3), np.zeros(2)),
+        (np.zeros(2), -np.ones(2)),
+        (np.zeros(3), np.zeros(3)),
+        (np.zeros(2, "f4"), np.zeros(2)),
+    ):
+        actual = np.ones(2, np.float32)
+        shown = read_tensors(saved(tmp_path / "a.npz", expected=value, bound=bound, actual=actual), "Exp@13:sweep=a;X=float32[2]")
+        assert shown is not None
+        assert len(shown["grids"]) == 3
+        assert "columns" not in shown

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from harness.records import TargetInfo
-from harness.render.terminal import render_terminal
+from harness.records import Diff, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.render.terminal import describe, render_terminal
 from harness.tables import Tables
 from tests import synthetic
 from tests.golden import check_golden
@@ -60,3 +60,18 @@ def test_case_ids_are_not_broken() -> None:
     text = rendered(tables)
     for group in tables.attention.groups()[:8]:
         assert group.example.case in text
+
+
+@pytest.mark.parametrize(
+    ("error", "bound", "said"),
+    [
+        (0.25, 0.1, "error 0.25, 2.5 × its bound"),
+        (1e9, 0.5, "error 1e+09, 2e+09 × its bound"),
+        (0.25, 0.0, "error 0.25 where none is admissible"),
+        (None, 0.5, "no number within 0.5"),
+    ],
+)
+def test_an_error_is_told_with_its_bound(error: float | None, bound: float, said: str) -> None:
+    diff = Diff(7, 1, 2, (0,), "2 ± 0.1", "2.25 (0x40100000)", error, bound)
+    result = Result("Exp@13:", "Exp", "cpu", Validity.VALID, {}, Outcome.MISMATCH, Verdict.NEW, placed_on="P", diff=diff)
+    assert describe(result) == f"mismatch · 1 of 2 differ at [0]: expected 2 ± 0.1, actual 2.25 (0x40100000) · max 7 ULP · {said}"

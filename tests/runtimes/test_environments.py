@@ -17,11 +17,12 @@ from packaging.version import Version
 from harness.components import CACHE_ENV
 from harness.errors import UsageError
 from harness.runtimes import environments, pythons, usage
+from tests.needs import need
 from tests.running import complaint, harness, lines_of, results_of
-from tests.runtimes.conftest import RELEASE
+from tests.runtimes.conftest import OTHER, RELEASE
+from tests.standin import SLOW_ENV
 
 _TARGET = f"cpu@ort-{RELEASE}"
-_OTHER = "1.21.1"
 
 
 def _run(folder: Path, target: str) -> Path:
@@ -30,6 +31,7 @@ def _run(folder: Path, target: str) -> Path:
     return folder
 
 
+@pytest.mark.releases
 def test_a_target_of_another_release_says_so_and_proves_where_it_ran(with_release: Path, tmp_path: Path) -> None:
     run = _run(tmp_path / "run", f"{_TARGET},memory_limit=4000000000")
     (info,) = lines_of(run)[0]["targets"].values()
@@ -41,11 +43,12 @@ def test_a_target_of_another_release_says_so_and_proves_where_it_ran(with_releas
     assert {(result["outcome"], result["placed_on"]) for result in results.values()} == {("pass", "CPUExecutionProvider")}
 
 
+@pytest.mark.releases
 def test_an_installed_release_needs_no_network(with_release: Path, tmp_path: Path, offline: None) -> None:
     _run(tmp_path / "run", _TARGET)
 
 
-def test_targets_and_runtimes_list_what_is_installed(with_release: Path) -> None:
+def test_targets_and_runtimes_list_what_is_installed(with_standin: Path) -> None:
     shown = harness("targets").out
     assert f"{_TARGET} " in shown
     assert f"onnxruntime {RELEASE}, Python" in shown
@@ -55,9 +58,9 @@ def test_targets_and_runtimes_list_what_is_installed(with_release: Path) -> None
 
 @pytest.mark.parametrize("damage", ["changed", "changed in place", "its Python is gone"])
 def test_a_damaged_environment_is_found_before_use_and_made_anew(
-    with_release: Path, tmp_path: Path, damage: str, capsys: pytest.CaptureFixture[str]
+    with_standin: Path, tmp_path: Path, damage: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (path,) = with_release.glob("lib/python*/site-packages/onnxruntime/__init__.py")
+    (path,) = with_standin.glob("lib/python*/site-packages/onnxruntime/__init__.py")
     status, content = path.stat(), path.read_bytes()
     if damage == "changed":
         path.write_bytes(content + b"\n")
@@ -65,14 +68,14 @@ def test_a_damaged_environment_is_found_before_use_and_made_anew(
         path.write_bytes(content[:-1] + b" ")
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     else:
-        link = with_release / "bin" / "python"
+        link = with_standin / "bin" / "python"
         link.unlink()
         link.symlink_to(tmp_path / "nothing")
     assert "; made anew when next used" in harness("runtimes", "list").out
     _, version = environments.prepare(RELEASE)
     assert "made anew" in capsys.readouterr().err
     assert environments.faults(version) == ()
-    assert next(with_release.glob("lib/python*/site-packages/onnxruntime/__init__.py")).read_bytes() == content
+    assert next(with_standin.glob("lib/python*/site-packages/onnxruntime/__init__.py")).read_bytes() == content
 
 
 def _install(version: str) -> subprocess.Popen[str]:
@@ -80,17 +83,21 @@ def _install(version: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
 
 
-def test_two_at_once_make_it_once(empty_cache: Path) -> None:
-    both = [_install(_OTHER), _install(_OTHER)]
+def test_two_at_once_make_it_once(empty_cache: Path, standins: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SLOW_ENV, "2")
+    both = [_install(OTHER), _install(OTHER)]
     told = [process.communicate(timeout=120) for process in both]
     assert [process.returncode for process in both] == [0, 0], told
     assert sum(err.count("installing") for _, err in told) == 1, told
-    assert sorted(path.name for path in empty_cache.iterdir()) == ["install.lock", f"onnxruntime-{_OTHER}"]
+    assert sorted(path.name for path in empty_cache.iterdir()) == ["install.lock", f"onnxruntime-{OTHER}"]
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_an_interrupted_installation_leaves_nothing_half_made(empty_cache: Path, how: signal.Signals) -> None:
-    process = _install(_OTHER)
+def test_an_interrupted_installation_leaves_nothing_half_made(
+    empty_cache: Path, standins: None, monkeypatch: pytest.MonkeyPatch, how: signal.Signals
+) -> None:
+    monkeypatch.setenv(SLOW_ENV, "600")
+    process = _install(OTHER)
     end = time.monotonic() + 60
     while not list(empty_cache.glob("*.partial/*")):
         assert time.monotonic() < end
@@ -106,9 +113,10 @@ def test_an_interrupted_installation_leaves_nothing_half_made(empty_cache: Path,
     assert [path.name for path in empty_cache.iterdir()] == ["install.lock"]
 
 
+@pytest.mark.releases
 def test_an_old_release_gets_a_python_and_a_numpy_that_it_can_use(empty_cache: Path) -> None:
-    if all(Version(python.minor) > Version("3.11") for python in pythons.pythons()):
-        pytest.skip("onnxruntime 1.15 needs Python 3.11 or older, and this machine has none")
+    old = any(Version(python.minor) <= Version("3.11") for python in pythons.pythons())
+    need("pythons", None if old else "onnxruntime 1.15 needs Python 3.11 or older, and this machine has none")
     environments.prepare("1.15.1")
     (stamp,) = environments.installed().values()
     assert stamp.facts["onnxruntime"] == "1.15.1"
@@ -118,10 +126,11 @@ def test_an_old_release_gets_a_python_and_a_numpy_that_it_can_use(empty_cache: P
     assert environments.installed() == {}
 
 
+@pytest.mark.releases
 def test_a_release_from_before_providers_could_be_chosen_runs_too(empty_cache: Path, tmp_path: Path) -> None:
     """1.2 has no session entries, prefix of profiles, choice of providers or bound buffers; what it cannot be asked is not_run."""
-    if all(Version(python.minor) > Version("3.8") for python in pythons.pythons()):
-        pytest.skip("onnxruntime 1.2 needs Python 3.8, and this machine has none")
+    old = any(Version(python.minor) <= Version("3.8") for python in pythons.pythons())
+    need("pythons", None if old else "onnxruntime 1.2 needs Python 3.8, and this machine has none")
     plain, bound = "Round@11:case=documented_onnx;X=float32[5]", "Round@11:sweep=in_place;X=float32[5];values=ordinary;in_place=true"
     ended = harness("run", "-t", "cpu@ort-1.2.0", "-k", plain, "-k", bound, "-o", tmp_path / "run")
     assert ended.code == 0, ended.err
@@ -130,7 +139,7 @@ def test_a_release_from_before_providers_could_be_chosen_runs_too(empty_cache: P
     assert (found[bound]["outcome"], found[bound]["error"]["class"]) == ("not_run", "CannotFeedError")
 
 
-def test_a_release_that_is_not_published_is_refused_before_anything_is_fetched(empty_cache: Path, tmp_path: Path) -> None:
+def test_a_release_that_is_not_published_is_refused_before_anything_is_fetched(empty_cache: Path, standins: None, tmp_path: Path) -> None:
     ended = harness("run", "-t", "cpu@ort-1.22.9", "-o", tmp_path / "run")
     assert ended.code == 2
     expected = "the package index has no onnxruntime 1.22.9 for this machine; near: 1.22.0, 1.22.1, 1.23.0, 1.23.1"
@@ -140,13 +149,13 @@ def test_a_release_that_is_not_published_is_refused_before_anything_is_fetched(e
 
 
 def test_a_release_that_cannot_be_installed_offline_is_refused(empty_cache: Path, tmp_path: Path, offline: None) -> None:
-    ended = harness("runtimes", "install", _OTHER)
+    ended = harness("runtimes", "install", OTHER)
     assert ended.code == 3
-    assert complaint(ended) == f"onnxruntime {_OTHER}: the package index does not answer; check the network (installed: none)"
+    assert complaint(ended) == f"onnxruntime {OTHER}: the package index does not answer; check the network (installed: none)"
     assert not empty_cache.exists()
 
 
-def test_a_release_for_other_pythons_names_them(empty_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_release_for_other_pythons_names_them(empty_cache: Path, standins: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here = pythons.pythons()[0]
     monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -172,17 +181,17 @@ def test_what_is_no_release_is_refused(text: str) -> None:
         (("everything",), "'everything' is no release of onnxruntime; write for example 1.22.1"),
     ],
 )
-def test_prune_refuses_what_it_does_not_know(with_release: Path, arguments: tuple[str, ...], said: str) -> None:
+def test_prune_refuses_what_it_does_not_know(with_standin: Path, arguments: tuple[str, ...], said: str) -> None:
     ended = harness("runtimes", "prune", *arguments)
     assert (ended.code, complaint(ended)) == (2, said)
-    assert with_release.exists()
+    assert with_standin.exists()
 
 
 @pytest.fixture
-def own_copy(with_release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_copy(with_standin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Use a cache of the test's own, with RELEASE in it; return the environment's folder."""
-    folder = tmp_path / "cache" / "runtimes" / with_release.name
-    shutil.copytree(with_release, folder, symlinks=True)
+    folder = tmp_path / "cache" / "runtimes" / with_standin.name
+    shutil.copytree(with_standin, folder, symlinks=True)
     monkeypatch.setenv(CACHE_ENV, str(tmp_path / "cache"))
     return folder
 

@@ -12,7 +12,7 @@ from tests.bare import bare_environment, run_script
 from tests.running import SPECS, harness
 from tests.runtimes.conftest import RELEASE
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links")
+pytestmark = [pytest.mark.releases, pytest.mark.skipif(sys.platform == "win32", reason="links")]
 
 CASE = "GatherND@13:case=index_into_an_empty_dimension"
 """An index into a dimension of size 0, which ONNX Runtime accepted before 1.26."""

@@ -56,6 +56,7 @@ def test_pip_gets_what_the_environment_says_to_uv(pip_conf: Path, monkeypatch: p
     )
 
 
+@pytest.mark.releases
 def test_the_real_index_tells_releases_by_python() -> None:
     for_3_11, for_3_12 = (set(map(str, index.published("onnxruntime", python).versions)) for python in ("3.11", "3.12"))
     assert {"1.15.0", "1.15.1", "1.24.4"} <= for_3_11

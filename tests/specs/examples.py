@@ -6,7 +6,7 @@ GATHER_ELEMENTS = """\
 operator: GatherElements
 opsets: [11, 13]
 lowers_to: {directml: DML_OPERATOR_GATHER_ELEMENTS}
-tolerance: {kind: exact, because: elements are moved}
+because: elements are moved
 cases:
   - name: documented_example
     source: DML_GATHER_ELEMENTS_OPERATOR_DESC, example
@@ -18,7 +18,7 @@ cases:
 sweeps:
   - name: dtype_rank
     data: {dtype: [float32, bfloat16], shape: [[5], [3, 4]]}
-    indices: {dtype: all, extent: [one, same], values: in_range}
+    indices: {dtype: all, shape: {extent: [one, same]}, values: in_range}
     attributes: {axis: all}
     options: {optimization: all, initializer: [indices, null]}
 """
@@ -27,16 +27,16 @@ GATHER_ND = """\
 operator: GatherND
 opsets: [11, 12, 13]
 lowers_to: {directml: [DML_OPERATOR_GATHER_ND, DML_OPERATOR_GATHER_ND1]}
-tolerance: {kind: exact, because: elements are moved}
+because: elements are moved
 sweeps:
   - name: batched
     opsets: [13, 12]
     data: {dtype: all, shape: [[2, 3, 4]]}
-    indices: {dtype: int64, outer: [[], [2]], tuple: all, values: [in_range]}
+    indices: {dtype: int64, shape: {outer: [[], [2]], tuple: all}, values: [in_range]}
     attributes: {batch_dims: [0, 1]}
   - name: out_of_range
     validity: invalid
     rule: every index lies in [-s, s-1]
     data: {dtype: float32, shape: [[2, 3]]}
-    indices: {dtype: int64, outer: [[2]], tuple: [1, 2], values: too_high}
+    indices: {dtype: int64, shape: {outer: [[2]], tuple: [1, 2]}, values: too_high}
 """

@@ -14,13 +14,13 @@ from harness.records import Case, DirectmlOptions, DirectmlTensor, Validity
 from harness.specs.api import DTYPES_OF_DIRECTML
 from harness.specs.expand import Plan, expand
 from harness.specs.load import load_specs
-from tests.running import SPECS
+from tests.plans import default_plan
 
 HEAD = """\
 operator: GatherND
 opsets: [12, 13]
 lowers_to: {directml: [DML_OPERATOR_GATHER_ND, DML_OPERATOR_GATHER_ND1]}
-tolerance: {kind: exact, because: elements are moved}
+because: elements are moved
 """
 INPUTS = """\
 inputs:
@@ -118,7 +118,7 @@ def test_round_has_no_indices(tmp_path: Path) -> None:
     path = tmp_path / "Round.yaml"
     path.write_text(
         "operator: Round\nopsets: [22]\nlowers_to: {directml: DML_OPERATOR_ELEMENT_WISE_ROUND}\n"
-        "tolerance: {kind: exact, because: integers}\ncases:\n"
+        "cases:\n"
         "  - name: a\n    inputs: {X: {dtype: float32, values: [1]}}\n"
         "    directml: {in_place: IndicesTensor, layout: {IndicesTensor: zero}}\n"
     )
@@ -131,7 +131,8 @@ def test_round_has_no_indices(tmp_path: Path) -> None:
 
 def test_a_sweep_is_the_product_of_its_lists(tmp_path: Path) -> None:
     entry = (
-        "data: {dtype: [float32], shape: [[3], [2, 3]]}\nindices: {dtype: [uint64, int8], outer: [[2]], tuple: 1, values: [in_range]}\n"
+        "data: {dtype: [float32], shape: [[3], [2, 3]]}\n"
+        "indices: {dtype: [uint64, int8], shape: {outer: [[2]], tuple: 1}, values: [in_range]}\n"
         "directml: {operator: [DML_OPERATOR_GATHER_ND, DML_OPERATOR_GATHER_ND1], dimension_count: [null, 1, 4],\n"
         "  layout: {InputTensor: [packed, zero]}}"
     )
@@ -143,7 +144,7 @@ def test_a_sweep_is_the_product_of_its_lists(tmp_path: Path) -> None:
 
 
 def test_all_means_the_types_of_directml(tmp_path: Path) -> None:
-    entry = "data: {dtype: all, shape: [[3]]}\nindices: {dtype: [uint32], outer: [[]], tuple: 1, values: [in_range]}\ndirectml: {}"
+    entry = "data: {dtype: all, shape: [[3]]}\nindices: {dtype: [uint32], shape: {outer: [[]], tuple: 1}, values: [in_range]}\ndirectml: {}"
     dtypes = [case.inputs[0].dtype for case in plan(tmp_path, entry, "sweeps")]
     assert sorted(dtypes) == sorted(DTYPES_OF_DIRECTML)
     assert len(dtypes) == 11
@@ -152,7 +153,7 @@ def test_all_means_the_types_of_directml(tmp_path: Path) -> None:
 
 def test_no_case_of_onnx_carries_a_mark_of_the_api() -> None:
     """Ids of cases that were there before stay as they were: nothing is added to them."""
-    for case in expand(load_specs((SPECS,))):
+    for case in default_plan():
         assert ("api=directml" in case.id) is (case.directml is not None)
         if case.directml is not None:
             assert case.source, case.id

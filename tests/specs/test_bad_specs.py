@@ -10,6 +10,7 @@ import pytest
 
 from harness.errors import SpecError
 from harness.expectations import load_expectations
+from harness.specs.expand import expand
 from harness.specs.load import load_specs
 from tests.golden import check_golden
 
@@ -32,7 +33,7 @@ def messages(load: Callable[[list[Path]], object], path: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize("path", BAD_SPECS, ids=lambda path: path.stem)
 def test_spec_defect_has_its_message(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    check_golden(path.with_suffix(".expected.txt"), messages(load_specs, path, monkeypatch))
+    check_golden(path.with_suffix(".expected.txt"), messages(lambda paths: expand(load_specs(paths)), path, monkeypatch))
 
 
 @pytest.mark.parametrize("path", BAD_EXPECTATIONS, ids=lambda path: path.stem)

@@ -1,32 +1,26 @@
-"""The real runtime for tests marked `windows_runtime`; a machine without it says so in the summary, and fails where it is required.
-
-`HARNESS_REQUIRE_WINDOWS=1`, which CI sets, turns the skip into a failure.
-"""
+"""The real runtime for tests marked `windows_runtime`, and the programs that can separate it from this machine."""
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
-from harness.windows import runtime
-
-REQUIRE_ENV = "HARNESS_REQUIRE_WINDOWS"
-
-
-@pytest.fixture(autouse=True)
-def _needs_runtime(request: pytest.FixtureRequest) -> None:
-    if request.node.get_closest_marker("windows_runtime") is None:
-        return
-    reason = runtime.unavailable()
-    if reason is None:
-        return
-    if os.environ.get(REQUIRE_ENV):
-        pytest.fail(f"{REQUIRE_ENV} is set and {reason}")
-    pytest.skip(reason)
+from harness.windows import runtime, sandbox
+from tests.needs import need
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    skipped = [report for report in terminalreporter.stats.get("skipped", []) if "windows_runtime" in report.keywords]
-    if skipped:
-        terminalreporter.write_line(f"{len(skipped)} tests of the Windows runtime did not run: {skipped[0].longrepr[2]}")
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip before any fixture starts a worker."""
+    if item.get_closest_marker("windows_runtime") is not None:
+        need("windows", runtime.unavailable())
+
+
+@pytest.fixture(params=sandbox.TOOLS)
+def tool(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Let workers start through each program that can make a sandbox; one that does not work on this machine skips."""
+    name: str = request.param
+    package = {"bwrap": "bubblewrap", "unshare": "util-linux"}[name]
+    lacking = None if sandbox.works(name) else f"{name} does not work here: install the package {package}, and allow user namespaces"
+    need({"bwrap": "bubblewrap"}.get(name, name), lacking)
+    monkeypatch.setattr(sandbox, "launcher", lambda: name)
+    return name

@@ -1,6 +1,7 @@
 """A program for the Windows Python: runs operators through the worker's backend and says what that left behind. Python 3.8.
 
-`growth N`: reference counts and committed bytes after a thousand operators and after N; `closing N`: references after each of N backends;
+`growth N`: reference counts and committed bytes after a thousand operators, then bytes each 250 up to N;
+`closing N`: references after each of N backends;
 `unwritten N`: what an output holds that no dispatch wrote;
 `messages N`: N messages of a debug layer.
 As a worker: `fault`, a fault in a call into DirectML; `removed`, a Direct3D 12 device that says it was removed.
@@ -21,6 +22,7 @@ import numpy as np  # noqa: E402
 boot.before_sessions()
 backend_module = importlib.import_module("harness_boot_modules.directml.backend")
 com = importlib.import_module("harness_boot_modules.com")
+MEMBERS = ["InputTensor:input", "IndicesTensor:input", "OutputTensor:output", "Axis:uint"]
 
 
 class Memory(ctypes.Structure):
@@ -61,8 +63,9 @@ def gather(rows: int, columns: int, number: int) -> tuple:
         "OutputTensor": view("float32", [rows, 3]),
     }
     given = {
-        "operator": "DML_OPERATOR_GATHER_ELEMENTS", "tensors": tensors, "attributes": {"Axis": 1 if number % 7 else 9},
-        "inputs": ["InputTensor", "IndicesTensor"], "output": "OutputTensor", "in_place": None, "output_shape": [rows, 3],
+        "operator": "DML_OPERATOR_GATHER_ELEMENTS", "number": 107, "members": MEMBERS, "tensors": tensors,
+        "attributes": {"Axis": 1 if number % 7 else 9}, "inputs": ["InputTensor", "IndicesTensor"], "outputs": ["OutputTensor"],
+        "in_place": None, "output_shapes": [[rows, 3]],
     }  # fmt: skip
     return given, [data, indices]
 
@@ -87,7 +90,7 @@ def growth(count: int) -> dict:
     before = {name: references(pointer) for name, pointer in pointers.items()}, committed_bytes()
     for number in range(1000, count):
         wrong += not run(backend, number)
-        if number % 1000 == 999:
+        if number % 250 == 249:
             history.append(committed_bytes())
     after = {name: references(pointer) for name, pointer in pointers.items()}
     return {"wrong": wrong, "references": [before[0], after], "committed": [before[1], *history]}

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from harness.directml.description import structure
 from harness.dtypes import DTYPES
 from harness.execution import Execution, Graph, Prepared, Unit
 from harness.pool import Pool
@@ -28,14 +29,17 @@ def tensor(dtype: str, sizes: Sequence[int], **other: Any) -> dict[str, Any]:
 
 def described(operator: str, tensors: dict[str, Any], attributes: dict[str, int], shape: Sequence[int], **other: Any) -> dict[str, Any]:
     """Describe an operator whose inputs are all its tensors but the output."""
+    number, members = structure(operator)
     return {
         "operator": operator,
+        "number": number,
+        "members": list(members),
         "tensors": tensors,
         "attributes": attributes,
         "inputs": [name for name in tensors if name != "OutputTensor"],
-        "output": "OutputTensor",
+        "outputs": ["OutputTensor"],
         "in_place": None,
-        "output_shape": list(shape),
+        "output_shapes": [list(shape)],
         "flags": 0,
         "minimum_feature_level": "1_0",
         **other,
@@ -74,9 +78,14 @@ def rounding(data: np.ndarray, mode: int, *, source: Any = None, output: Any = N
 def graph(given: dict[str, Any]) -> Graph:
     """Make the graph whose bytes are a description."""
     model = json.dumps(given, sort_keys=True, separators=(",", ":")).encode()
-    types = {name: DTYPES[view["dtype"]].onnx for name, view in given["tensors"].items() if view is not None}
+    views = {
+        key: view
+        for name, each in given["tensors"].items()
+        for key, view in ([(f"{name}.{place}", one) for place, one in enumerate(each)] if isinstance(each, list) else [(name, each)])
+    }
+    types = {name: DTYPES[view["dtype"]].onnx for name, view in views.items() if view is not None}
     inputs = tuple((name, types[name]) for name in given["inputs"])
-    output = (given["output"], types.get(given["output"], 1))
+    output = (given["outputs"][0], types.get(given["outputs"][0], 1))
     return Graph(model, hashlib.sha256(model).hexdigest(), tuple(range(len(inputs))), inputs, output, (given["operator"],))
 
 
@@ -96,8 +105,7 @@ def pool(target: str = "directml", *, size: int = 1) -> Iterator[Pool]:
         opened.close()
 
 
-def execute(items: dict[str, Described], target: str = "directml") -> dict[str, Execution]:
-    """Run each description with its arrays as a unit of one case, in one worker."""
-    with pool(target) as opened:
-        units = (Unit(graph(given), [prepared(name, arrays)]) for name, (given, arrays) in items.items())
-        return {case.case.id: execution for case, _, execution in opened.run(units)}
+def execute(worker: Pool, items: dict[str, Described]) -> dict[str, Execution]:
+    """Run each description with its arrays as a unit of one case; the worker stays."""
+    units = (Unit(graph(given), [prepared(name, arrays)]) for name, (given, arrays) in items.items())
+    return {case.case.id: execution for case, _, execution in worker.run(units, keep=True)}

@@ -10,7 +10,7 @@ import pytest
 from tests.golden import check_golden
 from tests.running import harness
 
-pytestmark = pytest.mark.windows_runtime
+pytestmark = [pytest.mark.windows_runtime, pytest.mark.slow]
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 _CASE = "Round@11:sweep=variants;X=float16[24];values=specials;variant=toward_zero"

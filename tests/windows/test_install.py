@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import io
 import os
@@ -238,3 +239,12 @@ def test_setup_says_what_this_machine_cannot_have(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(sandbox, "launcher", refuse)
     assert commands.setup_lines() == [f"dml: not on this machine: {sandbox.remedy()}", "cpu runs without it"]
+
+
+def test_setup_says_where_a_disk_was_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fill(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/some/place")
+
+    monkeypatch.setattr(install, "install", fill)
+    reason = "/some/place: No space left on device; make room or set HARNESS_CACHE to another folder"
+    assert commands.setup_lines() == [f"dml: not on this machine: {reason}", "cpu runs without it"]

@@ -306,7 +306,6 @@ def test_the_sandbox_shows_usr_read_only_and_nothing_else_of_the_machine(tool: s
 
 
 @pytest.mark.windows_runtime
-@pytest.mark.parametrize("tool", ["bwrap", "unshare"])
 def test_wine_runs_from_a_usr_outside_of_its_tree(tool: str, tmp_path: Path) -> None:
     found = install.verify()
     packages.make_root(tmp_path / "c", sandbox.files_of(found.root).resolve() / "usr")

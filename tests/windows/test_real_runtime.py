@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from onnx import NodeProto, helper
 
-from harness.windows import runtime, sandbox
+from harness.windows import install, runtime
 from harness.windows.releases import default_release, release_for_level, usable_levels
 
 pytestmark = pytest.mark.windows_runtime
@@ -70,6 +70,13 @@ def probe(ort: str | None = None, args: tuple[str, ...] = ()) -> Iterator[Probe]
             assert pipe is not None
             with suppress(BrokenPipeError):
                 pipe.close()
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Probe]:
+    """Return one worker for all tests that leave it as it was."""
+    with probe(args=("--first", "with space")) as started:
+        yield started
 
 
 def encoded(array: np.ndarray) -> str:
@@ -132,18 +139,15 @@ def wait_until_gone(namespaces: set[str], seconds: float = 5.0) -> list[str]:
     return left
 
 
-def test_versions_are_those_of_the_default_release() -> None:
-    with probe(args=("--first", "with space")) as worker:
-        row = default_release()
-        got = worker.ask(do="versions")
-        assert (got["onnxruntime"], got["numpy"]) == (row.onnxruntime, row.numpy)
-        assert got["python"].startswith(row.python + ".")
-        assert got["arguments"] == ["--first", "with space"]
+def test_versions_are_those_of_the_default_release(worker: Probe) -> None:
+    row = default_release()
+    got = worker.ask(do="versions")
+    assert (got["onnxruntime"], got["numpy"]) == (row.onnxruntime, row.numpy)
+    assert got["python"].startswith(row.python + ".")
+    assert got["arguments"] == ["--first", "with space"]
 
 
-@pytest.mark.parametrize("tool", ["bwrap", "unshare"])
-def test_gather_elements_on_directml_is_bit_exact(tool: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "launcher", lambda: tool)
+def test_gather_elements_on_directml_is_bit_exact(tool: str) -> None:
     random = np.random.default_rng(7)
     indices = np.array([[0, 1, 3], [3, -1, 0], [2, 2, -4]], np.int64)
     with probe() as worker:
@@ -154,33 +158,32 @@ def test_gather_elements_on_directml_is_bit_exact(tool: str, monkeypatch: pytest
             assert got.tobytes() == np.take_along_axis(data, indices, 1).tobytes(), dtype
 
 
-def test_device_is_described_from_the_loaded_dll() -> None:
-    with probe() as worker:
-        got = worker.ask(do="device")
-        assert (got["directml"], got["max_feature_level"]) == (default_release().directml, default_release().answers)
-        assert got["directml_path"].endswith(r"\onnxruntime\capi\DirectML.dll")
-        assert len(got["directml_sha256"]) == 64
-        assert "llvmpipe" in got["adapter"]
-        assert got["software"] is True
-        assert got["vendor"] == "Mesa (0x10005)"
-        assert set(got["device_dtypes"]) >= {"float32", "float16", "int8", "int64", "uint64", "float64"}
-        assert got["luid"].count(":") == 1
+def test_device_is_described_from_the_loaded_dll(worker: Probe) -> None:
+    got = worker.ask(do="device")
+    assert (got["directml"], got["max_feature_level"]) == (default_release().directml, default_release().answers)
+    assert got["directml_path"].endswith(r"\onnxruntime\capi\DirectML.dll")
+    assert len(got["directml_sha256"]) == 64
+    assert "llvmpipe" in got["adapter"]
+    assert got["software"] is True
+    assert got["vendor"] == "Mesa (0x10005)"
+    assert set(got["device_dtypes"]) >= {"float32", "float16", "int8", "int64", "uint64", "float64"}
+    assert got["luid"].count(":") == 1
 
 
-def test_a_failed_session_leaves_nothing_to_the_next() -> None:
+def test_a_failed_session_leaves_nothing_to_the_next(worker: Probe) -> None:
     """Without `after_failure` the second of these sessions ends the process: it runs what the first had recorded."""
     data, indices = np.arange(12, dtype=np.float32).reshape(3, 4), np.array([[3, 0], [1, 1], [-1, 2]], np.int64)
     nine = np.zeros((1, 1, 1, 2, 1, 1, 1, 2, 1), np.int64)
     failing = serialized(helper.make_node("GatherND", ["data", "indices"], ["out"]), np.zeros(5, np.float16), nine, nine.shape[:8])
     feeds = [[name, x.dtype.name, x.shape, encoded(x)] for name, x in (("data", np.zeros(5, np.float16)), ("indices", nine))]
-    with probe() as worker:
-        for _ in range(10):
-            failed = worker.ask(do="run", model=failing, feeds=feeds)
-            assert "error" in failed
-            assert failed["lost"] is False
-        assert worker.gather(data, indices, 1).tobytes() == np.take_along_axis(data, indices, 1).tobytes()
+    for _ in range(10):
+        failed = worker.ask(do="run", model=failing, feeds=feeds)
+        assert "error" in failed
+        assert failed["lost"] is False
+    assert worker.gather(data, indices, 1).tobytes() == np.take_along_axis(data, indices, 1).tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", usable_levels())
 def test_each_level_runs_with_its_release(level: str) -> None:
     row = release_for_level(level)
@@ -192,27 +195,22 @@ def test_each_level_runs_with_its_release(level: str) -> None:
         assert worker.gather(data, indices, 1).tobytes() == np.take_along_axis(data, indices, 1).tobytes()
 
 
-def test_two_workers_share_one_installation() -> None:
+def test_two_workers_share_one_installation(worker: Probe) -> None:
     data, indices = np.arange(12, dtype=np.int32).reshape(3, 4), np.array([[1], [2], [0]], np.int64)
-    with probe() as first, probe() as second:
+    with probe() as second:
         for _ in range(20):
-            for worker in (first, second):
-                assert worker.gather(data, indices, 1).tolist() == [[1], [6], [8]]
+            for one in (worker, second):
+                assert one.gather(data, indices, 1).tolist() == [[1], [6], [8]]
 
 
-@pytest.mark.parametrize("tool", ["bwrap", "unshare"])
-def test_a_worker_writes_only_to_its_own_memory(tool: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "launcher", lambda: tool)
+def test_a_worker_writes_only_to_its_own_memory(tool: str) -> None:
     with probe() as worker:
         for path in (r"Z:\windows\python\x", r"Z:\windows\x", r"C:\windows\x", r"Z:\windows\onnxruntime\x", r"Z:\etc\x"):
             assert worker.ask(do="write", path=path)["refused"], path
         assert worker.ask(do="write", path=r"Z:\tmp\x") == {"refused": None}
 
 
-@pytest.mark.parametrize("tool", ["bwrap", "unshare"])
-def test_a_crash_ends_the_stream_and_leaves_nothing(tool: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "launcher", lambda: tool)
-    mounts = Path("/proc/self/mountinfo").read_text().count("\n")
+def test_a_crash_ends_the_stream_and_leaves_nothing(tool: str) -> None:
     with probe() as worker:
         namespaces = pid_namespaces(worker.process.pid)
         assert members(namespaces)
@@ -222,12 +220,10 @@ def test_a_crash_ends_the_stream_and_leaves_nothing(tool: str, monkeypatch: pyte
         assert worker.process.wait(10) == 5  # the low eight bits of an access violation
         assert time.monotonic() - started < 2
         assert wait_until_gone(namespaces) == []
-    assert Path("/proc/self/mountinfo").read_text().count("\n") == mounts
+    assert str(install.cache_dir()) not in Path("/proc/self/mountinfo").read_text()  # others on the machine may mount what they like
 
 
-@pytest.mark.parametrize("tool", ["bwrap", "unshare"])
-def test_killing_a_hanging_worker_leaves_nothing(tool: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "launcher", lambda: tool)
+def test_killing_a_hanging_worker_leaves_nothing(tool: str) -> None:
     with probe() as worker:
         namespaces = pid_namespaces(worker.process.pid)
         worker.send(do="hang")
@@ -236,7 +232,6 @@ def test_killing_a_hanging_worker_leaves_nothing(tool: str, monkeypatch: pytest.
         assert wait_until_gone(namespaces) == []
 
 
-@pytest.mark.parametrize("tool", ["bwrap", "unshare"])
 def test_a_killed_parent_takes_the_worker_along(tool: str) -> None:
     script = f"""
 import subprocess, sys, time
@@ -248,13 +243,13 @@ p = subprocess.Popen(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIP
 p.stdout.readline(); p.stdin.write(b'{{"do": "hang"}}\\n'); p.stdin.flush()
 print(p.pid, flush=True); time.sleep(600)
 """
-    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
-    assert parent.stdout is not None
-    namespaces = pid_namespaces(int(parent.stdout.readline()))
-    assert members(namespaces)
-    parent.send_signal(signal.SIGKILL)
-    parent.wait(10)
-    parent.stdout.close()
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as parent:
+        try:
+            assert parent.stdout is not None
+            namespaces = pid_namespaces(int(parent.stdout.readline()))
+            assert members(namespaces)
+        finally:
+            parent.send_signal(signal.SIGKILL)
     assert wait_until_gone(namespaces) == []
 
 

@@ -18,6 +18,7 @@ def windows_python(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, encoding="utf-8", timeout=300)
 
 
+@pytest.mark.slow
 def test_a_failure_of_directml_is_reduced_and_reproduced(tmp_path: Path) -> None:
     """The provider keeps the low 32 bits of axis before it looks whether axis is in range."""
     spec = ("--spec", SPECS / "GatherElements.yaml")

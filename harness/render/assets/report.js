@@ -3,9 +3,11 @@
 const PAGE = 50;
 const FILTERS = [
   ["operator", "Operator"], ["target", "Target"], ["judged", "Judged"], ["before", "BASE"], ["outcome", "Outcome"], ["verdict", "Verdict"], ["validity", "Validity"],
-  ["level", "Level"], ["dtype", "Element type"], ["index_dtype", "Index type"], ["rank", "Rank"], ["opset", "Opset"], ["variant", "Variant"],
+  ["level", "Level"], ["dtype", "Element type"], ["types", "Other types"], ["rank", "Rank"], ["opset", "Opset"], ["variant", "Variant"], ["error", "Error"], ["flaky", "Flaky"],
 ];
-const KIND = ["operator", "opset", "dtype", "rank", "index_dtype", "variant", "level", "validity"];
+// What a kind of case says; all but the numbers among it stand in a dictionary.
+const KIND = ["operator", "opset", "dtype", "rank", "types", "variant", "level", "validity"];
+const NUMBERS = ["opset", "rank"];
 let STATE = ["target", "outcome", "verdict", "judged"];
 // A page that compares two runs names its own fields: `outcome` is HEAD's, `before` BASE's, and `judged` the change.
 const comparing = () => STATE.includes("before");
@@ -37,6 +39,7 @@ async function decode() {
   for (let n = 0; n < run.length.length; n++) starts[n + 1] = starts[n] + run.length[n];
   run.starts = starts;
   if (run.fields) STATE = run.fields;
+  run.kinds = run.kinds.map((kind) => kind.map((value, place) => (NUMBERS.includes(KIND[place]) ? value : run.words[value])));
   run.order = byJudgement(run.state, run.states.map((state) => state[STATE.indexOf("judged")]), run.judgements.length);
   return run;
 }
@@ -77,9 +80,14 @@ function wanted(entries, fields, filter, shown = (value) => value) {
   return Uint8Array.from(entries, (entry) => (tests.every(([place, test]) => test(shown(entry[place], fields[place]))) ? 1 : 0));
 }
 
+// What a detail says: the class of the error, and whether the repeats differed.
+const errorClass = (detail) => (Array.isArray(detail) && detail[0].length ? detail[0][0] : "none");
+const isFlaky = (detail) => (Array.isArray(detail) && detail[2]?.startsWith("flaky") ? "yes" : "no");
+
 function select(filter) {
-  const kinds = wanted(run.kinds, KIND, filter);
+  const kinds = wanted(run.kinds, KIND, filter, (value, field) => (field === "variant" && value === "" ? "none" : value));
   const states = wanted(run.states, STATE, filter, (value, field) => (field === "judged" ? run.judgements[value] : value));
+  const details = wanted(run.details.map((detail) => [errorClass(detail), isFlaky(detail)]), ["error", "flaky"], filter);
   const count = run.kind.length;
   const cases = new Uint8Array(count);
   for (let n = 0; n < count; n++) cases[n] = kinds[run.kind[n]];
@@ -90,7 +98,7 @@ function select(filter) {
   }
   const found = new Uint32Array(run.order.length);
   let size = 0;
-  for (const result of run.order) if (cases[run.case[result]] && states[run.state[result]]) found[size++] = result;
+  for (const result of run.order) if (cases[run.case[result]] && states[run.state[result]] && details[run.detail[result]]) found[size++] = result;
   return found.subarray(0, size);
 }
 
@@ -161,7 +169,7 @@ function happened(result) {
     const [ulp, differing, total, at] = diff;
     words.push(`${grouped(differing)} of ${grouped(total)} differ${at ? `, first at [${at.join(", ")}]` : ""}${ulp == null ? "" : `, max ${grouped(ulp)} ULP`}`);
   }
-  if (error.length) words.push(`${error[0]}: ${error[1].replace(PREAMBLE, "")}`);
+  if (error.length) words.push(error.length > 1 ? `${error[0]}: ${error[1].replace(PREAMBLE, "")}` : `${error[0]} (the rest is left out of this page: see the run file)`);
   return words.join(" · ");
 }
 
@@ -170,6 +178,8 @@ function happened(result) {
 // The values of a filter that occur, in reading order.
 function occurring(name) {
   if (name === "target") return run.targets;
+  if (name === "error") return [...new Set(run.details.map(errorClass))].sort();
+  if (name === "flaky") return [...new Set(run.details.map(isFlaky))].sort();
   const place = KIND.indexOf(name);
   const values = new Set(place >= 0 ? run.kinds.map((kind) => kind[place]) : run.states.map((state) => state[STATE.indexOf(name)]));
   if (name === "judged") return run.judgements.filter((_, number) => values.has(number));
@@ -266,8 +276,9 @@ class Browser {
     if (cases.length && cases.length <= 20 && this.found.length <= 2000) return `harness run${targets}${cases.map((number) => ` -k ${shell(idOf(number))}`).join("")}`;
     const one = (name) => (this.filter[name] && !/[!,]/.test(this.filter[name]) ? this.filter[name] : "");
     const terms = [];
-    if (one("dtype") && cases.length) terms.push(`${termsOf(cases[0]).map((term) => /(\w+)=[a-z0-9]+\[/.exec(term)?.[1]).find(Boolean) ?? "data"}=${one("dtype")}`);
-    if (one("index_dtype")) terms.push(`indices=${one("index_dtype")}`);
+    const first = cases.length && termsOf(cases[0]).map((term) => /([\w.]+)=[a-z]+\d*[[{(]/.exec(term)?.[1]).find(Boolean);
+    if (one("dtype") && first) terms.push(`${first}=${one("dtype")}`);
+    terms.push(...one("types").split(" ").filter(Boolean));
     const head = one("operator") || one("opset") ? `${one("operator") || "*"}${one("opset") ? `@${one("opset")}` : ""}` : "";
     const query = [head, terms.join(";")].filter(Boolean).join(":");
     return `harness run${targets}${query ? ` -k ${shell(query)}` : ""}`;
@@ -298,6 +309,123 @@ function caseNumber(id) {
   return -1;
 }
 
+// ------------------------------------------------------------------------------------------------- operators at a glance
+
+// The filter for what a cell counts.
+const COUNTED = "!not expressible";
+const MARKS = { pass: "✓", known: "~", failing: "✗", partial: "!", unclaimed: "∞", absent: "⊘", none: "–" };
+const WORDS = { pass: "all pass", known: "has known deviations", failing: "has unexpected results", partial: "not all ran", unclaimed: "some test nothing", absent: "nothing ran", none: "no case" };
+
+// Counts results by a key of their kind and state; what the target's API cannot express counts nowhere.
+function tallies(wants, keyOf) {
+  const keys = new Map(), kinds = run.kinds.map((kind) => wants(kind));
+  const place = STATE.indexOf("judged"), target = STATE.indexOf("target"), outcome = STATE.indexOf("outcome");
+  for (let n = 0; n < run.case.length; n++) {
+    const kind = run.kind[run.case[n]];
+    if (!kinds[kind]) continue;
+    const state = run.states[run.state[n]], judged = run.judgements[state[place]];
+    if (judged === "not expressible") continue;
+    const key = keyOf(run.kinds[kind], state[target]);
+    let tally = keys.get(key);
+    if (!tally) keys.set(key, (tally = { selected: 0, run: 0, passed: 0, conforming: 0, known: 0, failing: 0, unexpected: 0, unclaimed: 0, outcomes: new Map(), levels: new Set() }));
+    tally.selected++;
+    tally.levels.add(run.kinds[kind][KIND.indexOf("level")]);
+    tally.outcomes.set(state[outcome], (tally.outcomes.get(state[outcome]) ?? 0) + 1);
+    if (judged !== "not run") tally.run++;
+    if (judged === "tests nothing") tally.unclaimed++;
+    else if (state[outcome] === "pass") tally.passed++;
+    if (judged === "conforms" || judged === "improvement") tally.conforming++;
+    if (judged === "known deviation") tally.known++;
+    if (judged === "failing") tally.failing++;
+    if (run.red.includes(judged)) tally.unexpected++;
+  }
+  return keys;
+}
+
+function stateOf(tally) {
+  if (!tally?.selected) return "none";
+  if (!tally.run) return "absent";
+  return tally.failing ? "failing" : tally.known ? "known" : tally.unclaimed ? "unclaimed" : tally.run === tally.selected ? "pass" : "partial";
+}
+
+function cell(tally, text, filter, small) {
+  const state = stateOf(tally);
+  if (state === "none") return element("td", { class: "cell none" }, element("span", { class: "hidden" }, "no case"), element("span", { "aria-hidden": "true" }, "–"));
+  return element("td", { class: `cell ${state}` }, element("a", { href: writeFragment(filter) }, element("span", { class: "mark", "aria-hidden": "true" }, MARKS[state]), text, small ? element("small", {}, small) : null, element("span", { class: "hidden" }, ` ${WORDS[state]}`)));
+}
+
+// The filter over the table of operators; choosing a level counts its cells again.
+function chooser() {
+  const form = document.getElementById("choose");
+  if (!form || !run.targets) return;
+  const rows = [...document.querySelectorAll("tr[data-operator]")], whole = rows.map((row) => [...row.cells].slice(1));
+  let states = rows.map((row) => [...row.cells].slice(1).map((each) => each.classList[1]));
+  const { name, state, level } = form.elements;
+  for (const each of Object.keys(WORDS).filter((word) => word !== "none")) state.append(element("option", { value: each }, WORDS[each]));
+  for (const each of occurring("level")) level.append(element("option", { value: each }, each));
+  const choose = () => {
+    const text = name.value.trim().toLowerCase();
+    let shown = 0;
+    rows.forEach((row, place) => {
+      row.hidden = !(row.dataset.operator.toLowerCase().includes(text) && (!state.value || states[place].includes(state.value)));
+      shown += !row.hidden;
+    });
+    form.querySelector("[role=status]").textContent = `${grouped(shown)} of ${grouped(rows.length)} operators`;
+  };
+  level.addEventListener("change", () => {
+    const found = level.value && tallies((kind) => kind[KIND.indexOf("level")] === level.value, (kind, target) => `${target}\n${kind[0]}`);
+    rows.forEach((row, place) => {
+      const operator = row.dataset.operator;
+      const cells = !found ? whole[place] : run.targets.map((target) => {
+        const tally = found.get(`${target}\n${operator}`);
+        return cell(tally, tally && `${grouped(tally.conforming)} / ${grouped(tally.selected)}`, { operator, target, level: level.value, judged: tally?.unexpected ? run.red.join() : COUNTED }, tally?.unexpected ? ` ${grouped(tally.unexpected)} unexpected` : "");
+      });
+      row.replaceChildren(row.cells[0], ...cells);
+    });
+    states = rows.map((row) => [...row.cells].slice(1).map((each) => each.classList[1]));
+  });
+  form.addEventListener("input", choose);
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.hidden = false;
+  choose();
+}
+
+const DTYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128", "string"];
+const byType = (a, b) => {
+  const [one, other] = [a, b].map((row) => row.split(" ").map((part) => DTYPES.indexOf(part.slice(part.lastIndexOf("=") + 1))));
+  for (let n = 0; n < one.length && n < other.length; n++) if (one[n] !== other[n]) return one[n] - other[n];
+  return a < b ? -1 : 1;
+};
+
+// Fills the part of an operator when it is opened: element type × rank on each target, and the types of further inputs × rank.
+function fill(part) {
+  if (part.dataset.filled || !run?.targets) return;
+  part.dataset.filled = "yes";
+  const operator = part.dataset.operator, [rank, validity] = ["rank", "validity"].map((name) => KIND.indexOf(name)), figures = [];
+  for (const rowsAre of ["dtype", "types"]) {
+    const place = KIND.indexOf(rowsAre);
+    const found = tallies((kind) => kind[0] === operator && kind[validity] === "valid" && kind[place] !== "", (kind, target) => JSON.stringify([target, kind[place], kind[rank]]));
+    const cells = [...found].map(([key, tally]) => [...JSON.parse(key), tally]);
+    if (rowsAre === "types" && new Set(cells.map(([, row]) => row)).size < 2) continue;
+    const names = rowsAre === "types" ? [...new Set(cells.flatMap(([, row]) => row.split(" ").map((each) => each.split("=")[0])))] : [];
+    for (const target of run.targets) {
+      const own = cells.filter(([of]) => of === target);
+      if (!own.some(([, , , tally]) => tally.run)) continue;
+      const rows = [...new Set(own.map(([, row]) => row))].sort(byType), ranks = [...new Set(own.map(([, , each]) => each))].sort((a, b) => a - b);
+      const title = `${target}: ${names.length ? `${names.join(", ")} ` : ""}element type × rank`;
+      const at = new Map(own.map(([, row, each, tally]) => [`${row}\n${each}`, tally]));
+      const body = rows.map((row) => element("tr", {}, element("th", { scope: "row" }, names.length === 1 ? row.slice(row.indexOf("=") + 1) : row), ranks.map((each) => {
+        const tally = at.get(`${row}\n${each}`), allowed = tally ? run.levels.filter((level) => tally.levels.has(level)) : [];
+        return cell(tally, tally && `${grouped(tally.passed)}/${grouped(tally.selected)}`, { operator, target, validity: "valid", rank: String(each), [rowsAre]: row, judged: COUNTED }, tally && [element("span", { class: "hidden" }, " level "), allowed[0], allowed.length > 1 ? `–${allowed.at(-1)}` : ""]);
+      })));
+      figures.push(element("figure", {}, element("figcaption", {}, title), element("div", { class: "scroll", role: "group", "aria-label": title, tabindex: "0" }, element("table", { class: "heat" },
+        element("thead", {}, element("tr", {}, element("td"), ranks.map((each) => element("th", { scope: "col" }, element("span", { class: "hidden" }, "rank "), each >= 0 ? String(each) : "?")))), element("tbody", {}, body)))));
+    }
+  }
+  part.append(figures.length ? element("div", { class: "grids" }, figures) : element("p", { class: "empty" }, "No valid case that ran names its element type."),
+    element("p", {}, element("a", { href: writeFragment({ operator }) }, `All cases of ${operator}`)));
+}
+
 const head = (id) => element("header", {}, element("h2", { id: "case-title", class: "mono" }, breakable(id)), element("button", { type: "button", onclick: () => dialog.close() }, "Close"));
 
 function onTargets(results, shown, id) {
@@ -325,11 +453,11 @@ function graph(number) {
   const id = idOf(number), colon = id.indexOf(":");
   const terms = id.slice(colon + 1).split(";").map((term) => term.split(/=(.*)/s));
   const get = (name) => terms.find(([key]) => key === name)?.[1];
-  const tensors = terms.filter(([, value]) => /^[a-z]+\d*\[[\d,]*\]$/.test(value ?? ""));
-  const described = new Set(["sweep", "case", "values", "shapes", "initializer", "in_place", "optimization", "neighbours", "variant", "draw", ...tensors.map(([name]) => name)]);
-  const attributes = terms.filter(([name, value]) => !described.has(name) && value !== undefined && !name.endsWith("values") && /^-?\d+$/.test(value));
+  const tensors = terms.filter(([, value]) => /^[a-z]+\d*(\[[\d,]*\]|\{.*\}|\(.*\))$/.test(value ?? ""));
+  const described = new Set(["sweep", "case", "values", "shapes", "initializer", "in_place", "optimization", "neighbours", "variant", "outputs", "draw", "api", "operator", "dimension_count", ...tensors.map(([name]) => name)]);
+  const attributes = terms.filter(([name, value]) => !described.has(name) && value !== undefined && !name.endsWith("values") && !name.startsWith("layout."));
   const operator = id.slice(0, colon).split("@")[0], variant = get("variant"), sandwich = get("neighbours") === "true";
-  const inputs = tensors.length ? tensors : [[operator === "Round" ? "X" : "data", ""]];
+  const inputs = tensors.length ? tensors : [["inputs", ""]];
   const row = 58, height = Math.max(inputs.length * row + 12, 96), middle = height / 2;
   const boxes = [], lines = [];
   const box = (x, y, width, titleText, sub, kind) => boxes.push(element("svg:g", { class: kind }, element("svg:title", {}, `${titleText} ${sub}`),
@@ -349,7 +477,7 @@ function graph(number) {
   box(nodeX, middle, nodeWidth, variant ? `${operator}, composed` : operator, variant ? variant : attributes.map(([name, value]) => `${name}=${value}`).join(" "), "node");
   let x = nodeX + nodeWidth;
   if (sandwich) { box(x + 44, middle, 100, "Identity", "", "node"); line(x, middle, x + 44, middle); x += 144; }
-  box(x + 44, middle, 130, "output", inputs[0][1].split("[")[0], "tensor");
+  box(x + 44, middle, 130, Number(get("outputs")) > 1 ? `${get("outputs")} outputs` : "output", "", "tensor");
   line(x, middle, x + 44, middle);
   const width = x + 180;
   const arrow = element("svg:defs", {}, element("svg:marker", { id: "arrow", viewBox: "0 0 8 8", refX: 1, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" }, element("svg:path", { d: "M0 0 8 4 0 8z" })));
@@ -359,27 +487,39 @@ function graph(number) {
 }
 const clipped = (text, width) => { const most = Math.floor(width / 7.6); return text.length > most ? `${text.slice(0, most - 1)}…` : text; };
 
+const LEFT_OUT = "The error and difference of this result are left out to keep the page small; the run file has them.";
+
 function found(result) {
   const detail = run.details[run.detail[result]], parts = [];
-  if (detail === "left out") parts.push(element("p", { class: "empty" }, "The error and difference of this result are left out to keep the page small; the run file has them."));
+  if (detail === "left out") parts.push(element("p", { class: "empty" }, LEFT_OUT));
   else if (detail) {
     const [error, diff, note] = detail;
     if (note) parts.push(element("h3", {}, /^(flaky: )?failed /.test(note) ? "Repeats" : "What changed"), element("p", {}, note));
-    if (error.length) parts.push(element("h3", {}, "Error"), element("p", {}, element("strong", {}, error[0])), element("pre", { tabindex: "0" }, error[1]));
+    if (error.length) parts.push(element("h3", {}, "Error"), element("p", {}, element("strong", {}, error[0])), error.length > 1 ? element("pre", { tabindex: "0" }, error[1]) : element("p", { class: "empty" }, LEFT_OUT));
     if (diff.length) {
-      const [ulp, differing, total, at, expected, actual] = diff;
-      parts.push(element("h3", {}, "Difference"), element("p", {}, `${grouped(differing)} of ${grouped(total)} elements differ${ulp == null ? "" : `, at most ${grouped(ulp)} ULP apart`}.`),
-        element("dl", { class: "terms" }, [[at ? `expected at [${at.join(", ")}]` : "expected", expected], ["actual", actual]].map(([name, value]) => [element("dt", {}, name), element("dd", { class: "mono" }, value)])));
+      const [ulp, differing, total, at, expected, actual, error, bound, output] = diff;
+      const terms = [[at ? `expected at [${at.join(", ")}]` : "expected", expected], ["actual", actual]];
+      if (bound != null) terms.push(["error", error === null ? "not a finite number" : bound ? `${short(error)}, ${short(error / bound)} × its bound` : `${short(error)} where none is admissible`], ["bound", short(bound)]);
+      parts.push(element("h3", {}, "Difference"), element("p", {}, `${output == null ? "" : `Output ${output}: `}${grouped(differing)} of ${grouped(total)} elements differ${ulp == null ? "" : `, at most ${grouped(ulp)} ULP apart`}.`),
+        element("dl", { class: "terms" }, terms.map(([name, value]) => [element("dt", {}, name), element("dd", { class: "mono" }, value)])));
     }
   }
+  const near = run.near && run.nearnesses[run.near[result]];
+  if (near?.length) parts.push(element("h3", {}, "Error and bound"), element("p", {}, nearness(near)));
   const tensors = run.tensors[result];
   if (tensors) {
     if (tensors.ulp) parts.push(histogram(tensors.ulp));
     parts.push(element("h3", {}, "Tensors"), element("div", { class: "grids" }, tensors.grids.map(grid)));
-    const columns = ["Index", "Expected", "Actual", ...(tensors.ulp ? ["ULP"] : [])];
+    const columns = tensors.columns ?? ["Index", "Expected", "Actual", ...(tensors.ulp ? ["ULP"] : [])];
     if (tensors.wrong?.length) parts.push(element("h3", {}, "Wrong elements"), table(columns, tensors.wrong.map((cells) => element("tr", {}, cells.slice(0, columns.length).map((cell) => element("td", { class: "mono" }, cell)))), { label: "Wrong elements" }));
   } else if (detail && detail !== "left out" && detail[1].length) parts.push(element("p", { class: "muted" }, "This page has no tensors of this result."));
   return parts.length ? element("section", {}, parts) : null;
+}
+
+const short = (number) => String(Number(number.toPrecision(3)));
+function nearness([ratio, ulp, unclaimed, compared]) {
+  if (unclaimed && unclaimed === compared) return `The bound is infinite for all ${grouped(compared)} elements: nothing is claimed, and the result tests nothing.`;
+  return `The largest error is ${ratio} of its bound (${ulp} ULP).${unclaimed ? ` Nothing is claimed of ${grouped(unclaimed)} of ${grouped(compared)} elements.` : ""}`;
 }
 
 function histogram(buckets) {
@@ -412,6 +552,12 @@ function said() {
 
 function follow() {
   const { case: id, on, ...filter } = readFragment();
+  const part = !location.hash.includes("=") && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (part && part.matches("details")) {
+    part.open = true;
+    fill(part);
+    part.scrollIntoView();
+  }
   const filtered = Object.keys(filter).length > 0;
   if (filtered || location.hash === "#cases" || !location.hash || !browser.found) browser.take(filter);
   if (filtered && !id) document.getElementById("cases").scrollIntoView();
@@ -432,7 +578,7 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "/" && !dialog.open && !event.target.closest("input, select, textarea")) { event.preventDefault(); browser.inputs.q.focus(); }
 });
 let closed = [];
-addEventListener("beforeprint", () => { closed = [...document.querySelectorAll("details:not([open])")]; for (const each of closed) each.open = true; });
+addEventListener("beforeprint", () => { document.querySelectorAll("details.operator").forEach(fill); closed = [...document.querySelectorAll("details:not([open])")]; for (const each of closed) each.open = true; });
 addEventListener("afterprint", () => { for (const each of closed) each.open = false; });
 
 const place = document.getElementById("browser");
@@ -440,6 +586,11 @@ let run, browser;
 try {
   run = await decode();
   browser = new Browser(place);
+  chooser();
+  for (const part of document.querySelectorAll("details.operator")) {
+    part.addEventListener("toggle", () => { if (part.open) fill(part); });
+    if (part.open) fill(part);
+  }
   addEventListener("hashchange", follow);
   follow();
   performance.mark("cases-ready");

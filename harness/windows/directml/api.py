@@ -17,6 +17,8 @@ COMPILED_OPERATOR = "6b15e56a-bf5c-4902-92d8-da3a650afea4"
 INITIALIZER = "427c1113-435c-469c-8676-4d5dd072f813"
 BINDING_TABLE = "29c687dc-de74-4e3b-ab00-1168f2fc3cfc"
 RECORDER = "e6857a76-2e3e-4fdd-bff4-5d2ba10fb453"
+NO_BINDING = 0
+"""DML_BINDING_TYPE_NONE."""
 DEBUG_FLAG = 1
 """DML_CREATE_DEVICE_FLAG_DEBUG."""
 
@@ -25,17 +27,23 @@ Range = Tuple[int, int, int]
 
 
 class Bindings:
-    """Room for ranges of buffers, in the form that a binding table takes; it copies them, so that the room can be used again."""
+    """Room for ranges of buffers, in the form that a binding table takes; it copies them, so that the room can be used again.
 
-    def __init__(self, count: int) -> None:
-        self._buffers = (BufferBinding * count)()
-        self._descs = (TypedDesc * count)(*(TypedDesc(BUFFER, addressof(buffer)) for buffer in self._buffers))
+    `bound` says for each whether there is a range: an optional tensor that is left out is bound to nothing.
+    """
+
+    def __init__(self, bound: Sequence[bool]) -> None:
+        self._buffers = (BufferBinding * len(bound))()
+        nothing = TypedDesc(NO_BINDING, None)
+        descs = (TypedDesc(BUFFER, addressof(buffer)) if there else nothing for buffer, there in zip(self._buffers, bound))
+        self._descs = (TypedDesc * len(bound))(*descs)
         self._at = byref(self._descs)
 
-    def of(self, parts: Sequence[Range]) -> Any:
+    def of(self, parts: Sequence[Range | None]) -> Any:
         """Return the address of the bindings of these ranges, valid until the next call."""
         for buffer, part in zip(self._buffers, parts):
-            buffer.buffer, buffer.offset, buffer.size = part
+            if part is not None:
+                buffer.buffer, buffer.offset, buffer.size = part
         return self._at
 
 
@@ -60,8 +68,8 @@ class Api:
         self._initializer = self._make(10, INITIALIZER, "CreateOperatorInitializer", (c_uint32, c_void_p), 0, None)
         self._reset_initializer = method(self._initializer, 9, c_uint32, c_void_p)
         self._initializer_properties = method(self._initializer, 8, c_void_p, restype=c_void_p)
-        self._one = Bindings(1)
-        self._rooms: dict[int, Bindings] = {}
+        self._one = Bindings((True,))
+        self._rooms: dict[tuple[bool, ...], Bindings] = {}
         self._table = 0
         self._bind_inputs: Callable[..., Any]
         self._bind_outputs: Callable[..., Any]
@@ -109,21 +117,28 @@ class Api:
         self._require_device("initialize")
         return needs
 
-    def dispatch(self, compiled: int, needs: BindingProperties, inputs: Sequence[Range], output: Range) -> None:
-        """Record the dispatch of an initialized operator; raises DeviceRemoved where DirectML refuses the bindings."""
+    def dispatch(self, compiled: int, needs: BindingProperties, inputs: Sequence[Range | None], outputs: Sequence[Range | None]) -> None:
+        """Record the dispatch of an initialized operator; raises DeviceRemoved where DirectML refuses the bindings.
+
+        A range for each input and output of its structure, None for one that is left out.
+        """
         self.gpu.use_descriptors(self._behind + max(1, needs.descriptors))
         self._point_table(compiled, self._behind, needs.descriptors)
         if needs.temporary_bytes:
             self._bind_temporary(self._one.of([(self._temporary.pointer, 0, needs.temporary_bytes)]))
         if needs.persistent_bytes:
             self._bind_persistent(self._one.of([(self._persistent.pointer, 0, needs.persistent_bytes)]))
-        room = self._rooms.get(len(inputs))
-        if room is None:
-            room = self._rooms[len(inputs)] = Bindings(len(inputs))
-        self._bind_inputs(len(inputs), room.of(inputs))
-        self._bind_outputs(1, self._one.of([output]))
+        self._bind_inputs(len(inputs), self._bindings(inputs))
+        self._bind_outputs(len(outputs), self._bindings(outputs))
         self._record(self.gpu.list, compiled, self._table)
         self._require_device("dispatch")
+
+    def _bindings(self, parts: Sequence[Range | None]) -> Any:
+        bound = tuple(part is not None for part in parts)
+        room = self._rooms.get(bound)
+        if room is None:
+            room = self._rooms[bound] = Bindings(bound)
+        return room.of(parts)
 
     def _point_table(self, dispatchable: int, first: int, count: int) -> None:
         """Let the table hold the bindings of a dispatchable object, in descriptors from number `first` on."""

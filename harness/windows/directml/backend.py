@@ -17,17 +17,18 @@ from .api import Api
 from .debugging import InfoQueue
 from .gpu import COMMON, COPY_DEST, COPY_SOURCE, DEFAULT, READBACK, UNORDERED_ACCESS, UPLOAD, Buffer, Gpu, create_d3d12_device
 from .operators import OWNED_BY_DML, Description, DescriptionError
-from .session import Session, whole_words
+from .session import Session
 
 PROVIDER = "DirectML"
 _ACCESS_VIOLATION = 0xC0000005
 _UNWRITTEN = 0xCB
 """What the output is filled with before each dispatch: an element that is never written shows."""
-_ONNX_BOOL = 9
 _ONNX = {
     "float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "float16": 10, "float64": 11, "uint32": 12,
     "uint64": 13,
 }  # fmt: skip
+_ALSO = {"uint8": 9, "uint32": 6, "uint64": 7}
+"""What else the elements of an output may be: a bool; indices, which are never negative and have the same bits."""
 
 
 class DirectML:
@@ -59,7 +60,7 @@ class DirectML:
     def _new_session(self, model: bytes) -> Session:
         self._drop_session()
         description = Description(json.loads(model))
-        if any(view is not None and view.flags & OWNED_BY_DML for view in description.tensors.values()):
+        if any(view.flags & OWNED_BY_DML for view in description.tensors.values()):
             raise DescriptionError("tensors that DirectML owns are given at initialization, where a case has no data yet")
         api = self._api(description.level)
         compiled = api.compile(description)
@@ -102,42 +103,53 @@ class DirectML:
             self._apis.pop(level).close()
         return bool(removed)
 
-    def run(self, session: Session, unit: Any, arrays: Sequence[Any], position: int) -> tuple[Any, int]:
-        """Run one case; return its output in the shape of `output_shape` and the ONNX number of its element type."""
-        with self._calls():
-            elements = self._dispatch(session, arrays)
-        number = unit["output"][1]
-        is_bool = session.output.dtype == "uint8" and number == _ONNX_BOOL
-        return elements, number if is_bool else _ONNX[session.output.dtype]
+    def run(self, session: Session, unit: Any, arrays: Sequence[Any], position: int) -> list[tuple[Any, int]]:
+        """Run one case; return each output as (elements in its shape, ONNX number of its element type).
 
-    def _dispatch(self, session: Session, arrays: Sequence[Any]) -> Any:
+        What DirectML holds as UINT8 may be a bool, as UINT32 and UINT64 an int32 and an int64, in the outputs that the unit asks for.
+        """
+        with self._calls():
+            found = self._dispatch(session, arrays)
+        numbers = [number for _, number in unit["outputs"]] + [None] * len(found)
+        return [
+            (elements, number if number is not None and number == _ALSO.get(output.view.dtype) else _ONNX[output.view.dtype])
+            for elements, output, number in zip(found, session.outputs, numbers)
+        ]
+
+    def _dispatch(self, session: Session, arrays: Sequence[Any]) -> list[Any]:
         self._fill(session, arrays)
-        gpu, arena, (at, size) = self._gpu, self._arena.pointer, session.placement.output
+        gpu, arena, placement = self._gpu, self._arena.pointer, session.placement
         self._recorded = True
         gpu.transition(arena, COMMON, COPY_DEST)
-        gpu.copy(arena, 0, self._upload.pointer, 0, session.placement.bytes)
+        gpu.copy(arena, 0, self._upload.pointer, 0, placement.bytes)
         gpu.transition(arena, COPY_DEST, UNORDERED_ACCESS)
-        self._api(session.description.level).dispatch(session.compiled, session.needs, session.bound, session.bound_output)
+        self._api(session.description.level).dispatch(session.compiled, session.needs, session.bound, session.bound_outputs)
         gpu.transition(arena, UNORDERED_ACCESS, COPY_SOURCE)
-        gpu.copy(self._readback.pointer, 0, arena, at, size)
+        total = 0
+        for at, size in placement.outputs:
+            gpu.copy(self._readback.pointer, total, arena, at, size)
+            total += size
         self._flush()
-        return session.elements(self._readback.read(size))
+        data, found, total = self._readback.read(total), [], 0
+        for output, (_, size) in zip(session.outputs, placement.outputs):
+            found.append(output.elements(data[total : total + size]))
+            total += size
+        return found
 
     def _fill(self, session: Session, arrays: Sequence[Any]) -> None:
-        """Write the inputs where they are uploaded from, and there a pattern that the output is to replace."""
+        """Write the inputs where they are uploaded from, and there a pattern that the outputs are to replace."""
         data = [array.tobytes() for array in arrays]
         sizes = [len(piece) for piece in data]
         if session.placed_for != (sizes, self._arena.pointer):
             session.placement = placement = session.place(sizes)
             arena = self._arena.reserve(placement.bytes)
             self._upload.reserve(placement.bytes)
-            self._readback.reserve(placement.output[1])
-            session.bound = [(arena, at, whole_words(view.bytes)) for (at, _), view in zip(placement.inputs, session.views)]
-            session.bound_output = (arena, placement.output[0], whole_words(session.output.bytes))
+            self._readback.reserve(sum(size for _, size in placement.outputs))
+            session.bind(arena)
             session.placed_for = (sizes, arena)
         placement = session.placement
-        if session.aliased is None:
-            self._upload.write(placement.output[0], bytes((_UNWRITTEN,)) * placement.output[1])
+        for at, room in placement.outputs[0 if session.aliased is None else 1 :]:
+            self._upload.write(at, bytes((_UNWRITTEN,)) * room)
         for (at, room), piece in zip(placement.inputs, data):
             self._upload.write(at, piece + bytes(room - len(piece)))
 

@@ -1,4 +1,4 @@
-"""A compiled operator of a unit: where its tensors are in one buffer, and how its output is read."""
+"""A compiled operator of a unit: where its tensors are in one buffer, and how its outputs are read."""
 
 from __future__ import annotations
 
@@ -22,11 +22,32 @@ class OutputError(ValueError):
 
 
 class Placement(NamedTuple):
-    """(offset, bytes) of every input and of the output in the shared buffer, and the bytes of all."""
+    """(offset, bytes) of every input and output in the shared buffer, and the bytes of all."""
 
     inputs: list[tuple[int, int]]
-    output: tuple[int, int]
+    outputs: list[tuple[int, int]]
     bytes: int
+
+
+class Output:
+    """An output: how its elements are read out of the bytes of its buffer."""
+
+    def __init__(self, view: TensorView, shape: tuple[int, ...]) -> None:
+        self.view = view
+        self.shape = shape
+        self._dtype = _DTYPES[view.dtype]
+        self._count = math.prod(shape)
+        self._readable = self._count == math.prod(view.sizes) and view.needed_bytes() <= view.bytes
+
+    def elements(self, data: bytes) -> Any:
+        """Return the elements in the shape that the description names for the output; raises OutputError."""
+        view = self.view
+        if not self._readable:
+            raise OutputError(f"{list(view.sizes)} in {view.bytes} bytes, strides {view.strides}, is no output of shape {list(self.shape)}")
+        if view.strides is None:
+            return np.frombuffer(data, self._dtype, self._count).reshape(self.shape)
+        strides = [stride * self._dtype.itemsize for stride in view.strides]
+        return np.ndarray(view.sizes, self._dtype, data, strides=strides).reshape(self.shape)
 
 
 class Session:
@@ -36,52 +57,43 @@ class Session:
         self.description = description
         self.compiled = compiled
         self.needs = needs
-        self.views = [_view(description, name) for name in description.inputs]
-        self.output = _view(description, description.output)
+        self.views = [description.tensors[name] for name in description.inputs]
+        self.outputs = [Output(description.tensors[name], shape) for name, shape in zip(description.outputs, description.output_shapes)]
         self.aliased = None if description.in_place is None else description.inputs.index(description.in_place)
-        self._dtype = _DTYPES[self.output.dtype]
-        self._count = math.prod(description.output_shape)
-        self._readable = self._count == math.prod(self.output.sizes) and self.output.needed_bytes() <= self.output.bytes
+        """The input whose buffer the first output is."""
         self.placed_for: Any = None
         """The sizes of the arrays and the buffer that the placement was made for."""
-        self.placement = Placement([], (0, 0), 0)
-        self.bound: list[Range] = []
-        self.bound_output: Range = (0, 0, 0)
+        self.placement = Placement([], [], 0)
+        self.bound: list[Range | None] = []
+        self.bound_outputs: list[Range | None] = []
 
     def place(self, sizes: Sequence[int]) -> Placement:
         """Return where arrays of these many bytes go; raises DescriptionError where they need more than this worker spends."""
-        at, inputs = 0, []
+        at, inputs, outputs = 0, [], []
         for number, (view, size) in enumerate(zip(self.views, sizes)):
             room = max(whole_words(view.bytes), whole_words(size))
             if number == self.aliased:
-                room = max(room, whole_words(self.output.bytes))
+                room = max(room, whole_words(self.outputs[0].view.bytes))
             offset = _aligned(at, view)
             inputs.append((offset, room))
             at = offset + room
-        if self.aliased is None:
-            output = (_aligned(at, self.output), whole_words(self.output.bytes))
-            at = sum(output)
-        else:
-            output = inputs[self.aliased]
+        for number, output in enumerate(self.outputs):
+            if number == 0 and self.aliased is not None:
+                outputs.append(inputs[self.aliased])
+                continue
+            outputs.append((_aligned(at, output.view), whole_words(output.view.bytes)))
+            at = sum(outputs[-1])
         if at > _LIMIT_BYTES:
             raise DescriptionError(f"the tensors take {at} bytes, more than the {_LIMIT_BYTES} that this worker spends on a case")
-        return Placement(inputs, output, at)
+        return Placement(inputs, outputs, at)
 
-    def elements(self, data: bytes) -> Any:
-        """Return the output's elements out of the bytes of its buffer, in the shape of `output_shape`; raises OutputError."""
-        view, shape = self.output, self.description.output_shape
-        if not self._readable:
-            raise OutputError(f"{list(view.sizes)} in {view.bytes} bytes, strides {view.strides}, is no output of shape {list(shape)}")
-        if view.strides is None:
-            return np.frombuffer(data, self._dtype, self._count).reshape(shape)
-        strides = [stride * self._dtype.itemsize for stride in view.strides]
-        return np.ndarray(view.sizes, self._dtype, data, strides=strides).reshape(shape)
-
-
-def _view(description: Description, name: str) -> TensorView:
-    view = description.tensors[name]
-    assert view is not None
-    return view
+    def bind(self, arena: int) -> None:
+        """Say what of a buffer is bound: a range for each tensor of the operator, None for one that is left out."""
+        description, placement = self.description, self.placement
+        inputs = [(arena, at, whole_words(view.bytes)) for (at, _), view in zip(placement.inputs, self.views)]
+        outputs = [(arena, at, whole_words(output.view.bytes)) for (at, _), output in zip(placement.outputs, self.outputs)]
+        self.bound = [None if place is None else inputs[place] for place in description.bound_inputs]
+        self.bound_outputs = [None if place is None else outputs[place] for place in description.bound_outputs]
 
 
 def whole_words(size: int) -> int:

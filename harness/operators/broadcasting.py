@@ -1,0 +1,60 @@
+"""Multidirectional broadcasting (ONNX, docs/Broadcasting.md): which shapes go together, how they are related, what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.operators.base import Shape
+
+RELATIONS = ("same", "scalar", "one", "row", "column", "first_only", "ones", "lower", "higher", "spread", "unlike")
+"""The shape of a further input for the first one's (a, b, c): same; scalar (); one (1,); row (c,); column (a, b, 1); first_only (a, 1, 1);
+ones (1, 1, 1); lower (b, c); higher (2, a, b, c); spread: 3 for each dimension of 1 and 1 for every other; unlike: one that cannot be
+broadcast."""
+
+
+def related(relation: str, first: Shape) -> Shape | None:
+    """Return the shape of an input by its relation to the first one's; None where it has none of its own."""
+    rank = len(first)
+    if relation == "same":
+        return first
+    if relation == "scalar":
+        return () if rank else None
+    if relation == "one":
+        return (1,)
+    if relation == "higher":
+        return (2, *first)
+    if not rank:
+        return None
+    return {
+        "row": first[-1:],
+        "column": (*first[:-1], 1),
+        "first_only": first[:1] + (1,) * (rank - 1),
+        "ones": (1,) * rank,
+        "lower": first[1:],
+        "spread": tuple(3 if extent == 1 else 1 for extent in first),
+        "unlike": (*first[:-1], first[-1] + 2) if first[-1] > 1 else None,
+    }[relation]
+
+
+def broadcast(shapes: Sequence[Shape]) -> Shape | None:
+    """Return the shape that inputs of these shapes have together; None where they cannot be broadcast."""
+    rank = max(map(len, shapes), default=0)
+    found = []
+    for place in range(rank):
+        extents = {shape[place - rank + len(shape)] for shape in shapes if place - rank + len(shape) >= 0} - {1}
+        if len(extents) > 1:
+            return None
+        found.append(extents.pop() if extents else 1)
+    return tuple(found)
+
+
+def strides(shape: Shape, wide: Shape) -> tuple[int, ...] | None:
+    """Return the strides, in elements, with which a packed tensor is read as one of a wider shape; None where it is that shape."""
+    if shape == wide:
+        return None
+    padded = (1,) * (len(wide) - len(shape)) + shape
+    found, step = [], 1
+    for extent, out in zip(reversed(padded), reversed(wide), strict=True):
+        found.append(step if extent == out else 0)
+        step *= extent
+    return tuple(reversed(found))

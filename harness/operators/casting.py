@@ -1,0 +1,135 @@
+"""Cast, CastLike and BitCast: elements in another type, by their value or by their bits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from harness.bounded import arithmetic, number
+from harness.dtypes import BY_ONNX_NUMBER, DTYPES, Array
+from harness.expected import Exact, Expected, OneOf
+from harness.float_formats import FORMATS, decode, encode
+from harness.operators import elements
+from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Operator, Shape
+from harness.operators.computing import Computing
+from harness.operators.formulas import moved
+from harness.records import Tensor
+
+# Cast:     output = the value of input in the type `to`: a float to the nearest of the type, halves to even, beyond its range to infinity;
+#           a float to an integer toward zero; an integer to an integer modulo 2 ** bits; anything to bool by != 0; bool to 0 and 1;
+#           text to what it spells, numbers to text that spells them
+# CastLike: the same, with the type of a second input
+# BitCast:  the bits of input, read as elements of a type that is as wide
+
+
+def cast(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[Expected, ...]:
+    """Cast by the formula above; a number that a narrower float type would flush may become zero."""
+    source, to = inputs["input"], call.outputs[0]
+    with np.errstate(all="ignore"):
+        found = Tensor(to, converted(source, to))
+    if not (DTYPES[source.dtype].is_float and DTYPES[to].is_float):
+        return (Exact(found),)
+    taken = number(source, arithmetic(declared, source.dtype, flush=None if to != source.dtype else False))
+    lost = np.where(taken.error > 0, 0.0, 1.0)
+    if arithmetic(declared, to).flush:
+        lost = np.where(np.abs(decode(to, found.array)) < FORMATS[to].smallest_normal, 0.0, lost)
+    flushed = encode(to, np.where(lost == 0, np.copysign(0.0, taken.value), decode(to, found.array)))
+    return (OneOf((found, Tensor(to, np.where(lost == 0, flushed, found.array)))),)
+
+
+def converted(source: Tensor, to: str) -> Array:
+    """Return elements in another type."""
+    given, wanted = DTYPES[source.dtype], DTYPES[to]
+    array = source.array
+    if source.dtype == to:
+        return array
+    if source.dtype == "string":
+        numbers = np.array([float(text) for text in array.reshape(-1).tolist()]).reshape(array.shape)
+        return encode(to, numbers) if wanted.is_float else _whole(array, wanted.storage)
+    if given.is_float:
+        numbers = decode(source.dtype, array)
+        if wanted.is_float:
+            return encode(to, numbers)
+        return np.asarray(numbers != 0) if to == "bool" else np.trunc(numbers).astype(wanted.storage)
+    if wanted.is_float:
+        return _rounded(array, to)
+    return np.asarray(array != 0) if to == "bool" else array.astype(wanted.storage)
+
+
+def _whole(texts: Array, storage: str) -> Array:
+    return np.array([int(text) for text in texts.reshape(-1).tolist()], storage).reshape(texts.shape)
+
+
+def _rounded(integers: Array, to: str) -> Array:
+    """Round integers once, those of 64 bits too, which float64 does not hold: what it would drop is kept as an odd last bit."""
+    if to == "float64" or integers.dtype.itemsize < 8:
+        return integers.astype(np.float64) if to == "float64" else encode(to, integers.astype(np.float64))
+    near = integers.astype(np.float64)
+    back = np.array([int(each) for each in near.reshape(-1).tolist()], object).reshape(integers.shape)
+    apart = np.asarray(integers.astype(object) - back, np.float64)
+    bits = near.view(np.int64)
+    toward = np.where((apart != 0) & (bits % 2 == 0), np.where((apart > 0) == (near > 0), bits + 1, bits - 1), bits)
+    return encode(to, toward.view(np.float64))
+
+
+class Casting(Computing):
+    """One input; the type of the output by `to`, or that of a second input, whose shape is `scalar` or `vector`."""
+
+    name = "casting"
+    relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"target_type": ("scalar", "vector")}
+
+    def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Shape | None:
+        """The second input's shape, which does not matter."""
+        return (2,) if relation == "vector" else ()
+
+    def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:
+        """By `to`."""
+        to = call.attributes.get("to")
+        if to is None:
+            return (call.inputs["target_type"].dtype,) if "target_type" in call.inputs else ()
+        return (BY_ONNX_NUMBER[to].name if to in BY_ONNX_NUMBER else None,)  # type: ignore[index]
+
+    def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[Any]:
+        """The numbers of all types."""
+        return [each for each in BY_ONNX_NUMBER if each not in (14, 15)]
+
+    def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
+        """Text that spells nothing is cast to text alone, floats below 0 to no unsigned integers; `specials` and `normal` lie beyond."""
+        source, to = call.inputs[name].dtype, DTYPES[call.outputs[0]]
+        if name == "input" and "string" in (source, to.name) and source != to.name and operator.options != "bits":
+            return False
+        if name == "input" and to.is_integer and DTYPES[source].is_float and operator.options != "bits":
+            return kind in ("positive", "specials", "normal") or (kind in ("ordinary", "integers", "unit") and np.iinfo(to.storage).min < 0)
+        return elements.applies(kind, source)
+
+    def broken_rule(self, operator: Operator, call: Call) -> str | None:
+        """A type there is."""
+        to = call.attributes.get("to")
+        if to is not None and to not in BY_ONNX_NUMBER:
+            return "to is an element type"
+        if operator.options == "bits" and DTYPES[call.first.dtype].itemsize != DTYPES[call.outputs[0]].itemsize:
+            return "both types have as many bits"
+        return None
+
+    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
+        """DML_OPERATOR_CAST; bool is UINT8, whose numbers beyond 1 are clipped by a second operator."""
+        if candidate != "DML_OPERATOR_CAST" or operator.broken_rule(call) is not None or call.outputs[0] == "bool":
+            return None
+        name = next(iter(call.inputs))
+        tensors = {"InputTensor": CallTensor(name, *call.first), "OutputTensor": CallTensor(0, call.outputs[0], call.first.shape)}
+        return DirectmlCall(candidate, tensors, 1, {})
+
+
+def bit_cast(input: Array, call: Call) -> Array:
+    """Read the bits by the formula above."""
+    return np.ascontiguousarray(input).view(DTYPES[call.outputs[0]].storage).reshape(input.shape)
+
+
+CASTING = Casting()
+OPERATORS = (
+    Operator("Cast", CASTING, cast),
+    Operator("CastLike", CASTING, cast),
+    Operator("BitCast", CASTING, moved(bit_cast), options="bits"),
+)

@@ -1,0 +1,49 @@
+"""The base of families that sum or multiply along axes: beside the usual kinds of elements two that such operators are sensitive to."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from harness.dtypes import DTYPES, Array
+from harness.operators.base import Call, Entropy, Operator, ValueKind
+from harness.operators.binary_floats import encode
+from harness.operators.computing import Computing
+
+OFFSET, NEAR_ONE = map(ValueKind, ("offset", "near_one"))
+"""offset: near 1000, at most 4 off in halves (integers: near 100), so that a mean is far greater than the deviation and an exponential
+overflows; near_one: of both signs, a few 128ths off 1, so that a product of many neither overflows nor vanishes (integers: 1 and -1)."""
+
+
+class Conditioned(Computing):
+    """Operators whose precision depends on how elements lie to each other."""
+
+    name = "conditioned"
+
+    def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
+        """The usual ones, and the two above."""
+        usual = super().kinds(operator, name)
+        return (*usual, OFFSET, NEAR_ONE) if usual else ()
+
+    def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
+        """Say whether a kind has a meaning for the input's type."""
+        dtype = DTYPES[call.inputs[name].dtype]
+        if kind in (OFFSET.name, NEAR_ONE.name):
+            return dtype.is_float or dtype.is_integer
+        return super().applies(operator, kind, name, call)
+
+    def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
+        """Choose elements by kind."""
+        if kind not in (OFFSET.name, NEAR_ONE.name):
+            return super().generate(operator, kind, name, call, entropy)
+        dtype, shape = call.inputs[name]
+        raw = np.frombuffer(entropy, "<u4", prod(shape))
+        entry = DTYPES[dtype]
+        if kind == OFFSET.name:
+            steps = raw % 17 - 8.0
+            chosen: Array = 1000 + steps / 2 if entry.is_float else 100 + steps
+        else:
+            sign = 1.0 - 2.0 * (raw >> 16 & 1)
+            chosen = sign * (1 + (raw % 9 - 4.0) / 128) if entry.is_float else np.abs(sign) if dtype.startswith("u") else sign
+        return (encode(chosen, dtype) if entry.is_float else chosen.astype(entry.storage)).reshape(shape)

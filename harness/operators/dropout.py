@@ -1,0 +1,40 @@
+"""Dropout in inference: its input unchanged, and a mask of what was kept, everything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from harness.dtypes import DTYPES, Array
+from harness.operators.base import Call, Choice, Operator, Shape
+from harness.operators.computing import Computing
+from harness.operators.formulas import moved
+
+# output = data; mask = true everywhere          (without training_mode, or where it is false)
+
+
+def dropout(data: Array, call: Call) -> tuple[Array, Array]:
+    """Keep everything."""
+    return data, np.ones(data.shape, DTYPES[call.outputs[1]].storage if len(call.outputs) > 1 else np.bool_)
+
+
+class Dropping(Computing):
+    """Data, and the scalars `ratio` and `training_mode`."""
+
+    name = "dropping"
+
+    def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Shape | None:
+        """Both are scalars."""
+        return ()
+
+    def broken_rule(self, operator: Operator, call: Call) -> str | None:
+        """Training, whose results are random."""
+        return "in training the results are random" if call.parameter("training_mode", False) else None
+
+    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+        """The shape of data, twice."""
+        return (call.first.shape,) * 2
+
+
+OPERATOR = Operator("Dropout", Dropping(), moved(dropout), constants={"ratio": 0, "training_mode": 0})

@@ -1,0 +1,33 @@
+"""Functions of one number: roots, reciprocals, exponentials and logarithms, the trigonometric and hyperbolic ones, the error function."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from harness.bounded import erf
+from harness.operators.base import Operator
+from harness.operators.elementwise import ELEMENTWISE
+from harness.operators.formulas import bounded
+
+# Each is the function of its name; Reciprocal: y = 1 / x; Log: the natural logarithm.
+# Outside of its domain a function is NaN (IEEE 754-2019, 9.2; C17, F.10)
+
+OPERATORS = (
+    Operator("Sqrt", ELEMENTWISE, bounded(np.sqrt)),
+    Operator("Reciprocal", ELEMENTWISE, bounded(np.reciprocal)),
+    Operator("Exp", ELEMENTWISE, bounded(np.exp)),
+    Operator("Log", ELEMENTWISE, bounded(np.log)),
+    Operator("Sin", ELEMENTWISE, bounded(np.sin)),
+    Operator("Cos", ELEMENTWISE, bounded(np.cos)),
+    Operator("Tan", ELEMENTWISE, bounded(np.tan)),
+    Operator("Asin", ELEMENTWISE, bounded(np.arcsin)),
+    Operator("Acos", ELEMENTWISE, bounded(np.arccos)),
+    Operator("Atan", ELEMENTWISE, bounded(np.arctan)),
+    Operator("Sinh", ELEMENTWISE, bounded(np.sinh)),
+    Operator("Cosh", ELEMENTWISE, bounded(np.cosh)),
+    Operator("Tanh", ELEMENTWISE, bounded(np.tanh)),
+    Operator("Asinh", ELEMENTWISE, bounded(np.arcsinh)),
+    Operator("Acosh", ELEMENTWISE, bounded(np.arccosh)),
+    Operator("Atanh", ELEMENTWISE, bounded(np.arctanh)),
+    Operator("Erf", ELEMENTWISE, bounded(erf)),
+)

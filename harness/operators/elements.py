@@ -1,0 +1,141 @@
+"""Ways to choose elements that mean something for any operator that computes with them, by element type.
+
+ordinary: multiples of 1/4 in -100..100, for integers all in -100..100 (unsigned: 0..200); integers: whole numbers in -8..8 (0..16), whose
+sums and products stay exact in every type; unit: in -1..1; positive: above 0, to 100; normal: any bit pattern but NaNs and subnormals;
+specials: zeros of both signs, infinities, ones, the largest and the smallest normal numbers, for integers their limits and neighbours;
+nans: specials and NaNs with payloads; subnormal: subnormals of both signs, beside zeros; fine: any float in -20..20.
+
+Kinds for operators that integers overflow or forbid: terms, half of the range about 0, of which two can be added; upper, for unsigned
+integers the upper half, of which a term can be subtracted; factors, of half as many bits, of which two can be multiplied; negatable:
+specials without the least integer; nonzero; shifts: 0 up to the number of bits, exclusive; digits: 0..9. Floats are ordinary there, but
+for negatable (specials), nonzero and digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.dtypes import DTYPES, Array
+from harness.operators.base import Entropy, Shape, ValueKind
+from harness.operators.binary_floats import encode, special_patterns
+
+_KINDS = ("ordinary", "integers", "unit", "positive", "normal", "specials", "nans", "subnormal", "fine")
+_FITTING = ("terms", "upper", "factors", "negatable", "nonzero", "shifts", "digits")
+ELEMENT_KINDS = tuple(map(ValueKind, (*_KINDS, *_FITTING)))
+_FLOATS_ONLY = frozenset(("nans", "subnormal", "fine"))
+_ALPHABET = ("", "a", "B", "\u00e9", "\u4e2d", "\U0001f600", " ", "\x01", "'", "longer text, so that it is not stored in place")
+
+
+def applies(kind: str, dtype: str) -> bool:
+    """Say whether a kind has a meaning for an element type: bool, text and complex numbers have one kind."""
+    entry = DTYPES[dtype]
+    if entry.is_float:
+        return kind != "shifts"
+    return kind == "ordinary" if not entry.is_integer else kind not in _FLOATS_ONLY
+
+
+def choose(kind: str, dtype: str, shape: Shape, entropy: Entropy) -> Array:
+    """Choose elements by kind; KeyError for an unknown one. `entropy` holds for each element its width, at least 4 bytes."""
+    entry, count = DTYPES[dtype], prod(shape)
+    raw = np.frombuffer(entropy, "<u4", count)
+    if dtype == "bool":
+        return np.asarray((raw & 1) == 1).reshape(shape)
+    if dtype == "string":
+        texts = np.empty(count, object)
+        texts[:] = [f"{_ALPHABET[n % len(_ALPHABET)]}{n >> 8 & 7}" for n in raw.tolist()]
+        return texts.reshape(shape)
+    if entry.is_float:
+        return _FLOATS[kind](raw, dtype, entropy).reshape(shape)
+    if entry.is_integer:
+        return _integers(kind, raw, entry.storage, entropy).reshape(shape)
+    return ((raw % 201) - 100.0 + 1j * ((raw >> 8) % 201 - 100.0)).astype(entry.storage).reshape(shape)
+
+
+def _range(raw: NDArray[np.uint32], least: float, steps: int, step: float) -> NDArray[np.float64]:
+    return np.asarray(least + step * (raw % steps), np.float64)
+
+
+def _normal(raw: NDArray[np.uint32], dtype: str, entropy: Entropy) -> Array:
+    """Any bits whose exponent is neither the least nor the greatest."""
+    del raw
+    entry = DTYPES[dtype]
+    assert entry.mantissa is not None
+    unsigned = f"<u{entry.itemsize}"
+    bits = np.frombuffer(entropy, unsigned).copy()
+    width = entry.itemsize * 8
+    top = (1 << (width - 1 - entry.mantissa)) - 1
+    exponent = (bits >> np.array(entry.mantissa, unsigned)) & np.array(top, unsigned)
+    bits[exponent == 0] ^= np.array(1 << entry.mantissa, unsigned)
+    bits[exponent == top] ^= np.array(1 << (entry.mantissa + 1), unsigned)
+    return np.asarray(bits[: bits.size * entry.itemsize // max(4, entry.itemsize)].view(entry.storage))
+
+
+@lru_cache(maxsize=32)
+def _listed(dtype: str, nans: bool, subnormals: bool) -> Array:
+    entry = DTYPES[dtype]
+    assert entry.mantissa is not None
+    patterns = special_patterns(dtype)
+    bits = patterns.view(f"u{entry.itemsize}")
+    magnitude = bits & np.array((1 << (entry.itemsize * 8 - 1)) - 1, bits.dtype)
+    infinity = ((1 << (entry.itemsize * 8 - 1 - entry.mantissa)) - 1) << entry.mantissa
+    is_subnormal = (magnitude != 0) & (magnitude < (1 << entry.mantissa))
+    if subnormals:
+        return np.asarray(patterns[is_subnormal | (magnitude == 0)])
+    return np.asarray(patterns[~is_subnormal & (nans | (magnitude <= infinity))])
+
+
+def _ordinary(raw: NDArray[np.uint32], dtype: str, entropy: Entropy) -> Array:
+    del entropy
+    return encode(_range(raw, -100.0, 801, 0.25), dtype)
+
+
+_FLOATS: dict[str, Callable[[NDArray[np.uint32], str, Entropy], Array]] = {
+    "ordinary": _ordinary,
+    "integers": lambda raw, dtype, _: encode(_range(raw, -8.0, 17, 1.0), dtype),
+    "unit": lambda raw, dtype, _: encode(_range(raw, -1.0, 257, 1 / 128), dtype),
+    "positive": lambda raw, dtype, _: encode(_range(raw, 0.125, 800, 0.125), dtype),
+    "normal": _normal,
+    "specials": lambda raw, dtype, _: _listed(dtype, False, False)[raw % _listed(dtype, False, False).size],
+    "nans": lambda raw, dtype, _: _listed(dtype, True, False)[raw % _listed(dtype, True, False).size],
+    "subnormal": lambda raw, dtype, _: _listed(dtype, False, True)[raw % _listed(dtype, False, True).size],
+    "fine": lambda raw, dtype, _: encode(raw * (40.0 / 2**32) - 20.0, dtype),
+    "terms": _ordinary,
+    "upper": _ordinary,
+    "factors": _ordinary,
+    "negatable": lambda raw, dtype, _: _listed(dtype, False, False)[raw % _listed(dtype, False, False).size],
+    "nonzero": lambda raw, dtype, _: encode(np.copysign(_range(raw, 0.25, 400, 0.25), (raw >> 16 & 1) - 0.5), dtype),
+    "digits": lambda raw, dtype, _: encode(_range(raw, 0.0, 10, 1.0), dtype),
+}
+
+
+def _integers(kind: str, raw: NDArray[np.uint32], storage: str, entropy: Entropy) -> Array:
+    limits = np.iinfo(storage)
+    wide = raw.astype(np.int64)
+    if kind in _OF_BITS:
+        bits = np.frombuffer(entropy, storage, len(raw) * max(4, limits.bits // 8) // (limits.bits // 8))[: len(raw)]
+        return np.asarray(_OF_BITS[kind](bits, limits))
+    if kind in ("specials", "negatable"):
+        edges = [limits.min, limits.min + 1, limits.max - 1, limits.max, 0, 1, limits.max // 2, limits.max // 2 + 1]
+        listed = np.array([*edges, *((-1, -2) if limits.min else (2, 3))], storage)
+        listed = listed[1:] if kind == "negatable" and limits.min else listed
+        return np.asarray(listed[raw % listed.size])
+    if kind == "shifts":
+        return (raw % limits.bits).astype(storage)
+    least, steps = {"ordinary": (-100, 201), "integers": (-8, 17), "unit": (-1, 3), "positive": (1, 100), "digits": (0, 10)}[kind]
+    if limits.min == 0 and least < 0:
+        least = 0
+    return (least + wide % steps).astype(storage)
+
+
+_OF_BITS: dict[str, Callable[[Array, np.iinfo[np.integer]], Array]] = {
+    "normal": lambda bits, _: bits,
+    "terms": lambda bits, _: bits >> 1,
+    "upper": lambda bits, limits: bits >> 1 if limits.min else (bits >> 1) + (limits.max // 2 + 1),
+    "factors": lambda bits, limits: bits >> (limits.bits // 2),
+    "nonzero": lambda bits, _: np.where(bits == 0, bits.dtype.type(1), bits),
+}

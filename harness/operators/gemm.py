@@ -1,0 +1,101 @@
+"""Gemm: the product of two matrices, either transposed, times a factor, plus a third times another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from harness.bounded import Bounded
+from harness.operators import functions
+from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Operator, Shape
+from harness.operators.broadcasting import broadcast, strides
+from harness.operators.computing import Computing
+from harness.operators.formulas import bounded
+
+# Y = alpha * A' * B' + beta * C; A' is A, with transA its transpose, and so B'
+
+
+def gemm(a: Any, b: Any, c: Any = None, *, alpha: float, beta: float, transA: int, transB: int) -> Any:  # noqa: N803 # as ONNX names them
+    """Multiply by the formula above; integers wrap, and what a factor makes of them that is no integer is cut off."""
+    if isinstance(a, Bounded):
+        return functions.gemm(a, b, c, alpha, beta, bool(transA), bool(transB))
+    y = (a.T if transA else a) @ (b.T if transB else b)
+    y = y if alpha == 1 else (alpha * y).astype(a.dtype)
+    return y if c is None else y + (c if beta == 1 else (beta * c).astype(a.dtype))
+
+
+class Gemm(Computing):
+    """Two matrices and what can be broadcast to their product [M, N].
+
+    By words: B is `wide` (N = 5), `narrow` (N = 1), `square` (N = K), `unlike` (another K), each as transB wants it; C is `full` (M, N),
+    `scalar` (), `one` (1,), `row` (N,), `flat_row` (1, N), `column` (M, 1), `ones` (1, 1), `unlike` (M + 1, N), `higher` (1, M, N).
+    """
+
+    name = "gemm"
+    relations: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "B": ("wide", "narrow", "square", "unlike"),
+        "C": ("full", "scalar", "one", "row", "flat_row", "column", "ones", "unlike", "higher"),
+    }
+
+    def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Shape | None:
+        """Derive the shapes of B and C."""
+        if len(call.first.shape) != 2:
+            return None
+        rows, inner = _turned(call.first.shape, call.parameter("transA"))
+        if name == "B":
+            columns = {"narrow": 1, "square": inner}.get(str(relation), 5)
+            return _turned((inner + (relation == "unlike"), columns), call.parameter("transB"))
+        _, columns = _turned(call.shapes[1], call.parameter("transB"))
+        found: dict[str, Shape] = {
+            "scalar": (), "one": (1,), "row": (columns,), "flat_row": (1, columns), "column": (rows, 1), "ones": (1, 1),
+            "unlike": (rows + 1, columns), "higher": (1, rows, columns),
+        }  # fmt: skip
+        return found.get(str(relation), (rows, columns))
+
+    def broken_rule(self, operator: Operator, call: Call) -> str | None:
+        """Ranks, inner dimensions, and a C that cannot be broadcast to the product."""
+        a, b = call.shapes[:2]
+        if len(a) != 2 or len(b) != 2:
+            return "A and B are matrices"
+        if _turned(a, call.parameter("transA"))[1] != _turned(b, call.parameter("transB"))[0]:
+            return "the inner dimensions agree"
+        product = self._product(call)
+        fits = len(call.shapes) < 3 or broadcast((call.shapes[2], product)) == product
+        return None if fits else "C can be broadcast to the product, in one direction"
+
+    def _product(self, call: Call) -> Shape:
+        a, b = call.shapes[:2]
+        return (_turned(a, call.parameter("transA"))[0], _turned(b, call.parameter("transB"))[1])
+
+    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+        """[M, N]."""
+        ranks = [len(shape) for shape in call.shapes[:2]]
+        return (self._product(call) if ranks == [2, 2] else call.first.shape,)
+
+    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
+        """DML_OPERATOR_GEMM: C is broadcast by strides of 0."""
+        if candidate != "DML_OPERATOR_GEMM" or self.broken_rule(operator, call) is not None:
+            return None
+        names, types, wide = list(call.inputs), list(call.inputs.values()), self._product(call)
+        third = CallTensor(names[2], types[2].dtype, wide, strides(types[2].shape, wide)) if len(names) > 2 else None
+        tensors = {
+            "ATensor": CallTensor(names[0], *types[0]),
+            "BTensor": CallTensor(names[1], *types[1]),
+            "CTensor": third,
+            "OutputTensor": CallTensor(0, call.outputs[0], wide),
+        }
+        members = {
+            "TransA": int(bool(call.parameter("transA"))),
+            "TransB": int(bool(call.parameter("transB"))),
+            "Alpha": call.parameter("alpha"),
+            "Beta": call.parameter("beta"),
+            "FusedActivation": None,
+        }
+        return DirectmlCall(candidate, tensors, 2, members)
+
+
+def _turned(shape: Shape, transposed: Any) -> Shape:
+    return (shape[1], shape[0]) if transposed else shape
+
+
+OPERATOR = Operator("Gemm", Gemm(), bounded(gemm))

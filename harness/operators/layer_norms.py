@@ -1,0 +1,120 @@
+"""LayerNormalization and RMSNormalization: over all axes from one on, in the precision that `stash_type` says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import ClassVar
+
+from harness.bounded import Bounded, converted, sqrt
+from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Operator, Shape
+from harness.operators.broadcasting import broadcast
+from harness.operators.conditioned import Conditioned
+from harness.operators.formulas import bounded
+
+# LayerNormalization, over the axes from `axis` on, the first stage in float32 (stash_type 1) or bfloat16 (16):
+#   Mean = mean(X); D = X - Mean; InvStdDev = 1 / sqrt(mean(D D) + epsilon); Y = D InvStdDev * Scale + B
+# RMSNormalization: Y = X / sqrt(mean(X X) + epsilon) * scale
+
+STASHED = {1: "float32", 16: "bfloat16"}
+"""The types of TensorProto.DataType that `stash_type` may name."""
+
+
+def layer_norm(
+    x: Bounded, scale: Bounded, bias: Bounded | None = None, *, axis: int, epsilon: float, stash_type: int
+) -> tuple[Bounded, Bounded, Bounded]:
+    """Normalise by the formula above."""
+    over = tuple(range(axis % x.ndim, x.ndim))
+    wide = converted(x, STASHED[stash_type])
+    mean = wide.mean(over, keepdims=True)
+    d = wide - mean
+    inverse = 1.0 / sqrt((d * d).mean(over, keepdims=True) + epsilon)
+    y = converted(d * inverse, x.arithmetic.form.dtype) * scale
+    return (y if bias is None else y + bias), mean, inverse
+
+
+def rms_norm(x: Bounded, weight: Bounded, *, axis: int, epsilon: float, stash_type: int) -> Bounded:
+    """Normalise by the formula above; where scale has another type, in that type."""
+    over = tuple(range(axis % x.ndim, x.ndim))
+    wide = converted(x, STASHED[stash_type])
+    normalised = wide / sqrt((wide * wide).mean(over, keepdims=True) + epsilon)
+    return converted(converted(normalised, x.arithmetic.form.dtype), weight.arithmetic.form.dtype) * weight
+
+
+class LayerNormalising(Conditioned):
+    """X and what can be broadcast to it: `normalized` (the axes from `axis` on), `same`, `last`, `scalar`, `one`, `ones`, `unlike`.
+
+    `options` is the number of outputs that there can be.
+    """
+
+    name = "layer_normalising"
+    relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"*": ("normalized", "same", "last", "scalar", "one", "ones", "unlike")}
+
+    def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[int]:
+        """All axes of rank r: -r to r-1."""
+        rank = len(call.first.shape)
+        return range(-rank, rank)
+
+    def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Shape | None:
+        """Derive the shapes of scale and bias."""
+        shape, axis = call.first.shape, call.parameter("axis")
+        if not shape or not -len(shape) <= axis < len(shape):
+            return shape[-1:]
+        found: dict[str, Shape] = {"same": shape, "last": shape[-1:], "scalar": (), "one": (1,), "ones": (1,) * len(shape)}
+        found["unlike"] = (*shape[axis % len(shape) : -1], shape[-1] + 1)
+        return found.get(str(relation), shape[axis % len(shape) :])
+
+    def broken_rule(self, operator: Operator, call: Call) -> str | None:
+        """An axis out of range, scale or bias that cannot be broadcast to X."""
+        shape, axis = call.first.shape, call.parameter("axis")
+        if not -len(shape) <= axis < len(shape):
+            return "axis in [-r, r-1]"
+        fits = all(broadcast((shape, each)) == shape for each in call.shapes[1:])
+        return None if fits else "scale and bias can be broadcast to X, in one direction"
+
+    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+        """That of X, and for the statistics one with the normalised axes of the extent 1."""
+        shape = call.first.shape
+        place = call.parameter("axis") % max(1, len(shape))
+        kept = (*shape[:place], *(1,) * len(shape[place:]))
+        return (shape, kept, kept)[: operator.options]
+
+    def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:
+        """That of X, and for the statistics the type that they are computed in."""
+        stashed = STASHED.get(call.parameter("stash_type", 1))
+        return (None, stashed, stashed)[: operator.options]
+
+    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
+        """DML_OPERATOR_MEAN_VARIANCE_NORMALIZATION2: scale and bias have as many dimensions, those that they lack of the size 1."""
+        x = call.first
+        rank = len(x.shape)
+        if candidate != "DML_OPERATOR_MEAN_VARIANCE_NORMALIZATION2" or self.broken_rule(operator, call) or len(call.outputs) > 1:
+            return None
+        names = list(call.inputs)
+        first = call.parameter("axis") % rank
+        others = [CallTensor(n, call.inputs[n].dtype, _filled(call.inputs[n].shape, rank)) for n in names[1:]]
+        tensors = {
+            "InputTensor": CallTensor(names[0], *x),
+            "ScaleTensor": others[0],
+            "BiasTensor": others[1] if len(others) > 1 else None,
+            "OutputTensor": CallTensor(0, call.outputs[0], x.shape),
+        }
+        members = {
+            "AxisCount": rank - first,
+            "Axes": tuple(range(first, rank)),
+            "UseMean": int(operator.options > 1),
+            "UseVariance": 1,
+            "Epsilon": call.parameter("epsilon"),
+            "FusedActivation": None,
+        }
+        return DirectmlCall(candidate, tensors, 1, members, axes=("Axes",))
+
+
+def _filled(shape: Shape, rank: int) -> Shape:
+    return (1,) * (rank - len(shape)) + shape
+
+
+LAYER_NORMALISING = LayerNormalising()
+OPERATORS = (
+    Operator("LayerNormalization", LAYER_NORMALISING, bounded(layer_norm), options=3),
+    Operator("RMSNormalization", LAYER_NORMALISING, bounded(rms_norm), options=1),
+)

@@ -1,0 +1,89 @@
+"""MatMul: the product of matrices, and of stacks of them that are broadcast together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Operator, Shape
+from harness.operators.broadcasting import broadcast, strides
+from harness.operators.computing import Computing
+from harness.operators.formulas import bounded
+
+# Y[..., i, j] = sum over k of A[..., i, k] B[..., k, j]; a vector A is a row, a vector B a column, whose dimension is left out again
+
+
+def matmul(a: Any, b: Any) -> Any:
+    """Multiply by the formula above; integers wrap."""
+    return np.matmul(a, b)
+
+
+class Products(Computing):
+    """Two inputs, stacks of matrices. The shape of the second for a first one (..., m, k), by words:
+
+    square (k, k); wide (k, 5); narrow (k, 1); vector (k,); stack (..., k, 3); ones (1, ..., k, 3) with a 1 for each dimension of the stack;
+    deeper (2, ..., k, 3); unlike (k + 1, 3), which has no product; unlike_stack, whose stack cannot be broadcast.
+    """
+
+    name = "products"
+    relations: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "B": ("square", "wide", "narrow", "vector", "stack", "ones", "deeper", "unlike", "unlike_stack")
+    }
+
+    def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Shape | None:
+        """Derive the shape of the second input."""
+        first = call.first.shape
+        if not first:
+            return None
+        inner, stack = first[-1], first[:-2]
+        if relation == "unlike_stack":
+            return (*(extent + 1 for extent in stack), inner, 3) if stack and min(stack) > 1 else None
+        found: dict[str, Shape] = {
+            "square": (inner, inner),
+            "wide": (inner, 5),
+            "narrow": (inner, 1),
+            "vector": (inner,),
+            "stack": (*stack, inner, 3),
+            "ones": (*(1 for _ in stack), inner, 3),
+            "deeper": (2, *stack, inner, 3),
+            "unlike": (inner + 1, 3),
+        }
+        return found[str(relation)]
+
+    def broken_rule(self, operator: Operator, call: Call) -> str | None:
+        """Ranks, inner dimensions, and stacks that cannot be broadcast."""
+        a, b = call.shapes[:2]
+        if not a or not b:
+            return "A and B have at least one dimension"
+        if a[-1] != (b[-2] if len(b) > 1 else b[0]):
+            return "the inner dimensions agree"
+        return None if broadcast((a[:-2], b[:-2])) is not None else "the stacks of matrices can be broadcast"
+
+    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+        """The stack that both have together, the rows of A, the columns of B."""
+        a, b = call.shapes[:2]
+        stack = broadcast((a[:-2], b[:-2])) or ()
+        return ((*stack, *a[-2:-1], *(b[-1:] if len(b) > 1 else ())),)
+
+    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
+        """DML_OPERATOR_GEMM: vectors become matrices, a stack is broadcast by strides of 0."""
+        if candidate != "DML_OPERATOR_GEMM":
+            return None
+        (first, a), (second, b) = call.inputs.items()
+        left = a.shape if len(a.shape) > 1 else (1, *a.shape)
+        right = b.shape if len(b.shape) > 1 else (*b.shape, 1)
+        stack = broadcast((left[:-2], right[:-2])) or ()
+        wide_left, wide_right = (*stack, *left[-2:]), (*stack, *right[-2:])
+        tensors = {
+            "ATensor": CallTensor(first, a.dtype, wide_left, strides(left, wide_left)),
+            "BTensor": CallTensor(second, b.dtype, wide_right, strides(right, wide_right)),
+            "CTensor": None,
+            "OutputTensor": CallTensor(0, call.outputs[0], (*stack, left[-2], right[-1])),
+        }
+        members = {"TransA": 0, "TransB": 0, "Alpha": 1.0, "Beta": 0.0, "FusedActivation": None}
+        return DirectmlCall(candidate, tensors, 2, members)
+
+
+OPERATORS = (Operator("MatMul", Products(), bounded(matmul)),)

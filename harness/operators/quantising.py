@@ -1,0 +1,245 @@
+"""QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear: real numbers to integers by a scale and a zero point, and back; for the whole
+tensor, for each slice of an axis, or in blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from harness.bounded import Bounded, arithmetic, maximum, minimum, number
+from harness.dtypes import BY_ONNX_NUMBER, DTYPES, Array
+from harness.expected import Expected, OneOf
+from harness.float_formats import decode
+from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Entropy, Operator, Shape, ValueKind
+from harness.operators.binary_floats import encode
+from harness.operators.computing import Computing
+from harness.records import Tensor
+
+# QuantizeLinear:        y = saturate(round(x / y_scale) + y_zero_point), halves to even
+# DequantizeLinear:      y = (x - x_zero_point) * x_scale
+# DynamicQuantizeLinear: y_scale = (max(x, 0) - min(x, 0)) / 255; y_zero_point = saturate(round(-min(x, 0) / y_scale)); y as above
+
+
+def spread(values: Any, shape: Shape, call: Call) -> Any:
+    """Return a scale or zero point for every element of a tensor: one for all, one for each slice of the axis, or one for each block."""
+    if values.ndim == 0 or (values.shape == (1,) and len(shape) != 1):
+        return values.reshape(())
+    axis = call.parameter("axis", 1)
+    axis = axis + len(shape) if axis < 0 else axis
+    block = call.parameter("block_size") or 0
+    if values.ndim == 1 and not block:
+        return values.reshape([-1 if place == axis else 1 for place in range(len(shape))])
+    return np.repeat(values, block, axis=axis)[tuple(slice(0, extent) for extent in shape)]
+
+
+def quantize(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[Expected, ...]:
+    """Quantise by the formula above; where the quotient lies so near to a tie that its rounding decides, both integers are admissible.
+
+    The quotient is one division in the type of x, whose rounding moves it by at most half a unit in the last place: 2 ** -p of it. Where
+    it is a tie exactly, that is no matter: the even one of the two is the only one.
+    """
+    del declared
+    x, scale = inputs["x"], inputs["y_scale"]
+    dtype = call.outputs[0]
+    limits = np.iinfo(DTYPES[dtype].storage)
+    zero = inputs.get("y_zero_point")
+    shape = x.array.shape
+    offset = 0 if zero is None else spread(zero.array.astype(np.int64), shape, call)
+    numbers = decode(x.dtype, x.array) if DTYPES[x.dtype].is_float else x.array.astype(np.float64)
+    mantissa = DTYPES[scale.dtype].mantissa
+    assert mantissa is not None
+    with np.errstate(all="ignore"):
+        quotient = numbers / spread(decode(scale.dtype, scale.array), shape, call)
+        slack = np.abs(quotient) * 2.0 ** -(mantissa + 1)
+        exact = np.abs(quotient) * 2 == np.abs(np.rint(quotient * 2))
+        low, high = (np.rint(np.where(exact, quotient, quotient + by)) for by in (-slack, slack))
+    candidates = [Tensor(dtype, _saturated(each, offset, limits, dtype)) for each in (np.rint(quotient), low, high)]
+    return (OneOf(tuple(candidates)),)
+
+
+def _saturated(rounded: Any, offset: Any, limits: Any, dtype: str) -> Array:
+    held = np.clip(rounded, -(2.0**40), 2.0**40)
+    return np.asarray(np.clip(np.nan_to_num(held).astype(np.int64) + offset, limits.min, limits.max).astype(DTYPES[dtype].storage))
+
+
+def rounded(value: Bounded, zero: Any, dtype: str) -> OneOf:
+    """Return what may come of rounding numbers with a bound, adding a zero point and saturating: every integer within the bound."""
+    limits = np.iinfo(DTYPES[dtype].storage)
+    low, high = limits.min - np.max(zero), limits.max - np.min(zero)
+    least, most = (np.clip(np.rint(value.value + by), low, high) for by in (-value.error, value.error))
+    steps = int(np.max(most - least, initial=0))
+    numbers = [np.clip(np.rint(value.value), low, high), *(np.minimum(least + step, most) for step in range(steps + 1))]
+    return OneOf(tuple(Tensor(dtype, _saturated(each, zero, limits, dtype)) for each in numbers))
+
+
+def dequantize(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[Expected, ...]:
+    """Dequantise by the formula above: the difference is one of integers, the product is rounded in the type of the scale."""
+    x, scale = inputs["x"], inputs["x_scale"]
+    zero = inputs.get("x_zero_point")
+    shape = x.array.shape
+    offset = 0 if zero is None else spread(zero.array.astype(np.int64), shape, call)
+    worked = arithmetic(declared, scale.dtype)
+    difference = number((x.array.astype(np.int64) - offset).astype(np.float64), worked)
+    scales = spread(decode(scale.dtype, scale.array), shape, call)
+    with np.errstate(all="ignore"):
+        return ((difference * number(scales, worked)).stored(call.outputs[0]),)
+
+
+def dynamically(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[Expected, ...]:
+    """Quantise by the formula above; where an integer is near a tie both are admissible."""
+    x = number(inputs["x"], arithmetic(declared, "float32"))
+    least, most = minimum(x.min(), 0.0), maximum(x.max(), 0.0)
+    with np.errstate(all="ignore"):
+        scale = (most - least) / 255.0
+        zero = rounded(-least / scale, 0, "uint8")
+        quotient = x / scale
+        found = [each for point in zero.candidates for each in rounded(quotient, point.array.astype(np.int64), "uint8").candidates]
+    return (OneOf(tuple(found)), scale.stored("float32"), zero)[: len(call.outputs)]
+
+
+SCALE = ValueKind("scale")
+"""Multiples of 1/64 above 0, to 1/4: what quantised numbers are usually multiplied by."""
+
+
+class Quantising(Computing):
+    """A tensor, scales and zero points: `scalar`, `axis` (one for each slice of the axis), `one` (a vector of one), `unlike`."""
+
+    name = "quantising"
+    relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"*": ("same", "scalar", "axis", "one", "unlike", "blocks")}
+
+    def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Shape | None:
+        """Derive the shape of scales; zero points have that of the scales."""
+        shape = call.first.shape
+        if len(call.inputs) > 1 and relation in ("same", "scalar", {}):
+            return call.shapes[1]
+        axis = call.parameter("axis", 1)
+        if not -len(shape) <= axis < len(shape) and relation != "scalar":
+            return None
+        if relation == "blocks":
+            block = call.parameter("block_size") or 0
+            return tuple(-(-n // block) if place == axis % len(shape) else n for place, n in enumerate(shape)) if block else None
+        return {"scalar": (), "one": (1,), "axis": shape[axis : axis + 1] if axis >= 0 else (shape[axis],)}.get(
+            str(relation), (shape[axis] + 1,) if relation == "unlike" else None
+        )
+
+    def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
+        """The usual ones, and one for scales."""
+        return (*super().kinds(operator, name), SCALE)
+
+    def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
+        """Say whether a kind has a meaning for the input's type."""
+        return DTYPES[call.inputs[name].dtype].is_float if kind == SCALE.name else super().applies(operator, kind, name, call)
+
+    def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
+        """Choose elements by kind."""
+        return scales(call, name, entropy) if kind == SCALE.name else super().generate(operator, kind, name, call, entropy)
+
+    def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[Any]:
+        """All axes of rank r: -r to r-1."""
+        rank = len(call.first.shape)
+        return range(-rank, rank)
+
+    def broken_rule(self, operator: Operator, call: Call) -> str | None:
+        """Shapes of scales and zero points."""
+        shape, scale = call.shapes[:2]
+        if len(call.shapes) > 2 and call.shapes[2] != scale:
+            return "zero points have the shape of the scales"
+        if not scale:
+            return None
+        axis, block = call.parameter("axis", 1), call.parameter("block_size") or 0
+        if not -len(shape) <= axis < len(shape):
+            return None if scale == (1,) else "axis in [-r, r-1]"
+        if block:
+            blocks = tuple(-(-n // block) if place == axis % len(shape) else n for place, n in enumerate(shape))
+            return None if block > 0 and scale == blocks else "one scale for each block"
+        if len(scale) > 1:
+            return "scales of more than one dimension belong to blocks"
+        if len(scale) == 1:
+            return None if scale in ((1,), (shape[axis],)) else "one scale for each slice of the axis"
+        return None
+
+    def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:
+        """That of `output_dtype`, else that of the zero point or uint8; of DequantizeLinear that of the scale."""
+        asked = call.parameter("output_dtype")
+        if asked:
+            return (BY_ONNX_NUMBER[asked].name if asked in BY_ONNX_NUMBER else None,)
+        if operator.options is not None:
+            return (call.inputs["x_scale"].dtype,) if "x_scale" in call.inputs else ()
+        zero = call.inputs.get("y_zero_point")
+        return (zero.dtype if zero else "uint8",)
+
+    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
+        """Scale and zero point are broadcast by strides of 0."""
+        if self.broken_rule(operator, call) is not None:
+            return None
+        name = operator.options or "DML_OPERATOR_ELEMENT_WISE_QUANTIZE_LINEAR"
+        optional = operator.options is not None
+        if candidate is None or candidate != name or len(call.inputs) < 3 - optional or len(call.shapes[1]) > 1:
+            return None
+        shape = call.first.shape
+        axis = call.parameter("axis", 1)
+        names = list(call.inputs)
+        along = len(call.shapes[1]) == 1 and call.shapes[1] != (1,)
+        if along and not -len(shape) <= axis < len(shape):
+            return None
+        steps = tuple(1 if along and place == axis % len(shape) else 0 for place in range(len(shape)))
+        tensors = {
+            "InputTensor": CallTensor(names[0], *call.first),
+            "ScaleTensor": CallTensor(names[1], call.inputs[names[1]].dtype, shape, steps),
+            "ZeroPointTensor": CallTensor(names[2], call.inputs[names[2]].dtype, shape, steps) if len(names) > 2 else None,
+            "OutputTensor": CallTensor(0, call.outputs[0], shape),
+        }
+        return DirectmlCall(candidate, tensors, 1, {})
+
+
+def scales(call: Call, name: str, entropy: Entropy) -> Array:
+    """Choose scales."""
+    dtype, shape = call.inputs[name]
+    return encode((np.frombuffer(entropy, "<u4", prod(shape)) % 16 + 1) / 64.0, dtype).reshape(shape)
+
+
+class Dynamic(Computing):
+    """One input; an output of integers, a scale and a zero point."""
+
+    name = "dynamically quantising"
+
+    def output_count(self, operator: Operator, call: Call) -> int:
+        """Three."""
+        return 3
+
+    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+        """The shape of x, and two scalars."""
+        return (call.first.shape, (), ())
+
+    def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:
+        """Bytes and a float."""
+        return ("uint8", "float32", "uint8")
+
+    def broken_rule(self, operator: Operator, call: Call) -> str | None:
+        """At least one element."""
+        return None if prod(call.first.shape) else "x has elements"
+
+    def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
+        """DML_OPERATOR_DYNAMIC_QUANTIZE_LINEAR; scalars have as many dimensions as x, of size 1."""
+        if candidate != "DML_OPERATOR_DYNAMIC_QUANTIZE_LINEAR" or self.broken_rule(operator, call) is not None:
+            return None
+        one = (1,) * max(1, len(call.first.shape))
+        tensors = {
+            "InputTensor": CallTensor("x", *call.first),
+            "OutputTensor": CallTensor(0, "uint8", call.first.shape),
+            "OutputScaleTensor": CallTensor(1, "float32", one),
+            "OutputZeroPointTensor": CallTensor(2, "uint8", one),
+        }
+        return DirectmlCall(candidate, tensors, 1, {})
+
+
+QUANTISING = Quantising()
+OPERATORS = (
+    Operator("QuantizeLinear", QUANTISING, quantize),
+    Operator("DequantizeLinear", QUANTISING, dequantize, options="DML_OPERATOR_ELEMENT_WISE_DEQUANTIZE_LINEAR"),
+    Operator("DynamicQuantizeLinear", Dynamic(), dynamically),
+)

@@ -1,0 +1,79 @@
+"""Softmax, LogSoftmax and Hardmax: along an axis (before version 13: along all from an axis on) exponentials divided by their sum, or 1 at
+the first maximum."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from harness.dtypes import Array
+from harness.operators import functions
+from harness.operators.base import Call, CallTensor, DirectmlCall, Operator
+from harness.operators.conditioned import Conditioned
+from harness.operators.formulas import Formula, bounded, decided
+
+# Softmax and LogSoftmax: `functions.softmax`, `functions.log_softmax`
+# Hardmax: 1 if the element is the first maximum along `axis`, 0 otherwise
+
+FLATTENING = 13
+"""The version before which the input is taken for a matrix, its rows from `axis` on."""
+
+
+def _hardmax(x: Array, axis: int) -> Array:
+    found = np.zeros_like(x)
+    np.put_along_axis(found, np.argmax(x, axis, keepdims=True), 1, axis)
+    return found
+
+
+def _along(function: Callable[[Any, int], Any]) -> Formula:
+    """Make a formula of a function along one axis; an older one flattens its input first."""
+
+    def formula(input: Any, axis: int, call: Call) -> Any:
+        if not input.size:
+            return input
+        if call.opset >= FLATTENING:
+            return function(input, axis)
+        place = axis + input.ndim if axis < 0 else axis
+        rows = input.reshape(prod(input.shape[:place]), prod(input.shape[place:]))
+        return function(rows, 1).reshape(input.shape)
+
+    return formula
+
+
+class Normalising(Conditioned):
+    """One input, one axis, an output of its shape."""
+
+    name = "normalising"
+
+    def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[int]:
+        """All axes of rank r: -r to r-1."""
+        rank = len(call.first.shape)
+        return range(-rank, rank)
+
+    def broken_rule(self, operator: Operator, call: Call) -> str | None:
+        """An axis out of range."""
+        rank, axis = len(call.first.shape), call.parameter("axis")
+        return None if -rank <= axis < rank else "axis in [-r, r-1]"
+
+
+def _lowered(candidate: str | None, call: Call) -> DirectmlCall | None:
+    """Lower to an operator with axes; the flattening versions normalise over all from the axis on."""
+    ((name, given),) = call.inputs.items()
+    rank, axis = len(given.shape), call.parameter("axis")
+    if candidate is None or not candidate.endswith("1") or not -rank <= axis < rank:
+        return None
+    first = axis + rank if axis < 0 else axis
+    axes = (first,) if call.opset >= FLATTENING else tuple(range(first, rank))
+    tensors = {"InputTensor": CallTensor(name, *given), "OutputTensor": CallTensor(0, *given)}
+    return DirectmlCall(candidate, tensors, 1, {"AxisCount": len(axes), "Axes": axes}, axes=("Axes",))
+
+
+NORMALISING = Normalising()
+OPERATORS = (
+    Operator("Softmax", NORMALISING, bounded(_along(functions.softmax)), lower=_lowered),
+    Operator("LogSoftmax", NORMALISING, bounded(_along(functions.log_softmax)), lower=_lowered),
+    Operator("Hardmax", NORMALISING, decided(_along(_hardmax)), lower=_lowered),
+)

@@ -1,0 +1,130 @@
+"""The family of operators with a sliding window: kernels, strides, dilations, pads and what `auto_pad` makes of them.
+
+Spatial axes are those after the first two, (N, C, spatial...). The window at o begins at o * stride - pad and reads every `dilation`-th
+element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import ceil
+from typing import Any, NamedTuple
+
+from harness.operators.base import Call, Operator, Shape
+from harness.operators.computing import Computing
+
+
+class Window(NamedTuple):
+    """A call's window with every default filled in; `pads` are the begins of all spatial axes, then the ends."""
+
+    kernel: Shape
+    strides: Shape
+    dilations: Shape
+    pads: Shape
+
+    def outputs(self, spatial: Shape, ceil_mode: bool = False) -> Shape:
+        """Return how many windows fit along each axis; with `ceil_mode` also a last one that begins before the padding behind and ends
+        beyond it.
+        """
+        count = len(spatial)
+        found = []
+        for n, extent in enumerate(spatial):
+            begin, end, stride = self.pads[n], self.pads[n + count], self.strides[n]
+            room = extent + begin + end - self.reach[n]
+            fit = room // stride + 1
+            found.append(fit + 1 if ceil_mode and room % stride and fit * stride < extent + begin else fit)
+        return tuple(found)
+
+    @property
+    def reach(self) -> Shape:
+        """How many elements lie between the first and the last of a window, both counted."""
+        return tuple((k - 1) * d + 1 for k, d in zip(self.kernel, self.dilations, strict=True))
+
+
+def window(call: Call, kernel: Shape) -> Window:
+    """Return the window of a call on its first input; `auto_pad` SAME_* pads so that ceil(extent / stride) windows fit."""
+    spatial = call.first.shape[2:]
+    count = len(spatial)
+    strides = tuple(call.parameter("strides") or (1,) * count)
+    dilations = tuple(call.parameter("dilations") or (1,) * count)
+    auto = call.attributes.get("auto_pad", "NOTSET")
+    if auto in ("NOTSET", ""):
+        return Window(kernel, strides, dilations, tuple(call.parameter("pads") or (0,) * 2 * count))
+    if auto == "VALID":
+        return Window(kernel, strides, dilations, (0,) * 2 * count)
+    begins, ends = [], []
+    for extent, size, stride, dilation in zip(spatial, kernel, strides, dilations, strict=True):
+        total = max(0, (ceil(extent / stride) - 1) * stride + dilation * (size - 1) + 1 - extent)
+        less, more = total // 2, total - total // 2
+        begins.append(less if auto == "SAME_UPPER" else more)
+        ends.append(more if auto == "SAME_UPPER" else less)
+    return Window(kernel, strides, dilations, (*begins, *ends))
+
+
+class Windowed(Computing):
+    """Operators whose window slides over the spatial axes of the first input."""
+
+    name = "windowed"
+
+    def kernel(self, call: Call) -> Shape:
+        """Return the kernel's spatial extents."""
+        return tuple(call.parameter("kernel_shape"))
+
+    def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[Any]:
+        """Values for as many spatial axes as the first input has: one for each alike, and uneven ones."""
+        count = max(0, len(call.first.shape) - 2)
+        every: dict[str, list[Any]] = {
+            "kernel_shape": [(2,) * count, (3,) * count, tuple(1 + n for n in range(count)), (1,) * count],
+            "strides": [None, (1,) * count, (2,) * count, tuple(1 + n for n in range(count)), (3,) * count],
+            "dilations": [None, (1,) * count, (2,) * count, tuple(2 - n % 2 for n in range(count))],
+            "pads": [None, (0,) * 2 * count, (1,) * 2 * count, tuple(n % 3 for n in range(2 * count)), (2,) * count + (0,) * count],
+        }
+        return every[attribute]
+
+    def broken_rule(self, operator: Operator, call: Call) -> str | None:
+        """Lengths, signs, and a window that does not fit."""
+        count = len(call.first.shape) - 2
+        if count < 1:
+            return "the input has at least one spatial axis"
+        kernel = self.kernel(call)
+        if len(kernel) != count:
+            return "the kernel has the input's spatial axes"
+        if min(kernel) < 1:
+            return "the kernel is positive"
+        for name, length in (("strides", count), ("dilations", count), ("pads", 2 * count)):
+            given = call.parameter(name)
+            if given is not None and len(given) != length:
+                return f"{name} has a value for each spatial axis"
+            if given is not None and min(given, default=1) < (0 if name == "pads" else 1):
+                return f"{name} are positive"
+        if call.attributes.get("auto_pad", "NOTSET") not in ("NOTSET", "") and any(call.parameter("pads") or ()):
+            return "pads cannot be used with auto_pad"
+        if call.attributes.get("auto_pad", "NOTSET") not in ("NOTSET", "", "VALID", "SAME_UPPER", "SAME_LOWER"):
+            return "auto_pad is NOTSET, VALID, SAME_UPPER or SAME_LOWER"
+        return self.fits(call)
+
+    def fits(self, call: Call) -> str | None:
+        """Return the rule that a window breaks that has no place, or None."""
+        return None if min(window(call, self.kernel(call)).outputs(call.first.shape[2:])) >= 1 else "the window fits at least once"
+
+
+def widened(shape: Shape) -> Shape:
+    """Return a shape (N, C, spatial...) for DirectML, whose windows have two or three axes: one becomes the second of two."""
+    return (*shape[:2], 1, *shape[2:]) if len(shape) == 3 else shape
+
+
+def members(found: Window) -> dict[str, Any]:
+    """Return the members of a DirectML structure that hold a window, for the axes of `widened`."""
+    count = len(found.kernel)
+    missing = 1 if count == 1 else 0
+
+    def spatial(values: Shape, filler: int) -> Shape:
+        return (filler,) * missing + values
+
+    return {
+        "DimensionCount": count + missing,
+        "Strides": spatial(found.strides, 1),
+        "Dilations": spatial(found.dilations, 1),
+        "StartPadding": spatial(found.pads[:count], 0),
+        "EndPadding": spatial(found.pads[count:], 0),
+    }

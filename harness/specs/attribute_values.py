@@ -1,0 +1,96 @@
+"""What a value under `attributes:` means, by the type that ONNX gives the attribute, and which alternatives a sweep lists.
+
+An input that decides shapes stands there as well: at older opsets most are attributes. A list is one value where the type is a list; a
+list of lists are alternatives. A tensor is written `{dtype: float32, values: [1.5]}`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from harness.dtypes import DTYPES
+from harness.records import TensorValue, Value
+from harness.specs.literals import LiteralError, infer_shape, to_array
+from harness.specs.source import shown
+
+LISTS = {"INTS": "INT", "FLOATS": "FLOAT", "STRINGS": "STRING", "NUMBERS": "NUMBER"}
+NUMBERS = ("NUMBER", "NUMBERS")
+"""The types of an input that decides shapes, by its rank: one number, or a list of them."""
+_INT64 = 2**63
+
+
+class WrongValue(ValueError):
+    """A value is none of its attribute's type; the message says what it should be."""
+
+
+def typed(kind: str, given: Any) -> Value:
+    """Return a value of an attribute's type; raise WrongValue."""
+    if kind in LISTS:
+        if not isinstance(given, tuple):
+            raise WrongValue(f"should be a list, not {shown(given)}")
+        element = _ELEMENTS[LISTS[kind]]
+        return tuple(element(each) for each in given)
+    if kind == "TENSOR":
+        return _tensor(given)
+    if kind not in _ELEMENTS:
+        raise WrongValue(f"attributes of the type {kind} cannot be written in a spec")
+    value: Value = _ELEMENTS[kind](given)
+    return value
+
+
+def alternatives(kind: str, given: Any) -> tuple[Value | None, ...]:
+    """Return the alternatives that a sweep lists for an attribute; null leaves it out. Raises WrongValue."""
+    if kind in LISTS:
+        several = isinstance(given, tuple) and (not given or any(each is None or isinstance(each, tuple) for each in given)) and given != ()
+        listed = given if several else (given,)
+    else:
+        listed = given if isinstance(given, tuple) else (given,)
+    if not listed:
+        raise WrongValue("must not be empty")
+    found = tuple(None if each is None else typed(kind, each) for each in listed)
+    for position, each in enumerate(found):
+        if each in found[:position]:
+            raise WrongValue(f"{list(each) if isinstance(each, tuple) else each!r} is listed twice")
+    return found
+
+
+def _integer(given: Any) -> int:
+    if isinstance(given, bool) or not isinstance(given, int):
+        raise WrongValue(f"should be an integer, not {shown(given)}")
+    if given < -_INT64:
+        raise WrongValue(f"{given} is below the least allowed, {-_INT64}")
+    if given >= _INT64:
+        raise WrongValue(f"{given} is above the greatest allowed, {_INT64 - 1}")
+    return given
+
+
+def _float(given: Any) -> float:
+    if isinstance(given, str) and given in ("inf", "-inf", "nan", "-0.0"):
+        return float(given)
+    if isinstance(given, bool) or not isinstance(given, (int, float)):
+        raise WrongValue(f"should be a number, not {shown(given)}")
+    return float(given)
+
+
+def _number(given: Any) -> int | float | bool:
+    return given if isinstance(given, (bool, int)) else _float(given)
+
+
+def _text(given: Any) -> str:
+    if not isinstance(given, str):
+        raise WrongValue(f"should be text, not {shown(given)}")
+    return given
+
+
+_ELEMENTS: Mapping[str, Callable[[Any], Any]] = {"INT": _integer, "FLOAT": _float, "STRING": _text, "NUMBER": _number}
+
+
+def _tensor(given: Any) -> TensorValue:
+    if not isinstance(given, dict) or set(given) != {"dtype", "values"} or given["dtype"] not in DTYPES:
+        raise WrongValue(f"should be a tensor such as {{dtype: float32, values: [1.5]}}, not {shown(given)}")
+    try:
+        array = to_array(given["dtype"], given["values"], None)
+        return TensorValue(given["dtype"], infer_shape(given["values"]), tuple(array.reshape(-1).tolist()))
+    except LiteralError as error:
+        raise WrongValue(error.problems[0][1]) from error

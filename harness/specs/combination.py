@@ -1,0 +1,262 @@
+"""One combination of what a sweep lists: the call that it makes, and whether the sweep has it as a case.
+
+It is made in an order in which each choice can depend on those before it: opset and options, the shape of the first input, the attributes,
+the shapes of the other inputs by their relation to the first, element types, kinds of values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from harness.calls import constant, make_call
+from harness.caseid import directml_terms, option_terms
+from harness.dtypes import DTYPES, Array
+from harness.onnx_schemas import Parameter
+from harness.operators.base import UNKNOWN, Call, Choice, Shape, TensorType
+from harness.records import DirectmlOptions, Options, TensorSpec, Validity, Value
+from harness.specs import api
+from harness.specs.attribute_values import NUMBERS
+from harness.specs.listed import IMPLIED, PLACEHOLDER, Choices, Listed, Nth, Picked, Relation, as_shape, named_shape
+from harness.specs.literals import shape_problem
+from harness.specs.schema import OMITTED
+
+Elements = tuple[int | float | bool, ...]
+Kinds = tuple[str, ...]
+"""The kind of values of each input that has one, in the order of `Listed.chosen`."""
+
+
+class Input(NamedTuple):
+    """An input of a step: its shape, and its elements where they decide shapes."""
+
+    name: str
+    shape: Shape
+    elements: Elements | None = None
+
+
+class Step(NamedTuple):
+    """One combination of a sweep before element types and values are chosen."""
+
+    opset: int
+    attributes: tuple[tuple[str, Value], ...]
+    options: Options
+    inputs: tuple[Input, ...] | None
+    """None where the kind of values decides the shape (lists of special values)."""
+    broken: str | None
+    directml: DirectmlOptions | None = None
+    unfit: str | None = None
+    """Why the tensors do not fit in the DimensionCount that is asked for."""
+
+
+class Group(NamedTuple):
+    """One combination of element types and shapes with its call, and the combinations of kinds of values that it is called with."""
+
+    step: Step
+    call: Call
+    inputs: tuple[TensorSpec, ...]
+    kinds: list[Kinds]
+
+
+class Impossible(Exception):
+    """A combination that makes no call."""
+
+
+class Combinations:
+    """Makes the combinations of one sweep; `wrong` is set where one shows that the sweep itself is."""
+
+    def __init__(self, listed: Listed) -> None:
+        self.listed = listed
+        self.operator = listed.operator
+        self.wrong: str | None = None
+
+    def step(self, opset: int, options: Options, relations: Mapping[str, Relation], picked: Picked, asked: DirectmlOptions | None) -> Step:
+        """Make one combination of shapes and attributes; raise Impossible where it makes no call."""
+        operator, listed = self.operator, self.listed
+        defaults = listed.schema(opset).defaults()
+        explicit = self._explicit(opset, relations)
+        attributes: dict[str, Value] = {}
+        constants: dict[str, Array] = {}
+        elements: dict[str, Elements] = {}
+        present: dict[str, TensorType] = {}
+        kinds = listed.attribute_kinds(opset)
+        for name, given in picked.items():
+            value = self._value(name, given, Call(explicit, {**defaults, **attributes}, constants, opset))
+            if value is None:
+                continue
+            if kinds[name] in NUMBERS:
+                elements[name] = _numbers(value)
+                shape: Shape = (len(elements[name]),) if isinstance(value, tuple) else ()
+                spec = TensorSpec(name, _widest(elements[name]), shape, elements=elements[name])
+                constants[name] = constant(spec)
+                continue
+            attributes[name] = value
+        for parameter in listed.parameters(opset):
+            name = parameter.name
+            if name in constants:
+                present[name] = TensorType(PLACEHOLDER, constants[name].shape)
+            elif name in relations and relations[name] != OMITTED:
+                call = Call(present, {**defaults, **attributes}, constants, opset)
+                for key, shape in self._shapes(parameter, relations[name], call):
+                    present[key] = TensorType(PLACEHOLDER, shape)
+        call = make_call(operator, opset, present, attributes, constants, options.variant, options.outputs)
+        self._check_sizes(call)
+        broken = operator.broken_rule(call)
+        inputs = tuple(Input(name, each.shape, elements.get(name)) for name, each in present.items())
+        return Step(opset, tuple(attributes.items()), options, inputs, broken, asked, api.unfit(operator, asked, call))
+
+    def _explicit(self, opset: int, relations: Mapping[str, Relation]) -> dict[str, TensorType]:
+        """Return the inputs whose shapes are known before any attribute is: the first, and those that are written out."""
+        parameters = self.listed.parameters(opset)
+        variadic = {p.name for p in parameters if p.variadic}
+        written = {name: shape for name, each in relations.items() if name not in variadic and (shape := as_shape(each)) is not None}
+        first = next((p.name for p in parameters if p.name in relations), None)
+        if first is not None and first not in written:
+            written = {first: named_shape(relations[first]), **written}
+        return {name: TensorType(PLACEHOLDER, shape) for name, shape in written.items()}
+
+    def _value(self, name: str, given: Value | Nth | None, call: Call) -> Value | None:
+        if not isinstance(given, Nth):
+            return given
+        domain = list(self.operator.family.domain(self.operator, name, call))
+        if given.place >= len(domain):
+            raise Impossible
+        return domain[given.place]
+
+    def _shapes(self, parameter: Parameter, relation: Relation, call: Call) -> Iterator[tuple[str, Shape]]:
+        """Yield the names and shapes of an input, or of all that a variadic one stands for."""
+        name = parameter.name
+        written = as_shape(relation)
+        if written is not None:
+            if not parameter.variadic:
+                yield name, written
+                return
+            relation = Choices((("of", written),))
+        elif relation == IMPLIED:
+            relation = Choices(())
+        if isinstance(relation, Choices):
+            wanted: Mapping[str, Choice] | str = {key: self._choice(name, key, choice, call) for key, choice in relation.by_key}
+        else:
+            assert isinstance(relation, str)
+            wanted = relation
+        try:
+            found = self.operator.family.shape(self.operator, name, wanted, call)
+        except (KeyError, AssertionError) as error:
+            given = wanted if isinstance(wanted, str) else ", ".join(f"{key}: {_written(choice)}" for key, choice in wanted.items())
+            self.wrong = f"{self.operator.name} makes no shape of {name} by {given!r}"
+            raise Impossible from error
+        if found is None:
+            raise Impossible
+        if not parameter.variadic:
+            yield name, _one(found)
+            return
+        for number, each in enumerate(found):
+            assert isinstance(each, tuple)
+            yield f"{name}.{number}", each
+
+    def _choice(self, name: str, key: str, choice: Choice | Nth, call: Call) -> Choice:
+        if not isinstance(choice, Nth):
+            return choice
+        every = self.listed.every(name, key, call)
+        if choice.place >= len(every):
+            raise Impossible
+        return every[choice.place]
+
+    def _check_sizes(self, call: Call) -> None:
+        """Note a shape that no tensor can have: the sweep is wrong, not the combination."""
+        outputs = self.operator.family.output_shapes(self.operator, call)
+        schema = self.listed.schema(call.opset)
+        named = [*((name, each.shape) for name, each in call.inputs.items()), *((schema.output_name(n), s) for n, s in enumerate(outputs))]
+        for what, shape in named:
+            if problem := shape_problem([0 if extent == UNKNOWN else extent for extent in shape]):
+                self.wrong = f"{what} would have shape {list(shape)}: {problem}"
+                raise Impossible
+
+    # with element types and kinds of values
+
+    def inputs(self, step: Step, dtypes: Mapping[str, str], kinds: Sequence[str]) -> tuple[Input, ...] | None:
+        """Return the inputs of a step; None where a kind of values has no shape for the element type."""
+        if step.inputs is not None:
+            return step.inputs
+        name = self.listed.chosen[0]
+        natural = self.operator.family.natural_shape(self.operator, kinds[0], dtypes[self._parameter(step, name).type_param])
+        return None if natural is None else (Input(name, natural),)
+
+    def call(self, step: Step, inputs: Sequence[Input], dtypes: Mapping[str, str]) -> Call:
+        """Return the call of a step with element types, by type parameter; raise Impossible where a type lacks a constant."""
+        types: dict[str, TensorType] = {}
+        constants: dict[str, Array] = {}
+        for name, shape, elements in inputs:
+            dtype = dtypes[self._parameter(step, name).type_param]
+            types[name] = TensorType(dtype, shape)
+            if elements is not None:
+                try:
+                    constants[name] = constant(TensorSpec(name, dtype, shape, elements=elements))
+                except ValueError:
+                    raise Impossible from None
+        return make_call(self.operator, step.opset, types, dict(step.attributes), constants, step.options.variant, step.options.outputs)
+
+    def _parameter(self, step: Step, name: str) -> Parameter:
+        parameter = self.listed.schema(step.opset).input(name)
+        assert parameter is not None
+        return parameter
+
+    def group(self, step: Step, inputs: Sequence[Input], call: Call, kept: list[Kinds]) -> Group:
+        """Return the group of a step with its call."""
+        specs = tuple(_spec(name, call.inputs[name].dtype, shape, elements) for name, shape, elements in inputs)
+        return Group(step, call, specs, kept)
+
+    def no_meaning(self, kinds: Sequence[str]) -> str:
+        """Say that kinds of values have none for a call."""
+        return f"values={','.join(kinds)} has no meaning there"
+
+    def refusal(self, step: Step, call: Call, kinds: Sequence[str], *, illegal: bool) -> str | None:
+        """Say why a combination is no case of the sweep; None if it is one."""
+        operator, chosen, sweep = self.operator, self.listed.chosen, self.listed.sweep
+        if step.unfit is not None:
+            return step.unfit
+        for name in call.inputs:
+            formal = name.partition(".")[0]
+            if formal in chosen and not operator.family.applies(operator, kinds[chosen.index(formal)], name, call):
+                return self.no_meaning(kinds)
+        breaks = next((b for name, kind in zip(chosen, kinds, strict=True) if (b := operator.kind(name, kind).breaks)), None)
+        if sweep.validity is Validity.VALID and (step.broken or breaks):
+            return step.broken or breaks
+        if sweep.validity is Validity.INVALID and sweep.directml is None and not (step.broken or breaks or illegal):
+            return "breaks no rule"
+        return None
+
+
+def _spec(name: str, dtype: str, shape: Shape, elements: Elements | None) -> TensorSpec:
+    """Return an input with elements of its type: a number that is listed as 3.0 is the integer 3 where the input holds integers."""
+    if elements is not None and DTYPES[dtype].is_integer:
+        elements = tuple(map(int, elements))
+    return TensorSpec(name, dtype, shape, "random", elements)
+
+
+def _written(choice: Choice) -> str:
+    return str(list(choice)) if isinstance(choice, tuple) else str(choice)
+
+
+def _one(found: Shape | tuple[Shape, ...]) -> Shape:
+    return tuple(extent for extent in found if isinstance(extent, int))
+
+
+def _numbers(value: Value) -> Elements:
+    listed = value if isinstance(value, tuple) else (value,)
+    return tuple(each for each in listed if isinstance(each, (int, float)))
+
+
+def _widest(elements: Sequence[int | float | bool]) -> str:
+    return "int64" if all(isinstance(each, int) for each in elements) else "float64"
+
+
+def graph_key(step: Step) -> tuple[int, tuple[tuple[str, Value], ...], Options, str, DirectmlOptions | None]:
+    """Return what is equal for the cases of one graph with symbolic dimensions."""
+    ranks = "" if step.inputs is None else ",".join(str(len(each.shape)) for each in step.inputs)
+    return step.opset, step.attributes, step.options, ranks, step.directml
+
+
+def sort_key(step: Step) -> str:
+    """Return what puts the steps of a sweep in order."""
+    terms = option_terms(step.options) + directml_terms(step.directml)
+    return f"{step.opset:4d} {terms} {graph_key(step)[3]} {step.attributes}"

@@ -1,0 +1,143 @@
+"""The cases of one sweep: the product of what it lists without what the operator forbids, or as few as show every pair."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import groupby, product
+
+from harness.operators.base import Call, Operator
+from harness.records import Validity, Value
+from harness.specs import api
+from harness.specs.attribute_values import alternatives
+from harness.specs.combination import Combinations, Group, Impossible, Input, Kinds, Step, graph_key, sort_key
+from harness.specs.listed import Listed
+from harness.specs.load import LoadedSpec
+from harness.specs.pairs import Pairs, once
+from harness.specs.schema import ALL, OMITTED, Sweep
+
+INEXACT = "a constant is not exact in the element type"
+ILLEGAL_TYPE = "element type not allowed at this opset"
+
+
+class SweepCalls:
+    """All groups of a sweep."""
+
+    def __init__(self, spec: LoadedSpec, operator: Operator, sweep: Sweep, *, pairwise: bool) -> None:
+        """Take a sweep whose names and words have been checked."""
+        self.spec = spec
+        self.sweep = sweep
+        self.pairwise = pairwise
+        self.listed = Listed(spec, operator, sweep)
+        self.combinations = Combinations(self.listed)
+        self.pairs = Pairs(self.listed, self.combinations)
+        self._used: set[tuple[str, object]] = set()
+
+    @cached_property
+    def steps(self) -> list[Step]:
+        """Every combination of shapes and attributes in the product of the lists, the cases of one graph together."""
+        found: dict[Step, None] = {}
+        listed = self.listed
+        asked = list(api.sweep_options(self.sweep.directml))
+        for opset in listed.opsets:
+            kinds = listed.attribute_kinds(opset)
+            for options in listed.options():
+                for relations in listed.relation_choices(opset):
+                    for picked in listed.attribute_choices(opset, kinds, relations):
+                        for each in asked:
+                            if relations is None:
+                                given = tuple((name, value) for name, value in picked.items() if value is not None)
+                                found[Step(opset, given, options, None, None, each, None)] = None
+                                continue
+                            try:
+                                step = self.combinations.step(opset, options, relations, picked, each)
+                            except Impossible:
+                                if self.combinations.wrong:
+                                    return []
+                                continue
+                            found[step] = None
+                            if not step.broken or self.sweep.validity is not Validity.VALID:
+                                self._used.update(picked.items())
+        return sorted(found, key=sort_key)
+
+    def groups(self, left_out: Counter[str]) -> Iterator[Group]:
+        """Yield what the sweep keeps, the cases of one graph together, and count by reason what it leaves out."""
+        if self.pairwise:
+            yield from self.pairs.groups
+            left_out.update(self.pairs.left_out)
+            return
+        optional = any(OMITTED in (given.shape or ()) for given in self.sweep.inputs.values())
+        yield from once(self._product(left_out)) if optional else self._product(left_out)
+
+    def _product(self, left_out: Counter[str]) -> Iterator[Group]:
+        """Yield the groups of the whole product."""
+        listed = self.listed
+        for (opset, *_), steps in groupby(self.steps, key=graph_key):
+            group = list(steps)
+            dtypes = listed.dtypes(opset)
+            number = len(list(product(*map(listed.kinds, listed.chosen))))
+            for picked in product(*dtypes.values()):
+                by_param = dict(zip(dtypes, picked, strict=True))
+                illegal = listed.illegal(opset, by_param)
+                if illegal and self.sweep.validity is not Validity.INVALID:
+                    left_out[ILLEGAL_TYPE] += len(group) * number
+                    continue
+                for step in group:
+                    yield from self._groups(step, by_param, illegal, left_out)
+
+    def _groups(self, step: Step, dtypes: Mapping[str, str], illegal: bool, left_out: Counter[str]) -> Iterator[Group]:
+        """Yield the groups of a step with element types: one, or one for each shape that kinds of values ask for."""
+        combinations = self.combinations
+        by_shape: dict[tuple[Input, ...], tuple[Call, list[Kinds]]] = {}
+        for kinds in product(*map(self.listed.kinds, self.listed.chosen)):
+            inputs = combinations.inputs(step, dtypes, kinds)
+            if inputs is None:
+                left_out[combinations.no_meaning(kinds)] += 1
+                continue
+            if inputs not in by_shape:
+                try:
+                    by_shape[inputs] = combinations.call(step, inputs, dtypes), []
+                except Impossible:
+                    left_out[INEXACT] += 1
+                    continue
+            call, kept = by_shape[inputs]
+            why = combinations.refusal(step, call, kinds, illegal=illegal)
+            if why is None:
+                kept.append(kinds)
+            else:
+                left_out[why] += 1
+        for inputs, (call, kept) in by_shape.items():
+            if kept:
+                yield combinations.group(step, inputs, call, kept)
+
+    def problems(self, number: int) -> list[str]:
+        """Return what is wrong with the sweep as a whole."""
+        at = ("sweeps", number)
+        first = None
+        if not self.pairwise:
+            steps = self.steps
+            if self.combinations.wrong is None:
+                unused = self._unused(at)
+                if unused:
+                    return unused
+            first = next(self.groups(Counter()), None) if steps else None
+        elif self.pairs.groups:
+            first = self.pairs.groups[0]
+        if self.combinations.wrong is not None:
+            return [self.spec.problem(at, self.combinations.wrong)]
+        return [] if first is not None else [self.spec.problem(at, "the sweep has no case: the operator forbids every combination")]
+
+    def _unused(self, at: tuple[str, int]) -> list[str]:
+        found = []
+        for name, listed in self.sweep.attributes.items():
+            for value in () if listed == ALL else dict.fromkeys(v for o in self.listed.opsets for v in self._values(o, name)):
+                if (name, value) not in self._used and any(step.inputs is not None for step in self.steps):
+                    shown = list(value) if isinstance(value, tuple) else value
+                    what = f"{name}: {shown} is outside its domain for every shape of the sweep; if that is meant, write validity: invalid"
+                    found.append(self.spec.problem((*at, "attributes", name), what))
+        return found
+
+    def _values(self, opset: int, name: str) -> Sequence[Value | None]:
+        kind = self.listed.attribute_kinds(opset).get(name)
+        return () if kind is None else alternatives(kind, self.sweep.attributes[name])

@@ -1,0 +1,61 @@
+"""Asks an operator's hooks by hand: shapes, tensors and attributes in the order of the specification in, its answers out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from harness.calls import make_call
+from harness.dtypes import Array
+from harness.expected import Exact
+from harness.onnx_schemas import operator_schema, operator_versions
+from harness.operators import OPERATORS
+from harness.operators.base import Call, Operator, Shape, TensorType
+from harness.records import Tensor, Value
+
+Given = Tensor | TensorType
+
+
+def newest(operator: str) -> int:
+    """Return the opset of the newest version of an operator."""
+    return operator_versions()[operator][-1]
+
+
+def call_of(operator: str, given: Sequence[Given], attributes: Mapping[str, Value] | None = None, variant: str | None = None) -> Call:
+    """Make the call of an operator on its first inputs; those that decide shapes give their elements."""
+    entry, opset = OPERATORS[operator], newest(operator)
+    names = [parameter.name for parameter in operator_schema(operator, opset).inputs]
+    types = {
+        name: TensorType(one.dtype, one.array.shape if isinstance(one, Tensor) else one.shape)
+        for name, one in zip(names, given, strict=False)
+    }
+    constants = {name: one.array for name, one in zip(names, given, strict=False) if isinstance(one, Tensor) and name in entry.constants}
+    return make_call(entry, opset, types, attributes or {}, constants, variant)
+
+
+def shaped(*shapes: Shape, dtypes: Sequence[str] = ()) -> list[TensorType]:
+    """Return inputs of these shapes, float32 first and int64 then unless other types are given."""
+    return [TensorType(dtype, shape) for dtype, shape in zip(dtypes or ("float32", *["int64"] * len(shapes)), shapes, strict=False)]
+
+
+def exact(operator: str, tensors: Sequence[Tensor], attributes: Mapping[str, Value] | None = None, variant: str | None = None) -> Tensor:
+    """Return the only output of an operator whose result is defined to the bit."""
+    call = call_of(operator, tensors, attributes, variant)
+    (found,) = OPERATORS[operator].oracle(call, dict(zip(call.inputs, tensors, strict=True)), "ieee")
+    assert isinstance(found, Exact)
+    return found.tensor
+
+
+def broken_rule(operator: str, shapes: Sequence[Shape], attributes: Mapping[str, Value] | None = None) -> str | None:
+    """Return the rule that shapes and attributes break."""
+    return OPERATORS[operator].broken_rule(call_of(operator, shaped(*shapes), attributes))
+
+
+def broken_by_values(operator: str, tensors: Sequence[Tensor], attributes: Mapping[str, Value] | None = None) -> str | None:
+    """Return the rule that elements break."""
+    entry, call = OPERATORS[operator], call_of(operator, tensors, attributes)
+    return entry.family.broken_by_values(entry, call, dict(zip(call.inputs, tensors, strict=True)))
+
+
+def generated(entry: Operator, kind: str, name: str, call: Call, entropy: bytes) -> Array:
+    """Return elements of an input by kind."""
+    return entry.family.generate(entry, kind, name, call, entropy)

@@ -1,0 +1,105 @@
+"""Damaged files of every kind that the harness reads: each is answered with results or with one clear error, within bounded time.
+
+A child process reads the files, so that a crash of native code or a hang costs one file: the parent ends it and starts another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import select
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from harness.errors import HarnessError
+from tests.campaign.findings import Found
+from tests.campaign.kinds import KINDS, Unexpected, prepare
+
+_SLOW = 5.0
+"""Seconds of which a file is worth a look, long before the bound."""
+
+
+def input_campaign(number: int, seed: int, keep: Path, seconds: float, kinds: Sequence[str] | None = None) -> Found:
+    """Damage `number` files and have each read within `seconds`; those with a problem are kept."""
+    found = Found()
+    with tempfile.TemporaryDirectory(prefix="campaign-inputs-") as name:
+        folder = Path(name)
+        prepare(folder)
+        wholes = {kind: KINDS[kind].whole(folder) for kind in kinds or KINDS}
+        following = 0
+        while following < number:
+            for at, kind, problem in _child(folder, wholes, seed, range(following, number), seconds):
+                following = at + 1
+                if following % 1000 == 0:
+                    print(f"{following:,} of {number:,} files read, {len(found.problems):,} problems", file=sys.stderr, flush=True)
+                found.counts[kind] += 1
+                if problem:
+                    found.problems.append(f"input {at} ({kind}, seed {seed}): {problem}")
+                    shutil.copy(folder / "current", keep / f"input-{at}")
+    return found
+
+
+def _child(folder: Path, wholes: dict[str, bytes], seed: int, numbers: range, seconds: float) -> Iterator[tuple[int, str, str]]:
+    """Yield number, kind and problem of each file that a child process reads; it ends with the first that it does not survive."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if not pid:
+        try:
+            os.close(reading)
+            os.dup2(os.open(os.devnull, os.O_RDWR), 1)
+            _read_all(folder, wholes, seed, numbers, writing)
+        finally:
+            os._exit(0)
+    os.close(writing)
+    buffer = b""
+    at, kind = numbers.start, ""
+    try:
+        while True:
+            if not select.select([reading], [], [], seconds)[0]:
+                yield at, kind, f"not read within {seconds:g} s"
+                return
+            data = os.read(reading, 1 << 16)
+            if not data:
+                break
+            *lines, buffer = (buffer + data).split(b"\n")
+            for line in lines:
+                at, kind, done, problem = json.loads(line)
+                if done:
+                    yield at, kind, problem
+                    kind = ""
+        if kind:
+            yield at, kind, "the process that read it ended"
+    finally:
+        os.close(reading)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+def _read_all(folder: Path, wholes: dict[str, bytes], seed: int, numbers: range, writing: int) -> None:
+    os.chdir(folder)
+    for number in numbers:
+        rng = random.Random(f"inputs {seed} {number}")
+        kind = rng.choice(sorted(wholes))
+        data = rng.choice(KINDS[kind].mutations)(wholes[kind], rng)
+        (folder / "current").write_bytes(data)
+        os.write(writing, json.dumps([number, kind, False, ""]).encode() + b"\n")
+        problem = ""
+        began = time.monotonic()
+        try:
+            KINDS[kind].use(folder, data, rng)
+        except HarnessError:
+            pass
+        except BaseException as error:  # noqa: BLE001 - whatever comes out is what the campaign looks for
+            problem = str(error) if isinstance(error, Unexpected) else traceback.format_exc()[-1500:]
+        if not problem and time.monotonic() - began > _SLOW:
+            problem = f"took {time.monotonic() - began:.1f} s"
+        os.write(writing, json.dumps([number, kind, True, problem]).encode() + b"\n")

@@ -1,0 +1,30 @@
+"""Which tests share something and therefore run one after the other, in one process of pytest-xdist; all others run anywhere.
+
+pytest-xdist's own groups (`--dist loadgroup`) rest on an attribute that pytest 9.2 no longer reads, and then group nothing.
+"""
+
+from __future__ import annotations
+
+from xdist.scheduler import LoadScopeScheduling
+
+GROUPS = {
+    "tests/windows/": "the Windows runtime",
+    "tests/browser/": "the browser",
+    "tests/runtimes/": "the network",
+    "tests/test_bisect_command.py": "the network",
+    "tests/test_evidence.py": "the network",
+    "tests/test_remote.py": "the ssh server",
+}
+"""What the tests below a path share. The groups are large, so they are begun first."""
+
+
+def group_of(test: str) -> str:
+    """Return the group of a test, which is its own where it shares nothing."""
+    return next((group for path, group in GROUPS.items() if test.startswith(path)), test)
+
+
+class Groups(LoadScopeScheduling):
+    """Gives a process the next group when it has nearly finished the one before."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return group_of(nodeid)

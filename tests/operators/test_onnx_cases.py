@@ -1,0 +1,147 @@
+"""Our formulas against ONNX's own cases of every operator that has one: `onnx.backend.test.case.node`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from onnx.backend.test.case.node import collect_testcases
+
+from harness.calls import make_call
+from harness.diff import compare
+from harness.dtypes import BY_ONNX_NUMBER, DTYPES, Array
+from harness.onnx_schemas import operator_schema
+from harness.operators import OPERATORS
+from harness.operators.base import Call, TensorType
+from harness.records import Tensor, TensorValue, Value
+
+ELSEWHERE: dict[str, str] = {
+    "test_training_dropout": "dropped at random",
+    "test_training_dropout_default": "dropped at random",
+    "test_training_dropout_default_mask": "dropped at random",
+    "test_training_dropout_mask": "dropped at random",
+    "test_training_dropout_zero_ratio": "training, of which nothing is claimed",
+    "test_training_dropout_zero_ratio_mask": "training, of which nothing is claimed",
+    "test_averagepool_2d_ceil_last_window_starts_on_pad": "the expected values are written with four decimals",
+}
+"""Cases whose expected values are not what ONNX's text says, with the reason."""
+
+
+WITHOUT: frozenset[str] = frozenset({"GlobalLpPool"})
+"""Operators of which ONNX has no case of one node."""
+
+
+class Found(NamedTuple):
+    """A case of ONNX as the harness sees it."""
+
+    name: str
+    operator: str
+    call: Call
+    inputs: dict[str, Tensor]
+    outputs: tuple[Tensor, ...]
+
+
+class NoCase(Exception):
+    """The case is outside of what the harness can express."""
+
+
+@cache
+def collected() -> tuple[tuple[Found, ...], dict[str, str]]:
+    """Return the cases of operators that the harness knows, and why others of these operators are left out."""
+    found: list[Found] = []
+    left_out: dict[str, str] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cases = collect_testcases(None)
+    for case in cases:
+        model = case.model
+        assert model is not None
+        if len(model.graph.node) != 1 or model.graph.node[0].op_type not in OPERATORS or model.graph.node[0].domain:
+            continue
+        try:
+            found += [_read(case.name, model, inputs, outputs) for inputs, outputs in case.data_sets or ()]
+        except NoCase as error:
+            left_out[case.name] = str(error)
+    return tuple(found), left_out
+
+
+def _read(name: str, model: ModelProto, inputs: Sequence[Any], outputs: Sequence[Any]) -> Found:
+    (node,) = model.graph.node
+    opset = next(each.version for each in model.opset_import if not each.domain)
+    schema = operator_schema(node.op_type, opset)
+    if "" in node.output:
+        raise NoCase("an output is left out")
+    given = {value.name: _tensor(value, array) for value, array in zip(model.graph.input, inputs, strict=True)}
+    tensors = {}
+    for place, operand in enumerate(node.input):
+        parameter = schema.inputs[min(place, len(schema.inputs) - 1)]
+        if operand:
+            tensors[f"{parameter.name}.{place - len(schema.inputs) + 1}" if parameter.variadic else parameter.name] = given[operand]
+    operator = OPERATORS[node.op_type]
+    types = {key: TensorType(tensor.dtype, tensor.array.shape) for key, tensor in tensors.items()}
+    constants = {key: tensor.array for key, tensor in tensors.items() if key in operator.constants}
+    call = make_call(operator, opset, types, dict(_attributes(node)), constants, None, len(node.output))
+    return Found(name, node.op_type, call, tensors, tuple(map(_tensor, model.graph.output, outputs)))
+
+
+def _attributes(node: NodeProto) -> Iterator[tuple[str, Value]]:
+    for attribute in node.attribute:
+        value = helper.get_attribute_value(attribute)
+        if isinstance(value, TensorProto):
+            array = numpy_helper.to_array(value)
+            yield attribute.name, TensorValue(BY_ONNX_NUMBER[value.data_type].name, array.shape, tuple(array.reshape(-1).tolist()))
+        elif isinstance(value, (list, tuple)):
+            yield attribute.name, tuple(each.decode() if isinstance(each, bytes) else each for each in value)
+        else:
+            yield attribute.name, value.decode() if isinstance(value, bytes) else value
+
+
+def _tensor(value: ValueInfoProto, array: Any) -> Tensor:
+    if not value.type.HasField("tensor_type"):
+        raise NoCase("not a tensor")
+    number = value.type.tensor_type.elem_type
+    if number not in BY_ONNX_NUMBER:
+        raise NoCase(f"element type {TensorProto.DataType.Name(number)}")
+    dtype = BY_ONNX_NUMBER[number]
+    held = numpy_helper.to_array(array) if isinstance(array, TensorProto) else np.asarray(array)
+    return Tensor(dtype.name, _stored(dtype.storage, held))
+
+
+def _stored(storage: str, array: Array) -> Array:
+    if storage == "O":
+        texts = np.empty(array.size, object)
+        texts[:] = [each.decode() if isinstance(each, bytes) else str(each) for each in array.reshape(-1).tolist()]
+        return texts.reshape(array.shape)
+    return array if array.dtype == storage else np.ascontiguousarray(array).view(storage).reshape(array.shape)
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_formula_gives_what_onnx_expects(operator: str) -> None:
+    cases = [each for each in collected()[0] if each.operator == operator and each.name not in ELSEWHERE]
+    for case in cases:
+        entry = OPERATORS[operator]
+        assert entry.broken(case.call, case.inputs) is None, case.name
+        expected = entry.oracle(case.call, case.inputs, "opencl")
+        shapes = entry.family.output_shapes(entry, case.call)
+        assert len(expected) == len(case.outputs), case.name
+        for ours, shape, theirs in zip(expected, shapes, case.outputs, strict=False):
+            assert all(known in (-1, extent) for known, extent in zip(shape, ours.shape, strict=True)), case.name
+            assert compare(ours, theirs).diff is None, (case.name, compare(ours, theirs).diff)
+
+
+def test_every_operator_has_a_case() -> None:
+    found, left_out = collected()
+    assert set(OPERATORS) - {case.operator for case in found} == WITHOUT, left_out
+
+
+def test_what_is_left_out_has_a_reason() -> None:
+    assert all(reason == "not a tensor" or reason.startswith(("element type", "an output")) for reason in collected()[1].values())
+
+
+def test_every_element_type_is_stored_as_the_harness_does() -> None:
+    assert all(tensor.array.dtype == DTYPES[tensor.dtype].storage for case in collected()[0] for tensor in case.inputs.values())

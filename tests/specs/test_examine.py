@@ -1,0 +1,62 @@
+"""What `harness check` says of literal cases: the oracle is asked, without a target."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness import onnx_schemas
+from tests.running import complaint, harness
+
+SPEC = """\
+operator: Round
+opsets: [22]
+lowers_to: {directml: DML_OPERATOR_ELEMENT_WISE_ROUND}
+because: "rounding is exact"
+cases:
+  - name: right
+    inputs: {X: {dtype: float32, values: [0.5, 1.5]}}
+    output: [0, 2]
+  - name: mine
+    inputs: {X: {dtype: float32, values: %s}}
+    output: %s
+"""
+
+
+@pytest.fixture(autouse=True)
+def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("values", "output", "said"),
+    [
+        ("[0.5]", "[7]", "the oracle gives 0.0 (0x00000000) at [0], not 7.0 (0x40e00000)"),
+        ("[0.5, 1.5, 2.5]", "[0, 1, 3]", "the oracle gives 2.0 (0x40000000) at [1], not 1.0 (0x3f800000); 2 of 3 elements differ"),
+        ("[0.5, 1.5]", "[[0, 2]]", "the oracle gives float32[2], not float32[1,2]"),
+        ("[-0.4]", "[0]", "the oracle gives -0.0 (0x80000000) at [0], not 0.0 (0x00000000)"),
+    ],
+)
+def test_an_output_that_the_oracle_contradicts(values: str, output: str, said: str) -> None:
+    Path("mine.yaml").write_text(SPEC % (values, output))
+    ended = harness("check", "mine.yaml")
+    assert (ended.code, ended.err) == (1, f"mine.yaml:11: cases[1].output: {said}\n")
+
+
+def test_bits_without_quotes_are_numbers_to_others() -> None:
+    text = SPEC % ("[0x3f000000, 0x1, '0x3f000000', \"0x40000000\"]", "[0, 0, 0, 2]  # 0xff")
+    Path("mine.yaml").write_text(text)
+    ended = harness("check", "mine.yaml")
+    said = "mine.yaml:10: warning: 0x3f000000, 0x1 is bits here and the number 1,056,964,608 to other readers of YAML; "
+    assert (ended.code, ended.err) == (0, f'{said}write "0x3f000000"\n')
+
+
+def test_an_opset_that_no_run_can_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ONNX has it and the harness does not know its IR version: the run would end in a fault."""
+    monkeypatch.setattr(onnx_schemas, "IR_VERSIONS", {11: 6, 21: 10})
+    Path("mine.yaml").write_text(SPEC % ("[0.5]", "[0]"))
+    said = "mine.yaml:2: opsets[0]: a run cannot do opset 22: its IR version is not known; allowed: 11, 21"
+    for command in (["check"], ["run", "-t", "fake"], ["list"]):
+        ended = harness(command[0], "mine.yaml", *command[1:])
+        assert (ended.code, complaint(ended)) == (2, said)

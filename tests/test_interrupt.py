@@ -1,0 +1,107 @@
+"""Ctrl-C, once or more often, at any moment: one line and 130."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.running import SPECS
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks /proc whether the handlers are there")
+
+
+def ready(pid: int) -> None:
+    """Wait until a process catches SIGTERM: Python itself does not."""
+    while True:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+        caught = next(line for line in status.splitlines() if line.startswith("SigCgt"))
+        if int(caught.split()[1], 16) & 1 << (signal.SIGTERM - 1):
+            return
+        time.sleep(0.001)
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 1.0])
+@pytest.mark.parametrize("apart", [0.0, 0.01, 0.1])
+def test_two_interruptions_are_one(tmp_path: Path, delay: float, apart: float) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "harness",
+        "run",
+        str(SPECS / "GatherElements.yaml"),
+        "-t",
+        "fake",
+        "-j",
+        "2",
+        "-o",
+        str(tmp_path / "o"),
+    ]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stderr is not None
+        ready(process.pid)
+        time.sleep(delay)
+        process.send_signal(signal.SIGINT)
+        time.sleep(apart)
+        process.send_signal(signal.SIGINT)
+        code = process.wait(20)
+        said = process.stderr.read().strip().splitlines()
+    assert code == 130
+    assert said[-1].startswith("harness: interrupted"), said
+    assert not [line for line in said if "Traceback" in line or "Exception ignored" in line]
+
+
+FINALIZER = """
+import os, signal, time
+from harness import interrupt
+interrupt.install()
+interrupt.watch_finalizers()
+class Late:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(1000): pass
+try:
+    Late()
+    time.sleep(20)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_an_interruption_in_a_finalizer_is_not_lost() -> None:
+    ended = subprocess.run([sys.executable, "-c", FINALIZER], capture_output=True, text=True, timeout=15, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "interrupted\n", "")
+
+
+PATIENCE = """
+import os, signal, time
+from harness import interrupt
+interrupt.PATIENCE_SECONDS = 0.1
+interrupt.install()
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(20)
+except KeyboardInterrupt:
+    os.kill(os.getpid(), signal.SIGINT)
+    print("still there", flush=True)
+    time.sleep(0.2)
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(20)
+"""
+
+
+def test_a_late_one_ends_what_does_not_end() -> None:
+    ended = subprocess.run([sys.executable, "-c", PATIENCE], capture_output=True, text=True, timeout=15, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "still there\n", "")
+
+
+def test_a_signal_that_is_ignored_stays_so() -> None:
+    """As a shell leaves SIGINT for what it starts in the background."""
+    before = "import signal; signal.signal(2, signal.SIG_IGN)"
+    code = f"{before}; from harness import interrupt; interrupt.install(); print(signal.getsignal(2).name)"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=15, check=True)
+    assert ended.stdout == "SIG_IGN\n"

@@ -1,0 +1,88 @@
+"""Nothing but operators, specs and data names an operator, an input or an attribute: what reports and stages know, they know by role."""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+from functools import cache
+from pathlib import Path
+
+import onnx.defs
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "harness"
+EXEMPT = ("operators", "data")
+_PROBE = frozenset({"Identity", "Constant", "X", "Y"})
+"""The graphs that are made of no case: a probe, neighbours on both sides of the tested node, and what stands around them."""
+_CODES = frozenset("ABCIPQRab")
+"""Letters of formats: of arrays, structures, frames and files."""
+ELSEWHERE: dict[str, frozenset[str]] = {
+    "bounded/sums.py": frozenset({"axis", "keepdims", "a"}),  # keyword arguments of NumPy
+    "bisection/releases.py": _PROBE,
+    "graphs.py": _PROBE,
+    "render/assets/report.js": _PROBE - {"X", "Y", "Constant"} | {"a", "p"},  # HTML elements
+    "repro/script.py": _PROBE,
+    "repro/template.py": _PROBE | _CODES,
+    "windows/fetch.py": frozenset({"Range"}),  # a header of HTTP
+    "windows/directml/operators.py": _CODES | {"bias", "scale"},  # members of a structure of DirectML
+    **dict.fromkeys(("expect/run_rows.py", "explain/failures.py", "render/payload.py", "values.py"), _CODES),
+    **dict.fromkeys(("frames.py", "pool.py", "worker.py", "windows/packages.py", "windows/com.py"), _CODES),
+    **dict.fromkeys(("finish.py", "report.py", "reduction/candidate.py", "reduction/elements.py"), frozenset({"a", "w"})),
+}
+"""Names that stand in a file for another reason."""
+_ORDINARY = frozenset(
+    (
+        *("body", "broadcast", "data", "depth", "dtype", "end", "ends", "group", "high", "input", "inputs", "labels", "largest", "layout"),
+        *("low", "offset", "pattern", "repeats", "seed", "shape", "signal", "size", "sizes", "sorted", "split", "start", "strides"),
+        *("target", "tensor", "type", "update", "value", "values"),
+    )
+)
+"""Words of our own vocabulary and of file formats that some operator has as a name too."""
+
+
+@cache
+def names() -> frozenset[str]:
+    """Names of operators, and those of inputs and attributes that are no ordinary words."""
+    found: set[str] = set()
+    for schema in onnx.defs.get_all_schemas_with_history():
+        if schema.domain == "":
+            found.add(schema.name)
+            found.update(parameter.name for parameter in schema.inputs)
+            found.update(schema.attributes)
+    return frozenset(name for name in found if name not in _ORDINARY)
+
+
+def used(path: Path) -> set[str]:
+    """Return the names in a file as code means them: strings that are one, and in the page's module compared words."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix != ".py":
+        return {word for word in re.findall(r"""["'`](\w+)["'`]""", text) if word in names()}
+    found = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.STRING and not token.string.startswith(('"""', "r'''", "'''")):
+            word = token.string.lstrip("rbfuRBFU").strip("\"'")
+            if word in names():
+                found.add(word)
+    return found
+
+
+def files() -> list[Path]:
+    every = (path for suffix in ("py", "js", "j2") for path in PACKAGE.rglob(f"*.{suffix}"))
+    return sorted(path for path in every if path.relative_to(PACKAGE).parts[0] not in (*EXEMPT, "_specs"))
+
+
+@pytest.mark.parametrize("path", files(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_no_file_names_what_only_operators_know(path: Path) -> None:
+    allowed = ELSEWHERE.get(path.relative_to(PACKAGE).as_posix(), frozenset())
+    assert used(path) - allowed == set()
+
+
+def test_the_test_sees_them(tmp_path: Path) -> None:
+    python, script = tmp_path / "a.py", tmp_path / "a.js"
+    python.write_text(
+        '"""Gather and Round may stand in prose."""\nif name == "Round" or column.startswith("indices"):\n    axis = given["batch_dims"]\n'
+    )
+    script.write_text('const input = operator === "Round" ? "X" : "indices";')
+    assert used(python) == {"Round", "indices", "batch_dims"}
+    assert used(script) == {"Round", "X", "indices"}
