@@ -84,7 +84,7 @@ class TestModel:
     def test_ir_versions_are_those_of_onnx(self) -> None:
         for version, ir, opset, *_ in onnx.helper.VERSION_TABLE:
             if opset in IR_VERSIONS:
-                assert IR_VERSIONS[opset] == ir, version
+                assert IR_VERSIONS[opset] == max(ir, 4), version  # 4: initializers are constants
 
     def test_symbolic_dimensions_have_names_of_their_own(self) -> None:
         graph = model_of(compiled(gather((3, 4)))).graph
