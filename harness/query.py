@@ -3,9 +3,9 @@
 A query is `operator[@opset][:term;term…]`, or terms alone for every operator. Each term `key=value` must occur in the id, in any
 order; so a query is also any prefix of an id that ends where a term ends, and a whole id selects itself (and ids that add terms to
 it). `*` and `?` stand for any characters and for one, in operator, opset and values; brackets are literal, and between them `*` is one
-dimension: `data=*[*,*,1]` has rank 3, and `,...` at the end any further ones: `data=*[*,*,...]` has rank 2 or more. A tensor's term may end
-before its shape: `data=float16` is that dtype at any shape. Integers can be compared: `axis>=1`, `batch_dims<=0`. Alternatives are separate
-queries.
+dimension: `data=*[*,*,1]` has rank 3, and `,...` at the end any further ones: `data=*[*,*,...]` has rank 2 or more, `data=*[...]` any.
+A tensor's term may end before its shape: `data=float16` is that dtype at any shape. Integers can be compared: `axis>=1`, `batch_dims<=0`.
+Alternatives are separate queries.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def _malformed(text: str, what: str) -> UsageError:
 
 
 def _term(key: str, value: str) -> _Term:
-    needle = max(_GLOB.split(f"{key}={value}".replace(",...]", "*")), key=len)
+    needle = max(_GLOB.split(f"{key}={value}".replace("[...]", "*").replace(",...]", "*")), key=len)
     start = re.escape(f"{key}=")  # literal text first: `re` finds that fastest; what stands before it is looked up afterwards
     return _Term(key, needle, re.compile(rf"{start}(?<=[:;]{start}){_regex(value, '[^;]')}(?=[;\[]|\Z)"))
 
@@ -165,9 +165,10 @@ def _bound(key: str, relation: str, value: int) -> _Term:
 def _regex(glob: str, any_character: str) -> str:
     """Translate `*` and `?`, which between brackets stand for digits; everything else is literal."""
     pattern, in_shape = [], False
+    glob = glob.replace("[...]", "\1")
     glob = re.sub(r"(?<=[\[,])\*(?=[,\]])", "\0", glob)  # a whole dimension: at least one digit, so that rank 0 is not rank 1
-    for part in re.split(r"([*?\[\]\0]|,\.\.\.(?=\]))", glob):
+    for part in re.split(r"([*?\[\]\0\1]|,\.\.\.(?=\]))", glob):
         in_shape = (in_shape or part == "[") and part != "]"
         one = r"\d" if in_shape else any_character
-        pattern.append({"*": one + "*", "?": one, "\0": r"\d+", ",...": r"(?:,\d+)*"}.get(part) or re.escape(part))
+        pattern.append({"*": one + "*", "?": one, "\0": r"\d+", "\1": r"\[[\d,]*\]", ",...": r"(?:,\d+)*"}.get(part) or re.escape(part))
     return "".join(pattern)

@@ -136,6 +136,13 @@ def test_rank_0_has_no_dimension() -> None:
     assert Query.parse("X=*[]").matches(scalar)
     assert not Query.parse("X=*[*]").matches(scalar)
     assert not Query.parse("X=*[*,...]").matches(scalar)
+    assert Query.parse("X=*[...]").matches(scalar)
+
+
+def test_any_shape_is_no_list_of_elements() -> None:
+    query = Query.parse("input=*[...]")
+    assert query.matches("ConstantOfShape@9:case=a;input=int64[2];shapes=static")
+    assert not query.matches("ConstantOfShape@9:case=a;input=int64{2,0};shapes=static")
 
 
 @given(st.integers(-(2**63), 2**63), st.integers(-(2**63), 2**63))

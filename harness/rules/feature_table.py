@@ -1,7 +1,8 @@
 """The features of many cases by column, made so that a term is a bit a case.
 
 A case costs three small integers: the numbers of the two halves of its id, which thousands of cases share, and of its level. A column is
-kept once a half and spread over the cases when a term asks for it.
+kept once a half and spread over the cases when a term asks for it. A column that both halves of an id can give (`min` of Clip is an
+attribute at one opset and an input at another) is kept once a pair of halves.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.rules.features import ABSENT, of_names, of_numbers, split
+from harness.rules.features import ABSENT, INTEGER, of_names, of_numbers, split
 from harness.rules.relations import Value
 from harness.rules.terms import Relation, Term
 from harness.tables import Numbers
@@ -24,6 +25,8 @@ Rows = NDArray[np.intp]
 Readers = tuple[Callable[[str], dict[str, Value]], ...]
 
 _THRESHOLDS = 10
+_PAIR = 3
+"""The place of pairs of halves after the two halves and the level."""
 _MISSING = np.iinfo(np.int64).min
 _UNLISTED = frozenset({"case", "shape", "begins", "ends", "draw"})
 """Columns so various that `!=` says nothing."""
@@ -31,7 +34,7 @@ _UNLISTED = frozenset({"case", "shape", "begins", "ends", "draw"})
 
 @dataclass(frozen=True)
 class Column:
-    """One column: a code for each key of a half. `words` is None for integers, which are their own codes."""
+    """One column: a code for each key of a half, or of a pair of halves. `words` is None for integers, which are their own codes."""
 
     half: int
     codes: NDArray[np.int64]
@@ -62,19 +65,33 @@ class FeatureTable:
     @cached_property
     def columns(self) -> Mapping[str, Column]:
         """All columns by name."""
+        described = [[read(key) for key in keys] for read, keys in zip(self._readers, self._keys, strict=True)]
+        numbers, names, _ = (dict.fromkeys(name for each in half for name in each) for half in described)
+        either = {name: None for name in numbers if name in names}
         columns: dict[str, Column] = {}
-        for half, (read, keys) in enumerate(zip(self._readers, self._keys, strict=True)):
-            columns.update(_columns(half, [read(key) for key in keys]))
+        for half, each in enumerate(described):
+            columns.update(_columns(half, [{name: value for name, value in one.items() if name not in either} for one in each]))
+        if either:
+            pairs = ((described[0][numbers], described[1][names]) for numbers, names in self._pairs[0].T)
+            together = [{name: of[name] for name in either if name in (of := {**numbers, **names})} for numbers, names in pairs]
+            columns.update(_columns(_PAIR, together))
         return columns
 
     @cached_property
+    def _pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Numbers of the two halves of each distinct pair, `[2, pairs]`, and the pair of every row."""
+        numbers, names, _ = (np.frombuffer(ids, np.int32) for ids in self._ids)
+        width = max(len(self._keys[1]), 1)
+        pairs, rows = np.unique(numbers.astype(np.int64) * width + names, return_inverse=True)
+        return np.stack(np.divmod(pairs, width)), rows.astype(np.int32)
+
+    @cached_property
     def _rows(self) -> tuple[NDArray[np.int32], ...]:
-        return tuple(np.frombuffer(ids, np.int32) for ids in self._ids)
+        return (*(np.frombuffer(ids, np.int32) for ids in self._ids), self._pairs[1])
 
     def keys(self, rows: Rows) -> tuple[NDArray[np.intp], ...]:
-        """Return which keys of each half occur among some rows."""
-        counts = (np.bincount(ids[rows], minlength=len(keys)) for ids, keys in zip(self._rows, self._keys, strict=True))
-        return tuple(np.flatnonzero(count) for count in counts)
+        """Return which keys of each half, and which pairs of halves, occur among some rows."""
+        return tuple(np.unique(ids[rows]).astype(np.intp) for ids in self._rows)
 
     def mask(self, term: Term, rows: Rows) -> NDArray[np.bool_]:
         """Say for each of some rows whether a term holds."""
@@ -125,6 +142,9 @@ def _holds(column: Column, term: Term) -> NDArray[np.bool_]:
     """Say for each key of the column's half whether a term holds."""
     codes, value, relation = column.codes, term.value, term.relation
     if column.words is not None:
+        if relation in (">=", "<="):
+            held = np.array([Term(term.column, relation, value).holds({term.column: _integer(word)}) for word in column.words], np.bool_)
+            return held[codes]
         code = column.words.index(str(value)) if str(value) in column.words else -1
         return np.asarray(codes != code if relation == "!=" else codes == code)
     if not isinstance(value, int):
@@ -136,6 +156,10 @@ def _holds(column: Column, term: Term) -> NDArray[np.bool_]:
         "<=": (codes <= value) & (codes != _MISSING),
     }
     return compare[relation]
+
+
+def _integer(word: str) -> Value:
+    return int(word) if INTEGER.match(word) else word
 
 
 def _columns(half: int, described: list[dict[str, Value]]) -> Iterator[tuple[str, Column]]:

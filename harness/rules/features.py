@@ -27,7 +27,7 @@ FIRST_INPUT = frozenset(
 _TENSOR = re.compile(r"([a-z]+)(\d*)\[([\d,]*)\]\Z")
 _STATED = re.compile(r"([a-z]+\d*)([{(])([^;]*)[})]\Z")
 _LIST = re.compile(r"\[([^;]*)\]\Z")
-_INTEGER = re.compile(r"-?\d{1,18}\Z|-9223372036854775808\Z")
+INTEGER = re.compile(r"-?\d{1,18}\Z|-9223372036854775808\Z")
 _REAL = re.compile(r"[-+]?(\d+\.\d*(e[-+]?\d+)?|\d+e[-+]?\d+|inf)\Z")
 _KINDS = {"int": "signed", "uint": "unsigned", "bfloat": "float"}
 _BITS = {"bool": 8, "string": 0}
@@ -67,7 +67,7 @@ def _halves(term: str) -> tuple[str, str]:
     tensor = _TENSOR.match(value)
     if tensor is not None:
         return f"{key}={tensor[1]}{tensor[2]}[]", f"{key}=[{tensor[3]}]"
-    if _INTEGER.match(value):
+    if INTEGER.match(value):
         return "", term
     stated = _STATED.match(value)
     if stated is not None:
@@ -162,7 +162,7 @@ def _of_elements(key: str, value: str, numbers: dict[str, int], lists: dict[str,
     stated = _STATED.match(value)
     text, scalar = (stated[3], stated[2] == "(") if stated is not None else (value[1:-1], False)
     elements = text.split(",") if text else []
-    whole = bool(_INTEGER.match(text)) if scalar else all(map(_INTEGER.match, elements))
+    whole = bool(INTEGER.match(text)) if scalar else all(map(INTEGER.match, elements))
     if scalar:
         if whole:
             numbers[key] = int(text)

@@ -143,7 +143,7 @@ def _stars(rank: int) -> str:
 def _merged(patterns: list[str]) -> str:
     """Join what is said of one shape; all of it holds for some case, so ranks agree."""
     if not patterns:
-        return ""
+        return "[...]"
     closed = [pattern[1:-1].split(",") for pattern in patterns if not pattern.endswith(",...]")]
     if not closed:
         return max(patterns, key=len)

@@ -136,10 +136,9 @@ class Term(NamedTuple):
     def holds(self, of: Mapping[str, Value]) -> bool:
         """Say whether the term holds of a case with these features."""
         found = of.get(self.column)
-        if self.relation == "=":
-            return found == self.value
-        if self.relation == "!=":
-            return found != self.value
+        if self.relation in ("=", "!="):  # as text: where one case of a column has no int64, all its values are words
+            equal = found == self.value or (found is not None and str(found) == str(self.value))
+            return equal == (self.relation == "=")
         if not isinstance(found, int) or not isinstance(self.value, int):
             return False
         return found >= self.value if self.relation == ">=" else found <= self.value
