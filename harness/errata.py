@@ -74,7 +74,7 @@ class Measured:
                 continue
             rules.add(result)
             support.add(result)
-            if not conforms(result.validity, result.outcome) and (entry := reviewed.entry(result.case)) is not None:
+            if not conforms(result.validity, result.outcome) and (entry := reviewed.entry(result.case, beyond=result.beyond)) is not None:
                 title = entry.title or entry.reason
                 before = shown.get(title, Known(entry, 0, result.case))
                 shown[title] = Known(entry, before.cases + 1, min(before.example, result.case, key=lambda case: (len(case), case)))

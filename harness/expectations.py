@@ -185,10 +185,14 @@ class Located:
         """Say whether the entry comes with the harness."""
         return self.file.path.resolve().parent == (default_folder() / "expectations").resolve()
 
+    @property
+    def general(self) -> bool:
+        """Say whether the entry speaks of cases by what is known of them in general: no kernel, no level, not looked at yet."""
+        return self.entry.pending or self.entry.kernel is not None or self.entry.level is not None
+
     def applies(self, outcome: Outcome | None) -> bool:
         """Say whether the entry speaks of a case that it matches, by its outcome alone: one that holds sometimes only where it shows."""
-        general = self.entry.pending or self.entry.kernel is not None or self.entry.level is not None
-        return not general and not (self.entry.sometimes and outcome is not self.entry.expect)
+        return not self.general and not (self.entry.sometimes and outcome is not self.entry.expect)
 
     def matches(self, case_id: str) -> bool:
         return any(q.matches(case_id) for q in self.queries) and not any(q.matches(case_id) for q in self.exceptions)
@@ -259,10 +263,16 @@ class TargetExpectations:
     def __post_init__(self) -> None:
         self.used = [Used() for _ in self.entries]
 
-    def entry(self, case_id: str) -> Entry | None:
-        """Return the entry that matches a case, None if none does. With several, the first one counts."""
+    def entry(self, case_id: str, *, beyond: bool = False) -> Entry | None:
+        """Return the entry that speaks of a case, None if none does. With several, the first one counts, and general ones last.
+
+        `beyond` says that no level allows the case.
+        """
         found = self.matching(case_id)
-        return self.entries[found[0]].entry if found else None
+        position = next((n for n in found if not self.entries[n].general), None)
+        if position is None:
+            position = next((n for n in found if self._speaks_in_general(n, case_id, beyond=beyond)), None)
+        return None if position is None else self.entries[position].entry
 
     def record(self, case_id: str, outcome: Outcome | None, *, conforms: bool, beyond: bool = False) -> Outcome | None:
         """Count the result of a case for the entries that match it; return what the first of them expects, None if none does.
@@ -286,13 +296,16 @@ class TargetExpectations:
             return None
         refused = outcome in (None, *WITHOUT_KERNEL)
         for position in self.matching(case_id):
-            entry = self.entries[position].entry
-            beyond_levels = refused and entry.level is not None and beyond
-            if entry.pending or beyond_levels or (refused and entry.kernel is not None and self._has_no_kernel(case_id)):
+            pending = self.entries[position].entry.pending
+            if pending or (refused and self._speaks_in_general(position, case_id, beyond=beyond)):
                 self.used[position].matched += 1
                 self.used[position].not_conforming += 1
                 return outcome
         return None
+
+    def _speaks_in_general(self, position: int, case_id: str, *, beyond: bool) -> bool:
+        entry = self.entries[position].entry
+        return entry.pending or (entry.level is not None and beyond) or (entry.kernel is not None and self._has_no_kernel(case_id))
 
     def _has_no_kernel(self, case_id: str) -> bool:
         """Say whether the kernel tables name no kernel of the target's provider for a case's element types."""

@@ -87,7 +87,7 @@ def findings(sides: Sequence[Side], expectations: Expectations) -> list[Finding]
         if all(conforms(result.validity, result.outcome) for result in results):
             continue
         entries = tuple(
-            None if conforms(result.validity, result.outcome) else targets.entry(case)
+            None if conforms(result.validity, result.outcome) else targets.entry(case, beyond=result.beyond)
             for targets, result in zip(known, results, strict=True)
         )
         key = tuple(None if entry is None else entry.title or entry.reason for entry in entries)

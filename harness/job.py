@@ -21,7 +21,7 @@ from harness.judge import Judgement, judge, verdict
 from harness.pool import Pool
 from harness.portions import Portion
 from harness.prepare import refusal, units
-from harness.records import BEYOND, DIRECTML, NOT_EXPRESSIBLE, Case, Error, Outcome, Result, Validity, Verdict, conforms
+from harness.records import DIRECTML, NOT_EXPRESSIBLE, Case, Error, Outcome, Result, Validity, Verdict, conforms
 from harness.resume import Done
 from harness.selection import Selection
 from harness.targets import Target
@@ -91,7 +91,7 @@ class Job(NamedTuple):
         judgement = judge(prepared, graph, execution, self.target.provider)
         outcome = judgement.outcome
         conforming = conforms(case.validity, outcome)
-        expected = self.known.record(case.id, outcome, conforms=conforming, beyond=BEYOND in case.levels.values())
+        expected = self.known.record(case.id, outcome, conforms=conforming, beyond=case.beyond)
         found = verdict(case.validity, outcome, expected)
         baseline = self.work.baseline
         if baseline is not None and not (expected is outcome and found is Verdict.EXPECTED):

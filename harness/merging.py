@@ -18,7 +18,7 @@ from harness.expectations import Scope, TargetExpectations, load_expectations
 from harness.folders import check_vacant, clear
 from harness.hashes import hash_files, run_hashes
 from harness.pipeline import Summary
-from harness.records import BEYOND, NOT_EXECUTED, End, Header, conforms, inexpressible
+from harness.records import NOT_EXECUTED, End, Header, conforms, inexpressible
 from harness.request import new_run_id
 from harness.runfile import RunReader, RunWriter
 from harness.selection import OTHER_SHARD, PARTIAL
@@ -73,7 +73,7 @@ def merge_runs(runs: Sequence[Path], folder: Path, *, partial: bool = False, for
                         result.case,
                         result.outcome,
                         conforms=conforms(result.validity, result.outcome),
-                        beyond=BEYOND in result.levels.values(),
+                        beyond=result.beyond,
                     )
             if reader.end is None:
                 raise UsageError(f"{reader.path}: the run is not complete: continue it with --resume before merging")

@@ -183,6 +183,11 @@ class Case(msgspec.Struct, frozen=True):
     lowers_to: tuple[str, ...] = ()
     directml: DirectmlOptions | None = None
 
+    @property
+    def beyond(self) -> bool:
+        """Say whether no published level allows the lowered call."""
+        return BEYOND in self.levels.values()
+
 
 class Error(msgspec.Struct, frozen=True):
     """A target's error: the class is compared between releases, the message is only shown."""
@@ -266,6 +271,11 @@ class Result(msgspec.Struct, frozen=True, tag_field="type", tag="result"):
 
     accuracy: Accuracy | msgspec.UnsetType = msgspec.UNSET
     """How near the outputs came to their bounds, where results have one."""
+
+    @property
+    def beyond(self) -> bool:
+        """Say whether no published level allows the lowered call."""
+        return BEYOND in self.levels.values()
 
     @property
     def flaky(self) -> bool:

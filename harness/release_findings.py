@@ -59,7 +59,7 @@ class Releases:
         known = {name: expectations.for_target(name, info) for name, info in self.targets.items()}
         for result in reader:
             if result.target in self.targets and not inexpressible(result):
-                entry = None if conforms(result.validity, result.outcome) else known[result.target].entry(result.case)
+                entry = None if conforms(result.validity, result.outcome) else known[result.target].entry(result.case, beyond=result.beyond)
                 self._add(result, "" if entry is None else entry.title or entry.reason)
 
     def _add(self, result: Result, title: str) -> None:
