@@ -1,11 +1,16 @@
-"""The plan of the default specs, and the ids of its cases: made once for all tests of a process."""
+"""Plans of the default specs: of all operators, made once for all tests of a process, or of those that a test needs."""
 
 from __future__ import annotations
 
 from functools import cache
 
+from harness.query import parse_all
+from harness.selection import Selection, select
 from harness.specs.expand import Plan, expand
-from harness.specs.load import load_specs
+from harness.specs.load import default_folder, load_specs
+
+DEEPEST = ("GatherElements", "GatherND", "Round")
+"""The operators whose cases are more various than any others': where a test needs many cases and not every operator."""
 
 
 @cache
@@ -18,3 +23,15 @@ def default_plan() -> Plan:
 def default_ids() -> tuple[str, ...]:
     """Return the id of every case, in the plan's order."""
     return tuple(case.id for case in default_plan())
+
+
+@cache
+def plan_of(*operators: str) -> Plan:
+    """Return the plan of some operators' default specs."""
+    return expand(load_specs([default_folder() / f"{operator}.yaml" for operator in operators]))
+
+
+def selected(*queries: str) -> Selection:
+    """Return what queries that name an operator each select."""
+    parsed = parse_all(queries)
+    return select(plan_of(*sorted({query.operator or "" for query in parsed})), parsed)

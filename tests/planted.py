@@ -14,7 +14,7 @@ from harness.records import Validity
 from harness.rules.feature_table import FeatureTable
 from harness.rules.features import features
 from harness.rules.terms import Term
-from tests.plans import default_plan
+from tests.plans import DEEPEST, plan_of
 
 FEWEST = 10
 
@@ -30,7 +30,7 @@ class Cases(NamedTuple):
 @cache
 def default_cases() -> Cases:
     ids, invalid, table = [], [], FeatureTable()
-    for case in default_plan():
+    for case in plan_of(*DEEPEST):
         if case.validity is not Validity.UNSPECIFIED:
             ids.append(case.id)
             invalid.append(case.validity is Validity.INVALID)

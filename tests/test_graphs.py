@@ -25,17 +25,16 @@ from harness.operators.binary_floats import halfway_values, special_patterns
 from harness.prepare import units
 from harness.query import parse_all
 from harness.records import Case, Options, TensorSpec, Validity
-from harness.selection import select
 from tests import calling
 from tests.operators.brute import round_bits
-from tests.plans import default_plan
+from tests.plans import default_plan, selected
 from tests.prepared import compiled, prepared_case
 from tests.running import ROUND
 
 
 @cache
 def cases(*queries: str) -> tuple[Case, ...]:
-    return tuple(select(default_plan(), parse_all(queries)).cases(valid=True))
+    return tuple(selected(*queries).cases(valid=True))
 
 
 def model_of(graph: Graph) -> ModelProto:

@@ -16,12 +16,10 @@ from harness.execution import Execution, Graph, Prepared, Unit
 from harness.judge import Judgement, judge, placement
 from harness.pool import Launch, Pool
 from harness.prepare import units
-from harness.query import parse_all
 from harness.records import CPU, Case, Options, Outcome, Tensor, TensorSpec
-from harness.selection import select
 from harness.targets import launch, parse_target
 from harness.worker import with_identity
-from tests.plans import default_plan
+from tests.plans import selected
 
 WORKERS = Path(__file__).with_name("workers.py")
 QUERIES = (
@@ -42,7 +40,7 @@ QUERIES = (
 
 
 def chosen(*queries: str) -> list[Unit]:
-    return list(units(select(default_plan(), parse_all(queries)).cases(valid=True), 0))
+    return list(units(selected(*queries).cases(valid=True), 0))
 
 
 def cpu() -> Launch:
@@ -183,7 +181,7 @@ def test_the_versions_of_a_model_are_kept_and_its_graph_is_not() -> None:
 def test_a_run_that_fails_still_tells_where_its_node_is() -> None:
     """A profile lacks the node that failed: the session runs once more with zeros, which are legal indices."""
     query = "GatherElements@13:sweep=index_out_of_range;data=string[5];indices=int32[5];axis=0;values=above"
-    given = list(units(select(default_plan(), parse_all([query])).cases(valid=False), 0))
+    given = list(units(selected(query).cases(valid=False), 0))
     found = judged(given, older())
     assert {execution.nodes for _, execution in found.values()} == {((CPU, "GatherElements"),)}
     assert {judgement.outcome for judgement, _ in found.values()} == {Outcome.REJECTED}

@@ -21,12 +21,10 @@ from harness.frames import FAKE, tensor_bytes
 from harness.graphs import compile_case
 from harness.pool import Launch, Pool
 from harness.prepare import units
-from harness.query import parse_all
 from harness.records import Case, Tensor, TensorSpec
-from harness.selection import select
 from harness.targets import launch, parse_target
 from harness.worker import PROTOCOL
-from tests.plans import default_plan
+from tests.plans import selected
 from tests.prepared import compiled, prepared_case, right_output
 from tests.processes import gone
 from tests.running import script_of
@@ -39,7 +37,7 @@ pytestmark = [
 
 
 def chosen(*queries: str) -> list[Unit]:
-    return list(units(select(default_plan(), parse_all(queries)).cases(valid=True), 0))
+    return list(units(selected(*queries).cases(valid=True), 0))
 
 
 VALUES = ("GatherND@13:sweep=values;data=float32", "Round@22:sweep=sizes;X=float16")

@@ -5,10 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from harness.prepare import refusal, units
-from harness.query import parse_all
 from harness.records import Case, DirectmlOptions, Options, TensorSpec
-from harness.selection import select
-from tests.plans import default_plan
+from tests.plans import selected
 
 
 def round_case(number: int, dtype: str = "float32", **options: object) -> Case:
@@ -43,7 +41,7 @@ def test_what_the_same_graph_is_run_with_begins_a_unit() -> None:
 
 def test_every_case_runs_as_it_says_whatever_is_selected() -> None:
     query = "GatherElements@13:sweep=optimized;data=float32[5];indices=int64"
-    found = list(units(select(default_plan(), parse_all([query])).cases(valid=True), 0))
+    found = list(units(selected(query).cases(valid=True), 0))
     assert sum(len(unit.cases) for unit in found) > 10
     for unit in found:
         assert {prepared.case.options.optimization for prepared in unit.cases} == {unit.graph.optimization}

@@ -21,13 +21,11 @@ from harness.errors import TargetUnavailable, UsageError
 from harness.execution import Execution, Unit
 from harness.pool import Launch, Pool
 from harness.prepare import units
-from harness.query import parse_all
 from harness.records import Case, TensorSpec
-from harness.selection import select
 from harness.targets import launch, parse_target
 from tests import sshd
 from tests.needs import need
-from tests.plans import default_plan
+from tests.plans import selected
 from tests.prepared import compiled, prepared_case
 from tests.processes import descendants, gone
 from tests.running import ROUND, harness, lines_of, results_of, without_time
@@ -61,7 +59,7 @@ def start(**changes: object) -> Launch:
 
 
 def chosen(*queries: str) -> list[Unit]:
-    return list(units(select(default_plan(), parse_all(queries)).cases(valid=True), 0))
+    return list(units(selected(*queries).cases(valid=True), 0))
 
 
 def answers(pool: Pool, given: list[Unit]) -> dict[str, Execution]:

@@ -4,11 +4,11 @@ from harness.errata import errata
 from harness.query import Query
 from harness.records import NOT_EXPRESSIBLE, Error, Outcome, Result, Validity, Verdict
 from harness.sentences import Did, Rules, by_origin, rules
-from tests.plans import default_plan
+from tests.plans import DEEPEST, plan_of
 
 
 def planned() -> dict[str, Validity]:
-    return {case.id: case.validity for case in default_plan()}
+    return {case.id: case.validity for case in plan_of(*DEEPEST)}
 
 
 def test_every_sentence_has_cases_on_both_sides_or_says_why_not() -> None:

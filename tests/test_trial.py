@@ -11,12 +11,10 @@ import numpy as np
 import pytest
 
 from harness.errors import TargetUnavailable
-from harness.query import parse_all
 from harness.records import Case, Outcome, Validity
-from harness.selection import select
 from harness.targets import Target, parse_target
 from harness.trial import Trials
-from tests.plans import default_plan
+from tests.plans import selected
 from tests.prepared import prepare
 from tests.processes import gone
 from tests.running import script_of
@@ -28,7 +26,7 @@ pytestmark = [
 
 
 def chosen(query: str, *, valid: bool = True) -> list[Case]:
-    return list(select(default_plan(), parse_all([query])).cases(valid=valid))
+    return list(selected(query).cases(valid=valid))
 
 
 def fake(folder: Path, *rules: tuple[str, str]) -> Target:

@@ -95,7 +95,7 @@ def red(mutant: Mutant, call: Call) -> bool:
     return not conforms(case.validity, found.outcome)
 
 
-def killed(mutants: Iterable[Mutant], cases: Iterable[Case], targets: dict[str, Callable[[str], bool]], *, all_of: bool = False) -> Killed:
+def killed(mutants: Iterable[Mutant], cases: Iterable[Case], targets: dict[str, Callable[[Case], bool]], *, all_of: bool = False) -> Killed:
     """Return by mutant and target the ids of the cases that turn red, of those that the target is expected to conform on.
 
     Without `all_of` a mutant is left alone once enough of its cases have turned red on every target.
@@ -104,7 +104,7 @@ def killed(mutants: Iterable[Mutant], cases: Iterable[Case], targets: dict[str, 
     alive = list(mutants)
     for call in _calls(cases):
         operator = call.case.operator
-        on = [target for target, passes in targets.items() if passes(call.case.id)]
+        on = [target for target, passes in targets.items() if passes(call.case)]
         for mutant in [m for m in alive if m.operator == operator and on]:
             if red(mutant, call):
                 for target in on:
