@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from harness.errors import UsageError
 from harness.query import Query, explain_no_match
 from harness.records import Case
-from harness.specs.expand import Plan
+from harness.specs.expand import Plan, expand
 from harness.specs.load import LoadedSpec
 
 _LISTED = 3
@@ -21,9 +22,10 @@ class Found(NamedTuple):
     spec: LoadedSpec
 
 
-def find_case(plan: Plan, text: str) -> Found:
+def find_case(specs: Sequence[LoadedSpec], text: str) -> Found:
     """Return the case that `text` names; UsageError where it is none or more than one, with what is near."""
     query = Query.parse(text)
+    plan = expand(specs, (query,))
     matching: list[Case] = []
     near: list[str] = []
     for case in plan:

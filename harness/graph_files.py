@@ -39,7 +39,7 @@ def verify_existing(folder: Path = FOLDER) -> None:
 
 def manifest_text(specs: Sequence[Path], queries: tuple[Query, ...] = (), models: dict[str, bytes] | None = None) -> str:
     """Return the manifest of the selected cases; collect the graphs' bytes in `models` if given."""
-    selection = select(expand(load_specs(specs)), queries)
+    selection = select(expand(load_specs(specs), queries), queries)
     selection.total()
     graphs: dict[str, Counter[str]] = {}
     for valid in (True, False):

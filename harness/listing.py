@@ -17,7 +17,7 @@ from harness.specs.load import load_specs
 def lines(specs: Sequence[Path], queries: tuple[Query, ...], *, as_json: bool, count: bool) -> Iterator[str]:
     """Yield the lines to print; NothingRan if no case is selected."""
     loaded = load_specs(specs)
-    plan = expand(loaded)
+    plan = expand(loaded, queries)
     selection = select(plan, queries)
     total = selection.total()
     cases = (case for valid in (True, False) for case in selection.cases(valid=valid))

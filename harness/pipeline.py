@@ -50,7 +50,7 @@ def run(request: Request) -> Summary:
         check_vacant(request.out, force=request.force)
     check_scripts(request.targets)
     specs = load_specs(request.specs)
-    plan = expand(specs)
+    plan = expand(specs, request.queries)
     expectations = load_expectations(request.expectations)
     baseline = None if request.baseline is None else Baseline(request.baseline, [target.name for target in request.targets])
     hashes = run_hashes([spec.path for spec in specs], expectations)

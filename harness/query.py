@@ -109,11 +109,13 @@ class Query:
                 return False
         return True
 
+    def speaks_of(self, operator: str) -> bool:
+        """Say whether it can select ids of an operator."""
+        return self.operator is None or re.match(_regex(self.operator, ".") + r"\Z", operator) is not None
+
     def may_select(self, operator: str, first: str) -> bool:
         """Say whether it can select ids of an operator whose first term is `first`, `sweep=NAME` or `case=NAME`."""
-        if self.operator is not None and not re.match(_regex(self.operator, ".") + r"\Z", operator):
-            return False
-        return all(term.pattern.search(f":{first}") for term in self.terms if term.key in ("sweep", "case"))
+        return self.speaks_of(operator) and all(term.pattern.search(f":{first}") for term in self.terms if term.key in ("sweep", "case"))
 
     def __repr__(self) -> str:
         return f"Query({self.text!r})"

@@ -60,12 +60,18 @@ def recorded_failure(run: Path, case_id: str, target: str | None, specs: Sequenc
     if not found and matching:
         case_id, found = matching.popitem()
     result = _chosen(reader.path, case_id, target, found, near)
-    plan = expand(load_specs(specs))
+    plan = expand(load_specs(specs or _specs_of(header)), (Query.parse(case_id),))
     case = next((case for case in plan if case.id == case_id), None)
     if case is None:
         raise UsageError(f"{reader.path}: {case_id}: the specs have no such case any more; name those of the run with --spec")
     _check_same(reader.path, header, plan, case, result.target)
     return Recorded(header, result, case, spec_of(plan, case))
+
+
+def _specs_of(header: Header) -> Sequence[Path]:
+    """Return the specs that the run was asked for, if they are still where they were, else none: the harness's own."""
+    asked = () if header.selection is None else tuple(map(Path, header.selection.specs))
+    return asked if all(path.exists() for path in asked) else ()
 
 
 def _query(text: str) -> Query | None:

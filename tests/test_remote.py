@@ -116,7 +116,7 @@ class OnnxRuntime(OnnxRuntime):
 """
     pool = Pool(start(preamble=with_worker(crash)), size=1, timeout=20)
     found = answers(pool, given)
-    size = {case.id: inputs[0].array.size for unit in given for case, inputs, *_ in unit.cases}
+    size = {prepared.case.id: prepared.inputs[0].array.size for unit in given for prepared in unit.cases}
     lost = {case for case, execution in found.items() if execution.outputs is None}
     assert lost
     assert lost == {case for case in found if size[case] == 5}

@@ -11,6 +11,7 @@ import pytest
 
 from harness import selection as selections
 from harness.calls import call_of
+from harness.errors import SpecError
 from harness.frames import tensor_bytes
 from harness.portions import Numbers, Portion
 from harness.query import parse_all
@@ -19,12 +20,19 @@ from harness.selection import Shard, select
 from harness.specs.expand import Plan, expand
 from harness.specs.load import load_specs
 from harness.values import case_inputs
+from tests.plans import DEEPEST, default_ids, plan_of
 from tests.running import SPECS, harness, lines_of
 
+SOME = (*DEEPEST, "Add", "Concat", "Softmax")
 
-@cache
+
 def plan() -> Plan:
-    return expand(load_specs((SPECS,)))
+    return plan_of(*SOME)
+
+
+def fresh_plan() -> Plan:
+    """Return a plan that has not yet counted what it leaves out."""
+    return expand(load_specs([SPECS / f"{operator}.yaml" for operator in SOME]))
 
 
 @cache
@@ -33,7 +41,7 @@ def valid() -> tuple[Case, ...]:
 
 
 def test_ids_are_unique() -> None:
-    ids = [case.id for case in plan()]
+    ids = default_ids()
     assert len(ids) == len(set(ids))
 
 
@@ -154,7 +162,7 @@ def test_the_same_seed_gives_the_same_run(tmp_path: Path, monkeypatch: pytest.Mo
 def test_counting_changes_nothing_that_is_selected(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Few cases are remembered when they are counted; what a target then gets is what looking for them gives."""
     monkeypatch.setattr(selections, "_FEW", few)
-    fresh, counted = (select(expand(load_specs((SPECS,))), parse_all(["GatherND@13:data=int8", "Round"]), Shard(1, 3)) for _ in range(2))
+    fresh, counted = (select(fresh_plan(), parse_all(["GatherND@13:data=int8", "Round"]), Shard(1, 3)) for _ in range(2))
     total, left_out = counted.counted()
     assert (total, left_out) == counted.counted()
     looked_up = {valid: [case.id for case in fresh.cases(valid=valid)] for valid in (True, False)}
@@ -174,7 +182,7 @@ def test_counting_changes_nothing_that_is_selected(few: int, monkeypatch: pytest
 )
 def test_a_sweep_that_no_query_can_select_is_left_out_as_its_cases_would_be(queries: list[str]) -> None:
     asked = parse_all(queries)
-    everything = expand(load_specs((SPECS,)))
+    everything = fresh_plan()
     one_by_one = [case.id for valid in (True, False) for case in everything.cases(valid=valid) if any(q.matches(case.id) for q in asked)]
     chosen = select(everything, asked)
     left_out = everything.left_out.copy()
@@ -182,3 +190,19 @@ def test_a_sweep_that_no_query_can_select_is_left_out_as_its_cases_would_be(quer
     assert [case.id for valid in (True, False) for case in chosen.cases(valid=valid)] == one_by_one
     assert everything.left_out == left_out
     assert chosen.left_out["not in the query"] == plan().count() - len(one_by_one) > 0
+
+
+def test_operators_that_no_query_speaks_of_are_not_planned() -> None:
+    """Planning them takes many seconds; what is selected is the same, and specs of one's own are planned and checked all the same."""
+    queries = parse_all(["Soft*@13:axis=-1", "Add:case=*"])
+    planned = expand(load_specs([SPECS / f"{operator}.yaml" for operator in SOME]), queries)
+    assert {sweep.operator.name for sweep in planned.sweeps} == {"Add", "Softmax"}
+    assert {spec.model.operator for spec in planned.specs} == set(SOME)
+    first, second = ([case.id for case in select(each, queries).cases(valid=True)] for each in (planned, plan()))
+    assert first == second
+
+
+def test_own_specs_are_checked_whatever_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "Round.yaml").write_text(f"{SPEC}sweeps:\n{SWEEP.replace('5', '-5')}", encoding="utf-8")
+    with pytest.raises(SpecError, match="-5"):
+        expand(load_specs([tmp_path / "Round.yaml"]), parse_all(["Add"]))

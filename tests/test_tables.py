@@ -125,7 +125,7 @@ def test_a_level_that_no_table_names_gets_a_column() -> None:
     tables.add(Result(CASE, "Round", "cpu", Validity.VALID, {"directml": "6_4"}, Outcome.UNSUPPORTED, Verdict.EXPECTED))
     tables.add(Result(CASE, "Round", "cpu", Validity.VALID, {}, Outcome.UNSUPPORTED, Verdict.EXPECTED))
     tables.finish(None)
-    assert levels(tables) == ["2_1", "3_0", "4_1", "6_4", "beyond"]
+    assert levels(tables) == ["2_1", "3_0", "6_4", "beyond"]
     assert tables.tally(level="beyond").selected == 1
 
 

@@ -82,7 +82,7 @@ def bisect_command(
 
 def _cases(specs: tuple[Path, ...], query: Query) -> list[Case]:
     """Return the case with this very id, else all that the query selects; NothingRan with a hint where there is none."""
-    selection = select(expand(load_specs(specs)), (query,))
+    selection = select(expand(load_specs(specs), (query,)), (query,))
     selection.total()
     cases = [case for valid in (True, False) for case in selection.cases(valid=valid)]
     return [case for case in cases if case.id == query.text] or cases

@@ -19,7 +19,6 @@ from harness.recorded_target import recorded_target
 from harness.records import Case, Validity, conforms
 from harness.reduction.reducer import Flaky, Reducer, Reduction
 from harness.report import writable, write_whole
-from harness.specs.expand import expand
 from harness.specs.load import LoadedSpec, load_specs
 from harness.specs.write import REDUCED_FROM, spec_text
 from harness.targets import parse_target
@@ -74,7 +73,7 @@ def reduce(
         chosen = recorded_target(run, record.result.target, target)
     else:
         chosen = parse_target(target or "cpu")
-        case, spec = find_case(expand(load_specs(specs)), case_id)
+        case, spec = find_case(load_specs(specs), case_id)
     with ExitStack() as open_trials:
         trials = open_trials.enter_context(Trials(chosen, timeout=timeout, seed=seed or 0))
         conforming = None

@@ -6,7 +6,7 @@ the shapes of the other inputs by their relation to the first, element types, ki
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from harness.calls import constant, make_call
@@ -68,9 +68,22 @@ class Combinations:
         self.listed = listed
         self.operator = listed.operator
         self.wrong: str | None = None
+        self._steps: dict[Hashable, Step | None] = {}
 
     def step(self, opset: int, options: Options, relations: Mapping[str, Relation], picked: Picked, asked: DirectmlOptions | None) -> Step:
-        """Make one combination of shapes and attributes; raise Impossible where it makes no call."""
+        """Make one combination of shapes and attributes, or return the one made before; raise Impossible where it makes no call."""
+        key = opset, options, tuple(relations.items()), repr(picked), asked
+        if key not in self._steps:
+            try:
+                self._steps[key] = self._step(opset, options, relations, picked, asked)
+            except Impossible:
+                self._steps[key] = None
+        found = self._steps[key]
+        if found is None:
+            raise Impossible
+        return found
+
+    def _step(self, opset: int, options: Options, relations: Mapping[str, Relation], picked: Picked, asked: DirectmlOptions | None) -> Step:
         operator, listed = self.operator, self.listed
         defaults = listed.schema(opset).defaults()
         explicit = self._explicit(opset, relations)

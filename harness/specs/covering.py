@@ -85,9 +85,13 @@ def _row(starts: Sequence[int], fixed: dict[int, int], worth: Callable[[int, int
     rest = [factor for factor in range(len(starts) - 1) if factor not in fixed]
     random.shuffle(rest)
     for factor in rest:
-        worths = [worth(place, bits) for place in range(starts[factor], starts[factor + 1])]
-        best = max(worths)
-        among = [starts[factor] + n for n, each in enumerate(worths) if each == best]
-        fixed[factor] = place = among[int(random.random() * len(among))]
+        start, end = starts[factor], starts[factor + 1]
+        draw, place = random.random(), start
+        if end - start > 1:  # most factors of a sweep have one alternative
+            worths = [worth(place, bits) for place in range(start, end)]
+            best = max(worths)
+            among = [start + n for n, each in enumerate(worths) if each == best]
+            place = among[int(draw * len(among))]
+        fixed[factor] = place
         bits |= 1 << place
     return [fixed[factor] for factor in range(len(starts) - 1)]

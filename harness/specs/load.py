@@ -37,6 +37,11 @@ class LoadedSpec:
         return self.source.problem(path, what, given=given, allowed=allowed)
 
     @property
+    def built_in(self) -> bool:
+        """Say whether the spec comes with the harness."""
+        return self.path.resolve().parent == default_folder().resolve()
+
+    @property
     def opsets(self) -> tuple[int, ...]:
         """The opsets of the spec; `all` are the versions of the operator that opset 7 or a later one uses."""
         given = self.model.opsets

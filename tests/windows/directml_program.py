@@ -77,7 +77,7 @@ def run(backend: object, number: int) -> bool:
         session = backend.session({}, json.dumps(given).encode())
     except OSError:
         return number % 7 == 0
-    output, _ = backend.run(session, {"output": ["OutputTensor", 1]}, arrays, 0)
+    ((output, _),) = backend.run(session, {"outputs": [["OutputTensor", 1]]}, arrays, 0)
     return output.tobytes() == np.take_along_axis(arrays[0], arrays[1], 1).tobytes()
 
 
@@ -113,10 +113,10 @@ def unwritten(count: int) -> dict:
     backend = backend_module.DirectML(None, 0, debug=False)
     given, arrays = gather(2, 3, 1)
     session = backend.session({}, json.dumps(given).encode())
-    outputs = [backend.run(session, {"output": ["OutputTensor", 1]}, arrays, 0)[0].tobytes() for _ in range(count)]
+    outputs = [backend.run(session, {"outputs": [["OutputTensor", 1]]}, arrays, 0)[0][0].tobytes() for _ in range(count)]
     (api,) = backend._apis.values()
     api._record = lambda *_: None
-    output, _ = backend.run(session, {"output": ["OutputTensor", 1]}, arrays, 0)
+    ((output, _),) = backend.run(session, {"outputs": [["OutputTensor", 1]]}, arrays, 0)
     return {"distinct": len(set(outputs)), "last": output.tobytes().hex()}
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from harness.directml.description import structure
 from harness.dtypes import DTYPES
 from harness.execution import Execution, Graph, Prepared, Unit
+from harness.operators.base import Call, TensorType
 from harness.pool import Pool
 from harness.records import Case, Tensor, TensorSpec
 from harness.targets import launch, parse_target
@@ -85,13 +86,14 @@ def graph(given: dict[str, Any]) -> Graph:
     }
     types = {name: DTYPES[view["dtype"]].onnx for name, view in views.items() if view is not None}
     inputs = tuple((name, types[name]) for name in given["inputs"])
-    output = (given["outputs"][0], types.get(given["outputs"][0], 1))
-    return Graph(model, hashlib.sha256(model).hexdigest(), tuple(range(len(inputs))), inputs, output, (given["operator"],))
+    outputs = tuple((name, types.get(name, 1)) for name in given["outputs"])
+    return Graph(model, hashlib.sha256(model).hexdigest(), tuple(range(len(inputs))), inputs, outputs, (given["operator"],))
 
 
 def prepared(name: str, arrays: Sequence[np.ndarray]) -> Prepared:
     specs = tuple(TensorSpec(str(n), str(array.dtype), array.shape) for n, array in enumerate(arrays))
-    return Prepared(Case(name, "X", 1, {}, specs), tuple(Tensor(str(array.dtype), array) for array in arrays))
+    call = Call({spec.name: TensorType(spec.dtype, spec.shape) for spec in specs}, {})
+    return Prepared(Case(name, "X", 1, {}, specs), call, tuple(Tensor(str(array.dtype), array) for array in arrays))
 
 
 @contextmanager

@@ -37,7 +37,7 @@ def worker() -> Iterator[Pool]:
 
 def outputs(worker: Pool, items: dict[str, Any]) -> dict[str, list[Any]]:
     found = execute(worker, items)
-    return {name: (execution.output.array.tolist() if execution.output else execution.error) for name, execution in found.items()}
+    return {name: (execution.outputs[0].array.tolist() if execution.outputs else execution.error) for name, execution in found.items()}
 
 
 def test_each_element_type_is_gathered_bit_for_bit_with_each_index_type(worker: Pool) -> None:
@@ -50,9 +50,9 @@ def test_each_element_type_is_gathered_bit_for_bit_with_each_index_type(worker: 
             items[f"{dtype} {index}"] = gather_elements(data, indices, 1)
             wanted[f"{dtype} {index}"] = np.take_along_axis(data, indices.astype(np.int64), 1)
     for name, execution in execute(worker, items).items():
-        assert execution.output is not None, (name, execution.error)
-        assert execution.output.dtype == name.split()[0]
-        assert execution.output.array.tobytes() == wanted[name].tobytes(), name
+        assert execution.outputs is not None, (name, execution.error)
+        assert execution.outputs[0].dtype == name.split()[0]
+        assert execution.outputs[0].array.tobytes() == wanted[name].tobytes(), name
 
 
 def test_all_three_rounding_modes_also_in_place(worker: Pool) -> None:
@@ -64,8 +64,8 @@ def test_all_three_rounding_modes_also_in_place(worker: Pool) -> None:
         2: np.array([-3, -2, -1, 1, 2, 3, 1, -2], np.float32),  # halves away from zero
     }
     for name, execution in found.items():
-        assert execution.output is not None, (name, execution.error)
-        assert execution.output.array.tobytes() == wanted[int(name[0])].tobytes(), name
+        assert execution.outputs is not None, (name, execution.error)
+        assert execution.outputs[0].array.tobytes() == wanted[int(name[0])].tobytes(), name
         assert execution.nodes == PLACED
 
 
@@ -125,7 +125,7 @@ def test_refusals_name_the_call_and_leave_nothing_behind(worker: Pool) -> None:
         execution = found[name]
         assert execution.error is not None, name
         assert (execution.error.class_, execution.stage) == ("CreateOperator E_INVALIDARG", "load"), name
-    assert found["good"].output is not None
+    assert found["good"].outputs is not None
     flags = execute(worker, {"flags": rounding(HALVES, 0, flags=0xFFFF)})["flags"]
     assert flags.error is not None
     assert (flags.error.class_, flags.stage) == ("CompileOperator E_INVALIDARG", "load")
@@ -152,8 +152,8 @@ def test_bindings_that_directml_refuses_remove_its_device_and_the_next_case_has_
     error = found["without"].error
     assert error is not None
     assert (error.class_, found["without"].stage) == ("DeviceRemoved dispatch DXGI_ERROR_DEVICE_REMOVED", "run")
-    assert found["next"].output is not None
-    assert found["next"].output.array.tolist() == [[1.0], [6.0], [8.0]]
+    assert found["next"].outputs is not None
+    assert found["next"].outputs[0].array.tolist() == [[1.0], [6.0], [8.0]]
 
 
 def test_an_output_that_its_description_does_not_place_is_never_read(worker: Pool) -> None:
@@ -171,8 +171,8 @@ def test_cases_of_one_unit_are_told_apart() -> None:
     with pool(size=2) as opened:
         unit = Unit(graph(given), [prepared(name, [data, indices]) for name, data in cases.items()])
         for case, _, execution in opened.run(iter([unit])):
-            assert execution.output is not None
-            assert execution.output.array.tobytes() == np.take_along_axis(cases[case.case.id], indices, 1).tobytes()
+            assert execution.outputs is not None
+            assert execution.outputs[0].array.tobytes() == np.take_along_axis(cases[case.case.id], indices, 1).tobytes()
 
 
 @pytest.mark.slow
@@ -189,9 +189,9 @@ def test_each_release_of_a_level_and_each_installed_one_runs(row: Any) -> None:
         above, _ = rounding(HALVES, 0, minimum_feature_level="6_4")
         units = [Unit(graph(given), [prepared("level", arrays)]), Unit(graph(above), [prepared("above", [HALVES])])]
         found = {case.case.id: execution for case, _, execution in opened.run(iter(units))}
-    assert found["level"].output is not None
-    assert found["level"].output.array.tolist() == [[1.0], [6.0], [8.0]]
-    assert (found["above"].output is not None) is (row.answers == "6_4")
+    assert found["level"].outputs is not None
+    assert found["level"].outputs[0].array.tolist() == [[1.0], [6.0], [8.0]]
+    assert (found["above"].outputs is not None) is (row.answers == "6_4")
     if found["above"].error is not None:
         assert found["above"].error.class_ == "DMLCreateDevice1 DXGI_ERROR_UNSUPPORTED"
 
