@@ -8,12 +8,15 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from importlib.machinery import ExtensionFileLoader
 from time import monotonic
+from types import FrameType
 
 EXIT_CODE = 130
 PATIENCE_SECONDS = 10.0
 """How long the first may take to end the command: workers are ended and what they finished is written."""
 _AGAIN_SECONDS = 0.02
+_CAN_WAIT = hasattr(signal, "SIGALRM")
 _first: float | None = None
 
 
@@ -28,24 +31,44 @@ def install() -> None:
 
 def watch_finalizers() -> None:
     """Let no signal be lost that comes in a finalizer, out of which Python lets no exception."""
-    if hasattr(signal, "SIGALRM"):
+    if _CAN_WAIT:
         signal.signal(signal.SIGALRM, _interrupted)
         sys.unraisablehook = _lost
 
 
+def behind(error: BaseException) -> bool:
+    """Say whether an error stands for an interruption: until 3.11 Python makes a RuntimeError of one that comes while a class is made."""
+    return isinstance(error, KeyboardInterrupt) or (error.__cause__ is not None and behind(error.__cause__))
+
+
 def ignore() -> None:
     """Take no more: the command has ended, only the interpreter has not."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, *((signal.SIGALRM,) if _CAN_WAIT else ())):
         signal.signal(number, signal.SIG_IGN)
+    # Python remembers a KeyboardInterrupt that left code run from a string, as dataclasses and named tuples are made, though it was caught
+    # later, and would end by SIGINT in place of the exit code; running any string forgets it (CPython, Python/pythonrun.c)
+    exec("")
 
 
-def _interrupted(number: int, frame: object) -> None:
+def _interrupted(number: int, frame: FrameType | None) -> None:
     global _first
     if _first is None:
+        if _CAN_WAIT and _within_extension(frame):
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
+            return
         _first = monotonic()
         raise KeyboardInterrupt
     if monotonic() - _first > PATIENCE_SECONDS:
         os._exit(EXIT_CODE)
+
+
+def _within_extension(frame: FrameType | None) -> bool:
+    """Say whether an extension module is being made: an exception out of Python that its code calls there can abort the process."""
+    while frame is not None:
+        if frame.f_code.co_name in ("create_module", "exec_module") and isinstance(frame.f_locals.get("self"), ExtensionFileLoader):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _lost(unraisable: sys.UnraisableHookArgs) -> None:

@@ -77,6 +77,47 @@ def test_an_interruption_in_a_finalizer_is_not_lost() -> None:
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "interrupted\n", "")
 
 
+FROM_A_STRING = """
+import os, signal
+from harness import interrupt
+interrupt.install()
+try:
+    exec("os.kill(os.getpid(), signal.SIGINT)")
+except KeyboardInterrupt:
+    pass
+interrupt.ignore()
+"""
+
+
+def test_an_interruption_of_code_from_a_string_leaves_the_exit_code() -> None:
+    """Modules make dataclasses and named tuples that way as they load."""
+    assert subprocess.run([sys.executable, "-c", FROM_A_STRING], timeout=15, check=False).returncode == 0
+
+
+EXTENSION = """
+import os, signal, sys, time
+from importlib.machinery import ExtensionFileLoader
+from harness import interrupt
+interrupt.install()
+interrupt.watch_finalizers()
+class Loader(ExtensionFileLoader):
+    def exec_module(self, module):
+        os.kill(os.getpid(), signal.SIGINT)
+        print("loaded")
+try:
+    Loader("extension", "extension.so").exec_module(None)
+    time.sleep(20)
+except KeyboardInterrupt:
+    print("interrupted")
+interrupt.ignore()
+"""
+
+
+def test_an_interruption_waits_until_an_extension_is_loaded() -> None:
+    ended = subprocess.run([sys.executable, "-c", EXTENSION], capture_output=True, text=True, timeout=15, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "loaded\ninterrupted\n", "")
+
+
 PATIENCE = """
 import os, signal, time
 from harness import interrupt
