@@ -329,11 +329,13 @@ def main() -> None:
         error.show()
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
-        _fail("interrupted", 130)
+        _fail("interrupted", interrupt.EXIT_CODE)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)
     except Exception as error:  # noqa: BLE001 - Python's own exit code for it would say "unexpected results"
+        if interrupt.behind(error):
+            _fail("interrupted", interrupt.EXIT_CODE)
         traceback.print_exc()
         _fail(f"a fault in the harness: {type(error).__name__}: {error}", HarnessFault.exit_code)
 

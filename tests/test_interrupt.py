@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from harness import interrupt
 from tests.running import SPECS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks /proc whether the handlers are there")
@@ -92,6 +93,17 @@ interrupt.ignore()
 def test_an_interruption_of_code_from_a_string_leaves_the_exit_code() -> None:
     """Modules make dataclasses and named tuples that way as they load."""
     assert subprocess.run([sys.executable, "-c", FROM_A_STRING], timeout=15, check=False).returncode == 0
+
+
+def test_an_interruption_that_comes_as_another_error_is_known() -> None:
+    class Interrupting:
+        def __set_name__(self, owner: type, name: str) -> None:
+            raise KeyboardInterrupt
+
+    with pytest.raises((RuntimeError, KeyboardInterrupt)) as caught:
+        type("Made", (), {"entry": Interrupting()})
+    assert interrupt.behind(caught.value)
+    assert not interrupt.behind(RuntimeError())
 
 
 EXTENSION = """
