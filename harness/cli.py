@@ -25,6 +25,7 @@ from harness.progress import Progress
 from harness.timeout import Seconds
 
 if TYPE_CHECKING:
+    from harness.records import Select
     from harness.request import Request
     from harness.selection import Shard
 
@@ -102,10 +103,10 @@ def cli() -> None:
 @click.option("--timeout", type=Seconds(), default=30.0, show_default=True, help="Seconds a case may take.")
 @click.option(
     "--select",
-    type=click.Choice(["all", "pairwise"]),
-    default="all",
+    type=click.Choice(["default", "all", "pairwise"]),
+    default="default",
     show_default=True,
-    help="All cases of the sweeps, or few that have every pair of values.",
+    help="Of the sweeps what the specs say, the whole product of each, or few cases that have every pair of values.",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Other random inputs for the same cases.")
 @click.option("--baseline", type=NamedPath(), metavar="RUN", help="Judge against this earlier run.")
@@ -129,7 +130,7 @@ def run(
     shard: str | None,
     jobs: int | None,
     timeout: float,
-    select: str,
+    select: Select,
     seed: int,
     baseline: Path | None,
     expectations: tuple[Path, ...],
@@ -166,7 +167,7 @@ def run(
         expectations=expectations,
         queries=parse_all(queries),
         shard=_shard(shard),
-        pairwise=select == "pairwise",
+        select=select,
         jobs=jobs or folders.processors(),
         timeout=timeout,
         seed=seed,
@@ -244,12 +245,13 @@ def check(specs: tuple[Path, ...], expectations: tuple[Path, ...]) -> None:
 @_QUERY
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, with everything the case says.")
 @click.option("--count", is_flag=True, help="Only how many, and how many combinations are left out and why.")
-def list_(specs: tuple[Path, ...], queries: tuple[str, ...], as_json: bool, count: bool) -> None:
+@click.option("--all", "everything", is_flag=True, help="The whole product of each sweep, as `run --select all` runs it.")
+def list_(specs: tuple[Path, ...], queries: tuple[str, ...], as_json: bool, count: bool, everything: bool) -> None:
     """List the ids of the cases that a query selects."""
     from harness.listing import lines
     from harness.query import parse_all
 
-    for line in lines(specs, parse_all(queries), as_json=as_json, count=count):
+    for line in lines(specs, parse_all(queries), as_json=as_json, count=count, everything=everything):
         click.echo(line)
 
 

@@ -55,7 +55,7 @@ def continued(request: Request, given: Collection[str]) -> Request:
         expectations=request.expectations if "expectations" in given else tuple(map(Path, asked.expectations)),
         queries=parse_all(asked.queries),
         shard=None if asked.shard is None else Shard(asked.shard.index, asked.shard.of),
-        pairwise=asked.select == "pairwise",
+        select=asked.select,
         seed=header.seed,
         timeout=asked.timeout,
         reruns=asked.reruns,

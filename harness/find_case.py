@@ -23,18 +23,15 @@ class Found(NamedTuple):
 
 
 def find_case(specs: Sequence[LoadedSpec], text: str) -> Found:
-    """Return the case that `text` names; UsageError where it is none or more than one, with what is near."""
+    """Return the case that `text` names; UsageError where it is none or more than one, with what is near.
+
+    What no default case is may be one of the whole product of its sweep, of which `run --select all` tells.
+    """
     query = Query.parse(text)
     plan = expand(specs, (query,))
-    matching: list[Case] = []
-    near: list[str] = []
-    for case in plan:
-        if case.id == text:
-            return Found(case, spec_of(plan, case))
-        if query.matches(case.id):
-            matching.append(case)
-        elif case.id.startswith(text.partition(";")[0] + ";"):
-            near.append(case.id)
+    matching, near = _look(plan, query)
+    if not matching and ":sweep=" in text:
+        matching, _ = _look(expand(specs, (query,), everything=True), query)
     if len(matching) == 1:
         return Found(matching[0], spec_of(plan, matching[0]))
     if matching:
@@ -46,6 +43,21 @@ def find_case(specs: Sequence[LoadedSpec], text: str) -> Found:
     keys = {term.partition("=")[0] for case in plan for term in case.id.partition(":")[2].split(";")}
     operators = {spec.model.operator for spec in plan.specs}
     raise UsageError(f"no case has the id {text!r}: {explain_no_match([query], operators, keys)}")
+
+
+def _look(plan: Plan, query: Query) -> tuple[list[Case], list[str]]:
+    """Return the cases that a query matches, the one whose id it is alone, and ids of the same sweep."""
+    matching: list[Case] = []
+    near: list[str] = []
+    for valid in (True, False):
+        for case in plan.cases(valid=valid, wanted=lambda each: query.may_select(each.operator.name, f"sweep={each.sweep.name}")):
+            if case.id == query.text:
+                return [case], near
+            if query.matches(case.id):
+                matching.append(case)
+            elif case.id.startswith(query.text.partition(";")[0] + ";"):
+                near.append(case.id)
+    return matching, near
 
 
 def spec_of(plan: Plan, case: Case) -> LoadedSpec:

@@ -14,10 +14,10 @@ from harness.specs.expand import expand
 from harness.specs.load import load_specs
 
 
-def lines(specs: Sequence[Path], queries: tuple[Query, ...], *, as_json: bool, count: bool) -> Iterator[str]:
+def lines(specs: Sequence[Path], queries: tuple[Query, ...], *, as_json: bool, count: bool, everything: bool = False) -> Iterator[str]:
     """Yield the lines to print; NothingRan if no case is selected."""
     loaded = load_specs(specs)
-    plan = expand(loaded, queries)
+    plan = expand(loaded, queries, everything=everything)
     selection = select(plan, queries)
     total = selection.total()
     cases = (case for valid in (True, False) for case in selection.cases(valid=valid))

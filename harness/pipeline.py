@@ -50,7 +50,7 @@ def run(request: Request) -> Summary:
         check_vacant(request.out, force=request.force)
     check_scripts(request.targets)
     specs = load_specs(request.specs)
-    plan = expand(specs, request.queries)
+    plan = expand(specs, request.queries, everything=request.select == "all")
     expectations = load_expectations(request.expectations)
     baseline = None if request.baseline is None else Baseline(request.baseline, [target.name for target in request.targets])
     hashes = run_hashes([spec.path for spec in specs], expectations)
@@ -73,7 +73,7 @@ def run(request: Request) -> Summary:
             counts = Counts()
             earlier.done.count(counts)
             return Summary(earlier.path, end, _exit_code(end, counts, baselined=against is not None), was_complete=True)
-    selection = select(plan, request.queries, request.shard, pairwise=request.pairwise)
+    selection = select(plan, request.queries, request.shard, pairwise=request.select == "pairwise")
     total, left_out = selection.counted()
     if total < request.min_cases:
         raise NothingRan(f"{total} cases are selected, fewer than --min-cases {request.min_cases}")

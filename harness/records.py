@@ -342,6 +342,10 @@ class ShardOf(msgspec.Struct, frozen=True):
     of: Annotated[int, msgspec.Meta(ge=1)]
 
 
+Select = Literal["default", "all", "pairwise"]
+"""Which cases of the sweeps: what the specs say, the whole product also where they keep as few as show every pair, or few of each sweep."""
+
+
 class Asked(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a run was asked for beside its targets and seed: what `--resume` goes on with. Paths are as the command line had them.
 
@@ -350,7 +354,7 @@ class Asked(msgspec.Struct, frozen=True, omit_defaults=True):
 
     specs: tuple[str, ...] = ()
     queries: tuple[str, ...] = ()
-    select: Literal["all", "pairwise"] = "all"
+    select: Select = "default"
     shard: ShardOf | None = None
     expectations: tuple[str, ...] = ()
     baseline: str | None = None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness.query import Query
-from harness.records import Asked, ShardOf
+from harness.records import Asked, Select, ShardOf
 from harness.selection import Shard
 from harness.targets import Target
 
@@ -27,7 +27,7 @@ class Request(NamedTuple):
     expectations: tuple[Path, ...] = ()
     queries: tuple[Query, ...] = ()
     shard: Shard | None = None
-    pairwise: bool = False
+    select: Select = "default"
     jobs: int = 2
     timeout: float = 30.0
     seed: int = 0
@@ -45,7 +45,7 @@ class Request(NamedTuple):
         return Asked(
             specs=tuple(map(str, self.specs)),
             queries=tuple(query.text for query in self.queries),
-            select="pairwise" if self.pairwise else "all",
+            select=self.select,
             shard=None if self.shard is None else ShardOf(*self.shard),
             expectations=tuple(map(str, self.expectations)),
             baseline=None if self.baseline is None else str(self.baseline),

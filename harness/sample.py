@@ -157,7 +157,7 @@ def _private() -> Iterator[str]:
 
 @click.command(help=(__doc__ or "").partition("\n")[0])
 @click.argument("source", required=False, type=NamedPath(), metavar="[RUN]")
-@click.option("--select", type=click.Choice(["all", "pairwise"]), default="pairwise", show_default=True, help="Which cases of the sweeps.")
+@click.option("--select", type=click.Choice(["default", "pairwise"]), default="pairwise", show_default=True, help="Which cases.")
 @click.option("-k", "--query", "queries", multiple=True, metavar="QUERY", help="Only these cases; repeat for more.")
 @click.option("--render", "only_render", is_flag=True, help="Only make the reports of the published run again.")
 @click.option("-o", "--output", type=NamedPath(), default=FOLDER, show_default=True, help="Folder of the sample.")

@@ -63,7 +63,7 @@ def test_after_a_cut(whole: Path, tmp_path: Path, kept: str) -> None:
         ("query", "its -k is Round@22:sweep=empty, not Round@22; leave -k out"),
         ("another query", "its -k is Round@22:sweep=empty, not Round@11 Round@22:sweep=empty; leave -k out"),
         ("shard", "its --shard is not given, not 1/2; leave --shard out"),
-        ("select", "its --select is all, not pairwise; leave --select out"),
+        ("select", "its --select is default, not pairwise; leave --select out"),
         ("timeout", "its --timeout is 30, not 31; leave --timeout out"),
         ("reruns", "its --rerun-unexpected is 0, not 2; leave --rerun-unexpected out"),
     ],

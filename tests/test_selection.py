@@ -12,6 +12,7 @@ import pytest
 from harness import selection as selections
 from harness.calls import call_of
 from harness.errors import SpecError
+from harness.find_case import find_case
 from harness.frames import tensor_bytes
 from harness.portions import Numbers, Portion
 from harness.query import parse_all
@@ -206,3 +207,22 @@ def test_own_specs_are_checked_whatever_is_asked_for(tmp_path: Path) -> None:
     (tmp_path / "Round.yaml").write_text(f"{SPEC}sweeps:\n{SWEEP.replace('5', '-5')}", encoding="utf-8")
     with pytest.raises(SpecError, match="-5"):
         expand(load_specs([tmp_path / "Round.yaml"]), parse_all(["Add"]))
+
+
+def test_the_whole_product_of_a_sweep(tmp_path: Path) -> None:
+    """What `--select all` adds is judged, resumed and found by its id like any other case."""
+    query = "Softmax@13:sweep=axis_out_of_range"
+    default, product = (set(harness("list", "-k", query, *options).out.split()) for options in ((), ("--all",)))
+    assert default < product
+    ended = harness("run", "-t", "fake", "-k", query, "--select", "all", "-o", tmp_path / "run")
+    assert ended.code == 0, ended.err
+    header, *results, _ = lines_of(tmp_path / "run")
+    assert header["selection"]["select"] == "all"
+    assert {result["case"] for result in results} == product
+    (spec,) = load_specs([SPECS / "Softmax.yaml"])
+    added = min(product - default)
+    assert find_case([spec], added).case.id == added
+    assert (
+        "already complete"
+        in harness("run", "--resume", "-o", tmp_path / "run").err + harness("run", "--resume", "-o", tmp_path / "run").out
+    )
