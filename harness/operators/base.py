@@ -64,6 +64,10 @@ class Call(NamedTuple):
         return self.attributes.get(name, default)
 
 
+class NoDomain(Exception):
+    """An attribute, its only argument, of which the operator does not say what `all` stands for."""
+
+
 class ValueKind(NamedTuple):
     """One way to choose the elements of an input.
 
@@ -136,7 +140,12 @@ class Family:
         raise NotImplementedError
 
     def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[Value]:
-        """Return the values of an attribute, or of an input that decides shapes, that `all` stands for with inputs of these shapes."""
+        """Return the values of an attribute, or of an input that decides shapes, that `all` stands for with inputs of these shapes.
+
+        Raises NoDomain where the operator says of none.
+        """
+        if attribute not in operator.domains:
+            raise NoDomain(attribute)
         return operator.domains[attribute](call)
 
     def every(self, operator: Operator, name: str, key: str, call: Call) -> Iterable[Choice]:

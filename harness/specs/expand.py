@@ -15,7 +15,7 @@ from harness.caseid import directml_terms, input_term, option_terms, value_text
 from harness.errors import SpecError
 from harness.levels import known_operators, levels
 from harness.operators import OPERATORS
-from harness.operators.base import Operator
+from harness.operators.base import NoDomain, Operator
 from harness.portions import WHOLE, Portion
 from harness.query import Query
 from harness.records import Case, TensorSpec, Validity
@@ -141,7 +141,11 @@ def expand(specs: Sequence[LoadedSpec], queries: Sequence[Query] = (), *, everyt
             found = sweep_problems(spec, operator, number, sweep)
             if not found:
                 calls = SweepCalls(spec, operator, sweep, pairwise=sweep.select == "pairwise" and not everything)
-                found = calls.problems(number)
+                try:
+                    found = calls.problems(number)
+                except NoDomain as error:
+                    what = f"{operator.name} does not say what `all` stands for; list values"
+                    found = [spec.problem(("sweeps", number, "attributes", error.args[0]), what)]
                 sweeps.append(SweepPlan(spec, operator, sweep, calls))
             problems.extend(found)
     if problems:
