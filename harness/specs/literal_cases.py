@@ -134,6 +134,10 @@ def _validity_problem(spec: LoadedSpec, operator: Operator, literal: LiteralCase
     schema = spec.schema(case.opset)
     if literal.directml is not None and literal.validity is Validity.INVALID:
         return None  # it breaks a rule of DirectML's documents, which are no program that could be asked
+    if literal.validity is Validity.INVALID and broken is not None and not (literal.rule or "").startswith(broken):
+        return (
+            f"the case says that it breaks the rule {literal.rule!r}, but what it breaks is {broken!r}: write that, and after it what else"
+        )
     for one in case.inputs if literal.directml is None else ():
         parameter = schema.input(one.name)
         if parameter is not None and one.dtype not in parameter.dtypes:
