@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from harness.errors import UsageError
@@ -109,6 +110,17 @@ def test_the_table_says_of_every_case_what_the_case_says() -> None:
     described = [features(case) for case in ids]
     for term in terms:
         assert table.mask(term, list(rows)).tolist() == [term.holds(of) for of in described], str(term)  # type: ignore[arg-type]
+
+
+def test_the_least_integer_leaves_a_column_its_order() -> None:
+    table = FeatureTable()
+    for axis in (-(2**63), -1, 0, 1, 2):
+        table.add(f"GatherElements@13:case=a;data=int8[2,3];indices=int64[2,3];axis={axis}", "2_1")
+    rows = np.arange(len(table))
+    assert table.mask(Term.parse("axis<=0"), rows).tolist() == [True, True, True, False, False]
+    assert table.mask(Term.parse("axis=-9223372036854775808"), rows).tolist() == [True, False, False, False, False]
+    keys = table.keys(rows)
+    assert Term.parse("axis>=0") in list(table.candidates(keys, keys))
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,8 @@ Readers = tuple[Callable[[str], dict[str, Value]], ...]
 _THRESHOLDS = 10
 _PAIR = 3
 """The place of pairs of halves after the two halves and the level."""
-_MISSING = np.iinfo(np.int64).min
+_MISSING = np.iinfo(np.int64).min + 1
+"""No number of a case, unlike the least int64, which illegal axes are."""
 _UNLISTED = frozenset({"case", "shape", "begins", "ends", "draw"})
 """Columns so various that `!=` says nothing."""
 
@@ -166,7 +167,7 @@ def _columns(half: int, described: list[dict[str, Value]]) -> Iterator[tuple[str
     names = dict.fromkeys(name for each in described for name in each)
     for name in names:
         values = [each.get(name) for each in described]
-        if all(value is None or (isinstance(value, int) and -(2**63) < value < 2**63) for value in values):
+        if all(value is None or (isinstance(value, int) and -(2**63) <= value < 2**63 and value != _MISSING) for value in values):
             yield name, Column(half, np.array([_MISSING if value is None else value for value in values], np.int64), None)
             continue
         numbers: Numbers[str] = Numbers()
