@@ -45,7 +45,7 @@ class FakeRuntime:
     def hello(self) -> dict[str, Any]:
         return {"onnxruntime": "0.0.0", "providers": [FAKE], "device": {}}
 
-    def after_failure(self, unit: dict[str, Any]) -> bool:
+    def after_failure(self, unit: dict[str, Any], error: Exception) -> bool:
         return False
 
     def session(self, unit: dict[str, Any], model: bytes) -> dict[str, Any]:

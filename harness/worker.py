@@ -37,6 +37,8 @@ Unit = Dict[str, Any]
 PROTOCOL = 2
 LOST = 88
 """The exit code of a worker whose device was removed."""
+_REMOVED = ("887A0005", "887A0006", "887A0007", "887A0020")
+"""DXGI_ERROR_DEVICE_REMOVED, _HUNG, _RESET and _DRIVER_INTERNAL_ERROR, as ONNX Runtime writes them in its messages."""
 np: Any = None
 _FRAME = struct.Struct("<BI")
 _ANNOUNCE = struct.Struct("<BII")
@@ -171,12 +173,19 @@ class OnnxRuntime:
             device = self._describe()
         return {"onnxruntime": self.ort.__version__, "providers": self._providers, "device": device}
 
-    def after_failure(self, unit: Unit) -> bool:
-        """Say whether the session must be replaced: a failed DirectML session leaves half its work in a command list that all share."""
-        if self._after_failure is None or unit["provider"] != "DmlExecutionProvider":
+    def after_failure(self, unit: Unit, error: Exception) -> bool:
+        """Say whether the session must be replaced: a failed DirectML session leaves half its work in a command list that all share.
+
+        Whether DirectML's device was removed, only the error tells: Direct3D's device below it need not be, and whatever DirectML is asked
+        for on it fails from then on in this process.
+        """
+        if unit["provider"] != "DmlExecutionProvider":
             return False
-        self.lost = self._after_failure(int(unit["provider_options"].get("device_id", 0)))
-        return True
+        removed = any(code in str(error) for code in _REMOVED)
+        if self._after_failure is not None:
+            removed = self._after_failure(int(unit["provider_options"].get("device_id", 0))) or removed
+        self.lost = self.lost or removed
+        return self._after_failure is not None
 
     def session(self, unit: Unit, model: bytes) -> Any:
         """Create the unit's session on its provider alone; an absent provider is an error, never a quiet CPU session."""
@@ -290,8 +299,8 @@ class OnnxRuntime:
             session = self.session(unit, model)
             self.run(session, unit, zeros, 0)
             return self.profiled(session)
-        except Exception:  # noqa: BLE001 - it cannot run at all, so nothing tells where
-            self.after_failure(unit)
+        except Exception as error:  # noqa: BLE001 - it cannot run at all, so nothing tells where
+            self.after_failure(unit, error)
             return nodes
 
     def run(self, session: Any, unit: Unit, arrays: Sequence[Any], position: int) -> List[Tuple[Any, int]]:
@@ -372,7 +381,7 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
     except Exception as error:  # noqa: BLE001 - whatever a provider raises is its answer
         # creating the session is common to all cases of the unit: one answer for all
         seconds = time.perf_counter() - started
-        backend.after_failure(unit)
+        backend.after_failure(unit, error)
         try:
             refused = backend.unknown_version(model)
             if refused is not None:
@@ -383,8 +392,9 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
             report = failure(first, "load", error, seconds)
         except Exception as other:  # noqa: BLE001 - with every provider allowed it fails for another reason, which says more
             report = failure(first, "load", other, seconds)
-            backend.after_failure(unit)
-        channel.add_json("E", dict(report, count=len(cases)))
+            backend.after_failure(unit, other)
+        # a device that is gone says nothing of the graph: another worker tries the other cases
+        channel.add_json("E", dict(report, count=1 if backend.lost else len(cases)))
         end_if_lost(channel, backend)
         for shapes in cases:
             at = skip(unit, payload, at, shapes)
@@ -413,7 +423,7 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
             channel.add("R", b"".join(parts))
         except Exception as error:  # noqa: BLE001 - whatever a provider raises is its answer
             report = failure(number, "run", error, time.perf_counter() - started)
-            spoilt = backend.after_failure(unit)
+            spoilt = backend.after_failure(unit, error)
             if not placed and session is not None and not backend.lost:
                 nodes = backend.profiled_after_failure(session, unit, model, None if failed else arrays)
                 channel.add_json("P", {"unit": unit["unit"], "nodes": nodes})

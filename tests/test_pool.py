@@ -88,6 +88,19 @@ def test_all_cases_are_answered(size: int) -> None:
     assert (pool.hello.providers, pool.hello.onnxruntime) == ((FAKE,), "0.0.0")
 
 
+def test_a_removed_device_costs_the_case_that_removed_it() -> None:
+    """DirectML's device can be gone while Direct3D's is there; all that a worker does from then on says nothing of its cases."""
+    given = chosen("Round@22:sweep=sizes;X=float16")
+    size = {prepared.case.id: prepared.inputs[0].array.size for unit in given for prepared in unit.cases}
+    chosen_size = sorted(size.values())[len(size) // 2]
+    lost = {case for case, elements in size.items() if elements == chosen_size}
+    found, pool = run(misbehaving("removed", str(chosen_size)), given)
+    assert 0 < len(lost) < len(found) / 2
+    assert_only_lost(found, given, lost)
+    assert pool.restarts == len(lost)
+    assert {found[case].error.class_ for case in lost if found[case].error} == {"RuntimeError"}
+
+
 @pytest.mark.parametrize(
     ("size", "action", "ended", "detail"),
     [

@@ -56,6 +56,35 @@ def noisy(_: str) -> None:
     worker.serve(channel, backend)
 
 
+def removed(size: str) -> None:
+    """Act out DirectML's device that inputs of a size remove: whatever is asked of this process from then on fails as well."""
+    channel = worker.Channel()
+    on_directml = {"provider": "DmlExecutionProvider", "provider_options": {}}
+    message = "DmlCommandRecorder.cpp(21)\\onnxruntime_pybind11_state.pyd!00006FFFF6161FA5: Exception(13562) tid(24) 887A0005"
+
+    def backend() -> Any:
+        made = fake(channel)
+        made._after_failure = lambda device_id: False  # Direct3D's device is still there
+        made.after_failure = lambda unit, error: worker.OnnxRuntime.after_failure(made, {**unit, **on_directml}, error)
+        session, run, gone = made.session, made.run, []
+
+        def sessions(unit: Any, model: bytes) -> Any:
+            if gone:
+                raise RuntimeError(message)
+            return session(unit, model)
+
+        def runs(opened: Any, unit: Any, arrays: Any, position: int) -> Any:
+            if gone or arrays[0].size == int(size):
+                gone.append(True)
+                raise RuntimeError(message)
+            return run(opened, unit, arrays, position)
+
+        made.session, made.run = sessions, runs
+        return made
+
+    worker.serve(channel, backend)
+
+
 def exits_at_once(_: str) -> None:
     print("the reason", file=sys.stderr, flush=True)
     os._exit(7)

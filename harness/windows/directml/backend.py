@@ -91,7 +91,7 @@ class DirectML:
         """Say whether the Direct3D 12 device is gone, and with it what this process can do."""
         return self._gpu.removed()
 
-    def after_failure(self, unit: Any) -> bool:
+    def after_failure(self, unit: Any, error: Exception) -> bool:
         """Clear what a failure left behind; say whether the session is lost, which it is with its DirectML device."""
         if self.lost:
             return True
