@@ -24,7 +24,10 @@ def bit_shift(x: Array, y: Array, direction: str) -> Array:
 
 
 def _shift(call: Call) -> str:
-    return f"DML_OPERATOR_ELEMENT_WISE_BIT_SHIFT_{call.attributes.get('direction', 'LEFT')}"
+    direction = call.attributes.get("direction", "LEFT")
+    if direction not in ("LEFT", "RIGHT"):
+        raise ValueError(f"DirectML shifts LEFT and RIGHT, not {direction}")
+    return f"DML_OPERATOR_ELEMENT_WISE_BIT_SHIFT_{direction}"
 
 
 def _direction(call: Call) -> str | None:

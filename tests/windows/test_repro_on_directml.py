@@ -38,7 +38,8 @@ def test_a_failure_of_directml_is_reduced_and_reproduced(tmp_path: Path) -> None
     here = subprocess.run([sys.executable, tmp_path / "repro" / "repro.py"], capture_output=True, encoding="utf-8", timeout=120)
     assert here.returncode == 3, here.stdout  # the onnxruntime of this interpreter has no such provider
     assert "not DmlExecutionProvider" in here.stdout
-    fixed = (tmp_path / "repro" / "repro.py").read_text(encoding="utf-8").replace("EXPECTED = None", "EXPECTED = np.zeros(1, 'f4')")
+    script = (tmp_path / "repro" / "repro.py").read_text(encoding="utf-8")
+    fixed = script.replace("EXPECTED = None", "EXPECTED = [{'any': [np.zeros(1, 'f4')]}]")
     (tmp_path / "fixed.py").write_text(fixed, encoding="utf-8")
     assert windows_python(tmp_path / "fixed.py", "--in-process").returncode == 0
 
