@@ -6,6 +6,7 @@ import gc
 import time
 from collections.abc import Callable
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ from harness.hashes import run_hashes
 from harness.job import Work
 from harness.lanes.crew import lanes
 from harness.lanes.lane import Opened
+from harness.progress import PLANNING
 from harness.records import NOT_EXECUTED, SCHEMA, End, Header, TargetInfo
 from harness.request import Request, new_run_id
 from harness.resume import Done, Earlier
@@ -50,7 +52,8 @@ def run(request: Request) -> Summary:
         check_vacant(request.out, force=request.force)
     check_scripts(request.targets)
     specs = load_specs(request.specs)
-    plan = expand(specs, request.queries, everything=request.select == "all")
+    tell = partial(request.progress, PLANNING)
+    plan = expand(specs, request.queries, everything=request.select == "all", tell=tell)
     expectations = load_expectations(request.expectations)
     baseline = None if request.baseline is None else Baseline(request.baseline, [target.name for target in request.targets])
     hashes = run_hashes([spec.path for spec in specs], expectations)

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import ProgressColumn
 
+PLANNING = "planning"
+"""What goes before the targets: expanding the specs."""
 _PLAIN_EVERY = 5.0
 _ESTIMATE_AFTER = 2.0
 """Seconds after which the pace of a step says something about its end."""
@@ -26,12 +28,12 @@ class Progress:
         self._tasks: dict[str, int] = {}
 
     def update(self, target: str, done: int, total: int) -> None:
-        """Tell that `done` of `total` cases of a target are done."""
+        """Tell that `done` of `total` cases of a target are done, or of PLANNING so many specs."""
         if self._terminal:
             self._show(target, done, total)
         elif time.monotonic() - self._last >= _PLAIN_EVERY:
             self._last = time.monotonic()
-            print(f"{target}: {done:,} of {total:,} cases", file=sys.stderr, flush=True)
+            print(f"{target}: {done:,} of {total:,} {'specs' if target == PLANNING else 'cases'}", file=sys.stderr, flush=True)
 
     def _show(self, target: str, done: int, total: int) -> None:
         if self._bar is None:

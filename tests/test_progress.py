@@ -9,7 +9,7 @@ from contextlib import redirect_stderr
 
 import pytest
 
-from harness.progress import Progress, Step, Steps
+from harness.progress import PLANNING, Progress, Step, Steps
 
 _LEFT = re.compile(r"left: 0:\d\d:\d\d")
 """Not the dashes that stand there as long as nothing is known."""
@@ -102,3 +102,11 @@ def test_a_run_on_a_terminal_tells_the_time_left(terminal: Terminal) -> None:
         progress._bar.refresh()
     assert "100/200" in terminal.getvalue()
     assert _LEFT.search(terminal.getvalue())
+
+
+def test_planning_counts_specs_and_targets_count_cases(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress() as progress:
+        for target in (PLANNING, "cpu"):
+            clock.now += 6
+            progress.update(target, 20, 145)
+    assert capsys.readouterr().err == "planning: 20 of 145 specs\ncpu: 20 of 145 cases\n"

@@ -196,7 +196,9 @@ def test_a_sweep_that_no_query_can_select_is_left_out_as_its_cases_would_be(quer
 def test_operators_that_no_query_speaks_of_are_not_planned() -> None:
     """Planning them takes many seconds; what is selected is the same, and specs of one's own are planned and checked all the same."""
     queries = parse_all(["Soft*@13:axis=-1", "Add:case=*"])
-    planned = expand(load_specs([SPECS / f"{operator}.yaml" for operator in SOME]), queries)
+    told: list[tuple[int, int]] = []
+    planned = expand(load_specs([SPECS / f"{operator}.yaml" for operator in SOME]), queries, tell=lambda *of: told.append(of))
+    assert told == [(0, 2), (1, 2), (2, 2)]
     assert {sweep.operator.name for sweep in planned.sweeps} == {"Add", "Softmax"}
     assert {spec.model.operator for spec in planned.specs} == set(SOME)
     first, second = ([case.id for case in select(each, queries).cases(valid=True)] for each in (planned, plan()))

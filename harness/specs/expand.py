@@ -113,18 +113,25 @@ class Plan:
                 yield from sweep.cases(self.left_out, portion)
 
 
-def expand(specs: Sequence[LoadedSpec], queries: Sequence[Query] = (), *, everything: bool = False) -> Plan:
+def expand(
+    specs: Sequence[LoadedSpec],
+    queries: Sequence[Query] = (),
+    *,
+    everything: bool = False,
+    tell: Callable[[int, int], None] = lambda _done, _total: None,
+) -> Plan:
     """Check what only the operator can tell and plan all cases; raise SpecError with every problem.
 
     Of operators that no query can select, the harness's own specs are passed over: planning all takes many seconds, and they were checked
     when they were written. With `everything` a sweep that keeps as few cases as show every pair keeps the whole product.
+    `tell` is told how many of the specs are planned.
     """
     problems: list[str] = []
     literals: list[Case] = []
     sweeps: list[SweepPlan] = []
-    for spec in specs:
-        if queries and spec.built_in and not any(query.speaks_of(spec.model.operator) for query in queries):
-            continue
+    wanted = [spec for spec in specs if not (queries and spec.built_in) or any(query.speaks_of(spec.model.operator) for query in queries)]
+    for done, spec in enumerate(wanted):
+        tell(done, len(wanted))
         operator = OPERATORS.get(spec.model.operator)
         if operator is None:
             what = f"the harness has no oracle for {spec.model.operator}; add harness/operators/{spec.model.operator.lower()}.py"
@@ -148,6 +155,7 @@ def expand(specs: Sequence[LoadedSpec], queries: Sequence[Query] = (), *, everyt
                     found = [spec.problem(("sweeps", number, "attributes", error.args[0]), what)]
                 sweeps.append(SweepPlan(spec, operator, sweep, calls))
             problems.extend(found)
+    tell(len(wanted), len(wanted))
     if problems:
         raise SpecError(problems)
     return Plan(tuple(specs), tuple(literals), tuple(sweeps), Counter())
