@@ -275,6 +275,7 @@ def test_a_file_that_cannot_be_added_to_stays_as_it_is(text: str, only_check: bo
     assert Path("old.yaml").read_text() == text
 
 
+@pytest.mark.slow
 def test_the_shipped_entries_pass_lint() -> None:
     assert harness("expect", "lint").out == f"{len(load_expectations().entries)} expectations: ok\n"
 
