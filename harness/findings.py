@@ -232,10 +232,13 @@ def cell(text: str) -> str:
 
 
 def _page(*runs: Path) -> Iterator[str]:
+    from harness.query import parse_all
     from harness.specs.expand import expand
     from harness.specs.load import load_specs
 
-    return page(read_sides(runs), load_expectations(), {case.id: case for case in expand(load_specs(()))})
+    sides = read_sides(runs)
+    operators = sorted({result.operator for side in sides for result in side.results.values()})
+    return page(sides, load_expectations(), {case.id: case for case in expand(load_specs(()), parse_all(operators))})
 
 
 def main(arguments: Sequence[str]) -> int:
