@@ -58,8 +58,8 @@ def _against(expected: Tensor, actual: Tensor) -> Diff | None:
         differing=int(np.count_nonzero(wrong)),
         total=wrong.size,
         first_index=first,
-        expected=write_element(expected.dtype, expected.array[first]),
-        actual=write_element(actual.dtype, actual.array[first]),
+        expected=write_at(expected.dtype, expected.array, first),
+        actual=write_at(actual.dtype, actual.array, first),
     )
 
 
@@ -83,14 +83,14 @@ def _among(expected: OneOf, actual: Tensor) -> Diff | None:
     measured = [found for row in rows[:-1] if (found := _distances(row, rows[-1])) is not None]
     nearest = np.minimum.reduce(measured) if measured else np.zeros(0, np.uint64)
     nearest = nearest[nearest != _NO_DISTANCE]
-    written = dict.fromkeys(write_element(c.dtype, c.array[first]) for c in candidates)
+    written = dict.fromkeys(write_at(c.dtype, c.array, first) for c in candidates)
     return Diff(
         max_ulp=int(nearest.max()) if nearest.size else None,
         differing=int(np.count_nonzero(wrong)),
         total=wrong.size,
         first_index=first,
         expected=" or ".join(written),
-        actual=write_element(actual.dtype, actual.array[first]),
+        actual=write_at(actual.dtype, actual.array, first),
     )
 
 
@@ -126,7 +126,7 @@ def _within(expected: Approx, actual: Tensor) -> Comparison:
         total=wrong.size,
         first_index=first,
         expected=write_bounded(float(expected.value[first]), float(expected.bound[first])),
-        actual=write_element(actual.dtype, actual.array[first]),
+        actual=write_at(actual.dtype, actual.array, first),
         error=error if np.isfinite(error) else None,
         bound=float(expected.bound[first]),
     )
@@ -196,6 +196,12 @@ def describe(tensor: Tensor) -> str:
 
 def _described(dtype: str, shape: tuple[int, ...]) -> str:
     return f"{dtype}[{','.join(map(str, shape))}]"
+
+
+def write_at(dtype: str, array: Array, place: Any) -> str:
+    """Write the element of an array at a place; a bool whose byte is neither 0 nor 1 with that byte, which NumPy's scalars lose."""
+    byte = int(array.view(np.uint8)[place]) if dtype == "bool" else 0
+    return f"True (0x{byte:02x})" if byte > 1 else write_element(dtype, array[place])
 
 
 def write_element(dtype: str, element: Any) -> str:

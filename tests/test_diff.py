@@ -452,3 +452,11 @@ def test_errors_and_bounds_stand_only_where_there_is_a_bound() -> None:
     zero = compare(approx("float32", [1.0], [0.0]), held("float32", 2.0)).accuracy
     assert zero is not None
     assert msgspec.json.decode(msgspec.json.encode(zero), type=Accuracy) == zero  # no infinity, which JSON lacks
+
+
+def test_a_bool_that_is_neither_0_nor_1_is_told_from_true() -> None:
+    """As memory that nobody wrote holds it."""
+    expected, actual = (Tensor("bool", np.array([[1, 0, byte]], np.uint8).view(np.bool_)) for byte in (1, 0xCD))
+    diff = compare(expected, actual)
+    assert diff is not None
+    assert (diff.differing, diff.expected, diff.actual) == (1, "True", "True (0xcd)")

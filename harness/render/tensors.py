@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from harness.caseid import parse
-from harness.diff import differing, errors, ulps, write_element
+from harness.diff import differing, errors, ulps, write_at, write_element
 from harness.dtypes import DTYPES, Array
 from harness.expected import Approx
 from harness.npz import load_arrays
@@ -95,7 +95,7 @@ def _beside(expected: Approx, actual: Tensor, apart: Array, wrong: Array) -> lis
         error, most = float(apart[offset]), float(bound[offset])
         ratio = f"{error / most:,.3g}" if most and math.isfinite(error) else ""
         written = f"{error:.3g}" if math.isfinite(error) else ""
-        lines.append([index, f"{float(value[offset]):.17g}", write_element(actual.dtype, found[offset]), written, f"{most:.3g}", ratio])
+        lines.append([index, f"{float(value[offset]):.17g}", write_at(actual.dtype, found, offset), written, f"{most:.3g}", ratio])
     return lines
 
 
@@ -152,7 +152,7 @@ def _differences(expected: Tensor, actual: Tensor, wrong: Array) -> list[list[st
         distance = ulps(Tensor(expected.dtype, a[offset : offset + 1]), Tensor(actual.dtype, b[offset : offset + 1]))
         far = "" if distance is None or not distance.size else f"{int(distance[0]):,}"
         index = ", ".join(map(str, _index(int(offset), shape)))
-        found.append([index, write_element(expected.dtype, a[offset]), write_element(actual.dtype, b[offset]), far])
+        found.append([index, write_at(expected.dtype, a, offset), write_at(actual.dtype, b, offset), far])
     return found
 
 
