@@ -173,8 +173,8 @@ class Quantising(Computing):
         return (zero.dtype if zero else "uint8",)
 
     def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
-        """Scale and zero point are broadcast by strides of 0."""
-        if self.broken_rule(operator, call) is not None:
+        """Scale and zero point are broadcast by strides of 0, which repeat no block."""
+        if self.broken_rule(operator, call) is not None or call.parameter("block_size"):
             return None
         name = operator.options or "DML_OPERATOR_ELEMENT_WISE_QUANTIZE_LINEAR"
         optional = operator.options is not None
