@@ -372,7 +372,7 @@ def _deviations(tables: Tables) -> Iterator[str]:
 
 def _deviation(row: Row) -> list[str]:
     entry = row.entry
-    documents = f" The documents: {escape(line(entry.documents, 1000))}" if entry.documents else ""
+    documents = f" Microsoft's documents: {escape(line(entry.documents, 1000))}" if entry.documents else ""
     return [
         escape(line(entry.name)),
         escape(row.expects),

@@ -12,7 +12,8 @@ _NUMBERED = re.compile(r"^(\d+)([.)])")
 _ENTITY = re.compile(r"&(?=#?\w+;)")
 _MENTION = re.compile(r"(?<![\w])@(?=\w)")
 _LINK = re.compile(r"(?i)\b(https?|ftp)://")
-_URL = re.compile(r"https?://([A-Za-z0-9.-]+)(?:/[^\s<>|\\`\"\x00-\x20]*)?")
+_URL = re.compile(r"https?://([A-Za-z0-9.-]+)(?:/[!#-;=?-\[\]-_a-{}~]*)?")
+"""Printable ASCII without what could end a link in Markdown or HTML: space, `"`, `<`, `>`, backslash, backtick and `|`."""
 _WWW = re.compile(r"(?i)\b(www)\.")
 
 

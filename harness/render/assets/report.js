@@ -454,7 +454,7 @@ function whyKnown(result) {
   if (!entry) return null;
   const title = ofResult(result, "verdict") === "expected" ? "Known deviation" : `Not what is expected: ${entry.expect}`;
   return element("section", {}, element("h3", {}, title), element("p", {}, element("strong", {}, entry.name), entry.pending ? [" ", element("span", { class: "warn" }, "not reviewed yet")] : null),
-    element("p", {}, entry.reason, entry.documents ? element("span", { class: "muted" }, ` The documents: ${entry.documents}`) : null, " ", entry.host ? element("a", { href: entry.link, rel: "noopener noreferrer" }, entry.host) : entry.link),
+    element("p", {}, entry.reason, entry.documents ? element("span", { class: "muted" }, ` Microsoft’s documents: ${entry.documents}`) : null, " ", entry.host ? element("a", { href: entry.link, rel: "noopener noreferrer" }, entry.host) : entry.link),
     element("p", {}, element("a", { href: writeFragment({ expectation: String(entry.number), verdict: "expected" }) }, "All results that this explains")));
 }
 
