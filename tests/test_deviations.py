@@ -25,7 +25,7 @@ from harness.tables import read_tables, tabulate
 from tests import synthetic
 from tests.golden import check_golden
 from tests.render.test_html import parsed
-from tests.running import ROUND, complaint, harness, lines_of, results_of, script_of, without_time
+from tests.running import ROUND, SPECS, complaint, harness, lines_of, results_of, script_of, without_time
 
 GOLDEN = Path(__file__).parent / "golden"
 QUERY = "Round@22:sweep=empty"
@@ -95,6 +95,20 @@ def test_merged_shards_name_what_the_whole_run_names(runs: Path, tmp_path: Path)
     assert header_of(tmp_path).expectations == header_of(runs / "whole").expectations
 
 
+def test_a_shard_of_before_the_entries_were_stated(runs: Path, tmp_path: Path) -> None:
+    lines = lines_of(runs / "one")
+    del lines[0]["expectations"]
+    for line in lines[1:]:
+        line.pop("expectation", None)
+    older = tmp_path / "one.jsonl"
+    older.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    assert harness("merge", older, runs / "two", "-o", tmp_path / "merged").err == ""
+    assert header_of(tmp_path / "merged").expectations == header_of(runs / "whole").expectations
+    assert {case: number for case, number in named(tmp_path / "merged").items() if number} == {
+        case: number for case, number in named(runs / "two").items() if number
+    }
+
+
 @pytest.mark.parametrize("older", [False, True])
 def test_a_continued_run_names_what_a_whole_one_names(runs: Path, tmp_path: Path, older: bool) -> None:
     """A file from before entries were stated gets them; what it holds already names none."""
@@ -115,6 +129,28 @@ def test_a_continued_run_names_what_a_whole_one_names(runs: Path, tmp_path: Path
     assert without > 2 or not older
     said = render_markdown(read_tables(RunReader(tmp_path)))
     assert (f"{without:,} more known deviations have no entry in the run file" in said) is older
+
+
+def test_a_run_with_expectations_in_another_order_is_not_continued(runs: Path, tmp_path: Path) -> None:
+    lines = lines_of(runs / "whole")[:10]
+    lines[0]["expectations"] = {"1": lines[0]["expectations"]["2"], "2": lines[0]["expectations"]["1"]}
+    for line in lines[1:]:
+        line.pop("expectation", None)
+    (tmp_path / "run.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    ended = harness("run", "--resume", *options(runs), "-o", tmp_path)
+    assert ended.code == 2
+    assert "cannot be continued: the expectations are in another order" in ended.err
+
+
+def test_an_invalid_case_that_is_rejected_names_no_entry(runs: Path, tmp_path: Path) -> None:
+    """It conforms, although the entry expects the same of it."""
+    known = tmp_path / "known.yaml"
+    known.write_text("- {match: GatherND, expect: rejected, reason: Everything is., link: https://example.com/}\n", encoding="utf-8")
+    script = script_of(tmp_path, [("GatherND", "reject")])
+    query = "GatherND@13:case=batch_sizes_differ*"
+    harness("run", SPECS / "GatherND.yaml", "-t", f"fake,script={script}", "-k", query, "--expectations", known, "-o", tmp_path / "run")
+    found = {(result["validity"], result["outcome"], result.get("expectation")) for result in results_of(tmp_path / "run").values()}
+    assert found == {("invalid", "rejected", None)}
 
 
 def test_what_an_earlier_run_explains_names_no_entry(runs: Path, tmp_path: Path) -> None:
@@ -274,4 +310,15 @@ def test_a_result_of_an_entry_that_the_header_lacks_is_damage(run: Path, tmp_pat
     damaged = tmp_path / "run.jsonl"
     damaged.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     with pytest.raises(UsageError, match="expectation 3 is not in the header"):
+        list(RunReader(damaged))
+
+
+def test_each_entry_that_results_name_is_looked_at(run: Path, tmp_path: Path) -> None:
+    """Also where a result of the same kind, of another entry, was looked at before."""
+    lines = lines_of(run)
+    last = max(place for place, line in enumerate(lines) if line.get("expectation") == 3)
+    lines[last]["expectation"] = 99
+    damaged = tmp_path / "run.jsonl"
+    damaged.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    with pytest.raises(UsageError, match=f":{last + 1}: damaged run file: expectation 99 is not in the header"):
         list(RunReader(damaged))
