@@ -1,7 +1,7 @@
 """What a line of a run file says against itself: no measurement can have led to it, so the line was altered or damaged.
 
-Each rule holds whatever the target does, since it follows from how outcomes and verdicts are made. Expectations are not known to a reader:
-that a failure is `expected` contradicts nothing.
+Each rule holds whatever the target does, since it follows from how outcomes and verdicts are made. That a failure is `expected` without an
+expectation of the header contradicts nothing: it may be known from an earlier run, and older files do not name entries.
 """
 
 from __future__ import annotations
@@ -68,6 +68,7 @@ def kind_of(result: Result) -> Kind:
         result.output is UNSET,
         result.call is UNSET,
         result.repeats is UNSET,
+        result.expectation,
         result.operator,
         result.case.partition("@")[0],
     )
@@ -83,7 +84,7 @@ def impossible(result: Result, header: Header) -> str | None:
         return f"{outcome.value} on {result.target}, which was unavailable according to the header"
     if (validity is Validity.INVALID and outcome in _ORACLE_ASKED) or (validity is Validity.VALID and outcome is Outcome.ACCEPTED_INVALID):
         return f"{outcome.value} of a case that is {validity.value}"
-    return _fields(result, target.provider) or _verdict(result)
+    return _fields(result, target.provider) or _verdict(result) or _expectation(result, header)
 
 
 def _fields(result: Result, provider: str) -> str | None:
@@ -125,6 +126,21 @@ def _verdict(result: Result) -> str | None:
     else:
         allowed = {Verdict.EXPECTED, Verdict.REGRESSION, Verdict.CHANGED, Verdict.NEW}
     return None if verdict in allowed else f"the verdict {verdict.value!r} for {outcome.value} of a case that is {validity.value}"
+
+
+def _expectation(result: Result, header: Header) -> str | None:
+    """Hold outcome and verdict against the entry that a result names."""
+    number, outcome, verdict = result.expectation, result.outcome, result.verdict
+    if not isinstance(number, int):
+        return None
+    entry = header.expectations.get(number)
+    if entry is None:
+        return f"expectation {number} is not in the header"
+    if outcome in NOT_EXECUTED or verdict not in (Verdict.EXPECTED, Verdict.CHANGED, Verdict.IMPROVEMENT):
+        return f"{outcome.value} with the verdict {verdict.value!r} by expectation {number}"
+    if entry.expect and (outcome in entry.expect) is not (verdict is Verdict.EXPECTED):
+        return f"{outcome.value} with the verdict {verdict.value!r} by expectation {number}, which expects {entry.expect[0].value}"
+    return None
 
 
 def contradiction(result: Result) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from fnmatch import fnmatchcase
@@ -24,7 +24,7 @@ from harness.caseid import parse
 from harness.errors import SpecError, UsageError
 from harness.operators import OPERATORS
 from harness.query import Query
-from harness.records import Outcome, TargetInfo
+from harness.records import Expectation, Outcome, TargetInfo
 from harness.reference.kernels import registered
 from harness.specs import source
 from harness.specs.load import LoadedSpec, default_folder, is_whole, yaml_files
@@ -190,6 +190,12 @@ class Located:
         """Say whether the entry speaks of cases by what is known of them in general: no kernel, no level, not looked at yet."""
         return self.entry.pending or self.entry.kernel is not None or self.entry.level is not None
 
+    def stated(self) -> Expectation:
+        """Return the entry as a run's header states it: without what it matches, which the results say."""
+        entry = self.entry
+        allowed = tuple(outcome for outcome in Outcome if outcome in WITHOUT_KERNEL) if self.general else (entry.expect,)
+        return Expectation(() if entry.pending else allowed, entry.reason, entry.link, entry.title, entry.documents, entry.pending)
+
     def applies(self, outcome: Outcome | None) -> bool:
         """Say whether the entry speaks of a case that it matches, by its outcome alone: one that holds sometimes only where it shows."""
         return not self.general and not (self.entry.sometimes and outcome is not self.entry.expect)
@@ -228,7 +234,16 @@ class Expectations:
 
     def for_target(self, target: str, info: TargetInfo) -> TargetExpectations:
         """Return the entries that apply to one target of a run."""
-        return TargetExpectations(target, tuple(e for e in self.entries if e.entry.when.holds(target, info)), info)
+        found = [(number, located) for number, located in enumerate(self.entries) if located.entry.when.holds(target, info)]
+        return TargetExpectations(target, tuple(e for _, e in found), info, tuple(number for number, _ in found))
+
+    def stated(self, targets: Mapping[str, TargetInfo], operators: Collection[str]) -> dict[int, Expectation]:
+        """Return for a run's header, by number, the entries that apply to one of its targets and speak of one of its operators."""
+        return {
+            number: located.stated()
+            for number, located in enumerate(self.entries)
+            if any(located.entry.when.holds(name, info) for name, info in targets.items()) and located.speaks_of(operators)
+        }
 
 
 @dataclass
@@ -237,6 +252,13 @@ class Used:
 
     matched: int = 0
     not_conforming: int = 0
+
+
+class Known(NamedTuple):
+    """What is expected of a case's outcome, and the `number` of the entry that says so among all entries."""
+
+    expect: Outcome | None
+    number: int
 
 
 class Findings(NamedTuple):
@@ -250,18 +272,20 @@ class Findings(NamedTuple):
 class TargetExpectations:
     """The expectations for one target; tell `record` whether each case conforms, it says what was expected of it.
 
-    `used` counts by position in `entries`.
+    `used` counts by position in `entries`; `numbers` are the places of these among all entries.
     """
 
     target: str
     entries: tuple[Located, ...] = ()
     info: TargetInfo = field(default_factory=lambda: TargetInfo(""))
+    numbers: tuple[int, ...] = ()
     used: list[Used] = field(default_factory=list)
     _by_operator: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
     _conflicts: dict[tuple[int, int], str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.used = [Used() for _ in self.entries]
+        self.numbers = self.numbers or tuple(range(len(self.entries)))
 
     def entry(self, case_id: str, *, beyond: bool = False) -> Entry | None:
         """Return the entry that speaks of a case, None if none does. With several, the first one counts, and general ones last.
@@ -274,7 +298,7 @@ class TargetExpectations:
             position = next((n for n in found if self._speaks_in_general(n, case_id, beyond=beyond)), None)
         return None if position is None else self.entries[position].entry
 
-    def record(self, case_id: str, outcome: Outcome | None, *, conforms: bool, beyond: bool = False) -> Outcome | None:
+    def record(self, case_id: str, outcome: Outcome | None, *, conforms: bool, beyond: bool = False) -> Known | None:
         """Count the result of a case for the entries that match it; return what the first of them expects, None if none does.
 
         `outcome` is None for an earlier result of which only that it conforms or not is known; `beyond` says that no level allows the case.
@@ -288,9 +312,9 @@ class TargetExpectations:
         for first, second in combinations(found, 2):
             if self.entries[first].entry.expect is not self.entries[second].entry.expect:
                 self._conflict((first, second), case_id)
-        return self.entries[found[0]].entry.expect
+        return Known(self.entries[found[0]].entry.expect, self.numbers[found[0]])
 
-    def _refused(self, case_id: str, outcome: Outcome | None, *, conforms: bool, beyond: bool) -> Outcome | None:
+    def _refused(self, case_id: str, outcome: Outcome | None, *, conforms: bool, beyond: bool) -> Known | None:
         """Return the outcome where an entry expects it in general: a refusal without a kernel or beyond every level, or anything yet."""
         if conforms:
             return None
@@ -300,7 +324,7 @@ class TargetExpectations:
             if pending or (refused and self._speaks_in_general(position, case_id, beyond=beyond)):
                 self.used[position].matched += 1
                 self.used[position].not_conforming += 1
-                return outcome
+                return Known(outcome, self.numbers[position])
         return None
 
     def _speaks_in_general(self, position: int, case_id: str, *, beyond: bool) -> bool:

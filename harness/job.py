@@ -14,14 +14,26 @@ from harness.baseline import Baseline
 from harness.directml.description import call_of
 from harness.errors import TargetUnavailable
 from harness.execution import Execution, Graph, Prepared
-from harness.expectations import Expectations, TargetExpectations
+from harness.expectations import Expectations, Known, TargetExpectations
 from harness.flakes import Reruns
 from harness.hashes import output_hash
 from harness.judge import Judgement, judge, verdict
 from harness.pool import Pool
 from harness.portions import Portion
 from harness.prepare import refusal, units
-from harness.records import DIRECTML, NOT_EXPRESSIBLE, Case, Error, Outcome, Result, Validity, Verdict, conforms
+from harness.records import (
+    CONFORMING,
+    DIRECTML,
+    NOT_EXECUTED,
+    NOT_EXPRESSIBLE,
+    Case,
+    Error,
+    Outcome,
+    Result,
+    Validity,
+    Verdict,
+    conforms,
+)
 from harness.resume import Done
 from harness.selection import Selection
 from harness.targets import Target
@@ -91,17 +103,29 @@ class Job(NamedTuple):
         judgement = judge(prepared, graph, execution, self.target.provider)
         outcome = judgement.outcome
         conforming = conforms(case.validity, outcome)
-        expected = self.known.record(case.id, outcome, conforms=conforming, beyond=case.beyond)
+        known = self.known.record(case.id, outcome, conforms=conforming, beyond=case.beyond)
+        expected = None if known is None else known.expect
         found = verdict(case.validity, outcome, expected)
         baseline = self.work.baseline
         if baseline is not None and not (expected is outcome and found is Verdict.EXPECTED):
             found = baseline.verdict(case.id, self.target.name, case.validity, outcome)
+            known = None
+        if outcome in NOT_EXECUTED or (found is Verdict.EXPECTED and CONFORMING.get(case.validity) is outcome):
+            known = None
         worth = execution.outputs is not None or found is not Verdict.EXPECTED  # inputs alone can be made again
         if case.validity is Validity.UNSPECIFIED or (worth and not conforming):
             self.artifacts.keep(self.target.name, prepared, execution, judgement, expected=found is Verdict.EXPECTED)
-        return self._record(case, judgement, found, execution, graph)
+        return self._record(case, judgement, found, execution, graph, known)
 
-    def _record(self, case: Case, judgement: Judgement, found: Verdict, execution: Execution | None, graph: Graph | None = None) -> Result:
+    def _record(
+        self,
+        case: Case,
+        judgement: Judgement,
+        found: Verdict,
+        execution: Execution | None,
+        graph: Graph | None = None,
+        known: Known | None = None,
+    ) -> Result:
         return Result(
             case=case.id,
             operator=case.operator,
@@ -118,6 +142,7 @@ class Job(NamedTuple):
             output=UNSET if execution is None or judgement.outcome is Outcome.PASS else output_hash(execution.outputs),
             accuracy=UNSET if judgement.accuracy is None else judgement.accuracy,
             call=UNSET if graph is None or self.target.provider != DIRECTML else call_of(graph.model),
+            expectation=UNSET if known is None else known.number,
         )
 
     def _inexpressible(self, case: Case, why: str) -> Result:

@@ -91,8 +91,9 @@ def run(request: Request) -> Summary:
     with lanes(work, request.jobs, total) as crew:
         opened = [crew.open(number) for number in range(len(request.targets))]
         infos = {target.name: _info(target, found) for target, found in zip(request.targets, opened, strict=True)}
-        done = None if earlier is None else earlier.continued(infos)
-        with _writer(path, msgspec.structs.replace(header, targets=infos), done) as writer:
+        header = msgspec.structs.replace(header, targets=infos, expectations=expectations.stated(infos, plan.operators))
+        done = None if earlier is None else earlier.continued(header)
+        with _writer(path, header, done) as writer:
             point_latest(request.out)
             counts = Counts()
             if done is not None:

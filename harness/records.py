@@ -6,6 +6,7 @@ Everything here is frozen, knows no other module but `dtypes`, and is what the s
 from __future__ import annotations
 
 import inspect
+import textwrap
 from enum import Enum
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -272,6 +273,9 @@ class Result(msgspec.Struct, frozen=True, tag_field="type", tag="result"):
     accuracy: Accuracy | msgspec.UnsetType = msgspec.UNSET
     """How near the outputs came to their bounds, where results have one."""
 
+    expectation: Count | msgspec.UnsetType = msgspec.UNSET
+    """The number, in the header's `expectations`, of the entry that it was judged by; absent for a valid or invalid case that conforms."""
+
     @property
     def beyond(self) -> bool:
         """Say whether no published level allows the lowered call."""
@@ -369,12 +373,32 @@ class Merged(msgspec.Struct, frozen=True, omit_defaults=True):
     missing: tuple[Count, ...] = ()
 
 
+class Expectation(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A reviewed entry as the run's header states it, for reports to show why a deviation is known.
+
+    `expect` are the outcomes that it allows; of a `pending` one, which nobody has reviewed yet, any is.
+    """
+
+    expect: tuple[Outcome, ...]
+    reason: str
+    link: str
+    title: str | None = None
+    documents: str | None = None
+    pending: bool = False
+
+    @property
+    def name(self) -> str:
+        """Its title, else the first words of its reason."""
+        return self.title or textwrap.shorten(self.reason, 60, placeholder="…")
+
+
 class Header(msgspec.Struct, frozen=True, tag_field="type", tag="run", omit_defaults=True):
     """The first line of a run file.
 
     `origins` are by operator and entry as ids begin, for instance `GatherND:sweep=tuple_empty`; entries that say nothing are left out.
     `targets_left_out` are those that a run of the default targets does without, each with the reason. `selection` is None in files that are
-    older than this key.
+    older than this key. `expectations` are the entries that hold on one of the targets and speak of one of the run's operators, by their
+    place among all entries.
     """
 
     schema: int
@@ -388,6 +412,12 @@ class Header(msgspec.Struct, frozen=True, tag_field="type", tag="run", omit_defa
     selection: Asked | None = None
     targets_left_out: dict[str, str] = {}
     merged: Merged | None = None
+    expectations: dict[Count, Expectation] = {}
+
+
+def in_another_order(one: Header, other: Header) -> bool:
+    """Say whether two headers give an entry's number to different ones, so that their results cannot stand in one file."""
+    return any(other.expectations.get(number, entry) != entry for number, entry in one.expectations.items())
 
 
 class End(msgspec.Struct, frozen=True, tag_field="type", tag="end"):

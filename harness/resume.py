@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from hashlib import blake2b
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import msgspec
 from harness.artifacts import Kept
 from harness.counts import Counts
 from harness.errors import TargetUnavailable, UsageError
-from harness.records import End, Header, Outcome, Result, TargetInfo, Validity, Verdict, conforms, inexpressible
+from harness.records import End, Header, Outcome, Result, Validity, Verdict, conforms, in_another_order, inexpressible
 from harness.runfile import RunReader, rewrite
 
 ANEW = "start a new run without --resume"
@@ -96,12 +95,14 @@ class Earlier:
             if then != now:
                 raise self._refused(f"the {what} changed since")
 
-    def continued(self, targets: Mapping[str, TargetInfo]) -> Done:
+    def continued(self, present: Header) -> Done:
         """Make the run file ready to be continued on these targets, and return what it has; a target may have been out of reach before.
 
-        Errors: UsageError for another target; TargetUnavailable for one that is out of reach now.
+        Errors: UsageError for another target, or for expectations in another order; TargetUnavailable for a target out of reach now.
         """
-        then = self.header.targets
+        then, targets = self.header.targets, present.targets
+        if in_another_order(self.header, present):
+            raise self._refused("the expectations are in another order")
         if then.keys() != targets.keys():
             raise self._refused(f"the targets changed since: it has {', '.join(then)}")
         for name, info in targets.items():
@@ -113,7 +114,7 @@ class Earlier:
                 if getattr(then[name], field) != getattr(info, field):
                     was, now = (getattr(each, field) or "unknown" for each in (then[name], info))
                     raise self._refused(f"{name} changed since: its {field} was {was} and is {now}")
-        header = msgspec.structs.replace(self.header, targets=dict(targets))
+        header = msgspec.structs.replace(self.header, targets=targets, expectations=present.expectations)
         if header != self.header or self.absent:
             self.done.keep = rewrite(self.path, header, lambda result: result.outcome is not Outcome.UNAVAILABLE)
         return self.done

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 
 import msgspec
 
 from harness.errors import UsageError
-from harness.records import End, Header, Merged, ShardOf
+from harness.records import End, Header, Merged, ShardOf, in_another_order
 from harness.runfile import RunReader
 from harness.selection import OTHER_SHARD
 
@@ -66,6 +67,7 @@ def merged_header(readers: Sequence[RunReader], missing: tuple[int, ...], run_id
         command=" + ".join(dict.fromkeys(reader.header.command for reader in readers)),
         targets=targets,
         selection=None if first.selection is None else msgspec.structs.replace(first.selection, shard=None),
+        expectations=dict(sorted(chain.from_iterable(reader.header.expectations.items() for reader in readers))),
         merged=Merged(tuple(reader.header.run_id for reader in readers), missing),
     )
 
@@ -86,6 +88,8 @@ def _same(first: Header, other: Header, path: Path) -> None:
     ):
         if a != b:
             raise UsageError(f"{path}:1: cannot be merged with the first run: the {what} differs")
+    if in_another_order(first, other):
+        raise UsageError(f"{path}:1: cannot be merged with the first run: the order of the expectations differs")
 
 
 def _queries(header: Header) -> Iterable[str] | None:

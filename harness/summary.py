@@ -104,21 +104,28 @@ def _remarks(tables: Tables) -> tuple[str, ...]:
         )
     alike = {}
     for target, number in tables.inexpressible.items():
-        api = "a call of DirectML" if tables.header.targets[target].provider == DIRECTML else "an ONNX graph"
-        alike.setdefault(f"{count(number, 'case')} in no rate, since {api} cannot express {'it' if number == 1 else 'them'}", []).append(
-            target
-        )
-    remarks += [f"{_together(targets)}: {what}." for what, targets in alike.items()]
+        alike.setdefault(_not_counted(number, tables.header.targets[target].provider), []).append(target)
+    alone = len(tables.targets) == 1
+    remarks += [what if alone else f"{_together(targets)}: {what}" for what, targets in alike.items()]
     if nothing := tables.tally().unclaimed:
-        remarks.append(
-            f"{count(nothing, 'result')} within an infinite bound: nothing is claimed of what they should be, so none is a pass."
-        )
+        which, its, none = ("1 result tests", "its", "it is not") if nothing == 1 else (f"{nothing:,} results test", "their", "none is")
+        remarks.append(f"{which} nothing, since the bound on {its} error is infinite: {none} counted as a pass.")
+    if pending := sum(row.results for row in tables.deviations.rows(pending=True)):
+        remarks.append(f"{count(pending, 'deviation is', 'deviations are')} not reviewed yet: nobody has looked at why.")
     if tables.left_out:
         largest = sorted(tables.left_out.items(), key=lambda item: (-item[1], item[0]))
         named = ", ".join(f"{one_line(reason)}: {number:,}" for reason, number in largest[:REASONS])
         more = f", and {count(len(largest) - REASONS, 'more reason')}" if len(largest) > REASONS else ""
         remarks.append(f"Left out before the run: {count(sum(tables.left_out.values()), 'combination')} ({named}{more}).")
     return tuple(remarks)
+
+
+def _not_counted(number: int, provider: str) -> str:
+    """Say that a target's API has no words for some cases, so that they stand in no count."""
+    cases, they, call, have = ("case is", "it", "calls", "has") if number == 1 else ("cases are", "they", "call", "have")
+    if provider == DIRECTML:
+        return f"{number:,} {cases} not counted: no call of DirectML's own API can express {'it' if number == 1 else 'them'}."
+    return f"{number:,} {cases} not counted: {they} {call} DirectML's own API and {have} no ONNX graph."
 
 
 def _why(tables: Tables, target: str) -> str:

@@ -1,8 +1,8 @@
 """The tables of a run: results counted as they stream by, and what every report asks of the counts.
 
 A result is counted in one cell: operator, opset, element types, rank, variant, level, validity, target. Every table is a sum over cells, so
-memory grows with the variety of the cases and not with their number. Kept beside the counts: results that must be read (`attention`), and,
-where there is more than one target, one small integer a case (`differences`).
+memory grows with the variety of the cases and not with their number. Kept beside the counts: results that must be read (`attention`), the
+entries that explain known deviations (`deviations`), and, where there is more than one target, one small integer a case (`differences`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import msgspec
 from msgspec import UNSET
 
 from harness.attention import Attention
+from harness.deviations import Deviations
 from harness.differences import Differences
 from harness.facets import Facets, facets, telling
 from harness.nearness import Nearnesses
@@ -172,6 +173,7 @@ class Tables:
         self.end: End | None = None
         self.truncated = False
         self.attention = Attention()
+        self.deviations = Deviations(header.expectations, tuple(header.targets))
         self.differences = Differences(tuple(header.targets) if across_targets else ())
         self.nearnesses = Nearnesses()
         self.tensor_support = TensorSupport(header)
@@ -199,6 +201,8 @@ class Tables:
             self.nearnesses.add(result, read)
         if result.call is not UNSET:
             self.tensor_support.add(result)
+        if isinstance(result.expectation, int):
+            self.deviations.add(result.expectation, result, level)
         if self.witness is not None and self.witness.pair is not None:
             self.witness.add(result)
         if self.differences.needed:

@@ -1,4 +1,4 @@
-"""Cases that a target's API cannot express: shown, never a pass or a failure, and in no rate."""
+"""Cases that a target's API cannot express: shown, never a pass or a failure, and counted in no rate."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_what_a_release_cannot_be_asked_stays_in_the_rate() -> None:
     assert summary.sentence == "The only result is as expected, of 2 selected; all conform."
     assert summary.remarks == (
         "cpu did not run 1 of 2 results (opset or IR version newer than the release: 1).",
-        "cpu: 1 case in no rate, since an ONNX graph cannot express it.",
+        "1 case is not counted: it calls DirectML's own API and has no ONNX graph.",
     )
 
 
@@ -70,8 +70,8 @@ def test_the_summary_names_it_and_stays_good() -> None:
     summary = summarize(tables())
     assert summary.tone == "good"
     assert summary.sentence == "The only result is as expected: all conform."
-    assert summary.remarks == ("cpu: 1 case in no rate, since an ONNX graph cannot express it.",)
-    assert "1 case in no rate" in render_markdown(tables())
+    assert summary.remarks == ("1 case is not counted: it calls DirectML's own API and has no ONNX graph.",)
+    assert "1 case is not counted" in render_markdown(tables())
 
 
 def test_other_formats_say_skipped() -> None:

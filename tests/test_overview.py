@@ -79,7 +79,7 @@ def test_what_tests_nothing_is_no_pass() -> None:
     assert (rate(tally), status(tally), counts(tally)) == ("2 / 3", "unclaimed", "nothing claimed 1")
     said = summarize(found)
     assert said.sentence.endswith("2 conform, 1 tests nothing.")
-    assert "1 result within an infinite bound: nothing is claimed of what they should be, so none is a pass." in said.remarks
+    assert "1 result tests nothing, since the bound on its error is infinite: it is not counted as a pass." in said.remarks
     assert foreign_status(result(near=NOTHING), synthetic.header()) == "skipped"
     assert (
         foreign_status(result(near=Accuracy(0.0, 0.0, 0, 0)), synthetic.header())

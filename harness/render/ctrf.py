@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from harness.records import Header, Repeats, Result
-from harness.render.foreign import MESSAGE, status, summary
-from harness.render.text import message, visible
+from harness.render.foreign import MESSAGE, entry_of, status, summary
+from harness.render.text import line, message, visible
 from harness.runfile import RunReader
 from harness.summary import target_facts
 
@@ -83,7 +83,9 @@ def _test(result: Result, header: Header) -> dict[str, Any]:
         test["retries"] = result.repeats.runs
         test["flaky"] = result.flaky
     if state != "passed":
-        test["message"] = summary(result)
+        test["message"] = summary(result, header)
         if result.error is not None and state != "skipped":
             test["trace"] = message(result.error.message, MESSAGE)
+    if (entry := entry_of(result, header)) is not None:
+        test["extra"] = {"known deviation": line(entry.name), "reason": line(entry.reason, 1000), "link": line(entry.link, 1000)}
     return test

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from harness.records import NOT_EXECUTED, Header, Outcome, Result, conforms, unexpected
+from harness.records import NOT_EXECUTED, Expectation, Header, Outcome, Result, conforms, unexpected
 from harness.render.terminal import describe
+from harness.render.text import line
 
 Status = Literal["passed", "failed", "error", "known", "skipped"]
 
@@ -35,6 +36,16 @@ def status(result: Result, header: Header) -> Status:
     return "passed" if conforms(result.validity, result.outcome) else "known"
 
 
-def summary(result: Result) -> str:
-    """Say in one line what happened and how it was judged."""
-    return f"{result.verdict.value}: {describe(result)}"
+def entry_of(result: Result, header: Header) -> Expectation | None:
+    """Return the entry that explains a known deviation; None where the result is none, or names none."""
+    number = result.expectation
+    return header.expectations.get(number) if isinstance(number, int) and status(result, header) == "known" else None
+
+
+def summary(result: Result, header: Header) -> str:
+    """Say in one line what happened and how it was judged, of a known deviation by which entry."""
+    entry = entry_of(result, header)
+    said = f"{result.verdict.value}: {describe(result)}"
+    if entry is None:
+        return said
+    return f"{said} · {'not reviewed yet' if entry.pending else 'known deviation'}: {line(entry.name)}, {line(entry.link, 1000)}"

@@ -16,6 +16,7 @@ from urllib.parse import quote
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from harness.deviations import PENDING
 from harness.explain.in_common import InCommon, in_common, rules
 from harness.explain.words import inseparable
 from harness.facets import written
@@ -24,6 +25,7 @@ from harness.nearness import ratio_text
 from harness.overview import conform, many, overview
 from harness.published import level_key
 from harness.records import BEYOND, Outcome
+from harness.render.markup import host
 from harness.render.payload import COUNTED_IN_RATES, Payload, red
 from harness.render.terminal import details, repeated
 from harness.render.text import line, ranks, visible
@@ -86,7 +88,7 @@ def _environment() -> Environment:
         newline_sequence="\n",
     )
     made.filters.update(
-        shown=visible, line=lambda text: line(text, 1000), number=lambda number: f"{number:,}", ranks=ranks, written=written
+        host=host, shown=visible, line=lambda text: line(text, 1000), number=lambda number: f"{number:,}", ranks=ranks, written=written
     )
     made.globals.update(
         {
@@ -157,6 +159,10 @@ def _context(tables: Tables) -> dict[str, Any]:
         "differences_shown": groups[:GROUPS],
         "differing": sum(group.number for group in groups),
         **_directml(tables),
+        "deviations": tables.deviations.rows(pending=False),
+        "not_reviewed": tables.deviations.rows(pending=True),
+        "about_deviations": tables.deviations.remarks(tables.tally().known),
+        "about_pending": PENDING,
         "facts": facts,
         "hashes": sorted(header.hashes.items()),
         "duration": f"{tables.end.seconds:,.1f} s" if tables.end else "",

@@ -76,7 +76,7 @@ def _cases(results: Iterable[Result], header: Header) -> Iterator[str]:
         if state == "passed":
             yield f"{head}/>\n"
             continue
-        said = _attribute(_text(summary(result)))
+        said = _attribute(_text(summary(result, header)))
         if state in ("failed", "error"):
             tag = "failure" if state == "failed" else "error"
             body = escape(_text(message(result.error.message, MESSAGE))) if result.error else ""

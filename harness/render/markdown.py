@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from harness.deviations import PENDING, Row, numbers
 from harness.explain.in_common import NOTHING, InCommon, rules
 from harness.explain.words import inseparable, title
 from harness.facets import written
@@ -13,7 +14,7 @@ from harness.nearness import ratio_text
 from harness.overview import conform, many, overview
 from harness.records import Validity
 from harness.render.directml import support_summary, witness_section
-from harness.render.markup import code, escape, level_head, table
+from harness.render.markup import code, escape, level_head, link, table
 from harness.render.terminal import describe
 from harness.render.text import line, ranks
 from harness.summary import count, summarize, target_facts
@@ -52,6 +53,7 @@ def render_markdown(tables: Tables, common: InCommon = NOTHING, *, limit: int = 
         ("DirectML's tensor support", support_summary(tables)),
         ("support", _support(tables)),
         ("matrices", _matrices(tables)),
+        ("known deviations", _deviations(tables)),
         ("single results", _listing(tables)),
         ("combinations left out", _left_out(tables)),
         ("what ran where", _environment(tables)),
@@ -348,6 +350,38 @@ def _matrices(tables: Tables) -> Iterator[str]:
         yield from table([escape(", ".join(each.names)) or "dtype", *ranks], rows, right=range(1, 1 + len(ranks)))
         yield "</details>"
         yield ""
+
+
+def _deviations(tables: Tables) -> Iterator[str]:
+    rows, pending = (tables.deviations.rows(pending=each) for each in (False, True))
+    if not (rows or pending):
+        return
+    yield f"## Known deviations: {count(sum(row.results for row in (*rows, *pending)), 'result')}"
+    yield ""
+    yield " ".join(["What deviates as expected, by the entry that says why.", *tables.deviations.remarks(tables.tally().known)])
+    yield ""
+    heads = ["known deviation", "expected", "results", "by target", "by level", "why", "more"]
+    yield from table(heads, map(_deviation, rows[:_SECTION_ROWS]), right=(2,))
+    if pending:
+        yield "### Not reviewed yet"
+        yield ""
+        yield escape(PENDING)
+        yield ""
+        yield from table(heads, map(_deviation, pending[:_SECTION_ROWS]), right=(2,))
+
+
+def _deviation(row: Row) -> list[str]:
+    entry = row.entry
+    documents = f" Microsoft's documents: {escape(line(entry.documents, 1000))}" if entry.documents else ""
+    return [
+        escape(line(entry.name)),
+        escape(row.expects),
+        f"{row.results:,}" + (f", {row.contradicting:,} otherwise ✗" if row.contradicting else ""),
+        escape(numbers(row.by_target)),
+        escape(numbers(row.by_level)),
+        escape(line(entry.reason, 1000)) + documents,
+        link(entry.link),
+    ]
 
 
 def _environment(tables: Tables) -> Iterator[str]:

@@ -12,6 +12,8 @@ _NUMBERED = re.compile(r"^(\d+)([.)])")
 _ENTITY = re.compile(r"&(?=#?\w+;)")
 _MENTION = re.compile(r"(?<![\w])@(?=\w)")
 _LINK = re.compile(r"(?i)\b(https?|ftp)://")
+_URL = re.compile(r"https?://([A-Za-z0-9.-]+)(?:/[!#-;=?-\[\]-_a-{}~]*)?")
+"""Printable ASCII without what could end a link in Markdown or HTML: space, `"`, `<`, `>`, backslash, backtick and `|`."""
 _WWW = re.compile(r"(?i)\b(www)\.")
 
 
@@ -31,6 +33,18 @@ def code(text: str) -> str:
     """Write a text as a code span in a table cell; a backtick in it becomes an apostrophe, because it would end the span."""
     flat = " ".join(visible(text).split()).replace("`", "'").replace("|", r"\|")
     return f"`{flat or ' '}`"
+
+
+def link(url: str) -> str:
+    """Write a web address as a link that says the host; anything else, which no expectation holds, as text."""
+    name = host(url)
+    return f"[{name}](<{url}>)" if name else escape(url)
+
+
+def host(url: str) -> str:
+    """Return the host of a web address that can be made a link; empty for any other text."""
+    found = _URL.fullmatch(url)
+    return found[1] if found else ""
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> Iterator[str]:

@@ -22,11 +22,13 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from harness.deviations import in_words
 from harness.leveltable import levels
 from harness.records import NOT_EXECUTED, Accuracy, Header, Outcome, Result, Validity, Verdict, conforms, fails, inexpressible
 from harness.render.deflate import deflate
+from harness.render.markup import host
 from harness.render.tensors import artifact_name, read_tensors
-from harness.render.text import message, visible
+from harness.render.text import line, message, visible
 from harness.tables import Kind, Numbers, State, Tables
 
 MESSAGE = 4000
@@ -58,7 +60,8 @@ class Payload:
         self._tensors: dict[str, Any] = {}
         self._lengths, self._case_parts, self._kinds = array("I"), array("I"), array("I")
         self._steps, self._states, self._placements = array("I"), array("I"), array("I")
-        self._numbers, self._times, self._near = array("I"), array("I"), array("I")
+        self._numbers, self._times, self._near, self._entries = array("I"), array("I"), array("I"), array("I")
+        self._named: Numbers[int | None] = Numbers({None: 0})
         self._durations: Numbers[float] = Numbers({0.0: 0})
         self._nearnesses: Numbers[tuple[float, ...]] = Numbers({(): 0})
         self._before = -1
@@ -82,6 +85,7 @@ class Payload:
         self._placements.append(self._places[result.stage, result.placed_on])
         self._numbers.append(self._detail(result, note) if result.error or result.diff or note else 0)
         self._near.append(self._nearnesses[_nearness(result)])
+        self._entries.append(self._named[result.expectation if isinstance(result.expectation, int) else None])
         self._times.append(self._durations[float(f"{result.seconds * 1000:.2g}")])
 
     def _want(self, result: Result) -> None:
@@ -147,9 +151,27 @@ class Payload:
                 "states": [_state(state) for state in tables.states],
                 "judgements": JUDGED,
                 "red": red(tables.header).split(","),
+                "expectations": self._expectations(tables.header),
                 "origins": {name: (visible(each.source or ""), visible(each.rule or "")) for name, each in tables.header.origins.items()},
             }
         )
+
+    def _expectations(self, header: Header) -> list[tuple[Any, ...]]:
+        """Return of each entry that a result names its number, then what a reader of the result is told of it."""
+        found = ((number, header.expectations[number]) for number in self._named if number is not None)
+        return [
+            (
+                number,
+                line(entry.name),
+                in_words(entry.expect),
+                line(entry.reason, 1000),
+                line(entry.documents or "", 1000),
+                line(entry.link, 1000),
+                host(entry.link),
+                entry.pending,
+            )
+            for number, entry in found
+        ]
 
     def encode_with(self, legend: Mapping[str, Any]) -> str:
         """Return everything as base64 text; `legend` says what the numbers of kinds and states mean."""
@@ -163,6 +185,8 @@ class Payload:
             "detail": self._numbers,
             "time": self._times,
         }
+        if len(self._named) > 1 and "expectations" in legend:
+            columns["expectation"] = self._entries
         if len(self._nearnesses) > 1:
             columns["near"] = self._near
         planes: list[bytes] = []

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rich.console import Console
+from rich.console import Console, JustifyMethod
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -24,6 +25,7 @@ EXPLAINED = 3
 TONES = {"good": "bold green", "bad": "bold red", "warn": "bold yellow"}
 _BESIDE = 4
 """Targets that stand beside each other where each operator has one line."""
+_UNBOUNDED = 10_000
 _STYLES = {
     "none": "dim",
     "absent": "yellow",
@@ -52,11 +54,15 @@ def render_terminal(tables: Tables, console: Console, common: InCommon = NOTHING
     console.print()
     folded = many(tables)
     if folded:
-        console.print(_operators(tables))
+        beside = _operators(tables, beside=True)
+        console.print(beside if len(tables.targets) <= _BESIDE and _fits(beside, console) else _operators(tables, beside=False))
         console.print(Text("conforming / selected cases; levels and validities of each operator are in the report", style="dim"))
-    else:
-        console.print(_levels(tables))
+    elif _fits(by_level := _levels(tables, levels(tables)), console):
+        console.print(by_level)
         console.print(Text("passed / selected valid cases by the feature level that first allows them", style="dim"))
+    else:
+        console.print(_levels(tables, []))
+        console.print(Text("passed / selected valid cases; the report has them by feature level", style="dim"))
     if marks := _legend(tables, folded=folded):
         console.print(Text(marks, style="dim"))
     if not folded:
@@ -153,11 +159,12 @@ def repeated(result: Result) -> str:
 
 
 def grid(*columns: str, right: Iterable[int] = (), gap: int = 2) -> Table:
-    """Make a table without lines; `right` names the columns of numbers."""
+    """Make a table without lines; `right` names the columns of numbers. What the first column names is broken last."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, gap, 0, 0))
     numeric = set(right)
     for place, column in enumerate(columns):
-        table.add_column(Text(one_line(column)), justify="right" if place in numeric else "left", overflow="fold")
+        justify: JustifyMethod = "right" if place in numeric else "left"
+        table.add_column(Text(one_line(column)), justify=justify, overflow="fold", no_wrap=place == 0)
     return table
 
 
@@ -166,8 +173,14 @@ def _cell(tally: Tally) -> Text:
     return Text(rate(tally).replace(" / ", "/").replace(",", "") + _MARKS[state], style=_STYLES[state])
 
 
-def _levels(tables: Tables) -> Table:
-    columns = levels(tables)
+def _fits(table: Table, console: Console) -> bool:
+    """Say whether a table fits the console with no name and no number broken in two."""
+    wide = console.options.update(width=_UNBOUNDED)
+    return Measurement.get(console, wide, table).maximum <= console.width
+
+
+def _levels(tables: Tables, columns: list[str]) -> Table:
+    """A line for each operator and target, with a column for each of these levels and one for all."""
     table = grid("", *columns, "all", right=range(1, 2 + len(columns)), gap=1)
     before = ""
     for row in level_table(tables):
@@ -178,9 +191,8 @@ def _levels(tables: Tables) -> Table:
     return table
 
 
-def _operators(tables: Tables) -> Table:
-    """A line for each operator, those with unexpected results first; of many targets only the sum and what is unexpected."""
-    beside = len(tables.targets) <= _BESIDE
+def _operators(tables: Tables, *, beside: bool) -> Table:
+    """A line for each operator, those with unexpected results first; targets `beside` each other, else their sum and what is unexpected."""
     columns = [*tables.targets, ""] if beside else ["all", ""]
     shown = grid("", *columns, right=range(1, len(columns)), gap=1)
     for row in overview(tables):

@@ -98,6 +98,11 @@ class Plan:
         yield from self.cases(valid=True)
         yield from self.cases(valid=False)
 
+    @property
+    def operators(self) -> frozenset[str]:
+        """The operators that there are cases of, before a query chooses among these."""
+        return frozenset(case.operator for case in self.literals) | {sweep.operator.name for sweep in self.sweeps}
+
     def count(self) -> int:
         """Count the cases without making them, and by reason what is left out."""
         return len(self.literals) + sum(sweep.count(self.left_out) for sweep in self.sweeps)

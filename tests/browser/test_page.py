@@ -32,7 +32,7 @@ def written(folder: Path, run: Path) -> Path:
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("report")
     targets = {"cpu": CPU, "dml": DML, "dml@windows": ABSENT}
-    run = synthetic.write_run(folder / "run.jsonl", 3000, targets, faults=0.02)
+    run = synthetic.write_explained(folder / "run.jsonl", 3000, targets, faults=0.02)
     return written(folder, run)
 
 
@@ -104,6 +104,46 @@ def test_filters_find_what_the_run_holds(open_page: Open, report: Path, fragment
     rows = page.locator("#cases tbody tr").count()
     assert rows == min(expected, 50)
     assert page.locator("#cases .empty").last.is_visible() == (expected == 0)
+
+
+def test_every_number_of_a_known_deviation_is_a_link_to_as_many_results(open_page: Open, report: Path) -> None:
+    page = open_page(report)
+    links = page.locator("#deviations tbody a[href^='#']")
+    assert links.count() > 12
+    for place in range(links.count()):
+        said = re.findall(r"[\d,]+", links.nth(place).evaluate("link => link.firstChild.textContent"))[-1]
+        follow(links.nth(place))
+        assert shown(page) == int(said.replace(",", "")), links.nth(place).inner_text()
+    offered = page.locator("select[name=expectation] option").all_inner_texts()
+    assert offered[0] == "any"
+    assert sorted(offered[1:])[:2] == ["Element types without a kernel", "GatherElements on DirectML"]
+
+
+@pytest.mark.parametrize(
+    ("number", "verdict", "heading", "said"),
+    [
+        (3, "expected", "Known deviation", "Element types without a kernel"),
+        (7, "!expected", "Not what is expected: mismatch", "documents: The sizes must match."),
+        (12, "expected", "Known deviation", "GatherElements on DirectML not reviewed yet"),
+    ],
+)
+def test_a_case_says_why_it_is_known(open_page: Open, report: Path, number: int, verdict: str, heading: str, said: str) -> None:
+    page = open_page(report, f"#expectation={number}&verdict={quote(verdict)}")
+    total = shown(page)
+    follow(page.locator("#cases tbody a").first)
+    part = page.locator("dialog section", has_text=heading).first
+    assert part.locator("h3").inner_text() == heading
+    assert said in " ".join(part.inner_text().split())
+    assert part.locator("a").first.get_attribute("href") == synthetic.ENTRIES[number].link
+    follow(part.locator("a", has_text="All results"))
+    assert (shown(page) == total) is (verdict == "expected")
+
+
+def test_a_case_that_conforms_names_no_entry(open_page: Open, report: Path) -> None:
+    page = open_page(report, "#judged=conforms")
+    follow(page.locator("#cases tbody a").first)
+    headings = page.locator("dialog h3").all_inner_texts()
+    assert headings[:2] == ["Results", "What is tested"]
 
 
 def test_a_target_whose_name_holds_commas_and_a_path(open_page: Open, tmp_path: Path) -> None:
@@ -180,7 +220,7 @@ def test_a_link_to_a_case_that_is_not_there(open_page: Open, report: Path) -> No
 
 @pytest.mark.parametrize("width", [1280, 400])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("fragment", ["", "#judged=failing&case"])
+@pytest.mark.parametrize("fragment", ["", "#judged=failing&case", "#expectation=12&case"])
 def test_axe_finds_nothing(open_page: Open, report: Path, width: int, scheme: str, fragment: str) -> None:
     axe = Axe()
     page = open_page(report, fragment.removesuffix("&case"), width=width, color_scheme=scheme)

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from harness.records import Diff, Outcome, Result, TargetInfo, Validity, Verdict
 from harness.render.terminal import describe, render_terminal
-from harness.tables import Tables
+from harness.tables import Tables, tabulate
 from tests import synthetic
 from tests.golden import check_golden
 from tests.synthetic import ABSENT, CPU, DML
@@ -43,6 +43,67 @@ def test_level_table_fits_80_columns_with_large_counts() -> None:
     assert len(rows) == 9
     assert all(row.count("/") + row.count("–") == 5 for row in rows)
     assert "GatherElements\n" in re.sub(" +\n", "\n", table)
+
+
+LEVELS = ["1_0", "2_0", "2_1", "3_0", "3_1", "4_0", "4_1", "5_0", "5_1", "5_2", "6_0", "6_1", "6_2", "beyond"]
+
+
+def wide(number: int) -> Tables:
+    """A run of many levels, and names as long as ONNX has them."""
+    names = [
+        "AveragePool",
+        "DynamicQuantizeLinear",
+        "SoftmaxCrossEntropyLoss",
+        "NegativeLogLikelihoodLoss",
+        *(f"Operator{n}" for n in range(30)),
+    ]
+    results = [
+        Result(f"{name}@13:case=a{n}", name, "cpu", validity, {"directml": level}, outcome, Verdict.EXPECTED, placed_on=CPU.provider)
+        for name in names[:number]
+        for n, level in enumerate(LEVELS * 12)
+        for validity, outcome in (
+            (Validity.VALID, Outcome.PASS),
+            (Validity.UNSPECIFIED, Outcome.PASS),
+            (Validity.UNSPECIFIED, Outcome.ACCEPTED_INVALID),
+            (Validity.UNSPECIFIED, Outcome.CRASH),
+        )
+    ]
+    return tabulate(synthetic.header({"cpu": CPU}), results, None)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("number", [4, 34])
+def test_no_name_is_broken(width: int, number: int) -> None:
+    tables = wide(number)
+    lines = rendered(tables, width=width).splitlines()
+    assert all(len(line.rstrip()) <= width for line in lines)
+    for name in tables.operators:
+        assert any(line.startswith(name) for line in lines), name
+    heads = next((line.split() for line in lines if line.split()[-1:] == ["all"]), [])
+    assert heads == ([] if number > 12 else ["all"] if width == 80 else [*LEVELS, "all"])
+
+
+@pytest.mark.parametrize(
+    "names", [["cpu", "dml"], ["cpu@ort-1.22.1", "dml@ort-1.22.1", "dml@ssh:someone@elsewhere.example", "directml@level-5_0"]]
+)
+def test_targets_that_do_not_fit_beside_each_other_are_summed(names: list[str]) -> None:
+    results = [
+        Result(
+            f"Operator{n}@13:case=a",
+            f"Operator{n}",
+            name,
+            Validity.VALID,
+            {"directml": "1_0"},
+            Outcome.PASS,
+            Verdict.EXPECTED,
+            placed_on="P",
+        )
+        for n in range(13)
+        for name in names
+    ]
+    text = rendered(tabulate(synthetic.header(dict.fromkeys(names, CPU)), results, None))
+    heads = next(line.split() for line in text.splitlines() if line.split() in (names, ["all"]))
+    assert heads == (names if len(names) == 2 else ["all"])
 
 
 def test_colour_is_the_consoles_affair(monkeypatch: pytest.MonkeyPatch) -> None:

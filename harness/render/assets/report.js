@@ -3,7 +3,7 @@
 const PAGE = 50;
 const FILTERS = [
   ["operator", "Operator"], ["target", "Target"], ["judged", "Judged"], ["before", "BASE"], ["outcome", "Outcome"], ["verdict", "Verdict"], ["validity", "Validity"],
-  ["level", "Level"], ["dtype", "Element type"], ["types", "Other types"], ["rank", "Rank"], ["opset", "Opset"], ["variant", "Variant"], ["error", "Error"], ["flaky", "Flaky"],
+  ["level", "Level"], ["dtype", "Element type"], ["types", "Other types"], ["rank", "Rank"], ["opset", "Opset"], ["variant", "Variant"], ["error", "Error"], ["flaky", "Flaky"], ["expectation", "Known deviation"],
 ];
 // What a kind of case says; all but the numbers among it stand in a dictionary.
 const KIND = ["operator", "opset", "dtype", "rank", "types", "variant", "level", "validity"];
@@ -73,6 +73,14 @@ function wants(text, values) {
   return (value) => named.has(String(value)) !== negated;
 }
 
+// The entries of the expectations that results name, by number; of a result the one that it names.
+const ENTRY = ["number", "name", "expect", "reason", "documents", "link", "host", "pending"];
+const entryOf = (result) => {
+  const place = run.expectation?.[result];
+  return place ? Object.fromEntries(run.expectations[place - 1].map((value, n) => [ENTRY[n], value])) : null;
+};
+const entryName = (number) => run.expectations.find(([each]) => String(each) === number)?.[1] ?? number;
+
 // Which entries of a dictionary all filters on its fields want, as a lookup by number.
 function wanted(entries, fields, filter, shown = (value) => value) {
   const values = (place) => new Set(entries.map((entry) => String(shown(entry[place], fields[place]))));
@@ -88,6 +96,7 @@ function select(filter) {
   const kinds = wanted(run.kinds, KIND, filter, (value, field) => (field === "variant" && value === "" ? "none" : value));
   const states = wanted(run.states, STATE, filter, (value, field) => (field === "judged" ? run.judgements[value] : value));
   const details = wanted(run.details.map((detail) => [errorClass(detail), isFlaky(detail)]), ["error", "flaky"], filter);
+  const entries = wanted([["none"], ...(run.expectations ?? [])], ["expectation"], filter);
   const count = run.kind.length;
   const cases = new Uint8Array(count);
   for (let n = 0; n < count; n++) cases[n] = kinds[run.kind[n]];
@@ -98,7 +107,7 @@ function select(filter) {
   }
   const found = new Uint32Array(run.order.length);
   let size = 0;
-  for (const result of run.order) if (cases[run.case[result]] && states[run.state[result]] && details[run.detail[result]]) found[size++] = result;
+  for (const result of run.order) if (cases[run.case[result]] && states[run.state[result]] && details[run.detail[result]] && entries[run.expectation?.[result] ?? 0]) found[size++] = result;
   return found.subarray(0, size);
 }
 
@@ -179,6 +188,7 @@ function happened(result) {
 function occurring(name) {
   if (name === "target") return run.targets;
   if (name === "error") return [...new Set(run.details.map(errorClass))].sort();
+  if (name === "expectation") return run.expectation ? run.expectations.map(([number]) => number) : [];
   if (name === "flaky") return [...new Set(run.details.map(isFlaky))].sort();
   const place = KIND.indexOf(name);
   const values = new Set(place >= 0 ? run.kinds.map((kind) => kind[place]) : run.states.map((state) => state[STATE.indexOf(name)]));
@@ -194,8 +204,8 @@ class Browser {
     this.inputs = {};
     const fields = FILTERS.map(([name, label]) => {
       const values = occurring(name);
-      if (values.length < 2 && name !== "judged") return null;
-      const choice = element("select", { name }, element("option", { value: "" }, "any"), values.map((value) => element("option", { value }, String(value))));
+      if (values.length < (name === "expectation" ? 1 : 2) && name !== "judged") return null;
+      const choice = element("select", { name }, element("option", { value: "" }, "any"), values.map((value) => element("option", { value }, name === "expectation" ? entryName(String(value)) : String(value))));
       this.inputs[name] = choice;
       return element("label", {}, element("span", {}, run.labels?.[name] ?? label), choice);
     });
@@ -300,7 +310,7 @@ function showCase(id, target) {
   const results = [];
   for (let n = 0; n < run.case.length; n++) if (run.case[n] === number) results.push(n);
   const shown = results.find((result) => ofResult(result, "target") === target) ?? results.reduce((a, b) => (ofResult(b, "judged") < ofResult(a, "judged") ? b : a));
-  dialog.replaceChildren(head(id), element("div", { class: "body" }, onTargets(results, shown, id), whatIsTested(number), graph(number), found(shown), repeat(id, shown)));
+  dialog.replaceChildren(head(id), element("div", { class: "body" }, onTargets(results, shown, id), whyKnown(shown), whatIsTested(number), graph(number), found(shown), repeat(id, shown)));
 }
 
 function caseNumber(id) {
@@ -436,6 +446,16 @@ function onTargets(results, shown, id) {
       element("td", {}, run.places[run.place[result]][1] || "–"), element("td", { class: "num" }, run.time[result] ? `${run.durations[run.time[result]]} ms` : "–"));
   });
   return element("section", {}, element("h3", {}, "Results"), table(["Target", ...(comparing() ? ["BASE", "HEAD", "Change"] : ["Outcome", "Verdict"]), "Stage reached", "Placed on", "Time"], rows, { label: "Results by target" }));
+}
+
+// Why the result is a known deviation, or which entry it contradicts.
+function whyKnown(result) {
+  const entry = entryOf(result);
+  if (!entry) return null;
+  const title = ofResult(result, "verdict") === "expected" ? "Known deviation" : `Not what is expected: ${entry.expect}`;
+  return element("section", {}, element("h3", {}, title), element("p", {}, element("strong", {}, entry.name), entry.pending ? [" ", element("span", { class: "warn" }, "not reviewed yet")] : null),
+    element("p", {}, entry.reason, entry.documents ? element("span", { class: "muted" }, ` Microsoft’s documents: ${entry.documents}`) : null, " ", entry.host ? element("a", { href: entry.link, rel: "noopener noreferrer" }, entry.host) : entry.link),
+    element("p", {}, element("a", { href: writeFragment({ expectation: String(entry.number), verdict: "expected" }) }, "All results that this explains")));
 }
 
 function whatIsTested(number) {
