@@ -12,10 +12,12 @@ import pytest
 
 from harness import plugin_worker, plugins
 from harness.errors import TargetUnavailable, UsageError
-from harness.pool import Pool
+from harness.pool import Hello, Pool
 from harness.records import TargetInfo
 from harness.reference.kernels import registered
 from harness.runtimes.projects import PLUGINS
+from harness.summary import target_facts
+from harness.target_info import target_info
 from harness.targets import greeted, launch, parse_target, started_by, starts_what_it_names
 from tests.running import harness, lines_of, results_of
 
@@ -255,3 +257,20 @@ def test_what_the_worker_said_is_found_among_what_libraries_print() -> None:
 
 def test_kernels_of_an_unknown_provider_are_unknown() -> None:
     assert registered(TargetInfo("ggml", onnxruntime="1.30.0"), "Add", 14, {"T": "float32"}) == "unknown"
+
+
+def test_the_header_has_library_package_and_device() -> None:
+    device = {"provider": "ggml", "plugin": "lib.so", "plugin_sha256": "ab", "plugin_vendor": "Author", "vendor": "Maker"}
+    hello = Hello(
+        2, "1.30.0", ("ggml",), "3.11.7", "2.4.6", "Linux x86_64", {**device, "adapter": "GPU 1:2", "device_metadata": {"a": "b"}}
+    )
+    info = target_info(parse_target("ggml@0.2.0,device=0"), hello, "environment with onnxruntime-ggml 0.2.0")
+    assert (info.provider, info.plugin, info.plugin_sha256, info.plugin_vendor) == ("ggml", "lib.so", "ab", "Author")
+    assert (info.package, info.package_version, info.device_metadata) == ("onnxruntime-ggml", "0.2.0", {"a": "b"})
+    facts = dict(target_facts(info))
+    assert facts["plugin"] == "lib.so of Author"
+    assert facts["package"] == "onnxruntime-ggml 0.2.0"
+    assert facts["adapter"] == "Maker GPU 1:2"
+    assert facts["device metadata"] == "a=b"
+    own = target_info(parse_target("plugin=lib.so,provider=ggml"), hello, "this interpreter")
+    assert (own.package, own.package_version, own.plugin) == (None, None, "lib.so")
