@@ -99,7 +99,7 @@ def main() -> None:
             options = asked["options"]
             if not all(hasattr(ort, name) for name in _NEEDED) or self._profiles:
                 refuse(f"onnxruntime {ort.__version__} loads no plugins, or cannot tell where their nodes are; take 1.24 or later")
-            before = {device.ep_name for device in ort.get_ep_devices()}
+            before = {*self._providers, *(device.ep_name for device in ort.get_ep_devices())}
             try:
                 self._sha256 = sha256_of(library)
                 ort.register_execution_provider_library(asked["name"], library)

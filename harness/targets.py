@@ -236,9 +236,18 @@ def started_by(text: str) -> list[str]:
 
 
 def greeted(target: Target, hello: Hello) -> Target:
-    """Return a target with the provider that its worker tells: a plugin's library alone knows how it is called."""
+    """Return a target with the provider that its worker tells: a plugin's library alone knows how it is called.
+
+    Errors: TargetUnavailable where that is the name of a provider that is no plugin, and so no proof of placement.
+    """
     provider = hello.device.get("provider")
-    return target._replace(provider=str(provider)) if target.provider == plugins.UNKNOWN and provider else target
+    if target.provider != plugins.UNKNOWN or not provider:
+        return target
+    if provider in _PROVIDERS.values():
+        raise TargetUnavailable(
+            f"target {target.name!r}: its library calls its provider {provider}, which is no plugin's; name another library"
+        )
+    return target._replace(provider=str(provider))
 
 
 def make_ready(targets: Sequence[Target]) -> None:

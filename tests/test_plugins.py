@@ -207,6 +207,7 @@ def test_a_run_on_what_is_no_plugin_ends_with_3_and_one_reason(tmp_path: Path) -
         ('[["CPUExecutionProvider", "CPU", 0]]', "", "lists no device on this machine", 1),
         ('[["A", "CPU", 0]]', ",option.a=b", "makes no session with option.a=b: no such option", 1),
         ('"libmissing.so: cannot open"', "", "its library cannot be registered: libmissing.so: cannot open; name", 1),
+        ('[["DmlExecutionProvider", "CPU", 0]]', "", "its library calls its provider DmlExecutionProvider, which is no plugin's", 0),
         ('"crash"', "", "registering its library ended the worker (SIGSEGV)", 3),
     ],
 )
