@@ -64,7 +64,7 @@ def continued(request: Request, given: Collection[str]) -> Request:
 
 
 def _check_repeated(path: Path, header: Header) -> None:
-    """Refuse what a file alone would start: hosts, interpreters, DLLs and scripts."""
+    """Refuse what a file alone would start: hosts, interpreters, libraries and scripts."""
     named = next(filter(starts_what_it_names, header.targets), None)
     if named is not None:
         again = " ".join(f"-t {shlex.quote(name)}" for name in header.targets)

@@ -32,7 +32,7 @@ from harness.specs.expand import expand
 from harness.specs.load import load_specs
 from harness.specs.origins import origins
 from harness.target_info import target_info
-from harness.targets import Target, make_ready
+from harness.targets import Target, greeted, make_ready
 
 
 class Summary(NamedTuple):
@@ -157,7 +157,7 @@ def _gone(baseline: Baseline | None, selection: Selection, request: Request) -> 
 def _info(target: Target, opened: Opened | str) -> TargetInfo:
     if isinstance(opened, str):
         return TargetInfo(target.provider, unavailable=opened, options=target.options)
-    return target_info(target, opened.hello, opened.launch.runtime)
+    return target_info(greeted(target, opened.hello), opened.hello, opened.launch.runtime)
 
 
 def _writer(path: Path, header: Header, done: Done | None) -> RunWriter:

@@ -1,7 +1,7 @@
 """Targets that a run file names: anybody may have written it, so it chooses nothing that this machine then starts.
 
-A host, an interpreter, a DLL or a script comes from the command line alone. What is left names a provider, a release and numbers: the same
-program on this machine whoever wrote the file.
+A host, an interpreter, a library, an option of a plugin's own or a script comes from the command line alone. What is left names a provider,
+a release and numbers: the same program on this machine whoever wrote the file.
 """
 
 from __future__ import annotations
@@ -10,10 +10,7 @@ import shlex
 from pathlib import Path
 
 from harness.errors import UsageError
-from harness.targets import Target, parse_target
-
-_STARTED = ("python", "dll", "script")
-"""Options that name a program, or a file that says what one does."""
+from harness.targets import Target, parse_target, started_by
 
 
 def recorded_target(path: Path, name: str, repeated: str | None) -> Target:
@@ -23,10 +20,7 @@ def recorded_target(path: Path, name: str, repeated: str | None) -> Target:
     """
     if name == repeated:
         return parse_target(name)
-    head, *options = name.split(",")
-    chosen = [key for key in _STARTED if any(option.partition("=")[0] == key for option in options)]
-    if "@ssh:" in head:
-        chosen.insert(0, "host")
+    chosen = started_by(name)
     if chosen:
         raise UsageError(
             f"{path}: the {' and '.join(chosen)} of its target would be the file's choice; "

@@ -300,6 +300,8 @@ class TargetInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     """A target as the run's header records it; fields that its runtime cannot tell stay None.
 
     `unavailable` is the reason why it did not run, with the remedy. `artifact_limit_bytes` bounds the tensors kept of failing cases.
+    `plugin` is the file name of a provider's own library, `plugin_vendor` what it says of its maker, `package` and `package_version` where
+    the library is from, and `device_metadata` what provider and hardware say of the device.
     """
 
     provider: str
@@ -317,6 +319,12 @@ class TargetInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     driver: str | None = None
     max_feature_level: str | None = None
     device_dtypes: tuple[str, ...] = ()
+    plugin: str | None = None
+    plugin_sha256: str | None = None
+    plugin_vendor: str | None = None
+    package: str | None = None
+    package_version: str | None = None
+    device_metadata: dict[str, str] = {}
     options: dict[str, str] = {}
     artifact_limit_bytes: int | None = None
 

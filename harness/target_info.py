@@ -9,7 +9,18 @@ from harness.pool import Hello
 from harness.records import TargetInfo
 from harness.targets import Target
 
-_DEVICE = ("directml", "directml_sha256", "adapter", "vendor", "luid", "driver", "max_feature_level")
+_DEVICE = (
+    "directml",
+    "directml_sha256",
+    "adapter",
+    "vendor",
+    "luid",
+    "driver",
+    "max_feature_level",
+    "plugin",
+    "plugin_sha256",
+    "plugin_vendor",
+)
 
 
 def target_info(target: Target, hello: Hello, runtime: str) -> TargetInfo:
@@ -17,6 +28,8 @@ def target_info(target: Target, hello: Hello, runtime: str) -> TargetInfo:
     device = hello.device
     texts: dict[str, Any] = {key: str(device[key]) for key in _DEVICE if key in device}
     dtypes = device.get("device_dtypes", ())
+    metadata = device.get("device_metadata", {})
+    package = target.plugin.project if target.plugin is not None else None
     return TargetInfo(
         provider=target.provider,
         runtime=runtime,
@@ -27,5 +40,8 @@ def target_info(target: Target, hello: Hello, runtime: str) -> TargetInfo:
         options=target.options,
         artifact_limit_bytes=LIMIT_BYTES,
         device_dtypes=tuple(map(str, dtypes)) if isinstance(dtypes, list) else (),
+        package=None if package is None else package.name,
+        package_version=None if package is None else runtime.rpartition(" ")[2],
+        device_metadata={str(key): str(value) for key, value in metadata.items()} if isinstance(metadata, dict) else {},
         **texts,
     )

@@ -6,10 +6,12 @@ import sys
 
 from rich.table import Table
 
+from harness import plugins
 from harness.errors import TargetUnavailable
 from harness.pool import Hello, Pool
 from harness.render.console import Console
 from harness.runtimes import environments
+from harness.runtimes.projects import PROJECTS
 from harness.targets import launch, parse_target
 from harness.windows import install
 from harness.windows.releases import releases
@@ -21,29 +23,40 @@ def show_targets() -> None:
     """Start a worker of every target and show what it says."""
     table = Table("target", "here", "what", box=None, pad_edge=False)
     for name in _SHOWN:
-        target = parse_target(name)
-        try:
-            pool = Pool(launch(target), size=1, timeout=30)
-            try:
-                hello = pool.probe()
-            finally:
-                pool.close()
-            if target.provider not in hello.providers:
-                table.add_row(name, "no", f"onnxruntime {hello.onnxruntime} has no {target.provider}")
+        table.add_row(name, *_started(name))
+    for project in PROJECTS:
+        for version, stamp in environments.installed(project).items():
+            wrong = environments.faults(version, project)
+            facts = f"onnxruntime {stamp.facts['onnxruntime']}, Python {stamp.facts['python']}, NumPy {stamp.facts['numpy']}"
+            name = project.target_name(version)
+            if project.module and not wrong:  # whether it has a device here only its library can say
+                table.add_row(name, *_started(name))
             else:
-                table.add_row(name, "yes", _describe(hello))
-        except TargetUnavailable as error:
-            table.add_row(name, "no", str(error))
-    for version, stamp in environments.installed().items():
-        wrong = environments.faults(version)
-        facts = f"onnxruntime {version}, Python {stamp.facts['python']}, NumPy {stamp.facts['numpy']}"
-        table.add_row(f"cpu@ort-{version}", "no" if wrong else "yes", f"{wrong[0]}; made anew when next used" if wrong else facts)
+                table.add_row(name, "no" if wrong else "yes", f"{wrong[0]}; made anew when next used" if wrong else facts)
     for row in releases()[:-1]:
         if sys.platform != "win32" and install.installed(row.onnxruntime):
             table.add_row(f"dml@ort-{row.onnxruntime}", "yes", f"onnxruntime-directml {row.onnxruntime}, DirectML {row.directml}")
     table.add_row("cpu@ort-VERSION", "", "any release of the package index, installed when first used: harness runtimes")
+    for name, what in plugins.remedies():
+        table.add_row(name, "", what)
     table.add_row("cpu@ssh:HOST, dml@ssh:HOST", "", "another machine with Python and an onnxruntime wheel: docs/remote.md")
     Console().print(table)
+
+
+def _started(name: str) -> tuple[str, str]:
+    """Start a worker of a target; return whether it is here, and what it says or why it is not."""
+    target = parse_target(name)
+    try:
+        pool = Pool(launch(target), size=1, timeout=30)
+        try:
+            hello = pool.probe()
+        finally:
+            pool.close()
+    except TargetUnavailable as error:
+        return "no", str(error)
+    if target.provider not in hello.providers:
+        return "no", f"onnxruntime {hello.onnxruntime} has no {target.provider}"
+    return "yes", _describe(hello)
 
 
 def _describe(hello: Hello) -> str:

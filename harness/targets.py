@@ -8,10 +8,14 @@
     directml          DirectML's own API, without ONNX Runtime: where `dml` runs, with the same releases (`directml@ort-1.12.1`,
                       `directml@level-5_0`, `directml@levels`) or a DLL of one's own (`directml,dll=PATH`)
     cpu@ssh:HOST      the CPU provider, dml@ssh:HOST the DirectML provider of another machine, over ssh (`python=…` names its interpreter)
+    openvino, ggml, webgpu    the provider of a package of the index, in an environment of its own; `ggml@0.2.0` is one release of it
+    plugin=PATH       the provider of a shared library, a plugin of this interpreter's onnxruntime (docs/plugins.md)
     fake              a shipped target with scripted outcomes, to try reports and CI without a provider (`fake,script=FILE`)
 
 Options follow a comma: `cpu,threads=2`, `cpu,memory_limit=2000000000`, `dml,device_id=1`. `threads` is how many threads of one session an
 operator may be split over, on the CPU provider of any runtime (`cpu@ort-1.22.1,threads=4`, `cpu@ssh:HOST,threads=2`); without it 1.
+
+A plugin takes `device=N` or `device=NAME`, `option.KEY=VALUE` for each option of the provider's own, and a library `provider=NAME`.
 """
 
 from __future__ import annotations
@@ -24,11 +28,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from harness import remote
+from harness import plugins, remote
 from harness.errors import TargetUnavailable, UsageError, shown
 from harness.frames import FAKE
 from harness.plain_file import PlainFile
-from harness.pool import Launch
+from harness.plugins import Plugin
+from harness.pool import Hello, Launch
 from harness.records import CPU, DIRECTML, DML
 from harness.runtimes import environments
 from harness.windows import releases, runtime
@@ -38,7 +43,8 @@ _WINDOWS = _HERE if sys.platform == "win32" else "Windows runtime"
 _WORKER = Path(__file__).resolve().parent / "worker.py"
 _FORMS = (
     "cpu, cpu@ort-VERSION, dml, dml@windows, dml@ort-VERSION, dml@level-N_N, dml@levels, cpu@ssh:HOST, dml@ssh:HOST, "
-    "directml, directml@windows, directml@ort-VERSION, directml@level-N_N, directml@levels, fake"
+    "directml, directml@windows, directml@ort-VERSION, directml@level-N_N, directml@levels, "
+    "openvino, ggml, webgpu, ggml@VERSION, plugin=PATH, fake"
 )
 _DML_OPTIONS = ("device_id", "performance_preference", "device_filter", "disable_metacommands")
 _SESSION_OPTIONS = ("graph_fusion", "graph_capture")
@@ -52,6 +58,7 @@ class Target(NamedTuple):
     release: str | None
     options: dict[str, str]
     host: str | None = None
+    plugin: Plugin | None = None
 
 
 _PROVIDERS = {"cpu": CPU, "dml": DML, "directml": DIRECTML, "fake": FAKE}
@@ -81,6 +88,8 @@ def parse_target(text: str) -> Target:
     if not text.isascii() and text != text.encode(errors="replace").decode():
         raise UsageError(f"target {text!r}: is not text in UTF-8: rename the file")
     head, *pairs = text.split(",")
+    if head.startswith(plugins.PREFIX) or plugins.package(head.partition("@")[0]) is not None:
+        return _plugin(text, head, pairs)
     name, at, release = head.partition("@")
     host = remote.check_host(release.removeprefix("ssh:")) if release.startswith("ssh:") else None
     if name not in _PROVIDERS or (at and name not in (_PLACED if host else (*_PLACED, "directml"))):
@@ -98,6 +107,36 @@ def parse_target(text: str) -> Target:
     if name == "directml":
         _check_directml(text, options, release)
     return Target(text, _PROVIDERS[name], _release(text, name, release) if at and not host else None, options, host)
+
+
+def _plugin(text: str, head: str, pairs: Sequence[str]) -> Target:
+    """Parse `plugin=PATH` and the packages with a plugin, whose provider is known by the package."""
+    name, at, release = head.partition("@")
+    project = plugins.package(name)
+    library = head.removeprefix(plugins.PREFIX) if project is None else ""
+    if project is None and not library:
+        raise UsageError(f"target {text!r}: name the shared library of an execution provider: plugin=PATH")
+    if project is not None and at:
+        environments.parse_version(release, project)
+    allowed = plugins.OPTIONS if project is None else plugins.OPTIONS[:1]
+    options: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        own = key.startswith(plugins.OPTION) and key != plugins.OPTION
+        if not equals or not value or not (own or key in allowed) or key in options:
+            known = ", ".join(f"{each}=…" for each in (*allowed, f"{plugins.OPTION}KEY"))
+            raise UsageError(f"target {text!r}: bad option {pair!r}; allowed, each once: {known}")
+        options[key] = value
+    provider = options.get("provider") if project is None else project.provider
+    if provider in _PROVIDERS.values():
+        raise UsageError(f"target {text!r}: {provider} is not a plugin's; leave provider= out, or name the plugin's own")
+    return Target(
+        text, provider or plugins.UNKNOWN, None, options,
+        plugin=Plugin(
+            None if project else Path(library), project, release if at and project else None, provider, options.get("device"),
+            {key.removeprefix(plugins.OPTION): value for key, value in options.items() if key.startswith(plugins.OPTION)},
+        ),
+    )  # fmt: skip
 
 
 def _unknown(text: str) -> UsageError:
@@ -175,9 +214,40 @@ def default_targets() -> tuple[tuple[Target, ...], dict[str, str]]:
 
 
 def starts_what_it_names(text: str) -> bool:
-    """Say whether a target's name has a host, an interpreter, a DLL or a script in it: who takes it from a file starts what that says."""
+    """Say whether a target's name has a host, an interpreter, a library, its options or a script in it.
+
+    Who takes such a name from a file starts what that says; a provider's option can name files that it reads or writes.
+    """
+    return bool(started_by(text))
+
+
+def started_by(text: str) -> list[str]:
+    """Return which parts of a target's name say what is started, read or written: host, plugin, python, dll, script, option."""
     head, *pairs = text.split(",")
-    return "@ssh:" in head or any(pair.partition("=")[0] in ("python", "dll", "script") for pair in pairs)
+    keys = [pair.partition("=")[0] for pair in pairs]
+    named: list[str] = [key for key in ("python", "dll", "script") if key in keys]
+    if "@ssh:" in head:
+        named.insert(0, "host")
+    if head.startswith(plugins.PREFIX):
+        named.insert(0, "plugin")
+    if any(key.startswith(plugins.OPTION) for key in keys):
+        named.append("option")
+    return named
+
+
+def greeted(target: Target, hello: Hello) -> Target:
+    """Return a target with the provider that its worker tells: a plugin's library alone knows how it is called.
+
+    Errors: TargetUnavailable where that is the name of a provider that is no plugin, and so no proof of placement.
+    """
+    provider = hello.device.get("provider")
+    if target.provider != plugins.UNKNOWN or not provider:
+        return target
+    if provider in _PROVIDERS.values():
+        raise TargetUnavailable(
+            f"target {target.name!r}: its library calls its provider {provider}, which is no plugin's; name another library"
+        )
+    return target._replace(provider=str(provider))
 
 
 def make_ready(targets: Sequence[Target]) -> None:
@@ -189,6 +259,9 @@ def make_ready(targets: Sequence[Target]) -> None:
         if target.provider == CPU and target.release is not None and target.host is None:
             with contextlib.suppress(TargetUnavailable):
                 environments.prepare(target.release)
+        if target.plugin is not None and target.plugin.project is not None:
+            with contextlib.suppress(TargetUnavailable):
+                environments.prepare(target.plugin.release, project=target.plugin.project)
 
 
 def launch(target: Target) -> Launch:
@@ -197,6 +270,12 @@ def launch(target: Target) -> Launch:
         script = target.options.get("script")
         arguments = [str(Path(script).resolve())] if script else []
         return Launch([sys.executable, "-m", "harness.fake", *arguments], None, FAKE, {}, {})
+    if target.plugin is not None:
+        command, variables, where = plugins.prepared(target.plugin, target.name)
+        return Launch(
+            command, {**variables, "OMP_NUM_THREADS": "1"}, target.provider, {}, session_config(target), runtime=where or _HERE,
+            link=plugins.Refusals(target.name),
+        )  # fmt: skip
     limit = int(target.options["memory_limit"]) if "memory_limit" in target.options else None
     threads = session_threads(target)
     if target.host is not None:

@@ -18,7 +18,7 @@ from harness.judge import Judgement, judge
 from harness.pool import Hello, Pool
 from harness.prepare import units
 from harness.records import Case, Validity
-from harness.targets import Target, launch, wheel
+from harness.targets import Target, greeted, launch, wheel
 
 
 class Trial(NamedTuple):
@@ -38,11 +38,11 @@ class Trials:
     """
 
     def __init__(self, target: Target, *, timeout: float = 30.0, seed: int = 0, jobs: int = 1) -> None:
-        self.target = target
         self.seed = seed
         self.number = 0
         check_scripts([target])
         self._pool, self.hello = open_pool(target, jobs=jobs, timeout=timeout)
+        self.target = greeted(target, self.hello)
 
     @property
     def runtime(self) -> str:
@@ -119,7 +119,7 @@ def open_pool(target: Target, *, jobs: int, timeout: float) -> tuple[Pool, Hello
 def greeting(pool: Pool, target: Target) -> Hello:
     """Return the greeting of the target's first worker; TargetUnavailable, and an empty pool, where it lacks the provider."""
     hello = pool.probe()
-    if target.provider not in hello.providers:
+    if greeted(target, hello).provider not in hello.providers:
         pool.close()
         offered = ", ".join(hello.providers)
         remedy = f"; install {wheel(target)} on that machine" if target.host else ""

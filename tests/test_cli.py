@@ -23,7 +23,8 @@ from tests.running import ROUND, SPECS, complaint, harness, lines_of, results_of
 FEW = "Round@22:sweep=empty;X=float16"
 TARGETS = (
     "allowed: cpu, cpu@ort-VERSION, dml, dml@windows, dml@ort-VERSION, dml@level-N_N, dml@levels, cpu@ssh:HOST, dml@ssh:HOST, "
-    "directml, directml@windows, directml@ort-VERSION, directml@level-N_N, directml@levels, fake, "
+    "directml, directml@windows, directml@ort-VERSION, directml@level-N_N, directml@levels, "
+    "openvino, ggml, webgpu, ggml@VERSION, plugin=PATH, fake, "
     "each with options such as dml,device_id=1"
 )
 NO_RUNTIME = "the Windows runtime is not installed"

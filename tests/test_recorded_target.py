@@ -58,6 +58,8 @@ COMMANDS = [("reduce", FEW, "--run", "run"), ("repro", "run", FEW, "-o", "out")]
         ("fake,script=started", "script"),
         ("directml,dll=started", "dll"),
         ("cpu,python=started", "python"),
+        ("plugin=./started", "plugin"),
+        ("ggml,option.cache_dir=started", "option"),
     ],
 )
 def test_what_a_file_names_is_not_started(

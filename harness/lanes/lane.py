@@ -15,7 +15,7 @@ from harness.portions import Numbers, Portion
 from harness.records import TargetInfo, inexpressible
 from harness.resume import Done
 from harness.runfile import ResultLines
-from harness.targets import launch
+from harness.targets import greeted, launch
 from harness.trial import greeting
 
 Sink = Callable[[bytes, int], None]
@@ -76,7 +76,7 @@ class Lane:
     def run(self, number: int, info: TargetInfo, opened: Opened | None, done: Done | None, sink: Sink) -> Report:
         """Run this lane's portion on target `number`; where it was not opened every case is unavailable. Errors: HarnessFault."""
         work = self._work
-        target = work.targets[number]
+        target = work.targets[number] if opened is None else greeted(work.targets[number], opened.hello)
         known = work.expectations.for_target(target.name, info)
         artifacts = Artifacts(work.artifacts, self._shared.artifacts[number])
         job = Job(work, target, known, done, artifacts, Portion(self._shared.blocks[number]))

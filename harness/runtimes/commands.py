@@ -6,11 +6,12 @@ import click
 
 from harness.errors import UsageError
 from harness.runtimes import environments
+from harness.runtimes.projects import PROJECTS
 
 
 @click.group("runtimes")
 def runtimes() -> None:
-    """Environments with other releases of onnxruntime, for targets such as cpu@ort-1.22.1."""
+    """Environments with other releases of onnxruntime, for targets such as cpu@ort-1.22.1, and with plugins, such as ggml@0.2.0."""
 
 
 @runtimes.command("list", short_help="Show which releases are installed, and whether whole.")
@@ -23,12 +24,13 @@ def list_command() -> None:
 @runtimes.command("install", short_help="Make the environments of releases now.")
 @click.argument("versions", nargs=-1, required=True, metavar="VERSION...")
 def install_command(versions: tuple[str, ...]) -> None:
-    """Make the environments of releases now, for instance before the network is gone; a target makes its own when it is first used."""
-    for text in versions:
-        environments.parse_version(text)
-    for text in versions:
-        _, version = environments.prepare(text)
-        click.echo(f"cpu@ort-{version} can run here")
+    """Make the environments of releases now, for instance before the network is gone; a target makes its own when it is first used.
+
+    VERSION is 1.22.1 for a release of onnxruntime, ggml or ggml@0.2.0 for one of a plugin's package.
+    """
+    for project, text in [environments.parse_label(text) for text in versions]:
+        _, version = environments.prepare(text, project=project)
+        click.echo(f"{project.target_name(version)} {'is installed' if project.module else 'can run here'}")
 
 
 @runtimes.command("prune", short_help="Delete the environments of some releases, or all.")
@@ -48,9 +50,12 @@ def prune_command(versions: tuple[str, ...], all_: bool) -> None:
 def lines() -> list[str]:
     """Return where the environments are and one line for each: release, Python, NumPy, size on disk, and what is wrong with it."""
     found = [f"cache: {environments.cache_dir()}"]
-    for version, stamp in environments.installed().items():
-        wrong = environments.faults(version)
-        state = f"{wrong[0]}; made anew when next used" if wrong else "whole"
-        facts = f"Python {stamp.facts.get('python')}, NumPy {stamp.facts.get('numpy')}"
-        found.append(f"cpu@ort-{version}: {facts}, {stamp.bytes / 1e6:.0f} MB, {state}")
+    for project in PROJECTS:
+        for version, stamp in environments.installed(project).items():
+            wrong = environments.faults(version, project)
+            state = f"{wrong[0]}; made anew when next used" if wrong else "whole"
+            facts = f"Python {stamp.facts.get('python')}, NumPy {stamp.facts.get('numpy')}"
+            if project.module:
+                facts = f"onnxruntime {stamp.facts.get('onnxruntime')}, {facts}"
+            found.append(f"{project.target_name(version)}: {facts}, {stamp.bytes / 1e6:.0f} MB, {state}")
     return found if len(found) > 1 else [*found, "none installed; a target such as cpu@ort-1.22.1 makes its own when it is first used"]

@@ -1,6 +1,7 @@
 """An environment with one release of onnxruntime and a NumPy that it can use, made by uv in the user's cache.
 
     <cache>/runtimes/onnxruntime-1.22.1/     a virtual environment and its stamp
+    <cache>/runtimes/onnxruntime-ggml-0.2.0/ one with a plugin, and the onnxruntime that it asks for
 
 A worker needs onnxruntime and NumPy alone, so nothing else is installed. NumPy 2 works since ONNX Runtime 1.19
 (https://github.com/microsoft/onnxruntime/issues/21063); a release that does not start is never kept.
@@ -24,21 +25,28 @@ from harness.components import Progress, Stamp
 from harness.errors import TargetUnavailable, UsageError
 from harness.runtimes import usage
 from harness.runtimes.index import ask_ahead, configuration, published
+from harness.runtimes.projects import ONNXRUNTIME, PLUGINS, PROJECTS, WITH_PLUGINS, Project
 from harness.runtimes.pythons import Python, pythons, run_uv
 
-PROJECT = "onnxruntime"
 _NUMPY_2 = Version("1.19")
-_PREFIX = f"{PROJECT}-"
+_SITES = ("lib/python*/site-packages", "Lib/site-packages")
 _KEY_FILES = (
-    *(f"{PROJECT}/{name}" for name in ("__init__.py", "capi/*.py", "capi/*.so*", "capi/*.dylib", "capi/*.dll", "capi/*.pyd")),
+    *(f"{ONNXRUNTIME.name}/{name}" for name in ("__init__.py", "capi/*.py", "capi/*.so*", "capi/*.dylib", "capi/*.dll", "capi/*.pyd")),
     *(f"numpy/{name}" for name in ("version.py", "*/_multiarray_umath*.so", "*/_multiarray_umath*.pyd")),
 )
-_KEYS = ("pyvenv.cfg", *(f"{site}/{name}" for site in ("lib/python*/site-packages", "Lib/site-packages") for name in _KEY_FILES))
+_PLUGIN_FILES = tuple(f"{{module}}{below}/*.{end}" for below in ("", ".libs", "/**") for end in ("py", "so*", "dylib", "dll"))
 _ALL_PYTHONS = tuple(f"3.{minor}" for minor in range(8, 16))
 _SAY = (
     "import json, platform, numpy, onnxruntime\n"
-    "print(json.dumps({'onnxruntime': onnxruntime.__version__, 'python': platform.python_version(), 'numpy': numpy.__version__}))\n"
+    "said = {'onnxruntime': onnxruntime.__version__, 'python': platform.python_version(), 'numpy': numpy.__version__}\n"
 )
+_SAY_LIBRARY = (
+    "from importlib.metadata import version\n"
+    "import {module} as plugin\n"
+    "said['{name}'] = version('{name}')\n"
+    "said['library'] = str(getattr(plugin, 'get_library_path', None) and plugin.get_library_path() or plugin.library_path())\n"
+)
+_SAID = "print(json.dumps(said))\n"
 
 
 def note(message: str) -> None:
@@ -51,12 +59,25 @@ def cache_dir() -> Path:
     return components.cache_base("runtimes")
 
 
-def parse_version(text: str) -> Version:
+def parse_version(text: str, project: Project = ONNXRUNTIME) -> Version:
     """Parse a release such as `1.22.1`, or `1.22` for the newest 1.22.x; raise UsageError for anything else."""
     version = _version(text)
     if version is None or version.local or version.is_devrelease or not text[0].isdigit() or len(version.release) < 2:
-        raise UsageError(f"{text!r} is no release of {PROJECT}; write for example 1.22.1")
+        example = "1.22.1" if project is ONNXRUNTIME else "0.2.0"
+        raise UsageError(f"{text!r} is no release of {project.name}; write for example {example}")
     return version
+
+
+def parse_label(text: str) -> tuple[Project, str | None]:
+    """Parse how commands call an environment: `1.22.1`, `ggml@0.2.0`, or `ggml` for its newest release; raise UsageError for others."""
+    name, at, version = text.partition("@")
+    project = PLUGINS.get(name)
+    if project is None:
+        parse_version(text)
+        return ONNXRUNTIME, text
+    if at:
+        parse_version(version, project)
+    return project, version if at else None
 
 
 def _version(text: str) -> Version | None:
@@ -66,40 +87,52 @@ def _version(text: str) -> Version | None:
         return None
 
 
-def prepare(text: str, progress: Progress = note) -> tuple[Path, Version]:
+def prepare(text: str | None, progress: Progress = note, project: Project = ONNXRUNTIME) -> tuple[Path, Version]:
     """Return the interpreter of the environment for a release and the release; it is made where it is not there or damaged.
 
-    Raises UsageError for a release that the package index does not have, TargetUnavailable where this machine cannot have it.
+    Without `text` it is the newest release. Raises UsageError for a release that the package index does not have, TargetUnavailable where
+    this machine cannot have it.
     """
-    wanted = parse_version(text)
-    if _is_exact(wanted) and _usable(wanted):
-        return _executable(_folder(wanted)), wanted
-    version, python = _choose(wanted)
-    if not _usable(version):
+    wanted = None if text is None else parse_version(text, project)
+    if wanted is not None and _is_exact(wanted) and _usable(wanted, project):
+        return _executable(_folder(wanted, project)), wanted
+    version, python = _choose(wanted, project)
+    folder = _folder(version, project)
+    if not _usable(version, project):
         if python is None:
-            raise TargetUnavailable(f"{PROJECT} {version} was removed meanwhile, and the package index does not answer; check the network")
+            raise TargetUnavailable(
+                f"{project.name} {version} was removed meanwhile, and the package index does not answer; check the network"
+            )
         with components.exclusive(cache_dir(), progress):
             _faults.cache_clear()  # while this waited, another installation may have made it
             for stale in cache_dir().glob(f"*{components.PARTIAL}"):
                 components.remove_tree(stale)
-            wrong = faults(version)
-            if wrong and _folder(version).exists():
+            wrong = faults(version, project)
+            if wrong and folder.exists():
                 progress(f"{wrong[0]}: made anew")
             if wrong:
-                _make(version, python, progress)
+                _make(version, python, progress, project)
             _faults.cache_clear()
-            usage.hold(_folder(version))
-    return _executable(_folder(version)), version
+            usage.hold(folder)
+    return _executable(folder), version
 
 
-def _usable(version: Version) -> bool:
+def library(version: Version, project: Project) -> Path:
+    """Return the library of a plugin's environment that `prepare` returned."""
+    stamp = components.stamp_of(_folder(version, project))
+    if stamp is None or "library" not in stamp.facts:
+        raise TargetUnavailable(f"{project.name} {version} was removed meanwhile: run the command again")
+    return _folder(version, project) / stamp.facts["library"]
+
+
+def _usable(version: Version, project: Project) -> bool:
     """Say whether an environment is whole, and hold it."""
-    return not faults(version) and usage.hold(_folder(version))
+    return not faults(version, project) and usage.hold(_folder(version, project))
 
 
-def faults(version: Version) -> tuple[str, ...]:
+def faults(version: Version, project: Project = ONNXRUNTIME) -> tuple[str, ...]:
     """Return what is wrong with the environment for a release; looked at once a process."""
-    return _faults(_folder(version))
+    return _faults(_folder(version, project))
 
 
 @cache
@@ -110,9 +143,10 @@ def _faults(folder: Path) -> tuple[str, ...]:
     return tuple(wrong)
 
 
-def installed() -> dict[Version, Stamp]:
+def installed(project: Project = ONNXRUNTIME) -> dict[Version, Stamp]:
     """Return the stamp of each environment, oldest release first; nothing is verified."""
-    named = {name.removeprefix(_PREFIX): stamp for name, stamp in components.stamps(cache_dir()).items()}
+    prefix = f"{project.name}-"
+    named = {name.removeprefix(prefix): stamp for name, stamp in components.stamps(cache_dir()).items() if name.startswith(prefix)}
     found = {version: stamp for name, stamp in named.items() if (version := _version(name)) is not None}
     return dict(sorted(found.items()))
 
@@ -123,77 +157,93 @@ def published_releases() -> tuple[list[Version], bool]:
     Where it did not, they are the installed ones.
     """
     minors = [python.minor for python in pythons()]
-    if not published(PROJECT, minors[0]).complete:
+    if not published(ONNXRUNTIME.name, minors[0]).complete:
         return [version for version in installed() if not version.is_prerelease], False
-    ask_ahead(PROJECT, minors)
-    found = {version for minor in minors for version in published(PROJECT, minor).versions}
+    ask_ahead(ONNXRUNTIME.name, minors)
+    found = {version for minor in minors for version in published(ONNXRUNTIME.name, minor).versions}
     return sorted(version for version in found if not version.is_prerelease), True
 
 
-def prune(versions: Sequence[str] = (), progress: Progress = note) -> tuple[list[str], list[str]]:
-    """Delete the environments of some releases, or all with what interrupted installations left.
+def prune(labels: Sequence[str] = (), progress: Progress = note) -> tuple[list[str], list[str]]:
+    """Delete the environments of some releases (`1.22.1`, `ggml@0.2.0`), or all with what interrupted installations left.
 
     Return the releases that are gone, and those that are kept because another process uses them. Raises TargetUnavailable, with nothing
-    deleted, where one of `versions` is in use.
+    deleted, where one of `labels` is in use.
     """
-    base, there = cache_dir(), installed()
-    wanted = [parse_version(text) for text in versions]
-    for version in wanted:
-        if version not in there:
-            known = ", ".join(map(str, there)) or "none"
-            raise UsageError(f"no environment for {PROJECT} {version} is installed; installed: {known}")
+    base = cache_dir()
+    there = {project.label(version): _folder(version, project) for project in PROJECTS for version in installed(project)}
+    wanted = [_label_there(text, there) for text in labels]
     if not base.exists():
         return [], []
     with components.exclusive(base, progress), ExitStack() as stack:
-        free = {version: stack.enter_context(usage.unused(_folder(version))) for version in dict.fromkeys(wanted or there)}
-        kept = [version for version, unused in free.items() if not unused]
+        free = {label: stack.enter_context(usage.unused(there[label])) for label in dict.fromkeys(wanted or there)}
+        kept = [label for label, unused in free.items() if not unused]
         if wanted and kept:
-            raise TargetUnavailable(f"{PROJECT} {kept[0]} is in use by another process; prune it when that has ended")
-        gone = []
-        for version in free.keys() - kept:
+            name, _, version = there[kept[0]].name.rpartition("-")
+            raise TargetUnavailable(f"{name} {version} is in use by another process; prune it when that has ended")
+        gone: list[str] = []
+        for label in free.keys() - kept:
             try:
-                _retire(_folder(version))
-                gone.append(version)
+                _retire(there[label])
+                gone.append(label)
             except PermissionError:
-                kept.append(version)
+                kept.append(label)
         for stale in base.glob(f"*{components.PARTIAL}"):
             components.remove_tree(stale)
     _faults.cache_clear()
-    return [str(version) for version in sorted(gone)], [str(version) for version in sorted(kept)]
+    order = list(there)
+    return sorted(gone, key=order.index), sorted(kept, key=order.index)
 
 
-def _choose(wanted: Version) -> tuple[Version, Python | None]:
-    """Return the release that the index has for a wanted one, and the Python for it."""
+def _label_there(text: str, there: dict[str, Path]) -> str:
+    """Return how an installed environment is called; UsageError where none is meant."""
+    project, version = parse_label(text)
+    own = [project.label(known) for known in installed(project)]
+    label = own[-1] if version is None and own else project.label(parse_version(version or "0.0", project))
+    if label not in there:
+        what = f"{project.name} {version}" if version else project.name
+        raise UsageError(f"no environment for {what} is installed; installed: {', '.join(own) or 'none'}")
+    return label
+
+
+def _choose(wanted: Version | None, project: Project) -> tuple[Version, Python | None]:
+    """Return the release that the index has for a wanted one, the newest without one, and the Python for it."""
     seen: set[Version] = set()
     here = [python.minor for python in pythons()]
     complete = True
     for python in pythons():
-        versions, complete = published(PROJECT, python.minor)
+        versions, complete = published(project.name, python.minor)
         seen.update(versions)
         there = fitting(wanted, versions)
         if there:
             return there[-1], python
         if not complete:
             break
-        ask_ahead(PROJECT, here)
-    whole = [version for version in fitting(wanted, list(installed())) if not faults(version)]
+        ask_ahead(project.name, here)
+    whole = [version for version in fitting(wanted, list(installed(project))) if not faults(version, project)]
     if whole:
         return whole[-1], None
-    if not complete or not seen:
-        known = ", ".join(map(str, installed())) or "none"
-        raise TargetUnavailable(f"{PROJECT} {wanted}: the package index does not answer; check the network (installed: {known})")
-    ask_ahead(PROJECT, _ALL_PYTHONS)
-    fitting_pythons = [minor for minor in _ALL_PYTHONS if fitting(wanted, published(PROJECT, minor).versions)]
+    what = f"{project.name} {wanted}" if wanted else project.name
+    known = ", ".join(map(str, installed(project))) or "none"
+    if not complete or (not seen and project is ONNXRUNTIME):
+        raise TargetUnavailable(f"{what}: the package index does not answer; check the network (installed: {known})")
+    ask_ahead(project.name, _ALL_PYTHONS)
+    fitting_pythons = [minor for minor in _ALL_PYTHONS if fitting(wanted, published(project.name, minor).versions)]
     if fitting_pythons:
         raise TargetUnavailable(
-            f"{PROJECT} {wanted} has wheels for Python {', '.join(fitting_pythons)}, and this machine has {', '.join(here)}: "
-            "install one of the former"
+            f"{what} has wheels for Python {', '.join(fitting_pythons)}, and this machine has {', '.join(here)}: install one of the former"
         )
-    raise UsageError(f"the package index has no {PROJECT} {wanted} for this machine; near: {', '.join(map(str, near(wanted, seen)))}")
+    if not seen:
+        raise TargetUnavailable(
+            f"the package index has no {project.name} for this machine; name the library itself, -t plugin=PATH, where you have it"
+        )
+    raise UsageError(f"the package index has no {what} for this machine; near: {', '.join(map(str, near(wanted or max(seen), seen)))}")
 
 
-def fitting(wanted: Version, versions: Sequence[Version]) -> list[Version]:
-    """Return the versions that a wanted one stands for; `1.22` stands for every stable 1.22.x."""
+def fitting(wanted: Version | None, versions: Sequence[Version]) -> list[Version]:
+    """Return the versions that a wanted one stands for; `1.22` stands for every stable 1.22.x, None for every stable one."""
+    if wanted is None:
+        return [version for version in versions if not version.is_prerelease]
     if _is_exact(wanted):
         return [version for version in versions if version == wanted]
     return [version for version in versions if version.release[:2] == wanted.release and not version.is_prerelease]
@@ -211,42 +261,60 @@ def near(wanted: Version, versions: set[Version], number: int = 4) -> list[Versi
     return ordered[start : start + number]
 
 
-def _make(version: Version, python: Python, progress: Progress) -> None:
+def _make(version: Version, python: Python, progress: Progress, project: Project) -> None:
     """Build an environment beside its place, see it start, stamp it and put it there."""
-    place = _folder(version)
+    place = _folder(version, project)
     partial = place.with_name(place.name + components.PARTIAL)
-    progress(f"installing {PROJECT} {version} with Python {python.version}")
+    progress(f"installing {project.name} {version} with Python {python.version}")
+    what = f"{project.name} {version}"
     try:
         components.remove_tree(partial)
-        _uv(version, ["venv", "--quiet", "--no-project", "--python", python.path, str(partial)])
-        numpy = "numpy" if version >= _NUMPY_2 else "numpy<2"
-        options = ["--python", str(_executable(partial)), "--no-deps", "--only-binary", ":all:", "--link-mode", "copy"]
-        _uv(version, ["pip", "install", *options, *configuration().uv, f"{PROJECT}=={version}", numpy])
-        components.seal(partial, _KEYS, _facts(version, partial))
+        _uv(what, ["venv", "--quiet", "--no-project", "--python", python.path, str(partial)])
+        wanted = [f"{project.name}=={version}", "numpy" if project.module or version >= _NUMPY_2 else "numpy<2"]
+        # a plugin names in its metadata the releases of onnxruntime that it needs, or none
+        wanted = [*wanted, f"{ONNXRUNTIME.name}>={WITH_PLUGINS}"] if project.module else ["--no-deps", *wanted]
+        options = ["--python", str(_executable(partial)), "--only-binary", ":all:", "--link-mode", "copy"]
+        _uv(what, ["pip", "install", *options, *configuration().uv, *wanted])
+        facts = _facts(version, partial, project)
+        files = [*_KEY_FILES, *(name.format(module=project.module) for name in _PLUGIN_FILES if project.module)]
+        components.seal(partial, ["pyvenv.cfg", *(f"{site}/{name}" for site in _SITES for name in files)], facts)
         _retire(place)
         partial.rename(place)
     finally:
         components.remove_tree(partial)
 
 
-def _uv(version: Version, arguments: list[str]) -> None:
+def _uv(what: str, arguments: list[str]) -> None:
     done = run_uv(arguments, environment=configuration().environment)
     if done.returncode:
         reason = " ".join(done.stderr.split())
-        raise TargetUnavailable(f"{PROJECT} {version} cannot be installed: {reason[-300:] or f'uv ended with {done.returncode}'}")
+        raise TargetUnavailable(f"{what} cannot be installed: {reason[-300:] or f'uv ended with {done.returncode}'}")
 
 
-def _facts(version: Version, folder: Path) -> dict[str, str]:
-    """Start the release once and return the versions that it says."""
+def _facts(version: Version, folder: Path, project: Project) -> dict[str, str]:
+    """Start the release once and return the versions that it says; `library` is a plugin's, from the environment's folder on."""
+    more = _SAY_LIBRARY.format(module=project.module, name=project.name) if project.module else ""
     done = subprocess.run(
-        [str(_executable(folder)), "-I", "-c", _SAY], capture_output=True, encoding="utf-8", errors="replace", stdin=subprocess.DEVNULL
+        [str(_executable(folder)), "-I", "-c", _SAY + more + _SAID],
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        stdin=subprocess.DEVNULL,
     )
     if done.returncode:
         last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        raise TargetUnavailable(f"{PROJECT} {version} does not start on this machine: {last}")
+        raise TargetUnavailable(f"{project.name} {version} does not start on this machine: {last}")
     facts: dict[str, str] = json.loads(done.stdout)
-    if Version(facts[PROJECT]).release != version.release:
-        raise TargetUnavailable(f"the package index answers {PROJECT} {version} with {facts[PROJECT]}")
+    if Version(facts[project.name]).release != version.release:
+        raise TargetUnavailable(f"the package index answers {project.name} {version} with {facts[project.name]}")
+    if project.module:
+        try:
+            facts["library"] = Path(facts["library"]).resolve().relative_to(folder.resolve()).as_posix()
+        except ValueError as error:
+            raise TargetUnavailable(
+                f"{project.name} {version} names a library that is not its own, {facts['library']}: unset the variable that says so, "
+                "or name that library with -t plugin=PATH"
+            ) from error
     return facts
 
 
@@ -258,8 +326,8 @@ def _retire(folder: Path) -> None:
         components.remove_tree(old)
 
 
-def _folder(version: Version) -> Path:
-    return cache_dir() / f"{_PREFIX}{version}"
+def _folder(version: Version, project: Project) -> Path:
+    return cache_dir() / f"{project.name}-{version}"
 
 
 def _executable(folder: Path) -> Path:
