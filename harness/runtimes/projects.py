@@ -1,7 +1,7 @@
 """What environments are made for: releases of onnxruntime, and packages with an execution provider as a plugin.
 
 A plugin's package says in its module where its library is; which onnxruntime it needs stands in its metadata, or it takes any that knows
-plugins: the newest is installed. Sources: the packages' own pages on https://pypi.org/project/.
+plugins: the newest is installed. Source: the packages' own metadata.
 """
 
 from __future__ import annotations
