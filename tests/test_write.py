@@ -57,7 +57,7 @@ def test_elements_are_the_same_bits_again(tmp_path: Path, operator: str, dtype: 
 def test_everything_else_is_the_same_again(tmp_path: Path) -> None:
     options = Options(shapes="static", initializer="indices", optimization="basic", neighbours=True)
     made = prepare(
-        "GatherElements", "int8", options=options, validity=Validity.INVALID, rule="axis: 'in' [-r, r-1]", source='a #1 "source"'
+        "GatherElements", "int8", options=options, validity=Validity.INVALID, rule="axis in [-r, r-1]: 'so' #2", source='a #1 "source"'
     )
     case = msgspec.structs.replace(made.case, attributes={"axis": 2**40})
     read = read_again(tmp_path, case)

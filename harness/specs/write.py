@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from harness.calls import call_of
 from harness.dtypes import DTYPES, Array
 from harness.errors import SpecError, UsageError
+from harness.operators import OPERATORS
 from harness.records import Case, Options, Tensor, TensorValue, Validity
 from harness.specs.literals import LiteralError, to_array
 from harness.specs.load import LoadedSpec
@@ -58,7 +60,7 @@ def entry_lines(case: Case, name: str) -> list[str]:
     """Return the entry as lines, indented as under `cases:`."""
     lines = [f"  - name: {name}"]
     if case.validity is not Validity.VALID:
-        lines += [f"    validity: {case.validity.value}", f"    rule: {quoted(case.rule or '')}"]
+        lines += [f"    validity: {case.validity.value}", f"    rule: {quoted(_rule(case))}"]
     if case.source:
         lines.append(f"    source: {quoted(case.source)}")
     lines.append(f"    opsets: [{case.opset}]")
@@ -74,6 +76,14 @@ def entry_lines(case: Case, name: str) -> list[str]:
         written = ", ".join(f"{key}: {json.dumps(value) if isinstance(value, bool) else value}" for key, value in changed)
         lines.append(f"    options: {{{written}}}")
     return lines
+
+
+def _rule(case: Case) -> str:
+    """Return the rule as an entry must have it: that of an invalid case begins with the one that the operator finds broken."""
+    told = case.rule or ""
+    operator = OPERATORS.get(case.operator)
+    broken = operator.broken_rule(call_of(case)) if operator is not None and case.validity is Validity.INVALID else None
+    return told if broken is None or told.startswith(broken) or case.directml is not None else broken
 
 
 def _inputs(case: Case) -> dict[str, str]:
