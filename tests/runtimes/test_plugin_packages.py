@@ -29,11 +29,11 @@ def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a run on the real ggml of the package index; a node that is not placed makes its exit code 3."""
+    """Return a run on the real ggml of the package index, of which its expectations know what is not placed."""
     folder = tmp_path_factory.mktemp("ggml") / "run"
     queries = [part for query in QUERIES for part in ("-k", query)]
     ended = harness("run", "-t", GGML, *queries, "-o", folder)
-    assert ended.code == 3, ended.err
+    assert ended.code == 0, ended.err
     return folder
 
 
