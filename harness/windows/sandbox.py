@@ -175,7 +175,8 @@ def _unshare(root: Path, inner: Sequence[str], binds: Sequence[Bind], *, prefix_
         if not bind.writable:
             steps.append(_read_only(target))
     steps.append(_read_only(tree))
-    steps.append('exec chroot . /usr/bin/env --chdir=/tmp "$@"')
+    steps.append("chroot=$(PATH=$PATH:/usr/sbin:/sbin command -v chroot)")  # the PATH of Debian's ordinary users has no sbin
+    steps.append('exec "$chroot" . /usr/bin/env --chdir=/tmp "$@"')
     return [*_UNSHARE, "sh", "-c", " && ".join(["mount --bind " + f"{tree} {tree}", *steps]), "sh", *inner]
 
 
