@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from harness.errors import UsageError
-from harness.query import Query, explain_no_match
+from harness.query import Query, explain_no_match, of_case
 from harness.records import Case
 from harness.specs.expand import Plan, expand
 from harness.specs.load import LoadedSpec
@@ -27,11 +27,12 @@ def find_case(specs: Sequence[LoadedSpec], text: str) -> Found:
 
     What no default case is may be one of the whole product of its sweep, of which `run --select all` tells.
     """
-    query = Query.parse(text)
+    query = of_case(text)
+    only_id = query.text == text.partition("@")[0] != text
     plan = expand(specs, (query,))
-    matching, near = _look(plan, query)
+    matching, near = _look(plan, text, None if only_id else query)
     if not matching and ":sweep=" in text:
-        matching, _ = _look(expand(specs, (query,), everything=True), query)
+        matching, _ = _look(expand(specs, (query,), everything=True), text, None if only_id else query)
     if len(matching) == 1:
         return Found(matching[0], spec_of(plan, matching[0]))
     if matching:
@@ -45,17 +46,19 @@ def find_case(specs: Sequence[LoadedSpec], text: str) -> Found:
     raise UsageError(f"no case has the id {text!r}: {explain_no_match([query], operators, keys)}")
 
 
-def _look(plan: Plan, query: Query) -> tuple[list[Case], list[str]]:
-    """Return the cases that a query matches, the one whose id it is alone, and ids of the same sweep."""
+def _look(plan: Plan, text: str, query: Query | None) -> tuple[list[Case], list[str]]:
+    """Return the cases that a query matches, the one whose id `text` is alone, and ids of the same sweep."""
     matching: list[Case] = []
     near: list[str] = []
     for valid in (True, False):
-        for case in plan.cases(valid=valid, wanted=lambda each: query.may_select(each.operator.name, f"sweep={each.sweep.name}")):
-            if case.id == query.text:
+        for case in plan.cases(
+            valid=valid, wanted=lambda each: query is None or query.may_select(each.operator.name, f"sweep={each.sweep.name}")
+        ):
+            if case.id == text:
                 return [case], near
-            if query.matches(case.id):
+            if query is not None and query.matches(case.id):
                 matching.append(case)
-            elif case.id.startswith(query.text.partition(";")[0] + ";"):
+            elif case.id.startswith(text.partition(";")[0] + ";"):
                 near.append(case.id)
     return matching, near
 

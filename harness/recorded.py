@@ -15,7 +15,7 @@ from harness.expectations import Expectations
 from harness.find_case import spec_of
 from harness.hashes import hash_files, run_hashes
 from harness.npz import load_arrays
-from harness.query import Query
+from harness.query import Query, of_case
 from harness.records import NOT_EXECUTED, Case, Header, Result, conforms
 from harness.runfile import RunReader
 from harness.specs.expand import Plan, expand
@@ -60,7 +60,7 @@ def recorded_failure(run: Path, case_id: str, target: str | None, specs: Sequenc
     if not found and matching:
         case_id, found = matching.popitem()
     result = _chosen(reader.path, case_id, target, found, near)
-    plan = expand(load_specs(specs or _specs_of(header)), (Query.parse(case_id),), everything=_everything(header))
+    plan = expand(load_specs(specs or _specs_of(header)), (of_case(case_id),), everything=_everything(header))
     case = next((case for case in plan if case.id == case_id), None)
     if case is None:
         raise UsageError(f"{reader.path}: {case_id}: the specs have no such case any more; name those of the run with --spec")

@@ -1,0 +1,52 @@
+"""A case by its id, also where no query can hold the id, or by a query that only one case matches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.errors import UsageError
+from harness.find_case import find_case
+from harness.recorded import recorded_failure
+from harness.specs.load import LoadedSpec, load_specs
+from tests.running import SPECS, harness, results_of, script_of
+
+EQUATION = "Einsum@12:case=documented_transpose;Inputs.0=float32[2,3];equation=ij->ji"
+
+
+@pytest.fixture(scope="module")
+def specs() -> list[LoadedSpec]:
+    return load_specs([SPECS / "Einsum.yaml", SPECS / "Round.yaml"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [EQUATION, "Einsum@12:case=documented_transpose", " Einsum@12:case=documented_transpose", "Einsum@1**2:case=documented_transpose"],
+)
+def test_a_case_is_found(specs: list[LoadedSpec], text: str) -> None:
+    assert find_case(specs, text).case.id == EQUATION
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        (EQUATION + "k", f"the nearest is {EQUATION!r}"),
+        ("Einsum", "cases match 'Einsum': name one of them"),
+        ("Einsum@12:case=a b->c", "no case has the id"),
+        ("nonsense -> text", "is not an operator"),
+    ],
+)
+def test_what_is_no_case_is_refused(specs: list[LoadedSpec], text: str, what: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        find_case(specs, text)
+    assert what in str(caught.value)
+
+
+def test_a_failure_is_found_by_an_id_that_no_query_holds(tmp_path: Path) -> None:
+    script = script_of(tmp_path, [(EQUATION.partition(";")[0], "bit")])
+    harness(
+        "run", SPECS / "Einsum.yaml", "-t", f"fake,script={script}", "-k", "Einsum@12:case=documented_transpose", "-o", tmp_path / "run"
+    )
+    assert {result["outcome"] for result in results_of(tmp_path / "run").values()} == {"mismatch"}
+    assert recorded_failure(tmp_path / "run", EQUATION, None, ()).case.id == EQUATION
