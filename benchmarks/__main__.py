@@ -18,7 +18,7 @@ from pathlib import Path
 
 from benchmarks import directml
 from benchmarks.workloads import write_spec
-from harness.folders import processors
+from harness.run.folders import processors
 
 _CASES = {"cpu": 200_000, "dml": 40_000, "directml": 10_000}
 _MEMORY: dict[str, list[int]] = {"cpu": [10_000, 100_000, 1_000_000], "dml": [], "directml": []}

@@ -13,13 +13,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from harness.prepare import units
-from harness.records import DML
-from harness.selection import Shard, select
+from harness.compile.prepare import units
+from harness.model.records import DML
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
-from harness.targets import launch, parse_target
-from harness.windows import runtime
+from harness.specs.selection import Shard, select
+from harness.targets.registry import launch, parse_target
+from harness.targets.windows import runtime
 
 _WORKER = Path(__file__).with_name("bare_worker.py")
 

@@ -13,8 +13,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from harness.records import End
-from harness.runfile import RunWriter
+from harness.model.records import End
+from harness.results.runfile import RunWriter
 from tests import synthetic
 
 

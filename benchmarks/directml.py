@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from harness.dtypes import DTYPES
-from harness.execution import Graph, Prepared, Unit
+from harness.model.dtypes import DTYPES
+from harness.model.records import Case, Tensor, TensorSpec
 from harness.operators.base import Call
-from harness.pool import Pool
-from harness.records import Case, Tensor, TensorSpec
-from harness.targets import launch, parse_target
-from harness.windows import runtime
+from harness.targets.execution import Graph, Prepared, Unit
+from harness.targets.pool import Pool
+from harness.targets.registry import launch, parse_target
+from harness.targets.windows import runtime
 
 _BARE = Path(__file__).with_name("bare_directml.py")
 _DTYPES = ("float32", "float16", "int8", "int64")

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.runtimes.environments import prepare
+from harness.targets.runtimes.environments import prepare
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 _FILE = re.compile(r"\]\((evidence/\w+\.yaml)\)")

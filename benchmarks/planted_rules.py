@@ -15,10 +15,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from harness.records import Validity
-from harness.rules.features import features
-from harness.rules.terms import Term
-from harness.runfile import RunReader
+from harness.model.records import Validity
+from harness.results.rules.features import features
+from harness.results.rules.terms import Term
+from harness.results.runfile import RunReader
 from tests.planted import draw
 
 

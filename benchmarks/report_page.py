@@ -17,9 +17,9 @@ from typing import Any
 
 from playwright.sync_api import sync_playwright
 
-from harness.report import write_report
-from harness.runfile import RunReader
-from harness.tables import read_tables
+from harness.commands.report import write_report
+from harness.results.runfile import RunReader
+from harness.results.tables import read_tables
 from tests import synthetic
 from tests.synthetic import CPU, DML, TargetInfo
 

@@ -1,6 +1,6 @@
 """`python -m harness`: the same as the console script `harness`."""
 
-from harness.start import main
+from harness.commands.start import main
 
 if __name__ == "__main__":
     main()

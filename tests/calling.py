@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from harness.calls import make_call
-from harness.dtypes import Array
-from harness.expected import Exact
-from harness.onnx_schemas import operator_schema, operator_versions
+from harness.model.dtypes import Array
+from harness.model.expected import Exact
+from harness.model.onnx_schemas import operator_schema, operator_versions
+from harness.model.records import Tensor, Value
 from harness.operators import OPERATORS
 from harness.operators.base import Call, Operator, Shape, TensorType
-from harness.records import Tensor, Value
+from harness.specs.calls import make_call
 
 Given = Tensor | TensorType
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.runtimes import index
+from harness.targets.runtimes import index
 from tests import needs
 from tests.processes import descendants, gone
 

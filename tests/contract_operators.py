@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from harness.dtypes import Array
+from harness.model.dtypes import Array
+from harness.model.records import Case, Options, Tensor, TensorSpec, Value
 from harness.operators.base import Call, Family, Operator, Shape
 from harness.operators.formulas import bounded, decided, moved
-from harness.records import Case, Options, Tensor, TensorSpec, Value
 
 
 class _TopK(Family):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.dtypes import DTYPES, Array
+from harness.model.dtypes import DTYPES, Array
 from harness.operators.binary_floats import halfway_values, special_patterns
 
 

@@ -12,12 +12,12 @@ from collections import defaultdict
 from hashlib import sha256
 from pathlib import Path
 
-from harness.expected import Exact
-from harness.frames import tensor_bytes
-from harness.oracle import oracle
-from harness.records import CPU, Case, Tensor, Validity
+from harness.model.expected import Exact
+from harness.model.records import CPU, Case, Tensor, Validity
+from harness.run.oracle import oracle
 from harness.specs.expand import expand
 from harness.specs.load import default_folder, load_specs
+from harness.targets.frames import tensor_bytes
 from tests.prepared import prepared_case
 
 OPERATORS = ("GatherElements", "GatherND", "Round")

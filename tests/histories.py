@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from harness.records import Diff, Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
-from harness.runfile import RunWriter
+from harness.model.records import Diff, Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.results.runfile import RunWriter
 from tests.synthetic import CPU, end_of
 
 CASE = "GatherND@12:case=batched;data=float32[2,2];indices=int64[2,1];batch_dims=1"

@@ -6,9 +6,9 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.caseid import tensor_term
-from harness.records import BEYOND, Accuracy, Diff, Error, Outcome, Result, Validity, Verdict
-from harness.runfile import RunWriter
+from harness.model.caseid import tensor_term
+from harness.model.records import BEYOND, Accuracy, Diff, Error, Outcome, Result, Validity, Verdict
+from harness.results.runfile import RunWriter
 from tests.synthetic import CPU, DML, end_of, header
 
 OPERATORS = 150

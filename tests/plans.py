@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from harness.query import parse_all
-from harness.selection import Selection, select
+from harness.model.query import parse_all
 from harness.specs.expand import Plan, expand
 from harness.specs.load import default_folder, load_specs
+from harness.specs.selection import Selection, select
 
 DEEPEST = ("GatherElements", "GatherND", "Round")
 """The operators whose cases are more various than any others': where a test needs many cases and not every operator."""

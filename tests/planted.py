@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.records import Validity
-from harness.rules.feature_table import FeatureTable
-from harness.rules.features import features
-from harness.rules.terms import Term
+from harness.model.records import Validity
+from harness.results.rules.feature_table import FeatureTable
+from harness.results.rules.features import features
+from harness.results.rules.terms import Term
 from tests.plans import DEEPEST, plan_of
 
 FEWEST = 10

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.calls import call_of
-from harness.dtypes import DTYPES, Array
-from harness.execution import Execution, Graph, Nodes, Prepared
-from harness.expected import Exact
-from harness.graphs import compile_case
-from harness.onnx_schemas import operator_schema
+from harness.compile.graphs import compile_case
+from harness.model.dtypes import DTYPES, Array
+from harness.model.expected import Exact
+from harness.model.onnx_schemas import operator_schema
+from harness.model.records import Case, Options, Tensor, TensorSpec, Validity
 from harness.operators import OPERATORS
-from harness.records import Case, Options, Tensor, TensorSpec, Validity
-from harness.values import case_inputs
+from harness.specs.calls import call_of
+from harness.specs.values import case_inputs
+from harness.targets.execution import Execution, Graph, Nodes, Prepared
 
 PROVIDER = "FakeExecutionProvider"
 OPSETS = {"GatherElements": 13, "GatherND": 13, "Round": 22}

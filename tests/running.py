@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
-from harness import cli
+from harness.commands import cli
 
 SPECS = Path(__file__).resolve().parents[1] / "specs"
 ROUND = SPECS / "Round.yaml"

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import msgspec
 
-from harness.caseid import tensor_term
-from harness.records import BEYOND, Diff, End, Error, Expectation, Header, Outcome, Result, TargetInfo, Validity, Verdict, conforms
-from harness.runfile import RunWriter
-from harness.tables import Tables, tabulate
+from harness.model.caseid import tensor_term
+from harness.model.records import BEYOND, Diff, End, Error, Expectation, Header, Outcome, Result, TargetInfo, Validity, Verdict, conforms
+from harness.results.runfile import RunWriter
+from harness.results.tables import Tables, tabulate
 
 CPU = TargetInfo(
     "CPUExecutionProvider", onnxruntime="1.23.0", python="3.11.7", numpy="2.2.1", platform="Linux x86_64", artifact_limit_bytes=1 << 20

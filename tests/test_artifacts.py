@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness import artifacts
-from harness.artifacts import Artifacts, artifact_name, expected_arrays
-from harness.errors import HarnessFault
-from harness.expected import Approx, Exact, OneOf
-from harness.fake import alter
-from harness.judge import judge
-from harness.records import Tensor
+from harness.model.errors import HarnessFault
+from harness.model.expected import Approx, Exact, OneOf
+from harness.model.records import Tensor
+from harness.run import artifacts
+from harness.run.artifacts import Artifacts, artifact_name, expected_arrays
+from harness.run.judge import judge
+from harness.targets.fake import alter
 from tests.prepared import PROVIDER, answered, graph_of, placed, prepare, right_output
 
 

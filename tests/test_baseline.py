@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.baseline import Baseline
-from harness.judge import verdict
-from harness.records import Outcome, Validity, Verdict, conforms
+from harness.model.records import Outcome, Validity, Verdict, conforms
+from harness.run.baseline import Baseline
+from harness.run.judge import verdict
 from tests.running import ROUND, complaint, harness, lines_of, results_of, script_of
 
 SHAPES = ("[0]", "[0,3]", "[3,0]", "[2,0,3]")

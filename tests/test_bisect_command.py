@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from packaging.version import Version
 
-from harness.components import CACHE_ENV
-from harness.runtimes import pythons
+from harness.targets.components import CACHE_ENV
+from harness.targets.runtimes import pythons
 from tests.golden import check_golden
 from tests.running import Ended, complaint, harness
 

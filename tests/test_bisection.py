@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.bisection.search import Bisection, Measured, Seen, bisect, difference
-from harness.records import Outcome, Validity
+from harness.model.records import Outcome, Validity
+from harness.results.bisection.search import Bisection, Measured, Seen, bisect, difference
 
 _OUTCOMES = {"g": Outcome.PASS, "b": Outcome.MISMATCH, "c": Outcome.CRASH}
 Measurer = Callable[[str], Measured]

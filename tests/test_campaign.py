@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import components
+from harness.targets import components
 from tests.campaign import faults, kinds, mutations
 from tests.campaign.faults import Place, Strike, fault_campaign
 from tests.campaign.inputs import input_campaign

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from harness import caseid
-from harness.caseid import TensorTerm
+from harness.model import caseid
+from harness.model.caseid import TensorTerm
 from tests.test_query import SHAPES, case_ids
 
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import TargetUnavailable
+from harness.model.errors import TargetUnavailable
 from harness.operators import OPERATORS
-from harness.windows import sandbox
+from harness.targets.windows import sandbox
 from tests.processes import descendants, gone
 from tests.running import ROUND, SPECS, complaint, harness, lines_of, results_of, script_of, without_time
 
@@ -106,7 +106,7 @@ class TestExitCodes:
 
     def test_5_fault(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A defect of the harness is never taken for an unexpected result."""
-        monkeypatch.setattr("harness.job.judge", lambda *_: 1 // 0)
+        monkeypatch.setattr("harness.run.job.judge", lambda *_: 1 // 0)
         ended = harness("run", ROUND, "-t", "fake", "-k", FEW, "-o", "out")
         assert ended.code == 5
         assert ended.err.splitlines()[-1].startswith("harness: a fault in the harness: ZeroDivisionError")
@@ -115,7 +115,7 @@ class TestExitCodes:
         def interrupt(*_: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("harness.job.judge", interrupt)
+        monkeypatch.setattr("harness.run.job.judge", interrupt)
         ended = harness("run", ROUND, "-t", "fake", "-k", FEW, "-o", "out")
         assert (ended.code, ended.err.strip()) == (130, f"{INTERRUPTED} -o out")
 
@@ -124,7 +124,7 @@ class TestExitCodes:
         def interrupt(*_: object) -> None:
             raise KeyboardInterrupt
 
-        importlib.import_module("harness.expectations")  # it takes the function along, and must not take this one
+        importlib.import_module("harness.specs.expectations")  # it takes the function along, and must not take this one
         monkeypatch.setattr("harness.specs.load.yaml_files", interrupt)
         ended = harness(command, ROUND)
         assert (ended.code, ended.err.strip()) == (130, "harness: interrupted")
@@ -389,7 +389,7 @@ class TestList:
 
 
 def test_targets_without_directml(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.targets.runtime.launch", no_windows_runtime)
+    monkeypatch.setattr("harness.targets.registry.runtime.launch", no_windows_runtime)
     ended = harness("targets")
     assert ended.code == 0
     rows = [line.split() for line in ended.out.splitlines()]
@@ -399,7 +399,7 @@ def test_targets_without_directml(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_absent_provider_is_unavailable_and_never_run_elsewhere(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.targets.runtime.launch", no_windows_runtime)
+    monkeypatch.setattr("harness.targets.registry.runtime.launch", no_windows_runtime)
     ended = harness("run", ROUND, "-t", "dml", "-t", "cpu", "-k", FEW, "-o", "out")
     assert ended.code == 3
     header = lines_of(folder / "out")[0]
@@ -411,7 +411,7 @@ def test_an_absent_provider_is_unavailable_and_never_run_elsewhere(folder: Path,
 
 
 def test_without_directml_the_default_targets_say_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.targets.runtime.unavailable", lambda: f"{NO_RUNTIME}: run `harness windows install`")
+    monkeypatch.setattr("harness.targets.registry.runtime.unavailable", lambda: f"{NO_RUNTIME}: run `harness windows install`")
     ended = harness("run", ROUND, "-k", FEW, "-o", "out")
     assert ended.code == 0
     assert complaint(ended) == f"cpu alone, without dml and directml: {NO_RUNTIME}; `harness setup` installs what this machine can have"

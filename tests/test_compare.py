@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.compare.command import RENDERINGS
-from harness.compare.comparison import Change, Comparison, Did, classify, compare_runs
-from harness.compare.tables import both_rows, environment_differences, exit_code, said, summarize_comparison
-from harness.records import Diff, Error, Header, Outcome, Repeats, Result, TargetInfo, Validity, Verdict
-from harness.runfile import RunReader, RunWriter
+from harness.commands.compare import RENDERINGS
+from harness.model.records import Diff, Error, Header, Outcome, Repeats, Result, TargetInfo, Validity, Verdict
+from harness.results.compare.comparison import Change, Comparison, Did, classify, compare_runs
+from harness.results.compare.tables import both_rows, environment_differences, exit_code, said, summarize_comparison
+from harness.results.runfile import RunReader, RunWriter
 from tests import synthetic
 from tests.running import ROUND, complaint, harness, script_of
 from tests.synthetic import ABSENT, CPU, DML, end_of
@@ -369,8 +369,8 @@ def test_it_needs_no_onnxruntime(real: tuple[Path, Path]) -> None:
     import sys
 
     code = (
-        "import sys; from pathlib import Path; from harness.compare.command import RENDERINGS\n"
-        "from harness.compare.comparison import compare_runs; from harness.runfile import RunReader\n"
+        "import sys; from pathlib import Path; from harness.commands.compare import RENDERINGS\n"
+        "from harness.results.compare.comparison import compare_runs; from harness.results.runfile import RunReader\n"
         f"found = compare_runs(*(RunReader(Path(p)) for p in {[str(path) for path in real]!r}))\n"
         "assert all(RENDERINGS.text(found, f) for f in RENDERINGS.formats)\n"
         "assert not {'onnx', 'onnxruntime'} & set(sys.modules), sorted(sys.modules)"

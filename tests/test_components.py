@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import components
-from harness.runtimes import environments
+from harness.targets import components
+from harness.targets.runtimes import environments
 
 
 def component(folder: Path) -> Path:

@@ -13,22 +13,22 @@ import pytest
 from msgspec import UNSET
 from onnx import numpy_helper
 
-from harness.artifacts import Artifacts, artifact_name
-from harness.calls import call_of
-from harness.caseid import input_term, parse, value_text
-from harness.evaluation import evaluate
-from harness.execution import Execution, Graph, Prepared, Unit
-from harness.expected import Approx, Exact, OneOf
-from harness.float_formats import encode
-from harness.graphs import compile_case
-from harness.judge import Judgement, judge
+from harness.compile.graphs import compile_case
+from harness.model.caseid import input_term, parse, value_text
+from harness.model.expected import Approx, Exact, OneOf
+from harness.model.float_formats import encode
+from harness.model.records import CPU, Case, Outcome, Tensor, TensorSpec, TensorValue
 from harness.operators import OPERATORS
 from harness.operators.base import Family, Operator
 from harness.operators.formulas import decided
-from harness.oracle import oracle
-from harness.pool import Pool
-from harness.records import CPU, Case, Outcome, Tensor, TensorSpec, TensorValue
-from harness.targets import launch, parse_target
+from harness.run.artifacts import Artifacts, artifact_name
+from harness.run.judge import Judgement, judge
+from harness.run.oracle import oracle
+from harness.specs.calls import call_of
+from harness.targets.evaluation import evaluate
+from harness.targets.execution import Execution, Graph, Prepared, Unit
+from harness.targets.pool import Pool
+from harness.targets.registry import launch, parse_target
 from tests import contract_operators as operators
 from tests.contract_operators import case_of, floats
 
@@ -113,7 +113,7 @@ class TestSeveralOutputs:
             assert held["actual.1"].tolist() == [[0, 0], [0, 0]]
 
     def test_an_unexpected_result_does_not_count_as_an_expected_one(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("harness.artifacts._LIMIT_EXPECTED", 0)
+        monkeypatch.setattr("harness.run.artifacts._LIMIT_EXPECTED", 0)
         prepared = prepared_of(self.PREPARED_CASE)
         outputs = (Tensor("float32", np.array(LARGEST, np.float32)), Tensor("int64", np.zeros((2, 2), np.int64)))
         execution = Execution(outputs, None, "compare", ((CPU, "TopK"),), 0.0)

@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.errors import TargetUnavailable, UsageError
-from harness.job import Job
-from harness.pipeline import Request, run
-from harness.query import parse_all
-from harness.records import DIRECTML, Diff, Error, Header, Outcome, Repeats, Result, TargetInfo, Validity, Verdict
-from harness.runfile import RunReader, RunWriter
-from harness.targets import parse_target
+from harness.model.errors import TargetUnavailable, UsageError
+from harness.model.query import parse_all
+from harness.model.records import DIRECTML, Diff, Error, Header, Outcome, Repeats, Result, TargetInfo, Validity, Verdict
+from harness.results.runfile import RunReader, RunWriter
+from harness.run.job import Job
+from harness.run.pipeline import Request, run
+from harness.targets.registry import parse_target
 from tests.synthetic import end_of
 
 CPU = "CPUExecutionProvider"

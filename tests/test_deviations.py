@@ -10,18 +10,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.contradictions import impossible
-from harness.deviations import in_words
-from harness.errors import UsageError
-from harness.records import Expectation, Header, Outcome, Result, Validity, Verdict, conforms, in_another_order
+from harness.model.errors import UsageError
+from harness.model.records import Expectation, Header, Outcome, Result, Validity, Verdict, conforms, in_another_order
 from harness.render.ctrf import render_ctrf
 from harness.render.html import render_html
 from harness.render.junit import render_junit
 from harness.render.markdown import render_markdown
 from harness.render.markup import host, link
-from harness.runfile import RunReader
-from harness.summary import summarize
-from harness.tables import read_tables, tabulate
+from harness.results.known_deviations import in_words
+from harness.results.runfile import RunReader
+from harness.results.runfile_checks import impossible
+from harness.results.summary import summarize
+from harness.results.tables import read_tables, tabulate
 from tests import synthetic
 from tests.golden import check_golden
 from tests.render.test_html import parsed

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from harness.differences import Differences
-from harness.facets import facets
-from harness.records import Outcome, Result, Validity, Verdict
+from harness.model.facets import facets
+from harness.model.records import Outcome, Result, Validity, Verdict
+from harness.results.differences import Differences
 
 A = "Gather@13:sweep=a;data=float32[2,3];indices=int64[1]"
 B = "Gather@11:sweep=a;data=int8[2];indices=int32[1]"

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from harness import targets
-from harness.errors import UsageError
-from harness.records import DIRECTML
-from harness.targets import launch, parse_target, parse_targets
-from harness.windows import runtime
-from harness.windows.releases import usable_levels
+from harness.model.errors import UsageError
+from harness.model.records import DIRECTML
+from harness.targets import registry as targets
+from harness.targets.registry import launch, parse_target, parse_targets
+from harness.targets.windows import runtime
+from harness.targets.windows.releases import usable_levels
 
 
 def test_names_take_releases_and_levels() -> None:

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.errata import Measured, command, main, page
-from harness.expectations import load_expectations
-from harness.records import Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
-from harness.runfile import RunWriter
+from harness.model.records import Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.results.runfile import RunWriter
+from harness.specs.expectations import load_expectations
 from tests.synthetic import end_of
+from tools.errata import Measured, command, main, page
 
 API = TargetInfo("DirectML", directml="1.15.4", max_feature_level="6_4", adapter="llvmpipe")
 

@@ -8,11 +8,11 @@ import pytest
 from packaging.version import Version
 
 from benchmarks.evidence import DOCS, Row, problems, rows
-from harness.components import CACHE_ENV
-from harness.runtimes import pythons
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
 from harness.specs.write import reduced_from
+from harness.targets.components import CACHE_ENV
+from harness.targets.runtimes import pythons
 from tests.running import SPECS
 
 ROWS = rows((DOCS / "triage.md").read_text(encoding="utf-8"))

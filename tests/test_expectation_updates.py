@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.expect.entry_file import EntryFile, NewEntry
-from harness.expectations import lint, load_expectations
-from harness.records import Error, Outcome, Result
+from harness.model.records import Error, Outcome, Result
+from harness.specs.expectations import lint, load_expectations
 from harness.specs.source import read
+from harness.triage.expect.entry_file import EntryFile, NewEntry
 from tests.running import ROUND, SPECS, complaint, harness, lines_of
 from tests.synthetic import CPU, write_results
 from tests.test_explain import a_result, cases

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.errors import SpecError
-from harness.expectations import Expectations, Scope, TargetExpectations, When, lint, load_expectations
+from harness.model.errors import SpecError
+from harness.model.records import Outcome, TargetInfo
 from harness.operators import OPERATORS
-from harness.records import Outcome, TargetInfo
+from harness.specs.expectations import Expectations, Scope, TargetExpectations, When, lint, load_expectations
 
 TODAY = date(2026, 6, 1)
 ROUND_AND_GATHER_ND = Scope({"Round", "GatherND"}, whole=False)

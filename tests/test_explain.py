@@ -11,13 +11,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.explain.command import RENDERINGS
-from harness.explain.explanation import explain, explain_changes
-from harness.explain.failures import Group
-from harness.explain.words import statement, title, witnessed
-from harness.records import Diff, Error, Outcome, Repeats, Result, TargetInfo, Validity, Verdict
-from harness.rules.terms import Term
-from harness.runfile import RunReader
+from harness.commands.explain import RENDERINGS
+from harness.model.records import Diff, Error, Outcome, Repeats, Result, TargetInfo, Validity, Verdict
+from harness.results.explain.explanation import explain, explain_changes
+from harness.results.explain.failures import Group
+from harness.results.explain.words import statement, title, witnessed
+from harness.results.rules.terms import Term
+from harness.results.runfile import RunReader
 from tests.golden import check_golden
 from tests.running import SPECS, complaint, harness, lines_of
 from tests.synthetic import CPU, write_results

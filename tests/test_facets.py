@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.caseid import parse
-from harness.facets import Facets, dtype_key, facets, telling, written
+from harness.model.caseid import parse
+from harness.model.facets import Facets, dtype_key, facets, telling, written
 from tests.synthetic import cases
 
 

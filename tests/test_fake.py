@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.fake_script import ACTIONS, STARTUPS
+from harness.targets.fake_script import ACTIONS, STARTUPS
 from tests.running import SPECS, harness, lines_of, results_of, script_of
 
 DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "fake.md"

@@ -7,11 +7,11 @@ import json
 import numpy as np
 import pytest
 
-from harness.errors import UsageError
-from harness.rules.feature_table import FeatureTable
-from harness.rules.features import features, split
-from harness.rules.query_features import names_asked, numbers_asked
-from harness.rules.terms import Term, say
+from harness.model.errors import UsageError
+from harness.results.rules.feature_table import FeatureTable
+from harness.results.rules.features import features, split
+from harness.results.rules.query_features import names_asked, numbers_asked
+from harness.results.rules.terms import Term, say
 from tests.plans import default_ids
 from tools.attribute_defaults import FILE, defaults
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import UsageError
-from harness.find_case import find_case
-from harness.recorded import recorded_failure
+from harness.model.errors import UsageError
+from harness.specs.find_case import find_case
 from harness.specs.load import LoadedSpec, load_specs
+from harness.triage.recorded import recorded_failure
 from tests.running import SPECS, harness, results_of, script_of
 
 EQUATION = "Einsum@12:case=documented_transpose;Inputs.0=float32[2,3];equation=ij->ji"

@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.artifacts import artifact_name
-from harness.errors import UsageError
-from harness.expectations import load_expectations
-from harness.findings import Side, findings, main, page, read_sides
-from harness.records import Case, Diff, Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
-from harness.runfile import RunWriter
+from harness.model.errors import UsageError
+from harness.model.records import Case, Diff, Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.results.runfile import RunWriter
+from harness.run.artifacts import artifact_name
+from harness.specs.expectations import load_expectations
 from tests.synthetic import end_of
+from tools.findings import Side, findings, main, page, read_sides
 
 CPU = TargetInfo("CPUExecutionProvider", onnxruntime="1.24.4")
 DML = TargetInfo("DmlExecutionProvider", onnxruntime="1.24.4", directml="1.15.4", adapter="llvmpipe (LLVM 19, 256 bits)")

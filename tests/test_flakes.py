@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.records import Outcome, Repeats, Result, Validity, Verdict
+from harness.model.records import Outcome, Repeats, Result, Validity, Verdict
 from harness.render.html import render_html
 from harness.render.terminal import repeated
-from harness.runfile import RunReader
+from harness.results.runfile import RunReader
 from tests.running import ROUND, Ended, harness, results_of
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the misbehaving workers use signals and process groups")
@@ -87,8 +87,8 @@ def test_a_crash_that_comes_and_goes(tmp_path: Path, action: str) -> None:
 
 def test_workers_that_no_longer_start_lose_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The workers of the repeats do not start: the results stand as they were first."""
-    from harness.errors import TargetUnavailable
-    from harness.pool import Pool
+    from harness.model.errors import TargetUnavailable
+    from harness.targets.pool import Pool
 
     target = script(tmp_path, (FLAKY, "ulp", 1))
     real = Pool._spawn

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.dtypes import DTYPES
-from harness.fake import alter
-from harness.fake_script import ALTERATIONS
-from harness.judge import judge
+from harness.model.dtypes import DTYPES
+from harness.model.records import Options, Outcome, Tensor, Validity
 from harness.operators import OPERATORS
-from harness.records import Options, Outcome, Tensor, Validity
+from harness.run.judge import judge
+from harness.targets.fake import alter
+from harness.targets.fake_script import ALTERATIONS
 from tests.calling import exact
 from tests.prepared import OPERATOR_DTYPES, OPSETS, PROVIDER, answered, graph_of, legal_dtypes, placed, prepare, right_output
 from tests.running import harness, results_of

@@ -6,8 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from harness.dtypes import DTYPES
-from harness.float_formats import FORMATS, decode, encode
+from harness.model.dtypes import DTYPES
+from harness.model.float_formats import FORMATS, decode, encode
 
 NATIVE = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "float32": np.float32, "float64": np.float64}
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness import worker
-from harness.calls import call_of
-from harness.dtypes import DTYPES
-from harness.execution import Execution, Graph, Prepared, Unit
-from harness.frames import FAKE, FrameReader, GarbledError, encode_batch, tensor_bytes
-from harness.records import Case, Tensor, TensorSpec
+from harness.model.dtypes import DTYPES
+from harness.model.records import Case, Tensor, TensorSpec
+from harness.specs.calls import call_of
+from harness.targets.execution import Execution, Graph, Prepared, Unit
+from harness.targets.frames import FAKE, FrameReader, GarbledError, encode_batch, tensor_bytes
+from harness.worker import worker
 from tests.operators.brute import elements
 from tests.prepared import OPERATOR_DTYPES, prepare
 

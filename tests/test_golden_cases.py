@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from harness.records import Validity
+from harness.model.records import Validity
 from harness.specs.expand import expand
 from harness.specs.load import default_folder, load_specs
 from tests.golden_cases import FILE, lines, row

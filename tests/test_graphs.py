@@ -13,18 +13,18 @@ import onnxruntime
 import pytest
 from onnx import ModelProto, numpy_helper
 
-from harness import graphs
-from harness.dtypes import DTYPES
-from harness.errors import UsageError
-from harness.execution import Graph
-from harness.graph_files import check_manifest, manifest_text, verify_existing, write_graphs
-from harness.graphs import PRODUCER, compile_case
-from harness.onnx_schemas import IR_VERSIONS
+from harness.commands.graph_files import check_manifest, manifest_text, verify_existing, write_graphs
+from harness.compile import graphs
+from harness.compile.graphs import PRODUCER, compile_case
+from harness.compile.prepare import units
+from harness.model.dtypes import DTYPES
+from harness.model.errors import UsageError
+from harness.model.onnx_schemas import IR_VERSIONS
+from harness.model.query import parse_all
+from harness.model.records import Case, Options, TensorSpec, Validity
 from harness.operators import OPERATORS
 from harness.operators.binary_floats import halfway_values, special_patterns
-from harness.prepare import units
-from harness.query import parse_all
-from harness.records import Case, Options, TensorSpec, Validity
+from harness.targets.execution import Graph
 from tests import calling
 from tests.operators.brute import round_bits
 from tests.plans import default_plan, selected

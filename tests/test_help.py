@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import click
 import pytest
 
-from harness.cli import cli
-from harness.help_texts import EXAMPLES, IN_ONE_LINE
+from harness.commands.cli import cli
+from harness.commands.help_texts import EXAMPLES, IN_ONE_LINE
 
 
 def _commands(group: click.Group, context: click.Context) -> Iterator[tuple[str, click.Command]]:

@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
-from harness.history.command import answer, collect
-from harness.history.database import HistoryDatabase, Rate
-from harness.history.runs import find_runs
-from harness.history.summary import History, sentence
-from harness.query import parse_all
-from harness.records import TargetInfo
+from harness.commands.history import answer, collect
+from harness.model.query import parse_all
+from harness.model.records import TargetInfo
+from harness.results.history.database import HistoryDatabase, Rate
+from harness.results.history.runs import find_runs
+from harness.results.history.summary import History, sentence
 from tests.histories import CASE, INVALID, OPEN, OTHER, cpu, write_days, write_run
 from tests.running import complaint, harness
 from tests.synthetic import DML
@@ -433,7 +433,7 @@ def test_it_needs_no_onnxruntime(tmp_path: Path) -> None:
 
     write_days(tmp_path, CASE, "pm")
     code = (
-        "import sys; from pathlib import Path; from harness.history.command import *\n"
+        "import sys; from pathlib import Path; from harness.commands.history import *\n"
         f"database = HistoryDatabase(); collect(database, find_runs([Path({str(tmp_path)!r})]))\n"
         "assert all(RENDERINGS.text(answer(database), each) for each in RENDERINGS.formats)\n"
         "assert not {'onnx', 'onnxruntime'} & set(sys.modules), sorted(sys.modules)"

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from harness.explain import in_common as module
-from harness.explain.in_common import InCommon, in_common, rules
+from harness.commands.report import rendering
 from harness.render.html import render_html
 from harness.render.terminal import render_terminal
-from harness.report import rendering
-from harness.runfile import RunReader
-from harness.tables import read_tables
+from harness.results.explain import in_common as module
+from harness.results.explain.in_common import InCommon, in_common, rules
+from harness.results.runfile import RunReader
+from harness.results.tables import read_tables
 from tests.running import SPECS, harness, script_of
 from tests.synthetic import CPU, write_results
 from tests.test_explain import a_result, cases, write

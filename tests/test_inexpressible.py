@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.compare.comparison import compare_runs
-from harness.records import End, Error, Header, Outcome, Result, TargetInfo, Validity, Verdict, inexpressible
+from harness.model.records import End, Error, Header, Outcome, Result, TargetInfo, Validity, Verdict, inexpressible
 from harness.render.junit import render_junit
 from harness.render.markdown import render_markdown
 from harness.render.payload import JUDGED, judgement
-from harness.resume import Earlier
-from harness.runfile import RunReader, RunWriter
-from harness.summary import summarize
-from harness.tables import Tables, tabulate
+from harness.results.compare.comparison import compare_runs
+from harness.results.runfile import RunReader, RunWriter
+from harness.results.summary import summarize
+from harness.results.tables import Tables, tabulate
+from harness.run.resume import Earlier
 from tests.running import ROUND, harness, lines_of
 
 CPU = TargetInfo("CPUExecutionProvider")

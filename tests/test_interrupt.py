@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import interrupt
+from harness.model import interrupt
 from tests.running import SPECS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks /proc whether the handlers are there")
@@ -58,7 +58,7 @@ def test_two_interruptions_are_one(tmp_path: Path, delay: float, apart: float) -
 
 FINALIZER = """
 import os, signal, time
-from harness import interrupt
+from harness.model import interrupt
 interrupt.install()
 interrupt.watch_finalizers()
 class Late:
@@ -80,7 +80,7 @@ def test_an_interruption_in_a_finalizer_is_not_lost() -> None:
 
 FROM_A_STRING = """
 import os, signal
-from harness import interrupt
+from harness.model import interrupt
 interrupt.install()
 try:
     exec("os.kill(os.getpid(), signal.SIGINT)")
@@ -109,7 +109,7 @@ def test_an_interruption_that_comes_as_another_error_is_known() -> None:
 EXTENSION = """
 import os, signal, sys, time
 from importlib.machinery import ExtensionFileLoader
-from harness import interrupt
+from harness.model import interrupt
 interrupt.install()
 interrupt.watch_finalizers()
 class Loader(ExtensionFileLoader):
@@ -132,7 +132,7 @@ def test_an_interruption_waits_until_an_extension_is_loaded() -> None:
 
 PATIENCE = """
 import os, signal, time
-from harness import interrupt
+from harness.model import interrupt
 interrupt.PATIENCE_SECONDS = 0.1
 interrupt.install()
 try:

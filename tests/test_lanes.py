@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import HarnessError, HarnessFault, NothingRan, SpecError, TargetUnavailable, UsageError
-from harness.lanes import crew
-from harness.runfile import RunWriter
+from harness.model.errors import HarnessError, HarnessFault, NothingRan, SpecError, TargetUnavailable, UsageError
+from harness.results.runfile import RunWriter
+from harness.run.lanes import coordinator as crew
 from tests.processes import descendants, gone
 from tests.running import ROUND, SPECS, harness, lines_of, results_of, script_of, without_time
 
@@ -110,7 +110,7 @@ def test_a_baseline_is_known_to_all_lanes(tmp_path: Path, several: list[int]) ->
 
 
 def test_the_limit_of_artifacts_is_one_for_all_lanes(tmp_path: Path, several: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.artifacts._LIMIT_CASES", 7)
+    monkeypatch.setattr("harness.run.artifacts._LIMIT_CASES", 7)
     script = script_of(tmp_path, [("Round@22", "bit")])
     assert harness("run", ROUND, "-t", f"fake,script={script}", "-j", "3", "-o", tmp_path / "run").code == 1
     assert several == [3]
@@ -132,7 +132,7 @@ def test_an_absent_target(tmp_path: Path, several: list[int]) -> None:
 
 
 def test_a_defect_in_a_lane_is_a_fault(tmp_path: Path, several: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.job.judge", lambda *_: 1 // 0)
+    monkeypatch.setattr("harness.run.job.judge", lambda *_: 1 // 0)
     ended = harness("run", ROUND, "-t", "fake", "-j", "2", "-o", tmp_path / "run")
     assert ended.code == 5
     assert several == [2]
@@ -153,7 +153,7 @@ def test_an_error_in_a_lane_keeps_its_exit_code(
     def refuse(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("harness.lanes.lane.Artifacts", refuse)
+    monkeypatch.setattr("harness.run.lanes.lane.Artifacts", refuse)
     ended = harness("run", ROUND, "-t", "fake", "-j", "2", "-o", tmp_path / "run")
     assert (ended.code, several) == (error.exit_code, [2])
     assert ended.err.splitlines() == [f"harness: {line}" for line in str(error).splitlines()]

@@ -15,15 +15,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.calls import call_of
-from harness.dtypes import DTYPES
-from harness.errors import SpecError
-from harness.levels import known_operators, levels, levels_of
+from harness.model.dtypes import DTYPES
+from harness.model.errors import SpecError
+from harness.model.records import Case, DirectmlOptions, TensorSpec
+from harness.model.reference.directml import directml_operator
 from harness.operators import OPERATORS
 from harness.operators.base import Call, TensorType
-from harness.records import Case, DirectmlOptions, TensorSpec
-from harness.reference.directml import directml_operator
+from harness.specs.calls import call_of
 from harness.specs.expand import expand
+from harness.specs.levels import known_operators, levels, levels_of
 from harness.specs.load import default_folder, load_specs
 
 LOWERED = {

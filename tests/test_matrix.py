@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from harness.matrix import matrices, matrix
+from harness.results.matrix import matrices, matrix
 from tests import synthetic
 from tests.synthetic import ABSENT, CPU
 

@@ -8,8 +8,8 @@ from types import ModuleType
 
 import pytest
 
-from harness.expectations import TargetExpectations, load_expectations
-from harness.records import Case, TargetInfo, Validity
+from harness.model.records import Case, TargetInfo, Validity
+from harness.specs.expectations import TargetExpectations, load_expectations
 from tests.mutants import Mutant, gather_elements, gather_nd, killed
 from tests.mutants import round as round_
 from tests.plans import DEEPEST, plan_of

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.npz import load_arrays
+from harness.results.npz import load_arrays
 
 
 def saved(path: Path, **arrays: np.ndarray) -> Path:

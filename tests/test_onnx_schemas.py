@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.dtypes import DTYPES
-from harness.onnx_schemas import Attribute, OpsetUnavailable, UnknownOperator, latest_opset, operator_schema, operator_versions
+from harness.model.dtypes import DTYPES
+from harness.model.onnx_schemas import Attribute, OpsetUnavailable, UnknownOperator, latest_opset, operator_schema, operator_versions
 
 
 def test_gather_nd_changes_between_opsets() -> None:

@@ -8,17 +8,17 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from harness.facets import facets
-from harness.leveltable import counts, rate, status
-from harness.nearness import Nearnesses, in_words, ratio_text
-from harness.overview import MANY, conform, many, overview
-from harness.records import Accuracy, Diff, Outcome, Result, Validity, Verdict
+from harness.model.facets import facets
+from harness.model.records import Accuracy, Diff, Outcome, Result, Validity, Verdict
 from harness.render.foreign import status as foreign_status
 from harness.render.level_csv import render_csv
 from harness.render.markdown import render_markdown
 from harness.render.terminal import describe, render_terminal
-from harness.summary import summarize
-from harness.tables import Tables, tabulate
+from harness.results.level_table import counts, rate, status
+from harness.results.nearness import Nearnesses, in_words, ratio_text
+from harness.results.overview import MANY, conform, many, overview
+from harness.results.summary import summarize
+from harness.results.tables import Tables, tabulate
 from tests import synthetic
 from tests.many import TARGETS, results
 from tests.synthetic import CPU, DML

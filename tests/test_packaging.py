@@ -44,7 +44,13 @@ def test_a_wheel_carries_the_specs_and_runs_outside_a_checkout(tmp_path: Path) -
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         archive.extractall(tmp_path / "site")
-    for wanted in ("_specs/Round.yaml", "_specs/expectations/cpu.yaml", "data/directml.yaml", "data/directml_operators.json", "worker.py"):
+    for wanted in (
+        "_specs/Round.yaml",
+        "_specs/expectations/cpu.yaml",
+        "model/data/directml.yaml",
+        "model/data/directml_operators.json",
+        "worker/worker.py",
+    ):
         assert f"harness/{wanted}" in names
     command = [sys.executable, "-m", "harness", "run", "-t", "cpu", "-k", "Round@22:case=documented_onnx"]
     ended = subprocess.run(

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from harness import packed
-from harness.errors import UsageError
-from harness.runfile import RunReader, run_file
+from harness.model import compressed as packed
+from harness.model.errors import UsageError
+from harness.results.runfile import RunReader, run_file
 from tests import synthetic
 from tests.running import harness
 from tests.synthetic import CPU, DML
@@ -96,7 +96,7 @@ def test_a_bomb_takes_no_memory(suffix: str, tmp_path: Path) -> None:
     with (lzma.open if suffix == ".xz" else gzip.open)(path, "wb", **({"preset": 0} if suffix == ".xz" else {"compresslevel": 1})) as file:
         for _ in range(512):
             file.write(block)
-    program = "import sys; from pathlib import Path; from harness.runfile import RunReader; RunReader(Path(sys.argv[1]))"
+    program = "import sys; from pathlib import Path; from harness.results.runfile import RunReader; RunReader(Path(sys.argv[1]))"
     ended = subprocess.run(
         [sys.executable, "-c", program, path],
         capture_output=True,

@@ -11,14 +11,14 @@ import pytest
 from onnx import ModelProto, TensorProto, helper
 from onnx import checker as onnx_checker
 
-from harness.calls import call_of
-from harness.execution import Execution, Graph, Prepared, Unit
-from harness.judge import Judgement, judge, placement
-from harness.pool import Launch, Pool
-from harness.prepare import units
-from harness.records import CPU, Case, Options, Outcome, Tensor, TensorSpec
-from harness.targets import launch, parse_target
-from harness.worker import with_identity
+from harness.compile.prepare import units
+from harness.model.records import CPU, Case, Options, Outcome, Tensor, TensorSpec
+from harness.run.judge import Judgement, judge, placement
+from harness.specs.calls import call_of
+from harness.targets.execution import Execution, Graph, Prepared, Unit
+from harness.targets.pool import Launch, Pool
+from harness.targets.registry import launch, parse_target
+from harness.worker.worker import with_identity
 from tests.plans import selected
 
 WORKERS = Path(__file__).with_name("workers.py")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.plain_file import NotPlain, buffered, read_bytes, sha256_of
+from harness.model.plain_file import NotPlain, buffered, read_bytes, sha256_of
 from tests.running import complaint, harness
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="files of /proc")

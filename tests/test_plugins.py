@@ -10,15 +10,16 @@ from typing import Any
 
 import pytest
 
-from harness import plugin_worker, plugins
-from harness.errors import TargetUnavailable, UsageError
-from harness.pool import Hello, Pool
-from harness.records import TargetInfo
-from harness.reference.kernels import registered
-from harness.runtimes.projects import PLUGINS
-from harness.summary import target_facts
-from harness.target_info import target_info
-from harness.targets import greeted, launch, parse_target, started_by, starts_what_it_names
+from harness.model.errors import TargetUnavailable, UsageError
+from harness.model.records import TargetInfo
+from harness.model.reference.kernels import registered
+from harness.results.summary import target_facts
+from harness.run.target_info import target_info
+from harness.targets import plugins
+from harness.targets.pool import Hello, Pool
+from harness.targets.registry import greeted, launch, parse_target, started_by, starts_what_it_names
+from harness.targets.runtimes.projects import PLUGINS
+from harness.worker import plugin_worker
 from tests.running import harness, lines_of, results_of
 
 FORMATS = ("html", "markdown", "junit", "ctrf", "csv")

@@ -14,16 +14,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.calls import call_of
-from harness.errors import TargetUnavailable
-from harness.execution import Execution, Prepared, Unit
-from harness.frames import FAKE, tensor_bytes
-from harness.graphs import compile_case
-from harness.pool import Launch, Pool
-from harness.prepare import units
-from harness.records import Case, Tensor, TensorSpec
-from harness.targets import launch, parse_target
-from harness.worker import PROTOCOL
+from harness.compile.graphs import compile_case
+from harness.compile.prepare import units
+from harness.model.errors import TargetUnavailable
+from harness.model.records import Case, Tensor, TensorSpec
+from harness.specs.calls import call_of
+from harness.targets.execution import Execution, Prepared, Unit
+from harness.targets.frames import FAKE, tensor_bytes
+from harness.targets.pool import Launch, Pool
+from harness.targets.registry import launch, parse_target
+from harness.worker.worker import PROTOCOL
 from tests.plans import selected
 from tests.prepared import compiled, prepared_case, right_output
 from tests.processes import gone
@@ -45,7 +45,7 @@ VALUES = ("GatherND@13:sweep=values;data=float32", "Round@22:sweep=sizes;X=float
 
 def fake(script: Path | None = None, **changes: object) -> Launch:
     arguments = [] if script is None else [str(script)]
-    return Launch([sys.executable, "-m", "harness.fake", *arguments], None, FAKE, {}, {})._replace(**changes)
+    return Launch([sys.executable, "-m", "harness.targets.fake", *arguments], None, FAKE, {}, {})._replace(**changes)
 
 
 def misbehaving(name: str, argument: str = "", **changes: object) -> Launch:

@@ -8,7 +8,7 @@ from itertools import chain
 
 import pytest
 
-from harness.portions import WHOLE, Numbers, Portion, SharedNumbers
+from harness.model.shares import WHOLE, Numbers, Portion, SharedNumbers
 
 
 def test_without_others_everything() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from harness.prepare import refusal, units
-from harness.records import Case, DirectmlOptions, Options, TensorSpec
+from harness.compile.prepare import refusal, units
+from harness.model.records import Case, DirectmlOptions, Options, TensorSpec
 from tests.plans import selected
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import scratch
-from harness.scratch import Scratch, sweep
+from harness.targets import scratch
+from harness.targets.scratch import Scratch, sweep
 from tests.processes import gone
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the request to die with a parent, and folders that are locked")
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the request to 
 STARTS = """
 import sys, time
 from queue import SimpleQueue
-from harness.process import WorkerProcess
+from harness.targets.process import WorkerProcess
 started = [WorkerProcess(["sleep", "600"], None, SimpleQueue()) for _ in range(5)]
 print(*(each.pid for each in started), flush=True)
 time.sleep(600)
@@ -63,7 +63,7 @@ def test_folders_that_a_killed_harness_left_are_removed_by_the_next(temporary: P
     (Path(mine.name) / "file").touch()
     sweep()
     assert [path.name for path in temporary.iterdir()] == [Path(mine.name).name]
-    with subprocess.Popen([sys.executable, "-c", "from harness.scratch import sweep; sweep()"]) as other:
+    with subprocess.Popen([sys.executable, "-c", "from harness.targets.scratch import sweep; sweep()"]) as other:
         assert other.wait(20) == 0
     assert (Path(mine.name) / "file").exists()
     mine.cleanup()

@@ -9,7 +9,7 @@ from contextlib import redirect_stderr
 
 import pytest
 
-from harness.progress import PLANNING, Progress, Step, Steps
+from harness.model.progress import PLANNING, Progress, Step, Steps
 
 _LEFT = re.compile(r"left: 0:\d\d:\d\d")
 """Not the dashes that stand there as long as nothing is known."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.published import level_order, load, table_levels
+from harness.model.reference.feature_levels import level_order, load, table_levels
 from harness.specs import source
 
 
@@ -18,7 +18,7 @@ def test_levels_run_from_the_lowest_to_beyond() -> None:
     assert table_levels(["DML_OPERATOR_WITHOUT_A_DOCUMENT"]) == ("beyond",)
 
 
-@pytest.mark.parametrize("path", sorted(Path(str(files("harness.data"))).glob("*.yaml")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted(Path(str(files("harness.model.data"))).glob("*.yaml")), ids=lambda path: path.name)
 def test_a_data_file_holds_nothing_that_readers_of_yaml_disagree_on(path: Path) -> None:
     """Read by the rules of specs, which are those of YAML 1.2, it is the same: no `no`, no `2_1` without quotes."""
 

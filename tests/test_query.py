@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import caseid
-from harness.errors import UsageError
-from harness.query import Query, explain_no_match, parse_all
+from harness.model import caseid
+from harness.model.errors import UsageError
+from harness.model.query import Query, explain_no_match, parse_all
 
 ID = "GatherElements@13:sweep=dtype_rank;data=float16[3,4];indices=int64[3,2];axis=1;values=negative"
 

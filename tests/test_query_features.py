@@ -8,10 +8,10 @@ from functools import cache
 import numpy as np
 import pytest
 
-from harness.query import parse_all
-from harness.rules.feature_table import FeatureTable
-from harness.rules.query_features import ask, level_asked, names_asked, numbers_asked
-from harness.rules.terms import Term
+from harness.model.query import parse_all
+from harness.results.rules.feature_table import FeatureTable
+from harness.results.rules.query_features import ask, level_asked, names_asked, numbers_asked
+from harness.results.rules.terms import Term
 from tests.plans import default_ids
 
 

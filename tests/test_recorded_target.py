@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import UsageError
-from harness.recorded_target import recorded_target
+from harness.model.errors import UsageError
+from harness.triage.recorded_target import recorded_target
 from tests.running import ROUND, complaint, harness, script_of
 
 FEW = "Round@22:case=documented_half;X=float16[6]"

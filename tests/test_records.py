@@ -9,7 +9,7 @@ import jsonschema
 import msgspec
 import pytest
 
-from harness.records import End, Header, Outcome, Result, TargetInfo, Validity, Verdict, run_json_schema
+from harness.model.records import End, Header, Outcome, Result, TargetInfo, Validity, Verdict, run_json_schema
 
 _SCHEMA = Path(__file__).parent.parent / "docs" / "run.schema.json"
 _RESULT_KEYS = [
@@ -47,7 +47,7 @@ def test_a_result_has_exactly_the_published_keys() -> None:
 
 
 def test_the_checked_in_schema_is_fresh() -> None:
-    assert _SCHEMA.read_text(encoding="utf-8") == run_json_schema(), "run: python -m harness.records > docs/run.schema.json"
+    assert _SCHEMA.read_text(encoding="utf-8") == run_json_schema(), "run: python -m harness.model.records > docs/run.schema.json"
 
 
 def test_lines_satisfy_the_schema() -> None:

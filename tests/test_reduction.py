@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from harness.caseid import parse
-from harness.records import Case, Validity
-from harness.reduction.candidate import Candidate, Subject
-from harness.reduction.command import Reduced, reduce_case
-from harness.reduction.reducer import STEPS
-from harness.signature import signature
+from harness.commands.reduce import Reduced, reduce_case
+from harness.model.caseid import parse
+from harness.model.records import Case, Validity
+from harness.run.probe import Trials
 from harness.specs.expand import expand
 from harness.specs.load import LoadedSpec, load_specs
 from harness.specs.write import reduced_from
-from harness.targets import Target, parse_target
-from harness.trial import Trials
+from harness.targets.registry import Target, parse_target
+from harness.triage.reduction.candidate import Candidate, Subject
+from harness.triage.reduction.reducer import STEPS
+from harness.triage.signature import signature
 from tests.prepared import prepared_case
 from tests.running import SPECS, complaint, harness, results_of, script_of
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.expectations import load_expectations
-from harness.records import Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
-from harness.release_findings import Releases, main, page
-from harness.runfile import RunWriter
+from harness.model.records import Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.results.runfile import RunWriter
+from harness.specs.expectations import load_expectations
 from tests.synthetic import end_of
+from tools.release_findings import Releases, main, page
 
 OLD = TargetInfo("DmlExecutionProvider", onnxruntime="1.11.1", directml="1.8.0", max_feature_level="5_0")
 MIDDLE = TargetInfo("DmlExecutionProvider", onnxruntime="1.14.1", directml="1.10.1", max_feature_level="5_2")
@@ -97,4 +97,4 @@ def test_one_release_is_nothing_to_compare(tmp_path: Path, capsys: pytest.Captur
 @pytest.mark.parametrize("arguments", [[], ["a", "b"]])
 def test_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 2
-    assert "write: python -m harness.release_findings RUN" in capsys.readouterr().err
+    assert "write: python -m tools.release_findings RUN" in capsys.readouterr().err

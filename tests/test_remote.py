@@ -16,13 +16,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness import remote
-from harness.errors import TargetUnavailable, UsageError
-from harness.execution import Execution, Unit
-from harness.pool import Launch, Pool
-from harness.prepare import units
-from harness.records import Case, TensorSpec
-from harness.targets import launch, parse_target
+from harness.compile.prepare import units
+from harness.model.errors import TargetUnavailable, UsageError
+from harness.model.records import Case, TensorSpec
+from harness.targets import remote
+from harness.targets.execution import Execution, Unit
+from harness.targets.pool import Launch, Pool
+from harness.targets.registry import launch, parse_target
 from tests import sshd
 from tests.needs import need
 from tests.plans import selected

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from harness.errors import UsageError
-from harness.report import FORMATS, report, write_report
+from harness.commands.report import FORMATS, report, write_report
+from harness.model.errors import UsageError
 from tests import synthetic
 
 
@@ -63,7 +63,7 @@ def test_a_report_needs_no_onnxruntime(run: Path) -> None:
     import subprocess
 
     code = (
-        "import sys; from harness.report import write_report; from pathlib import Path\n"
+        "import sys; from harness.commands.report import write_report; from pathlib import Path\n"
         f"for f in {FORMATS!r}: write_report(Path({str(run)!r}), f, Path({str(run)!r}) / f)\n"
         "assert not {'onnx', 'onnxruntime'} & set(sys.modules), sorted(sys.modules)"
     )

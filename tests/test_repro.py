@@ -16,18 +16,18 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from harness.calls import call_of
-from harness.execution import Prepared
-from harness.graphs import compile_case
-from harness.records import Case, Error, Options, Outcome, TargetInfo, Tensor, TensorSpec, Validity
-from harness.repro.failure import Failure, Session
-from harness.repro.folder import write_repro
-from harness.repro.issue import issue
-from harness.repro.script import script
-from harness.signature import Signature
+from harness.compile.graphs import compile_case
+from harness.model.records import Case, Error, Options, Outcome, TargetInfo, Tensor, TensorSpec, Validity
+from harness.specs.calls import call_of
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
-from harness.targets import parse_target
+from harness.targets.execution import Prepared
+from harness.targets.registry import parse_target
+from harness.triage.repro.failure import Failure, Session
+from harness.triage.repro.folder import write_repro
+from harness.triage.repro.issue import issue
+from harness.triage.repro.script import script
+from harness.triage.signature import Signature
 from tests.bare import bare_environment, has_harness, run_script
 from tests.elements import elements_of
 from tests.golden import check_golden
@@ -373,7 +373,7 @@ def test_other_specs_than_those_of_the_run_are_refused(run: Path, tmp_path: Path
 
 def test_a_target_that_is_gone_leaves_what_the_run_recorded(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     case = "GatherND@13:case=empty_tuple;data=float32[2,2];indices=int64[2,0]"
-    monkeypatch.setattr("harness.targets.find_spec", lambda _: None)
+    monkeypatch.setattr("harness.targets.registry.find_spec", lambda _: None)
     ended = repro(run, case, tmp_path / "repro")
     assert ended.code == 0
     assert "cpu cannot run here, so the repro shows what the run recorded" in ended.err

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness import artifacts
-from harness.lanes import crew
+from harness.run import artifacts
+from harness.run.lanes import coordinator as crew
 from tests.running import ROUND, complaint, harness, lines_of, results_of, script_of, without_time
 
 QUERY = "Round@22:sweep=empty"
@@ -193,7 +193,7 @@ def test_the_latest_run_is_the_one_begun_last(tmp_path: Path, monkeypatch: pytes
         raise KeyboardInterrupt
 
     with monkeypatch.context() as broken:
-        broken.setattr("harness.job.judge", interrupt)
+        broken.setattr("harness.run.job.judge", interrupt)
         ended = harness("run", ROUND, "-t", "fake", "-k", "Round@22:sweep=sizes;X=float16")
     latest = (tmp_path / "reports" / "latest").resolve()
     assert latest != first

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.rules.bitsets import pack, size, unpack
-from harness.rules.search import EXCEPTION, MOST_TERMS, Problem, cheapest_conjunction, cover, interchangeable
+from harness.results.rules.bitsets import pack, size, unpack
+from harness.results.rules.search import EXCEPTION, MOST_TERMS, Problem, cheapest_conjunction, cover, interchangeable
 
 TABLES = st.tuples(st.integers(1, 7), st.integers(1, 90), st.integers(1, 90), st.integers(0, 2**32 - 1), st.floats(0.3, 0.95))
 

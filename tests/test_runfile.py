@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import HarnessFault, UsageError
-from harness.records import Diff, End, Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
-from harness.runfile import RunReader, RunWriter
+from harness.model.errors import HarnessFault, UsageError
+from harness.model.records import Diff, End, Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.results.runfile import RunReader, RunWriter
 
 HEADER = Header(1, "20260101T000000Z", "harness run", 0, {"specs": "a"}, {"cpu": TargetInfo("CPUExecutionProvider")})
 DEEP = b"[" * 100_000 + b"]" * 100_000

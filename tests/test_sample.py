@@ -10,14 +10,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness import sample
-from harness.errors import HarnessFault, TargetUnavailable, UsageError
-from harness.records import Error, Outcome, Result, Validity, Verdict
-from harness.report import rendering
-from harness.runfile import RunReader, RunWriter
-from harness.windows.releases import releases
+from harness.commands.report import rendering
+from harness.model.errors import HarnessFault, TargetUnavailable, UsageError
+from harness.model.records import Error, Outcome, Result, Validity, Verdict
+from harness.results.runfile import RunReader, RunWriter
+from harness.targets.windows.releases import releases
 from tests import synthetic
 from tests.synthetic import CPU, DML
+from tools import sample
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -119,7 +119,7 @@ def test_nothing_to_render_is_one_line(tmp_path: Path) -> None:
 
 
 def test_targets_are_the_cpu_and_every_directml_release(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.windows.runtime.unavailable", lambda: None)
+    monkeypatch.setattr("harness.targets.windows.runtime.unavailable", lambda: None)
     cpu, *rest, api = sample.targets()
     assert (cpu, api) == ("cpu", "directml")
     version = {row.onnxruntime: row.directml for row in releases()}
@@ -128,7 +128,7 @@ def test_targets_are_the_cpu_and_every_directml_release(monkeypatch: pytest.Monk
 
 
 def test_without_directml_there_is_no_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.windows.runtime.unavailable", lambda: "run: harness setup")
+    monkeypatch.setattr("harness.targets.windows.runtime.unavailable", lambda: "run: harness setup")
     with pytest.raises(TargetUnavailable, match="run: harness setup"):
         sample.targets()
 
@@ -153,7 +153,7 @@ def test_a_run_that_broke_off_is_continued(broken_off: bool, tmp_path: Path, mon
 
 @pytest.mark.slow
 def test_the_published_sample_is_whole_small_and_freshly_rendered() -> None:
-    """After a change of the reports: python -m harness.sample --render"""
+    """After a change of the reports: python -m tools.sample --render"""
     folder = REPOSITORY / "reports/sample"
     reader = RunReader(folder)
     assert sum(1 for _ in reader) == sum(reader.end.outcomes.values() if reader.end else ())

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from harness import selection as selections
-from harness.calls import call_of
-from harness.errors import SpecError
-from harness.find_case import find_case
-from harness.frames import tensor_bytes
-from harness.portions import Numbers, Portion
-from harness.query import parse_all
-from harness.records import Case, TensorSpec, Validity
-from harness.selection import Shard, select
+from harness.model.errors import SpecError
+from harness.model.query import parse_all
+from harness.model.records import Case, TensorSpec, Validity
+from harness.model.shares import Numbers, Portion
+from harness.specs import selection as selections
+from harness.specs.calls import call_of
 from harness.specs.expand import Plan, expand
+from harness.specs.find_case import find_case
 from harness.specs.load import load_specs
-from harness.values import case_inputs
+from harness.specs.selection import Shard, select
+from harness.specs.values import case_inputs
+from harness.targets.frames import tensor_bytes
 from tests.plans import DEEPEST, default_ids, plan_of
 from tests.running import SPECS, harness, lines_of
 

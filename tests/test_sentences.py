@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from harness.errata import errata
-from harness.query import Query
-from harness.records import NOT_EXPRESSIBLE, Error, Outcome, Result, Validity, Verdict
-from harness.sentences import Did, Rules, by_origin, rules
+from harness.model.query import Query
+from harness.model.records import NOT_EXPRESSIBLE, Error, Outcome, Result, Validity, Verdict
+from harness.results.requirements import Did, Rules, by_origin, rules
 from tests.plans import DEEPEST, plan_of
+from tools.errata import errata
 
 
 def planned() -> dict[str, Validity]:

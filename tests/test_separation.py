@@ -6,8 +6,8 @@ from itertools import islice
 
 import numpy as np
 
-from harness.rules.separation import Population
-from harness.rules.terms import Term
+from harness.results.rules.separation import Population
+from harness.results.rules.terms import Term
 from tests.planted import default_cases, draw, holds
 
 SEED, RULES, WANTED = 2026, 50, 45

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from harness.diff import compare
-from harness.difference_kind import difference
-from harness.records import Diff, Tensor
+from harness.model.diff import compare
+from harness.model.mismatch_kind import difference
+from harness.model.records import Diff, Tensor
 
 
 def of(dtype: str, expected: list[object], actual: list[object]) -> str:

@@ -3,9 +3,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from harness.records import TargetInfo
-from harness.summary import summarize, target_facts
-from harness.tables import tabulate
+from harness.model.records import TargetInfo
+from harness.results.summary import summarize, target_facts
+from harness.results.tables import tabulate
 from tests import synthetic
 from tests.synthetic import ABSENT, CPU, DML
 

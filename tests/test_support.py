@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from harness.records import BEYOND, Outcome, Result, Validity, Verdict
-from harness.support import Support, support
-from harness.tables import tabulate
+from harness.model.records import BEYOND, Outcome, Result, Validity, Verdict
+from harness.results.support import Support, support
+from harness.results.tables import tabulate
 from tests import synthetic
 from tests.synthetic import CPU, DML
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.attention import KEEP, MESSAGE_LIMIT
-from harness.errors import UsageError
-from harness.leveltable import counts, level_table, levels, rate, status, validity_table
-from harness.records import Error, Outcome, Result, Validity, Verdict, fails
-from harness.runfile import RunReader
-from harness.tables import Tables, Tally, read_tables
+from harness.model.errors import UsageError
+from harness.model.records import Error, Outcome, Result, Validity, Verdict, fails
+from harness.results.level_table import counts, level_table, levels, rate, status, validity_table
+from harness.results.runfile import RunReader
+from harness.results.tables import Tables, Tally, read_tables
+from harness.results.unexpected import KEEP, MESSAGE_LIMIT
 from tests import synthetic
 from tests.synthetic import CPU, DML
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from harness.published import documented_tensor, tensors_documented
-from harness.records import Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
-from harness.tensor_support import DATA_TYPES, RANKS, Cell, Key, Status, TensorSupport
+from harness.model.records import Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.model.reference.feature_levels import documented_tensor, tensors_documented
+from harness.results.tensor_support import DATA_TYPES, RANKS, Cell, Key, Status, TensorSupport
 
 REFUSED = Error("CreateOperator E_INVALIDARG")
 

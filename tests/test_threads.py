@@ -9,17 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness import worker
-from harness.calls import call_of
-from harness.execution import Prepared, Unit
-from harness.frames import encode_batch
-from harness.graphs import compile_case
-from harness.records import Case, Tensor, TensorSpec
-from harness.repro.failure import Session
-from harness.repro.issue import issue
-from harness.repro.script import script
-from harness.runfile import RunReader, run_file
-from harness.targets import launch, parse_target, session_config
+from harness.compile.graphs import compile_case
+from harness.model.records import Case, Tensor, TensorSpec
+from harness.results.runfile import RunReader, run_file
+from harness.specs.calls import call_of
+from harness.targets.execution import Prepared, Unit
+from harness.targets.frames import encode_batch
+from harness.targets.registry import launch, parse_target, session_config
+from harness.triage.repro.failure import Session
+from harness.triage.repro.issue import issue
+from harness.triage.repro.script import script
+from harness.worker import worker
 from tests.running import harness
 from tests.test_repro import failure_of
 

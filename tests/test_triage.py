@@ -10,20 +10,20 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from harness.expected import OneOf
-from harness.float_formats import encode
+from harness.model.expected import OneOf
+from harness.model.float_formats import encode
+from harness.model.records import CPU, Case, Options, Tensor, TensorValue, Value
 from harness.operators import OPERATORS
-from harness.oracle import oracle
-from harness.records import CPU, Case, Options, Tensor, TensorValue, Value
-from harness.reduction.candidate import Candidate, Subject
-from harness.reduction.reducer import STEPS
-from harness.reduction.settings import fewer_inputs, smaller_attributes, smaller_values
-from harness.repro.folder import write_repro
-from harness.repro.issue import issue
-from harness.repro.script import script
+from harness.run.oracle import oracle
 from harness.specs.expand import expand
 from harness.specs.load import LoadedSpec, load_specs
 from harness.specs.write import attribute, spec_text
+from harness.triage.reduction.candidate import Candidate, Subject
+from harness.triage.reduction.reducer import STEPS
+from harness.triage.reduction.settings import fewer_inputs, smaller_attributes, smaller_values
+from harness.triage.repro.folder import write_repro
+from harness.triage.repro.issue import issue
+from harness.triage.repro.script import script
 from tests import contract_operators as operators
 from tests.bare import run_script
 from tests.contract_operators import case_of, floats

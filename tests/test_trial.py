@@ -10,10 +10,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from harness.errors import TargetUnavailable
-from harness.records import Case, Outcome, Validity
-from harness.targets import Target, parse_target
-from harness.trial import Trials
+from harness.model.errors import TargetUnavailable
+from harness.model.records import Case, Outcome, Validity
+from harness.run.probe import Trials
+from harness.targets.registry import Target, parse_target
 from tests.plans import selected
 from tests.prepared import prepare
 from tests.processes import gone

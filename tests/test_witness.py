@@ -4,8 +4,8 @@ import msgspec
 import pytest
 from msgspec import UNSET, UnsetType
 
-from harness.records import NOT_EXPRESSIBLE, Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
-from harness.witness import Did, Points, Witness, compare, witnesses
+from harness.model.records import NOT_EXPRESSIBLE, Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.results.cross_check import Did, Points, Witness, compare, witnesses
 
 DML = TargetInfo("DmlExecutionProvider", directml_sha256="aa", adapter="GPU")
 API = TargetInfo("DirectML", directml_sha256="aa", adapter="GPU")

@@ -8,8 +8,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from harness.dtypes import Array
-from harness.records import Case, Options, TensorSpec, Validity
+from harness.model.dtypes import Array
+from harness.model.records import Case, Options, TensorSpec, Validity
 from harness.specs.expand import expand
 from harness.specs.load import LoadedSpec, load_specs
 from harness.specs.write import entry_lines, spec_text

@@ -14,13 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from harness import worker
+from harness.worker import worker
 
 
 def fake(channel: worker.Channel) -> Any:
     """Make the backend of the fake target; its imports take a while, which most of these workers do not have."""
-    from harness.fake import FakeRuntime
-    from harness.fake_script import Script
+    from harness.targets.fake import FakeRuntime
+    from harness.targets.fake_script import Script
 
     return FakeRuntime(Script(None), channel)
 

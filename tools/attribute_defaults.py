@@ -1,4 +1,5 @@
-"""Make `harness/data/attribute_defaults.json` again: what ONNX's operators take for attributes that a node leaves out, from `onnx.defs`.
+"""Make `harness/model/data/attribute_defaults.json` again:
+what ONNX's operators take for attributes that a node leaves out, from `onnx.defs`.
 
 `python -m tools.attribute_defaults` writes the file; defaults that are lists or tensors are left out, since no rule speaks of them.
 """
@@ -11,7 +12,7 @@ from pathlib import Path
 import onnx
 import onnx.defs
 
-FILE = Path(__file__).parent.parent / "harness" / "data" / "attribute_defaults.json"
+FILE = Path(__file__).parent.parent / "harness" / "model" / "data" / "attribute_defaults.json"
 _TYPES = ("INT", "FLOAT", "STRING")
 
 

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.doc_page import print_page
-from harness.records import Outcome, TargetInfo, Validity
+from harness.model.records import Outcome, TargetInfo, Validity
 from harness.render.markup import code, escape, table
-from harness.runfile import RunReader
+from harness.results.runfile import RunReader
+from tools.doc_page import print_page
 
 SILENT = frozenset({Outcome.NOT_RUN, Outcome.UNSUPPORTED, Outcome.NOT_PLACED, Outcome.UNAVAILABLE})
 """Outcomes that say nothing of the question: there is no kernel, or the case was not asked."""

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from harness.bounded import Bounded, choose, erf, exp, log, maximum, minimum, sigmoid, tanh, where
 from harness.operators import broadcasting
 from harness.operators.base import Call, Operator
+from harness.operators.bounded import Bounded, choose, erf, exp, log, maximum, minimum, sigmoid, tanh, where
 from harness.operators.elementwise import ELEMENTWISE
 from harness.operators.formulas import bounded
 

@@ -2,7 +2,7 @@
 
 An operator is a formula with the name of its family (`OPERATORS` of the package collects them) and one file in `specs/`. Nothing in this
 package knows ONNX or ONNX Runtime: it is the independent side of every comparison. What ONNX itself says of an operator (inputs, types,
-attributes and their defaults) reaches it as a `Call`, which `harness.calls` makes.
+attributes and their defaults) reaches it as a `Call`, which `harness.specs.calls` makes.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from harness.dtypes import Array
-from harness.expected import Expected
-from harness.records import Tensor, Value
+from harness.model.dtypes import Array
+from harness.model.expected import Expected
+from harness.model.records import Tensor, Value
 
 Shape = tuple[int, ...]
 Attributes = Mapping[str, Value]

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from harness.bounded import Bounded, broadcast_to, number, power, stack, where
 from harness.operators.base import Call, Operator
+from harness.operators.bounded import Bounded, broadcast_to, number, power, stack, where
 from harness.operators.elementwise import ELEMENTWISE, alike_before_8, decides, of_two
 from harness.operators.formulas import bounded
 

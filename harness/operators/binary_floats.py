@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.dtypes import DTYPES, Array
+from harness.model.dtypes import DTYPES, Array
 
 
 def decode_bfloat16(bits: Array) -> NDArray[np.float32]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.dtypes import Array
+from harness.model.dtypes import Array
 from harness.operators.base import Call, Operator
 from harness.operators.elementwise import ELEMENTWISE, decides
 from harness.operators.formulas import decided

@@ -7,15 +7,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from harness.bounded import arithmetic, number
-from harness.dtypes import BY_ONNX_NUMBER, DTYPES, Array
-from harness.expected import Exact, Expected, OneOf
-from harness.float_formats import FORMATS, decode, encode
+from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES, Array
+from harness.model.expected import Exact, Expected, OneOf
+from harness.model.float_formats import FORMATS, decode, encode
+from harness.model.records import Tensor
 from harness.operators import elements
 from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Operator, Shape
+from harness.operators.bounded import arithmetic, number
 from harness.operators.computing import Computing
 from harness.operators.formulas import moved
-from harness.records import Tensor
 
 # Cast:     output = the value of input in the type `to`: a float to the nearest of the type, halves to even, beyond its range to infinity;
 #           a float to an integer toward zero; an integer to an integer modulo 2 ** bits; anything to bool by != 0; bool to 0 and 1;

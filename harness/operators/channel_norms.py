@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
-from harness.bounded import Bounded, converted, either, sqrt
 from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Operator, Shape
+from harness.operators.bounded import Bounded, converted, either, sqrt
 from harness.operators.conditioned import Conditioned
 from harness.operators.formulas import bounded
 from harness.operators.layer_norms import STASHED

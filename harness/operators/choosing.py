@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from harness.dtypes import Array
-from harness.float_formats import FORMATS
+from harness.model.dtypes import Array
+from harness.model.float_formats import FORMATS
 from harness.operators.base import Call, DirectmlCall, Operator
 from harness.operators.elementwise import ELEMENTWISE, alike_before_8, broadcast_call, of_two
 from harness.operators.formulas import Either, decided, moved

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.dtypes import Array
+from harness.model.dtypes import Array
 from harness.operators.base import Call, Operator
 from harness.operators.elementwise import ELEMENTWISE
 from harness.operators.formulas import decided

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.dtypes import Array
+from harness.model.dtypes import Array
 from harness.operators import elements
 from harness.operators.base import Call, Entropy, Family, Operator, ValueKind
 

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from harness.dtypes import DTYPES, Array
+from harness.model.dtypes import DTYPES, Array
 from harness.operators.base import Call, Entropy, Operator, ValueKind
 from harness.operators.binary_floats import encode
 from harness.operators.computing import Computing

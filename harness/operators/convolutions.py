@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.dtypes import Array
+from harness.model.dtypes import Array
 from harness.operators import functions
 from harness.operators.base import Call, CallTensor, DirectmlCall, Operator
 from harness.operators.convolving import CONVOLVING, TRANSPOSED, Convolving, weights

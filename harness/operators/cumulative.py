@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from harness.bounded import Bounded, concatenate
 from harness.operators.base import Call, CallTensor, DirectmlCall, Operator
+from harness.operators.bounded import Bounded, concatenate
 from harness.operators.conditioned import Conditioned
 from harness.operators.formulas import Formula, bounded
 

@@ -7,7 +7,7 @@ from math import gcd, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.dtypes import DTYPES, Array
+from harness.model.dtypes import DTYPES, Array
 from harness.operators.base import Entropy, Shape, ValueKind
 
 DISTINCT_KINDS = (

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from harness.dtypes import DTYPES, Array
+from harness.model.dtypes import DTYPES, Array
 from harness.operators.base import Call, Choice, Operator, Shape
 from harness.operators.computing import Computing
 from harness.operators.formulas import moved

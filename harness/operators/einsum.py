@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from harness.bounded import Bounded, contracted, number
 from harness.operators.base import Call, Choice, Operator, Shape
+from harness.operators.bounded import Bounded, contracted, number
 from harness.operators.computing import Computing
 from harness.operators.formulas import bounded
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.bounded import erf
 from harness.operators.base import Operator
+from harness.operators.bounded import erf
 from harness.operators.elementwise import ELEMENTWISE
 from harness.operators.formulas import bounded
 

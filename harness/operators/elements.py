@@ -20,7 +20,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.dtypes import DTYPES, Array
+from harness.model.dtypes import DTYPES, Array
 from harness.operators.base import Entropy, Shape, ValueKind
 from harness.operators.binary_floats import encode, special_patterns
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.dtypes import DTYPES, Array
+from harness.model.dtypes import DTYPES, Array
 from harness.operators import broadcasting
 from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Entropy, Family, Operator, Shape, ValueKind
 from harness.operators.binary_floats import encode, halfway_values, special_patterns

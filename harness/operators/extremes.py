@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.dtypes import Array
+from harness.model.dtypes import Array
 from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Shape
 from harness.operators.conditioned import Conditioned
 from harness.operators.formulas import Either, decided

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from harness.bounded import Bounded, number
-from harness.bounded import arithmetic as declared
-from harness.dtypes import DTYPES, Array
-from harness.expected import Exact, Expected, OneOf
+from harness.model.dtypes import DTYPES, Array
+from harness.model.expected import Exact, Expected, OneOf
+from harness.model.records import Tensor
 from harness.operators.base import Call, Oracle
 from harness.operators.binary_floats import decode_bfloat16, encode_bfloat16
-from harness.records import Tensor
+from harness.operators.bounded import Bounded, number
+from harness.operators.bounded import arithmetic as declared
 
 Formula = Callable[..., Any]
 

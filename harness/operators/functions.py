@@ -10,8 +10,8 @@ from math import prod
 
 import numpy as np
 
-from harness.bounded import Bounded, concatenate, contracted, exp, flip, log, pad, split, sqrt, squeeze, where
-from harness.float_formats import Float64
+from harness.model.float_formats import Float64
+from harness.operators.bounded import Bounded, concatenate, contracted, exp, flip, log, pad, split, sqrt, squeeze, where
 
 Axes = int | tuple[int, ...]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.dtypes import Array
+from harness.model.dtypes import Array
 from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Shape
 from harness.operators.formulas import moved
 from harness.operators.indexing import RANGE, Indexing

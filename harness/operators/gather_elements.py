@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.dtypes import Array
+from harness.model.dtypes import Array
 from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Operator, Shape
 from harness.operators.formulas import moved
 from harness.operators.indexing import RANGE, Indexing

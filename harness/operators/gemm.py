@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from harness.bounded import Bounded
 from harness.operators import functions
 from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Operator, Shape
+from harness.operators.bounded import Bounded
 from harness.operators.broadcasting import broadcast, strides
 from harness.operators.computing import Computing
 from harness.operators.formulas import bounded

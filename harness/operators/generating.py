@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from harness.dtypes import BY_ONNX_NUMBER, DTYPES, Array
+from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES, Array
+from harness.model.records import TensorValue
 from harness.operators import elements
 from harness.operators.base import Call, CallTensor, DirectmlCall, Entropy, Operator, Shape, ValueKind
 from harness.operators.binary_floats import decode_bfloat16, encode
 from harness.operators.formulas import decided, moved
 from harness.operators.indexing import INDEX_KINDS, Indexing
 from harness.operators.moving import Moving, rank, wrong_axis
-from harness.records import TensorValue
 
 # EyeLike:         output[i, j] = 1 where j - i = k, else 0
 # ConstantOfShape: output[...] = value

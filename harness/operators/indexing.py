@@ -12,9 +12,9 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.dtypes import DTYPES, Array
+from harness.model.dtypes import DTYPES, Array
+from harness.model.records import Tensor
 from harness.operators.base import Call, Entropy, Family, Operator, Shape, ValueKind
-from harness.records import Tensor
 
 RANGE = "index values within [-s, s-1]"
 """The rule that an index breaks."""

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from harness.dtypes import Array
+from harness.model.dtypes import Array
 from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Operator, Shape
 from harness.operators.formulas import moved
 from harness.operators.moving import Moving, every_axis, rank, wrong_axis

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
-from harness.bounded import Bounded, converted, sqrt
 from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Operator, Shape
+from harness.operators.bounded import Bounded, converted, sqrt
 from harness.operators.broadcasting import broadcast
 from harness.operators.conditioned import Conditioned
 from harness.operators.formulas import bounded

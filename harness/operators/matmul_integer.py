@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from harness.dtypes import Array
+from harness.model.dtypes import Array
 from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Operator, Shape
 from harness.operators.broadcasting import broadcast, strides
 from harness.operators.formulas import decided

@@ -11,9 +11,9 @@ from math import prod
 
 import numpy as np
 
-from harness.dtypes import DTYPES
+from harness.model.dtypes import DTYPES
+from harness.model.records import Tensor
 from harness.operators.base import Call, CallTensor, DirectmlCall, Family, Operator, Shape
-from harness.records import Tensor
 
 IDENTITY = "DML_OPERATOR_ELEMENT_WISE_IDENTITY"
 NEGATIVE_AXES = 11

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from harness.bounded import Bounded, pad, power, sliding_window_view, sqrt, where
 from harness.operators.base import Call, CallTensor, DirectmlCall, Operator
+from harness.operators.bounded import Bounded, pad, power, sliding_window_view, sqrt, where
 from harness.operators.conditioned import Conditioned
 from harness.operators.formulas import bounded
 from harness.operators.softmaxes import NORMALISING

@@ -7,7 +7,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from harness.dtypes import DTYPES, Array
+from harness.model.dtypes import DTYPES, Array
 from harness.operators.base import Call, DirectmlCall, Operator, Shape
 from harness.operators.binary_floats import encode
 from harness.operators.formulas import moved

@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from harness.dtypes import Array
+from harness.model.dtypes import Array
 from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Shape
 from harness.operators.formulas import moved
 from harness.operators.moving import IDENTITY, one_to_one, rank

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from harness.dtypes import Array
+from harness.model.dtypes import Array
 from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Shape
 from harness.operators.computing import Computing
 from harness.operators.formulas import Either, bounded, decided

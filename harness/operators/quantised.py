@@ -8,16 +8,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from harness.bounded import arithmetic, number
-from harness.dtypes import Array
-from harness.expected import Expected
+from harness.model.dtypes import Array
+from harness.model.expected import Expected
+from harness.model.records import Tensor
 from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Entropy, Operator, Shape, ValueKind
+from harness.operators.bounded import arithmetic, number
 from harness.operators.convolutions import integral
 from harness.operators.convolving import Convolving, weights
 from harness.operators.products import Products
 from harness.operators.quantising import SCALE, rounded, scales
 from harness.operators.windows import members, widened, window
-from harness.records import Tensor
 
 # y = saturate(round(A * a_scale * b_scale / y_scale) + y_zero_point), where A is the product, or the convolution, of the integers
 # (a - a_zero_point) and (b - b_zero_point), exact, to which QLinearConv adds B

@@ -10,14 +10,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from harness.bounded import Bounded, arithmetic, maximum, minimum, number
-from harness.dtypes import BY_ONNX_NUMBER, DTYPES, Array
-from harness.expected import Expected, OneOf
-from harness.float_formats import decode
+from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES, Array
+from harness.model.expected import Expected, OneOf
+from harness.model.float_formats import decode
+from harness.model.records import Tensor
 from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Entropy, Operator, Shape, ValueKind
 from harness.operators.binary_floats import encode
+from harness.operators.bounded import Bounded, arithmetic, maximum, minimum, number
 from harness.operators.computing import Computing
-from harness.records import Tensor
 
 # QuantizeLinear:        y = saturate(round(x / y_scale) + y_zero_point), halves to even
 # DequantizeLinear:      y = (x - x_zero_point) * x_scale

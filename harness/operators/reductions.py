@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from harness.bounded import EXACT, Bounded, log, number
-from harness.dtypes import Array
+from harness.model.dtypes import Array
 from harness.operators import functions
 from harness.operators.base import Operator
+from harness.operators.bounded import EXACT, Bounded, log, number
 from harness.operators.formulas import bounded
 from harness.operators.reducing import REDUCING, Reduction, over_axes
 

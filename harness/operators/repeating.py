@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from harness.dtypes import Array
+from harness.model.dtypes import Array
 from harness.operators import broadcasting
 from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Shape
 from harness.operators.formulas import moved

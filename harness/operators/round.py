@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from harness.dtypes import DTYPES, Array
+from harness.model.dtypes import DTYPES, Array
+from harness.model.records import Tensor
 from harness.operators.base import Call, Composition, DirectmlCall, Node, Operator
 from harness.operators.elementwise import ELEMENTWISE, Rounded
 from harness.operators.formulas import decided
-from harness.records import Tensor
 
 TOWARD_ZERO = "toward_zero"
 HALVES_AWAY = "halves_away_from_zero"

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.bounded import Bounded
-from harness.dtypes import Array
-from harness.expected import Expected
+from harness.model.dtypes import Array
+from harness.model.expected import Expected
+from harness.model.records import Tensor
 from harness.operators import elements
 from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Entropy, Operator, Shape, ValueKind
+from harness.operators.bounded import Bounded
 from harness.operators.distinct import DISTINCT_KINDS, distinct, repeated
 from harness.operators.formulas import bounded, decided, moved
 from harness.operators.gather_elements import GatherElementsFamily
 from harness.operators.gather_nd import GatherNDFamily
 from harness.operators.indexing import INDEX_KINDS
-from harness.records import Tensor
 
 # ScatterElements: output = data, then output[indices[i, j, k], j, k] = f(output[...], updates[i, j, k])     axis = 0, and so on
 # ScatterND:       output = data, then output[*indices[i..., :], ...] = f(output[...], updates[i...])

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from harness.dtypes import Array
+from harness.model.dtypes import Array
+from harness.model.records import Tensor
 from harness.operators import elements
 from harness.operators.base import UNKNOWN, Call, CallTensor, DirectmlCall, Entropy, Family, Operator, Shape, ValueKind
 from harness.operators.formulas import decided, moved
 from harness.operators.moving import rank, wrong_axis
-from harness.records import Tensor
 
 # Compress:        the slices along the axis, or the elements, at which condition holds; what lies beyond its length is left out
 # NonZero:         Y[:, n] = the coordinates of the n-th element that is not 0, in row-major order

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from harness.dtypes import Array
+from harness.model.dtypes import Array
 from harness.operators.base import Call, DirectmlCall, Operator, Shape
 from harness.operators.formulas import moved
 from harness.operators.moving import one_to_one, rank, sampled_axes, wrong_axes

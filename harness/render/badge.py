@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from xml.sax.saxutils import escape
 
-from harness.summary import summarize
-from harness.tables import Tables
+from harness.results.summary import summarize
+from harness.results.tables import Tables
 
 _COLOURS = {"good": "#1a7f37", "bad": "#b42318", "warn": "#8a5a00"}
 _LABEL = "ONNX Runtime conformance"

@@ -8,11 +8,11 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from harness.bisection.search import Change
-from harness.bisection.summary import Row, Searched, moves, remarks, rows, sentence
 from harness.render.markup import code, escape, table
 from harness.render.terminal import grid, indented
 from harness.render.text import gist, line, visible
+from harness.results.bisection.search import Change
+from harness.results.bisection.summary import Row, Searched, moves, remarks, rows, sentence
 
 SCHEMA = 1
 _DETAIL = 160

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.compare.comparison import Change, Changed, Comparison
-from harness.compare.tables import (
+from harness.model.facets import Facets, facets
+from harness.model.records import BEYOND, Validity
+from harness.render.compare_markdown import what_happened
+from harness.render.html import GROUPS, fill, query
+from harness.render.payload import Payload, kind_rows
+from harness.render.terminal import repeated
+from harness.render.text import message, visible
+from harness.results.compare.comparison import Change, Changed, Comparison
+from harness.results.compare.tables import (
     PLURALS,
     both_levels,
     both_rates,
@@ -17,14 +24,7 @@ from harness.compare.tables import (
     said,
     summarize_comparison,
 )
-from harness.facets import Facets, facets
-from harness.records import BEYOND, Validity
-from harness.render.compare_markdown import what_happened
-from harness.render.html import GROUPS, fill, query
-from harness.render.payload import Payload, kind_rows
-from harness.render.terminal import repeated
-from harness.render.text import message, visible
-from harness.tables import Numbers, shown_kinds
+from harness.results.tables import Numbers, shown_kinds
 
 LISTED = {Change.REGRESSION: 50_000, Change.FIX: 50_000, Change.CHANGED: 50_000, Change.NEW: 20_000, Change.MISSING: 20_000}
 """Changed results in the page's table, by kind of change."""

@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from harness.compare.comparison import Change, Changed, Comparison, Counts, Did, Group, Pair
-from harness.compare.tables import environment_differences, exit_code, placed_on, summarize_comparison
-from harness.records import Repeats
-from harness.tables import Tables
+from harness.model.records import Repeats
+from harness.results.compare.comparison import Change, Changed, Comparison, Counts, Did, Group, Pair
+from harness.results.compare.tables import environment_differences, exit_code, placed_on, summarize_comparison
+from harness.results.tables import Tables
 
 SCHEMA = 1
 

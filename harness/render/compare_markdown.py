@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.compare.comparison import Change, Changed, Comparison
-from harness.compare.tables import (
+from harness.render.markdown import LIMIT, assemble
+from harness.render.markup import code, escape, level_head, table
+from harness.render.terminal import details
+from harness.render.text import line
+from harness.results.compare.comparison import Change, Changed, Comparison
+from harness.results.compare.tables import (
     PLURALS,
     BothCell,
     both_levels,
@@ -18,10 +22,6 @@ from harness.compare.tables import (
     said,
     summarize_comparison,
 )
-from harness.render.markdown import LIMIT, assemble
-from harness.render.markup import code, escape, level_head, table
-from harness.render.terminal import details
-from harness.render.text import line
 
 _ROWS = 2000
 _LISTED = 500

@@ -5,11 +5,11 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from harness.compare.comparison import Change, Comparison, Counts
-from harness.compare.tables import BothCell, both_levels, both_rows, environment_differences, outcome_of, said, summarize_comparison
 from harness.render.terminal import TONES, details, grid, indented
 from harness.render.text import line, one_line
-from harness.summary import count
+from harness.results.compare.comparison import Change, Comparison, Counts
+from harness.results.compare.tables import BothCell, both_levels, both_rows, environment_differences, outcome_of, said, summarize_comparison
+from harness.results.summary import count
 
 SHOWN = 12
 _STYLES = {"none": "dim", "same": "dim", "worse": "red", "better": "green", "other": "yellow"}

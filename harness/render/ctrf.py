@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
-from harness.records import Header, Repeats, Result
+from harness.model.records import Header, Repeats, Result
 from harness.render.foreign import MESSAGE, entry_of, status, summary
 from harness.render.text import line, message, visible
-from harness.runfile import RunReader
-from harness.summary import target_facts
+from harness.results.runfile import RunReader
+from harness.results.summary import target_facts
 
 _STATUS = {"passed": "passed", "failed": "failed", "error": "failed", "known": "other", "skipped": "skipped"}
 _MOMENT = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)[T-]?(\d\d)[:-]?(\d\d)[:-]?(\d\d)")

@@ -8,15 +8,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from harness.records import DIRECTML, Result
+from harness.model.records import DIRECTML, Result
 from harness.render.markup import code, escape, table
 from harness.render.text import line
-from harness.runfile import RunReader
-from harness.sentences import Did, Rules, Side, Tested
-from harness.summary import count, target_facts
-from harness.tables import Tables
-from harness.tensor_support import DATA_TYPES, FLOOR, RANKS, Cell, Status
-from harness.witness import Points
+from harness.results.cross_check import Points
+from harness.results.requirements import Did, Rules, Side, Tested
+from harness.results.runfile import RunReader
+from harness.results.summary import count, target_facts
+from harness.results.tables import Tables
+from harness.results.tensor_support import DATA_TYPES, FLOOR, RANKS, Cell, Status
 
 _MARKS = {
     (True, Status.AS_DOCUMENTED): "✓",

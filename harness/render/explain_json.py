@@ -6,13 +6,13 @@ from typing import Any
 
 import msgspec
 
-from harness.compare.comparison import Did
-from harness.explain.explanation import Explanation
-from harness.explain.failures import Group
-from harness.explain.words import headline
-from harness.records import Header
-from harness.rules.separation import Rule
-from harness.rules.terms import Term
+from harness.model.records import Header
+from harness.results.compare.comparison import Did
+from harness.results.explain.explanation import Explanation
+from harness.results.explain.failures import Group
+from harness.results.explain.words import headline
+from harness.results.rules.separation import Rule
+from harness.results.rules.terms import Term
 
 SCHEMA = 1
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.explain.explanation import Explanation
-from harness.explain.failures import Group
-from harness.explain.words import apart, differences, elsewhere, headline, inseparable, statement, title, verdict_of, witnessed
 from harness.render.markdown import LIMIT, assemble
 from harness.render.markup import code, escape
 from harness.render.terminal import describe
 from harness.render.text import line
-from harness.summary import count, target_facts
+from harness.results.explain.explanation import Explanation
+from harness.results.explain.failures import Group
+from harness.results.explain.words import apart, differences, elsewhere, headline, inseparable, statement, title, verdict_of, witnessed
+from harness.results.summary import count, target_facts
 
 _MARKS = {"good": "✓", "bad": "✗", "warn": "!"}
 

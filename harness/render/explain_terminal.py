@@ -5,12 +5,12 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from harness.explain.explanation import Explanation
-from harness.explain.failures import Group
-from harness.explain.words import apart, differences, elsewhere, headline, inseparable, statement, title, verdict_of, witnessed
 from harness.render.terminal import TONES, describe, indented
 from harness.render.text import line, one_line, visible
-from harness.summary import count
+from harness.results.explain.explanation import Explanation
+from harness.results.explain.failures import Group
+from harness.results.explain.words import apart, differences, elsewhere, headline, inseparable, statement, title, verdict_of, witnessed
+from harness.results.summary import count
 
 _MARKS = {"good": "✓", "bad": "✗", "warn": "!"}
 SHOWN_EXCEPTIONS = 3

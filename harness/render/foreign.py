@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from harness.records import NOT_EXECUTED, Expectation, Header, Outcome, Result, conforms, unexpected
+from harness.model.records import NOT_EXECUTED, Expectation, Header, Outcome, Result, conforms, unexpected
 from harness.render.terminal import describe
 from harness.render.text import line
 

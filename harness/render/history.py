@@ -11,12 +11,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from harness.history.database import INVALID, Did, Rate
-from harness.history.runs import Moment, Row, differing
-from harness.history.summary import History, did, explained, flipping, headline, seen, sentence, standing
 from harness.render.markup import code, escape, table
 from harness.render.terminal import grid, indented
 from harness.render.text import line, one_line
+from harness.results.history.database import INVALID, Did, Rate
+from harness.results.history.runs import Moment, Row, differing
+from harness.results.history.summary import History, did, explained, flipping, headline, seen, sentence, standing
 
 SCHEMA = 1
 SHOWN = 20

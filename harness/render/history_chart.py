@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from xml.sax.saxutils import escape, quoteattr
 
-from harness.history.database import INVALID, Rate
-from harness.history.runs import Row
-from harness.history.summary import History
 from harness.render.text import line
+from harness.results.history.database import INVALID, Rate
+from harness.results.history.runs import Row
+from harness.results.history.summary import History
 
 ROWS = 40
 """Rows drawn of each target, the newest ones."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from harness.history.summary import History, at, did, explained, flipping, headline, seen, sentence, standing
 from harness.render.history import RATES, rate
 from harness.render.history_chart import render_history_svg
 from harness.render.html import fill
+from harness.results.history.summary import History, at, did, explained, flipping, headline, seen, sentence, standing
 
 ROWS = 2000
 """Rows of each table of the page."""

@@ -16,25 +16,25 @@ from urllib.parse import quote
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from harness.deviations import PENDING
-from harness.explain.in_common import InCommon, in_common, rules
-from harness.explain.words import inseparable
-from harness.facets import written
-from harness.leveltable import STATUS_WORDS, LevelRow, level_table, levels, rate, status, validity_table
-from harness.nearness import ratio_text
-from harness.overview import conform, many, overview
-from harness.published import level_key
-from harness.records import BEYOND, Outcome
+from harness.model.facets import written
+from harness.model.records import BEYOND, Outcome
+from harness.model.reference.feature_levels import level_key
 from harness.render.markup import host
 from harness.render.payload import COUNTED_IN_RATES, Payload, red
 from harness.render.terminal import details, repeated
 from harness.render.text import line, ranks, visible
-from harness.runfile import RunReader
-from harness.summary import summarize, target_facts
-from harness.support import support
-from harness.tables import Tables
-from harness.tensor_support import FLOOR, Status
-from harness.witness import Points
+from harness.results.cross_check import Points
+from harness.results.explain.in_common import InCommon, in_common, rules
+from harness.results.explain.words import inseparable
+from harness.results.known_deviations import PENDING
+from harness.results.level_table import STATUS_WORDS, LevelRow, level_table, levels, rate, status, validity_table
+from harness.results.nearness import ratio_text
+from harness.results.overview import conform, many, overview
+from harness.results.runfile import RunReader
+from harness.results.summary import summarize, target_facts
+from harness.results.support import support
+from harness.results.tables import Tables
+from harness.results.tensor_support import FLOOR, Status
 
 GROUPS = 300
 _MARKS = {"pass": "✓", "known": "~", "failing": "✗", "partial": "!", "unclaimed": "∞", "absent": "⊘", "none": "–"}

@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from xml.sax.saxutils import escape, quoteattr
 
-from harness.records import Header, Result, TargetInfo
+from harness.model.records import Header, Result, TargetInfo
 from harness.render.foreign import MESSAGE, NOTHING_CLAIMED, status, summary
 from harness.render.text import message, visible
-from harness.runfile import RunReader
-from harness.summary import target_facts
+from harness.results.runfile import RunReader
+from harness.results.summary import target_facts
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

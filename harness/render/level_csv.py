@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import io
 
-from harness.leveltable import levels
-from harness.records import Outcome, Validity
+from harness.model.records import Outcome, Validity
 from harness.render.text import visible
-from harness.summary import one_line
-from harness.tables import Tables
+from harness.results.level_table import levels
+from harness.results.summary import one_line
+from harness.results.tables import Tables
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from harness.deviations import PENDING, Row, numbers
-from harness.explain.in_common import NOTHING, InCommon, rules
-from harness.explain.words import inseparable, title
-from harness.facets import written
-from harness.leveltable import counts, level_table, levels, rate, status, validity_table
-from harness.matrix import matrices
-from harness.nearness import ratio_text
-from harness.overview import conform, many, overview
-from harness.records import Validity
+from harness.model.facets import written
+from harness.model.records import Validity
 from harness.render.directml import support_summary, witness_section
 from harness.render.markup import code, escape, level_head, link, table
 from harness.render.terminal import describe
 from harness.render.text import line, ranks
-from harness.summary import count, summarize, target_facts
-from harness.support import support
-from harness.tables import Tables, Tally
+from harness.results.explain.in_common import NOTHING, InCommon, rules
+from harness.results.explain.words import inseparable, title
+from harness.results.known_deviations import PENDING, Row, numbers
+from harness.results.level_table import counts, level_table, levels, rate, status, validity_table
+from harness.results.matrix import matrices
+from harness.results.nearness import ratio_text
+from harness.results.overview import conform, many, overview
+from harness.results.summary import count, summarize, target_facts
+from harness.results.support import support
+from harness.results.tables import Tables, Tally
 
 LIMIT = 900 * 1024
 """A job summary may have 1 MiB; the rest is left to whatever else writes into it."""

@@ -22,14 +22,14 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from harness.deviations import in_words
-from harness.leveltable import levels
-from harness.records import NOT_EXECUTED, Accuracy, Header, Outcome, Result, Validity, Verdict, conforms, fails, inexpressible
+from harness.model.records import NOT_EXECUTED, Accuracy, Header, Outcome, Result, Validity, Verdict, conforms, fails, inexpressible
 from harness.render.deflate import deflate
 from harness.render.markup import host
 from harness.render.tensors import artifact_name, read_tensors
 from harness.render.text import line, message, visible
-from harness.tables import Kind, Numbers, State, Tables
+from harness.results.known_deviations import in_words
+from harness.results.level_table import levels
+from harness.results.tables import Kind, Numbers, State, Tables
 
 MESSAGE = 4000
 DETAILS_BUDGET = 4 << 20

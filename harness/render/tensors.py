@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from harness.caseid import parse
-from harness.diff import differing, errors, ulps, write_at, write_element
-from harness.dtypes import DTYPES, Array
-from harness.expected import Approx
-from harness.npz import load_arrays
-from harness.records import Tensor
+from harness.model.caseid import parse
+from harness.model.diff import differing, errors, ulps, write_at, write_element
+from harness.model.dtypes import DTYPES, Array
+from harness.model.expected import Approx
+from harness.model.records import Tensor
+from harness.results.npz import load_arrays
 
 ROW = 8
 """Elements a row of a grid shows; longer last axes are folded."""

@@ -9,16 +9,16 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from harness.explain.in_common import NOTHING, InCommon, rules
-from harness.explain.words import title
-from harness.leveltable import counts, level_table, levels, rate, status, validity_table
-from harness.nearness import in_words, ratio_text
-from harness.overview import conform, many, overview
-from harness.records import NOT_EXECUTED, Accuracy, Outcome, Repeats, Result, Validity
+from harness.model.records import NOT_EXECUTED, Accuracy, Outcome, Repeats, Result, Validity
 from harness.render.text import gist, line, one_line, ranks
-from harness.summary import count, summarize
-from harness.support import support
-from harness.tables import Tables, Tally
+from harness.results.explain.in_common import NOTHING, InCommon, rules
+from harness.results.explain.words import title
+from harness.results.level_table import counts, level_table, levels, rate, status, validity_table
+from harness.results.nearness import in_words, ratio_text
+from harness.results.overview import conform, many, overview
+from harness.results.summary import count, summarize
+from harness.results.support import support
+from harness.results.tables import Tables, Tally
 
 SHOWN = 8
 EXPLAINED = 3

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import product
 
-from harness.dtypes import DTYPES
+from harness.model.dtypes import DTYPES
+from harness.model.records import DirectmlOptions, DirectmlTensor, Options
 from harness.operators.base import Call, CallTensor, Operator, TensorType
-from harness.records import DirectmlOptions, DirectmlTensor, Options
 from harness.specs.load import LoadedSpec
 from harness.specs.schema import CaseDirectml, LayoutName, LiteralCase, Sweep, SweepDirectml, TensorName
 from harness.specs.source import KeyPath, shown

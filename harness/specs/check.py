@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from harness import onnx_schemas
-from harness.onnx_schemas import OperatorSchema, OpsetUnavailable, UnknownOperator
-from harness.records import CONSTANTS, Validity
+from harness.model import onnx_schemas
+from harness.model.onnx_schemas import OperatorSchema, OpsetUnavailable, UnknownOperator
+from harness.model.records import CONSTANTS, Validity
 from harness.specs import literals
 from harness.specs.attribute_values import WrongValue, alternatives, typed
 from harness.specs.schema import ALL, CaseInput, LiteralCase, Sweep, SweepInput, Use

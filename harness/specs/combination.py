@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from harness.calls import constant, make_call
-from harness.caseid import directml_terms, option_terms
-from harness.dtypes import DTYPES, Array
-from harness.onnx_schemas import Parameter
+from harness.model.caseid import directml_terms, option_terms
+from harness.model.dtypes import DTYPES, Array
+from harness.model.onnx_schemas import Parameter
+from harness.model.records import DirectmlOptions, Options, TensorSpec, Validity, Value
 from harness.operators.base import UNKNOWN, Call, Choice, Shape, TensorType
-from harness.records import DirectmlOptions, Options, TensorSpec, Validity, Value
 from harness.specs import api
 from harness.specs.attribute_values import NUMBERS
+from harness.specs.calls import constant, make_call
 from harness.specs.listed import IMPLIED, PLACEHOLDER, Choices, Listed, Nth, Picked, Relation, as_shape, named_shape
 from harness.specs.literals import shape_problem
 from harness.specs.schema import OMITTED

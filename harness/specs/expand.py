@@ -11,16 +11,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.caseid import directml_terms, input_term, option_terms, value_text
-from harness.errors import SpecError
-from harness.levels import known_operators, levels
+from harness.model.caseid import directml_terms, input_term, option_terms, value_text
+from harness.model.errors import SpecError
+from harness.model.query import Query
+from harness.model.records import Case, TensorSpec, Validity
+from harness.model.shares import WHOLE, Portion
 from harness.operators import OPERATORS
 from harness.operators.base import NoDomain, Operator
-from harness.portions import WHOLE, Portion
-from harness.query import Query
-from harness.records import Case, TensorSpec, Validity
 from harness.specs.combination import Group
 from harness.specs.family_sweeps import sweeps_of
+from harness.specs.levels import known_operators, levels
 from harness.specs.literal_cases import literal_cases
 from harness.specs.load import LoadedSpec
 from harness.specs.schema import Sweep

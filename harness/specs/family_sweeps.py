@@ -14,9 +14,9 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from harness.errors import SpecError
+from harness.model.errors import SpecError
+from harness.model.records import CONSTANTS
 from harness.operators.base import Operator
-from harness.records import CONSTANTS
 from harness.specs import source
 from harness.specs.load import LoadedSpec, default_folder
 from harness.specs.problems import validation_problems

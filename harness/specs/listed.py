@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, TypeGuard, TypeVar
 
 import numpy as np
 
-from harness.dtypes import Array
-from harness.onnx_schemas import OperatorSchema, Parameter
+from harness.model.dtypes import Array
+from harness.model.onnx_schemas import OperatorSchema, Parameter
+from harness.model.records import Options, Value
 from harness.operators.base import Call, Choice, Operator, Shape, TensorType
-from harness.records import Options, Value
 from harness.specs import api
 from harness.specs.attribute_values import NUMBERS, alternatives
 from harness.specs.load import LoadedSpec

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 import numpy as np
 
-from harness.calls import call_of
-from harness.caseid import directml_terms, input_term, option_terms, value_text
-from harness.dtypes import DTYPES, Array
-from harness.levels import levels_of
-from harness.onnx_schemas import OperatorSchema
+from harness.model.caseid import directml_terms, input_term, option_terms, value_text
+from harness.model.dtypes import DTYPES, Array
+from harness.model.onnx_schemas import OperatorSchema
+from harness.model.records import CONSTANTS, Case, DirectmlOptions, Options, Tensor, TensorSpec, Validity, Value
 from harness.operators.base import Call, Operator
-from harness.records import CONSTANTS, Case, DirectmlOptions, Options, Tensor, TensorSpec, Validity, Value
 from harness.specs import api
 from harness.specs.attribute_values import typed
+from harness.specs.calls import call_of
+from harness.specs.levels import levels_of
 from harness.specs.literals import to_array
 from harness.specs.load import LoadedSpec
 from harness.specs.schema import LiteralCase

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.dtypes import DTYPES, Array, DType
+from harness.model.dtypes import DTYPES, Array, DType
 from harness.specs.source import KeyPath, shown
 
 MAX_ELEMENTS = 1 << 24

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from harness import onnx_schemas
-from harness.errors import SpecError
-from harness.onnx_schemas import OperatorSchema
+from harness.model import onnx_schemas
+from harness.model.errors import SpecError
+from harness.model.onnx_schemas import OperatorSchema
+from harness.model.reference import kernels
 from harness.operators import OPERATORS
-from harness.reference import kernels
 from harness.specs import source
 from harness.specs.check import Checks
 from harness.specs.problems import validation_problems

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.records import Origin
+from harness.model.records import Origin
 from harness.specs.expand import Plan
 
 

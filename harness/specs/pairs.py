@@ -8,8 +8,8 @@ from functools import cached_property
 from math import prod
 from typing import Any, NamedTuple
 
+from harness.model.records import Options, TensorSpec, Validity
 from harness.operators.base import Call
-from harness.records import Options, TensorSpec, Validity
 from harness.specs import api
 from harness.specs.attribute_values import alternatives
 from harness.specs.combination import Combinations, Group, Impossible, Input, Kinds, Step, sort_key

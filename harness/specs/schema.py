@@ -23,8 +23,8 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from harness.dtypes import DTYPES
-from harness.records import Optimization, Validity
+from harness.model.dtypes import DTYPES
+from harness.model.records import Optimization, Validity
 from harness.specs.literals import shape_problem
 from harness.specs.source import shown
 

@@ -20,8 +20,8 @@ import yaml
 from yaml import events
 from yaml.error import MarkedYAMLError, YAMLError
 
-from harness.errors import SpecError
-from harness.plain_file import NotPlain, PlainFile
+from harness.model.errors import SpecError
+from harness.model.plain_file import NotPlain, PlainFile
 
 _LOADER: Any = getattr(yaml, "CLoader", yaml.Loader)  # only its parser is used, which makes no objects; libyaml's where the wheel has it
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby, product
 
+from harness.model.records import Validity, Value
 from harness.operators.base import Call, Operator
-from harness.records import Validity, Value
 from harness.specs import api
 from harness.specs.attribute_values import alternatives
 from harness.specs.combination import Combinations, Group, Impossible, Input, Kinds, Step, graph_key, sort_key

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from harness.dtypes import DTYPES
+from harness.model.dtypes import DTYPES
 from harness.operators.base import Operator
 from harness.specs import api
 from harness.specs.listed import IMPLIED, Listed

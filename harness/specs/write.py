@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from harness.calls import call_of
-from harness.dtypes import DTYPES, Array
-from harness.errors import SpecError, UsageError
+from harness.model.dtypes import DTYPES, Array
+from harness.model.errors import SpecError, UsageError
+from harness.model.records import Case, Options, Tensor, TensorValue, Validity
 from harness.operators import OPERATORS
-from harness.records import Case, Options, Tensor, TensorValue, Validity
+from harness.specs.calls import call_of
 from harness.specs.literals import LiteralError, to_array
 from harness.specs.load import LoadedSpec
 from harness.specs.source import parse

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from harness.bounded import Arithmetic, Bounded
-from harness.float_formats import FORMATS, Float64
+from harness.model.float_formats import FORMATS, Float64
+from harness.operators.bounded import Arithmetic, Bounded
 
 Random = np.random.Generator
 _DOUBLE = FORMATS["float64"]

@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from harness.bounded import EXACT, NAMES, arithmetic, number, sources
-from harness.bounded.arithmetic import Claim
-from harness.bounded.precision import declared
-from harness.float_formats import FORMATS
+from harness.model.float_formats import FORMATS
+from harness.operators.bounded import EXACT, NAMES, arithmetic, number, sources
+from harness.operators.bounded.arithmetic import Claim
+from harness.operators.bounded.precision import declared
 
 
 def test_each_arithmetic_names_its_sources() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from harness.bounded import NAMES, arithmetic, sources
-from harness.bounded.arithmetic import Claim
+from harness.operators.bounded import NAMES, arithmetic, sources
+from harness.operators.bounded.arithmetic import Claim
 
 _PAGE = Path(__file__).parent.parent.parent / "docs" / "comparing.md"
 

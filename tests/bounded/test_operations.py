@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.bounded import (
+from harness.operators.bounded import (
     EXACT,
     NAMES,
     Arithmetic,
@@ -23,7 +23,7 @@ from harness.bounded import (
     rsqrt,
     trigonometry,
 )
-from harness.bounded.precision import declared
+from harness.operators.bounded.precision import declared
 from tests.bounded.adversary import numbers, survives, within
 
 KINDS = [EXACT, *(arithmetic(name, dtype) for name in NAMES for dtype in ("float16", "bfloat16", "float32"))]

@@ -9,9 +9,9 @@ import mpmath
 import numpy as np
 import pytest
 
-from harness.bounded import EXACT, Bounded, arithmetic, erf, log2, number, power, rsqrt, sigmoid
-from harness.float_formats import FORMATS
+from harness.model.float_formats import FORMATS
 from harness.operators import functions
+from harness.operators.bounded import EXACT, Bounded, arithmetic, erf, log2, number, power, rsqrt, sigmoid
 
 mpmath.mp.prec = 200
 RNG = np.random.default_rng(11)

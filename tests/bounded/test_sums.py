@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.bounded import EXACT, Arithmetic, Bounded, arithmetic, number
-from harness.bounded.sums import gamma
-from harness.float_formats import Float64, Format
+from harness.model.float_formats import Float64, Format
+from harness.operators.bounded import EXACT, Arithmetic, Bounded, arithmetic, number
+from harness.operators.bounded.sums import gamma
 from tests.bounded.adversary import numbers, outside, survives, within
 
 KINDS = {

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from harness.leveltable import rate, status
-from harness.matrix import matrices
-from harness.overview import MANY, conform, overview
 from harness.render.html import render_html
-from harness.runfile import RunReader
-from harness.tables import Tables, read_tables
+from harness.results.level_table import rate, status
+from harness.results.matrix import matrices
+from harness.results.overview import MANY, conform, overview
+from harness.results.runfile import RunReader
+from harness.results.tables import Tables, read_tables
 from tests import many, synthetic
 from tests.browser.conftest import Open, follow
 from tests.synthetic import CPU, DML

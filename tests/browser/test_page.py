@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from harness.records import Diff, Error, Origin, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.model.records import Diff, Error, Origin, Outcome, Result, TargetInfo, Validity, Verdict
 from harness.render.html import render_html
 from harness.render.tensors import artifact_name
-from harness.runfile import RunWriter
+from harness.results.runfile import RunWriter
 from tests import synthetic
 from tests.browser.conftest import Open, follow, wait_until_shown
 from tests.render.test_html import HOSTILE

@@ -31,14 +31,14 @@ SECONDS = 90.0
 QUERY = "GatherElements@13:sweep=extent;data=float16"
 START = """
 import sys
-from harness import interrupt
+from harness.model import interrupt
 interrupt.install()
 try:
-    from harness.lanes import crew
+    from harness.run.lanes import coordinator as crew
 except KeyboardInterrupt:
     sys.exit(130)
 crew._CASES = 40
-from harness.start import main
+from harness.commands.start import main
 main()
 """
 """Two lanes for a few hundred cases."""
@@ -238,7 +238,7 @@ def _marked(place: Place) -> dict[int, str]:
         except OSError:
             continue
         if alive:
-            found[int(entry.name)] = "worker" if b"harness.fake" in command else "lane"
+            found[int(entry.name)] = "worker" if b"harness.targets.fake" in command else "lane"
     return found
 
 

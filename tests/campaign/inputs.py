@@ -19,7 +19,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from harness.errors import HarnessError
+from harness.model.errors import HarnessError
 from tests.campaign.findings import Found
 from tests.campaign.kinds import KINDS, Unexpected, prepare
 

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from harness import components
-from harness.fake_script import Script
-from harness.runtimes import environments
+from harness.targets import components
+from harness.targets.fake_script import Script
+from harness.targets.runtimes import environments
 from tests.campaign.mutations import BYTES, LINES, TEXT, Mutation
 from tests.histories import CASE, INVALID, OPEN, OTHER, write_run
 from tests.running import harness, script_of

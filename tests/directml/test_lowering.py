@@ -7,18 +7,18 @@ import json
 import numpy as np
 import pytest
 
-from harness import calls
-from harness.directml import lowering
-from harness.directml.description import Description, call_of, decode
-from harness.directml.layout import buffer_bytes
-from harness.directml.lowering import NotExpressible, lowered, prepared
-from harness.expected import Exact
+from harness.compile.directml import lowering
+from harness.compile.directml.description import Description, call_of, decode
+from harness.compile.directml.layout import buffer_bytes
+from harness.compile.directml.lowering import NotExpressible, lowered, prepared
+from harness.compile.prepare import units
+from harness.model.expected import Exact
+from harness.model.query import parse_all
+from harness.model.records import Case, DirectmlOptions, DirectmlTensor, Options, Tensor, TensorSpec, Validity
 from harness.operators import OPERATORS
-from harness.oracle import oracle
-from harness.prepare import units
-from harness.query import parse_all
-from harness.records import Case, DirectmlOptions, DirectmlTensor, Options, Tensor, TensorSpec, Validity
-from harness.selection import select
+from harness.run.oracle import oracle
+from harness.specs import calls
+from harness.specs.selection import select
 from tests.plans import default_plan
 
 

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from harness.dtypes import DTYPES, Array
-from harness.execution import Execution, Graph, Prepared
-from harness.judge import judge
+from harness.model.dtypes import DTYPES, Array
+from harness.model.records import Case, Error, Tensor, Validity, conforms
 from harness.operators import OPERATORS
-from harness.records import Case, Error, Tensor, Validity, conforms
+from harness.run.judge import judge
+from harness.targets.execution import Execution, Graph, Prepared
 from tests.prepared import prepared_case, right_output
 
 PROVIDER = "MutantExecutionProvider"

@@ -7,7 +7,7 @@ from math import ceil
 
 import numpy as np
 
-from harness.dtypes import Array
+from harness.model.dtypes import Array
 from tests.mutants import Call, Mutant
 from tests.mutants.moving import accepts, altered, other
 

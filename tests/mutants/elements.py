@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from harness.dtypes import DTYPES, Array
+from harness.model.dtypes import DTYPES, Array
 from tests.mutants import Mutant
 from tests.mutants.moving import altered, elements, flush, of_options, of_sizes, of_state, of_types, where
 

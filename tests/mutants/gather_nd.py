@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.dtypes import DTYPES, Array
+from harness.model.dtypes import DTYPES, Array
 from tests.mutants import Call, Mutant
 from tests.mutants import gather_nd_checks as checks
 from tests.mutants.blocks import of_blocks, of_late_checks

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.dtypes import Array
+from harness.model.dtypes import Array
 from tests.mutants import Call, Mutant
 from tests.mutants.moving import accepts as accepting
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from harness.dtypes import DTYPES, Array
+from harness.model.dtypes import DTYPES, Array
 from tests.mutants import Call, Mutant, Refused
 
 Alter = Callable[[Array, Call], Array]

@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from harness.dtypes import Array
+from harness.model.dtypes import Array
 from harness.operators.binary_floats import decode_bfloat16, encode
 from tests.mutants import Call, Mutant
 from tests.mutants.blocks import of_blocks

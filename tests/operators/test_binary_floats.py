@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from harness.dtypes import DTYPES
+from harness.model.dtypes import DTYPES
 from harness.operators.binary_floats import decode_bfloat16, encode, encode_bfloat16, halfway_values, special_patterns
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")

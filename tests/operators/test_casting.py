@@ -7,12 +7,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from harness.calls import make_call
-from harness.expected import Approx, OneOf, nearest
+from harness.model.expected import Approx, OneOf, nearest
+from harness.model.records import Tensor
 from harness.operators import OPERATORS
 from harness.operators.base import TensorType
 from harness.operators.casting import converted
-from harness.records import Tensor
+from harness.specs.calls import make_call
 
 
 @pytest.mark.parametrize("to", ["float16", "float32"])

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.calls import make_call
-from harness.dtypes import Array
-from harness.expected import Approx, Exact, Expected, OneOf
+from harness.model.dtypes import Array
+from harness.model.expected import Approx, Exact, Expected, OneOf
+from harness.model.records import Tensor
 from harness.operators import OPERATORS, broadcasting
 from harness.operators.base import TensorType
-from harness.records import Tensor
+from harness.specs.calls import make_call
 
 OPSET = 28
 INT8 = tuple(range(-128, 128))

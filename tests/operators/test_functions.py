@@ -11,11 +11,11 @@ import pytest
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-from harness.bounded import Bounded, arithmetic, erf, number
-from harness.diff import Comparison, compare
-from harness.expected import Approx
+from harness.model.diff import Comparison, compare
+from harness.model.expected import Approx
+from harness.model.records import Tensor
 from harness.operators import functions
-from harness.records import Tensor
+from harness.operators.bounded import Bounded, arithmetic, erf, number
 
 Float32 = NDArray[np.float32]
 KIND = arithmetic("opencl", "float32", flush=False)

@@ -9,10 +9,10 @@ import pytest
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
-from harness.dtypes import DTYPES
+from harness.model.dtypes import DTYPES
+from harness.model.records import Tensor, Value
 from harness.operators import OPERATORS
 from harness.operators.base import Choice, Shape, ValueKind
-from harness.records import Tensor, Value
 from tests import calling
 from tests.calling import shaped
 from tests.operators.brute import assert_same, elements, gather_nd, legal_indices

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from harness.dtypes import DTYPES
+from harness.model.dtypes import DTYPES
 from harness.operators.indexing import INDEX_KINDS, applies, indices, out_of_range
 
 SIZES = (1, 2, 3, 7, 300)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.calls import make_call
-from harness.dtypes import Array
-from harness.expected import Exact
+from harness.model.dtypes import Array
+from harness.model.expected import Exact
+from harness.model.records import Tensor, Value
 from harness.operators import OPERATORS
 from harness.operators.base import TensorType
-from harness.records import Tensor, Value
+from harness.specs.calls import make_call
 from tests.operators.brute import assert_same, elements, legal_indices
 
 DTYPES_TRIED = ("float32", "uint8", "int64", "string", "bfloat16")

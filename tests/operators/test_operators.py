@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.onnx_schemas import operator_schema, opsets_of_versions
+from harness.model.onnx_schemas import operator_schema, opsets_of_versions
 from harness.operators import OPERATORS
 from harness.operators.base import Operator
 

@@ -12,13 +12,13 @@ from itertools import product
 import numpy as np
 import pytest
 
-from harness.calls import make_call
-from harness.diff import compare
-from harness.dtypes import Array
-from harness.expected import Approx, Exact, Expected, OneOf
+from harness.model.diff import compare
+from harness.model.dtypes import Array
+from harness.model.expected import Approx, Exact, Expected, OneOf
+from harness.model.records import Tensor, Value
 from harness.operators import OPERATORS
 from harness.operators.base import TensorType
-from harness.records import Tensor, Value
+from harness.specs.calls import make_call
 
 Floats = list[float]
 

@@ -10,12 +10,12 @@ import pytest
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
-from harness.dtypes import DTYPES, Array
+from harness.model.dtypes import DTYPES, Array
+from harness.model.records import Tensor
 from harness.operators import OPERATORS
 from harness.operators.base import Shape
 from harness.operators.binary_floats import halfway_values
 from harness.operators.round import HALVES_AWAY, TOWARD_ZERO
-from harness.records import Tensor
 from tests import calling
 from tests.calling import shaped
 from tests.operators.brute import round_bits

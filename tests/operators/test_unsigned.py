@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from harness.model.records import Tensor
 from harness.operators.indexing import INDEX_KINDS, applies, indices, out_of_range
-from harness.records import Tensor
 from tests.calling import exact
 
 ENTROPY = bytes(range(256)) * 4

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from harness.calls import make_call
-from harness.expected import Approx, Exact, OneOf, nearest
+from harness.model.expected import Approx, Exact, OneOf, nearest
+from harness.model.records import Tensor, Value
 from harness.operators import OPERATORS
 from harness.operators.base import TensorType
-from harness.records import Tensor, Value
+from harness.specs.calls import make_call
 
 Floats = NDArray[Any]
 WINDOWS: list[tuple[tuple[int, ...], dict[str, Value]]] = [

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.calls import call_of
-from harness.diff import compare
-from harness.dtypes import Array
+from harness.model.diff import compare
+from harness.model.dtypes import Array
+from harness.model.records import Case, Tensor, Validity
 from harness.operators import OPERATORS
 from harness.operators.base import Call
 from harness.operators.reducing import axes_of
 from harness.operators.reducing import reduced as reduced_shape
-from harness.records import Case, Tensor, Validity
+from harness.specs.calls import call_of
 from harness.specs.expand import expand
 from harness.specs.load import default_folder, load_specs
-from harness.values import case_inputs
+from harness.specs.values import case_inputs
 
 Kernel = Callable[[Call, list[Any]], Any]
 """Takes a call and its inputs, floats as float32; returns the first output."""

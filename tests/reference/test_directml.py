@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from harness.published import level_key, level_order, load
-from harness.reference.directml import ARRAYS, ByValue, Constraint, Member, directml_operator, operator_names, sources
+from harness.model.reference.directml import ARRAYS, ByValue, Constraint, Member, directml_operator, operator_names, sources
+from harness.model.reference.feature_levels import level_key, level_order, load
 
 BY_HAND = yaml.safe_load((Path(__file__).parents[1] / "fixtures" / "directml_tables_by_hand.yaml").read_text(encoding="utf-8"))["operators"]
 TYPES = {
@@ -136,7 +136,7 @@ def test_levels_have_numbers() -> None:
 
 def test_the_command_line_starts_without_the_facts() -> None:
     code = (
-        "import sys; import harness.cli; from harness.reference import files; "
-        "print(files.data_file.cache_info().misses if 'harness.reference.files' in sys.modules else 0)"
+        "import sys; import harness.commands.cli; from harness.model.reference import files; "
+        "print(files.data_file.cache_info().misses if 'harness.model.reference.files' in sys.modules else 0)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "0\n"

@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from harness.records import TargetInfo
-from harness.reference.kernels import (
+from harness.model.records import TargetInfo
+from harness.model.reference.kernels import (
     constant_inputs,
     directml_operators,
     formal_inputs,

@@ -7,13 +7,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.compare import comparison
-from harness.compare.command import RENDERINGS
-from harness.compare.comparison import Comparison, compare_runs
-from harness.records import Error, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.commands.compare import RENDERINGS
+from harness.model.records import Error, Outcome, Result, TargetInfo, Validity, Verdict
 from harness.render.compare_html import render_compare_html
 from harness.render.compare_markdown import render_compare_markdown
-from harness.runfile import RunReader
+from harness.results.compare import comparison
+from harness.results.compare.comparison import Comparison, compare_runs
+from harness.results.runfile import RunReader
 from tests import synthetic
 from tests.golden import check_golden
 from tests.render.test_html import HOSTILE, parsed

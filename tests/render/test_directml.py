@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.records import Diff, Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.model.records import Diff, Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
 from harness.render.directml import render_cells, render_directml
 from harness.render.html import render_html
 from harness.render.markdown import render_markdown
-from harness.runfile import RunReader, RunWriter
-from harness.tables import read_tables
-from harness.tensor_support import FLOOR
+from harness.results.runfile import RunReader, RunWriter
+from harness.results.tables import read_tables
+from harness.results.tensor_support import FLOOR
 
 DML = TargetInfo("DmlExecutionProvider", directml_sha256="aa", adapter="GPU", max_feature_level="6_4")
 API = TargetInfo("DirectML", directml_sha256="aa", adapter="GPU", max_feature_level="6_4")

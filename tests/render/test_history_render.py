@@ -10,12 +10,12 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from harness.history.command import RENDERINGS, answer, collect
-from harness.history.database import HistoryDatabase
-from harness.history.runs import find_runs
-from harness.history.summary import History
-from harness.query import parse_all
+from harness.commands.history import RENDERINGS, answer, collect
+from harness.model.query import parse_all
 from harness.render.history_chart import ROWS
+from harness.results.history.database import HistoryDatabase
+from harness.results.history.runs import find_runs
+from harness.results.history.summary import History
 from tests.golden import check_golden
 from tests.histories import CASE, INVALID, OPEN, OTHER, cpu, write_days, write_run
 from tests.render.test_html import HOSTILE

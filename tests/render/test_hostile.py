@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from harness.records import Diff, Error, Header, Origin, Outcome, Result, TargetInfo, Validity, Verdict
-from harness.runfile import RunWriter
+from harness.model.records import Diff, Error, Header, Origin, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.results.runfile import RunWriter
 from tests.running import harness
 from tests.synthetic import end_of
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.records import Error, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.model.records import Error, Outcome, Result, TargetInfo, Validity, Verdict
 from harness.render.html import query, render_html
 from tests import synthetic
 from tests.golden import check_golden

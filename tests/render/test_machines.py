@@ -15,17 +15,17 @@ import pytest
 from junitparser import Error as JUnitError
 from junitparser import Failure, JUnitXml, Skipped
 
-from harness.contradictions import impossible
-from harness.counts import Counts
-from harness.records import Against, Diff, Error, Outcome, Result, Validity, Verdict
+from harness.model.records import Against, Diff, Error, Outcome, Result, Validity, Verdict
 from harness.render.badge import render_badge
 from harness.render.ctrf import render_ctrf
 from harness.render.foreign import status
 from harness.render.junit import render_junit
 from harness.render.level_csv import render_csv
-from harness.runfile import RunReader
-from harness.summary import summarize
-from harness.tables import tabulate
+from harness.results.counts import Counts
+from harness.results.runfile import RunReader
+from harness.results.runfile_checks import impossible
+from harness.results.summary import summarize
+from harness.results.tables import tabulate
 from tests import synthetic
 from tests.synthetic import ABSENT, CPU, DML
 

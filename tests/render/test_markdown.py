@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from harness.records import Error, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.model.records import Error, Outcome, Result, TargetInfo, Validity, Verdict
 from harness.render.markdown import render_markdown
 from harness.render.markup import code, escape
-from harness.tables import tabulate
+from harness.results.tables import tabulate
 from tests import synthetic
 from tests.golden import check_golden
 from tests.synthetic import ABSENT, CPU, DML

@@ -9,11 +9,11 @@ import msgspec
 import numpy as np
 import pytest
 
-from harness.facets import facets
-from harness.records import Diff, Error, Outcome, Result, Validity, Verdict
+from harness.model.facets import facets
+from harness.model.records import Diff, Error, Outcome, Result, Validity, Verdict
 from harness.render.payload import JUDGED, MESSAGE, Payload, judgement
 from harness.render.tensors import artifact_name
-from harness.tables import Tables
+from harness.results.tables import Tables
 from tests import synthetic
 from tests.synthetic import ABSENT, CPU, DML
 

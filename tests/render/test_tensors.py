@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.dtypes import Array
+from harness.model.dtypes import Array
 from harness.render.tensors import ROW, ROWS, WRONG, read_tensors
 
 FLOAT = "Round@22:sweep=a;X=float32[2,3];values=random"

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from harness.records import Diff, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.model.records import Diff, Outcome, Result, TargetInfo, Validity, Verdict
 from harness.render.terminal import describe, render_terminal
-from harness.tables import Tables, tabulate
+from harness.results.tables import Tables, tabulate
 from tests import synthetic
 from tests.golden import check_golden
 from tests.synthetic import ABSENT, CPU, DML

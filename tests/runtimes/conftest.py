@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.components import CACHE_ENV
-from harness.runtimes import environments, index, pythons
+from harness.targets.components import CACHE_ENV
+from harness.targets.runtimes import environments, index, pythons
 from tests.standin import write_index
 
 RELEASE = "1.20.1"

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from packaging.version import Version
 
-from harness.components import CACHE_ENV
-from harness.errors import UsageError
-from harness.runtimes import environments, pythons, usage
+from harness.model.errors import UsageError
+from harness.targets.components import CACHE_ENV
+from harness.targets.runtimes import environments, pythons, usage
 from tests.needs import need
 from tests.running import complaint, harness, lines_of, results_of
 from tests.runtimes.conftest import OTHER, RELEASE
@@ -199,7 +199,7 @@ def own_copy(with_standin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.fixture
 def user(own_copy: Path) -> Iterator[subprocess.Popen[str]]:
     """Start a process that uses the environment until it is killed."""
-    program = f"from harness.runtimes import environments; environments.prepare({RELEASE!r}); print('uses it', flush=True); input()"
+    program = f"from harness.targets.runtimes import environments; environments.prepare({RELEASE!r}); print('uses it', flush=True); input()"
     process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "uses it\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.runtimes import index
+from harness.targets.runtimes import index
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.components import CACHE_ENV
-from harness.targets import launch, parse_target
+from harness.targets.components import CACHE_ENV
+from harness.targets.registry import launch, parse_target
 from tests.running import complaint, harness, lines_of, results_of
 
 pytestmark = pytest.mark.releases

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import TargetUnavailable, UsageError
-from harness.runtimes import environments
-from harness.runtimes.projects import ONNXRUNTIME, PLUGINS
+from harness.model.errors import TargetUnavailable, UsageError
+from harness.targets.runtimes import environments
+from harness.targets.runtimes.projects import ONNXRUNTIME, PLUGINS
 from tests.running import harness, lines_of
 from tests.runtimes.conftest import RELEASE, forget
 from tests.standin import write_index

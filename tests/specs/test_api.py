@@ -8,9 +8,9 @@ from textwrap import indent
 
 import pytest
 
-from harness.errors import SpecError
-from harness.query import Query
-from harness.records import Case, DirectmlOptions, DirectmlTensor, Validity
+from harness.model.errors import SpecError
+from harness.model.query import Query
+from harness.model.records import Case, DirectmlOptions, DirectmlTensor, Validity
 from harness.specs.api import DTYPES_OF_DIRECTML
 from harness.specs.expand import Plan, expand
 from harness.specs.load import load_specs

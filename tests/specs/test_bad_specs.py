@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import SpecError
-from harness.expectations import load_expectations
+from harness.model.errors import SpecError
 from harness.specs.expand import expand
+from harness.specs.expectations import load_expectations
 from harness.specs.load import load_specs
 from tests.golden import check_golden
 

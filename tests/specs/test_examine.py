@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import onnx_schemas
+from harness.model import onnx_schemas
 from tests.running import complaint, harness
 
 SPEC = """\

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import SpecError
+from harness.model.errors import SpecError
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
 from tests.running import SPECS

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import SpecError
-from harness.records import Case, Origin
+from harness.model.errors import SpecError
+from harness.model.records import Case, Origin
 from harness.specs import family_sweeps
 from harness.specs.expand import Plan, expand
 from harness.specs.load import load_specs

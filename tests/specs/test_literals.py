@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.dtypes import DTYPES
+from harness.model.dtypes import DTYPES
 from harness.specs.literals import LiteralError, infer_shape, to_array
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.errors import SpecError
-from harness.records import Validity
+from harness.model.errors import SpecError
+from harness.model.records import Validity
 from harness.specs.check import combinations
 from harness.specs.load import LoadedSpec, load_specs
 from tests.specs.examples import GATHER_ELEMENTS, GATHER_ND

@@ -7,8 +7,8 @@ import jsonschema
 import pytest
 from pydantic import ValidationError
 
-from harness.expectations import expectations_json_schema
-from harness.records import Options
+from harness.model.records import Options
+from harness.specs.expectations import expectations_json_schema
 from harness.specs.schema import CaseOptions, Spec, SweepOptions, spec_json_schema
 from harness.specs.source import parse
 from tests.golden import check_golden

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.errors import SpecError
+from harness.model.errors import SpecError
 from harness.specs.source import MAX_BYTES, MAX_VALUES, Source, parse, read, show_path, suggestion
 
 

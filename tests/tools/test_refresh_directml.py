@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.reference.files import file_bytes
+from harness.model.reference.files import file_bytes
 from tools.refresh_directml import documents, kernel_table, package, provider, structures
 from tools.refresh_directml.__main__ import main
 

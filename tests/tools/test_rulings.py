@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.records import Diff, Error, Header, Origin, Outcome, Result, TargetInfo, Validity, Verdict
-from harness.runfile import RunWriter
+from harness.model.records import Diff, Error, Header, Origin, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.results.runfile import RunWriter
 from tests.synthetic import end_of
 from tools.rulings import Answers, main, page
 

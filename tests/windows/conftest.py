@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.windows import runtime, sandbox
+from harness.targets.windows import runtime, sandbox
 from tests.needs import need
 
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from harness.directml.description import structure
-from harness.reference.directml import directml_operator
+from harness.compile.directml.description import structure
+from harness.model.reference.directml import directml_operator
 from tests.windows.directml_units import described, tensor
 
 Given = Sequence[Any]

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from harness.directml.description import structure
-from harness.dtypes import DTYPES
-from harness.execution import Execution, Graph, Prepared, Unit
+from harness.compile.directml.description import structure
+from harness.model.dtypes import DTYPES
+from harness.model.records import Case, Tensor, TensorSpec
 from harness.operators.base import Call, TensorType
-from harness.pool import Pool
-from harness.records import Case, Tensor, TensorSpec
-from harness.targets import launch, parse_target
+from harness.targets.execution import Execution, Graph, Prepared, Unit
+from harness.targets.pool import Pool
+from harness.targets.registry import launch, parse_target
 
 Described = tuple[dict[str, Any], list[np.ndarray]]
 """A description and the arrays of one case."""

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-import harness.worker
-from harness.errors import TargetUnavailable
-from harness.execution import Unit
-from harness.pool import Launch, Pool
-from harness.windows import install, runtime
-from harness.windows.releases import release_for_level, releases, usable_levels
+import harness.worker.worker
+from harness.model.errors import TargetUnavailable
+from harness.targets.execution import Unit
+from harness.targets.pool import Launch, Pool
+from harness.targets.windows import install, runtime
+from harness.targets.windows.releases import release_for_level, releases, usable_levels
 from tests.windows.directml_units import described, execute, gather_elements, gather_nd, graph, pool, prepared, rounding, tensor
 
 pytestmark = pytest.mark.windows_runtime
-WORKER = Path(harness.worker.__file__)
+WORKER = Path(harness.worker.worker.__file__)
 PROGRAM = Path(__file__).with_name("directml_program.py")
 HALVES = np.array([-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 1.2, -1.7], np.float32)
 DATA = np.arange(12, dtype=np.float32).reshape(3, 4)

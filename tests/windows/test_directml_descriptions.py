@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.published import load
-from harness.windows import device
-from harness.windows.directml import layouts
-from harness.windows.directml.operators import ITEMSIZES, LEVELS, Description, DescriptionError, TensorView
-from harness.windows.directml.session import OutputError, Session
+from harness.model.reference.feature_levels import load
+from harness.worker.windows import device
+from harness.worker.windows.directml import layouts
+from harness.worker.windows.directml.operators import ITEMSIZES, LEVELS, Description, DescriptionError, TensorView
+from harness.worker.windows.directml.session import OutputError, Session
 from tests.windows.directml_units import gather_elements, gather_nd, rounding, tensor
 
 DATA = np.zeros((2, 3), np.float16)

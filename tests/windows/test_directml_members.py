@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from harness.directml.description import structure
-from harness.reference.directml import operator_names
-from harness.windows.directml import layouts
-from harness.windows.directml.operators import Description, DescriptionError, layout_of
+from harness.compile.directml.description import structure
+from harness.model.reference.directml import operator_names
+from harness.worker.windows.directml import layouts
+from harness.worker.windows.directml.operators import Description, DescriptionError, layout_of
 from tests.windows.directml_units import tensor
 
 FLOATS = tensor("float32", (1, 1, 2, 2))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from harness.execution import Execution
+from harness.targets.execution import Execution
 from tests.windows.directml_calls import Call, every_call
 from tests.windows.directml_units import execute, pool
 

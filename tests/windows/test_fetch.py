@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import HarnessFault, TargetUnavailable, UsageError
-from harness.windows import fetch
-from harness.windows.fetch import MIRROR_ENV, Mirrors, fetch_packages, find_mirrors
-from harness.windows.lock import DebianPackage
-from harness.windows.refresh import parse_print_uris
+from harness.model.errors import HarnessFault, TargetUnavailable, UsageError
+from harness.targets.windows import fetch
+from harness.targets.windows.fetch import MIRROR_ENV, Mirrors, fetch_packages, find_mirrors
+from harness.targets.windows.lock import DebianPackage
+from harness.targets.windows.refresh import parse_print_uris
 
 CONTENT = bytes(range(256)) * 40
 

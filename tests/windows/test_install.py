@@ -16,11 +16,12 @@ from typing import NamedTuple
 import pytest
 from click.testing import CliRunner
 
-from harness.components import CACHE_ENV, seal
-from harness.errors import HarnessFault, TargetUnavailable
-from harness.windows import commands, install, sandbox, system, wheels
-from harness.windows.lock import load
-from harness.windows.releases import default_release, release
+from harness.commands import windows as commands
+from harness.model.errors import HarnessFault, TargetUnavailable
+from harness.targets.components import CACHE_ENV, seal
+from harness.targets.windows import install, sandbox, system, wheels
+from harness.targets.windows.lock import load
+from harness.targets.windows.releases import default_release, release
 
 
 @pytest.fixture(autouse=True)

@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from harness.components import CACHE_ENV, seal
-from harness.errors import TargetUnavailable
-from harness.windows import commands, install, packages, sandbox, winecompat
-from harness.windows.lock import load
-from harness.windows.releases import default_release
-from harness.windows.system import UNIX_LIBRARIES
+from harness.commands import windows as commands
+from harness.model.errors import TargetUnavailable
+from harness.targets.components import CACHE_ENV, seal
+from harness.targets.windows import install, packages, sandbox
+from harness.targets.windows.lock import load
+from harness.targets.windows.releases import default_release
+from harness.targets.windows.system import UNIX_LIBRARIES
+from harness.worker.windows import winecompat
 
 WANTED = packages.decisive_versions(load())
 TRIXIE = {"ID": "debian", "VERSION_CODENAME": "trixie", "PRETTY_NAME": "Debian GNU/Linux 13 (trixie)"}

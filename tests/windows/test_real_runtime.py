@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 from onnx import NodeProto, helper
 
-from harness.windows import install, runtime
-from harness.windows.releases import default_release, release_for_level, usable_levels
+from harness.targets.windows import install, runtime
+from harness.targets.windows.releases import default_release, release_for_level, usable_levels
 
 pytestmark = pytest.mark.windows_runtime
 PROBE = Path(__file__).with_name("probe_worker.py")
@@ -236,7 +236,8 @@ def test_a_killed_parent_takes_the_worker_along(tool: str) -> None:
     script = f"""
 import subprocess, sys, time
 from pathlib import Path
-from harness.windows import runtime, sandbox
+from harness.targets.windows import runtime
+from harness.targets.windows import sandbox
 sandbox.launcher = lambda: {tool!r}
 argv, env = runtime.launch(Path({str(PROBE)!r}))
 p = subprocess.Popen(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from harness.errors import HarnessFault, UsageError
-from harness.windows import lock
-from harness.windows.releases import default_release, release, release_for_level, releases, usable_levels
+from harness.model.errors import HarnessFault, UsageError
+from harness.targets.windows import lock
+from harness.targets.windows.releases import default_release, release, release_for_level, releases, usable_levels
 
 
 def test_newest_release_is_the_default() -> None:

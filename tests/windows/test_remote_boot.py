@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness import remote
-from harness.pool import Pool
-from harness.targets import launch, parse_target
-from harness.windows import runtime
+from harness.targets import remote
+from harness.targets.pool import Pool
+from harness.targets.registry import launch, parse_target
+from harness.targets.windows import runtime
+from harness.worker import worker
 from tests.test_remote import answers, big, chosen, greet
 
 pytestmark = pytest.mark.windows_runtime
@@ -20,7 +21,7 @@ ROUND = "Round@11:sweep=sizes"
 
 def in_windows(*tail: str) -> tuple[list[str], dict[str, str]]:
     """Return the command that runs the Windows Python of the Windows runtime with other arguments."""
-    argv, env = runtime.launch(Path(remote.__file__).with_name("worker.py"))
+    argv, env = runtime.launch(Path(worker.__file__))
     at = next(n for n, word in enumerate(argv) if word.endswith("python.exe"))
     return [*argv[: at + 1], *tail], env
 

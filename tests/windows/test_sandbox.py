@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import TargetUnavailable
-from harness.windows import sandbox
-from harness.windows.sandbox import SYSCTLS, Bind, command, remedy
+from harness.model.errors import TargetUnavailable
+from harness.targets.windows import sandbox
+from harness.targets.windows.sandbox import SYSCTLS, Bind, command, remedy
 
 
 @pytest.fixture(autouse=True)

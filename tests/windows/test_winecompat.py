@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.windows import boot, com, device, winecompat
-from harness.windows.winecompat import Incompatible, matches, require_bytes, require_known_build
+from harness.worker.windows import boot, com, device, winecompat
+from harness.worker.windows.winecompat import Incompatible, matches, require_bytes, require_known_build
 
 INSIDE = [Path(module.__file__) for module in (boot, com, device, winecompat)]  # type: ignore[arg-type]
 
@@ -52,7 +52,7 @@ def test_another_wine_is_refused(build: str) -> None:
 
 
 def test_the_wine_of_the_lock_is_known() -> None:
-    from harness.windows.lock import load
+    from harness.targets.windows.lock import load
 
     require_known_build(f"wine-10.0 (Debian {load().debian.wine})")
 

@@ -1,4 +1,4 @@
-"""Makes `harness/data/directml_operators.json` and `harness/data/onnxruntime_kernels.json` again.
+"""Makes `harness/model/data/directml_operators.json` and `harness/model/data/onnxruntime_kernels.json` again.
 
     python -m tools.refresh_directml --sdk-api DIR --windows-ai-docs DIR --directml DIR --onnxruntime DIR
     python -m tools.refresh_directml --facts DIR

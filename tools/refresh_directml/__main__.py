@@ -18,7 +18,7 @@ from tools.refresh_directml.checkout import Checkout
 from tools.refresh_directml.documents import Facts
 from tools.refresh_directml.package import kernels_file, operators_file
 
-DATA = Path(__file__).parents[2] / "harness" / "data"
+DATA = Path(__file__).parents[2] / "harness" / "model" / "data"
 _PAGE = re.compile(r"ns-directml-dml_([a-z0-9_]+?)(_operator)?_desc\.md$")
 _API = "docs/directml/api/"
 LICENCE = "pages CC BY 4.0, DirectMLSchema.h MIT; only facts are taken"

@@ -1,4 +1,4 @@
-"""The two data files: facts put into the form that `harness.reference` reads, one operator a line, in a fixed order."""
+"""The two data files: facts put into the form that `harness.model.reference` reads, one operator a line, in a fixed order."""
 
 from __future__ import annotations
 

@@ -1,0 +1,97 @@
+"""`harness bisect`: the release from which a case, or any case of a query, does otherwise than before."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from harness.commands.named_path import NamedPath
+from harness.commands.renderings import Renderings
+from harness.commands.report import writable
+from harness.commands.timeout import Seconds
+from harness.model.errors import TargetUnavailable
+from harness.model.query import Query
+from harness.model.records import Case
+from harness.render.bisection import render_bisection_json, render_bisection_markdown, render_bisection_terminal
+from harness.results.bisection.search import Bisection, Measured, bisect
+from harness.results.bisection.summary import Searched
+from harness.run.folders import processors
+from harness.specs.expand import expand
+from harness.specs.load import load_specs
+from harness.specs.selection import select
+from harness.triage.bisection import AXES, Measure, axis
+
+UNCHANGED = 1
+"""Exit code where nothing changes."""
+RENDERINGS = Renderings(render_bisection_terminal, markdown=render_bisection_markdown, json=render_bisection_json)
+
+
+@click.command("bisect")
+@click.argument("asked", metavar="CASE")
+@click.option("--over", type=click.Choice(sorted(AXES)), default="onnxruntime", show_default=True, help="Releases of which package.")
+@click.option("--good", metavar="VERSION", help="The older end (default: the oldest release since 1.15 that can run CASE).")
+@click.option("--bad", metavar="VERSION", help="The newer end (default: the newest release that can run CASE).")
+@click.option("--all", "everything", is_flag=True, help="Measure every release between the ends, not only those of a binary search.")
+@click.option("-t", "--target", metavar="TARGET", help="cpu or dml, with options such as dml,device_id=1 (default: by --over).")
+@click.option("--spec", "specs", multiple=True, type=NamedPath(), help="Spec files or folders that have the cases.")
+@click.option("-j", "--jobs", type=click.IntRange(1, 256), help="Worker processes (default: the number of processors).")
+@click.option("--timeout", type=Seconds(), default=30.0, show_default=True, help="Seconds a case may take.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The seed of the inputs.")
+@RENDERINGS.options
+def bisect_command(
+    asked: str,
+    over: str,
+    good: str | None,
+    bad: str | None,
+    everything: bool,
+    target: str | None,
+    specs: tuple[Path, ...],
+    jobs: int | None,
+    timeout: float,
+    seed: int,
+    format_: str,
+    output: Path | None,
+) -> None:
+    """Find the release from which CASE does otherwise than in older ones.
+
+    CASE is the id of a case, or a query: then the first release in which other cases fail, or fail in another way. Exit code 0: found;
+    1: nothing changes between the ends; 3: no release can run it; 4: no case matches.
+    """
+    writable(output)
+    query = Query.parse(asked)
+    cases = _cases(specs, query)
+    releases = axis(over, target, good, bad)
+    measure = Measure(releases, cases, jobs=jobs or processors(), timeout=timeout, seed=seed)
+
+    def tell(version: str) -> Measured:
+        measured = measure(version)
+        failing = f"{measured.failing():,} of {len(measured.seen):,} fail" if len(cases) > 1 else "".join(_outcomes(measured))
+        print(f"{version}: {'skipped: ' + measured.skipped if measured.skipped else failing}", file=sys.stderr, flush=True)
+        return measured
+
+    found = bisect(releases.versions, tell, everything=everything)
+    if not found.ran:
+        raise TargetUnavailable(_no_release(found))
+    name = f"{releases.head}{releases.options}"
+    searched = Searched(over, name, query.text, tuple(case.id for case in cases), found, tuple(filter(None, [releases.remark])))
+    RENDERINGS.show(searched, format_, output)
+    sys.exit(0 if found.changes else UNCHANGED)
+
+
+def _cases(specs: tuple[Path, ...], query: Query) -> list[Case]:
+    """Return the case with this very id, else all that the query selects; NothingRan with a hint where there is none."""
+    selection = select(expand(load_specs(specs), (query,)), (query,))
+    selection.total()
+    cases = [case for valid in (True, False) for case in selection.cases(valid=valid)]
+    return [case for case in cases if case.id == query.text] or cases
+
+
+def _outcomes(measured: Measured) -> list[str]:
+    return [seen.outcome.value for seen in measured.seen.values()]
+
+
+def _no_release(found: Bisection) -> str:
+    newest = found.measured[-1]
+    return f"none of {len(found.measured)} releases can run it; {newest.version}: {newest.skipped}"

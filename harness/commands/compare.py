@@ -1,0 +1,34 @@
+"""`harness compare`: two runs held against each other, in any rendering."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from harness.commands.named_path import NamedPath
+from harness.commands.renderings import Renderings
+from harness.model.errors import NothingRan
+from harness.render.compare_html import render_compare_html
+from harness.render.compare_json import render_compare_json
+from harness.render.compare_markdown import render_compare_markdown
+from harness.render.compare_terminal import render_compare_terminal
+from harness.results.compare.comparison import compare_runs
+from harness.results.compare.tables import exit_code, summarize_comparison
+from harness.results.runfile import RunReader
+
+RENDERINGS = Renderings(render_compare_terminal, markdown=render_compare_markdown, json=render_compare_json, html=render_compare_html)
+
+
+@click.command("compare")
+@click.argument("base", type=NamedPath())
+@click.argument("head", type=NamedPath())
+@RENDERINGS.options
+def compare(base: Path, head: Path, format_: str, output: Path | None) -> None:
+    """Compare run HEAD with run BASE; exit 1 only for regressions, 4 if nothing ran in both or one is incomplete."""
+    comparison = compare_runs(RunReader(base), RunReader(head))
+    RENDERINGS.show(comparison, format_, output)
+    if not comparison.total.compared:
+        raise NothingRan(summarize_comparison(comparison).sentence)
+    sys.exit(exit_code(comparison))

@@ -1,0 +1,59 @@
+"""What `harness check` finds by asking the oracle: documented results that it contradicts; and bits that others read as numbers.
+
+A run says the same as `oracle_error`, once a target has run the case; here no target is needed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from harness.model.records import Case
+from harness.run.oracle import OracleError, contradiction, oracle
+from harness.specs.calls import call_of
+from harness.specs.load import LoadedSpec
+from harness.specs.values import case_inputs
+from harness.targets.execution import Prepared
+
+_HEX = re.compile(r"(?<![\w\"'.])0[xX][0-9a-fA-F]+(?![\w\"'])")
+_ASIDE = re.compile(r'"(?:[^"\\]|\\.)*"|\'[^\']*\'|(?:^|\s)#.*')
+_FEW = 3
+
+
+def contradictions(specs: Iterable[LoadedSpec], cases: Iterable[Case]) -> list[str]:
+    """Return where the oracle contradicts the result that a literal case documents, each entry once, by file and line."""
+    by_operator = {spec.model.operator: spec for spec in specs}
+    documented = (case for case in cases if case.documented is not None)
+    return list(dict.fromkeys(line for case in documented for line in _of(by_operator[case.operator], case)))
+
+
+def _of(spec: LoadedSpec, case: Case) -> Iterator[str]:
+    assert case.documented is not None
+    name = case.id.partition(":case=")[2].partition(";")[0]
+    position = next(number for number, entry in enumerate(spec.model.cases) if entry.name == name)
+    call = call_of(case)
+    try:
+        expected = oracle(Prepared(case, call, case_inputs(call, case, 0)), "")
+    except OracleError as error:
+        yield spec.problem(("cases", position), str(error))
+        return
+    if expected is None:
+        return  # the formula says nothing of it
+    diff = contradiction(case, expected)
+    if diff is None:
+        return
+    where = "" if diff.first_index is None else f" at [{', '.join(map(str, diff.first_index))}]"
+    what = f"the oracle gives {diff.actual}{where}, not {diff.expected}"
+    more = f"; {diff.differing:,} of {diff.total:,} elements differ" if diff.first_index is not None and diff.total > 1 else ""
+    yield spec.problem(("cases", position, "output"), f"{what}{more}")
+
+
+def unquoted_bits(specs: Iterable[LoadedSpec]) -> Iterator[str]:
+    """Yield a warning for each line with a bit pattern without quotes, which YAML calls an integer."""
+    for spec in specs:
+        for number, line in enumerate(spec.path.read_text(encoding="utf-8").splitlines(), start=1):
+            plain = _ASIDE.sub(lambda found: " " * len(found[0]), line)
+            if numbers := _HEX.findall(plain):
+                few = ", ".join(numbers[:_FEW]) + (" and more" if len(numbers) > _FEW else "")
+                what = f"{few} is bits here and the number {int(numbers[0], 16):,} to other readers of YAML"
+                yield f'{spec.source.label}:{number}: warning: {what}; write "{numbers[0]}"'

@@ -1,0 +1,81 @@
+"""`harness expect`: check expectation files, and bring them up to date with a run."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import sys
+from datetime import date
+from pathlib import Path
+
+import click
+
+from harness.commands.named_path import NamedPath
+from harness.commands.report import write_whole
+from harness.model.errors import UsageError
+from harness.render.text import one_line
+from harness.results.runfile import RunReader
+from harness.results.summary import count
+from harness.specs.expand import expand
+from harness.specs.expectations import Expectations, Scope, lint, load_expectations
+from harness.specs.load import default_folder, load_specs
+from harness.specs.source import label_of
+from harness.triage.expect.run_rows import RunRows
+from harness.triage.expect.updates import update
+
+
+@click.group("expect")
+def expect() -> None:
+    """Check expectation files, and bring them up to date with a run."""
+
+
+@expect.command("lint", short_help="Say what is wrong with the entries of expectation files.")
+@click.argument("files", nargs=-1, type=NamedPath(), metavar="[FILE]...")
+@click.option("--spec", "specs", multiple=True, type=NamedPath(), help="Specs whose cases the entries speak of.")
+def lint_files(files: tuple[Path, ...], specs: tuple[Path, ...]) -> None:
+    """Say what is wrong with entries: not reviewed yet, expired, written twice, matching no case."""
+    known = load_expectations(files)
+    plan = expand(load_specs(specs))
+    problems = lint(known, date.today(), (case.id for case in plan), Scope.of(plan.specs))
+    for line in problems:
+        click.echo(line, err=True)
+    click.echo(f"{count(len(known.entries), 'expectation')}: {'ok' if not problems else 'see above'}")
+    sys.exit(1 if problems else 0)
+
+
+@expect.command("update", short_help="Make the entries of a file describe a run.")
+@click.argument("run", type=NamedPath())
+@click.argument("file", required=False, type=NamedPath())
+@click.option("--check", "--dry-run", "only_check", is_flag=True, help="Write nothing; print the difference, and exit 1 if there is one.")
+def update_files(run: Path, file: Path | None, only_check: bool) -> None:
+    """Make the entries of FILE (default: the harness's own) describe RUN; reason and link are left to you."""
+    rows = RunRows(RunReader(run))
+    if file is not None and file.is_dir():
+        raise UsageError(f"{file}: is a folder; name the file, which may be new")
+    known = _known(file)
+    folder = default_folder() / "expectations"
+    done = update(rows, known, lambda target: file or folder / f"{re.split('[@,]', target)[0]}.yaml")
+    changed = 0
+    texts = {path: edited.checked() for path, edited in done.files.items() if edited.text() != edited.before}
+    for path, text in texts.items():
+        edited = done.files[path]
+        changed += 1
+        if only_check:
+            label = label_of(path)
+            lines = difflib.unified_diff(edited.before.splitlines(), text.splitlines(), label, label, lineterm="")
+            click.echo("\n".join(lines))
+        else:
+            write_whole(path, [text])
+    for note in done.notes:
+        click.echo(one_line(note), err=True)
+    if not changed:
+        click.echo("the expectations describe the run: nothing to change")
+    elif not only_check:
+        click.echo(f"{changed} file{'s' * (changed > 1)} written; `harness expect lint` names what is to be filled in")
+    sys.exit(1 if only_check and changed else 0)
+
+
+def _known(file: Path | None) -> Expectations:
+    if file is None:
+        return load_expectations()
+    return load_expectations([file]) if file.exists() else Expectations()

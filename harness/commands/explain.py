@@ -1,0 +1,34 @@
+"""`harness explain`: what the failures of a run, or its differences from another, have in common."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from harness.commands.named_path import NamedPath
+from harness.commands.renderings import Renderings
+from harness.model.errors import UsageError
+from harness.model.query import parse_all
+from harness.render.explain_json import render_explain_json
+from harness.render.explain_markdown import render_explain_markdown
+from harness.render.explain_terminal import render_explain_terminal
+from harness.results.explain.explanation import explain, explain_changes
+from harness.results.runfile import RunReader
+
+RENDERINGS = Renderings(render_explain_terminal, markdown=render_explain_markdown, json=render_explain_json)
+
+
+@click.command("explain")
+@click.argument("run", type=NamedPath())
+@click.option("--against", type=NamedPath(), metavar="BASE", help="Explain what differs from this run instead.")
+@click.option("--known", is_flag=True, help="Explain expected deviations as well, after the unexpected ones.")
+@click.option("-k", "--query", "queries", multiple=True, metavar="QUERY", help="Only cases that match, e.g. 'Round@22:X=float16'.")
+@RENDERINGS.options
+def explain_command(run: Path, against: Path | None, known: bool, queries: tuple[str, ...], format_: str, output: Path | None) -> None:
+    """Group the failures of RUN and state for each group the rule that separates it from what passes."""
+    parsed = parse_all(queries)
+    if against is not None and known:
+        raise UsageError("--known and --against exclude each other: a difference is explained whether it is expected or not")
+    found = explain(RunReader(run), parsed, known=known) if against is None else explain_changes(RunReader(against), RunReader(run), parsed)
+    RENDERINGS.show(found, format_, output)

@@ -1,0 +1,40 @@
+"""Ends a run: the terminal summary, `report.md` and `report.html` beside the run file, the job summary."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from harness.commands.report import write_reports
+from harness.model.errors import UsageError
+from harness.render.console import Console, nobody_reads
+from harness.render.html import read_page
+from harness.render.markdown import render_markdown
+from harness.render.terminal import render_terminal
+from harness.results.explain.in_common import in_common
+
+
+def finish(path: Path) -> None:
+    """Render what every run ends with; a report that cannot be written is one line, the results stay."""
+    tables, payload = read_page(path)
+    common = in_common(path, tables)
+    try:
+        write_reports(tables, payload, common, path.parent)
+    except UsageError as error:
+        click.echo(f"harness: {error}", err=True)
+    job_summary = os.environ.get("GITHUB_STEP_SUMMARY")
+    if job_summary:
+        try:
+            with open(job_summary, "a", encoding="utf-8") as file:
+                file.write(render_markdown(tables, common))
+        except OSError as error:
+            click.echo(f"harness: {job_summary}: cannot be written: {error.strerror}", err=True)
+    try:
+        render_terminal(tables, Console(), common)
+        click.echo(f"\n{path}  report.md  report.html")
+        sys.stdout.flush()
+    except BrokenPipeError:  # `harness run | head`: the reader has seen enough, the exit code still says how the run ended
+        nobody_reads()

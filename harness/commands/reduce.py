@@ -1,0 +1,130 @@
+"""`harness reduce`: the smallest case that still fails in the same way, as a spec entry."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from harness.commands.named_path import NamedPath
+from harness.commands.report import writable, write_whole
+from harness.commands.timeout import Seconds
+from harness.model.errors import NothingRan, UsageError
+from harness.model.records import Case, Validity, conforms
+from harness.run.probe import Trials
+from harness.specs.calls import call_of
+from harness.specs.find_case import find_case
+from harness.specs.load import LoadedSpec, load_specs
+from harness.specs.values import case_inputs
+from harness.specs.write import REDUCED_FROM, spec_text
+from harness.targets.execution import Prepared
+from harness.targets.registry import parse_target
+from harness.triage.recorded import recorded_failure
+from harness.triage.recorded_target import recorded_target
+from harness.triage.reduction.reducer import Flaky, Reducer, Reduction
+
+FLAKY = 1
+"""Exit code where the case does not always fail in the same way."""
+
+
+class Reduced(NamedTuple):
+    """A reduction with the text of its spec and the spec that it comes from."""
+
+    reduction: Reduction
+    text: str
+    spec: LoadedSpec
+
+
+@click.command("reduce")
+@click.argument("case_id", metavar="CASE")
+@click.option("-t", "--target", metavar="TARGET", help="Where it fails: dml, cpu@ort-1.22.1 …  [default: cpu, or where RUN says]")
+@click.option(
+    "--conforms-on", "conforms_on", metavar="TARGET", help="Keep what conforms here, so that it stays the same defect: cpu@ort-1.24.3."
+)
+@click.option("--run", "run", type=NamedPath(), metavar="RUN", help="The run in which it failed, for its target and seed.")
+@click.option("-o", "--output", type=NamedPath(), metavar="FILE", help="Write here instead of to standard output.")
+@click.option("--spec", "specs", multiple=True, type=NamedPath(), help="Spec files or folders that have the case.")
+@click.option("--seed", type=click.IntRange(0), help="The seed with which the case failed.  [default: 0]")
+@click.option("--timeout", type=Seconds(), default=30.0, show_default=True, help="Seconds a trial may take.")
+def reduce(
+    case_id: str,
+    target: str | None,
+    conforms_on: str | None,
+    run: Path | None,
+    output: Path | None,
+    specs: tuple[Path, ...],
+    seed: int | None,
+    timeout: float,
+) -> None:
+    """Shrink the failing CASE to the smallest case that fails in the same way.
+
+    Writes a spec with this one case: run it as it is, or paste its entry into the operator's spec. Exit code 0: reduced; 1: the case is
+    flaky, nothing is written; 4: it conforms, there is nothing to reduce.
+    """
+    writable(output)
+    if run is not None:
+        if seed is not None:
+            raise UsageError("--seed and --run: the run knows its seed")
+        record = recorded_failure(run, case_id, target, specs)
+        case, spec, seed = record.case, record.spec, record.header.seed
+        chosen = recorded_target(run, record.result.target, target)
+    else:
+        chosen = parse_target(target or "cpu")
+        case, spec = find_case(load_specs(specs), case_id)
+    with ExitStack() as open_trials:
+        trials = open_trials.enter_context(Trials(chosen, timeout=timeout, seed=seed or 0))
+        conforming = None
+        if conforms_on is not None:
+            conforming = open_trials.enter_context(Trials(parse_target(conforms_on), timeout=timeout, seed=seed or 0))
+        found = reduce_case(trials, case, spec, conforming)
+    if isinstance(found, Flaky):
+        click.echo(f"harness: {found.what}; nothing is written", err=True)
+        sys.exit(FLAKY)
+    if output is None:
+        click.echo(found.text, nl=False)
+    else:
+        write_whole(output, [found.text])
+        click.echo(f"{output}: {found.reduction.case.id}")
+
+
+def reduce_case(trials: Trials, case: Case, spec: LoadedSpec, conforming: Trials | None = None) -> Reduced | Flaky:
+    """Reduce a failing case on a target to one that conforms on the second, if there is one; says on stderr how many trials that took.
+
+    Raises NothingRan if the case conforms on the first, UsageError if it does not on the second.
+    """
+    if case.validity is Validity.UNSPECIFIED:
+        raise UsageError(f"{case.id}: ONNX leaves open what this case does, so nothing that it does is a failure to reduce")
+    first = trials.one(case)
+    if conforms(case.validity, first.judgement.outcome):
+        raise NothingRan(f"{case.id} conforms on {trials.target.name} ({first.judgement.outcome.value}): there is nothing to reduce")
+    if conforming is not None:
+        there = conforming.one(case).judgement.outcome
+        if not conforms(case.validity, there):
+            raise UsageError(
+                f"{case.id} does not conform on {conforming.target.name} either ({there.value}): name a target without the defect"
+            )
+    call = call_of(case)
+    inputs = case_inputs(call, case, trials.seed)
+    live = sys.stderr.isatty()
+
+    def progress(number: int, left: int) -> None:
+        if live:
+            click.echo(f"\r{number} trials, {left:,} elements in the smallest so far\x1b[K", err=True, nl=False)
+
+    reducer = Reducer(trials, Prepared(case, call, inputs), spec, progress, conforming)
+    found = reducer.reduce()
+    if live:
+        click.echo("\r\x1b[K", err=True, nl=False)
+    if isinstance(found, Flaky):
+        return found
+    restarts = f", {found.restarts} of which ended the worker" if found.restarts else ""
+    click.echo(f"{found.trials} trials{restarts}: {found.before:,} elements became {found.after:,}; {found.signature}", err=True)
+    but = "" if conforming is None else f", conforming on {conforming.target.name} (onnxruntime {conforming.hello.onnxruntime})"
+    comment = (
+        f"{found.signature} on {trials.target.name} (onnxruntime {trials.hello.onnxruntime}){but}{REDUCED_FROM}",
+        case.id,
+    )
+    return Reduced(found, spec_text(spec, found.case, reducer.subject.name, comment), spec)

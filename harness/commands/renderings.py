@@ -1,0 +1,54 @@
+"""The formats in which a command shows what it found: the terminal, or a text for a file or standard output."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import click
+
+from harness.commands.named_path import NamedPath
+from harness.commands.report import write_whole
+from harness.render.console import Console
+
+Shown = TypeVar("Shown")
+_WIDTH = 80
+
+
+class Renderings(Generic[Shown]):
+    """Ways to render one kind of finding, by format; `terminal` writes to a console, the others return their text."""
+
+    def __init__(self, terminal: Callable[[Shown, Console], None], **texts: Callable[[Shown], str]) -> None:
+        self._terminal = terminal
+        self._texts = texts
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        """The names that `--format` takes."""
+        return ("terminal", *self._texts)
+
+    def options(self, command: Callable[..., Any]) -> Callable[..., Any]:
+        """Give a command `--format` and `--output`, as the parameters `format_` and `output`."""
+        choice = click.Choice(self.formats)
+        file = NamedPath(dir_okay=False)
+        output = click.option("-o", "--output", type=file, metavar="FILE", help="Write here instead of to standard output.")(command)
+        return click.option("--format", "format_", type=choice, default="terminal", show_default=True, help="What to render.")(output)
+
+    def text(self, shown: Shown, format: str) -> str:
+        """Render as text; for the terminal without colour and 80 columns wide."""
+        if format != "terminal":
+            return self._texts[format](shown)
+        plain = io.StringIO()
+        self._terminal(shown, Console(file=plain, width=_WIDTH, no_color=True))
+        return plain.getvalue()
+
+    def show(self, shown: Shown, format: str, output: Path | None) -> None:
+        """Render to a file, or to standard output. Errors: UsageError."""
+        if output is not None:
+            write_whole(output, [self.text(shown, format)])
+        elif format == "terminal":
+            self._terminal(shown, Console())
+        else:
+            click.echo(self.text(shown, format).encode(), nl=False)

@@ -1,0 +1,118 @@
+"""`harness report`: any rendering of a run, from its run file alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal, get_args
+
+import click
+
+from harness.commands.named_path import NamedPath
+from harness.model.errors import UsageError
+from harness.render.badge import render_badge
+from harness.render.ctrf import render_ctrf
+from harness.render.directml import render_cells, render_directml
+from harness.render.html import page, render_html
+from harness.render.junit import render_junit
+from harness.render.level_csv import render_csv
+from harness.render.markdown import render_markdown
+from harness.render.payload import Payload
+from harness.results.explain.in_common import InCommon, in_common
+from harness.results.runfile import RunReader
+from harness.results.tables import Tables, read_tables
+
+Format = Literal["html", "markdown", "junit", "ctrf", "csv", "directml", "cells"]
+FORMATS: tuple[str, ...] = get_args(Format)
+
+
+def rendering(run: Path, format: str) -> Iterator[str]:
+    """Yield the pieces of one rendering of a run file, or of the one in a folder. Errors: UsageError."""
+    if format == "html":
+        yield render_html(run)
+    elif format == "markdown":
+        tables = read_tables(RunReader(run))
+        yield render_markdown(tables, in_common(run, tables))
+    elif format == "csv":
+        yield render_csv(read_tables(RunReader(run)))
+    elif format == "directml":
+        yield render_directml(run)
+    elif format == "cells":
+        yield render_cells(run)
+    elif format == "junit":
+        yield from render_junit(lambda: RunReader(run))
+    elif format == "ctrf":
+        yield from render_ctrf(lambda: RunReader(run))
+    else:
+        raise UsageError(f"unknown format {format!r}; one of: {', '.join(FORMATS)}")
+
+
+def write_report(run: Path, format: str, out: Path | None) -> None:
+    """Render a run to a file, or to standard output; a file is replaced only by a whole one. Errors: UsageError."""
+    pieces = rendering(run, format)
+    if out is None:
+        for piece in pieces:
+            click.echo(piece.encode(), nl=False)
+        return
+    write_whole(out, pieces)
+
+
+def write_reports(tables: Tables, payload: Payload, common: InCommon, folder: Path) -> None:
+    """Write `report.md` and `report.html` into a folder, from one reading of a run (`render.html.read_page`). Errors: UsageError."""
+    try:
+        write_whole(folder / "report.md", [render_markdown(tables, common)])
+    finally:
+        write_whole(folder / "report.html", [page(tables, payload, common)])
+
+
+def write_badge(run: Path, out: Path) -> None:
+    """Draw a run's badge into a file. Errors: UsageError."""
+    write_whole(out, [render_badge(read_tables(RunReader(run)))])
+
+
+def writable(out: Path | None) -> None:
+    """Find out before long work whether its result can be written. Errors: UsageError."""
+    if out is None:
+        return
+    if out.is_dir():
+        raise UsageError(f"{out}: is a folder; -o names a file")
+    _writable_below(out)
+
+
+def _writable_below(out: Path) -> None:
+    place = next(folder for folder in out.absolute().parents if folder.exists())
+    if not place.is_dir() or not os.access(place, os.W_OK):
+        raise UsageError(f"{out}: cannot be written: {place} is {'not writable' if place.is_dir() else 'no folder'}")
+
+
+def write_whole(out: Path, pieces: Iterable[str]) -> None:
+    """Write a file by way of another beside it, so that there is never half of it. Errors: UsageError."""
+    partial = out.with_name(f"{out.name}.part")
+    _writable_below(out)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with open(partial, "w", encoding="utf-8", newline="\n") as file:
+            file.writelines(pieces)
+        os.replace(partial, out)
+    except OSError as error:
+        raise UsageError(f"{out}: cannot be written: {error.strerror}") from error
+    finally:
+        with suppress(OSError):
+            partial.unlink()
+
+
+@click.command("report")
+@click.argument("run", type=NamedPath())
+@click.option("--format", "format_", type=click.Choice(FORMATS), help="What to render; needed unless --badge is.")
+@click.option("-o", "--output", type=NamedPath(), help="Write here instead of to standard output.")
+@click.option("--badge", type=NamedPath(), help="Also draw an SVG badge for a README.")
+def report(run: Path, format_: str | None, output: Path | None, badge: Path | None) -> None:
+    """Render RUN, a run file or the folder of a run, as a report."""
+    if format_ is None and badge is None:
+        raise UsageError(f"say what to render: --format {'|'.join(FORMATS)}, or --badge FILE")
+    if format_ is not None:
+        write_report(run, format_, output)
+    if badge is not None:
+        write_badge(run, badge)

@@ -1,0 +1,164 @@
+"""`harness repro`: a failing case as a folder for someone who does not have the harness."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+import click
+
+from harness.commands.named_path import NamedPath
+from harness.commands.reduce import FLAKY, reduce_case
+from harness.commands.timeout import Seconds
+from harness.compile.graphs import compile_case
+from harness.model.errors import NothingRan, TargetUnavailable, UsageError
+from harness.model.mismatch_kind import difference
+from harness.model.plain_file import read_bytes
+from harness.model.records import CPU, DML, Case, TargetInfo, conforms
+from harness.render.text import without_paths
+from harness.run.probe import Trials
+from harness.run.target_info import target_info
+from harness.specs.calls import call_of
+from harness.specs.expand import expand
+from harness.specs.find_case import spec_of
+from harness.specs.load import LoadedSpec, load_specs
+from harness.specs.values import case_inputs
+from harness.specs.write import reduced_from
+from harness.targets.execution import Prepared
+from harness.targets.registry import Target, launch, parse_target, session_config, session_threads
+from harness.triage.recorded import Recorded, recorded_failure
+from harness.triage.recorded_target import recorded_target
+from harness.triage.reduction.reducer import Flaky
+from harness.triage.repro.failure import Failure, Session
+from harness.triage.repro.folder import write_repro
+from harness.triage.signature import Signature, signature
+
+_LARGEST = 4 << 20
+"""Bytes of a reduced case or a table of releases."""
+
+
+@click.command("repro")
+@click.argument("run", required=False, type=NamedPath(), metavar="[RUN")
+@click.argument("case_id", required=False, metavar="CASE]")
+@click.option("-o", "--output", required=True, type=NamedPath(), metavar="DIR", help="Folder of the repro.")
+@click.option("--case", "case_file", type=NamedPath(), metavar="FILE", help="Instead of a run: what `harness reduce` wrote.")
+@click.option("-t", "--target", metavar="TARGET", help="Where it fails; needed with --case, or where it fails on several targets.")
+@click.option("--reduce", "first_reduce", is_flag=True, help="Reduce the case first.")
+@click.option("--bisect", type=NamedPath(), metavar="FILE", help="A table from `harness bisect --format markdown`.")
+@click.option("--spec", "specs", multiple=True, type=NamedPath(), help="Spec files or folders of the run.")
+@click.option("--timeout", type=Seconds(), default=30.0, show_default=True, help="Seconds a trial may take.")
+def repro(
+    run: Path | None,
+    case_id: str | None,
+    output: Path,
+    case_file: Path | None,
+    target: str | None,
+    first_reduce: bool,
+    bisect: Path | None,
+    specs: tuple[Path, ...],
+    timeout: float,
+) -> None:
+    """Write the failing CASE of RUN to DIR: model.onnx, test_data_set_0/, repro.py and issue.md.
+
+    repro.py needs onnxruntime and numpy only and exits with 1 while the bug is there. Exit code 0: written; 1: the case is flaky, nothing
+    is written; 4: it does not fail.
+    """
+    table = None if bisect is None else _read(bisect)
+    if case_file is not None:
+        if run is not None or target is None:
+            raise UsageError("--case FILE stands instead of RUN and CASE, and needs the target with -t")
+        chosen = parse_target(target)
+        case, spec = _only_case(case_file)
+        record, origin = None, reduced_from(_read(case_file))
+        seed = 0
+        commands = [f"harness run {shlex.quote(str(case_file))} -t {shlex.quote(target)} -k {case.operator}"]
+    else:
+        if run is None or case_id is None:
+            raise UsageError("name a RUN and a CASE in it, or a spec with one case with --case FILE")
+        record = recorded_failure(run, case_id, target, specs)
+        chosen = recorded_target(run, record.result.target, target)
+        case, spec, seed = record.case, record.spec, record.header.seed
+        origin = None
+        commands = [without_paths(record.header.command), f"harness run -t {shlex.quote(chosen.name)} -k {shlex.quote(case.id)}"]
+    if chosen.provider not in (CPU, DML):
+        raise UsageError(f"target {chosen.name!r} is no provider of onnxruntime, which alone a repro needs; reproduce it on cpu or dml")
+    failure = _failure(chosen, case, spec, seed, record, commands, first_reduce=first_reduce, timeout=timeout)
+    for path in write_repro(failure._replace(origin=failure.origin or origin), output, table):
+        click.echo(path)
+
+
+def _failure(
+    target: Target,
+    case: Case,
+    spec: LoadedSpec,
+    seed: int,
+    record: Recorded | None,
+    commands: list[str],
+    *,
+    first_reduce: bool,
+    timeout: float,
+) -> Failure:
+    """Run the case once more and return how it fails; without the target, what the run recorded."""
+    try:
+        trials = Trials(target, timeout=timeout, seed=seed)
+    except TargetUnavailable as error:
+        if record is None or first_reduce:
+            raise
+        click.echo(f"{target.name} cannot run here, so the repro shows what the run recorded: {error}", err=True)
+        return _from_record(target, record, commands)
+    with trials:
+        origin = None
+        if first_reduce:
+            found = reduce_case(trials, case, spec)
+            if isinstance(found, Flaky):
+                click.echo(f"harness: {found.what}; nothing is written", err=True)
+                sys.exit(FLAKY)
+            origin, case = case.id, found.reduction.case
+            commands = [*commands, f"harness reduce {shlex.quote(origin)} -t {shlex.quote(target.name)}"]
+        trial = trials.fresh(case)
+        now = signature(trial.judgement, trial.execution)
+        info = target_info(target, trials.hello, trials.runtime)
+    if conforms(case.validity, now.outcome):
+        before = f"; the run recorded {record.result.outcome.value}" if record else ""
+        raise NothingRan(f"{case.id} conforms on {target.name} ({now.outcome.value}){before}: there is nothing to reproduce")
+    if record is not None and record.result.outcome is not now.outcome:
+        click.echo(f"the run recorded {record.result.outcome.value}, here it is now {now}: the repro shows the latter", err=True)
+    launched = launch(target)
+    session = Session(target.provider, launched.provider_options, launched.config, launched.threads)
+    what, actual = trial.judgement.error, trial.execution.outputs
+    return Failure(trial.prepared, trial.graph, target, session, info, now, what, actual, origin, tuple(dict.fromkeys(commands)))
+
+
+def _from_record(target: Target, record: Recorded, commands: list[str]) -> Failure:
+    case, result = record.case, record.result
+    call = call_of(case)
+    inputs = case_inputs(call, case, record.header.seed)
+    info: TargetInfo = record.header.targets[result.target]
+    found = Signature(
+        result.outcome,
+        result.stage or "run",
+        result.error.class_ if result.error else None,
+        difference(result.diff) if result.diff else None,
+    )
+    options = {key: value for key, value in info.options.items() if key in ("device_id", "performance_preference", "device_filter")}
+    session = Session(info.provider, options, session_config(target), session_threads(target))
+    graph = compile_case(case, call, inputs)
+    return Failure(
+        Prepared(case, call, inputs), graph, target, session, info, found, result.error, None, None, tuple(dict.fromkeys(commands))
+    )
+
+
+def _only_case(path: Path) -> tuple[Case, LoadedSpec]:
+    plan = expand(load_specs([path]))
+    cases = list(plan)
+    if len(cases) != 1:
+        raise UsageError(f"{path}: has {len(cases):,} cases; --case takes a spec with one, such as `harness reduce -o FILE` writes")
+    return cases[0], spec_of(plan, cases[0])
+
+
+def _read(path: Path) -> str:
+    try:
+        return read_bytes(path, _LARGEST).decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error

@@ -1,0 +1,170 @@
+"""Lowers a case to the description of one DirectML operator. Pure: no DLL, no device, no array is needed for it.
+
+What a case does not say is chosen as ONNX Runtime's provider chooses it: no flags, buffers of the least size that the API takes, strides
+only where a tensor is broadcast. Shapes are padded with leading 1s where tensors must share a DimensionCount, or to the one that the case
+names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from hashlib import sha256
+from math import prod
+from typing import Any
+
+from harness.compile.directml.description import BufferTensor, Description, attribute, decode, structure
+from harness.compile.directml.layout import LAYOUTS, buffer_bytes, lay_out
+from harness.model.dtypes import DTYPES
+from harness.model.onnx_schemas import operator_schema
+from harness.model.records import Case, DirectmlOptions, DirectmlTensor, Tensor
+from harness.model.reference.directml import directml_operator
+from harness.operators import OPERATORS
+from harness.operators.base import Call, CallTensor, DirectmlCall, Shape
+from harness.specs.levels import lowered_to
+from harness.targets.execution import Graph, Prepared
+
+_UINT = 1 << 32
+HELD_AS = {"bool": "uint8", "int64": "uint64", "int32": "uint32"}
+"""How DirectML may hold the elements of an output of ONNX: what is not negative has the same bits."""
+_PLAIN = DirectmlOptions()
+
+
+class NotExpressible(Exception):
+    """DirectML's API has no way to write a case; the message says what it lacks."""
+
+
+def directml_call(case: Case, call: Call) -> DirectmlCall:
+    """Return the call that a case asks for, the one that ONNX Runtime's provider makes, or the first that can express it."""
+    asked = (case.directml or _PLAIN).operator
+    operator = OPERATORS[case.operator]
+    for candidate in (None, *case.lowers_to) if asked is None else (asked,):
+        made = lowered_to(operator, candidate, call)
+        if made is not None:
+            return made
+    raise NotExpressible(f"{asked or 'DirectML'} has no call that expresses it" if case.lowers_to else "DirectML has no such operator")
+
+
+def lower(case: Case, call: Call) -> Description:
+    """Return the description of a case's DirectML call; raise NotExpressible."""
+    options = case.directml or _PLAIN
+    for dtype in (*(spec.dtype for spec in case.inputs), *call.outputs):
+        if DTYPES[dtype].directml is None:
+            raise NotExpressible(f"DML_TENSOR_DATA_TYPE has no {dtype}")
+    operator = OPERATORS[case.operator]
+    made = directml_call(case, call)
+    rank = options.dimension_count or made.dimension_count
+    layouts, changed = dict(options.layout), dict(options.tensors)
+    tensors: dict[str, BufferTensor | tuple[BufferTensor, ...] | None] = {}
+    for name, given in made.tensors.items():
+        if isinstance(given, CallTensor):
+            tensors[name] = _tensor(given, rank, layouts.get(name, "packed"), changed.get(name))
+        else:
+            tensors[name] = given if given is None else tuple(_tensor(each, rank, "packed", None) for each in given)
+    widest = max(len(tensor.sizes) for _, tensor in _carried(made))
+    members = directml_operator(made.operator).members
+    types = {member.name: member.type for member in members}
+    attributes: dict[str, Any] = {member.name: None for member in members if member.optional and not member.is_tensor}
+    attributes |= {key: _member(key, types[key], _moved(made, key, value, rank - widest)) for key, value in made.attributes.items()}
+    attributes |= dict(options.attributes)
+    places = {tensor.carries: name for name, tensor in _carried(made)}
+    inputs = tuple(places[spec.name] for spec in case.inputs if spec.name in places)
+    outputs = tuple(places[place] for place in range(len(call.outputs)) if place in places)
+    in_place = options.in_place or (inputs[0] if case.options.in_place else None)
+    shapes = list(operator.family.output_shapes(operator, call)[: len(outputs)])
+    output = changed.get(outputs[0])
+    if output is not None and output.sizes is not None:
+        shapes[0] = output.sizes
+    return Description(made.operator, *structure(made.operator), tensors, attributes, inputs, outputs, in_place, tuple(shapes))
+
+
+def _carried(made: DirectmlCall) -> Iterator[tuple[str, CallTensor]]:
+    """Yield every tensor of a call, those of arrays one by one, as a description names them."""
+    for name, given in made.tensors.items():
+        if isinstance(given, CallTensor):
+            yield name, given
+        else:
+            yield from ((f"{name}.{place}", each) for place, each in enumerate(given or ()))
+
+
+def lowered(case: Case, call: Call, description: Description) -> Graph:
+    """Return what the worker is sent of a case; equal descriptions are one graph."""
+    schema = operator_schema(case.operator, case.opset)
+    outputs = []
+    for place, name in enumerate(description.outputs):
+        held = description.view(name).dtype
+        outputs.append((schema.output_name(place), call.outputs[place] if held == HELD_AS.get(call.outputs[place]) else held))
+    fed = tuple(n for n, spec in enumerate(case.inputs) if spec.name in _bound(case, call))
+    inputs = tuple((case.inputs[n].name, case.inputs[n].dtype) for n in fed)
+    return _graph(description.encode(), fed, inputs, tuple(outputs))
+
+
+def _bound(case: Case, call: Call) -> set[str | int]:
+    """Return what the tensors of the call carry: an input that is a member's value is not among them."""
+    return {tensor.carries for _, tensor in _carried(directml_call(case, call))}
+
+
+@lru_cache(maxsize=4096)
+def _graph(model: bytes, fed: tuple[int, ...], inputs: tuple[tuple[str, str], ...], outputs: tuple[tuple[str, str], ...]) -> Graph:
+    description = decode(model)
+    return Graph(
+        model=model,
+        digest=sha256(model).hexdigest(),
+        fed=fed,
+        inputs=tuple((name, DTYPES[dtype].onnx) for name, dtype in inputs),
+        outputs=tuple((name, DTYPES[dtype].onnx) for name, dtype in outputs),
+        tested=(description.operator,),
+        in_place=description.in_place is not None,
+    )
+
+
+def prepared(case: Case, call: Call, inputs: tuple[Tensor, ...], description: Description) -> Prepared:
+    """Return the case with its inputs and, where a tensor has strides of the case's own, with its buffers."""
+    asked = {name for name, layout in (case.directml or _PLAIN).layout} | {name for name, _ in (case.directml or _PLAIN).tensors}
+    if not asked or all(description.view(name).strides is None for name in description.inputs):
+        return Prepared(case, call, inputs)
+    laid = [_laid(description.view(name), given) for name, given in zip(description.inputs, inputs, strict=True)]
+    return Prepared(case, call, tuple(held for held, _ in laid), tuple(buffer for _, buffer in laid))
+
+
+def _laid(tensor: BufferTensor, given: Tensor) -> tuple[Tensor, Tensor]:
+    if tensor.strides is None or len(tensor.strides) != len(tensor.sizes) or prod(tensor.sizes) != given.array.size:
+        return given, given  # a description that contradicts the case: what its buffer holds is no matter
+    return lay_out(given, tensor.sizes, tensor.strides)
+
+
+def _pad(shape: Sequence[int], rank: int, filler: int = 1) -> tuple[int, ...]:
+    return (filler,) * (rank - len(shape)) + tuple(shape)
+
+
+def _moved(call: DirectmlCall, key: str, value: Any, by: int) -> Any:
+    """Return a member's value for shapes that have got so many leading dimensions."""
+    if value is None or by <= 0:
+        return value
+    if key in call.per_dimension:
+        return _pad(value, len(value) + by, call.per_dimension[key])
+    if key not in call.axes:
+        return value
+    return tuple(each + by for each in value) if isinstance(value, tuple) else value + by if value >= 0 else value
+
+
+def _member(name: str, kind: str, value: Any) -> Any:
+    """Return a member's value as a description has it; raise NotExpressible where the structure cannot hold it."""
+    for each in value if isinstance(value, tuple) else (value,):
+        if kind in ("uint", "uint_array") and each is not None and not 0 <= each < _UINT:
+            raise NotExpressible(f"{name} is a UINT and cannot be {each}")
+    return {key: attribute(each) for key, each in value.items()} if isinstance(value, Mapping) else attribute(value)
+
+
+def _tensor(given: CallTensor, rank: int, layout: str, changed: DirectmlTensor | None) -> BufferTensor:
+    changed = changed or DirectmlTensor()
+    dtype = changed.dtype or ("uint8" if given.dtype == "bool" else given.dtype)
+    sizes: Shape = changed.sizes if changed.sizes is not None else _pad(given.sizes, rank)
+    strides = changed.strides
+    if strides is None:
+        strides = LAYOUTS[layout](sizes) if given.strides is None else _pad(given.strides, rank, 0)
+    if max(sizes, default=0) >= _UINT:
+        raise NotExpressible("a size is a UINT")
+    usual = strides if strides is None or len(strides) == len(sizes) else None
+    size = changed.bytes if changed.bytes is not None else buffer_bytes(dtype, sizes, usual)
+    return BufferTensor(dtype, sizes, strides, size, changed.flags or 0, changed.alignment or 0)

@@ -1,0 +1,231 @@
+"""Compiles a case to a ModelProto: the tested operator alone, or a variant composed of several operators, with pinned versions.
+
+Cases that differ only in shapes and values share one graph with symbolic dimensions, unless a case asks for static shapes or for an input
+as an initializer. Graphs are content-addressed: the same case gives the same bytes on every platform.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from hashlib import sha256
+from typing import NamedTuple
+
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
+
+from harness.model.dtypes import DTYPES
+from harness.model.onnx_schemas import IR_VERSIONS, operator_schema
+from harness.model.records import CONSTANTS, Case, Options, Tensor, TensorValue, Value
+from harness.operators import OPERATORS
+from harness.operators.base import Call, Node, Shape
+from harness.targets.execution import Graph
+from harness.targets.frames import tensor_bytes
+
+_ONE_BYTE = 128
+"""Protocol Buffers write integers below this as one byte."""
+_UNTESTED = {"Identity", "Constant"}
+PRODUCER = "onnxruntime-conformance-harness"
+
+
+class _Form(NamedTuple):
+    """What cases that share one graph with symbolic dimensions have in common: names, element types, ranks, everything but the shapes."""
+
+    operator: str
+    opset: int
+    attributes: tuple[tuple[str, Value], ...]
+    names: tuple[str, ...]
+    dtypes: tuple[str, ...]
+    ranks: tuple[int, ...]
+    outputs: tuple[tuple[str, int], ...]
+    """Element type and rank of each output."""
+    options: Options
+
+
+def compile_case(case: Case, call: Call, inputs: tuple[Tensor, ...]) -> Graph:
+    """Return the case's graph; `inputs` are used only where the case wants some as initializers."""
+    options = case.options
+    operator = OPERATORS[case.operator]
+    shapes = tuple(spec.shape for spec in case.inputs)
+    results = operator.family.output_shapes(operator, call)
+    form = _Form(
+        case.operator,
+        case.opset,
+        tuple(sorted(case.attributes.items())),
+        tuple(spec.name for spec in case.inputs),
+        tuple(spec.dtype for spec in case.inputs),
+        tuple(map(len, shapes)),
+        tuple((dtype, len(shape)) for dtype, shape in zip(call.outputs, results, strict=False)),
+        options,
+    )
+    constants = [n for n, spec in enumerate(case.inputs) if options.initializer in (spec.name, CONSTANTS if _decides(case, n) else "")]
+    if options.shapes == "static" and not constants:
+        template = _template(form)
+        extents = [extent for shape in shapes for extent in shape]
+        if len(template.places) == len(extents) and max(extents, default=0) < _ONE_BYTE:
+            return template.filled(extents)
+    if not constants and options.shapes != "static":
+        return _shared(form)
+    model = _model(form)
+    if options.shapes == "static":
+        _set_dimensions(model, shapes)
+    if constants:
+        model = _with_initializers(model, {case.inputs[n].name: inputs[n] for n in constants})
+    return _graph(model, form, constants)
+
+
+def _decides(case: Case, position: int) -> bool:
+    spec = case.inputs[position]
+    return spec.elements is not None or spec.name in OPERATORS[case.operator].constants
+
+
+@lru_cache(maxsize=4096)
+def _shared(form: _Form) -> Graph:
+    return _graph(_model(form), form, ())
+
+
+@lru_cache(maxsize=512)
+def _model(form: _Form) -> ModelProto:
+    """Build the model with symbolic dimensions.
+
+    The outputs' dimensions have names of their own: onnx's checker wants a shape on them, and nothing is to be inferred from it.
+    """
+    schema = operator_schema(form.operator, form.opset)
+    options = form.options
+    results = [schema.output_name(n) for n in range(len(form.outputs))]
+    first, last = form.names[0] if form.names else "", results[0]
+    nodes = []
+    if options.neighbours:
+        nodes.append(helper.make_node("Identity", [first], [f"{first}_before"], name="before"))
+        first, last = f"{first}_before", f"{last}_after"
+    if options.variant is None:
+        operands = _operands(form)
+        node = helper.make_node(form.operator, [first, *operands[1:]] if operands else [], [last, *results[1:]], name="tested")
+        node.attribute.extend(_attribute(name, value, schema.attributes[name].type) for name, value in form.attributes)
+        nodes.append(node)
+    else:
+        nodes.extend(map(_node, OPERATORS[form.operator].variants[options.variant](first, last, form.dtypes[0])))
+    if options.neighbours:
+        nodes.append(helper.make_node("Identity", [last], [results[0]], name="after"))
+    values = [_value_info(name, dtype, rank) for name, dtype, rank in zip(form.names, form.dtypes, form.ranks, strict=True)]
+    outputs = [_value_info(name, dtype, rank) for name, (dtype, rank) in zip(results, form.outputs, strict=True)]
+    graph = helper.make_graph(nodes, form.operator, values, outputs)
+    return helper.make_model(
+        graph,
+        producer_name=PRODUCER,
+        ir_version=IR_VERSIONS[form.opset],
+        opset_imports=[helper.make_opsetid("", form.opset)],
+    )
+
+
+def _operands(form: _Form) -> list[str]:
+    """Return the node's inputs by position: an optional one that is left out before others is an empty name."""
+    found: list[str] = []
+    for parameter in operator_schema(form.operator, form.opset).inputs:
+        given = [name for name in form.names if name.partition(".")[0] == parameter.name]
+        found += given or ["" if not parameter.variadic else parameter.name]
+    while found and found[-1] not in form.names:
+        found.pop()
+    return found
+
+
+def _value_info(name: str, dtype: str, rank: int) -> ValueInfoProto:
+    return helper.make_tensor_value_info(name, DTYPES[dtype].onnx, [f"{name}_{n}" for n in range(rank)])
+
+
+def _attribute(name: str, value: Value, kind: str) -> AttributeProto:
+    if isinstance(value, TensorValue):
+        return helper.make_attribute(name, _tensor_proto("", value.tensor))
+    if isinstance(value, tuple) and not value:
+        return AttributeProto(name=name, type=AttributeProto.AttributeType.Value(kind))
+    return helper.make_attribute(name, value)
+
+
+def _node(node: Node) -> NodeProto:
+    if node.value is not None:
+        return helper.make_node(node.operator, list(node.inputs), [node.output], value=_tensor_proto(node.output, node.value))
+    made = helper.make_node(node.operator, list(node.inputs), [node.output])
+    made.attribute.extend(_attribute(name, value, "INTS") for name, value in sorted(node.attributes.items()))
+    return made
+
+
+def _set_dimensions(model: ModelProto, shapes: Sequence[Shape]) -> None:
+    """Write the inputs' shapes over the dimensions of the (cached) model."""
+    for value, shape in zip(model.graph.input, shapes, strict=True):
+        for dimension, extent in zip(value.type.tensor_type.shape.dim, shape, strict=True):
+            dimension.dim_value = extent
+
+
+class _Template(NamedTuple):
+    """A graph with static shapes, and for each dimension of its inputs the place of its extent among the graph's bytes."""
+
+    graph: Graph
+    places: tuple[int, ...]
+
+    def filled(self, extents: Sequence[int]) -> Graph:
+        """Return the graph with other extents, each below 128 and by that one byte long."""
+        model = bytearray(self.graph.model)
+        for place, extent in zip(self.places, extents, strict=True):
+            model[place] = extent
+        return self.graph._replace(model=bytes(model), digest=sha256(model).hexdigest())
+
+
+@lru_cache(maxsize=512)
+def _template(form: _Form) -> _Template:
+    """Build the model with extents of 1 and of 2: the bytes that differ are the extents, in the order of the inputs."""
+    model = _model(form)
+    ones, twos = (_sized(model, form, extent) for extent in (1, 2))
+    places = tuple(n for n, (one, two) in enumerate(zip(ones.model, twos.model, strict=True)) if one != two)
+    return _Template(ones, places)
+
+
+def _sized(model: ModelProto, form: _Form, extent: int) -> Graph:
+    _set_dimensions(model, tuple((extent,) * rank for rank in form.ranks))
+    return _graph(model, form, ())
+
+
+def _with_initializers(model: ModelProto, constants: dict[str, Tensor]) -> ModelProto:
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    graph: GraphProto = copy.graph
+    kept = [value for value in graph.input if value.name not in constants]
+    del graph.input[:]
+    graph.input.extend(kept)
+    graph.initializer.extend(_tensor_proto(name, tensor) for name, tensor in constants.items())
+    return copy
+
+
+def _tensor_proto(name: str, tensor: Tensor) -> TensorProto:
+    constant = TensorProto(name=name, data_type=DTYPES[tensor.dtype].onnx, dims=tensor.array.shape)
+    if tensor.dtype == "string":
+        constant.string_data.extend(str(text).encode() for text in tensor.array.reshape(-1))
+    else:
+        constant.raw_data = tensor_bytes(tensor)
+    return constant
+
+
+def control_graph(opset: int) -> Graph:
+    """Return a graph of one Identity of float32 at an opset: where it does not run, no case of this opset says anything."""
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [f"{name}_0"]) for name in ("X", "Y"))
+    graph = helper.make_graph([helper.make_node("Identity", ["X"], ["Y"], name="tested")], "control", [x], [y])
+    imports = [helper.make_opsetid("", opset)]
+    data = helper.make_model(graph, producer_name=PRODUCER, ir_version=IR_VERSIONS[opset], opset_imports=imports).SerializeToString(
+        deterministic=True
+    )
+    return Graph(data, sha256(data).hexdigest(), (0,), (("X", TensorProto.FLOAT),), (("Y", TensorProto.FLOAT),), ("Identity",))
+
+
+def _graph(model: ModelProto, form: _Form, constants: Sequence[int]) -> Graph:
+    options = form.options
+    schema = operator_schema(form.operator, form.opset)
+    data = model.SerializeToString(deterministic=True)
+    fed = tuple(n for n in range(len(form.names)) if n not in constants)
+    return Graph(
+        model=data,
+        digest=sha256(data).hexdigest(),
+        fed=fed,
+        inputs=tuple((form.names[n], DTYPES[form.dtypes[n]].onnx) for n in fed),
+        outputs=tuple((schema.output_name(n), DTYPES[dtype].onnx) for n, (dtype, _) in enumerate(form.outputs)),
+        tested=(form.operator,) if options.variant is None else tuple(sorted({node.op_type for node in model.graph.node} - _UNTESTED)),
+        optimization=options.optimization,
+        in_place=options.in_place,
+    )

@@ -1,0 +1,123 @@
+"""Case ids: readable queries that name exactly one case, and the way back from an id to what it says.
+
+    GatherElements@13:sweep=dtype_rank;data=float16[3,4];indices=int64[3,2];axis=1;values=negative
+
+An id is `operator@opset:` and `;`-separated `key=value` terms: the origin (`sweep` or `case`) with its name, one term a tensor
+(`name=dtype[shape]`; `axes=int64{0,2}` or `k=int64(3)` for one whose elements decide shapes), the attributes, the kinds of values, then the
+options that differ from their defaults. It never depends on position.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from harness.model.records import DirectmlOptions, Options, TensorSpec, TensorValue, Value
+
+_HEAD = re.compile(r"(?P<operator>[A-Za-z_][A-Za-z0-9_.]*)@(?P<opset>\d+):(?P<terms>.+)\Z")
+_TENSOR = re.compile(r"(?P<dtype>[a-z]+\d*)\[(?P<shape>[\d,]*)\]\Z")
+
+
+_CONSTANT = re.compile(r"(?P<dtype>[a-z]+\d*)(?:\{[^}]*\}|\([^)]*\))\Z")
+
+
+class TensorTerm(NamedTuple):
+    """A tensor as an id names it."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+
+class ParsedId(NamedTuple):
+    """What an id says: `terms` keeps every `key=value` in order, `tensors` the ones that name a tensor."""
+
+    operator: str
+    opset: int
+    terms: dict[str, str]
+    tensors: dict[str, TensorTerm]
+
+    def dtypes(self) -> Iterator[tuple[str, str]]:
+        """Yield the name and element type of every input, those whose elements stand in the id too."""
+        for name, value in self.terms.items():
+            if name in self.tensors:
+                yield name, self.tensors[name].dtype
+            elif (constant := _CONSTANT.match(value)) is not None:
+                yield name, constant["dtype"]
+
+
+def tensor_term(name: str, dtype: str, shape: tuple[int, ...]) -> str:
+    """Write one tensor as an id does: `data=float16[3,4]`, a scalar as `x=float32[]`."""
+    return f"{name}={dtype}[{','.join(map(str, shape))}]"
+
+
+def input_term(spec: TensorSpec) -> str:
+    """Write one input as an id does: its shape, or the elements of one that decides shapes."""
+    if spec.elements is None:
+        return tensor_term(spec.name, spec.dtype, spec.shape)
+    written = elements_text(spec.elements)
+    return f"{spec.name}={spec.dtype}{{{written}}}" if spec.shape else f"{spec.name}={spec.dtype}({written})"
+
+
+def value_text(value: Value) -> str:
+    """Write the value of an attribute: `1`, `0.5`, `linear`, `[0,2]`, `float32{1.5}`; what would end the term is written as `%3B`."""
+    if isinstance(value, TensorValue):
+        written = elements_text(value.elements)
+        return f"{value.dtype}{{{written}}}" if value.shape else f"{value.dtype}({written})"
+    if isinstance(value, tuple):
+        return f"[{elements_text(value)}]"
+    return _element_text(value)
+
+
+def elements_text(elements: tuple[object, ...]) -> str:
+    """Write elements with commas between."""
+    return ",".join(map(_element_text, elements))
+
+
+def _element_text(element: object) -> str:
+    if isinstance(element, bool):
+        return "true" if element else "false"
+    return str(element).replace("%", "%25").replace(";", "%3B").replace("\n", "%0A")
+
+
+def option_terms(options: Options) -> str:
+    """Write the options that differ from their defaults as terms of an id."""
+    default = Options()
+    terms = []
+    for name in Options.__struct_fields__:
+        value = getattr(options, name)
+        if value != getattr(default, name):
+            terms.append(f";{name}={'true' if value is True else value}")
+    return "".join(terms)
+
+
+def directml_terms(options: DirectmlOptions | None) -> str:
+    """Write what a case asks of DirectML's own API as terms of an id; members that it replaces are told by the case's name."""
+    if options is None:
+        return ""
+    terms = [";api=directml"]
+    for name in ("operator", "dimension_count", "in_place"):
+        value = getattr(options, name)
+        if value is not None:
+            terms.append(f";{name}={value}")
+    terms.extend(f";layout.{tensor}={layout}" for tensor, layout in options.layout)
+    return "".join(terms)
+
+
+def parse(case_id: str) -> ParsedId:
+    """Take an id apart; raise ValueError for a text that is not one."""
+    head = _HEAD.match(case_id)
+    if head is None:
+        raise ValueError(f"not a case id: {case_id!r}")
+    terms: dict[str, str] = {}
+    tensors: dict[str, TensorTerm] = {}
+    for term in head["terms"].split(";"):
+        key, equals, value = term.partition("=")
+        if not equals or not key or key in terms:
+            raise ValueError(f"not a case id: {case_id!r}: bad term {term!r}")
+        terms[key] = value
+        tensor = _TENSOR.match(value)
+        if tensor is not None:
+            shape = tuple(int(n) for n in tensor["shape"].split(",") if n)
+            tensors[key] = TensorTerm(tensor["dtype"], shape)
+    return ParsedId(head["operator"], int(head["opset"]), terms, tensors)

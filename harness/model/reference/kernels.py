@@ -1,0 +1,174 @@
+"""The kernels that ONNX Runtime registers, and what its DirectML provider makes of an operator: `data/onnxruntime_kernels.json`.
+
+The tables are those of one release. Of what they do not know nothing is said: an operator outside of ONNX's default domain, a version of an
+operator that is newer than the release, and for a newer release a kernel that the tables lack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Literal
+
+import msgspec
+from packaging.version import InvalidVersion, Version
+
+from harness.model.records import TargetInfo
+from harness.model.reference.corrections import corrections
+from harness.model.reference.files import data_file, file_bytes
+
+_FILE = "onnxruntime_kernels.json"
+DIRECTML_PROVIDER = "DmlExecutionProvider"
+_INDEX = "Tind"
+"""ONNX's type parameter of indices; neither these nor inputs of one type alone are asked of a device, which reads them as 32-bit halves."""
+
+Registered = Literal["yes", "no", "device", "unknown"]
+"""`device`: only where the device reports the element type; `unknown`: the tables do not tell."""
+
+
+class Kernel(msgspec.Struct, frozen=True):
+    """A kernel: the versions of the operator's definition that it serves, and its element types.
+
+    `types` are by type parameter, or by the name of an input that has no parameter; sequences are written `seq(float32)`.
+    """
+
+    versions: tuple[int, ...]
+    types: dict[str, tuple[str, ...]]
+
+
+class Inputs(msgspec.Struct, frozen=True):
+    """The inputs of some versions of an operator: (name, type parameter) each; the name again where it has none."""
+
+    versions: tuple[int, ...]
+    inputs: tuple[tuple[str, str], ...]
+
+
+class Creation(msgspec.Struct, frozen=True):
+    """What the DirectML provider makes of some versions of an operator.
+
+    `creates` are the DirectML operators that the kernel's source names, alternatives among them; `constants` the inputs that are read on
+    the CPU: a node is placed only if they are initializers. `graph` is False for a kernel that cannot be part of a compiled graph, `query`
+    the function that may refuse further calls, `dml_target_version` the feature level that the provider has to be built for.
+    """
+
+    versions: tuple[int, ...]
+    creates: tuple[str, ...]
+    constants: tuple[str, ...] = ()
+    graph: bool = True
+    query: str | None = None
+    dml_target_version: str | None = None
+
+
+class OnnxOperator(msgspec.Struct, frozen=True):
+    """An operator of ONNX: the versions of its definition, its inputs, kernels by provider, and the DirectML provider's creations."""
+
+    versions: tuple[int, ...]
+    inputs: tuple[Inputs, ...]
+    kernels: dict[str, tuple[Kernel, ...]] = {}
+    directml: tuple[Creation, ...] = ()
+
+
+class Release(msgspec.Struct, frozen=True):
+    """Whose tables these are: the release, the files with their commits, and the newest version of an operator that they know."""
+
+    onnxruntime: str
+    sources: tuple[str, ...]
+    onnx: str
+    newest_opset: int
+
+
+@cache
+def release() -> Release:
+    """Return which release the tables are of."""
+    return msgspec.json.decode(file_bytes(_FILE), type=Release)
+
+
+@cache
+def onnx_operator(name: str) -> OnnxOperator | None:
+    """Return what is known of an operator of ONNX's default domain, None for an unknown one."""
+    found = data_file(_FILE).operators.get(name)
+    return None if found is None else msgspec.json.decode(found, type=OnnxOperator)
+
+
+def operator_version(operator: str, opset: int) -> int | None:
+    """Return the version of the operator that a model of `opset` uses, None for an unknown operator or one that is newer than the opset."""
+    known = onnx_operator(operator)
+    return None if known is None else max((version for version in known.versions if version <= opset), default=None)
+
+
+@cache
+def formal_inputs(operator: str, opset: int) -> tuple[tuple[str, str], ...]:
+    """Return (name, type parameter) of each input at an opset; () where that is unknown."""
+    known, version = onnx_operator(operator), operator_version(operator, opset)
+    return next((each.inputs for each in known.inputs if version in each.versions), ()) if known is not None else ()
+
+
+def registered(target: TargetInfo, operator: str, opset: int, types: Mapping[str, str]) -> Registered:
+    """Say whether a target's provider registers a kernel for an operator of these element types, given by type parameter or by input."""
+    provider = target.provider
+    known, version = onnx_operator(operator), operator_version(operator, opset)
+    if known is None or version is None or provider not in PROVIDERS or version > release().newest_opset:
+        return "unknown"
+    parameters = dict(formal_inputs(operator, opset))
+    given = {parameters.get(name, name): dtype for name, dtype in types.items()}
+    for kernel in known.kernels.get(provider, ()):
+        if version in kernel.versions and all(dtype in kernel.types.get(name, (dtype,)) for name, dtype in given.items()):
+            if not _reached(corrections().since.get(provider, {}).get(operator, {}).get(str(version)), target.onnxruntime):
+                return "no"
+            asked = {dtype for name, dtype in given.items() if name != _INDEX and parameters.get(name) != name}
+            return "device" if asked & device_types(provider) - set(target.device_dtypes) else "yes"
+    newer = not _reached_by(target.onnxruntime, release().onnxruntime)
+    return "unknown" if newer and operator not in corrections().held_against else "no"
+
+
+PROVIDERS = ("CPUExecutionProvider", DIRECTML_PROVIDER)
+"""The providers that the tables are of."""
+
+
+def device_types(provider: str) -> frozenset[str]:
+    """Return the element types that a provider takes only on a device that reports them."""
+    return frozenset(corrections().device_dependent.get(provider, ()))
+
+
+def lowers_to(operator: str, opset: int) -> tuple[str, ...] | None:
+    """Return the DirectML operators, alternatives among them, that the provider creates for an operator; None where it registers none."""
+    found = _creation(operator, opset)
+    return None if found is None else found.creates
+
+
+@cache
+def directml_operators(operator: str) -> tuple[str, ...]:
+    """Return the DirectML operators that the provider creates for any version of an operator."""
+    known = onnx_operator(operator)
+    return () if known is None else tuple({name: None for each in known.directml for name in each.creates})
+
+
+def constant_inputs(operator: str, opset: int) -> tuple[str, ...] | None:
+    """Return the inputs that the DirectML provider takes only as initializers; None where it registers no kernel."""
+    found = _creation(operator, opset)
+    return None if found is None else found.constants
+
+
+def _creation(operator: str, opset: int) -> Creation | None:
+    known, version = onnx_operator(operator), operator_version(operator, opset)
+    return None if known is None else next((each for each in known.directml if version in each.versions), None)
+
+
+def _reached(first: str | None, version: str | None) -> bool:
+    """Say whether a release is the first one or later; one that cannot be read is taken to be."""
+    if first is None or version is None:
+        return True
+    try:
+        return Version(version) >= Version(first)
+    except InvalidVersion:
+        return True
+
+
+def _reached_by(version: str | None, last: str) -> bool:
+    """Say whether a release is not later than the last one; one that cannot be read is not."""
+    if version is None:
+        return True
+    try:
+        return Version(version).release[:2] <= Version(last).release[:2]
+    except InvalidVersion:
+        return False

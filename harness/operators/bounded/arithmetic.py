@@ -1,0 +1,130 @@
+"""Declared arithmetics: how far the operations of an implementation may lie from the exact result (`data/arithmetics.yaml`).
+
+An arithmetic is chosen by name and element type. Operations round to its working type; sums, products of many and dot products are
+accumulated in its accumulator, which for 16-bit types is float32 unless the looser one, the working type itself, is asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from typing import Any, NamedTuple
+
+import yaml
+
+from harness.model.dtypes import DTYPES
+from harness.model.float_formats import FORMATS, Format
+
+FILE = "arithmetics.yaml"
+
+
+class Claim(NamedTuple):
+    """What is declared of one function for arguments x in [low, high]; the terms are summed.
+
+    `ulp` and `ulp_per_argument` (times |x|) are in units of the last place of the result's type, `relative` and `relative_per_argument`
+    (times |x|) in parts of the result, `absolute` in its unit.
+    """
+
+    ulp: float = 0.0
+    ulp_per_argument: float = 0.0
+    relative: float = 0.0
+    relative_per_argument: float = 0.0
+    absolute: float = 0.0
+    low: float = -math.inf
+    high: float = math.inf
+
+
+class Functions(NamedTuple):
+    """A table of functions and the type whose ULP it speaks of; with `extra` ULP of the working type for rounding to that once more."""
+
+    form: Format
+    table: Mapping[str, tuple[Claim, ...]]
+    extra: float = 0.0
+
+
+class Arithmetic(NamedTuple):
+    """One declared arithmetic for one working type.
+
+    `operations` is the error of add, subtract, multiply and of conversions in ULP; `flush` says that subnormals of the working type may be
+    taken for zero. `accumulator` is what sums are held in, `accumulator_flush` the same of its subnormals. In `EXACT` nothing errs.
+    """
+
+    name: str
+    form: Format
+    operations: float
+    flush: bool
+    accumulator: Format
+    accumulator_flush: bool
+    functions: Functions
+
+    @property
+    def errs(self) -> bool:
+        return self.operations > 0
+
+    @property
+    def overflow(self) -> float:
+        """Magnitude from which an intermediate result may be infinite."""
+        return self.form.overflow if self.errs else math.inf
+
+
+NAMES = ("ieee", "opencl", "vulkan", "d3d")
+
+EXACT = Arithmetic("exact", FORMATS["float64"], 0.0, False, FORMATS["float64"], False, Functions(FORMATS["float64"], {}))
+"""Real numbers: what a formula's bound is in this arithmetic is the error of the float64 reference alone."""
+
+
+@cache
+def arithmetic(name: str, dtype: str, accumulator: str | None = None, flush: bool | None = None) -> Arithmetic:
+    """Return a declared arithmetic that works in `dtype`.
+
+    `accumulator` is a float type, by default float32 for the 16-bit types and `dtype` for the others; `flush=False` is for an
+    implementation that is known to keep subnormals. Raises KeyError for a name or type that is not there.
+    """
+    entry = _document()[name]
+    form = FORMATS[dtype]
+    held = FORMATS[accumulator or ("float32" if form.precision < 24 else dtype)]
+    if held.precision < form.precision:
+        raise ValueError(f"{held.dtype} cannot accumulate {dtype}")
+    lost = frozenset(entry["flush"] if flush is None else DTYPES if flush else ())
+    return Arithmetic(
+        name,
+        form,
+        float(entry["operations"]),
+        dtype in lost,
+        held,
+        held.dtype in lost,
+        _functions(entry["functions"], form, entry["operations"]),
+    )
+
+
+def sources() -> dict[str, tuple[str, dict[str, str]]]:
+    """Return the title and the sources of each arithmetic."""
+    return {name: (entry["title"], dict(entry["sources"])) for name, entry in _document().items()}
+
+
+@cache
+def _document() -> dict[str, Any]:
+    text = (resources.files("harness.model.data") / FILE).read_text(encoding="utf-8")
+    document: dict[str, Any] = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return document
+
+
+def _functions(tables: Mapping[str, Any], form: Format, operations: float) -> Functions:
+    own = tables.get(form.dtype, tables.get("any"))
+    if own is not None:
+        return Functions(form, {name: _pieces(entry) for name, entry in own.items()})
+    if form.precision > FORMATS["float32"].precision:
+        return Functions(form, {})
+    return Functions(FORMATS["float32"], {name: _pieces(entry) for name, entry in tables["float32"].items()}, float(operations))
+
+
+def _pieces(entry: Any) -> tuple[Claim, ...]:
+    if isinstance(entry, list):
+        return tuple(piece for each in entry for piece in _pieces(each))
+    if not isinstance(entry, dict):
+        return (Claim(ulp=float(entry)),)
+    terms = {name: float(number) for name, number in entry.items() if name != "within"}
+    low, high = map(float, entry.get("within", (-math.inf, math.inf)))
+    return (Claim(**terms, low=low, high=high),)

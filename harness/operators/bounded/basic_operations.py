@@ -1,0 +1,119 @@
+"""Sum, difference, product, quotient, negation, magnitude, larger and smaller of two: what errors and infinities do to each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from harness.model.float_formats import Float64
+from harness.operators.bounded.number import UFUNCS, Bounded, Mask, basic, may_overflow, same, settle, whole
+from harness.operators.bounded.precision import declared
+
+
+def _nonfinite(*operands: Bounded) -> Mask:
+    """Say where an operand is infinite or NaN by its value."""
+    masks = np.broadcast_arrays(*(~np.isfinite(operand.value) for operand in operands))
+    return np.asarray(np.logical_or.reduce(masks))
+
+
+def _shown(value: Float64, spread: Float64, overflow: float, sign: Float64) -> Mask:
+    """Say where a result may be the infinity of a sign by its own value and error."""
+    return np.asarray(sign * value + spread >= overflow)
+
+
+# |(x^ + y^) - (x + y)| <= ex + ey
+@np.errstate(all="ignore")
+def add(x: Any, y: Any) -> Bounded:
+    x, y = same(x, y)
+    value, spread = x.value + y.value, x.error + y.error
+    limit = x.arithmetic.overflow
+    over_x, over_y = may_overflow(x), may_overflow(y)
+    sign_x, sign_y = np.sign(x.value), np.sign(y.value)
+    hidden = (over_x & ~_shown(value, spread, limit, sign_x)) | (over_y & ~_shown(value, spread, limit, sign_y))
+    hidden |= (over_x | np.isinf(x.value)) & (over_y | np.isinf(y.value)) & (sign_x != sign_y) & (over_x | over_y)
+    return basic(value, np.where(hidden, np.inf, spread), x.arithmetic, _nonfinite(x, y), whole(x) & whole(y))
+
+
+def subtract(x: Any, y: Any) -> Bounded:
+    x, y = same(x, y)
+    return add(x, negative(y))
+
+
+# |x^ y^ - x y| <= |x| ey + |y| ex + ex ey
+@np.errstate(all="ignore")
+def multiply(x: Any, y: Any) -> Bounded:
+    x, y = same(x, y)
+    value = x.value * y.value
+    spread = _times(x.value, y.error) + _times(y.value, x.error) + x.error * y.error
+    over = may_overflow(x) | may_overflow(y)
+    zero = (np.abs(x.value) <= x.error) | (np.abs(y.value) <= y.error) | (x.value == 0) | (y.value == 0)
+    hidden = over & (zero | (np.abs(value) + spread < x.arithmetic.overflow))
+    infinite = np.isinf(x.value) | np.isinf(y.value)
+    hidden |= infinite & (x.error + y.error > 0) & zero  # infinity times what may be zero
+    spread = np.where(infinite & ~hidden & np.isfinite(x.error + y.error), 0.0, spread)
+    return basic(value, np.where(hidden, np.inf, spread), x.arithmetic, _nonfinite(x, y), whole(x) & whole(y))
+
+
+def _times(value: Float64, error: Float64) -> Float64:
+    """|value| times an error; an exact operand has no error however large the other is."""
+    return np.where(error == 0, 0.0, np.abs(value) * error)
+
+
+# |x^ / y^ - x / y| <= (ex + |x / y| ey) / (|y| - ey)
+@np.errstate(all="ignore")
+def divide(x: Any, y: Any) -> Bounded:
+    x, y = same(x, y)
+    value = np.divide(x.value, y.value)
+    least = np.abs(y.value) - y.error
+    spread = (x.error + _times(value, y.error)) / least
+    spread = np.where((x.error == 0) & (y.error == 0), 0.0, np.where(least > 0, spread, np.inf))
+    over_x, over_y = may_overflow(x), may_overflow(y)
+    spread = np.where(over_y & np.isfinite(x.value), np.maximum(spread, np.abs(value)), spread)  # x / infinity = 0
+    spread = np.where(np.isinf(y.value) & np.isfinite(x.value) & np.isfinite(x.error + y.error), 0.0, spread)
+    hidden = over_x & (over_y | (np.abs(value) + spread < x.arithmetic.overflow))
+    hidden |= (over_x & np.isinf(y.value)) | (over_y & np.isinf(x.value))
+    spread = np.where(hidden, np.inf, spread)
+    own = declared("div", np.abs(y.value), y.error, np.abs(value) + spread, x.arithmetic)
+    return settle(value, spread, x.arithmetic, own, 0.5, _nonfinite(x, y) | (y.value == 0))
+
+
+def negative(x: Bounded) -> Bounded:
+    return Bounded(-x.value, x.error, x.arithmetic)
+
+
+def absolute(x: Bounded) -> Bounded:
+    return Bounded(np.abs(x.value), x.error, x.arithmetic)
+
+
+# max(x - ex, y - ey) <= max(x^, y^) <= max(x + ex, y + ey); NaN where either is NaN
+@np.errstate(all="ignore")
+def maximum(x: Any, y: Any) -> Bounded:
+    x, y = same(x, y)
+    value = np.maximum(x.value, y.value)
+    spread = np.maximum(np.maximum(x.value + x.error, y.value + y.error) - value, value - np.maximum(x.value - x.error, y.value - y.error))
+    spread = np.where(np.isinf(x.error) | np.isinf(y.error), np.inf, np.where(np.isfinite(value), spread, 0.0))
+    return Bounded(value, np.asarray(spread), x.arithmetic)
+
+
+def minimum(x: Any, y: Any) -> Bounded:
+    x, y = same(x, y)
+    return negative(maximum(negative(x), negative(y)))
+
+
+UFUNCS.update(
+    {
+        np.add: add,
+        np.subtract: subtract,
+        np.multiply: multiply,
+        np.divide: divide,
+        np.negative: negative,
+        np.positive: lambda x: x,
+        np.absolute: absolute,
+        np.fabs: absolute,
+        np.maximum: maximum,
+        np.minimum: minimum,
+        np.square: lambda x: multiply(x, x),
+        np.reciprocal: lambda x: divide(1.0, x),
+    }
+)

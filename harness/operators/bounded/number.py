@@ -1,0 +1,260 @@
+"""Numbers with a bound on the error of an implementation: running error analysis (Higham, "Accuracy and Stability", 2nd ed., 3.3).
+
+A `Bounded` holds float64 values and, for each, how far what an implementation computes in a declared arithmetic may lie from it. Each
+operation adds its own rounding, what its operands' errors do to its exact result, and the rounding of the float64 reference itself, so
+an operator's bound follows from its formula. With v the reference and v^ the implementation's value, |v^ - v| <= error throughout.
+
+Rules beyond finite numbers:
+
+- Values that are infinite or NaN by IEEE 754's rules from exact operands have error 0: they are required.
+- An error is infinite where nothing can be claimed: a divisor or a logarithm's argument that may be 0, an infinity that may be a NaN.
+- Where |value| + error reaches the magnitude from which the working type rounds to infinity, the implementation's value may be that
+  infinity; an operation whose result would not show it, a difference for instance, has an infinite error.
+- A reference that overflows float64 is held as the largest float64, which no narrower type reaches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from harness.model.expected import Approx
+from harness.model.float_formats import FORMATS, Float64, decode
+from harness.model.records import Tensor
+from harness.operators.bounded.arithmetic import Arithmetic
+
+REFERENCE = FORMATS["float64"]
+HUGE = REFERENCE.largest
+_CUT = 2.0**-40
+"""Relative error of a reference that overflowed float64 and is held as its largest value; and what a bound is widened by for its own
+rounding, which is 2**-53 for each of the few thousand operations that make it."""
+
+Mask = NDArray[np.bool_]
+UFUNCS: dict[Any, Callable[..., Any]] = {}
+ARRAY_FUNCTIONS: dict[Any, Callable[..., Any]] = {}
+
+
+class Bounded:
+    """Float64 values with the errors of an implementation in one arithmetic; both arrays have one shape.
+
+    NumPy's functions that have a rule here take it (`np.exp`, `np.sum`, `np.concatenate`, ...), and the package has them under their
+    names with types. All others raise TypeError, as do comparisons: an implementation whose values lie elsewhere within their bounds
+    may decide otherwise.
+    """
+
+    __slots__ = ("arithmetic", "error", "value")
+
+    def __init__(self, value: Float64, error: Float64, arithmetic: Arithmetic) -> None:
+        self.value = value
+        self.error = error
+        self.arithmetic = arithmetic
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.value.shape
+
+    @property
+    def ndim(self) -> int:
+        return self.value.ndim
+
+    @property
+    def size(self) -> int:
+        return self.value.size
+
+    @property
+    def T(self) -> Bounded:  # noqa: N802 # as NumPy names it
+        return Bounded(self.value.T, self.error.T, self.arithmetic)
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __getitem__(self, index: Any) -> Bounded:
+        return Bounded(np.asarray(self.value[index]), np.asarray(self.error[index]), self.arithmetic)
+
+    def __repr__(self) -> str:
+        return f"Bounded({self.value!r}, {self.error!r}, {self.arithmetic.name} {self.arithmetic.form.dtype})"
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
+        rule = UFUNCS.get(ufunc)
+        if rule is None or method != "__call__" or keywords:
+            raise TypeError(f"numpy.{ufunc.__name__} has no rule for numbers with a bound; compare or convert `.value` where that is exact")
+        return rule(*inputs)
+
+    def __array_function__(self, function: Any, types: Any, arguments: Any, keywords: Any) -> Any:
+        rule = ARRAY_FUNCTIONS.get(function)
+        if rule is None:
+            raise TypeError(f"numpy.{function.__name__} has no rule for numbers with a bound")
+        return rule(*arguments, **keywords)
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError("a number with a bound is no array: its error would be lost; take `.value` where that is meant")
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError("a number with a bound decides nothing; take `.value` where it is exact")
+
+    __float__ = __int__ = __index__ = __bool__
+
+    def __lt__(self, other: object) -> NoReturn:
+        self.__bool__()
+
+    __le__ = __gt__ = __ge__ = __lt__
+    __eq__ = __ne__ = __lt__
+    __hash__ = None  # type: ignore[assignment]
+
+    def __neg__(self) -> Bounded:
+        return _applied(np.negative, self)
+
+    def __abs__(self) -> Bounded:
+        return _applied(np.absolute, self)
+
+    def __add__(self, other: Any) -> Bounded:
+        return _applied(np.add, self, other)
+
+    def __radd__(self, other: Any) -> Bounded:
+        return _applied(np.add, other, self)
+
+    def __sub__(self, other: Any) -> Bounded:
+        return _applied(np.subtract, self, other)
+
+    def __rsub__(self, other: Any) -> Bounded:
+        return _applied(np.subtract, other, self)
+
+    def __mul__(self, other: Any) -> Bounded:
+        return _applied(np.multiply, self, other)
+
+    def __rmul__(self, other: Any) -> Bounded:
+        return _applied(np.multiply, other, self)
+
+    def __truediv__(self, other: Any) -> Bounded:
+        return _applied(np.divide, self, other)
+
+    def __rtruediv__(self, other: Any) -> Bounded:
+        return _applied(np.divide, other, self)
+
+    def __pow__(self, other: Any) -> Bounded:
+        return _applied(np.power, self, other)
+
+    def __rpow__(self, other: Any) -> Bounded:
+        return _applied(np.power, other, self)
+
+    def __matmul__(self, other: Any) -> Bounded:
+        return _applied(np.matmul, self, other)
+
+    def __rmatmul__(self, other: Any) -> Bounded:
+        return _applied(np.matmul, other, self)
+
+    def sum(self, axis: Any = None, keepdims: bool = False) -> Bounded:
+        return cast("Bounded", np.sum(cast("Any", self), axis=axis, keepdims=keepdims))
+
+    def mean(self, axis: Any = None, keepdims: bool = False) -> Bounded:
+        return cast("Bounded", np.mean(cast("Any", self), axis=axis, keepdims=keepdims))
+
+    def prod(self, axis: Any = None, keepdims: bool = False) -> Bounded:
+        return cast("Bounded", np.prod(cast("Any", self), axis=axis, keepdims=keepdims))
+
+    def max(self, axis: Any = None, keepdims: bool = False) -> Bounded:
+        return cast("Bounded", np.max(cast("Any", self), axis=axis, keepdims=keepdims))
+
+    def min(self, axis: Any = None, keepdims: bool = False) -> Bounded:
+        return cast("Bounded", np.min(cast("Any", self), axis=axis, keepdims=keepdims))
+
+    def cumsum(self, axis: int) -> Bounded:
+        return cast("Bounded", np.cumsum(cast("Any", self), axis=axis))
+
+    def reshape(self, *shape: Any) -> Bounded:
+        return Bounded(self.value.reshape(*shape), self.error.reshape(*shape), self.arithmetic)
+
+    def transpose(self, *axes: Any) -> Bounded:
+        return Bounded(self.value.transpose(*axes), self.error.transpose(*axes), self.arithmetic)
+
+    def stored(self, dtype: str) -> Approx:
+        """Return the expected result in an output type; the bound has the conversion's error where that is not the working type."""
+        arithmetic, form = self.arithmetic, FORMATS[dtype]
+        with np.errstate(all="ignore"):
+            error = self.error
+            if arithmetic.errs and form != arithmetic.form:
+                size = np.abs(self.value) + error
+                error = np.where(np.isfinite(size), error + arithmetic.operations * form.ulp(size), error)
+            bound = error * (1 + _CUT)
+            value = self.value
+            if arithmetic.operations >= 1:  # rounding may be toward zero, which gives the largest number where others give infinity
+                beyond = np.isfinite(value) & (np.abs(value) > form.largest)
+                value = np.where(beyond, np.copysign(form.largest, value), value)
+                bound = np.where(beyond, np.maximum(bound, form.overflow - form.largest), bound)
+            anything = (value - bound <= -form.largest) & (value + bound >= form.largest)
+            bound = np.where(anything, np.inf, bound)  # a bound that no finite number of the type leaves
+        return Approx(dtype, np.array(value, np.float64), np.array(bound, np.float64))
+
+
+def _applied(ufunc: Any, *operands: Any) -> Bounded:
+    return cast("Bounded", UFUNCS[ufunc](*operands))
+
+
+def number(data: Tensor | ArrayLike, arithmetic: Arithmetic) -> Bounded:
+    """Take an operator's input: exact, but for subnormals that the arithmetic may take for zero, and for values its type does not hold."""
+    value = decode(data.dtype, data.array) if isinstance(data, Tensor) else decode("float64", np.asarray(data))
+    error = np.zeros(value.shape)
+    if not arithmetic.errs:
+        return Bounded(value, error, arithmetic)
+    form = arithmetic.form
+    with np.errstate(all="ignore"):
+        held = form.rounded(value)
+        if arithmetic.flush:
+            error = np.where(np.abs(value) < form.smallest_normal, np.abs(value), error)
+        error = np.where((held == value) | np.isnan(value), error, error + arithmetic.operations * form.ulp(value))
+    return Bounded(value, error, arithmetic)
+
+
+def shared(operands: Iterable[Any]) -> Arithmetic:
+    """Return the one arithmetic of those operands that have one; raise ValueError where there is none, or two."""
+    found = [operand.arithmetic for operand in operands if isinstance(operand, Bounded)]
+    if not found or any(other is not found[0] and other != found[0] for other in found):
+        raise ValueError("the operands of an operation need one arithmetic")
+    return found[0]
+
+
+def same(*operands: Any) -> tuple[Bounded, ...]:
+    """Take operands of one operation; plain numbers and arrays are constants, rounded to the working type where they must be."""
+    arithmetic = shared(operands)
+    return tuple(operand if isinstance(operand, Bounded) else number(operand, arithmetic) for operand in operands)
+
+
+def may_overflow(x: Bounded) -> Mask:
+    """Say where an implementation's value of a finite number may be an infinity."""
+    finite = np.isfinite(x.value) & np.isfinite(x.error)
+    return np.asarray(finite & (np.abs(x.value) + x.error >= x.arithmetic.overflow))
+
+
+def settle(value: Float64, spread: Float64, arithmetic: Arithmetic, own: Float64, reference: float, given: Mask) -> Bounded:
+    """Finish an operation: add its own error `own` and that of the reference to what the operands' errors do (`spread`).
+
+    `reference` is the error of the float64 operation in ULP. `given` says where an infinite or NaN value follows from operands that are
+    infinite, NaN or a pole, and not from overflow of float64.
+    """
+    beyond = np.isinf(value) & ~given
+    value = np.where(beyond, np.copysign(HUGE, value), value)
+    spread = np.where(np.isnan(spread), np.inf, spread)
+    spread = np.where(beyond & np.isfinite(spread), np.maximum(spread, HUGE * _CUT), spread)
+    error = spread + own + reference * REFERENCE.ulp(np.abs(value))
+    if arithmetic.flush:
+        error = np.where(np.abs(value) - error < arithmetic.form.smallest_normal, np.maximum(error, np.abs(value)), error)
+    error = np.where(np.isnan(error), np.inf, error)
+    error = np.where(np.isfinite(value), error, np.where(np.isinf(spread), np.inf, 0.0))
+    return Bounded(np.asarray(value), np.asarray(error), arithmetic)
+
+
+def whole(x: Bounded) -> Mask:
+    """Say where a value is an integer without error."""
+    return np.asarray((x.error == 0) & (np.rint(x.value) == x.value))
+
+
+def basic(value: Float64, spread: Float64, arithmetic: Arithmetic, given: Mask, integers: Mask) -> Bounded:
+    """Finish an add, subtract or multiply; of `integers` a result that the type holds is exact, since it is returned where it is held."""
+    size = np.abs(value) + np.where(np.isnan(spread), np.inf, spread)
+    own = arithmetic.operations * arithmetic.form.ulp(size) if arithmetic.errs else np.zeros(value.shape)
+    result = settle(value, spread, arithmetic, np.where(np.isfinite(own), own, 0.0), 0.5, given)
+    held = integers & (np.abs(value) <= 1 / arithmetic.form.unit)
+    return Bounded(result.value, np.where(held, 0.0, result.error), arithmetic)

@@ -1,0 +1,113 @@
+"""Functions that move elements and compute none: what NumPy does to the values it does to the errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from harness.model.float_formats import Float64
+from harness.operators.bounded.number import ARRAY_FUNCTIONS, Bounded, number, shared
+
+
+def _moved(function: Callable[..., Any], x: Bounded, *arguments: Any, **keywords: Any) -> Bounded:
+    return Bounded(
+        np.asarray(function(x.value, *arguments, **keywords)), np.asarray(function(x.error, *arguments, **keywords)), x.arithmetic
+    )
+
+
+def _rule(function: Callable[..., Any]) -> Callable[..., Bounded]:
+    return lambda x, *arguments, **keywords: _moved(function, x, *arguments, **keywords)
+
+
+def _joined(function: Callable[..., Any], parts: Sequence[Any], axis: int) -> Bounded:
+    arithmetic = shared(parts)
+    numbers = [part if isinstance(part, Bounded) else number(part, arithmetic) for part in parts]
+    return Bounded(function([n.value for n in numbers], axis=axis), function([n.error for n in numbers], axis=axis), arithmetic)
+
+
+def concatenate(parts: Sequence[Any], axis: int = 0) -> Bounded:
+    return _joined(np.concatenate, parts, axis)
+
+
+def stack(parts: Sequence[Any], axis: int = 0) -> Bounded:
+    return _joined(np.stack, parts, axis)
+
+
+def where(condition: Any, x: Any, y: Any) -> Bounded:
+    """Choose by a plain condition, which no error can change."""
+    if isinstance(condition, Bounded):
+        raise TypeError("a condition with a bound decides nothing")
+    arithmetic = shared((x, y))
+    a, b = (part if isinstance(part, Bounded) else number(part, arithmetic) for part in (x, y))
+    return Bounded(np.where(condition, a.value, b.value), np.where(condition, a.error, b.error), arithmetic)
+
+
+def pad(x: Bounded, pad_width: Any, mode: str = "constant", constant_values: float = 0.0) -> Bounded:
+    """Pad with a constant without error, or with elements of x."""
+    if mode != "constant":
+        return Bounded(np.pad(x.value, pad_width, mode), np.pad(x.error, pad_width, mode), x.arithmetic)  # type: ignore[call-overload]
+    return Bounded(np.pad(x.value, pad_width, constant_values=constant_values), np.pad(x.error, pad_width), x.arithmetic)
+
+
+def split(x: Bounded, sections: Any, axis: int = 0) -> list[Bounded]:
+    values: list[Float64] = np.split(x.value, sections, axis)
+    return [Bounded(v, e, x.arithmetic) for v, e in zip(values, np.split(x.error, sections, axis), strict=True)]
+
+
+@np.errstate(all="ignore")
+def choose(x: Bounded, cut: float, below: Bounded, above: Bounded) -> Bounded:
+    """Take `below` where x < cut and `above` elsewhere; where an implementation's x may lie on either side, both results are admissible."""
+    with np.errstate(all="ignore"):
+        low = x.value < cut
+        value = np.where(low, below.value, above.value)
+        error = np.where(low, below.error, above.error)
+        open_ = (x.error > 0) & (np.abs(x.value - cut) <= x.error)
+        other = np.maximum(np.abs(below.value - value) + below.error, np.abs(above.value - value) + above.error)
+        error = np.where(open_, np.where(np.isnan(other), np.inf, other), error)
+    return Bounded(value, np.asarray(error), x.arithmetic)
+
+
+reshape = _rule(np.reshape)
+ravel = _rule(np.ravel)
+transpose = _rule(np.transpose)
+swapaxes = _rule(np.swapaxes)
+moveaxis = _rule(np.moveaxis)
+squeeze = _rule(np.squeeze)
+expand_dims = _rule(np.expand_dims)
+broadcast_to = _rule(np.broadcast_to)
+flip = _rule(np.flip)
+roll = _rule(np.roll)
+take = _rule(np.take)
+take_along_axis = _rule(np.take_along_axis)
+repeat = _rule(np.repeat)
+tile = _rule(np.tile)
+sliding_window_view = _rule(np.lib.stride_tricks.sliding_window_view)
+
+ARRAY_FUNCTIONS.update(
+    {
+        np.reshape: reshape,
+        np.ravel: ravel,
+        np.transpose: transpose,
+        np.swapaxes: swapaxes,
+        np.moveaxis: moveaxis,
+        np.squeeze: squeeze,
+        np.expand_dims: expand_dims,
+        np.broadcast_to: broadcast_to,
+        np.flip: flip,
+        np.roll: roll,
+        np.take: take,
+        np.take_along_axis: take_along_axis,
+        np.repeat: repeat,
+        np.tile: tile,
+        np.pad: pad,
+        np.split: split,
+        np.lib.stride_tricks.sliding_window_view: sliding_window_view,
+        np.concatenate: concatenate,
+        np.stack: stack,
+        np.where: where,
+        np.shape: lambda x: x.shape,
+        np.ndim: lambda x: x.ndim,
+    }
+)

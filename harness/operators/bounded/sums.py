@@ -1,0 +1,269 @@
+"""Sums, means, products of many, prefix sums and sums of products, in any order, in the arithmetic's accumulator.
+
+gamma(n) = n u / (1 - n u) bounds n roundings in any order, fused multiply-add included (Higham, "Accuracy and Stability", 2nd ed., lemma
+3.1 and section 4.2). A sum of integers that the accumulator and the working type hold exactly is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from harness.model.float_formats import Float64
+from harness.operators.bounded.arithmetic import Arithmetic
+from harness.operators.bounded.basic_operations import negative
+from harness.operators.bounded.number import ARRAY_FUNCTIONS, REFERENCE, UFUNCS, Bounded, Mask, may_overflow, same, settle, whole
+from harness.operators.bounded.precision import declared
+
+Bilinear = Callable[[Float64, Float64], Float64]
+
+
+def gamma(count: Any, unit: float) -> Any:
+    """Return the bound on the relative error of `count` roundings; infinite where they may lose everything."""
+    lost = np.asarray(count * unit, np.float64)
+    return np.where(lost < 1, lost / np.where(lost < 1, 1 - lost, 1.0), np.inf)
+
+
+def _units(arithmetic: Arithmetic) -> float:
+    """Return the largest relative error of one operation of the accumulator."""
+    return 2 * arithmetic.operations * arithmetic.accumulator.unit
+
+
+def _total(value: Float64, spread: Float64, size: Float64, count: Any, x: Arithmetic, given: Mask, integers: Mask) -> Bounded:
+    """Finish a sum of `count` roundings: its value, what operands' errors do to it, and `size`, the terms' magnitudes and errors summed.
+
+    A partial sum that may overflow is told by the positive or negative terms alone; where both may, or where the sum does not show it,
+    nothing is claimed.
+    """
+    slack = 1 + gamma(count + 2, REFERENCE.unit)  # of `size` itself
+    size = np.where(np.isnan(size), np.inf, size) * slack
+    spread = np.where(np.isnan(spread), np.inf, spread)
+    own = gamma(count, _units(x)) * size if x.errs else np.zeros(value.shape)
+    if x.errs and x.accumulator_flush:
+        own = own + count * x.accumulator.smallest_normal
+    elif x.errs:
+        own = own + count * x.accumulator.quantum
+    reference = gamma(count, REFERENCE.unit) * np.where(np.isfinite(size), size, 0.0) + count * REFERENCE.quantum
+    if x.errs:
+        reach = spread + own
+        limit = min(x.accumulator.overflow, np.finfo(np.float64).max)
+        high, low = (size + value) / 2 + reach >= limit, (size - value) / 2 + reach >= limit
+        hidden = (high & (low | (value + reach < limit))) | (low & (value - reach > -limit))
+        spread = np.where(hidden & np.isfinite(value), np.inf, spread)
+    result = settle(value, spread, x, np.where(np.isfinite(own), own, np.inf) + reference, 0.0, given)
+    held = integers & (size <= 1 / max(x.accumulator.unit, x.form.unit))
+    return Bounded(result.value, np.where(held, 0.0, result.error), x)
+
+
+def _rounded(x: Bounded, exact: Mask | bool) -> Bounded:
+    """Round what was accumulated to the working type, where that is another and does not hold it anyway (`exact`)."""
+    a = x.arithmetic
+    if not a.errs or a.accumulator == a.form:
+        return x
+    size = np.abs(x.value) + x.error
+    error = np.where(np.isfinite(size), x.error + a.operations * a.form.ulp(size), x.error)
+    return Bounded(x.value, np.where(exact, x.error, error), a)
+
+
+def _axes(x: Bounded, axis: Any) -> tuple[int, ...]:
+    if axis is None:
+        return tuple(range(x.ndim))
+    return tuple(int(a) % max(x.ndim, 1) for a in np.atleast_1d(axis))
+
+
+def _accumulated(x: Bounded, axis: Any, keepdims: bool) -> tuple[Bounded, Mask]:
+    """Sum in the accumulator; returns also where that is exact."""
+    axes = _axes(x, axis)
+    count = prod(x.shape[a] for a in axes)
+    kept: dict[str, Any] = {"axis": axes, "keepdims": keepdims}
+    integers = np.asarray(whole(x).all(**kept))
+    over, finite = may_overflow(x), np.isfinite(x.value)
+    value = np.asarray(x.value.sum(**kept))
+    spread = np.where(finite | np.isinf(x.error), x.error, 0.0).sum(**kept)
+    size = np.where(finite, np.abs(x.value) + x.error, 0.0).sum(**kept)
+    signs = [(over & (x.value * sign > 0)).any(**kept) for sign in (1, -1)]
+    infinite = [(x.value == sign * np.inf).any(**kept) for sign in (1, -1)]
+    mixed = (signs[0] & (signs[1] | infinite[1])) | (signs[1] & infinite[0])
+    shown = [sign * value + spread >= x.arithmetic.overflow for sign in (1, -1)]
+    mixed |= (signs[0] & ~shown[0]) | (signs[1] & ~shown[1])
+    if x.arithmetic.errs:  # finite terms alone may overflow to the other infinity
+        mixed |= (infinite[0] & _overflows(x, -1, kept)) | (infinite[1] & _overflows(x, 1, kept))
+    spread = np.where(mixed, np.inf, spread)
+    result = _total(value, spread, np.asarray(size), max(count - 1, 0), x.arithmetic, np.asarray((~finite).any(**kept)), integers)
+    return result, np.asarray(integers & (result.error == 0)) | (count <= 1)
+
+
+def _overflows(x: Bounded, sign: int, kept: dict[str, Any]) -> Mask:
+    """Say where the finite terms of a sign may sum to an infinity."""
+    counted = np.isfinite(x.value) & (x.value * sign > 0)
+    most = np.where(counted, np.abs(x.value) + x.error, 0.0).sum(**kept)
+    roundings = np.maximum(counted.sum(**kept) - 1, 0)
+    return np.asarray(
+        most * (1 + gamma(roundings, _units(x.arithmetic))) >= min(x.arithmetic.accumulator.overflow, np.finfo(np.float64).max)
+    )
+
+
+# |s^ - sum x| <= sum e + gamma(n - 1) sum (|x| + e)
+@np.errstate(all="ignore")
+def total(x: Bounded, axis: Any = None, keepdims: bool = False, **_: Any) -> Bounded:
+    return _rounded(*_accumulated(x, axis, keepdims))
+
+
+# the sum divided by n, or multiplied by 1 / n, in the accumulator
+@np.errstate(all="ignore")
+def mean(x: Bounded, axis: Any = None, keepdims: bool = False, **_: Any) -> Bounded:
+    count = prod(x.shape[a] for a in _axes(x, axis))
+    summed, _exact = _accumulated(x, axis, keepdims)
+    a = x.arithmetic
+    value = summed.value / count
+    spread = summed.error / count
+    over = np.isfinite(summed.value) & np.isfinite(summed.error) & (np.abs(summed.value) + summed.error >= a.accumulator.overflow) & a.errs
+    spread = np.where(over, np.inf, spread)
+    size = np.abs(value) + spread
+    own = np.zeros(value.shape)
+    if a.errs:
+        divided = declared("div", np.full(value.shape, float(count)), np.zeros(value.shape), size, a._replace(form=a.accumulator))
+        table = a.functions.form
+        divided = divided * (a.accumulator.unit / table.unit) if table.precision < a.accumulator.precision else divided
+        own = np.maximum(divided, (4 * a.operations) * a.accumulator.ulp(size))
+        own = np.where(np.isfinite(size), own, 0.0)
+    result = settle(value, spread, a, own, 0.5, ~np.isfinite(summed.value) | (count == 0))
+    return _rounded(result, np.zeros(value.shape, bool))
+
+
+# |p^ - prod x| <= (1 + gamma(n - 1)) prod (|x| + e) - prod |x|, and what partial products lose that underflow, times the other factors
+@np.errstate(all="ignore")
+def product(x: Bounded, axis: Any = None, keepdims: bool = False, **_: Any) -> Bounded:
+    axes = _axes(x, axis)
+    kept: dict[str, Any] = {"axis": axes, "keepdims": keepdims}
+    count = prod(x.shape[a] for a in axes)
+    a = x.arithmetic
+    finite = np.isfinite(x.value)
+    value = np.asarray(x.value.prod(**kept))
+    size = np.abs(x.value) + x.error
+    most, least = size.prod(**kept), np.abs(x.value).prod(**kept)
+    large, small = np.maximum(size, 1.0).prod(**kept), np.minimum(np.abs(x.value), 1.0).prod(**kept)
+    certain = (x.error == 0).all(**kept)
+    spread = np.where(certain, 0.0, most - least + gamma(2 * count, REFERENCE.unit) * most)
+    own, reference = np.zeros(value.shape), gamma(max(count - 1, 0), REFERENCE.unit) * most
+    if a.errs:
+        own = gamma(max(count - 1, 0), _units(a)) * most
+        lost = a.accumulator.smallest_normal if a.accumulator_flush else a.accumulator.quantum
+        own = own + np.where(small < a.accumulator.smallest_normal, count * lost * large, 0.0)
+        limit = min(a.accumulator.overflow, np.finfo(np.float64).max)
+        spread = np.where((large >= limit) & (least * (1 - 2.0**-20) < limit) & np.isfinite(value), np.inf, spread)
+    nonfinite = (~finite).any(**kept)
+    own = np.where(np.isfinite(own), own, np.inf)
+    spread = np.where(nonfinite & certain, np.where(large_finite(x, kept, a), 0.0, np.inf), spread)
+    result = settle(value, np.asarray(spread), a, np.where(nonfinite, 0.0, own + reference), 0.0, np.asarray(nonfinite))
+    integers = np.asarray(whole(x).all(**kept)) & (np.maximum(size, 1.0).prod(**kept) <= 1 / max(a.accumulator.unit, a.form.unit))
+    return _rounded(Bounded(result.value, np.where(integers, 0.0, result.error), a), integers | (count <= 1))
+
+
+def large_finite(x: Bounded, kept: dict[str, Any], a: Arithmetic) -> Mask:
+    """Say where the product of the finite factors neither overflows nor underflows in any order, so that it leaves infinities alone."""
+    magnitude = np.where(np.isfinite(x.value), np.abs(x.value), 1.0)
+    high, low = np.maximum(magnitude, 1.0).prod(**kept), np.where(magnitude == 0, 1.0, np.minimum(magnitude, 1.0)).prod(**kept)
+    return np.asarray((high < a.overflow) & (low > a.form.smallest_normal))
+
+
+# max (x - e) <= max x^ <= max (x + e); NaN where any is NaN
+@np.errstate(all="ignore")
+def largest(x: Bounded, axis: Any = None, keepdims: bool = False, **_: Any) -> Bounded:
+    kept: dict[str, Any] = {"axis": _axes(x, axis), "keepdims": keepdims}
+    value = np.asarray(x.value.max(**kept))
+    spread = np.maximum((x.value + x.error).max(**kept) - value, value - (x.value - x.error).max(**kept))
+    unknown = np.isinf(x.error).any(**kept)
+    return Bounded(value, np.asarray(np.where(unknown, np.inf, np.where(np.isfinite(value), spread, 0.0))), x.arithmetic)
+
+
+def smallest(x: Bounded, axis: Any = None, keepdims: bool = False, **_: Any) -> Bounded:
+    return negative(largest(negative(x), axis, keepdims))
+
+
+# each prefix is a sum of its own
+@np.errstate(all="ignore")
+def prefix_sums(x: Bounded, axis: int, **_: Any) -> Bounded:
+    length = x.shape[axis]
+    over = may_overflow(x).any()
+    finite = np.isfinite(x.value)
+    value = np.cumsum(x.value, axis=axis)
+    spread = np.cumsum(np.where(finite | np.isinf(x.error), x.error, 0.0), axis=axis)
+    size = np.cumsum(np.where(finite, np.abs(x.value) + x.error, 0.0), axis=axis)
+    given = np.cumsum(~finite, axis=axis) > 0
+    count = np.arange(length).reshape([-1 if a == axis % x.ndim else 1 for a in range(x.ndim)])
+    if over:
+        spread = np.where(np.cumsum(may_overflow(x), axis=axis) > 0, np.inf, spread)
+    integers = np.cumsum(~whole(x), axis=axis) == 0
+    return _rounded(
+        result := _total(value, spread, size, count, x.arithmetic, given, integers), integers & (result.error == 0) | (count == 0)
+    )
+
+
+# |c^ - sum a b| <= sum (|a| eb + |b| ea + ea eb) + gamma(n) sum (|a| + ea)(|b| + eb)
+@np.errstate(all="ignore")
+def contracted(f: Bilinear, a: Bounded, b: Bounded, count: int) -> Bounded:
+    """Apply a sum of `count` products for each element, linear in both operands: a matrix product, an einsum, a convolution."""
+    finite = bool(np.isfinite(a.value).all() and np.isfinite(b.value).all())
+    certain = not a.error.any() and not b.error.any()
+    value = np.asarray(f(a.value, b.value))
+    va, vb = (np.where(np.isfinite(v), np.abs(v), 0.0) for v in (a.value, b.value))
+    size = np.asarray(f(va, vb))
+    spread = np.zeros(value.shape)
+    if not certain:
+        ea, eb = (np.where(np.isfinite(e), e, 0.0) for e in (a.error, b.error))
+        spread = f(va, eb) + f(ea, vb) + f(ea, eb)
+        ones_a, ones_b = np.ones(a.shape), np.ones(b.shape)
+        open_a = np.isinf(a.error) | may_overflow(a)
+        open_b = np.isinf(b.error) | may_overflow(b)
+        unknown = f(open_a.astype(np.float64), ones_b) + f(ones_a, open_b.astype(np.float64)) > 0
+        spread = np.where(unknown, np.inf, spread * (1 + gamma(count + 4, REFERENCE.unit)))
+    given = np.zeros(value.shape, bool)
+    if not finite:
+        touched = f((~np.isfinite(a.value)).astype(np.float64), np.ones(b.shape)) > 0
+        given = np.asarray(touched | (f(np.ones(a.shape), (~np.isfinite(b.value)).astype(np.float64)) > 0))
+        spread = np.where(given & ((spread > 0) | (size >= a.arithmetic.accumulator.overflow)), np.inf, spread)
+    integers = np.full(value.shape, all((whole(x) | ~np.isfinite(x.value)).all() for x in (a, b)))
+    result = _total(value, spread, size + spread, count, a.arithmetic, given, integers)
+    return _rounded(result, integers & (result.error == 0))
+
+
+def matmul(a: Any, b: Any) -> Bounded:
+    a, b = same(a, b)
+    return contracted(np.matmul, a, b, a.shape[-1])
+
+
+def einsum(subscripts: str, a: Any, b: Any, **_: Any) -> Bounded:
+    """Sum products over the letters that the result lacks; explicit form (`ij,jk->ik`) of two operands, letters only."""
+    a, b = same(a, b)
+    terms, _arrow, kept = subscripts.replace(" ", "").partition("->")
+    first, _comma, second = terms.partition(",")
+    if not _arrow or not (first + second + kept + "a").isalpha() or (len(first), len(second)) != (a.ndim, b.ndim):
+        raise ValueError(f"einsum here takes two operands and explicit letters, not {subscripts!r}")
+    extents = dict(zip(first + second, a.shape + b.shape, strict=True))
+    count = prod(extent for letter, extent in extents.items() if letter not in kept)
+    return contracted(lambda p, q: np.asarray(np.einsum(subscripts, p, q)), a, b, count)
+
+
+def _einsum(subscripts: str, *operands: Any, **_: Any) -> Bounded:
+    return einsum(subscripts, *operands)
+
+
+UFUNCS[np.matmul] = matmul
+ARRAY_FUNCTIONS.update(
+    {
+        np.sum: total,
+        np.mean: mean,
+        np.prod: product,
+        np.max: largest,
+        np.min: smallest,
+        np.amax: largest,
+        np.amin: smallest,
+        np.cumsum: prefix_sums,
+        np.einsum: _einsum,
+        np.dot: matmul,
+    }
+)

@@ -1,0 +1,160 @@
+"""Bisecting: the release from which cases fail otherwise than before, from as few measured releases as that takes.
+
+Two releases differ if a case that ran on both fails on one alone, or fails on both with different outcomes; what an unspecified case does
+counts by its outcome. The first change after the older end is searched: the releases are split at those that do as the older end does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from harness.model.records import Outcome, Validity, conforms
+
+
+class Seen(NamedTuple):
+    """What a release did with one case: the class of its error, and its message or the difference in words."""
+
+    validity: Validity
+    outcome: Outcome
+    error: str = ""
+    message: str = ""
+
+    @property
+    def failure(self) -> Outcome | None:
+        """The outcome where it does not conform, or says what an unspecified case does; else None."""
+        return self.outcome if self.validity is Validity.UNSPECIFIED or not conforms(self.validity, self.outcome) else None
+
+
+class Measured(NamedTuple):
+    """What a release did with the cases that it can run, by id.
+
+    `skipped` says why there are none, `left_out` counts by reason those that it cannot run.
+    """
+
+    version: str
+    seen: Mapping[str, Seen] = {}
+    skipped: str = ""
+    left_out: Mapping[str, int] = {}
+
+    def failing(self) -> int:
+        """Count the cases that fail."""
+        return sum(not conforms(seen.validity, seen.outcome) for seen in self.seen.values())
+
+
+class Change(NamedTuple):
+    """Two releases with nothing measured between them that ran, and the cases on which they differ; `skipped` lie between."""
+
+    before: Measured
+    after: Measured
+    cases: tuple[str, ...]
+    skipped: tuple[str, ...] = ()
+
+
+class Bisection(NamedTuple):
+    """`measured` in the order of releases, `changes` too: all there are where it is `complete`, else the first, and others unsplit."""
+
+    versions: tuple[str, ...]
+    measured: tuple[Measured, ...]
+    changes: tuple[Change, ...]
+    complete: bool
+
+    @property
+    def first(self) -> Change | None:
+        return self.changes[0] if self.changes else None
+
+    @property
+    def ran(self) -> tuple[Measured, ...]:
+        """The releases that ran a case."""
+        return tuple(found for found in self.measured if not found.skipped)
+
+    @property
+    def returning(self) -> tuple[str, ...]:
+        """The releases after the first change that do again as the oldest does: the search is then not sure to have found the first."""
+        if self.first is None:
+            return ()
+        ran = self.ran
+        after = ran[ran.index(self.first.after) :]
+        return tuple(found.version for found in after if not difference(ran[0], found))
+
+
+def difference(a: Measured, b: Measured) -> tuple[str, ...]:
+    """Return the cases that ran on both and fail otherwise on one than on the other, sorted."""
+    common = a.seen.keys() & b.seen.keys()
+    return tuple(sorted(case for case in common if a.seen[case].failure is not b.seen[case].failure))
+
+
+def bisect(versions: Sequence[str], measure: Callable[[str], Measured], *, everything: bool = False) -> Bisection:
+    """Measure the newest and the oldest release that can run the cases, then what a binary search needs, or `everything`.
+
+    `versions` are oldest first. A release that cannot run any case is passed over for its nearest neighbour.
+    """
+    known: dict[int, Measured] = {}
+
+    def at(place: int) -> Measured:
+        if place not in known:
+            known[place] = measure(versions[place])
+        return known[place]
+
+    if everything:
+        for place in range(len(versions)):
+            at(place)
+    else:
+        newest = len(versions) - 1
+        while newest >= 0 and at(newest).skipped:
+            newest -= 1
+        if newest > 0:
+            oldest = _oldest(at, newest)
+            _split(at, known, oldest)
+    measured = tuple(known[place] for place in sorted(known))
+    return Bisection(tuple(versions), measured, _changes(measured), everything)
+
+
+def _oldest(at: Callable[[int], Measured], newest: int) -> int:
+    """Return the oldest release that runs, which is searched too: releases lack an opset up to the one that brings it."""
+    if not at(0).skipped:
+        return 0
+    skipped, runs = 0, newest
+    while runs - skipped > 1:
+        middle = (skipped + runs) // 2
+        if at(middle).skipped:
+            skipped = middle
+        else:
+            runs = middle
+    return runs
+
+
+def _split(at: Callable[[int], Measured], known: Mapping[int, Measured], oldest: int) -> None:
+    """Measure until nothing that runs lies between the first release that is known to do otherwise than the oldest and the one before."""
+    ran = sorted(place for place, measured in known.items() if not measured.skipped)
+    others = [place for place in ran if difference(at(oldest), at(place))]
+    if not others:
+        return
+    other = others[0]
+    same = max(place for place in ran if place < other)
+    while True:
+        left = [place for place in range(same + 1, other) if place not in known or not known[place].skipped]
+        if not left:
+            return
+        middle = min(left, key=lambda place: abs(2 * place - same - other))
+        if at(middle).skipped:
+            continue
+        if difference(at(oldest), at(middle)):
+            other = middle
+        else:
+            same = middle
+
+
+def _changes(measured: Sequence[Measured]) -> tuple[Change, ...]:
+    """Return the changes from each release that ran to the next that ran."""
+    found: list[Change] = []
+    before: Measured | None = None
+    skipped: list[str] = []
+    for after in measured:
+        if after.skipped:
+            skipped.append(after.version)
+            continue
+        if before is not None and (cases := difference(before, after)):
+            found.append(Change(before, after, cases, tuple(skipped)))
+        before, skipped = after, []
+    return tuple(found)

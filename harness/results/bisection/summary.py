@@ -1,0 +1,167 @@
+"""What a bisection found, in sentences and rows; every rendering shows these."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+from harness.model.records import Outcome, conforms
+from harness.results.bisection.search import Bisection, Change, Measured, Seen
+from harness.results.summary import count
+
+BAD, GOOD, OTHER = "the first bad release", "the first good release", "the first release that does otherwise"
+_WORDS = {BAD: "bad", GOOD: "good", OTHER: "otherwise"}
+_SHOWN = 6
+
+
+class Searched(NamedTuple):
+    """A bisection with what was asked: over which releases, for which cases, and what had to be said on the way."""
+
+    over: str
+    target: str
+    asked: str
+    cases: tuple[str, ...]
+    found: Bisection
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def single(self) -> str | None:
+        """The case where there is one alone."""
+        return self.cases[0] if len(self.cases) == 1 else None
+
+
+class Row(NamedTuple):
+    """A measured release: how many cases ran, conform and fail, the outcomes, what changed against the release
+    before; of a single case also its error."""
+
+    version: str
+    ran: int
+    conform: int
+    failing: int
+    outcomes: tuple[tuple[str, int], ...]
+    change: str
+    error: str
+    message: str
+    skipped: str
+
+
+def sentence(searched: Searched) -> str:
+    """Say the first release with a change and what it is, or that there is none."""
+    found = searched.found
+    if found.first is None:
+        ran = found.ran
+        if len(ran) == 1:
+            return f"only {ran[0].version} can run {_what(searched)}: {_state(searched, ran[0])}"
+        return f"nothing changes from {ran[0].version} to {ran[-1].version}: {_state(searched, ran[-1])}"
+    change = found.first
+    before, after = change.before, change.after
+    between = ""
+    if change.skipped:
+        between = f"; {', '.join(change.skipped)} between them cannot run {_what(searched)}"
+    if searched.single is not None:
+        then, now = before.seen[searched.single], after.seen[searched.single]
+        return f"{after.version} is {kind(change)}: {outcome(now)}; {before.version}: {outcome(then)}{between}"
+    return f"{after.version} is {kind(change)}: {moved(change)}; {before.version}: {_state(searched, before)}{between}"
+
+
+def kind(change: Change) -> str:
+    """Name the release of a change: bad if cases fail anew and none fails no longer, good the other way round, else neither."""
+    worse, better, _ = moves(change)
+    return BAD if worse and not better else GOOD if better and not worse else OTHER
+
+
+def moves(change: Change) -> tuple[int, int, int]:
+    """Count the cases that fail anew, fail no longer, and fail or do otherwise."""
+    pairs = [(_conforms(change.before.seen[case]), _conforms(change.after.seen[case])) for case in change.cases]
+    worse, better = pairs.count((True, False)), pairs.count((False, True))
+    return worse, better, len(pairs) - worse - better
+
+
+def moved(change: Change) -> str:
+    """Write those counts."""
+    words = ("fails anew", "fails no longer", "does otherwise"), ("fail anew", "fail no longer", "do otherwise")
+    counts = moves(change)
+    return ", ".join(f"{count(number, 'case')} {words[number != 1][place]}" for place, number in enumerate(counts) if number)
+
+
+def remarks(searched: Searched) -> tuple[str, ...]:
+    """Say what limits the finding: changes that follow, releases that return, what was not looked at or not compared."""
+    found = searched.found
+    said = list(searched.remarks)
+    if found.returning:
+        said.append(
+            f"not monotone: {_some(found.returning)} {'does' if len(found.returning) == 1 else 'do'} again as {found.ran[0].version} does, "
+            f"so {'it changes more than once' if found.complete else 'another release may be the first; --all looks at every release'}"
+        )
+    for change in found.changes[1:]:
+        span = "" if found.complete else f" somewhere after {change.before.version}, at the latest"
+        said.append(f"another change{span or ''} in {change.after.version}: {_briefly(searched, change)}")
+    if found.first is None and not found.complete and len(found.ran) > 1:
+        said.append("only the ends were looked at; --all looks at every release between them")
+    ran = {len(measured.seen) for measured in found.ran}
+    if len(ran) > 1:
+        said.append(f"not every release can run all of the {len(searched.cases):,} cases: releases are compared on what both can run")
+    skipped = [measured.version for measured in found.measured if measured.skipped]
+    if skipped:
+        said.append(f"skipped, because they cannot run {_what(searched)}: {_some(skipped)}")
+    return tuple(said)
+
+
+def rows(searched: Searched) -> list[Row]:
+    """Return one row for each release that was measured, oldest first."""
+    changes = {change.after.version: change for change in searched.found.changes}
+    return [_row(searched, measured, changes.get(measured.version)) for measured in searched.found.measured]
+
+
+def outcome(seen: Seen) -> str:
+    """Write an outcome and whether that is right."""
+    if seen.validity.value == "unspecified":
+        return f"{seen.outcome.value} (left open by ONNX)"
+    right = conforms(seen.validity, seen.outcome)
+    wanted = "conforms" if right else "fails"
+    return f"{seen.outcome.value} ({wanted})" if seen.outcome is not Outcome.PASS else "pass"
+
+
+def _row(searched: Searched, measured: Measured, change: Change | None) -> Row:
+    outcomes = Counter(seen.outcome.value for seen in measured.seen.values())
+    failing = measured.failing()
+    seen = measured.seen.get(searched.single) if searched.single is not None else None
+    shown = "" if change is None else moved(change)
+    if change is not None and searched.single is not None:
+        shown = f"{'first' if change is searched.found.first else 'then'} {_WORDS[kind(change)]}"
+    return Row(
+        measured.version,
+        len(measured.seen),
+        len(measured.seen) - failing,
+        failing,
+        tuple(sorted(outcomes.items())),
+        shown,
+        seen.error if seen is not None else "",
+        seen.message if seen is not None else "",
+        measured.skipped,
+    )
+
+
+def _conforms(seen: Seen) -> bool:
+    return conforms(seen.validity, seen.outcome)
+
+
+def _briefly(searched: Searched, change: Change) -> str:
+    if searched.single is not None:
+        return f"{outcome(change.before.seen[searched.single])}, then {outcome(change.after.seen[searched.single])}"
+    return moved(change)
+
+
+def _state(searched: Searched, measured: Measured) -> str:
+    if searched.single is not None:
+        return outcome(measured.seen[searched.single])
+    return f"{measured.failing():,} of {len(measured.seen):,} fail"
+
+
+def _what(searched: Searched) -> str:
+    return "the case" if searched.single is not None else "any of the cases"
+
+
+def _some(versions: tuple[str, ...] | list[str]) -> str:
+    more = len(versions) - _SHOWN
+    return ", ".join(versions[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,337 @@
+"""Two runs held against each other: what regressed, what was fixed, what else changed, case by case and target by target.
+
+BASE is read into a dictionary of ten bytes and one integer a result, HEAD streams past it, and BASE is read again only if HEAD lacks some
+of its cases. What changed is grouped and counted whole; the first `KEEP` of each kind of change are kept.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import Enum
+from hashlib import blake2b
+from typing import NamedTuple
+
+from harness.model.errors import UsageError
+from harness.model.facets import facets
+from harness.model.records import BEYOND, NOT_EXECUTED, Header, Outcome, Result, Validity, conforms, inexpressible
+from harness.model.spread import Spread
+from harness.results.runfile import RunReader
+from harness.results.tables import Numbers, Tables
+from harness.results.unexpected import clipped
+
+KEEP = 50_000
+"""Changes kept, of each kind."""
+GROUPS = 2000
+OWN = "its own provider"
+_ERROR = 200
+_STATE_BITS = 32
+
+
+class Change(str, Enum):
+    """How a result differs between two runs; worst first."""
+
+    REGRESSION = "regression"
+    """It conformed in BASE and does not in HEAD."""
+    FIX = "fix"
+    """It conforms in HEAD and did not in BASE."""
+    CHANGED = "changed"
+    """Another outcome, error class or placement, or a larger ULP distance; all that an unspecified case can do."""
+    NEW = "new"
+    """It ran only in HEAD."""
+    MISSING = "missing"
+    """It ran only in BASE."""
+
+
+class Pair(NamedTuple):
+    """A target of BASE and the one of HEAD that it is compared with."""
+
+    base: str
+    head: str
+
+    @property
+    def name(self) -> str:
+        return self.base if self.base == self.head else f"{self.base} → {self.head}"
+
+
+class Did(NamedTuple):
+    """What a target did with a case, as far as it is compared. `placed` is `OWN`, another provider's name, or empty.
+
+    `flaky` is said of a change and makes none by itself: whether a case is repeated depends on how its run was started.
+    """
+
+    validity: Validity
+    outcome: Outcome
+    error: str
+    placed: str
+    flaky: bool = False
+
+
+class Changed(NamedTuple):
+    """One result that is not the same in both runs.
+
+    `result` is HEAD's, or BASE's where HEAD has none; `before` and `after` are None where a run has no such result. `why` names what
+    differs.
+    """
+
+    change: Change
+    pair: Pair
+    result: Result
+    before: Did | None
+    after: Did | None
+    ulp_before: int | None
+    ulp_after: int | None
+    why: tuple[str, ...]
+
+
+class Kind(NamedTuple):
+    """What the changes of a group have in common."""
+
+    change: Change
+    pair: Pair
+    operator: str
+    validity: Validity
+    before: Did | None
+    after: Did | None
+    why: tuple[str, ...]
+
+
+@dataclass
+class Group(Spread):
+    """Changes of one kind; `example` is the first of them."""
+
+    kind: Kind
+    example: Changed
+
+    @property
+    def cases(self) -> str:
+        """Write which cases, as far as that fits."""
+        return self.which(self.kind.operator)
+
+
+class Counts:
+    """How many results of a pair of targets, or of some of their cases, are equal or changed."""
+
+    def __init__(self) -> None:
+        self.changes: Counter[Change] = Counter()
+        self.equal = 0
+        self.neither = 0
+        """In both runs, and executed in neither, without what the target's API cannot express."""
+
+    @property
+    def compared(self) -> int:
+        """Results that ran in both runs."""
+        return self.equal + sum(self.changes[change] for change in (Change.REGRESSION, Change.FIX, Change.CHANGED))
+
+    def include(self, other: Counts) -> None:
+        """Add another's counts."""
+        self.changes.update(other.changes)
+        self.equal += other.equal
+        self.neither += other.neither
+
+
+class Comparison:
+    """What differs between two runs. `base` and `head` are the tables of each run alone."""
+
+    def __init__(self, base: Header, head: Header) -> None:
+        self.pairs = pair_targets(base, head)
+        self.base = Tables(base, across_targets=False, whole_names=True)
+        self.head = Tables(head, across_targets=False, whole_names=True)
+        self.counts = {pair: Counts() for pair in self.pairs}
+        self.by_level: dict[tuple[str, Pair, str], Counter[Change]] = {}
+        """Changes of valid cases by operator, pair and level."""
+        self.flaky: Counter[Change] = Counter()
+        """Changes of cases that were repeated in a run and did not always do the same."""
+        self.kept: dict[Change, list[Changed]] = {change: [] for change in Change}
+        self._groups: dict[Kind, Group] = {}
+
+    @property
+    def total(self) -> Counts:
+        """The counts of all pairs."""
+        total = Counts()
+        for counts in self.counts.values():
+            total.include(counts)
+        return total
+
+    @property
+    def differing_inputs(self) -> list[str]:
+        """What decides about the cases and differs: then only what is in both runs can be compared."""
+        base, head = self.base.header, self.head.header
+        return ["specs"] * (base.hashes.get("specs") != head.hashes.get("specs")) + ["seed"] * (base.seed != head.seed)
+
+    @property
+    def unmatched(self) -> tuple[list[str], list[str]]:
+        """Targets of BASE and of HEAD that the other run does not have."""
+        bases, heads = {pair.base for pair in self.pairs}, {pair.head for pair in self.pairs}
+        return [name for name in self.base.targets if name not in bases], [name for name in self.head.targets if name not in heads]
+
+    def groups(self) -> list[Group]:
+        """Return the groups, worst kind of change first, then the largest."""
+        order = {change: place for place, change in enumerate(Change)}
+        return sorted(self._groups.values(), key=lambda g: (order[g.kind.change], -g.number, g.kind.pair, g.example.result.case))
+
+    def left_out(self, change: Change, shown: int = KEEP) -> int:
+        """How many changes of a kind are not among the first `shown` that are kept."""
+        return self.total.changes[change] - min(shown, len(self.kept[change]))
+
+    def add(self, found: Changed) -> None:
+        """Count, group and perhaps keep one change."""
+        change, pair, result = found.change, found.pair, found.result
+        self.counts[pair].changes[change] += 1
+        self.flaky[change] += any(did is not None and did.flaky for did in (found.before, found.after))
+        if result.validity is Validity.VALID:
+            level = result.levels.get("directml", BEYOND)
+            self.by_level.setdefault((result.operator, pair, level), Counter())[change] += 1
+        if len(self.kept[change]) < KEEP:
+            found = found._replace(result=clipped(result))
+            self.kept[change].append(found)
+        kind = Kind(change, pair, result.operator, result.validity, found.before, found.after, found.why)
+        group = self._groups.get(kind)
+        if group is None:
+            if len(self._groups) >= GROUPS:
+                return
+            group = self._groups[kind] = Group(kind, found._replace(result=clipped(result)))
+        group.count(facets(result.case))
+
+
+def pair_targets(base: Header, head: Header) -> tuple[Pair, ...]:
+    """Pair targets by name; the only target of one run with the only one of the other, whatever they are called. Errors: UsageError."""
+    if len(base.targets) == len(head.targets) == 1:
+        return (Pair(next(iter(base.targets)), next(iter(head.targets))),)
+    pairs = tuple(Pair(name, name) for name in head.targets if name in base.targets)
+    if not pairs:
+        names = (", ".join(header.targets) or "none" for header in (base, head))
+        remedy = "runs of one target each are compared whatever its name"
+        raise UsageError("the runs have no target in common: BASE has {}; HEAD has {}; {}".format(*names, remedy))
+    return pairs
+
+
+def classify(before: Did, after: Did, *, ulp_grew: bool) -> tuple[Change | None, tuple[str, ...]]:
+    """Name the change between two results of a case, None if they are equal, and what differs."""
+    absent = before.outcome in NOT_EXECUTED, after.outcome in NOT_EXECUTED
+    if any(absent):
+        return (None if all(absent) else Change.NEW if absent[0] else Change.MISSING), ()
+    aspects = {
+        "validity": before.validity is not after.validity,
+        "outcome": before.outcome is not after.outcome,
+        "error class": before.error != after.error,
+        "placement": bool(before.placed and after.placed) and before.placed != after.placed,
+        "ULP": ulp_grew,
+    }
+    why = tuple(name for name, differs in aspects.items() if differs)
+    if not why:
+        return None, ()
+    if before.validity is after.validity and after.validity is not Validity.UNSPECIFIED:
+        was, is_now = conforms(before.validity, before.outcome), conforms(after.validity, after.outcome)
+        if was is not is_now:
+            return (Change.FIX if is_now else Change.REGRESSION), why
+    return Change.CHANGED, why
+
+
+class States:
+    """Results as small integers: what the target did, above it the ULP distance."""
+
+    def __init__(self) -> None:
+        self._numbers: Numbers[tuple[Validity, Outcome, str, str, bool]] = Numbers()
+        self._known: list[Did] = []
+        self._classified: dict[tuple[int, int, bool], tuple[Change | None, tuple[str, ...]]] = {}
+
+    def pack(self, result: Result, provider: str) -> int:
+        placed = result.placed_on or ""
+        error = result.error.class_[:_ERROR] if result.error else ""
+        did = Did(result.validity, result.outcome, error, OWN if placed == provider else placed, result.flaky)
+        number = self._numbers[did]
+        if number == len(self._known):
+            self._known.append(did)
+        if result.diff is None or result.diff.max_ulp is None:
+            return number
+        return result.diff.max_ulp + 1 << _STATE_BITS | number
+
+    def did(self, packed: int) -> Did:
+        return self._known[packed & (1 << _STATE_BITS) - 1]
+
+    def change(self, before: int, after: int) -> tuple[Change | None, tuple[str, ...]]:
+        ulp_before, ulp_after = before >> _STATE_BITS, after >> _STATE_BITS
+        key = before & (1 << _STATE_BITS) - 1, after & (1 << _STATE_BITS) - 1, 0 < ulp_before < ulp_after
+        found = self._classified.get(key)
+        if found is None:
+            found = self._classified[key] = classify(self.did(before), self.did(after), ulp_grew=key[2])
+        return found
+
+
+def _ulp(packed: int) -> int | None:
+    return (packed >> _STATE_BITS) - 1 if packed >> _STATE_BITS else None
+
+
+def result_key(case: str, place: int) -> bytes:
+    """Return what stands for a case on the target at a place, in ten bytes."""
+    return blake2b(b"%d|%b" % (place, case.encode("utf-8", "surrogatepass")), digest_size=10).digest()
+
+
+def compare_runs(base: RunReader, head: RunReader) -> Comparison:
+    """Compare two runs, as far as they go. Errors: UsageError for a damaged run, a case that occurs twice, or no target in common."""
+    comparison = Comparison(base.header, head.header)
+    states = States()
+    seen = _read_base(base, comparison, states)
+    places = {pair.head: place for place, pair in enumerate(comparison.pairs)}
+    for number, result in enumerate(head, start=2):
+        comparison.head.add(result)
+        place = places.get(result.target)
+        if place is None:
+            continue
+        pair = comparison.pairs[place]
+        now = states.pack(result, head.header.targets[result.target].provider)
+        key = result_key(result.case, place)
+        before = seen.get(key)
+        if before is not None and before < 0:
+            raise twice(head, number, result)
+        seen[key] = -1  # met in HEAD
+        if before is None:
+            after = states.did(now)
+            if after.outcome not in NOT_EXECUTED:
+                comparison.add(Changed(Change.NEW, pair, result, None, after, None, _ulp(now), ()))
+            continue
+        change, why = (None, ()) if before == now else states.change(before, now)
+        if change is not None:
+            comparison.add(Changed(change, pair, result, states.did(before), states.did(now), _ulp(before), _ulp(now), why))
+        elif result.outcome in NOT_EXECUTED:
+            comparison.counts[pair].neither += not inexpressible(result)
+        else:
+            comparison.counts[pair].equal += 1
+    comparison.head.finish(head.end, truncated=head.truncated)
+    if any(packed >= 0 for packed in seen.values()):
+        _add_missing(base, comparison, states, seen)
+    return comparison
+
+
+def _read_base(base: RunReader, comparison: Comparison, states: States) -> dict[bytes, int]:
+    seen: dict[bytes, int] = {}
+    places = {pair.base: place for place, pair in enumerate(comparison.pairs)}
+    for number, result in enumerate(base, start=2):
+        comparison.base.add(result)
+        place = places.get(result.target)
+        if place is None:
+            continue
+        key = result_key(result.case, place)
+        if key in seen:
+            raise twice(base, number, result)
+        seen[key] = states.pack(result, base.header.targets[result.target].provider)
+    comparison.base.finish(base.end, truncated=base.truncated)
+    return seen
+
+
+def _add_missing(base: RunReader, comparison: Comparison, states: States, seen: dict[bytes, int]) -> None:
+    places = {pair.base: place for place, pair in enumerate(comparison.pairs)}
+    for result in RunReader(base.path):
+        place = places.get(result.target)
+        if place is None:
+            continue
+        packed = seen[result_key(result.case, place)]
+        if packed >= 0 and result.outcome not in NOT_EXECUTED:
+            missing = Changed(Change.MISSING, comparison.pairs[place], result, states.did(packed), None, _ulp(packed), None, ())
+            comparison.add(missing)
+
+
+def twice(run: RunReader, number: int, result: Result) -> UsageError:
+    """Return the error for a result that is in a run twice."""
+    return UsageError(f"{run.path}:{number}: damaged run file: {result.case[:200]!r} on {result.target} is in it twice")

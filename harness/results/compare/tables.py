@@ -1,0 +1,234 @@
+"""What every rendering of a comparison shows: the verdict in one sentence, how the environments differ, both runs by feature level."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+from harness.model.reference.feature_levels import level_key
+from harness.results.compare.comparison import OWN, Change, Changed, Comparison, Counts, Did, Pair
+from harness.results.level_table import level_table, levels
+from harness.results.summary import Summary, count, one_line, target_facts
+from harness.results.tables import Tally
+
+PLURALS = {Change.REGRESSION: "regressions", Change.FIX: "fixes", Change.CHANGED: "changed", Change.NEW: "new", Change.MISSING: "missing"}
+_BOTH_RAN = (Change.REGRESSION, Change.FIX, Change.CHANGED)
+
+
+def exit_code(comparison: Comparison) -> int:
+    """1 for regressions only; 4 if no result ran in both runs, or a run was cut off: what it lacks may have changed."""
+    if comparison.total.changes[Change.REGRESSION]:
+        return 1
+    return 0 if comparison.total.compared and not _cut_off(comparison) else 4
+
+
+def _cut_off(comparison: Comparison) -> list[str]:
+    return [name for name, tables in (("BASE", comparison.base), ("HEAD", comparison.head)) if tables.truncated]
+
+
+def summarize_comparison(comparison: Comparison) -> Summary:
+    """Judge a comparison: bad with a regression, a warning where nothing or not all could be compared, good otherwise."""
+    total = comparison.total
+    remarks = _remarks(comparison)
+    if not total.compared:
+        return Summary("warn", f"Nothing can be compared: no result ran in both runs ({_numbers(total)}).", remarks)
+    parts = [f"{total.equal:,} {'is' if total.equal == 1 else 'are'} equal"]
+    for change in (Change.FIX, Change.CHANGED, Change.NEW, Change.MISSING):
+        if number := total.changes[change]:
+            parts.append(count(number, change.value, PLURALS[change]))
+    regressions = total.changes[Change.REGRESSION]
+    head = count(regressions, "regression") if regressions else "No regression"
+    cut = _cut_off(comparison)
+    incomplete = f"{' and '.join(cut)} {'is' if len(cut) == 1 else 'are'} incomplete. " if cut else ""
+    sentence = f"{incomplete}{head} in {count(total.compared, 'result')} that ran in both runs; {', '.join(parts)}."
+    if regressions:
+        return Summary("bad", sentence, remarks)
+    whole = not (cut or comparison.differing_inputs or total.changes[Change.MISSING])
+    return Summary("good" if whole else "warn", sentence, remarks)
+
+
+def _numbers(total: Counts) -> str:
+    said = [f"{total.changes[change]:,} {PLURALS[change]}" for change in (Change.NEW, Change.MISSING)]
+    return ", ".join([*said, f"{total.neither:,} not run in either"])
+
+
+def _remarks(comparison: Comparison) -> tuple[str, ...]:
+    remarks = []
+    total = comparison.total
+    differing = comparison.differing_inputs
+    if differing:
+        names = "The specs and the seed differ" if len(differing) == 2 else f"The {differing[0]} {_differ(differing[0])}"
+        kept, gone, come = total.compared, total.changes[Change.MISSING], total.changes[Change.NEW]
+        remarks.append(
+            f"{names}: only cases in both runs are compared, {count(kept, 'result')}; {gone:,} of BASE and {come:,} of HEAD are not."
+        )
+    if "seed" in differing:
+        remarks.append("With another seed the same case has other random inputs: a change need not be the target's.")
+    if comparison.base.header.hashes.get("oracle") != comparison.head.header.hashes.get("oracle"):
+        remarks.append("The oracle differs: a change can be the oracle's and not the target's.")
+    for name, tables in (("BASE", comparison.base), ("HEAD", comparison.head)):
+        if tables.truncated:
+            held = count(tables.tally().selected, "result")
+            remarks.append(f"{name} is incomplete: its run file ends after {held}, and is compared as far as it goes.")
+    remarks += [
+        f"The only target of BASE, {pair.base}, is compared with the only one of HEAD, {pair.head}."
+        for pair in comparison.pairs
+        if pair.base != pair.head
+    ]
+    for name, other, targets in zip(("BASE", "HEAD"), ("HEAD", "BASE"), comparison.unmatched, strict=True):
+        if targets:
+            remarks.append(f"Not compared, because {other} does not have it: {', '.join(targets)} of {name}.")
+    for name, tables in (("BASE", comparison.base), ("HEAD", comparison.head)):
+        for target, info in tables.header.targets.items():
+            if info.unavailable:
+                remarks.append(f"{target} was not available in {name}: {one_line(info.unavailable)}")
+    remarks += filter(None, [_flaky(comparison)])
+    return tuple(remarks)
+
+
+def _flaky(comparison: Comparison) -> str:
+    """Say which changes are of flaky cases, empty where none are."""
+    found = [(count(number, change.value, PLURALS[change]), number) for change in Change if (number := comparison.flaky[change])]
+    if not found:
+        return ""
+    are = "is" if sum(number for _, number in found) == 1 else "are"
+    return f"{', '.join(words for words, _ in found)} {are} of flaky cases: repeated in one run, they did not always do the same."
+
+
+def _differ(name: str) -> str:
+    return "differ" if name.endswith("s") else "differs"
+
+
+class Fact(NamedTuple):
+    """One fact about both runs, or about a pair of targets; empty where a run does not tell."""
+
+    name: str
+    base: str
+    head: str
+
+    @property
+    def differs(self) -> bool:
+        return self.base != self.head
+
+
+def run_facts(comparison: Comparison) -> list[Fact]:
+    """Seed and hashes, which can differ; then what names the runs."""
+    base, head = comparison.base.header, comparison.head.header
+    facts = [Fact("seed", str(base.seed), str(head.seed))]
+    facts += [Fact(name, base.hashes.get(name, ""), head.hashes.get(name, "")) for name in sorted({*base.hashes, *head.hashes})]
+    return facts
+
+
+def pair_facts(comparison: Comparison, pair: Pair) -> list[Fact]:
+    """What the two targets of a pair were, in reading order."""
+    both = []
+    for tables, name in ((comparison.base, pair.base), (comparison.head, pair.head)):
+        info = tables.header.targets[name]
+        unavailable = {"not available": one_line(info.unavailable)} if info.unavailable else {}
+        both.append({**unavailable, **dict(target_facts(info))})
+    return [Fact(name, both[0].get(name, ""), both[1].get(name, "")) for name in dict.fromkeys([*both[0], *both[1]])]
+
+
+def environment_differences(comparison: Comparison) -> list[tuple[str, Fact]]:
+    """Every fact that differs, with the pair's name, or `run`."""
+    found = [("run", fact) for fact in run_facts(comparison) if fact.differs]
+    for pair in comparison.pairs:
+        found += [(pair.name, fact) for fact in pair_facts(comparison, pair) if fact.differs]
+    return found
+
+
+class BothCell(NamedTuple):
+    """A cell of both runs' level tables, with what changed in it."""
+
+    base: Tally
+    head: Tally
+    changes: Counter[Change]
+
+    @property
+    def status(self) -> str:
+        """`none`, `worse` (a regression), `better` (only fixes), `other` (any other change), or `same`."""
+        if not (self.base.selected or self.head.selected):
+            return "none"
+        if self.changes[Change.REGRESSION]:
+            return "worse"
+        if self.changes[Change.FIX]:
+            return "better"
+        return "other" if self.changes.total() else "same"
+
+    @property
+    def words(self) -> str:
+        """Name what changed: `2 regressions, 1 new`."""
+        return ", ".join(count(number, change.value, PLURALS[change]) for change in Change if (number := self.changes[change])) or "equal"
+
+
+class BothRow(NamedTuple):
+    """One operator on one pair of targets."""
+
+    operator: str
+    pair: Pair
+    by_level: dict[str, BothCell]
+    total: BothCell
+
+
+def both_levels(comparison: Comparison) -> list[str]:
+    """Return the columns of `both_rows`."""
+    return sorted({*levels(comparison.base), *levels(comparison.head)}, key=level_key)
+
+
+def both_rows(comparison: Comparison) -> list[BothRow]:
+    """Return a row for each operator and pair of targets, of valid cases."""
+    columns = both_levels(comparison)
+    of_base, of_head = ({(row.operator, row.target): row for row in level_table(tables)} for tables in (comparison.base, comparison.head))
+    rows = []
+    for operator in sorted({*comparison.base.operators, *comparison.head.operators}):
+        for pair in comparison.pairs:
+            base, head = of_base.get((operator, pair.base)), of_head.get((operator, pair.head))
+            by_level = {
+                level: BothCell(
+                    base.by_level.get(level, Tally()) if base else Tally(),
+                    head.by_level.get(level, Tally()) if head else Tally(),
+                    comparison.by_level.get((operator, pair, level), Counter()),
+                )
+                for level in columns
+            }
+            changes: Counter[Change] = Counter()
+            for cell in by_level.values():
+                changes.update(cell.changes)
+            total = BothCell(base.total if base else Tally(), head.total if head else Tally(), changes)
+            rows.append(BothRow(operator, pair, by_level, total))
+    return rows
+
+
+def both_rates(cell: BothCell) -> tuple[str, str]:
+    """Write passed / selected of BASE and of HEAD."""
+    return _rate(cell.base), _rate(cell.head)
+
+
+def _rate(tally: Tally) -> str:
+    return f"{tally.passed:,} / {tally.selected:,}" if tally.selected else "–"
+
+
+def outcome_of(did: Did | None) -> str:
+    """Name an outcome; a dash where a run has no such result."""
+    return did.outcome.value if did else "–"
+
+
+def said(found: Changed) -> str:
+    """Say what differs beside the outcome: `error class Fail → InvalidArgument`; nothing where another outcome explains it."""
+    before, after = found.before, found.after
+    flaky = [f"flaky in {name}" for name, did in (("BASE", before), ("HEAD", after)) if did is not None and did.flaky]
+    if before is None or after is None:
+        return ", ".join(flaky)
+    words = {
+        "validity": f"{before.validity.value} → {after.validity.value}",
+        "ULP": f"max ULP {found.ulp_before or 0:,} → {found.ulp_after or 0:,}",
+    }
+    if before.outcome is after.outcome:
+        words["error class"] = f"error class {before.error or 'none'} → {after.error or 'none'}"
+        words["placement"] = f"placed on {before.placed} → {after.placed}"
+    return ", ".join([*(words[name] for name in found.why if name in words), *flaky])
+
+
+def placed_on(did: Did | None, provider: str) -> str | None:
+    """Name the provider that a result was placed on."""
+    return None if did is None or not did.placed else provider if did.placed == OWN else did.placed

@@ -1,0 +1,168 @@
+"""The second witness: what ONNX Runtime's DirectML provider and DirectML's own API make of the same case, held against each other.
+
+Both compute on the same DLL. A difference between them points at ONNX Runtime's lowering, since the API was given the call that the
+documents describe; an agreement against the oracle points at DirectML or its driver. Outputs are compared bit for bit: two passes equal the
+oracle and so each other, and any other output has its hash in its result.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+from msgspec import UNSET, UnsetType
+
+from harness.model.facets import facets
+from harness.model.records import DIRECTML, DML, NOT_EXECUTED, Header, Outcome, Result, TargetInfo, Validity, conforms, inexpressible
+
+_SILENT = NOT_EXECUTED | {Outcome.CRASH, Outcome.TIMEOUT, Outcome.ORACLE_ERROR}
+_RAN = frozenset({Outcome.PASS, Outcome.MISMATCH, Outcome.ACCEPTED_INVALID})
+
+
+class Points(str, Enum):
+    """Where two witnesses point."""
+
+    NOWHERE = "both conform"
+    CHECKED = "neither: ONNX Runtime checks it first"
+    LOWERING = "ONNX Runtime's lowering"
+    DIRECTML = "DirectML or its driver"
+    UNCLEAR = "not comparable"
+
+
+_ORDER = (Points.LOWERING, Points.DIRECTML, Points.UNCLEAR, Points.CHECKED, Points.NOWHERE)
+
+
+class Testimony(NamedTuple):
+    """What the two say together; `why` is one sentence."""
+
+    points: Points
+    why: str
+
+
+COMPOSED = Testimony(Points.UNCLEAR, "the provider composes this mode of several operators, DirectML has it in one")
+"""What two results say that are not of the same call."""
+
+
+class Did(NamedTuple):
+    """What is compared of a result."""
+
+    validity: Validity
+    outcome: Outcome
+    output: str | UnsetType = UNSET
+
+
+class Kind(NamedTuple):
+    """What the cases of a group have in common."""
+
+    operator: str
+    validity: Validity
+    provider: Outcome
+    api: Outcome
+    testimony: Testimony
+
+
+class Group(NamedTuple):
+    """Cases of one operator on which the two say the same together."""
+
+    operator: str
+    validity: Validity
+    provider: Outcome
+    api: Outcome
+    testimony: Testimony
+    number: int
+    example: str
+
+
+def compare(provider: Did, api: Did) -> Testimony:
+    """Hold the two against each other."""
+    if provider.outcome in _SILENT or api.outcome in _SILENT:
+        return Testimony(Points.UNCLEAR, "one of the two did not finish")
+    if provider.outcome is Outcome.REJECTED and provider.validity is Validity.INVALID and api.outcome in _RAN:
+        return Testimony(Points.CHECKED, "ONNX Runtime refuses what ONNX forbids, DirectML by itself would take it")
+    if (provider.outcome in _RAN) != (api.outcome in _RAN):
+        taken = "DirectML takes the call that ONNX Runtime's provider refuses or does not make"
+        refused = "ONNX Runtime's provider makes another call than the one that DirectML refuses, or none"
+        return Testimony(Points.LOWERING, taken if api.outcome in _RAN else refused)
+    if provider.outcome not in _RAN and conforms(api.validity, api.outcome) and not conforms(provider.validity, provider.outcome):
+        return Testimony(Points.LOWERING, "DirectML refuses the call as it should, ONNX Runtime's provider never comes to it")
+    if provider.outcome not in _RAN:
+        return _agreement(provider, api, "both refuse it")
+    if provider.outcome is api.outcome is Outcome.PASS:
+        return Testimony(Points.NOWHERE, "both outputs equal the oracle's bit for bit")
+    if Outcome.PASS not in (provider.outcome, api.outcome) and UNSET in (provider.output, api.output):
+        return Testimony(Points.UNCLEAR, "the run does not say what the outputs were")
+    if provider.output == api.output:
+        return _agreement(provider, api, "both outputs are the same bit for bit")
+    return Testimony(Points.LOWERING, "the outputs differ")
+
+
+def _agreement(provider: Did, api: Did, why: str) -> Testimony:
+    if conforms(provider.validity, provider.outcome) and conforms(api.validity, api.outcome):
+        return Testimony(Points.NOWHERE, why)
+    return Testimony(Points.DIRECTML, f"{why}, against the oracle")
+
+
+def composed(case: str) -> bool:
+    """Say whether a case is another call for the provider, where several ONNX operators stand for it."""
+    return bool(facets(case).variant)
+
+
+def did(result: Result) -> Did:
+    """Return what is compared of a result."""
+    return Did(result.validity, result.outcome, result.output)
+
+
+def witnesses(header: Header) -> tuple[str, str] | None:
+    """Return the provider's target and the API's of a run: the first two with the same DirectML.dll; None where there are none."""
+    by_provider: dict[str, list[tuple[str, TargetInfo]]] = {DML: [], DIRECTML: []}
+    for target, info in header.targets.items():
+        if info.provider in by_provider and info.unavailable is None:
+            by_provider[info.provider].append((target, info))
+    return next(
+        (
+            (target, other)
+            for target, info in by_provider[DML]
+            for other, its in by_provider[DIRECTML]
+            if (info.directml_sha256, info.adapter) == (its.directml_sha256, its.adapter)
+        ),
+        None,
+    )
+
+
+class Witness:
+    """Collects the results of both targets of a run; `pair` is None where a run has not both."""
+
+    def __init__(self, header: Header) -> None:
+        self.pair = witnesses(header)
+        self._known: dict[Did, Did] = {}
+        self._first: dict[str, Did] = {}
+        self._groups: dict[Kind, tuple[int, str]] = {}
+
+    def add(self, result: Result) -> None:
+        """Take one result of either target."""
+        if self.pair is None or result.target not in self.pair or inexpressible(result):
+            return
+        if composed(result.case):
+            return
+        mine = did(result)
+        mine = self._known.setdefault(mine, mine)
+        other = self._first.pop(result.case, None)
+        if other is None:
+            self._first[result.case] = mine
+            return
+        provider, api = (other, mine) if result.target == self.pair[1] else (mine, other)
+        testimony = compare(provider, api)
+        key = Kind(result.operator, provider.validity, provider.outcome, api.outcome, testimony)
+        number, example = self._groups.get(key, (0, result.case))
+        self._groups[key] = (number + 1, min(example, result.case))
+
+    @property
+    def compared(self) -> int:
+        """Cases that both express and ran."""
+        return sum(number for number, _ in self._groups.values())
+
+    def groups(self) -> list[Group]:
+        """Return what the two say together, by operator and outcomes; what points somewhere first, then the largest."""
+        order = {points: place for place, points in enumerate(_ORDER)}
+        groups = [Group(*kind, number, example) for kind, (number, example) in self._groups.items()]
+        return sorted(groups, key=lambda group: (order[group.testimony.points], -group.number, group.operator, group.example))

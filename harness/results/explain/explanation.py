@@ -1,0 +1,216 @@
+"""What failures have in common: for each group of them the rules that separate it from what passes.
+
+Failing is what turns a run red; deviations that are expected are explained only where asked for. A group is held against what conforms on
+the same target and has the same validity. With a run to compare with, a group is what changed in one way, held against the results that did
+the same in BASE and still do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from harness.model.errors import NothingRan
+from harness.model.query import Query
+from harness.model.records import NOT_EXECUTED, Header, conforms, fails, inexpressible
+from harness.results.compare.comparison import Change, States, pair_targets, result_key, twice
+from harness.results.explain.failures import Failures, Group, Kind, Scope, cases_at, selected
+from harness.results.result_signature import signature
+from harness.results.rules.feature_table import Rows
+from harness.results.rules.separation import Population, Rule, Separation
+from harness.results.runfile import RunReader
+from harness.results.suspects import Testimonies
+
+GROUPS = 60
+"""Groups that are explained; the worst and largest come first, the rest is counted."""
+EXCEPTIONS = 20
+"""Exceptions of each side whose ids are kept."""
+
+
+class Explanation(NamedTuple):
+    """Groups, worst first; `unexplained` counts those beyond `GROUPS`.
+
+    `results` counts what ran and is selected; `failing` what the groups hold; `known` expected deviations left
+    aside. With BASE, `results` ran in both runs, `failing` are the changed ones, and `base` is its header.
+    """
+
+    header: Header
+    base: Header | None
+    groups: tuple[Group, ...]
+    unexplained: int
+    results: int
+    failing: int
+    known: int
+    remarks: tuple[str, ...]
+
+
+def explain(run: RunReader, queries: Sequence[Query] = (), *, known: bool = False, most: int = GROUPS) -> Explanation:
+    """Explain the failures of a run, the `most` important groups of them.
+
+    Errors: UsageError for a damaged run, NothingRan where no result is selected.
+    """
+    failures, testimonies = Failures(), Testimonies(run.header)
+    places = {target: place for place, target in enumerate(run.header.targets)}
+    results = held = 0
+    for line, result in enumerate(run, start=2):
+        failures.once(run, line, result, places[result.target])
+        if not selected(result, queries):
+            continue
+        held += 1
+        if inexpressible(result):
+            continue  # it says nothing of the target
+        results += result.outcome not in NOT_EXECUTED
+        testimonies.add(line, result)
+        if conforms(result.validity, result.outcome):
+            failures.hold(line, result, Scope(result.target, result.validity))
+        else:
+            expected = not fails(result.validity, result.outcome, result.verdict)
+            failures.fail(line, result, Kind(result.target, expected, signature(result)))
+    if not held:
+        raise _nothing(run, queries)
+    wanted = [group for group in failures.groups.values() if known or not group.kind.known]
+    aside = sum(group.number for group in failures.groups.values()) - sum(group.number for group in wanted)
+    remarks = (_truncated("The run", held),) if run.truncated or run.end is None else ()
+    return _explained(Explanation(run.header, None, (), 0, results, 0, aside, remarks), failures, testimonies, wanted, run, most)
+
+
+def explain_changes(base: RunReader, head: RunReader, queries: Sequence[Query] = ()) -> Explanation:
+    """Explain what differs in HEAD from BASE among the results that ran in both. Errors: as `explain`, and no target in common."""
+    pairs = pair_targets(base.header, head.header)
+    states = States()
+    before: dict[bytes, int] = {}
+    of_base = {pair.base: place for place, pair in enumerate(pairs)}
+    for line, result in enumerate(base, start=2):
+        if result.target in of_base and selected(result, queries):
+            key = result_key(result.case, of_base[result.target])
+            if key in before:
+                raise twice(base, line, result)
+            before[key] = states.pack(result, base.header.targets[result.target].provider)
+    failures, testimonies = Failures(), Testimonies(head.header)
+    of_head = {pair.head: place for place, pair in enumerate(pairs)}
+    results = 0
+    for line, result in enumerate(head, start=2):
+        place = of_head.get(result.target)
+        if selected(result, queries):
+            testimonies.add(line, result)
+        if place is None:
+            continue
+        failures.once(head, line, result, place)
+        was = before.get(result_key(result.case, place))
+        if was is None or not selected(result, queries):
+            continue
+        results += 1
+        now = states.pack(result, head.header.targets[result.target].provider)
+        change, _ = (None, ()) if was == now else states.change(was, now)
+        name, did = pairs[place].name, states.did(was)
+        if change is None:
+            failures.hold(line, result, Scope(name, result.validity, did))
+        else:
+            failures.fail(line, result, Kind(name, False, signature(result), change, did))
+    if not results:
+        raise _nothing(head, queries, f" and ran in {base.path} as well")
+    remarks = [_truncated(name, None) for name, run in (("BASE", base), ("HEAD", head)) if run.truncated or run.end is None]
+    differing = [name for name in ("specs", "oracle") if base.header.hashes.get(name) != head.header.hashes.get(name)]
+    differing += ["seed"] * (base.header.seed != head.header.seed)
+    remarks += [f"BASE and HEAD have another {name}: a change need not be the target's." for name in differing]
+    found = Explanation(head.header, base.header, (), 0, results, 0, 0, tuple(remarks))
+    return _explained(found, failures, testimonies, failures.groups.values(), head, GROUPS)
+
+
+def _truncated(name: str, results: int | None) -> str:
+    return f"{name} is incomplete: explained as far as it goes" + (f", {results:,} results." if results is not None else ".")
+
+
+def _nothing(run: RunReader, queries: Sequence[Query], besides: str = "") -> NothingRan:
+    matches = f" matches {' or '.join(query.text for query in queries)}" if queries else " ran on a case whose result is specified"
+    return NothingRan(f"{run.path}: nothing to explain: no result{matches}{besides}")
+
+
+def _explained(
+    found: Explanation, failures: Failures, testimonies: Testimonies, wanted: Iterable[Group], run: RunReader, most: int
+) -> Explanation:
+    """Find the rules of the groups, then read the ids of exceptions."""
+    order = {change: place for place, change in enumerate(Change)}
+    ranked = sorted(wanted, key=lambda g: (g.kind.known, order[g.kind.change] if g.kind.change else 0, -g.number, g.example.case))
+    populations: dict[Scope, Population] = {}
+    groups: list[Group] = []
+    for group in ranked[:most]:
+        scope = group.kind.scope
+        if scope not in populations:
+            populations[scope] = Population(failures.table, _held_against(failures, scope))
+        for part in _separated(populations[scope], group):
+            part.population = len(populations[scope].rows)
+            part.all_changed = scope not in failures.passing and part.kind.change is not None
+            groups.append(part)
+    for group in groups:
+        _held_against_others(failures, group)
+        target = group.kind.target.rpartition(" → ")[2]
+        group.witness, group.testimonies = testimonies.of(target, failures.lines(np.array(group.rows, np.intp)))
+    _name_exceptions(failures, groups, run)
+    number = sum(group.number for group in ranked)
+    return found._replace(groups=tuple(groups), unexplained=max(0, len(ranked) - most), failing=number)
+
+
+def _held_against(failures: Failures, scope: Scope) -> Rows:
+    """Return what did the same in BASE and still does; where nothing does, all of the target and validity that did not change."""
+    exactly = failures.passing.get(scope)
+    if exactly is not None:
+        return np.array(exactly, np.intp)
+    like = [rows for other, rows in failures.passing.items() if other[:2] == scope[:2]]
+    return np.concatenate([np.empty(0, np.intp), *(np.array(rows, np.intp) for rows in like)]).astype(np.intp)
+
+
+def _separated(population: Population, group: Group) -> Iterator[Group]:
+    """Separate a group; where no one rule holds for all its kinds of difference but one does for each, each is a group of its own."""
+    group.separation = population.separate(np.array(group.rows, np.intp))
+    parts = group.by_signature()
+    if group.separation.exact or not 1 < len(parts) <= 8:
+        yield group
+        return
+    separations = [population.separate(rows) for rows in parts]
+    if not all(separation.exact for separation in separations):
+        yield group
+        return
+    for exactly, rows, separation in zip(group.signatures, parts, separations, strict=True):
+        part = Group(group.kind._replace(signature=exactly), group.examples[exactly], operators=group.operators, separation=separation)
+        part.rows.extend(rows.tolist())
+        part.signatures[exactly] = len(rows)
+        yield part
+
+
+def _held_against_others(failures: Failures, group: Group) -> None:
+    """Count what fails in another way although a rule of the group holds for it, and find what tells the group from that."""
+    own = set(group.rows)
+    rows = [
+        row for other in failures.groups.values() if other.kind.scope[:2] == group.kind.scope[:2] for row in other.rows if row not in own
+    ]
+    others = np.array(rows, np.intp)
+    held = others[_holds(failures, group.separation, others)]
+    group.otherwise = len(held)
+    if len(held) and group.separation.exact:
+        apart = Population(failures.table, held).separate(np.array(group.rows, np.intp))
+        group.apart = apart.rules[0].terms if apart.exact else ()
+
+
+def _holds(failures: Failures, separation: Separation, rows: Rows) -> Rows:
+    found = np.zeros(len(rows), np.bool_)
+    for rule in separation.rules:
+        found |= _rule_holds(failures, rule, rows)
+    return np.flatnonzero(found)
+
+
+def _rule_holds(failures: Failures, rule: Rule, rows: Rows) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    found = np.ones(len(rows), np.bool_)
+    for term in rule.terms:
+        found &= failures.table.mask(term, rows)
+    return found
+
+
+def _name_exceptions(failures: Failures, groups: Sequence[Group], run: RunReader) -> None:
+    lines = [[failures.lines(rows[:EXCEPTIONS]) for rows in (g.separation.missed, g.separation.wrong)] for g in groups]
+    ids = cases_at(run, {line for both in lines for each in both for line in each}) if any(any(both) for both in lines) else {}
+    for group, (missed, wrong) in zip(groups, lines, strict=True):
+        group.missed = tuple(ids[line] for line in missed)
+        group.wrong = tuple(ids[line] for line in wrong)

@@ -1,0 +1,128 @@
+"""What every rendering of an explanation says."""
+
+from __future__ import annotations
+
+from harness.results.cross_check import Points, Testimony
+from harness.results.explain.explanation import Explanation
+from harness.results.explain.failures import Group
+from harness.results.result_signature import Signature
+from harness.results.rules.separation import Rule
+from harness.results.rules.terms import Term, say
+from harness.results.summary import Tone, count
+
+SHOWN_ALTERNATIVES = 3
+
+
+def headline(found: Explanation) -> tuple[Tone, str]:
+    """Return the tone and the sentence that an explanation opens with."""
+    groups = count(len(found.groups) + found.unexplained, "group")
+    if found.base is not None:
+        if not found.failing:
+            return "good", f"Nothing differs among {count(found.results, 'result')} that ran in both runs."
+        return "warn", f"{count(found.failing, 'result')} of {found.results:,} that ran in both runs {_differ(found.failing)}, in {groups}."
+    unexpected = sum(group.number for group in found.groups if not group.kind.known)
+    aside = f" {count(found.known, 'known deviation')} left aside; --known explains {_them(found.known)}." if found.known else ""
+    if not found.failing:
+        return "good", f"No unexpected failure in {count(found.results, 'result')}.{aside}"
+    if not unexpected:
+        return "good", f"{count(found.failing, 'known deviation')} in {count(found.results, 'result')}, in {groups}."
+    known = found.failing - unexpected
+    both = f" and {count(known, 'known deviation')}" if known and not found.unexplained else ""
+    return "bad", f"{count(unexpected, 'unexpected failure')}{both} in {count(found.results, 'result')}, in {groups}.{aside}"
+
+
+def _them(number: int) -> str:
+    return "it" if number == 1 else "them"
+
+
+def _differ(number: int) -> str:
+    return "differs" if number == 1 else "differ"
+
+
+def title(group: Group) -> str:
+    """Name a group: how many, what happened, where, and of which operators."""
+    kind = group.kind
+    operators = ", ".join(sorted(group.operators))
+    label = f"{kind.change.value} " if kind.change else "known " if kind.known else ""
+    before = f"{'flaky, ' if kind.before.flaky else ''}{kind.before.outcome.value} → " if kind.before else ""
+    return f"{label}{group.number:,} × {before}{kind.signature.words} on {kind.target}: {operators}, {kind.signature.validity.value} cases"
+
+
+def differences(group: Group) -> str:
+    """Say which kinds of difference are in a group, where there are several."""
+    if len(group.signatures) < 2:
+        return ""
+    return "differences: " + ", ".join(f"{_difference(each)} {number:,}" for each, number in group.signatures.most_common())
+
+
+def _difference(each: Signature) -> str:
+    return each.difference_words or each.outcome.value
+
+
+def verdict_of(group: Group) -> str:
+    """Say what kind of answer the rules of a group are."""
+    if group.all_changed and group.population:
+        return f"all that did the same in BASE changed; {_rules(group)} among what did not change"
+    if not group.population:
+        return "no case of this kind passes: there is nothing to tell it from"
+    return _rules(group)
+
+
+def _rules(group: Group) -> str:
+    separation = group.separation
+    if not separation.rules:
+        return "no rule found: none is shorter than the list of the cases"
+    rules = len(separation.rules)
+    lead = "one rule" if rules == 1 else f"no single rule; one of {rules} holds"
+    exceptions = len(separation.missed) + len(separation.wrong)
+    return lead + (f", with {count(exceptions, 'exception')}" if exceptions else "")
+
+
+def statement(group: Group, rule: Rule) -> str:
+    """Write a rule with its counts both ways: `A and B: 48 of 48 fail; elsewhere 0 of 9,112`; with several rules only the first half."""
+    verb = "fail" if group.kind.change is None else "changed"
+    said = f"{say(rule.terms)}: {rule.failing:,} of {rule.failing + rule.passing:,} {verb}"
+    return said + (f"; {elsewhere(group)}" if len(group.separation.rules) == 1 else "")
+
+
+def elsewhere(group: Group) -> str:
+    """Count the failing among the cases for which no rule holds."""
+    separation = group.separation
+    missed = len(separation.missed)
+    rest = missed + group.population - len(separation.wrong)
+    return f"elsewhere {missed:,} of {rest:,}"
+
+
+def inseparable(rule: Rule) -> list[str]:
+    """Say for each term of a rule what cannot be told from it on these cases."""
+    pairs = zip(rule.terms, rule.alternatives, strict=True)
+    return [f"{term.words} cannot be told apart here from {_listed(others)}" for term, others in pairs if others]
+
+
+def _listed(others: tuple[Term, ...]) -> str:
+    shown = [term.words for term in others[:SHOWN_ALTERNATIVES]]
+    more = len(others) - len(shown)
+    return ", ".join(shown) + (f" and {count(more, 'more term')}" if more else "")
+
+
+def apart(group: Group) -> str:
+    """Say what else fails where the rules hold."""
+    if not group.otherwise:
+        return ""
+    told = f"; what fails here and not there: {say(group.apart)}" if group.apart else ""
+    how = "change" if group.kind.change else "fail"
+    return f"{group.otherwise:,} more {how} in another way where the rule holds{told}"
+
+
+def witnessed(group: Group) -> str:
+    """Say where the second witness points for the results of a group that both express, and why."""
+    if not group.testimonies:
+        return ""
+    said = "; ".join(_testimony(each, number) for each, number in group.testimonies.most_common())
+    return f"second witness {group.witness}, of {group.number:,}: {said}"
+
+
+def _testimony(each: Testimony, number: int) -> str:
+    if each.points in (Points.UNCLEAR, Points.CHECKED):
+        return f"{number:,} {each.points.value} ({each.why})"
+    return f"{number:,} {'points' if number == 1 else 'point'} at {each.points.value} ({each.why})"

@@ -1,0 +1,268 @@
+"""Many runs in one SQLite database: a row of three integers for each result, everything else once.
+
+Without a file the database is SQLite's own temporary one: in memory up to `CACHE`, and beyond that in a file that is gone at the end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from harness.model.records import BEYOND, NOT_EXECUTED, Header, Outcome, Result, TargetInfo, Validity, conforms, inexpressible
+from harness.results.compare.comparison import twice
+from harness.results.history.bounded import Bounded, NoHistory, statements
+from harness.results.runfile import RunReader
+
+APPLICATION = 0x4F52_5448
+"""What marks a file as a history, in SQLite's `application_id`."""
+VERSION = 1
+CACHE = 64 << 20
+"""Bytes of the database that are kept in memory."""
+INVALID = "invalid"
+"""Stands in place of a level for the cases that the specification forbids; they conform where they are rejected."""
+_KNOWN = 100_000
+_ERROR = 200
+_TOGETHER = 1000
+_TABLES = """
+CREATE TABLE runs (no INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, header BLOB NOT NULL, whole INTEGER NOT NULL);
+CREATE TABLE points (no INTEGER PRIMARY KEY, run INTEGER NOT NULL REFERENCES runs, target TEXT NOT NULL);
+CREATE TABLE cases (no INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE);
+CREATE TABLE states (
+    no INTEGER PRIMARY KEY, validity TEXT NOT NULL, outcome TEXT NOT NULL, error TEXT NOT NULL, UNIQUE (validity, outcome, error)
+);
+CREATE TABLE results (
+    case_no INTEGER NOT NULL, point INTEGER NOT NULL, state INTEGER NOT NULL, PRIMARY KEY (case_no, point)
+) WITHOUT ROWID;
+CREATE TABLE counts (
+    point INTEGER NOT NULL, level TEXT NOT NULL, passed INTEGER NOT NULL, ran INTEGER NOT NULL, PRIMARY KEY (point, level)
+) WITHOUT ROWID;
+"""
+
+
+class Did(NamedTuple):
+    """What a target did with a case in one run."""
+
+    validity: Validity
+    outcome: Outcome
+    error: str
+    """The error's class, or empty."""
+
+
+class Rate(NamedTuple):
+    """Cases that conform (valid ones pass, invalid ones are rejected), of those that ran."""
+
+    passed: int
+    ran: int
+
+
+class Point(NamedTuple):
+    """One target of one run; `whole` is False for a run that was cut off. `rates` are by level, and of `INVALID` cases."""
+
+    number: int
+    header: Header
+    whole: bool
+    target: str
+    rates: dict[str, Rate]
+
+    @property
+    def info(self) -> TargetInfo:
+        return self.header.targets[self.target]
+
+
+class Added(NamedTuple):
+    """What `HistoryDatabase.add` did with a run: `known` means that it was in the database already."""
+
+    run_id: str
+    known: bool
+    whole: bool
+
+
+class HistoryDatabase:
+    """Runs and their results. Errors: NoHistory for a file that is no history, or cannot be read or written."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path
+        self._bounded = Bounded(path)
+        self._sql = self._bounded.sql
+        with self._bounded.told():
+            try:
+                self._open()
+            except BaseException:
+                self._sql.close()
+                raise
+        self._cases: dict[str, int] = {}
+        self._states: dict[Did, int] = {}
+
+    def _open(self) -> None:
+        sql = self._sql
+        marks = sql.execute("PRAGMA application_id").fetchone()[0], sql.execute("PRAGMA user_version").fetchone()[0]
+        if marks == (0, 0) and not sql.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            sql.executescript(f"BEGIN IMMEDIATE; {_TABLES} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; COMMIT;")
+        elif marks[0] != APPLICATION:
+            raise NoHistory(f"{self.path}: a database of another program; name a file that does not exist yet, or a history's")
+        elif marks[1] != VERSION:
+            raise NoHistory(f"{self.path}: a history of version {marks[1]}; this harness reads {VERSION}: make it anew from the runs")
+        elif self._bounded.tables() != statements(_TABLES):
+            raise NoHistory(f"{self.path}: damaged history: its tables are not those of a history; make it anew from the runs")
+        sql.execute(f"PRAGMA cache_size = -{CACHE >> 10}")
+
+    @contextlib.contextmanager
+    def _read(self) -> Iterator[None]:
+        """Turn content that no history has into one line."""
+        try:
+            with self._bounded.told():
+                yield
+        except (msgspec.MsgspecError, ValueError, KeyError, TypeError) as error:
+            raise NoHistory(f"{self.path}: damaged history: {type(error).__name__}: {error}; make it anew from the runs") from error
+
+    def close(self) -> None:
+        """Close the database; every run added is in it."""
+        self._sql.close()
+
+    def __enter__(self) -> HistoryDatabase:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def add(self, reader: RunReader) -> Added:
+        """Add a run whole or not at all; one that is there already is left, and one that was cut off when it was added is read again.
+
+        Errors: UsageError for a damaged run, or a case that is in it twice; NoHistory for another run with the same id.
+        """
+        header = msgspec.json.encode(reader.header)
+        with self._bounded.told():
+            found = self._sql.execute("SELECT no, header, whole FROM runs WHERE id = ?", (reader.header.run_id,)).fetchone()
+            if found and found[1] != header:
+                raise NoHistory(f"{reader.path}: run {reader.header.run_id} is in {self.path} with another header: one of them was changed")
+            if found and found[2]:
+                return Added(reader.header.run_id, known=True, whole=True)
+            self._sql.execute("BEGIN IMMEDIATE")
+            try:
+                if found:
+                    self._remove(found[0])
+                self._add(reader, header)
+                self._sql.execute("COMMIT")
+            except BaseException:
+                self._cases.clear()
+                self._states.clear()
+                with contextlib.suppress(sqlite3.Error):
+                    self._sql.execute("ROLLBACK")
+                raise
+        return Added(reader.header.run_id, known=False, whole=reader.end is not None)
+
+    def _remove(self, run: int) -> None:
+        points = "(SELECT no FROM points WHERE run = ?)"
+        for statement in (f"DELETE FROM results WHERE point IN {points}", f"DELETE FROM counts WHERE point IN {points}"):
+            self._sql.execute(statement, (run,))
+        self._sql.execute("DELETE FROM points WHERE run = ?", (run,))
+        self._sql.execute("DELETE FROM runs WHERE no = ?", (run,))
+
+    def _add(self, reader: RunReader, header: bytes) -> None:
+        run = self._sql.execute("INSERT INTO runs (id, header, whole) VALUES (?, ?, 0)", (reader.header.run_id, header)).lastrowid
+        points = {
+            target: self._sql.execute("INSERT INTO points (run, target) VALUES (?, ?)", (run, target)).lastrowid
+            for target in reader.header.targets
+        }
+        passed: Counter[tuple[int | None, str]] = Counter()
+        ran: Counter[tuple[int | None, str]] = Counter()
+        pending: list[tuple[int, Result, int | None]] = []
+        for number, result in enumerate(reader, start=2):
+            if inexpressible(result):
+                continue
+            point = points[result.target]
+            pending.append((number, result, point))
+            if len(pending) >= _TOGETHER:
+                self._insert(reader, pending)
+                pending.clear()
+            if result.validity is not Validity.UNSPECIFIED and result.outcome not in NOT_EXECUTED:
+                key = point, result.levels.get("directml", BEYOND) if result.validity is Validity.VALID else INVALID
+                ran[key] += 1
+                passed[key] += conforms(result.validity, result.outcome)
+        self._insert(reader, pending)
+        self._sql.executemany(
+            "INSERT INTO counts VALUES (?, ?, ?, ?)", ((point, level, passed[point, level], of) for (point, level), of in ran.items())
+        )
+        self._sql.execute("UPDATE runs SET whole = ? WHERE no = ?", (reader.end is not None, run))
+
+    def _insert(self, reader: RunReader, pending: list[tuple[int, Result, int | None]]) -> None:
+        with self._bounded.told(len(pending)):
+            rows = [(self._case(result.case), point, self._state(result)) for _, result, point in pending]
+            before = self._sql.total_changes
+            try:
+                self._sql.executemany("INSERT INTO results VALUES (?, ?, ?)", rows)
+            except sqlite3.IntegrityError as error:
+                number, result, _ = pending[self._sql.total_changes - before]
+                raise twice(reader, number, result) from error
+
+    def _case(self, case: str) -> int:
+        number = self._cases.get(case)
+        if number is None:
+            if len(self._cases) >= _KNOWN:
+                self._cases.clear()
+            number = self._cases[case] = self._number("cases", "id", (case,))
+        return number
+
+    def _state(self, result: Result) -> int:
+        did = Did(result.validity, result.outcome, result.error.class_[:_ERROR] if result.error else "")
+        number = self._states.get(did)
+        if number is None:
+            if len(self._states) >= _KNOWN:
+                self._states.clear()
+            values = did.validity.value, did.outcome.value, did.error
+            number = self._states[did] = self._number("states", "validity, outcome, error", values)
+        return number
+
+    def _number(self, table: str, columns: str, values: tuple[str, ...]) -> int:
+        marks = ", ".join("?" * len(values))
+        found = self._sql.execute(f"SELECT no FROM {table} WHERE ({columns}) = ({marks})", values).fetchone()
+        if found is None:
+            return int(self._sql.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", values).lastrowid or 0)
+        return int(found[0])
+
+    def points(self) -> list[Point]:
+        """Return every target of every run, in the order of the run ids: they begin with the time in UTC."""
+        with self._read():
+            counted = self._sql.execute("SELECT point, level, passed, ran FROM counts ORDER BY point").fetchall()
+            rates = {
+                point: {_text(row[1]): Rate(int(row[2]), int(row[3])) for row in rows}
+                for point, rows in groupby(counted, key=lambda row: row[0])
+            }
+            found = self._sql.execute("SELECT p.no, header, whole, target FROM points p JOIN runs r ON p.run = r.no ORDER BY r.id, p.no")
+            points = [
+                Point(number, msgspec.json.decode(header, type=Header), bool(whole), target, rates.get(number, {}))
+                for number, header, whole, target in found
+            ]
+            for point in points:
+                _ = point.info
+            return points
+
+    def results(self, wanted: Callable[[str], bool], case: str | None = None) -> Iterator[tuple[str, dict[int, Did]]]:
+        """Yield each wanted case, in no promised order, with what was done with it by the numbers of points; `case` names the only one."""
+        with self._read():
+            states = {
+                number: Did(Validity(validity), Outcome(outcome), _text(error))
+                for number, validity, outcome, error in self._sql.execute("SELECT no, validity, outcome, error FROM states")
+            }
+            one = "" if case is None else "WHERE c.id = ?"
+            rows = self._sql.execute(
+                f"SELECT c.id, r.point, r.state FROM results r JOIN cases c ON c.no = r.case_no {one} ORDER BY r.case_no, r.point",
+                () if case is None else (case,),
+            )
+            for name, found in groupby(rows, key=lambda row: row[0]):
+                if wanted(_text(name)):
+                    yield name, {point: states[state] for _, point, state in found}
+
+
+def _text(value: object) -> str:
+    """Return what a column of text holds; damage can put anything there. Errors: TypeError."""
+    if not isinstance(value, str):
+        raise TypeError(f"{type(value).__name__} where a text should be")
+    return value

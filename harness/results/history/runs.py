@@ -1,0 +1,135 @@
+"""Many runs in order: where they lie, each target's moments, and how many cases pass by version and level."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from packaging.version import InvalidVersion, Version
+
+from harness.model import compressed as packed
+from harness.model.errors import NothingRan, UsageError
+from harness.results.history.database import INVALID, Point, Rate
+from harness.results.runfile import run_file
+
+_NAMES = frozenset(f"run.jsonl{suffix}" for suffix in packed.SUFFIXES)
+_RELEASE = re.compile(r"@ort-[^@,]+")
+_TIME = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)\d\dZ")
+
+
+def find_runs(paths: Iterable[Path]) -> list[Path]:
+    """Return the run files that paths name, and those in folders at any depth; no link is followed. Errors: UsageError, NothingRan."""
+    found: dict[Path, Path] = {}
+    asked = list(paths)
+    for path in asked:
+        if not path.exists():
+            raise UsageError(f"{path}: does not exist; name run files or folders with run.jsonl, run.jsonl.xz or run.jsonl.gz")
+        for file in _in_folder(path) if path.is_dir() else [path]:
+            found.setdefault(file.resolve(), file)
+    if not found:
+        raise NothingRan(f"{', '.join(map(str, asked))}: no run.jsonl, run.jsonl.xz or run.jsonl.gz in it")
+    return list(found.values())
+
+
+def _in_folder(folder: Path) -> Iterator[Path]:
+    def unreadable(error: OSError) -> None:
+        raise UsageError(f"{error.filename}: cannot be searched: {error.strerror}") from error
+
+    for name, folders, files in os.walk(folder, onerror=unreadable):
+        folders.sort()
+        if not _NAMES.isdisjoint(files):
+            yield run_file(Path(name))
+
+
+class Moment(NamedTuple):
+    """A point of a target's history; `target` lacks the release where histories are joined by release."""
+
+    target: str
+    point: Point
+
+    @property
+    def run_id(self) -> str:
+        return self.point.header.run_id
+
+    @property
+    def when(self) -> str:
+        """Write the time that the run id begins with, in UTC; the id itself where it has none."""
+        time = _TIME.match(self.run_id)
+        return "{}-{}-{} {}:{}".format(*time.groups()) if time else self.run_id
+
+    @property
+    def version(self) -> str:
+        """Write the releases: `1.24.2`, or `1.24.4 / 1.15.4` with DirectML's."""
+        info = self.point.info
+        return " / ".join(filter(None, (info.onnxruntime, info.directml))) or "unknown"
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What may explain another result, by name."""
+        header, info = self.point.header, self.point.info
+        hashes = {name: header.hashes.get(name, "") for name in ("specs", "oracle", "graphs")}
+        own = {"onnxruntime": info.onnxruntime, "DirectML": info.directml, "DirectML.dll": info.directml_sha256, "runtime": info.runtime}
+        machine = {"adapter": info.adapter, "driver": info.driver, "NumPy": info.numpy, "Python": info.python, "platform": info.platform}
+        return {name: value or "" for name, value in (own | machine | hashes | {"seed": str(header.seed)}).items()}
+
+
+def timelines(points: Sequence[Point], *, by_release: bool = False) -> dict[str, list[Moment]]:
+    """Return each target's moments in the order of runs; `by_release` joins `cpu@ort-1.24.2` with `cpu` and orders by release, then run."""
+    found: dict[str, list[Moment]] = {}
+    for point in points:
+        name = _RELEASE.sub("", point.target) if by_release else point.target
+        found.setdefault(name, []).append(Moment(name, point))
+    if by_release:
+        for moments in found.values():
+            moments.sort(key=_release)
+    return dict(sorted(found.items()))
+
+
+def _release(moment: Moment) -> tuple[Version, Version, str]:
+    info = moment.point.info
+    return _version(info.onnxruntime), _version(info.directml), moment.run_id
+
+
+def _version(text: str | None) -> Version:
+    try:
+        return Version(text or "0")
+    except InvalidVersion:
+        return Version("0")
+
+
+def differing(before: Moment, after: Moment) -> tuple[str, ...]:
+    """Name the facts that differ between two moments."""
+    then = before.facts
+    return tuple(name for name, value in after.facts.items() if value != then[name])
+
+
+class Row(NamedTuple):
+    """Neighbouring moments of a target that have the same version and counts; `first` and `last` are the ends of `runs` of them."""
+
+    first: Moment
+    last: Moment
+    runs: int
+
+    @property
+    def rates(self) -> dict[str, Rate]:
+        return self.last.point.rates
+
+    @property
+    def total(self) -> Rate:
+        """Sum the levels, which are of valid cases."""
+        valid = [rate for level, rate in self.rates.items() if level != INVALID]
+        return Rate(sum(rate.passed for rate in valid), sum(rate.ran for rate in valid))
+
+
+def rows(moments: Iterable[Moment]) -> list[Row]:
+    """Fold equal neighbours."""
+    found: list[Row] = []
+    for moment in moments:
+        if found and found[-1].rates == moment.point.rates and found[-1].last.version == moment.version:
+            found[-1] = Row(found[-1].first, moment, found[-1].runs + 1)
+        else:
+            found.append(Row(moment, moment, 1))
+    return found

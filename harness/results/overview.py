@@ -1,0 +1,46 @@
+"""The first table of every report: operator × target, one cell each, and the order in which operators are worth reading."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from harness.results.level_table import status
+from harness.results.tables import Tables, Tally
+
+MANY = 12
+"""Operators from which reports fold what stands for each of them."""
+_WORST = ("failing", "absent", "partial", "unclaimed", "known", "pass", "none")
+
+
+class OverviewRow(NamedTuple):
+    """An operator: all its cases on each target, invalid and unspecified ones included, and their sum."""
+
+    operator: str
+    by_target: dict[str, Tally]
+    total: Tally
+
+    @property
+    def status(self) -> str:
+        """The worst state among the targets."""
+        return min((status(tally) for tally in self.by_target.values()), key=_WORST.index)
+
+
+def overview(tables: Tables) -> list[OverviewRow]:
+    """Return a row for each operator: those with unexpected results first, each part by name."""
+    cells = tables.by("operator", "target")
+    totals = tables.by("operator")
+    rows = [
+        OverviewRow(operator, {target: cells.get((operator, target), Tally()) for target in tables.targets}, totals[(operator,)])
+        for operator in tables.operators
+    ]
+    return sorted(rows, key=lambda row: (not row.total.unexpected, row.operator))
+
+
+def conform(tally: Tally) -> str:
+    """Write how many of the selected results conform, and a dash where there are none."""
+    return f"{tally.conforming:,} / {tally.selected:,}" if tally.selected else "–"
+
+
+def many(tables: Tables) -> bool:
+    """Say whether there are so many operators that what stands for each of them is folded."""
+    return len(tables.operators) > MANY

@@ -1,0 +1,117 @@
+"""Both sides of each sentence of Microsoft's documents: what a target did with the calls that keep it and with those that break it.
+
+The sentences stand in `data/directml_rules.yaml`, with the queries that name their cases; a run file alone tells the rest.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+from typing import NamedTuple
+
+from harness.model.query import Query
+from harness.model.records import Outcome, Result, Validity, conforms, inexpressible
+from harness.model.reference.feature_levels import load
+
+
+class Rule(NamedTuple):
+    """A sentence. `without` says why a side has no case."""
+
+    document: str
+    section: str
+    sentence: str
+    holds: tuple[Query, ...]
+    breaks: tuple[Query, ...]
+    without: str
+
+
+class Did(NamedTuple):
+    """What a target did with some cases in the same way; `error` is the class of its error: the call that failed and the HRESULT."""
+
+    validity: Validity
+    outcome: Outcome
+    stage: str
+    error: str
+
+
+class Side(NamedTuple):
+    """The cases on one side of a rule: counts by what was done, and a case of each."""
+
+    counts: dict[Did, int]
+    examples: dict[Did, str]
+
+    @property
+    def contradicts(self) -> list[Did]:
+        """What the documents say otherwise."""
+        return [did for did in self.counts if not conforms(did.validity, did.outcome)]
+
+
+class Tested(NamedTuple):
+    """A rule on a target."""
+
+    rule: Rule
+    holds: Side
+    breaks: Side
+
+
+@cache
+def rules() -> tuple[Rule, ...]:
+    """Return every rule, in the order of the file."""
+    return tuple(
+        Rule(
+            each["document"],
+            each["section"],
+            each["sentence"],
+            tuple(map(Query.parse, each["holds"])),
+            tuple(map(Query.parse, each["breaks"])),
+            each.get("without", ""),
+        )
+        for each in load("directml_rules.yaml")
+    )
+
+
+@cache
+def by_origin() -> dict[str, list[tuple[int, bool, Query]]]:
+    """Return number of the rule, side and query, by what the query begins with: `operator:sweep=…` or `operator:case=…`."""
+    found: dict[str, list[tuple[int, bool, Query]]] = {}
+    for number, rule in enumerate(rules()):
+        for holds, queries in ((True, rule.holds), (False, rule.breaks)):
+            for query in queries:
+                found.setdefault(query.text.partition(";")[0], []).append((number, holds, query))
+    return found
+
+
+class Rules:
+    """Collects what one target did with the cases that rules name."""
+
+    def __init__(self) -> None:
+        self._known = rules()
+        self._by_origin = by_origin()
+        self._counts: Counter[tuple[int, bool, Did]] = Counter()
+        self._examples: dict[tuple[int, bool, Did], str] = {}
+
+    def add(self, result: Result) -> None:
+        """Take one result of the target."""
+        if inexpressible(result):
+            return
+        head, _, terms = result.case.partition(":")
+        candidates = self._by_origin.get(f"{head.partition('@')[0]}:{terms.partition(';')[0]}")
+        if candidates is None:
+            return
+        did = Did(result.validity, result.outcome, result.stage or "", result.error.class_ if result.error else "")
+        for number, holds in {(number, holds) for number, holds, query in candidates if query.matches(result.case)}:
+            self._counts[number, holds, did] += 1
+            self._examples[number, holds, did] = min(self._examples.get((number, holds, did), result.case), result.case, key=_shortest)
+
+    def tested(self) -> list[Tested]:
+        """Return every rule with both of its sides."""
+        return [Tested(rule, self._side(number, True), self._side(number, False)) for number, rule in enumerate(self._known)]
+
+    def _side(self, number: int, holds: bool) -> Side:
+        found = {did: count for (rule, side, did), count in self._counts.items() if (rule, side) == (number, holds)}
+        counts = dict(sorted(found.items(), key=lambda each: (-each[1], each[0].outcome.value, *each[0])))
+        return Side(counts, {did: self._examples[number, holds, did] for did in counts})
+
+
+def _shortest(case: str) -> tuple[int, str]:
+    return len(case), case

@@ -1,0 +1,175 @@
+"""The features of many cases by column, made so that a term is a bit a case.
+
+A case costs three small integers: the numbers of the two halves of its id, which thousands of cases share, and of its level. A column is
+kept once a half and spread over the cases when a term asks for it. A column that both halves of an id can give (`min` of Clip is an
+attribute at one opset and an input at another) is kept once a pair of halves.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.results.rules.features import ABSENT, INTEGER, of_names, of_numbers, split
+from harness.results.rules.relations import Value
+from harness.results.rules.terms import Relation, Term
+from harness.results.tables import Numbers
+
+Rows = NDArray[np.intp]
+"""Numbers of rows of a table."""
+Readers = tuple[Callable[[str], dict[str, Value]], ...]
+
+_THRESHOLDS = 10
+_PAIR = 3
+"""The place of pairs of halves after the two halves and the level."""
+_MISSING = np.iinfo(np.int64).min + 1
+"""No number of a case, unlike the least int64, which illegal axes are."""
+_UNLISTED = frozenset({"case", "shape", "begins", "ends", "draw"})
+"""Columns so various that `!=` says nothing."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: a code for each key of a half, or of a pair of halves. `words` is None for integers, which are their own codes."""
+
+    half: int
+    codes: NDArray[np.int64]
+    words: tuple[str, ...] | None
+
+    def value(self, code: int) -> Value:
+        return code if self.words is None else self.words[code]
+
+
+class FeatureTable:
+    """Collects cases with `add`; ask for the rest after the last."""
+
+    def __init__(self, readers: Readers = (of_numbers, of_names, lambda level: {"level": level})) -> None:
+        """Take what reads the features of the two halves of an id and of a level."""
+        self._readers = readers
+        self._keys: tuple[Numbers[str], ...] = (Numbers(), Numbers(), Numbers())
+        self._ids = (array("i"), array("i"), array("i"))
+
+    def __len__(self) -> int:
+        return len(self._ids[0])
+
+    def add(self, case_id: str, level: str) -> None:
+        """Take one case as the next row."""
+        numbers, names = split(case_id)
+        for place, key in enumerate((numbers, names, level)):
+            self._ids[place].append(self._keys[place][key])
+
+    @cached_property
+    def columns(self) -> Mapping[str, Column]:
+        """All columns by name."""
+        described = [[read(key) for key in keys] for read, keys in zip(self._readers, self._keys, strict=True)]
+        numbers, names, _ = (dict.fromkeys(name for each in half for name in each) for half in described)
+        either = {name: None for name in numbers if name in names}
+        columns: dict[str, Column] = {}
+        for half, each in enumerate(described):
+            columns.update(_columns(half, [{name: value for name, value in one.items() if name not in either} for one in each]))
+        if either:
+            pairs = ((described[0][numbers], described[1][names]) for numbers, names in self._pairs[0].T)
+            together = [{name: of[name] for name in either if name in (of := {**numbers, **names})} for numbers, names in pairs]
+            columns.update(_columns(_PAIR, together))
+        return columns
+
+    @cached_property
+    def _pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Numbers of the two halves of each distinct pair, `[2, pairs]`, and the pair of every row."""
+        numbers, names, _ = (np.frombuffer(ids, np.int32) for ids in self._ids)
+        width = max(len(self._keys[1]), 1)
+        pairs, rows = np.unique(numbers.astype(np.int64) * width + names, return_inverse=True)
+        return np.stack(np.divmod(pairs, width)), rows.astype(np.int32)
+
+    @cached_property
+    def _rows(self) -> tuple[NDArray[np.int32], ...]:
+        return (*(np.frombuffer(ids, np.int32) for ids in self._ids), self._pairs[1])
+
+    def keys(self, rows: Rows) -> tuple[NDArray[np.intp], ...]:
+        """Return which keys of each half, and which pairs of halves, occur among some rows."""
+        return tuple(np.unique(ids[rows]).astype(np.intp) for ids in self._rows)
+
+    def mask(self, term: Term, rows: Rows) -> NDArray[np.bool_]:
+        """Say for each of some rows whether a term holds."""
+        column = self.columns.get(term.column)
+        if column is None:
+            return np.full(len(rows), term.relation == "!=")
+        return _holds(column, term)[self._rows[column.half][rows]]
+
+    def candidates(self, failing: tuple[NDArray[np.intp], ...], anywhere: tuple[NDArray[np.intp], ...]) -> Iterator[Term]:
+        """Yield the terms worth asking: each holds for some of the failing and not for every row; both are given as `keys`."""
+        for name, column in self.columns.items():
+            here, everywhere = (np.unique(column.codes[keys[column.half]]) for keys in (failing, anywhere))
+            if len(everywhere) < 2:
+                continue
+            if column.words is None:
+                yield from _numeric(name, here[here != _MISSING], everywhere)
+            else:
+                yield from _worded(name, column.words, set(here.tolist()), everywhere.tolist())
+
+
+def _worded(name: str, words: tuple[str, ...], here: set[int], everywhere: list[int]) -> Iterator[Term]:
+    present = [code for code in everywhere if words[code] != ABSENT]
+    excludable = len(present) > 2 and name.rpartition(".")[2] not in _UNLISTED
+    for code in present:
+        if code in here:
+            yield Term(name, "=", words[code])
+        if excludable:
+            yield Term(name, "!=", words[code])
+
+
+def _numeric(name: str, here: NDArray[np.int64], everywhere: NDArray[np.int64]) -> Iterator[Term]:
+    if not len(here):
+        return
+    present = everywhere[everywhere != _MISSING]
+    picked = here if len(here) <= _THRESHOLDS else here[np.unique(np.linspace(0, len(here) - 1, _THRESHOLDS).astype(int))]
+    for value in picked.tolist():
+        yield Term(name, "=", value)
+        partial = len(present) < len(everywhere)
+        if partial or value > present[0]:
+            yield Term(name, ">=", value)
+        if partial or value < present[-1]:
+            yield Term(name, "<=", value)
+    if len(present) > 2:
+        yield from (Term(name, "!=", value) for value in (0, 1) if value in present)
+
+
+def _holds(column: Column, term: Term) -> NDArray[np.bool_]:
+    """Say for each key of the column's half whether a term holds."""
+    codes, value, relation = column.codes, term.value, term.relation
+    if column.words is not None:
+        if relation in (">=", "<="):
+            held = np.array([Term(term.column, relation, value).holds({term.column: _integer(word)}) for word in column.words], np.bool_)
+            return held[codes]
+        code = column.words.index(str(value)) if str(value) in column.words else -1
+        return np.asarray(codes != code if relation == "!=" else codes == code)
+    if not isinstance(value, int):
+        return np.full(len(codes), relation == "!=")
+    compare: dict[Relation, NDArray[np.bool_]] = {
+        "=": codes == value,
+        "!=": codes != value,
+        ">=": (codes >= value) & (codes != _MISSING),
+        "<=": (codes <= value) & (codes != _MISSING),
+    }
+    return compare[relation]
+
+
+def _integer(word: str) -> Value:
+    return int(word) if INTEGER.match(word) else word
+
+
+def _columns(half: int, described: list[dict[str, Value]]) -> Iterator[tuple[str, Column]]:
+    names = dict.fromkeys(name for each in described for name in each)
+    for name in names:
+        values = [each.get(name) for each in described]
+        if all(value is None or (isinstance(value, int) and -(2**63) <= value < 2**63 and value != _MISSING) for value in values):
+            yield name, Column(half, np.array([_MISSING if value is None else value for value in values], np.int64), None)
+            continue
+        numbers: Numbers[str] = Numbers()
+        codes = [numbers[ABSENT if value is None else str(value)] for value in values]
+        yield name, Column(half, np.array(codes, np.int64), tuple(numbers))

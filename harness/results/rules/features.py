@@ -1,0 +1,195 @@
+"""Features of a case, read from its id and packaged facts: what a rule that separates failing from passing cases can speak of.
+
+A feature is a column with an integer or a word: `opset`, `data` (an element type), `data.rank`, `axis`, `batch_sizes`. What ONNX
+defaults to is filled in, and so are the options that an id leaves out. Columns without a tensor's name (`dtype`, `rank`, `elements`)
+speak of the first input, so that a rule can hold for several operators. A list or an input whose elements stand in the id is a column
+with these elements as text, with `axes.count`, `axes.first` and the like beside it, one that is a scalar a column with its value.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from math import prod
+
+from harness.model.records import Options
+from harness.results.rules.facts import facts, tuples
+from harness.results.rules.relations import Shape, Value, relations
+
+ABSENT = ""
+"""A word column that a case does not have."""
+
+FIRST_INPUT = frozenset(
+    ("dtype", "kind", "bits", "rank", "elements", "shape", "multiple_of_4", "empty", "first", "last", "smallest", "largest", "has_extent_1")
+)
+"""The columns that speak of the first input, whatever it is called."""
+
+_TENSOR = re.compile(r"([a-z]+)(\d*)\[([\d,]*)\]\Z")
+_STATED = re.compile(r"([a-z]+\d*)([{(])([^;]*)[})]\Z")
+_LIST = re.compile(r"\[([^;]*)\]\Z")
+INTEGER = re.compile(r"-?\d{1,18}\Z|-9223372036854775808\Z")
+_REAL = re.compile(r"[-+]?(\d+\.\d*(e[-+]?\d+)?|\d+e[-+]?\d+|inf)\Z")
+_KINDS = {"int": "signed", "uint": "unsigned", "bfloat": "float"}
+_BITS = {"bool": 8, "string": 0}
+DEFAULT = ":"
+"""Ends the key of a term that the id leaves out: what ONNX defaults to."""
+
+
+def split(case_id: str) -> tuple[str, str]:
+    """Part an id into what shapes and numbers say and what names say; each half is shared by many cases, and both give the features."""
+    head, _, tail = case_id.partition(":")
+    operator = head.partition("@")[0]
+    names, numbers = [head], [operator]
+    for term in (*tail.split(";"), *_left_out(head, tail)):
+        name, number = _halves(term)
+        if name:
+            names.append(name)
+        if number:
+            numbers.append(number)
+    return ";".join(numbers), ";".join(names)
+
+
+def _left_out(head: str, tail: str) -> tuple[str, ...]:
+    """Return terms for the attributes that an id leaves to their defaults, and for the inputs that it omits."""
+    operator, _, opset = head.partition("@")
+    if not opset.isdecimal():
+        return ()
+    known = facts(operator, int(opset))
+    terms = f";{tail}"
+    missing = [f"{name}{DEFAULT}={value}" for name, value in known.defaults.items() if f";{name}=" not in terms]
+    omitted = [name for name in known.inputs if f";{name}=" not in terms and f";{name}." not in terms]
+    return (*missing, f"omitted{DEFAULT}={','.join(omitted)}") if omitted else tuple(missing)
+
+
+@cache
+def _halves(term: str) -> tuple[str, str]:
+    key, _, value = term.partition("=")
+    tensor = _TENSOR.match(value)
+    if tensor is not None:
+        return f"{key}={tensor[1]}{tensor[2]}[]", f"{key}=[{tensor[3]}]"
+    if INTEGER.match(value):
+        return "", term
+    stated = _STATED.match(value)
+    if stated is not None:
+        return f"{key}={stated[1]}{stated[2]}", f"{key}:{value}"
+    return ("", f"{key}:{value}") if _LIST.match(value) else (term, "")
+
+
+def features(case_id: str) -> dict[str, Value]:
+    """Return every feature of a case by column; a text that is no id has few."""
+    numbers, names = split(case_id)
+    return {**of_numbers(numbers), **of_names(names)}
+
+
+def of_names(half: str) -> dict[str, Value]:
+    """Features of the half of an id that holds names: operator, opset, element types, kinds of values, options."""
+    head, *terms = half.split(";")
+    operator, _, opset = head.partition("@")
+    found: dict[str, Value] = {"operator": operator, "sweep": ABSENT, "case": ABSENT, "omitted": "none", **_defaults()}
+    if opset.isdecimal():
+        found["opset"] = int(opset)
+    first = True
+    for term in terms:
+        key, _, value = term.partition("=")
+        key = key.removesuffix(DEFAULT)
+        stated = value.endswith(("{", "("))
+        if not stated and not value.endswith("[]"):
+            found[column_of(key)] = value
+            if _REAL.match(value):
+                found[f"{key}.sign"] = _sign(float(value))
+            continue
+        dtype = value[:-1] if stated else value[:-2]
+        for prefix, column in ((f"{key}.", f"{key}.dtype" if stated else key), *((("", "dtype"),) if first else ())):
+            found[column] = dtype
+            found[f"{prefix}kind"], found[f"{prefix}bits"] = _kind(dtype)
+        first = False
+    return found
+
+
+def column_of(key: str) -> str:
+    """The column of a term of an id: `operator=DML_OPERATOR_…` names DirectML's operator, not the case's."""
+    return f"call.{key}" if key == "operator" else key
+
+
+@cache
+def _kind(dtype: str) -> tuple[str, int]:
+    family = dtype.rstrip("0123456789")
+    bits = dtype[len(family) :]
+    return _KINDS.get(family, family), int(bits) if bits else _BITS.get(family, 0)
+
+
+@cache
+def _defaults() -> dict[str, str]:
+    default = Options()
+    return {name: _word(getattr(default, name)) for name in Options.__struct_fields__}
+
+
+def _word(value: object) -> str:
+    return {None: "none", True: "true", False: "false"}.get(value, str(value)) if value is None or isinstance(value, bool) else str(value)
+
+
+def of_numbers(half: str) -> dict[str, Value]:
+    """Features of the half of an id that holds shapes and numbers: ranks, extents, attributes, and how these relate."""
+    operator, *terms = half.split(";")
+    found: dict[str, Value] = {}
+    shapes: dict[str, Shape] = {}
+    numbers: dict[str, int] = {}
+    lists: dict[str, tuple[int, ...]] = {}
+    counts: dict[str, int] = {}
+    for term in terms:
+        key, equals, value = term.partition("=")
+        if ":" in key.removesuffix(DEFAULT) or not equals:
+            key, _, value = term.partition(":")
+            found.update(_of_elements(key, value, numbers, lists))
+        elif value.startswith("["):
+            shape = tuple(int(size) for size in value[1:-1].split(",") if size)
+            for prefix in (f"{key}.", *(() if shapes else ("",))):
+                found.update((prefix + name, feature) for name, feature in _of_shape(shape).items())
+            shapes[key] = shape
+            listed, _, place = key.partition(".")
+            if place:
+                counts[listed] = counts.get(listed, 0) + 1
+        else:
+            numbers[key.removesuffix(DEFAULT)] = int(value)
+    found.update((f"{name}.count", count) for name, count in counts.items())
+    found.update(relations(shapes, numbers, lists, tuples(operator)))
+    found.update(numbers)
+    return found
+
+
+def _of_elements(key: str, value: str, numbers: dict[str, int], lists: dict[str, tuple[int, ...]]) -> dict[str, Value]:
+    """Read `[0,2]`, `int64{0,2}` or `int64(3)`; integers join the attributes that relations speak of."""
+    stated = _STATED.match(value)
+    text, scalar = (stated[3], stated[2] == "(") if stated is not None else (value[1:-1], False)
+    elements = text.split(",") if text else []
+    whole = bool(INTEGER.match(text)) if scalar else all(map(INTEGER.match, elements))
+    if scalar:
+        if whole:
+            numbers[key] = int(text)
+            return {}
+        return {key: text, **({f"{key}.sign": _sign(float(text))} if _REAL.match(text) else {})}
+    found: dict[str, Value] = {key: f"[{text}]", f"{key}.count": len(elements)}
+    if whole:
+        lists[key] = given = tuple(map(int, elements))
+        found[f"{key}.negative"] = _yes(any(each < 0 for each in given))
+        if given:
+            found |= {f"{key}.first": given[0], f"{key}.last": given[-1], f"{key}.smallest": min(given), f"{key}.largest": max(given)}
+    return found
+
+
+def _sign(number: float) -> int:
+    return (number > 0) - (number < 0)
+
+
+def _of_shape(shape: Shape) -> dict[str, Value]:
+    found: dict[str, Value] = {"rank": len(shape), "elements": prod(shape), "shape": f"[{','.join(map(str, shape))}]"}
+    found["multiple_of_4"] = _yes(found["elements"] != 0 and prod(shape) % 4 == 0)
+    found["empty"] = _yes(0 in shape)
+    if shape:
+        found.update(first=shape[0], last=shape[-1], smallest=min(shape), largest=max(shape))
+        found["has_extent_1"] = _yes(1 in shape)
+    return found
+
+
+def _yes(truth: bool) -> str:
+    return "yes" if truth else "no"

@@ -1,0 +1,153 @@
+"""Features of a case that a query can ask for, and the queries that ask for them: the vocabulary of expectations.
+
+A rule in these terms is one query with exceptions (`unless`). Ranks are compared (`data=*[*,*,...]`), shapes are given whole, by their
+first or by their last extent at a rank, and integers are compared; what `features` derives beyond that has no query.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from harness.model.records import Options
+from harness.results.rules.features import DEFAULT, column_of
+from harness.results.rules.relations import Value
+from harness.results.rules.terms import Term
+
+_OPTIONS = tuple(name for name in Options.__struct_fields__)
+_HAS = "has."
+_ASKED = re.compile(r"[^;:=<>\s*?]+\Z")
+"""What a query can ask for as it stands."""
+
+
+class Asked(NamedTuple):
+    """A query, and the queries of what it asks for and the rule does not."""
+
+    match: str
+    unless: tuple[str, ...]
+
+
+def names_asked(half: str) -> dict[str, Value]:
+    """Features of the half of an id that holds names; see `features.split`."""
+    head, *terms = half.split(";")
+    operator, _, opset = head.partition("@")
+    found: dict[str, Value] = {"operator": operator, "opset": f"@{opset}", **{f"{_HAS}{name}": "no" for name in _OPTIONS}}
+    for term in terms:
+        key, _, value = term.partition("=")
+        if key.endswith(DEFAULT) or value.endswith(("{", "(")) or not _ASKED.match(value):
+            continue  # the id does not say it, the other half says it whole, or a query cannot
+        found[column_of(key)] = value.removesuffix("[]")
+        if key in _OPTIONS:
+            found[f"{_HAS}{key}"] = "yes"
+    return found
+
+
+def numbers_asked(half: str) -> dict[str, Value]:
+    """Features of the half of an id that holds shapes and integers."""
+    found: dict[str, Value] = {}
+    for term in half.split(";")[1:]:
+        key, _, value = term.partition("=")
+        if key.endswith(DEFAULT):
+            continue
+        stated, colon, elements = term.partition(":")
+        if colon:
+            if _ASKED.match(elements):
+                found[stated] = elements
+            continue
+        if not value.startswith("["):
+            found[key] = int(value)
+            continue
+        sizes = value[1:-1].split(",") if len(value) > 2 else []
+        found[f"{key}.rank"] = len(sizes)
+        found[f"{key}.shape"] = value
+        if len(sizes) > 1:
+            stars = ",".join(["*"] * (len(sizes) - 1))
+            found[f"{key}.begins"] = f"[{sizes[0]},{stars}]"
+            found[f"{key}.ends"] = f"[{stars},{sizes[-1]}]"
+    return found
+
+
+def level_asked(level: str) -> dict[str, Value]:
+    """A query cannot ask for a level."""
+    del level
+    return {}
+
+
+def ask(terms: Iterable[Term]) -> Asked:
+    """Write a conjunction as a query."""
+    operator, opset = "*", ""
+    wanted: dict[str, str] = {}
+    shapes: dict[str, list[str]] = {}
+    unless: list[str] = []
+    for term in sorted(terms, key=lambda term: (term.column, term.relation)):
+        key, _, aspect = term.column.rpartition(".")
+        if key and term.relation in (">=", "<="):
+            shapes.setdefault(key, [])  # a comparison holds of no case without the tensor
+        if aspect in ("rank", "shape", "begins", "ends") and key:
+            if term.relation in ("<=", "!="):
+                unless.append(_refused(key, term))
+            else:
+                shapes.setdefault(key, []).extend(_pattern(term))
+        elif term.relation == "!=" or (key == _HAS[:-1] and term.value == "no"):
+            unless.append(f"{aspect}=*" if key == _HAS[:-1] else _plain(term))
+        elif term.column == "operator":
+            operator = str(term.value)
+        elif term.column == "opset":
+            opset = str(term.value)
+        elif key == _HAS[:-1]:
+            wanted[f"{aspect}="] = "*"
+        else:
+            name = term.column.removeprefix("call.") + term.relation
+            wanted[name] = str(_tighter(term, wanted.get(name)))
+    for name, patterns in shapes.items():
+        wanted[f"{name}="] = f"{wanted.get(f'{name}=', '*')}{_merged(patterns)}"
+    tail = ";".join(key + value for key, value in wanted.items())
+    head = f"{operator}{opset}"
+    return Asked(tail if head == "*" and tail else f"{head}:{tail}" if tail else head, tuple(sorted(unless)))
+
+
+def _tighter(term: Term, other: str | None) -> Value:
+    """Of two bounds on one integer the one that lets less through."""
+    if other is None or not isinstance(term.value, int) or term.relation not in (">=", "<="):
+        return term.value
+    return max(term.value, int(other)) if term.relation == ">=" else min(term.value, int(other))
+
+
+def _plain(term: Term) -> str:
+    """Write what a `!=` refuses."""
+    if term.column == "operator":
+        return str(term.value)
+    return f"*{term.value}" if term.column == "opset" else f"{term.column.removeprefix('call.')}={term.value}"
+
+
+def _pattern(term: Term) -> list[str]:
+    """Write what a `=` or `>=` says of a shape; that a rank is at least 0 says nothing."""
+    if not isinstance(term.value, int):
+        return [str(term.value)]
+    if term.relation == "=":
+        return [_stars(term.value)]
+    return [_stars(term.value)[:-1] + ",...]"] if term.value > 0 else []
+
+
+def _refused(key: str, term: Term) -> str:
+    if isinstance(term.value, int):
+        return f"{key}=*{_stars(term.value)}" if term.relation == "!=" else f"{key}=*{_stars(term.value + 1)[:-1]},...]"
+    return f"{key}=*{term.value}"
+
+
+def _stars(rank: int) -> str:
+    return f"[{','.join(['*'] * rank)}]"
+
+
+def _merged(patterns: list[str]) -> str:
+    """Join what is said of one shape; all of it holds for some case, so ranks agree."""
+    if not patterns:
+        return "[...]"
+    closed = [pattern[1:-1].split(",") for pattern in patterns if not pattern.endswith(",...]")]
+    if not closed:
+        return max(patterns, key=len)
+    merged = closed[0]
+    for sizes in closed[1:]:
+        merged = [theirs if own == "*" else own for own, theirs in zip(merged, sizes, strict=True)]
+    return f"[{','.join(merged)}]"

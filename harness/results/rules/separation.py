@@ -1,0 +1,120 @@
+"""What separates some rows of a feature table from others, in terms of the case features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from harness.results.rules.bitsets import Bits, pack, size, unpack
+from harness.results.rules.feature_table import FeatureTable, Rows
+from harness.results.rules.features import FIRST_INPUT
+from harness.results.rules.search import MOST_RULES, Problem, cheapest_conjunction, cover, interchangeable
+from harness.results.rules.terms import Term, reading_order
+
+FAR_FETCHED = 3.6
+"""The cost from which one conjunction is held against several: two causes can look like one that takes many terms to say."""
+_ONE_MORE = 0.5
+
+
+class Rule(NamedTuple):
+    """A conjunction; `failing` and `passing` count the rows for which it holds.
+
+    `alternatives` says for each term which terms of other columns could stand in its place without any row changing sides: what the rows
+    cannot tell apart, cheapest first, one a column.
+    """
+
+    terms: tuple[Term, ...]
+    failing: int
+    passing: int
+    alternatives: tuple[tuple[Term, ...], ...]
+
+
+class Separation(NamedTuple):
+    """Rules that separate failing from passing rows; `exact` if they are one conjunction that does so without exceptions.
+
+    `missed` are failing rows for which no rule holds, `wrong` passing rows for which one does.
+    """
+
+    rules: tuple[Rule, ...]
+    exact: bool
+    missed: Rows
+    wrong: Rows
+
+
+def none() -> Separation:
+    """Return the separation of no rows."""
+    return Separation((), False, np.empty(0, np.intp), np.empty(0, np.intp))
+
+
+class Population:
+    """Passing rows that several groups of failing rows are held against; remembers the bits of each term."""
+
+    def __init__(self, table: FeatureTable, rows: Rows) -> None:
+        self.table = table
+        self.rows = rows
+        self.keys = table.keys(rows)
+        self._bits: dict[Term, Bits] = {}
+
+    def bits(self, term: Term) -> Bits:
+        """Return for which rows a term holds."""
+        found = self._bits.get(term)
+        if found is None:
+            found = self._bits[term] = pack(self.table.mask(term, self.rows))
+        return found
+
+    def separate(self, failing: Rows, most: int = MOST_RULES) -> Separation:
+        """Return the rules that hold for the failing rows and not for the rows of the population."""
+        own = self.table.keys(failing)
+        anywhere = tuple(np.union1d(a, b) for a, b in zip(own, self.keys, strict=True))
+        terms = list(self.table.candidates(own, anywhere))
+        bits = [pack(self.table.mask(term, failing)) for term in terms]
+        common = [place for place, each in enumerate(bits) if int(size(each)) == len(failing)]
+        problem = self._problem(failing, [terms[place] for place in common], [bits[place] for place in common])
+        if not len(self.rows):
+            return self._separation(failing, problem, [terms[place] for place in common], [()])
+        whole = cheapest_conjunction(problem, problem.all_failing)
+        single = None if whole is None else self._separation(failing, problem, [terms[place] for place in common], [whole])
+        if single is not None and _cost(single) < FAR_FETCHED:
+            return single
+        problem = self._problem(failing, terms, bits)
+        several = self._separation(failing, problem, terms, cover(problem, most))
+        if single is not None and (len(several.missed) or len(several.wrong) or _cost(several) >= _cost(single)):
+            return single
+        return several
+
+    def _problem(self, failing: Rows, terms: list[Term], bits: list[Bits]) -> Problem:
+        words = -(-len(failing) // 64), -(-len(self.rows) // 64)
+        stacked = np.array(bits, np.uint64).reshape(len(terms), words[0])
+        passing = np.array([self.bits(term) for term in terms], np.uint64).reshape(len(terms), words[1])
+        return Problem(np.array([term.cost for term in terms]), stacked, passing, len(failing), len(self.rows))
+
+    def _separation(self, failing: Rows, problem: Problem, terms: list[Term], rules: Sequence[tuple[int, ...]]) -> Separation:
+        made = []
+        hit, wrong = np.zeros(len(failing), np.bool_), np.zeros(len(self.rows), np.bool_)
+        for numbers in rules:
+            ordered = tuple(sorted(numbers, key=lambda number: reading_order(terms[number])))
+            holds, against = problem.extension(ordered)
+            alternatives = tuple(
+                _telling(terms[number], (terms[other] for other in interchangeable(problem, ordered, place)))
+                for place, number in enumerate(ordered)
+            )
+            made.append(Rule(tuple(terms[number] for number in ordered), int(size(holds)), int(size(against)), alternatives))
+            hit |= unpack(holds, len(failing))
+            wrong |= unpack(against, len(self.rows))
+        exact = len(made) == 1 and bool(hit.all()) and not wrong.any()
+        return Separation(tuple(made), exact, failing[~hit], self.rows[wrong])
+
+
+def _cost(separation: Separation) -> float:
+    return sum(_ONE_MORE + sum(term.cost for term in rule.terms) for rule in separation.rules) - _ONE_MORE
+
+
+def _telling(term: Term, others: Iterable[Term]) -> tuple[Term, ...]:
+    """Leave out what is another word for the same column, and all but the cheapest term of each other column."""
+    found: dict[str, Term] = {}
+    for other in others:
+        if other.column not in (term.column, *FIRST_INPUT):
+            found.setdefault(other.column, other)
+    return tuple(found.values())

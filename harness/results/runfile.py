@@ -1,0 +1,246 @@
+"""Run files: append-only JSON lines, written as results arrive and readable when cut off.
+
+Line 1 is a `Header`, then one `Result` a line, last an `End`. A run that dies loses at most its last line, which is then incomplete; the
+reader leaves such a line out and says so. Any other damage is an error that names the line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+
+import msgspec
+
+from harness.model import compressed as packed
+from harness.model.errors import HarnessFault, UsageError
+from harness.model.file_lock import claim
+from harness.model.records import SCHEMA, End, Header, Result
+from harness.results.runfile_checks import Count, Kind, contradiction, impossible, kind_of, miscounted
+
+_LINES = 64
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+FREE = "free some space"
+"""What to do after a full disk."""
+
+
+def _create(path: str, flags: int) -> int:
+    """Open a file, new or not, as it is: nothing may be cut off before it is claimed."""
+    return os.open(path, flags | os.O_CREAT, 0o666)
+
+
+class RunWriter:
+    """Writes a run file in whole lines, as the only one who does."""
+
+    def __init__(self, path: Path, header: Header | None = None, *, keep: int | None = None, after_full: str = FREE) -> None:
+        """Open `path` for a new run that starts with `header`, or continue it after its first `keep` bytes.
+
+        Raises UsageError where it cannot be written or another process is writing it; `after_full` is what to do after a full disk.
+        """
+        self.path = path
+        self._after_full = after_full
+        self._encode = msgspec.json.Encoder().encode
+        self._size = keep or 0
+        self._pending: list[bytes] = []
+        try:
+            self._file: io.FileIO = open(path, "r+b", buffering=0, opener=_create)  # noqa: SIM115 - closed by close()
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
+        if not claim(self._file.fileno()):
+            self._file.close()
+            raise busy(path)
+        try:
+            if os.fstat(self._file.fileno()).st_size > self._size:
+                self._file.truncate(self._size)
+            self._file.seek(self._size)
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
+        if header is not None:
+            self.add(header)
+            try:
+                self.flush()
+            except HarnessFault:
+                self._file.close()
+                raise
+
+    def add(self, record: Result | Header | End) -> None:
+        """Append one line; it is in the hands of the operating system with the next `flush`, after some dozen lines at the latest."""
+        self._pending.append(self._encode(record))
+        if len(self._pending) >= _LINES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand over all lines; call before waiting for anything."""
+        if not self._pending:
+            return
+        data = b"\n".join(self._pending) + b"\n"
+        self._pending.clear()
+        self.append(data)
+
+    def append(self, data: bytes) -> None:
+        """Write whole lines at once. A full disk leaves whole lines and is an error that says how to go on."""
+        view = memoryview(data)
+        try:
+            while view:
+                view = view[self._file.write(view) :]
+        except OSError as error:
+            whole = data.rfind(b"\n", 0, len(data) - len(view)) + 1
+            with contextlib.suppress(OSError):
+                self._file.truncate(self._size + whole)
+            raise HarnessFault(f"{self.path}: {error.strerror}; {self._after_full}") from error
+        self._size += len(data)
+
+    def close(self, end: End | None = None) -> None:
+        """Write `end` if the run is complete, and close the file."""
+        try:
+            if end is not None:
+                self.add(end)
+            self.flush()
+        finally:
+            self._file.close()
+
+    def discard(self) -> None:
+        """Close the file and delete it."""
+        self._file.close()
+        with contextlib.suppress(OSError):
+            self.path.unlink()
+
+    def __enter__(self) -> RunWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if not self._file.closed:
+            self.close()
+
+
+class ResultLines:
+    """Makes lines of results and hands them on, some dozen at a time: `hand_on(lines, number)`."""
+
+    def __init__(self, hand_on: Callable[[bytes, int], None]) -> None:
+        self._hand_on = hand_on
+        self._encode = msgspec.json.Encoder().encode
+        self._pending: list[bytes] = []
+
+    def add(self, result: Result) -> None:
+        """Take one result; it is handed on with the next `flush`, after some dozen results at the latest."""
+        self._pending.append(self._encode(result))
+        if len(self._pending) >= _LINES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand on what there is; call before waiting for anything."""
+        if self._pending:
+            pending, self._pending = self._pending, []
+            self._hand_on(b"\n".join(pending) + b"\n", len(pending))
+
+
+def _why(error: Exception) -> str:
+    return "nested too deep" if isinstance(error, RecursionError) else str(error)
+
+
+def run_file(path: Path) -> Path:
+    """Return the run file in a folder, the plain one before a compressed one; a path that is no folder is the file itself."""
+    if not path.is_dir():
+        return path
+    names = [path / f"run.jsonl{suffix}" for suffix in packed.SUFFIXES]
+    return next((name for name in names if name.exists()), names[0])
+
+
+class RunReader:
+    """Reads a run file once, result by result; `end` and `truncated` are known after the last one.
+
+    A result that contradicts itself (`contradictions`) or is for a target that the header does not name, a line after the end, or an end
+    that counts other results than there are is damage.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open a run file, plain or compressed (`packed`), or the one in a folder. Errors: UsageError naming file and line."""
+        self.path = run_file(path)
+        self.end: End | None = None
+        self.truncated = False
+        self.bytes_read = 0
+        """Bytes of the header and of the complete results: where a continued run goes on."""
+        self._lines = packed.lines(self.path)
+        first = next(self._lines, None)
+        if first is None:
+            raise UsageError(f"{self.path}: the run file is empty")
+        self.header = self._header(first)
+
+    def _header(self, line: bytes) -> Header:
+        if not line.endswith(b"\n"):
+            raise UsageError(f"{self.path}:1: the header is cut off: nothing of this run was kept; start a new one")
+        try:
+            header = msgspec.json.decode(line, type=Header)
+        except _UNREADABLE as error:
+            raise UsageError(f"{self.path}:1: not the header of a run file: {_why(error)}") from error
+        if header.schema != SCHEMA:
+            raise UsageError(
+                f"{self.path}:1: run file schema {header.schema}; this harness reads schema {SCHEMA}: use the harness that wrote it"
+            )
+        self.bytes_read = len(line)
+        return header
+
+    def __iter__(self) -> Iterator[Result]:
+        decode = msgspec.json.Decoder(Result | End).decode
+        targets = self.header.targets
+        found: dict[Kind, Count] = {}
+        for number, line in enumerate(self._lines, start=2):
+            if not line.endswith(b"\n"):
+                self.truncated = True
+                return
+            try:
+                record = decode(line)
+            except _UNREADABLE as error:
+                raise self._damaged(number, _why(error)) from error
+            if self.end is not None:
+                raise self._damaged(number, "a line after the end")
+            if isinstance(record, End):
+                if why := miscounted(record, found.values()):
+                    raise self._damaged(number, why)
+                self.end = record
+                continue
+            self.bytes_read += len(line)
+            if record.target not in targets:
+                raise self._damaged(number, f"target {record.target!r} is not in the header")
+            kind = kind_of(record)
+            count = found.get(kind)
+            if count is None:
+                if why := impossible(record, self.header):
+                    raise self._damaged(number, why)
+                count = found[kind] = Count(record)
+            if count.detailed and (why := contradiction(record)):
+                raise self._damaged(number, why)
+            count.number += 1
+            yield record
+
+    def _damaged(self, number: int, what: str) -> UsageError:
+        return UsageError(f"{self.path}:{number}: damaged run file: {what}")
+
+
+def rewrite(path: Path, header: Header, keep: Callable[[Result], bool]) -> int:
+    """Give a run file another header and only the results to keep, all or nothing; return its bytes, which a continued run goes on after.
+
+    Errors: UsageError where another process is writing it, or it cannot be written.
+    """
+    partial = path.with_name(f".{path.name}.part")
+    try:
+        with open(path, "r+b") as file:
+            if not claim(file.fileno()):
+                raise busy(path)
+            with RunWriter(partial) as writer:
+                writer.add(header)
+                for result in filter(keep, RunReader(path)):
+                    writer.add(result)
+        size = partial.stat().st_size
+        os.replace(partial, path)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
+    return size
+
+
+def busy(path: Path) -> UsageError:
+    """Return the error for a run file that another process is writing."""
+    return UsageError(f"{path}: another harness is writing it: wait for its end, or choose another folder with -o")

@@ -1,0 +1,103 @@
+"""Documented, registered and measured support side by side, with their disagreements.
+
+Only valid cases of the operator itself speak of support; a variant is composed of other operators. Documented support is DirectML's alone
+and is compared for targets that lower to it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+from harness.model.facets import dtype_key
+from harness.model.records import BEYOND, DIRECTML, DML, Outcome, Validity
+from harness.model.reference.feature_levels import level_key
+from harness.model.reference.kernels import Registered, formal_inputs, registered
+from harness.results.tables import Tables, Tally
+
+Measured = Literal["yes", "no", "partly", "unclear", "nothing ran"]
+
+LOWERS_TO_DIRECTML = frozenset({DML, DIRECTML})
+_TAKEN = (Outcome.PASS, Outcome.MISMATCH, Outcome.ORACLE_ERROR)
+_DENIED = (Outcome.UNSUPPORTED, Outcome.NOT_PLACED, Outcome.REJECTED)
+
+
+class Support(NamedTuple):
+    """What holds for the valid cases of one kind on one target; rows that agree in everything else are joined."""
+
+    operator: str
+    target: str
+    opsets: tuple[int, ...]
+    dtypes: tuple[str, ...]
+    types: tuple[str, ...]
+    """The element types of further inputs, where these differ from the first one's."""
+    documented: tuple[str, ...]
+    """The levels that first allow these cases, lowest first."""
+    registered: Registered
+    measured: Measured
+    tally: Tally
+    disagreements: tuple[str, ...]
+
+
+def measured(tally: Tally) -> Measured:
+    """Say whether a target took valid cases: a result says yes, a refusal no, a crash or timeout neither."""
+    taken = sum(tally.outcomes[outcome] for outcome in _TAKEN)
+    denied = sum(tally.outcomes[outcome] for outcome in _DENIED)
+    if not taken and not denied:
+        return "unclear" if tally.run else "nothing ran"
+    return "partly" if taken and denied else "yes" if taken else "no"
+
+
+def support(tables: Tables) -> list[Support]:
+    """Compare the three for everything that the run's valid cases cover, in the order of operator, target, opset and element type."""
+    levels: dict[tuple[object, ...], dict[str, Tally]] = {}
+    fields = ("operator", "opset", "target", "dtype", "types")
+    for leaf, tally in tables.by(*fields, "level", validity=Validity.VALID, variant="").items():
+        levels.setdefault(leaf[:-1], {})[str(leaf[-1])] = tally
+    joined: dict[tuple[object, ...], list[tuple[int, str, str, Tally]]] = {}
+    for key, total in tables.by(*fields, validity=Validity.VALID, variant="").items():
+        operator, opset, target, dtype, types = str(key[0]), int(str(key[1])), str(key[2]), str(key[3]), str(key[4])
+        if not dtype:
+            continue
+        info = tables.header.targets[target]
+        first = next((name for name, _ in formal_inputs(operator, opset)), "")
+        kernel = registered(info, operator, opset, {first: dtype, **dict(part.split("=") for part in types.split())})
+        by_level = levels[key]
+        found = _disagreements(kernel, total, by_level if info.provider in LOWERS_TO_DIRECTML else {})
+        documented = tuple(sorted(by_level, key=level_key))
+        row = (operator, target, documented, kernel, measured(total), found)
+        joined.setdefault(row, []).append((opset, dtype, types, total))
+    order = {target: place for place, target in enumerate(tables.targets)}
+    rows = [_row(key, kinds) for key, kinds in joined.items()]
+    return sorted(rows, key=lambda row: (row.operator, order[row.target], row.opsets, dtype_key(row.dtypes[0]), row.dtypes, row.types))
+
+
+def _row(key: tuple[Any, ...], kinds: list[tuple[int, str, str, Tally]]) -> Support:
+    operator, target, documented, kernel, taken, found = key
+    tally = Tally()
+    for *_, each in kinds:
+        tally.include(each)
+    opsets = tuple(sorted({opset for opset, *_ in kinds}))
+    dtypes = tuple(sorted({dtype for _, dtype, *_ in kinds}, key=dtype_key))
+    types = tuple(sorted({types for *_, types, _ in kinds if types}))
+    return Support(operator, target, opsets, dtypes, types, documented, kernel, taken, tally, found)
+
+
+def _disagreements(kernel: Registered, total: Tally, documented: dict[str, Tally]) -> tuple[str, ...]:
+    """Name what does not agree. A device-dependent kernel may do either; a registered one may refuse what no document allows."""
+    within = Tally()
+    for level, tally in documented.items():
+        if level != BEYOND:
+            within.include(tally)
+    taken = measured(within if documented else total)
+    found = []
+    if taken in ("no", "partly") and kernel == "yes":
+        found.append("registered, but not taken" if taken == "no" else "registered, but not always taken")
+    if measured(total) in ("yes", "partly") and kernel == "no":
+        found.append("taken, but not registered")
+    allowed = [level for level in documented if level != BEYOND]
+    if allowed and kernel == "no":
+        found.append(f"documented from {min(allowed, key=level_key)}, but not registered")
+    beyond = documented.get(BEYOND)
+    if beyond is not None and beyond.passed:
+        found.append("passes beyond the documented tables")
+    return tuple(found)

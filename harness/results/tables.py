@@ -1,0 +1,328 @@
+"""The tables of a run: results counted as they stream by, and what every report asks of the counts.
+
+A result is counted in one cell: operator, opset, element types, rank, variant, level, validity, target. Every table is a sum over cells, so
+memory grows with the variety of the cases and not with their number. Kept beside the counts: results that must be read (`attention`), the
+entries that explain known deviations (`deviations`), and, where there is more than one target, one small integer a case (`differences`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from functools import cached_property
+from typing import NamedTuple, TypeVar
+
+import msgspec
+from msgspec import UNSET
+
+from harness.model.facets import Facets, facets, telling
+from harness.model.records import (
+    BEYOND,
+    NOT_EXECUTED,
+    End,
+    Header,
+    Outcome,
+    Result,
+    Validity,
+    Verdict,
+    conforms,
+    fails,
+    inexpressible,
+    unexpected,
+)
+from harness.results.cross_check import Witness
+from harness.results.differences import Differences
+from harness.results.known_deviations import Deviations
+from harness.results.nearness import Nearnesses
+from harness.results.runfile import RunReader
+from harness.results.target_names import renamed, short_names
+from harness.results.tensor_support import TensorSupport
+from harness.results.unexpected import Attention
+
+_STATE_BITS = 24
+
+
+class Kind(NamedTuple):
+    """What is counted of a case."""
+
+    facets: Facets
+    level: str
+    validity: Validity
+
+
+class State(NamedTuple):
+    """What is counted of what a target did with it."""
+
+    target: str
+    validity: Validity
+    outcome: Outcome
+    verdict: Verdict
+    inexpressible: bool = False
+    tests_nothing: bool = False
+
+
+def shown_kinds(found: Collection[tuple[Facets, str, Validity]]) -> list[Kind]:
+    """Keep of the facets of cases the element types that tell something (`facets.telling`), which only all cases together show."""
+    names = telling(read for read, _, validity in found if validity is Validity.VALID)
+    return [Kind(read.shown(names.get(read.operator, ())), level, validity) for read, level, validity in found]
+
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+class Numbers(dict[_Key, int]):
+    """Numbers distinct keys in the order in which they are first asked for."""
+
+    def __missing__(self, key: _Key) -> int:
+        number = self[key] = len(self)
+        return number
+
+
+class Cell(NamedTuple):
+    """One cell of the counts."""
+
+    operator: str
+    opset: int
+    dtype: str
+    rank: int
+    types: str
+    variant: str
+    level: str
+    validity: Validity
+    target: str
+
+
+class Tally:
+    """Counts of some results by outcome and verdict. A rate is never given without `selected`."""
+
+    __slots__ = ("conforming", "failing", "known", "outcomes", "selected", "unclaimed", "unexpected", "verdicts")
+
+    def __init__(self) -> None:
+        self.selected = 0
+        self.conforming = 0
+        """Valid cases that passed, invalid ones that were rejected, and unspecified ones that ran."""
+        self.known = 0
+        """Results that ran, do not conform, and are expected."""
+        self.failing = 0
+        """Regressions, changed results, and new ones that do not conform."""
+        self.unexpected = 0
+        """What turns a run red: the failing ones, and improvements on what was expected."""
+        self.unclaimed = 0
+        """Results that ran and of whose outputs nothing is claimed: they test nothing, and neither pass nor conform."""
+        self.outcomes: Counter[Outcome] = Counter()
+        self.verdicts: Counter[Verdict] = Counter()
+
+    def add(
+        self, validity: Validity, outcome: Outcome, verdict: Verdict, number: int, *, baseline: bool, tests_nothing: bool = False
+    ) -> None:
+        self.selected += number
+        self.outcomes[outcome] += number
+        self.verdicts[verdict] += number
+        if fails(validity, outcome, verdict):
+            self.failing += number
+        if unexpected(validity, outcome, verdict, baseline=baseline):
+            self.unexpected += number
+        if outcome in NOT_EXECUTED:
+            return
+        if tests_nothing:
+            self.unclaimed += number
+        elif conforms(validity, outcome):
+            self.conforming += number
+        elif verdict is Verdict.EXPECTED:
+            self.known += number
+
+    def include(self, other: Tally) -> None:
+        """Add another tally's counts."""
+        self.selected += other.selected
+        self.conforming += other.conforming
+        self.known += other.known
+        self.failing += other.failing
+        self.unexpected += other.unexpected
+        self.unclaimed += other.unclaimed
+        for outcome, number in other.outcomes.items():  # Counter.update costs several times as much
+            self.outcomes[outcome] += number
+        for verdict, number in other.verdicts.items():
+            self.verdicts[verdict] += number
+
+    @property
+    def passed(self) -> int:
+        """Valid cases with the right result, as far as something was claimed of it."""
+        return self.outcomes[Outcome.PASS] - self.unclaimed
+
+    @property
+    def run(self) -> int:
+        """Results whose target did something."""
+        return self.selected - sum(self.outcomes[o] for o in NOT_EXECUTED)
+
+    def others(self) -> list[tuple[Outcome, int]]:
+        """Every outcome but `pass` that occurred, in the order of the outcomes."""
+        return [(o, self.outcomes[o]) for o in Outcome if o is not Outcome.PASS and self.outcomes[o]]
+
+
+class Tables:
+    """Counts the results of one run. Feed it with `add`, then ask; `finish` says how the run file ended.
+
+    `across_targets=False` leaves out where targets differ, and what that costs a case; `whole_names=True` names targets as the header does.
+    """
+
+    def __init__(self, header: Header, *, across_targets: bool = True, whole_names: bool = False) -> None:
+        self.names = {target: target for target in header.targets} if whole_names else short_names(header.targets)
+        """The targets as everything here names them, by the names in the run file."""
+        self._renamed = {target: name for target, name in self.names.items() if target != name}
+        self.header = header = renamed(header, self.names) if self._renamed else header
+        self.end: End | None = None
+        self.truncated = False
+        self.attention = Attention()
+        self.deviations = Deviations(header.expectations, tuple(header.targets))
+        self.differences = Differences(tuple(header.targets) if across_targets else ())
+        self.nearnesses = Nearnesses()
+        self.tensor_support = TensorSupport(header)
+        self.witness = Witness(header) if across_targets else None
+        self._kinds: Numbers[tuple[Facets, str, Validity]] = Numbers()
+        self._states: Numbers[tuple[str, Validity, Outcome, Verdict, bool, bool]] = Numbers()
+        self._counts: dict[int, int] = {}
+        self.not_run: Counter[tuple[str, str]] = Counter()
+        """Results that were not run though the target's API has words for them, by target and error class (empty: none is recorded)."""
+
+    def add(self, result: Result) -> tuple[int, int]:
+        """Count one result; return the numbers of its `Kind` and of its `State`."""
+        if name := self._renamed.get(result.target):
+            result = msgspec.structs.replace(result, target=name)
+        validity, verdict = result.validity, result.verdict
+        read = facets(result.case)
+        level = result.levels.get("directml", BEYOND)
+        kind = self._kinds[read, level, validity]
+        state = self._states[result.target, validity, result.outcome, verdict, inexpressible(result), result.tests_nothing]
+        key = kind << _STATE_BITS | state
+        self._counts[key] = self._counts.get(key, 0) + 1
+        if result.outcome is Outcome.NOT_RUN and not inexpressible(result):
+            self.not_run[result.target, result.error.class_ if result.error else ""] += 1
+        if result.accuracy is not UNSET:
+            self.nearnesses.add(result, read)
+        if result.call is not UNSET:
+            self.tensor_support.add(result)
+        if isinstance(result.expectation, int):
+            self.deviations.add(result.expectation, result, level)
+        if self.witness is not None and self.witness.pair is not None:
+            self.witness.add(result)
+        if self.differences.needed:
+            self.differences.add(result, read, level)
+        if verdict is Verdict.IMPROVEMENT or verdict is Verdict.CHANGED or fails(validity, result.outcome, verdict):
+            self.attention.add(result, read)
+        return kind, state
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """The kinds of cases by number, with the element types of those further inputs that tell something."""
+        return shown_kinds(self._kinds)
+
+    @property
+    def states(self) -> list[State]:
+        """The states of results by number."""
+        return [State(*key) for key in self._states]
+
+    def finish(self, end: End | None, *, truncated: bool = False) -> None:
+        """Take the run's last line, or learn that it is missing."""
+        self.end = end
+        self.truncated = truncated or end is None
+        self.__dict__.pop("cells", None)
+        self.__dict__.pop("inexpressible", None)
+        self.__dict__.pop("_by_target", None)
+
+    @cached_property
+    def cells(self) -> dict[Cell, Tally]:
+        """The counts by cell; ask after the last `add`."""
+        cells: dict[Cell, Tally] = {}
+        kinds, states = self.kinds, self.states
+        baseline = self.header.baseline is not None
+        for key, number in self._counts.items():
+            kind, state = kinds[key >> _STATE_BITS], states[key & (1 << _STATE_BITS) - 1]
+            if state.inexpressible:
+                continue
+            cell = Cell(*kind.facets, kind.level, kind.validity, state.target)
+            tally = cells.setdefault(cell, Tally())
+            tally.add(kind.validity, state.outcome, state.verdict, number, baseline=baseline, tests_nothing=state.tests_nothing)
+        return cells
+
+    @cached_property
+    def inexpressible(self) -> Counter[str]:
+        """Cases that a target's API cannot express, by target: they count in no rate."""
+        found: Counter[str] = Counter()
+        states = self.states
+        for key, number in self._counts.items():
+            state = states[key & (1 << _STATE_BITS) - 1]
+            if state.inexpressible:
+                found[state.target] += number
+        return found
+
+    def by(self, *fields: str, **where: object) -> dict[tuple[object, ...], Tally]:
+        """Sum the cells whose fields equal `where`, grouped by the named fields of `Cell`."""
+        places = [Cell._fields.index(field) for field in fields]
+        wanted = [(Cell._fields.index(field), value) for field, value in where.items()]
+        sums: dict[tuple[object, ...], Tally] = {}
+        for cell, tally in self.cells.items():
+            if all(cell[place] == value for place, value in wanted):
+                key = tuple([cell[place] for place in places])
+                found = sums.get(key)
+                if found is None:
+                    found = sums[key] = Tally()
+                found.include(tally)
+        return sums
+
+    def tally(self, **where: object) -> Tally:
+        """Sum all cells whose fields equal `where`; the sums over all cells and over each target are kept."""
+        if not where.keys() <= {"target"}:
+            return self.by(**where).get((), Tally())
+        if "target" in where:
+            return self._by_target.get(where["target"], Tally())
+        total = Tally()
+        for tally in self._by_target.values():
+            total.include(tally)
+        return total
+
+    @cached_property
+    def _by_target(self) -> dict[object, Tally]:
+        return {target: tally for (target,), tally in self.by("target").items()}
+
+    @property
+    def targets(self) -> list[str]:
+        """The targets in the order of the header."""
+        return list(self.header.targets)
+
+    @cached_property
+    def operators(self) -> list[str]:
+        return sorted({cell.operator for cell in self.cells})
+
+    @property
+    def selected(self) -> int:
+        """Results that the run was to produce; what the file holds where its end is missing."""
+        counted = sum(self._counts.values()) - sum(self.inexpressible.values())
+        return max(counted, self.end.selected) if self.end else counted
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Stale, unmatched or expired expectations."""
+        return self.end.problems if self.end else ()
+
+    @property
+    def left_out(self) -> Mapping[str, int]:
+        """Cases that were never selected, by reason."""
+        return self.end.left_out if self.end else {}
+
+
+def tabulate(header: Header, results: Iterable[Result], end: End | None) -> Tables:
+    """Count the results of a run that is at hand."""
+    tables = Tables(header)
+    for result in results:
+        tables.add(result)
+    tables.finish(end)
+    return tables
+
+
+def read_tables(run: RunReader) -> Tables:
+    """Count a run file. Errors: UsageError for a damaged one."""
+    tables = Tables(run.header)
+    for result in run:
+        tables.add(result)
+    tables.finish(run.end, truncated=run.truncated)
+    return tables

@@ -1,0 +1,89 @@
+"""Results that must be read: whatever is not as expected, grouped by what happened, with the first of them kept whole.
+
+The number of groups is bounded like the number of kept results, because an error class is a target's text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import msgspec
+
+from harness.model.facets import Facets
+from harness.model.records import Error, Outcome, Result, Validity, Verdict
+from harness.model.spread import Spread
+
+KEEP = 2000
+"""Results kept whole, by verdict."""
+GROUPS = 2000
+MESSAGE_LIMIT = 2000
+READ = (Verdict.REGRESSION, Verdict.CHANGED, Verdict.NEW, Verdict.IMPROVEMENT)
+"""The verdicts that are collected, worst first."""
+
+
+class Kind(NamedTuple):
+    """What the results of a group have in common."""
+
+    verdict: Verdict
+    target: str
+    operator: str
+    validity: Validity
+    outcome: Outcome
+    error: str
+    """The class of the error, empty where there is none."""
+    flaky: bool
+
+
+@dataclass
+class Group(Spread):
+    """Results of one kind; `example` is the first of them."""
+
+    kind: Kind
+    example: Result
+
+    @property
+    def cases(self) -> str:
+        """Write which cases, as far as that fits: opsets, element types."""
+        return self.which(self.kind.operator)
+
+
+class Attention:
+    """Collects results by verdict and by kind."""
+
+    def __init__(self) -> None:
+        self.results: dict[Verdict, list[Result]] = {verdict: [] for verdict in READ}
+        self.numbers: dict[Verdict, int] = dict.fromkeys(READ, 0)
+        self.flaky = 0
+        """How many of the results were repeated and did not always do the same."""
+        self._groups: dict[Kind, Group] = {}
+
+    def add(self, result: Result, read: Facets) -> None:
+        """Take one result that must be read."""
+        verdict = result.verdict
+        self.numbers[verdict] += 1
+        self.flaky += result.flaky
+        kept = self.results[verdict]
+        if len(kept) < KEEP:
+            kept.append(clipped(result))
+        error = result.error.class_[:200] if result.error else ""
+        kind = Kind(verdict, result.target, result.operator, result.validity, result.outcome, error, result.flaky)
+        group = self._groups.get(kind)
+        if group is None:
+            if len(self._groups) >= GROUPS:
+                return
+            group = self._groups[kind] = Group(kind, clipped(result))
+        group.count(read)
+
+    def groups(self) -> list[Group]:
+        """Return the groups, worst verdict first, then the largest."""
+        order = {verdict: place for place, verdict in enumerate(READ)}
+        return sorted(self._groups.values(), key=lambda group: (order[group.kind.verdict], -group.number, group.kind))
+
+
+def clipped(result: Result) -> Result:
+    """Cut an error message to `MESSAGE_LIMIT` characters."""
+    if result.error is None or len(result.error.message) <= MESSAGE_LIMIT:
+        return result
+    message = f"{result.error.message[:MESSAGE_LIMIT]}… [{len(result.error.message):,} characters in the run file]"
+    return msgspec.structs.replace(result, error=Error(result.error.class_, message))

@@ -1,0 +1,1 @@
+"""A run: cases executed on targets, judged and written as they end."""

@@ -1,0 +1,70 @@
+"""Flakes: unexpected results are repeated before they are written, and a case that does not always do the same says so with its rate.
+
+The first result stays what it was, with its outcome and verdict: a flaky case is still unexpected.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+
+import msgspec
+
+from harness.model.errors import TargetUnavailable
+from harness.model.records import Outcome, Repeats, Result, conforms, unexpected
+from harness.run.judge import judge
+from harness.targets.execution import Graph, Prepared, Unit
+from harness.targets.pool import Pool
+
+LIMIT = 500
+"""Results that each part of a run repeats of the valid cases of a target, and of the others; a target with more is broken, not flaky."""
+
+
+class Reruns:
+    """Holds unexpected results back until their cases have been run `times` times more."""
+
+    def __init__(self, times: int) -> None:
+        self._times = times
+        self._held: list[tuple[Prepared, Graph, Result]] = []
+
+    def hold(self, prepared: Prepared, graph: Graph, result: Result) -> bool:
+        """Keep a result if its case is to be repeated; `results` yields it again."""
+        if not self._times or len(self._held) >= LIMIT or not self._unexpected(result):
+            return False
+        self._held.append((prepared, graph, result))
+        return True
+
+    def _unexpected(self, result: Result) -> bool:
+        return unexpected(result.validity, result.outcome, result.verdict, baseline=False)
+
+    def unrepeated(self) -> Iterator[Result]:
+        """Yield what is held as it is: the target is gone."""
+        held, self._held = self._held, []
+        for _, _, result in held:
+            yield result
+
+    def results(self, pool: Pool, provider: str) -> Iterator[Result]:
+        """Repeat what is held, each time in a session of its own, and yield its results; none is lost where the target goes away."""
+        held, self._held = self._held, []
+        outcomes: list[Counter[Outcome]] = [Counter() for _ in held]
+        place = {id(prepared): number for number, (prepared, _, _) in enumerate(held)}
+        units = (Unit(graph, [prepared]) for prepared, graph, _ in held for _ in range(self._times))
+        gone: TargetUnavailable | None = None
+        try:
+            if held:
+                with closing(pool.run(units)) as answers:
+                    for prepared, graph, execution in answers:
+                        outcomes[place[id(prepared)]][judge(prepared, graph, execution, provider).outcome] += 1
+        except TargetUnavailable as error:
+            gone = error
+        for (_, _, result), found in zip(held, outcomes, strict=True):
+            yield result if not found else _with_repeats(result, found)
+        if gone is not None:
+            raise gone
+
+
+def _with_repeats(result: Result, found: Counter[Outcome]) -> Result:
+    failed = sum(number for outcome, number in found.items() if not conforms(result.validity, outcome))
+    counts = {outcome.value: found[outcome] for outcome in Outcome if found[outcome]}
+    return msgspec.structs.replace(result, repeats=Repeats(found.total(), failed, counts))

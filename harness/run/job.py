@@ -1,0 +1,156 @@
+"""One target's part of a run: cases executed, judged, and made results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec import UNSET
+
+from harness.compile.directml.description import call_of
+from harness.compile.prepare import refusal, units
+from harness.model.errors import TargetUnavailable
+from harness.model.records import (
+    CONFORMING,
+    DIRECTML,
+    NOT_EXECUTED,
+    NOT_EXPRESSIBLE,
+    Case,
+    Error,
+    Outcome,
+    Result,
+    Validity,
+    Verdict,
+    conforms,
+)
+from harness.model.shares import Portion
+from harness.run.artifacts import Artifacts
+from harness.run.baseline import Baseline
+from harness.run.flakes import Reruns
+from harness.run.hashes import output_hash
+from harness.run.judge import Judgement, judge, verdict
+from harness.run.resume import Done
+from harness.specs.expectations import Expectations, Known, TargetExpectations
+from harness.specs.selection import Selection
+from harness.targets.execution import Execution, Graph, Prepared
+from harness.targets.pool import Pool
+from harness.targets.registry import Target
+
+
+class Work(NamedTuple):
+    """What a run is made of, before any target is known to be here; `artifacts` is the folder for tensors of failing cases."""
+
+    targets: tuple[Target, ...]
+    selection: Selection
+    expectations: Expectations
+    baseline: Baseline | None
+    artifacts: Path
+    seed: int
+    timeout: float
+    reruns: int = 0
+    """How often unexpected results are repeated."""
+
+
+class Job(NamedTuple):
+    """A portion of the cases on one target."""
+
+    work: Work
+    target: Target
+    known: TargetExpectations
+    done: Done | None
+    artifacts: Artifacts
+    portion: Portion
+
+    def results(self, pool: Pool | None) -> Iterator[Result]:
+        """Yield one result a case; invalid and unspecified cases run in workers of their own, after the valid ones."""
+        for valid in (True, False):
+            cases = self._cases(valid=valid)
+            yield from map(self._unavailable, cases) if pool is None else self._run(pool, cases)
+
+    def _run(self, pool: Pool, cases: Iterator[Case]) -> Iterator[Result]:
+        reruns = Reruns(self.work.reruns)
+        refused: list[tuple[Case, str]] = []
+        supply = units(cases, self.work.seed, self.target.provider, lambda case, why: refused.append((case, why)))
+        try:
+            with closing(pool.run(supply)) as answers:
+                for prepared, graph, execution in answers:
+                    result = self._result(prepared, graph, execution)
+                    if not reruns.hold(prepared, graph, result):
+                        yield result
+        except TargetUnavailable:
+            yield from reruns.unrepeated()
+            raise
+        yield from reruns.results(pool, self.target.provider)
+        for case, why in refused:
+            yield self._inexpressible(case, why)
+
+    def _cases(self, *, valid: bool) -> Iterator[Case]:
+        cases = self.work.selection.cases(valid=valid, portion=self.portion)
+        return cases if self.done is None else self._left(cases, self.done)
+
+    def _left(self, cases: Iterator[Case], done: Done) -> Iterator[Case]:
+        for case in cases:
+            conforming = done.conforming(case.id, self.target.name)
+            if conforming is not None:
+                self.known.record(case.id, None, conforms=conforming)
+            elif not done.refused(case.id, self.target.name):
+                yield case
+
+    def _result(self, prepared: Prepared, graph: Graph, execution: Execution) -> Result:
+        case = prepared.case
+        judgement = judge(prepared, graph, execution, self.target.provider)
+        outcome = judgement.outcome
+        conforming = conforms(case.validity, outcome)
+        known = self.known.record(case.id, outcome, conforms=conforming, beyond=case.beyond)
+        expected = None if known is None else known.expect
+        found = verdict(case.validity, outcome, expected)
+        baseline = self.work.baseline
+        if baseline is not None and not (expected is outcome and found is Verdict.EXPECTED):
+            found = baseline.verdict(case.id, self.target.name, case.validity, outcome)
+            known = None
+        if outcome in NOT_EXECUTED or (found is Verdict.EXPECTED and CONFORMING.get(case.validity) is outcome):
+            known = None
+        worth = execution.outputs is not None or found is not Verdict.EXPECTED  # inputs alone can be made again
+        if case.validity is Validity.UNSPECIFIED or (worth and not conforming):
+            self.artifacts.keep(self.target.name, prepared, execution, judgement, expected=found is Verdict.EXPECTED)
+        return self._record(case, judgement, found, execution, graph, known)
+
+    def _record(
+        self,
+        case: Case,
+        judgement: Judgement,
+        found: Verdict,
+        execution: Execution | None,
+        graph: Graph | None = None,
+        known: Known | None = None,
+    ) -> Result:
+        return Result(
+            case=case.id,
+            operator=case.operator,
+            target=self.target.name,
+            validity=case.validity,
+            levels=case.levels,
+            outcome=judgement.outcome,
+            verdict=found,
+            stage=execution.stage if execution else None,
+            placed_on=judgement.placed_on,
+            error=judgement.error,
+            diff=judgement.diff,
+            seconds=round(execution.seconds, 6) if execution else 0.0,
+            output=UNSET if execution is None or judgement.outcome is Outcome.PASS else output_hash(execution.outputs),
+            accuracy=UNSET if judgement.accuracy is None else judgement.accuracy,
+            call=UNSET if graph is None or self.target.provider != DIRECTML else call_of(graph.model),
+            expectation=UNSET if known is None else known.number,
+        )
+
+    def _inexpressible(self, case: Case, why: str) -> Result:
+        return self._record(case, Judgement(Outcome.NOT_RUN, error=Error(NOT_EXPRESSIBLE, why)), Verdict.EXPECTED, None)
+
+    def _unavailable(self, case: Case) -> Result:
+        """Say that the target is not here, with the reason once, in the header; what it could not express stays inexpressible."""
+        why = refusal(case, self.target.provider)
+        if why is not None:
+            return self._inexpressible(case, why)
+        return self._record(case, Judgement(Outcome.UNAVAILABLE), Verdict.MISSING, None)

@@ -1,0 +1,60 @@
+"""What the outputs of a case are held against, in the arithmetic that a provider is held to; and whether its documents agree with that."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+
+import numpy as np
+
+from harness.model.diff import compare
+from harness.model.expected import Exact, Expected
+from harness.model.records import DIRECTML, DML, Case, Diff, Tensor, Validity
+from harness.operators import OPERATORS
+from harness.operators.base import UNKNOWN
+from harness.targets.execution import Prepared
+
+_DECLARED = {DML: "d3d", DIRECTML: "d3d"}
+"""The arithmetic that a provider is held to; any other to that of a good mathematical library (`data/arithmetics.yaml`)."""
+
+
+class OracleError(Exception):
+    """The formula of a case gave no result that the case could have."""
+
+
+def oracle(prepared: Prepared, provider: str) -> tuple[Expected, ...] | None:
+    """Return what each output is held against, in the arithmetic declared of a provider.
+
+    None for an unspecified case on which the operator's formula says nothing. Raises OracleError where the formula fails, or gives another
+    shape than the operator's family infers.
+    """
+    case, call = prepared.case, prepared.call
+    operator = OPERATORS[case.operator]
+    inputs = {spec.name: tensor for spec, tensor in zip(case.inputs, prepared.inputs, strict=True)}
+    try:
+        if case.validity is Validity.UNSPECIFIED and operator.broken(call, inputs):
+            return None
+        expected = operator.oracle(call, inputs, declared_by(provider))
+        shapes = operator.family.output_shapes(operator, call)
+    except Exception as error:
+        raise OracleError(f"{case.operator}: {type(error).__name__}: {error}") from error
+    for position, (found, shape) in enumerate(zip(expected, shapes, strict=False)):
+        if tuple(known if known != UNKNOWN else extent for extent, known in zip_longest(found.shape, shape)) != found.shape:
+            raise OracleError(f"{case.operator}: output {position} of the formula has shape {list(found.shape)}, inferred is {list(shape)}")
+    return expected
+
+
+def declared_by(provider: str) -> str:
+    """Return the name of the arithmetic that a provider is held to."""
+    return _DECLARED.get(provider, "opencl")
+
+
+def contradiction(case: Case, expected: tuple[Expected, ...]) -> Diff | None:
+    """Return how the formula contradicts a documented result."""
+    for found, documented in zip(expected, case.documented or (), strict=False):
+        if documented is None:
+            continue
+        written = Tensor(found.dtype, np.asarray(documented))
+        diff = compare(Exact(written), found.tensor).diff if isinstance(found, Exact) else compare(found, written).diff
+        if diff is not None:
+            return diff
+    return None

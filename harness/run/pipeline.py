@@ -1,0 +1,172 @@
+"""The run: load -> select -> (prepare -> execute -> judge, in lanes) -> write. The only module that knows this order."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+from datetime import date
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from harness.model.errors import NothingRan, UsageError
+from harness.model.progress import PLANNING
+from harness.model.records import NOT_EXECUTED, SCHEMA, End, Header, TargetInfo
+from harness.results.counts import Counts
+from harness.results.runfile import RunWriter
+from harness.run.baseline import Baseline
+from harness.run.folders import check_vacant, clear, point_latest
+from harness.run.hashes import run_hashes
+from harness.run.job import Work
+from harness.run.lanes.coordinator import lanes
+from harness.run.lanes.lane import Opened
+from harness.run.request import Request, new_run_id
+from harness.run.resume import Done, Earlier
+from harness.run.target_info import target_info
+from harness.specs.expand import expand
+from harness.specs.expectations import Scope, load_expectations
+from harness.specs.load import load_specs
+from harness.specs.origins import origins
+from harness.specs.selection import Selection, select
+from harness.targets.fake_script import check_scripts
+from harness.targets.registry import Target, greeted, make_ready
+
+
+class Summary(NamedTuple):
+    """How a run ended: its file and end record, and the exit code; `was_complete` if there was nothing left to run."""
+
+    path: Path
+    end: End
+    exit_code: int
+    was_complete: bool = False
+
+
+def run(request: Request) -> Summary:
+    """Run everything that is asked for and write the run file; errors are of `errors`, results are never lost by one."""
+    started = time.monotonic()
+    earlier = Earlier(request.out) if request.resume else None
+    if earlier is None:
+        check_vacant(request.out, force=request.force)
+    check_scripts(request.targets)
+    specs = load_specs(request.specs)
+    tell = partial(request.progress, PLANNING)
+    plan = expand(specs, request.queries, everything=request.select == "all", tell=tell)
+    expectations = load_expectations(request.expectations)
+    baseline = None if request.baseline is None else Baseline(request.baseline, [target.name for target in request.targets])
+    hashes = run_hashes([spec.path for spec in specs], expectations)
+    against = None if baseline is None else baseline.against(hashes, request.seed)
+    header = Header(
+        SCHEMA,
+        request.run_id or new_run_id(),
+        request.command,
+        request.seed,
+        hashes,
+        {},
+        origins(plan),
+        against,
+        request.asked(),
+        dict(request.targets_left_out),
+    )
+    if earlier is not None:
+        earlier.check(header)
+        if (end := earlier.complete()) is not None:
+            counts = Counts()
+            earlier.done.count(counts)
+            return Summary(earlier.path, end, _exit_code(end, counts, baselined=against is not None), was_complete=True)
+    selection = select(plan, request.queries, request.shard, pairwise=request.select == "pairwise")
+    total, left_out = selection.counted()
+    if total < request.min_cases:
+        raise NothingRan(f"{total} cases are selected, fewer than --min-cases {request.min_cases}")
+    left_out |= _gone(baseline, selection, request)
+    scope = Scope.of(specs)
+    make_ready(request.targets)
+    work = Work(
+        request.targets, selection, expectations, baseline, request.out / "artifacts", request.seed, request.timeout, request.reruns
+    )
+    path = request.out / "run.jsonl"
+    gc.freeze()  # modules and plan stay: the collector need not walk through them again and again
+    with lanes(work, request.jobs, total) as crew:
+        opened = [crew.open(number) for number in range(len(request.targets))]
+        infos = {target.name: _info(target, found) for target, found in zip(request.targets, opened, strict=True)}
+        header = msgspec.structs.replace(header, targets=infos, expectations=expectations.stated(infos, plan.operators))
+        done = None if earlier is None else earlier.continued(header)
+        with _writer(path, header, done) as writer:
+            point_latest(request.out)
+            counts = Counts()
+            if done is not None:
+                done.count(counts)
+            problems: list[str] = []
+            for number, (target, found) in enumerate(zip(request.targets, opened, strict=True)):
+                here = found if isinstance(found, Opened) else None
+                sink = _Written(writer, request.progress, target.name, total)
+                reports = crew.run(number, infos[target.name], here, done, sink)
+                request.progress(target.name, sink.number, total)
+                known = expectations.for_target(target.name, infos[target.name])
+                for report in reports:
+                    counts.merge(report.counts)
+                    known.merge(report.findings)
+                    problems += [] if report.problem is None else [report.problem]
+                problems += known.problems(date.today(), scope if selection.complete and here is not None else None)
+            ran = sum(counts.outcomes.values()) - sum(counts.outcomes[outcome.value] for outcome in NOT_EXECUTED)
+            end = End(
+                selected=total * len(request.targets) - counts.inexpressible,
+                run=ran,
+                left_out=dict(sorted(left_out.items())),
+                outcomes=dict(sorted(counts.outcomes.items())),
+                verdicts=dict(sorted(counts.verdicts.items())),
+                problems=tuple(dict.fromkeys(problems)),
+                seconds=round(time.monotonic() - started, 3),
+            )
+            writer.close(end)
+    return Summary(path, end, _exit_code(end, counts, baselined=against is not None))
+
+
+def _exit_code(end: End, counts: Counts, *, baselined: bool) -> int:
+    nothing = not end.run and counts.inexpressible == sum(counts.outcomes.values())
+    return NothingRan.exit_code if nothing else counts.exit_code(end.problems, baseline=baselined)
+
+
+class _Written:
+    """Appends lines to the run file and tells the progress; `number` counts them."""
+
+    def __init__(self, writer: RunWriter, progress: Callable[[str, int, int], None], target: str, total: int) -> None:
+        self._writer = writer
+        self._progress = progress
+        self._target = target
+        self._total = total
+        self.number = 0
+
+    def __call__(self, lines: bytes, number: int) -> None:
+        self._writer.append(lines)
+        self.number += number
+        self._progress(self._target, self.number, self._total)
+
+
+def _gone(baseline: Baseline | None, selection: Selection, request: Request) -> dict[str, int]:
+    """Count what the earlier run has and the specs have no longer; a part of the cases says nothing of it."""
+    if baseline is None or not selection.complete:
+        return {}
+    ids = (case.id for valid in (True, False) for case in selection.cases(valid=valid))
+    gone = baseline.gone(ids, (spec.model.operator for spec in selection.plan.specs), [target.name for target in request.targets])
+    return {"in the baseline, no longer in the specs": gone} if gone else {}
+
+
+def _info(target: Target, opened: Opened | str) -> TargetInfo:
+    if isinstance(opened, str):
+        return TargetInfo(target.provider, unavailable=opened, options=target.options)
+    return target_info(greeted(target, opened.hello), opened.hello, opened.launch.runtime)
+
+
+def _writer(path: Path, header: Header, done: Done | None) -> RunWriter:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{path.parent}: cannot be made: {error.strerror}; choose another folder with -o") from error
+    if done is not None:
+        return RunWriter(path, keep=done.keep)
+    writer = RunWriter(path, header)
+    clear(path.parent)
+    return writer

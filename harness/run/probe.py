@@ -1,0 +1,127 @@
+"""Trials: cases run on a target one by one, to find out what they do rather than whether that is expected.
+
+For `reduce`, `repro` and `bisect`: the cases may be made up, the workers stay alive between trials, and whatever ends a worker costs the
+one case that it was at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from types import TracebackType
+from typing import NamedTuple
+
+from harness.compile.prepare import units
+from harness.model.errors import TargetUnavailable, UsageError
+from harness.model.records import Case, Validity
+from harness.run.judge import Judgement, judge
+from harness.targets.execution import Execution, Graph, Prepared, Unit
+from harness.targets.fake_script import check_scripts
+from harness.targets.pool import Hello, Pool
+from harness.targets.registry import Target, greeted, launch, wheel
+
+
+class Trial(NamedTuple):
+    """One case with its inputs and graph, what the target did with it, and the outcome."""
+
+    prepared: Prepared
+    graph: Graph
+    execution: Execution
+    judgement: Judgement
+
+
+class Trials:
+    """Runs cases on one target; use it in a `with` statement, or call `close`.
+
+    `number` counts the cases that were run, `restarts` the workers that had to be replaced. Raises TargetUnavailable where the target is
+    not on this machine, at once and again whenever its workers no longer start.
+    """
+
+    def __init__(self, target: Target, *, timeout: float = 30.0, seed: int = 0, jobs: int = 1) -> None:
+        self.seed = seed
+        self.number = 0
+        check_scripts([target])
+        self._pool, self.hello = open_pool(target, jobs=jobs, timeout=timeout)
+        self.target = greeted(target, self.hello)
+
+    @property
+    def runtime(self) -> str:
+        """Where the workers run, as a run's header records it."""
+        return self._pool.runtime
+
+    @property
+    def restarts(self) -> int:
+        return self._pool.restarts
+
+    def run(self, cases: Iterable[Case], *, apart: bool = False) -> list[Trial]:
+        """Run the cases and return one trial for each, in their order.
+
+        Cases of one graph share a session unless they run `apart`; the valid ones run first and share no worker with others, as in a run.
+        """
+        given = list(cases)
+        valid = [case for case in given if case.validity is Validity.VALID]
+        others = [case for case in given if case.validity is not Validity.VALID]
+        found = self._run(valid, apart)
+        if valid and others:
+            self._pool.close()
+        found |= self._run(others, apart)
+        return [found[id(case)] for case in given]
+
+    def _run(self, cases: Sequence[Case], apart: bool) -> dict[int, Trial]:
+        found: dict[int, Trial] = {}
+        with closing(self._pool.run(self._units(cases, apart), keep=True)) as answers:
+            for prepared, graph, execution in answers:
+                self.number += 1
+                judgement = judge(prepared, graph, execution, self.target.provider)
+                found[id(prepared.case)] = Trial(prepared, graph, execution, judgement)
+        return found
+
+    def one(self, case: Case) -> Trial:
+        """Run one case in a session of its own."""
+        return self.run([case])[0]
+
+    def fresh(self, case: Case) -> Trial:
+        """Run one case in a worker of its own, in which nothing ran before and nothing will after."""
+        self._pool.close()
+        try:
+            return self.one(case)
+        finally:
+            self._pool.close()
+
+    def repeat(self, case: Case, times: int) -> list[Trial]:
+        """Run one case several times, each time in a session of its own."""
+        return [self.one(case) for _ in range(times)]
+
+    def _units(self, cases: Sequence[Case], apart: bool) -> Iterator[Unit]:
+        groups = [[case] for case in cases] if apart else [cases]
+        return (unit for group in groups for unit in units(group, self.seed, self.target.provider, self._refuse))
+
+    def _refuse(self, case: Case, why: str) -> None:
+        raise UsageError(f"{case.id}: not expressible on target {self.target.name!r}: {why}")
+
+    def close(self) -> None:
+        """End all workers; safe to call twice."""
+        self._pool.close()
+
+    def __enter__(self) -> Trials:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+def open_pool(target: Target, *, jobs: int, timeout: float) -> tuple[Pool, Hello]:
+    """Start the target's first worker and return the pool with its greeting; TargetUnavailable where it lacks the provider."""
+    pool = Pool(launch(target), size=jobs, timeout=timeout)
+    return pool, greeting(pool, target)
+
+
+def greeting(pool: Pool, target: Target) -> Hello:
+    """Return the greeting of the target's first worker; TargetUnavailable, and an empty pool, where it lacks the provider."""
+    hello = pool.probe()
+    if greeted(target, hello).provider not in hello.providers:
+        pool.close()
+        offered = ", ".join(hello.providers)
+        remedy = f"; install {wheel(target)} on that machine" if target.host else ""
+        raise TargetUnavailable(f"target {target.name!r}: onnxruntime {hello.onnxruntime} offers {offered}, not {target.provider}{remedy}")
+    return hello

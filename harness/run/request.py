@@ -1,0 +1,59 @@
+"""What a run is asked for: what the command line said, read."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import NamedTuple
+
+from harness.model.query import Query
+from harness.model.records import Asked, Select, ShardOf
+from harness.specs.selection import Shard
+from harness.targets.registry import Target
+
+
+class Request(NamedTuple):
+    """What to run; `out` is the folder of this run, `command` and `run_id` what the header records.
+
+    `targets_left_out` says of the default targets that are not here why; `force` replaces a run that `out` holds.
+    """
+
+    out: Path
+    command: str
+    targets: tuple[Target, ...]
+    specs: tuple[Path, ...] = ()
+    expectations: tuple[Path, ...] = ()
+    queries: tuple[Query, ...] = ()
+    shard: Shard | None = None
+    select: Select = "default"
+    jobs: int = 2
+    timeout: float = 30.0
+    seed: int = 0
+    min_cases: int = 1
+    resume: bool = False
+    force: bool = False
+    baseline: Path | None = None
+    reruns: int = 0
+    run_id: str = ""
+    targets_left_out: Mapping[str, str] = {}
+    progress: Callable[[str, int, int], None] = lambda _target, _done, _total: None
+
+    def asked(self) -> Asked:
+        """Return what the header keeps of it."""
+        return Asked(
+            specs=tuple(map(str, self.specs)),
+            queries=tuple(query.text for query in self.queries),
+            select=self.select,
+            shard=None if self.shard is None else ShardOf(*self.shard),
+            expectations=tuple(map(str, self.expectations)),
+            baseline=None if self.baseline is None else str(self.baseline),
+            timeout=self.timeout,
+            reruns=self.reruns,
+        )
+
+
+def new_run_id() -> str:
+    """Return an id for a run that begins now: the time in UTC, and four digits that tell runs of one second apart."""
+    return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"

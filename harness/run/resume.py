@@ -1,0 +1,127 @@
+"""Continues an interrupted run: which results it has, and whether the present one may be added to them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from hashlib import blake2b
+from pathlib import Path
+
+import msgspec
+
+from harness.model.errors import TargetUnavailable, UsageError
+from harness.model.records import End, Header, Outcome, Result, Validity, Verdict, conforms, in_another_order, inexpressible
+from harness.results.counts import Counts
+from harness.results.runfile import RunReader, rewrite
+from harness.run.artifacts import Kept
+
+ANEW = "start a new run without --resume"
+
+
+class Done:
+    """The results of an interrupted run; `keep` are the bytes of its file that stay, `kept` the tensors beside it."""
+
+    def __init__(self, keep: int, kept: Kept) -> None:
+        self.keep = keep
+        self.kept = kept
+        self._conforming: dict[bytes, bool] = {}
+        self._refused: set[bytes] = set()
+        self._counts: Counter[tuple[Validity, Outcome, Verdict, bool]] = Counter()
+
+    def __len__(self) -> int:
+        return self._counts.total()
+
+    def conforming(self, case_id: str, target: str) -> bool | None:
+        """Return whether the result of a case conformed, None if it did not run."""
+        return self._conforming.get(_key(case_id, target))
+
+    def refused(self, case_id: str, target: str) -> bool:
+        """Say whether the run has a case that the target's API cannot express."""
+        return _key(case_id, target) in self._refused
+
+    def count(self, counts: Counts) -> None:
+        """Count every earlier result again."""
+        for (validity, outcome, verdict, beyond), number in self._counts.items():
+            for _ in range(number):
+                counts.add(validity, outcome, verdict, inexpressible=beyond)
+
+    def note(self, result: Result) -> None:
+        beyond = inexpressible(result)
+        if beyond:
+            self._refused.add(_key(result.case, result.target))
+        else:
+            self._conforming[_key(result.case, result.target)] = conforms(result.validity, result.outcome)
+            self.kept.add(result)
+        self._counts[result.validity, result.outcome, result.verdict, beyond] += 1
+
+
+class Earlier:
+    """The run to continue: its header, its end if it has one, and `done`, what need not be run again.
+
+    What a target did not do because it was not there (`absent` counts it) is run now.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Read the run file in a folder. Errors: UsageError where there is none, or a damaged one."""
+        path = folder / "run.jsonl"
+        if not path.exists():
+            raise UsageError(f"{path}: there is no run to resume; leave --resume out to start one")
+        reader = RunReader(path)
+        self.path = reader.path
+        self.header = reader.header
+        self.done = Done(0, Kept(path.parent / "artifacts"))
+        self.absent = 0
+        for result in reader:
+            if result.outcome is Outcome.UNAVAILABLE:
+                self.absent += 1
+            else:
+                self.done.note(result)
+        self.done.keep = reader.bytes_read
+        self.end = reader.end
+
+    def complete(self) -> End | None:
+        """Return the end of a run that has every result that it was to have; None if some are missing."""
+        counts = Counts()
+        self.done.count(counts)
+        whole = self.end is not None and not self.absent and len(self.done) == self.end.selected + counts.inexpressible
+        return self.end if whole else None
+
+    def check(self, header: Header) -> None:
+        """Hold all that is known before the targets start against the run. Errors: UsageError for another seed, spec or baseline."""
+        for what, then, now in (
+            ("seed", self.header.seed, header.seed),
+            *((f"hash of the {name}", self.header.hashes.get(name), value) for name, value in header.hashes.items()),
+            ("baseline", self.header.baseline, header.baseline),
+        ):
+            if then != now:
+                raise self._refused(f"the {what} changed since")
+
+    def continued(self, present: Header) -> Done:
+        """Make the run file ready to be continued on these targets, and return what it has; a target may have been out of reach before.
+
+        Errors: UsageError for another target, or for expectations in another order; TargetUnavailable for a target out of reach now.
+        """
+        then, targets = self.header.targets, present.targets
+        if in_another_order(self.header, present):
+            raise self._refused("the expectations are in another order")
+        if then.keys() != targets.keys():
+            raise self._refused(f"the targets changed since: it has {', '.join(then)}")
+        for name, info in targets.items():
+            if then[name].unavailable:
+                continue
+            if info.unavailable:
+                raise TargetUnavailable(f"{self.path}:1: cannot be continued: {name} was there and is not now: {info.unavailable}")
+            for field in info.__struct_fields__:
+                if getattr(then[name], field) != getattr(info, field):
+                    was, now = (getattr(each, field) or "unknown" for each in (then[name], info))
+                    raise self._refused(f"{name} changed since: its {field} was {was} and is {now}")
+        header = msgspec.structs.replace(self.header, targets=targets, expectations=present.expectations)
+        if header != self.header or self.absent:
+            self.done.keep = rewrite(self.path, header, lambda result: result.outcome is not Outcome.UNAVAILABLE)
+        return self.done
+
+    def _refused(self, why: str) -> UsageError:
+        return UsageError(f"{self.path}:1: cannot be continued: {why}; {ANEW}")
+
+
+def _key(case_id: str, target: str) -> bytes:
+    return blake2b(f"{case_id}|{target}".encode(), digest_size=10).digest()

@@ -1,0 +1,68 @@
+"""One case of the specs by what a user types: its id, or a query that only one case matches."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from harness.model.errors import UsageError
+from harness.model.query import Query, explain_no_match, of_case
+from harness.model.records import Case
+from harness.specs.expand import Plan, expand
+from harness.specs.load import LoadedSpec
+
+_LISTED = 3
+
+
+class Found(NamedTuple):
+    """A case and the spec that it comes from."""
+
+    case: Case
+    spec: LoadedSpec
+
+
+def find_case(specs: Sequence[LoadedSpec], text: str) -> Found:
+    """Return the case that `text` names; UsageError where it is none or more than one, with what is near.
+
+    What no default case is may be one of the whole product of its sweep, of which `run --select all` tells.
+    """
+    query = of_case(text)
+    only_id = query.text == text.partition("@")[0] != text
+    plan = expand(specs, (query,))
+    matching, near = _look(plan, text, None if only_id else query)
+    if not matching and ":sweep=" in text:
+        matching, _ = _look(expand(specs, (query,), everything=True), text, None if only_id else query)
+    if len(matching) == 1:
+        return Found(matching[0], spec_of(plan, matching[0]))
+    if matching:
+        ids = ", ".join(case.id for case in matching[:_LISTED])
+        raise UsageError(f"{len(matching):,} cases match {text!r}: name one of them, for example {ids}")
+    closest = difflib.get_close_matches(text, near[:2000], n=1, cutoff=0.0)
+    if closest:
+        raise UsageError(f"no case has the id {text!r}; the nearest is {closest[0]!r}")
+    keys = {term.partition("=")[0] for case in plan for term in case.id.partition(":")[2].split(";")}
+    operators = {spec.model.operator for spec in plan.specs}
+    raise UsageError(f"no case has the id {text!r}: {explain_no_match([query], operators, keys)}")
+
+
+def _look(plan: Plan, text: str, query: Query | None) -> tuple[list[Case], list[str]]:
+    """Return the cases that a query matches, the one whose id `text` is alone, and ids of the same sweep."""
+    matching: list[Case] = []
+    near: list[str] = []
+    for valid in (True, False):
+        for case in plan.cases(
+            valid=valid, wanted=lambda each: query is None or query.may_select(each.operator.name, f"sweep={each.sweep.name}")
+        ):
+            if case.id == text:
+                return [case], near
+            if query is not None and query.matches(case.id):
+                matching.append(case)
+            elif case.id.startswith(text.partition(";")[0] + ";"):
+                near.append(case.id)
+    return matching, near
+
+
+def spec_of(plan: Plan, case: Case) -> LoadedSpec:
+    """Return the spec of a case's operator."""
+    return next(spec for spec in plan.specs if spec.model.operator == case.operator)

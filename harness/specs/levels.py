@@ -1,0 +1,120 @@
+"""The DirectML feature level of a case: the lowest level whose published tables allow the lowered call. Derived from data, never typed.
+
+A case is lowered to one DirectML call (operator, element types, DimensionCount). Lowering may pad shapes with leading 1s to the rank that a
+level demands, and may pass non-negative int32 indices as UINT32, since the bits are the same. Sizes are not part of the published tables;
+a size of 0 no call of DirectML has (DML_BUFFER_TENSOR_DESC).
+A case of DirectML's own API is taken as it is written: its operator, its data types, and its DimensionCount if it names one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from harness.model.dtypes import DTYPES, Array
+from harness.model.records import BEYOND, Case, DirectmlOptions
+from harness.model.reference.directml import Table, directml_operator, operator_names
+from harness.operators import OPERATORS
+from harness.operators.base import Call, CallTensor, DirectmlCall, Operator
+
+_SAME_BITS = {"INT32": "UINT32", "INT64": "UINT64"}
+
+
+def known_operators() -> tuple[str, ...]:
+    """Return the DirectML operators whose tables are known."""
+    return operator_names()
+
+
+def levels_of(case: Case, call: Call) -> dict[str, str]:
+    """Return {"directml": level or "beyond"} for a case and its call; equal levels share one mapping."""
+    operator = OPERATORS[case.operator]
+    negative = False
+    for position, spec in enumerate(case.inputs):
+        if spec.name in operator.family.unsigned_inputs(operator):
+            written = case.literals[position] if case.literals is not None else None
+            negative |= operator.kind(spec.name, spec.values).negative if written is None else _any_below_zero(written)
+    return levels(operator, call, case.lowers_to, negative, case.directml)
+
+
+def levels(
+    operator: Operator, call: Call, lowers_to: Sequence[str], negative: bool, directml: DirectmlOptions | None = None
+) -> dict[str, str]:
+    """Return the levels of all cases with one call, with or without negative indices.
+
+    A case of DirectML's own API is taken as it is written; otherwise an index input that holds no negative one may be UINT32 for INT32.
+    """
+    asked = directml.operator if directml is not None else None
+    widened = () if negative or directml is not None else operator.family.unsigned_inputs(operator)
+    found = []
+    for candidate in lowers_to if asked is None else (asked,):
+        made = lowered_to(operator, candidate, call)
+        if made is not None:
+            found.append(_level(made, widened, directml.dimension_count if directml is not None else None))
+    return _shared(min(found, key=_order, default=BEYOND))
+
+
+def lowered_to(operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
+    """Return a call of a DirectML operator; None where it cannot express the call, as it may not where that breaks a rule."""
+    if operator.broken_rule(call) is None:
+        return operator.family.directml(operator, candidate, call)
+    try:
+        return operator.family.directml(operator, candidate, call)
+    except (ValueError, IndexError):
+        return None
+
+
+def _any_below_zero(written: Array) -> bool:
+    return written.dtype.kind in "if" and bool(np.any(written < 0))
+
+
+@lru_cache(maxsize=64)
+def _shared(level: str) -> dict[str, str]:
+    return {"directml": level}
+
+
+def _level(made: DirectmlCall, widened: Sequence[str], count: int | None) -> str:
+    """Return the lowest level that allows a call; `count` is the DimensionCount that a case asks for, None where it may be any."""
+    if any(0 in tensor.sizes for _, tensor in _tensors(made)):
+        return BEYOND
+    tensors = tuple(
+        (name, tensor.dtype, tensor.carries in widened, max(made.dimension_count, len(tensor.sizes)) if count is None else count)
+        for name, tensor in _tensors(made)
+    )
+    decided = directml_operator(made.operator).by_value
+    members = tuple((each.member, made.attributes.get(each.member)) for each in decided)
+    return _lowest(made.operator, tensors, members, count is not None)
+
+
+def _tensors(made: DirectmlCall) -> Iterator[tuple[str, CallTensor]]:
+    for name, given in made.tensors.items():
+        for each in (given,) if isinstance(given, CallTensor) else given or ():
+            yield name, each
+
+
+@lru_cache(maxsize=65536)
+def _lowest(operator: str, tensors: tuple[tuple[str, str, bool, int], ...], members: tuple[tuple[str, object], ...], exact: bool) -> str:
+    """Return the lowest level whose table allows tensors (name, element type, unsigned is as good, rank)."""
+    tables: Mapping[str, Table] = directml_operator(operator).tables_for(dict(members))
+    return next((level for level in sorted(tables, key=_order) if _allows(tables[level], tensors, exact)), BEYOND)
+
+
+def _allows(table: Table, tensors: tuple[tuple[str, str, bool, int], ...], exact: bool) -> bool:
+    for name, dtype, widened, rank in tensors:
+        documented = table.get(name)
+        if documented is None:
+            return False
+        if rank > documented.dims[1] or (exact and rank < documented.dims[0]):
+            return False
+        own = DTYPES[dtype].directml or ""
+        if documented.dtypes and own not in documented.dtypes and not (widened and _SAME_BITS.get(own) in documented.dtypes):
+            return False
+    return True
+
+
+def _order(level: str) -> tuple[int, int]:
+    if level == BEYOND:
+        return 1 << 16, 0
+    major, minor = level.split("_")
+    return int(major), int(minor)

@@ -1,0 +1,62 @@
+"""Computes the outputs of a compiled case with the operator's formula: what the fake target does in place of a provider."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+from harness.model.caseid import parse
+from harness.model.dtypes import BY_ONNX_NUMBER
+from harness.model.expected import nearest
+from harness.model.onnx_schemas import operator_schema
+from harness.model.records import Tensor, TensorValue, Value
+from harness.operators import OPERATORS
+from harness.operators.base import TensorType
+from harness.specs.calls import make_call
+
+
+def evaluate(model: ModelProto, case_id: str, fed: Mapping[str, Tensor]) -> list[Tensor]:
+    """Return the outputs of a case's graph for the tensors that are fed, by name; a result with a bound as the value nearest to it."""
+    graph = model.graph
+    told = parse(case_id)
+    operator = OPERATORS[told.operator]
+    given = {**fed, **{proto.name: tensor_of(proto) for proto in graph.initializer}}
+    node = next((node for node in graph.node if node.name == "tested"), None)
+    names = [value.name for value in graph.input] if node is None else _names(node, told.operator, told.opset, given)
+    inputs = {name: given[name] for name in names}
+    attributes = {} if node is None else {entry.name: _value(entry) for entry in node.attribute}
+    types = {name: TensorType(tensor.dtype, tensor.array.shape) for name, tensor in inputs.items()}
+    constants = {name: tensor.array for name, tensor in inputs.items() if name in operator.constants}
+    call = make_call(operator, told.opset, types, attributes, constants, told.terms.get("variant"), len(graph.output))
+    return [nearest(expected) for expected in operator.oracle(call, inputs, "ieee")]
+
+
+def _names(node: NodeProto, operator: str, opset: int, given: Mapping[str, Tensor]) -> list[str]:
+    """Return the formal names of a node's inputs that are present: its first one may come from a neighbour."""
+    formal = [parameter.name for parameter in operator_schema(operator, opset).inputs]
+    return [name if name in given else formal[position] for position, name in enumerate(node.input) if name]
+
+
+def _value(entry: AttributeProto) -> Value:
+    value = helper.get_attribute_value(entry)
+    if entry.type == AttributeProto.TENSOR:
+        array = numpy_helper.to_array(value)
+        return TensorValue(BY_ONNX_NUMBER[value.data_type].name, array.shape, tuple(array.reshape(-1).tolist()))
+    if entry.type == AttributeProto.STRING:
+        return str(value.decode())
+    if entry.type == AttributeProto.STRINGS:
+        return tuple(text.decode() for text in value)
+    return tuple(value) if isinstance(value, (list, tuple)) or entry.type in (AttributeProto.INTS, AttributeProto.FLOATS) else value
+
+
+def tensor_of(proto: TensorProto) -> Tensor:
+    """Return an initializer that `compile/graphs.py` wrote."""
+    dtype = BY_ONNX_NUMBER[proto.data_type]
+    shape = tuple(proto.dims)
+    if dtype.name != "string":
+        return Tensor(dtype.name, np.frombuffer(proto.raw_data, dtype.storage).reshape(shape))
+    array = np.empty(len(proto.string_data), object)
+    array[:] = [text.decode() for text in proto.string_data]
+    return Tensor("string", array.reshape(shape))

@@ -1,0 +1,201 @@
+"""The worker's frames on the harness' side: batches to bytes, bytes to executions (the format stands in `worker.py`)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from harness.model.dtypes import BY_ONNX_NUMBER, Array
+from harness.model.records import Error, Stage, Tensor
+from harness.targets.execution import Execution, Nodes, Prepared, Unit
+
+_FRAME = struct.Struct("<BI")
+_NUMBER = struct.Struct("<I")
+_RESULT = struct.Struct("<IdB")
+_TENSOR = struct.Struct("<BBI")
+_MAX_BODY = 1 << 31
+FAKE = "FakeExecutionProvider"
+"""The only provider that is told which cases it runs: it has to act out their outcomes."""
+_KINDS = frozenset(b"HAPRED")
+_KIND = ("optimization", "in_place", "inputs", "outputs", "tested")
+
+
+class GarbledError(Exception):
+    """A worker's stream is not what a worker writes."""
+
+
+class _Failure(msgspec.Struct, frozen=True):
+    """The body of an E frame; `count` cases share it."""
+
+    case: int
+    stage: Stage
+    class_: str = msgspec.field(name="class")
+    message: str
+    seconds: float
+    count: int = 1
+
+
+class _Placement(msgspec.Struct, frozen=True):
+    """The body of a P frame; `nodes` is None where the runtime tells the placement only after a run."""
+
+    unit: int
+    nodes: tuple[tuple[str, str], ...] | None
+
+
+def encode_batch(
+    units: Sequence[Unit], provider: str, provider_options: Mapping[str, str], config: Mapping[str, str], threads: int = 1
+) -> tuple[dict[str, Any], list[bytes]]:
+    """Return header and payload of the request that runs `units`; cases are numbered from 0 through the batch.
+
+    `threads` is the number of intra-op threads of a session. What units have in common stands once, in `kinds`.
+    """
+    kinds: dict[tuple[object, ...], int] = {}
+    described = []
+    payload: list[bytes] = []
+    first = 0
+    for number, (graph, cases) in enumerate(units):
+        payload.append(graph.model)
+        fed = graph.fed
+        shapes = []
+        for case, _, inputs, buffers in cases:
+            if buffers is None:
+                shapes.append([case.inputs[position].shape for position in fed])
+            else:
+                inputs = buffers
+                shapes.append([buffers[position].array.shape for position in fed])
+            for position in fed:
+                payload.append(tensor_bytes(inputs[position]))
+        kind = kinds.setdefault((graph.optimization, graph.in_place, graph.inputs, graph.outputs, graph.tested), len(kinds))
+        unit = {"unit": number, "kind": kind, "model": len(graph.model), "first": first, "cases": shapes}
+        if provider == FAKE:
+            unit["fake"] = [(case.id, case.validity) for case, *_ in cases]
+        described.append(unit)
+        first += len(cases)
+    target = {"provider": provider, "provider_options": provider_options, "config": config, "threads": threads}
+    return {"kinds": [target | dict(zip(_KIND, kind, strict=True)) for kind in kinds], "units": described}, payload
+
+
+def tensor_bytes(tensor: Tensor) -> bytes:
+    """Return the bytes of a tensor as they cross the pipe: strings as u32 length and UTF-8 each."""
+    if tensor.dtype != "string":
+        return tensor.array.tobytes()
+    texts = [str(text).encode() for text in tensor.array.reshape(-1)]
+    return b"".join(_NUMBER.pack(len(text)) + text for text in texts)
+
+
+class FrameReader:
+    """Takes a worker's stream apart and remembers the placement of the unit that the worker is at."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._held = 0
+        self._needed = 0
+        self._nodes: Nodes | None = None
+        self._unit: Unit | None = None
+        self._failure = msgspec.json.Decoder(_Failure).decode
+        self._placement = msgspec.json.Decoder(_Placement).decode
+
+    def nodes_of(self, unit: Unit) -> Nodes | None:
+        """Return the placement of a unit's graph, None as long as the worker has not told it."""
+        return self._nodes if unit is self._unit else None
+
+    def loaded(self, unit: Unit) -> bool:
+        """Say whether the worker has created the session of a unit's graph."""
+        return unit is self._unit
+
+    def feed(self, data: bytes) -> Iterator[tuple[str, Any]]:
+        """Yield the complete frames: ("A", case number), ("D", b""), (kind, body)."""
+        self._parts.append(data)
+        self._held += len(data)
+        if self._held < self._needed:
+            return  # a long frame is joined once, not with every piece of it
+        buffer = data if len(self._parts) == 1 else b"".join(self._parts)
+        self._parts.clear()
+        self._needed = 0
+        at, end = 0, len(buffer)
+        view = memoryview(buffer)
+        while end - at >= 5:
+            kind, size = _FRAME.unpack_from(buffer, at)
+            if kind not in _KINDS or size > _MAX_BODY:
+                raise GarbledError(f"byte {kind:#04x} where a frame should begin")
+            if end - at - 5 < size:
+                self._needed = 5 + size
+                break
+            body = view[at + 5 : at + 5 + size]
+            at += 5 + size
+            if kind == 65:
+                if size != 4:
+                    raise GarbledError("a malformed announcement")
+                yield "A", _NUMBER.unpack(body)[0]
+            else:
+                yield chr(kind), body
+        self._held = end - at
+        if self._held:
+            self._parts.append(buffer[at:])
+
+    def answers(self, kind: str, body: memoryview, cases: Sequence[tuple[Prepared, Unit]], done: int) -> Iterator[Execution]:
+        """Yield the executions that an R or E frame tells of, for the cases from number `done` on; take note of a P frame."""
+        try:
+            if kind == "P":
+                self._nodes = self._placement(body).nodes
+                self._unit = cases[done][1]
+                return
+            if cases[done][1] is not self._unit:
+                self._nodes = None
+            if kind == "R":
+                yield self._result(body, done)
+                return
+            failure = self._failure(body)
+        except (msgspec.MsgspecError, struct.error, IndexError, KeyError, ValueError) as error:
+            raise GarbledError(str(error)) from error
+        if failure.case != done or not 1 <= failure.count <= len(cases) - done:
+            raise GarbledError("an answer out of order")
+        for _ in range(failure.count):
+            yield Execution(None, Error(failure.class_, failure.message), failure.stage, self._nodes, failure.seconds)
+
+    def _result(self, body: memoryview, done: int) -> Execution:
+        number, seconds, count = _RESULT.unpack_from(body)
+        if number != done:
+            raise GarbledError("an answer out of order")
+        outputs = []
+        at = _RESULT.size
+        for _ in range(count):
+            tensor, at = _tensor(body, at)
+            outputs.append(tensor)
+        if at != len(body):
+            raise GarbledError("bytes behind the last output")
+        return Execution(tuple(outputs), None, "compare", self._nodes, seconds)
+
+
+def _tensor(body: memoryview, at: int) -> tuple[Tensor, int]:
+    """Return the output that begins at a place of an R frame, and where it ends."""
+    element, rank, size = _TENSOR.unpack_from(body, at)
+    at += _TENSOR.size
+    shape = struct.unpack_from(f"<{rank}q", body, at) if rank else ()
+    if any(extent < 0 for extent in shape):
+        raise GarbledError("a negative dimension")
+    dtype = BY_ONNX_NUMBER[element]
+    start = at + 8 * rank
+    raw = body[start : start + size]
+    if len(raw) < size:
+        raise GarbledError("an output is cut off")
+    array: Array = _strings(raw, shape) if dtype.storage == "O" else np.frombuffer(raw, dtype.storage).reshape(shape)
+    return Tensor(dtype.name, array), start + size
+
+
+def _strings(raw: memoryview, shape: tuple[int, ...]) -> Array:
+    texts: list[str] = []
+    at = 0
+    while at < len(raw):
+        (length,) = _NUMBER.unpack_from(raw, at)
+        at += 4 + length
+        if at > len(raw):
+            raise GarbledError("a string is cut off")
+        texts.append(bytes(raw[at - length : at]).decode("utf-8", "surrogatepass"))
+    array = np.empty(len(texts), object)
+    array[:] = texts
+    return array.reshape(shape)

@@ -1,0 +1,167 @@
+"""One worker process: started in a session of its own, read and written by threads, ended without leaving anything behind."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib
+import os
+import signal
+import struct
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from queue import SimpleQueue
+from typing import Any
+
+import msgspec
+
+from harness.targets.scratch import Scratch
+
+fcntl: Any = importlib.import_module("fcntl") if sys.platform == "linux" else None
+_REQUEST = struct.Struct("<II")
+_KEPT_STDERR = 1 << 13
+_NAP = 0.01
+_MUCH = 1 << 14
+_PR_SET_PDEATHSIG = 1
+Inbox = SimpleQueue[tuple["WorkerProcess", bytes | None]]
+"""What the reader threads deliver: bytes as they arrive, None at the end of a worker's stream."""
+
+
+def dying_with(parent: int) -> Callable[[], None] | None:
+    """Return what a new process does before its program starts, so that a killed parent leaves none behind, not even one that is stopped.
+
+    The worker asks the same for itself, but only once its interpreter is up. None where the system has no such request.
+    """
+    if sys.platform != "linux":
+        return None
+    request = ctypes.CDLL(None).prctl
+
+    def ask() -> None:
+        request(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return ask
+
+
+class WorkerProcess:
+    """A running worker. `send` never blocks; what the worker writes arrives in the inbox; `stderr` keeps the last 8 KiB it printed."""
+
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str] | None, inbox: Inbox) -> None:
+        # a group of its own: Ctrl-C reaches the harness alone, which then ends its workers
+        group: dict[str, Any] = {"start_new_session": True}
+        if sys.platform == "win32":
+            group = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+        # what a worker that is killed leaves in its temporary folder goes with it
+        self._scratch = Scratch()
+        own = dict.fromkeys(("TEMP", "TMP") if sys.platform == "win32" else ("TMPDIR",), self._scratch.name)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads: what runs in it takes no lock
+            self._popen = subprocess.Popen(
+                list(argv),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env={**os.environ, **own, **(env or {}), "HARNESS_PARENT": str(os.getpid())},
+                bufsize=0,
+                preexec_fn=dying_with(os.getpid()),
+                **group,
+            )
+        for stream in (self._popen.stdin, self._popen.stdout) if fcntl is not None else ():
+            with contextlib.suppress(OSError):
+                fcntl.fcntl(stream, fcntl.F_SETPIPE_SZ, 1 << 20)
+        self._inbox = inbox
+        self._outbox: SimpleQueue[bytes | None] = SimpleQueue()
+        self._stderr: deque[bytes] = deque()
+        self._threads = [threading.Thread(target=work, daemon=True) for work in (self._read, self._write, self._read_stderr)]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def pid(self) -> int:
+        return self._popen.pid
+
+    @property
+    def stderr(self) -> str:
+        """The end of what the worker and its libraries printed; some of Windows' print UTF-16."""
+        return b"".join(self._stderr)[-_KEPT_STDERR:].decode("utf-8", "replace").replace("\0", "").strip()
+
+    def feed(self, data: bytes) -> None:
+        """Queue bytes that come before the first request."""
+        self._outbox.put(data)
+
+    def send(self, header: object, payload: Sequence[bytes] = ()) -> None:
+        """Queue one request."""
+        head = msgspec.json.encode(header)
+        body = b"".join(payload)
+        self._outbox.put(_REQUEST.pack(len(head), len(body)) + head + body)
+
+    def end(self) -> str:
+        """Wait for a worker whose stream has ended and say how: `SIGSEGV`, `exit code 3`."""
+        try:
+            code = self._popen.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            code = self._popen.wait()
+        self._close()
+        if code < 0:
+            try:
+                return signal.Signals(-code).name
+            except ValueError:
+                return f"signal {-code}"
+        return f"exit code {code}"
+
+    def kill(self) -> None:
+        """End the worker and everything it started, at once."""
+        if sys.platform == "win32":
+            self._popen.kill()
+        else:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._popen.pid, signal.SIGKILL)
+        self._popen.wait()
+        self._close()
+
+    def _close(self) -> None:
+        self._outbox.put(None)
+        for thread in self._threads:
+            thread.join(timeout=10)
+        for stream in (self._popen.stdin, self._popen.stdout, self._popen.stderr):
+            with contextlib.suppress(OSError):
+                if stream is not None:
+                    stream.close()
+        self._scratch.cleanup()
+
+    def _read(self) -> None:
+        assert self._popen.stdout is not None
+        descriptor = self._popen.stdout.fileno()
+        while True:
+            data = os.read(descriptor, 1 << 20)
+            self._inbox.put((self, data or None))
+            if not data:
+                return
+            if len(data) < _MUCH:
+                time.sleep(_NAP)  # to take the small frames of some cases at once: waking up for each costs more than the case
+
+    def _read_stderr(self) -> None:
+        assert self._popen.stderr is not None
+        descriptor = self._popen.stderr.fileno()
+        while data := os.read(descriptor, 1 << 16):
+            self._stderr.append(data)
+            while len(self._stderr) > 1 and sum(map(len, self._stderr)) > 2 * _KEPT_STDERR:
+                self._stderr.popleft()
+
+    def _write(self) -> None:
+        assert self._popen.stdin is not None
+        descriptor = self._popen.stdin.fileno()
+        while (data := self._outbox.get()) is not None:
+            view = memoryview(data)
+            try:
+                while view:
+                    view = view[os.write(descriptor, view) :]
+            except OSError:
+                return  # the reader sees the end of the worker's stream and reports it

@@ -1,0 +1,144 @@
+"""The releases to bisect over, and what one of them does with cases."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from packaging.version import Version
+
+from harness.compile.graphs import control_graph
+from harness.model.errors import TargetUnavailable, UsageError
+from harness.model.records import CPU, NOT_EXECUTED, Case, Outcome, Tensor, TensorSpec
+from harness.operators.base import Call
+from harness.results.bisection.search import Measured, Seen
+from harness.run.probe import Trial, Trials
+from harness.targets.execution import Prepared, Unit
+from harness.targets.pool import Pool
+from harness.targets.registry import Target, launch, parse_target, session_config
+from harness.targets.runtimes import environments
+from harness.targets.windows import releases
+
+AXES = {"onnxruntime": "cpu", "directml": "dml"}
+"""What can be bisected over, and the target whose release that chooses."""
+OLDEST = Version("1.15")
+"""Where a search over onnxruntime begins unless an older release is named."""
+_SAYS_NOTHING = NOT_EXECUTED | {Outcome.ORACLE_ERROR}
+
+
+class Axis(NamedTuple):
+    """Releases, oldest first, and the target of each: `head@ort-VERSION` with options."""
+
+    over: str
+    versions: tuple[str, ...]
+    head: str
+    options: str
+    remark: str = ""
+
+    def target(self, version: str) -> Target:
+        """Return the target of a release."""
+        return parse_target(f"{self.head}@ort-{version}{self.options}")
+
+
+def axis(over: str, target: str | None, good: str | None, bad: str | None) -> Axis:
+    """Return the releases between two ends; raise UsageError for ends that are not published or stand in the wrong order."""
+    head, comma, options = (target or AXES[over]).partition(",")
+    if head != AXES[over]:
+        raise UsageError(f"--over {over} chooses the release of {AXES[over]}: -t {target} is not {AXES[over]} with options")
+    parse_target(f"{head}{comma}{options}")
+    remark = ""
+    if over == "directml":
+        versions = [Version(row.onnxruntime) for row in releases.releases()]
+    else:
+        versions, complete = environments.published_releases()
+        if not complete:
+            remark = "the package index does not answer: only installed releases are looked at"
+    if not versions:
+        raise TargetUnavailable("no release of onnxruntime can run here: the package index does not answer, and none is installed")
+    first = _end("--good", good, versions) if good else None
+    last = _end("--bad", bad, versions) if bad else None
+    if first and last and first >= last:
+        raise UsageError(
+            f"--good {good} is not older than --bad {bad}: --good names the older end, --bad the newer, whichever of them fails"
+        )
+    oldest = first or (OLDEST if over == "onnxruntime" and not (last and last < OLDEST) else versions[0])
+    chosen = tuple(str(version) for version in versions if oldest <= version <= (last or versions[-1]))
+    if len(chosen) < 2 and (good or bad):
+        end, beyond = (f"--good {good}", "newer") if good else (f"--bad {bad}", "older")
+        raise UsageError(f"{end}: there is no {beyond} release to compare with, only {', '.join(chosen)}")
+    return Axis(over, chosen, head, f"{comma}{options}", remark)
+
+
+def _end(option: str, text: str, versions: Sequence[Version]) -> Version:
+    """Return the release that an end names, `1.22` standing for the newest 1.22.x."""
+    wanted = environments.parse_version(text)
+    fitting = environments.fitting(wanted, versions)
+    if not fitting:
+        near = ", ".join(map(str, environments.near(wanted, set(versions))))
+        raise UsageError(f"{option} {text}: no such stable release can run here; near: {near}")
+    return fitting[-1]
+
+
+class Measure:
+    """Runs cases on a release and says what it did; a case that the release cannot load at all is left out, not failed."""
+
+    def __init__(self, axis: Axis, cases: Sequence[Case], *, jobs: int, timeout: float, seed: int) -> None:
+        self._axis = axis
+        self._cases = cases
+        self._jobs = jobs
+        self._timeout = timeout
+        self._seed = seed
+
+    def __call__(self, version: str) -> Measured:
+        target = self._axis.target(version)
+        try:
+            with Trials(target, timeout=self._timeout, seed=self._seed, jobs=self._jobs) as trials:
+                found = trials.run(self._cases)
+            loads = self._loads(target, found)
+        except TargetUnavailable as error:
+            return Measured(version, skipped=str(error))
+        seen: dict[str, Seen] = {}
+        left_out: Counter[str] = Counter()
+        for trial in found:
+            case, judgement = trial.prepared.case, trial.judgement
+            if case.opset not in loads:
+                left_out[f"opset {case.opset} does not load"] += 1
+            elif judgement.outcome in _SAYS_NOTHING:
+                left_out[": ".join(filter(None, (judgement.outcome.value, *_what(trial))))] += 1
+            else:
+                seen[case.id] = Seen(case.validity, judgement.outcome, *_what(trial))
+        return Measured(version, seen, "" if seen else "; ".join(left_out), left_out)
+
+    def _loads(self, target: Target, found: Sequence[Trial]) -> frozenset[int]:
+        """Return the opsets that the release loads: for those in doubt, a graph that needs nothing but the opset is tried."""
+        opsets = frozenset(trial.prepared.case.opset for trial in found)
+        doubted = opsets - {trial.prepared.case.opset for trial in found if trial.execution.stage != "load"}
+        if not doubted:
+            return opsets
+        graphs = [(opset, control_graph(opset)) for opset in sorted(doubted)]
+        control = launch(target)._replace(provider=CPU, provider_options={}, config=session_config(parse_target("cpu")))
+        tensor = Tensor("float32", np.ones(1, np.float32))
+        units = [
+            Unit(
+                graph,
+                [Prepared(Case(f"Identity@{opset}:", "Identity", opset, {}, (TensorSpec("X", "float32", (1,)),)), Call({}, {}), (tensor,))],
+            )
+            for opset, graph in graphs
+        ]
+        answers = list(Pool(control, size=1, timeout=self._timeout).run(iter(units)))
+        failed = {prepared.case.opset for prepared, _, execution in answers if execution.outputs is None}
+        return opsets - failed
+
+
+def _what(trial: Trial) -> tuple[str, str]:
+    """Return the error's class and message, or no class and the first difference."""
+    judgement = trial.judgement
+    if judgement.error is not None:
+        return judgement.error.class_, judgement.error.message
+    if judgement.diff is not None:
+        diff = judgement.diff
+        where = f" of output {diff.output}" if isinstance(diff.output, int) else ""
+        return "", f"{diff.differing} of {diff.total} elements{where} differ, the first: {diff.actual} instead of {diff.expected}"
+    return "", ""

@@ -1,0 +1,157 @@
+"""Brings expectation files up to date with a run: drops what no longer matches, narrows what partly does, proposes what is missing.
+
+Only a complete run says that an entry matches nothing; a run of some cases alone adds entries and changes none. What decides is what the
+targets did and what the files expect now, not the verdicts that the run recorded: a second update finds nothing to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.model.query import Query
+from harness.model.records import TargetInfo
+from harness.results.rules.feature_table import Rows
+from harness.results.summary import count
+from harness.specs.expectations import Expectations, Located, TargetExpectations
+from harness.specs.source import Source, label_of, read
+from harness.triage.expect.entry_file import EntryFile
+from harness.triage.expect.proposals import describe, propose
+from harness.triage.expect.run_rows import OUTCOMES, RunRows, TargetRows
+
+
+@dataclass
+class Update:
+    """Edited files, and what was done in lines for people."""
+
+    files: dict[Path, EntryFile] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass
+class _Seen:
+    """What a run showed of one entry: rows of each target that ended as expected, and that ended otherwise; ids that did not run."""
+
+    kept: dict[str, Rows] = field(default_factory=dict)
+    lost: dict[str, Rows] = field(default_factory=dict)
+    unrun: list[str] = field(default_factory=list)
+
+
+def update(run: RunRows, expectations: Expectations, place: Callable[[str], Path]) -> Update:
+    """Return the edits that make the expectations describe the run; `place` names the file that gets the new entries of a target."""
+    done = Update()
+    for located in expectations.entries:
+        done.files.setdefault(located.file.path, EntryFile(located.file.path, located.file))
+    current = expectations.entries
+    if run.complete:
+        current = tuple(each for located in current if (each := _earned(run, located, done)) is not None)
+    else:
+        done.notes.append("the run is of some cases only: entries are added, none is dropped or narrowed")
+    if run.flaky:
+        done.notes.append(f"{count(run.flaky, 'flaky result')} left aside: what changes between repeats cannot be expected")
+    providers = [info.provider for info in run.header.targets.values() if info.unavailable is None]
+    for name, rows in run.targets.items():
+        if not rows.ids:
+            continue
+        info = run.header.targets[name]
+        known = TargetExpectations(name, tuple(e for e in current if e.entry.when.holds(name, info)))
+        unexpected = _unexpected(rows, known, done)
+        when = (("provider", info.provider),) if providers.count(info.provider) == 1 else (("target", name),)
+        path = place(name)
+        for entry in propose(rows, unexpected, when):
+            if path not in done.files:
+                done.files[path] = EntryFile(path, _empty(path))
+            done.files[path].add(entry)
+            done.notes.append(f"added to {label_of(path)}: {entry.expect.value} on {name}: {_few(entry.match)}; fill in reason and link")
+    return done
+
+
+def _empty(path: Path) -> Source | None:
+    """Read a file that is there and has no entries."""
+    return read(path) if path.exists() else None
+
+
+def _unexpected(rows: TargetRows, known: TargetExpectations, done: Update) -> NDArray[np.bool_]:
+    """Say which rows fail without an entry; one that an entry expects to end otherwise is left to the reviewer."""
+    unexpected: NDArray[np.bool_] = rows.fails.copy()
+    otherwise: dict[int, int] = {}
+    for row in np.flatnonzero(unexpected).tolist():
+        found = known.matching(rows.ids[row])
+        if found:
+            unexpected[row] = False
+            if known.entries[found[0]].entry.expect is not OUTCOMES[rows.outcomes[row]]:
+                otherwise[found[0]] = otherwise.get(found[0], 0) + 1
+    for position, number in otherwise.items():
+        ended = count(number, "case ends", "cases end")
+        done.notes.append(known.entries[position].problem(f"{ended} otherwise on {known.target}; only a complete run can narrow the entry"))
+    return unexpected
+
+
+def _earned(run: RunRows, located: Located, done: Update) -> Located | None:
+    """Return an entry as far as the run bears it out: as it is, narrowed, or None."""
+    seen = _Seen()
+    applies = False
+    for name, rows in run.targets.items():
+        info: TargetInfo = run.header.targets[name]
+        if not rows.ids or not located.entry.when.holds(name, info):
+            continue
+        applies = True
+        matched = rows.matched(located.queries) & ~rows.matched(located.exceptions)
+        ended = rows.outcomes == OUTCOMES.index(located.entry.expect)
+        seen.kept[name] = np.flatnonzero(matched & ended)
+        seen.lost[name] = np.flatnonzero(matched & ~ended & ~rows.open)
+        seen.unrun += [case for case in rows.unrun if _selected(case, located.queries, located.exceptions)]
+    kept, lost = (sum(map(len, each.values())) for each in (seen.kept, seen.lost))
+    if not applies or (kept and not lost):
+        return located
+    if not kept:
+        if not lost and not _operators(located) & run.operators:
+            return located
+        if seen.unrun:
+            done.notes.append(located.problem(f"left as it is: {len(seen.unrun):,} of its cases did not run"))
+            return located
+        why = f"none of its {count(lost, 'case')} ends in {located.entry.expect.value} now" if lost else "it matches no case"
+        done.files[located.file.path].drop(located.position)
+        done.notes.append(located.problem(f"dropped: {why}"))
+        return None
+    return _narrowed(run, located, seen, done)
+
+
+def _operators(located: Located) -> set[str]:
+    return {query.operator or "*" for query in located.queries}
+
+
+def _narrowed(run: RunRows, located: Located, seen: _Seen, done: Update) -> Located:
+    kept_ids = {run.targets[name].ids[row] for name, rows in seen.kept.items() for row in rows.tolist()}
+    lost_ids = {run.targets[name].ids[row] for name, rows in seen.lost.items() for row in rows.tolist()}
+    if kept_ids & lost_ids:
+        done.notes.append(located.problem("left as it is: it holds on one target and not on another; narrow its 'when'"))
+        return located
+    edited = done.files[located.file.path]
+    queries = tuple(query for query in located.queries if any(map(query.matches, (*kept_ids, *seen.unrun))))
+    exceptions = list(located.exceptions)
+    if len(queries) < len(located.queries):
+        edited.set_queries(located.position, "match", [query.text for query in queries])
+    for name, lost in seen.lost.items():
+        rows = run.targets[name]
+        still = np.array([row for row in lost.tolist() if _selected(rows.ids[row], queries, exceptions)], np.intp)
+        if len(still):
+            for selecting in describe(rows, still, seen.kept[name], exceptions=False):
+                exceptions += [Query.parse(text) for text in selecting.match]
+    if len(exceptions) > len(located.exceptions):
+        edited.set_queries(located.position, "unless", [query.text for query in exceptions])
+    gone = f"{len(lost_ids):,} of {count(len(lost_ids) + len(kept_ids), 'case')}"
+    done.notes.append(located.problem(f"narrowed: {gone} no longer end in {located.entry.expect.value}"))
+    return Located(located.entry, queries, located.file, located.position, tuple(exceptions))
+
+
+def _selected(case: str, queries: Sequence[Query], exceptions: Sequence[Query]) -> bool:
+    return any(query.matches(case) for query in queries) and not any(query.matches(case) for query in exceptions)
+
+
+def _few(texts: Sequence[str]) -> str:
+    return texts[0] + (f" and {count(len(texts) - 1, 'more query', 'more queries')}" if len(texts) > 1 else "")

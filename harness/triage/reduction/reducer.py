@@ -1,0 +1,149 @@
+"""The search: takes away whatever can be taken while the case keeps its validity, its rule and its signature.
+
+Steps are tried in a fixed order and the first success is kept, so that the same case on the same target always ends at the same one. Each
+success costs less than what it came from (`Subject.cost`), so the search ends; it ends where every step of every kind has been tried on the
+result and none held.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from harness.model.records import Case, conforms
+from harness.run.probe import Trial, Trials
+from harness.specs.load import LoadedSpec
+from harness.targets.execution import Prepared
+from harness.triage.reduction.candidate import ELEMENTWISE, Candidate, Subject
+from harness.triage.reduction.elements import plainer_elements
+from harness.triage.reduction.settings import fewer_inputs, fewer_options, older_opsets, plainer_dtypes, smaller_attributes
+from harness.triage.reduction.shapes import smaller_shapes
+from harness.triage.signature import Signature, signature
+
+STEPS: tuple[Callable[[Subject, Candidate], Iterator[Candidate]], ...] = (
+    fewer_inputs,
+    smaller_shapes,
+    fewer_options,
+    plainer_dtypes,
+    smaller_attributes,
+    plainer_elements,
+    older_opsets,
+)
+REPEATS = 3
+
+
+class Flaky(NamedTuple):
+    """The case does not always do the same: a search among such outcomes would find anything. `what` is a line for people."""
+
+    what: str
+
+
+class Reduction(NamedTuple):
+    """The smallest case, how it fails, how many cases were tried, and the numbers of elements before and after."""
+
+    case: Case
+    signature: Signature
+    trial: Trial
+    trials: int
+    restarts: int
+    before: int
+    after: int
+
+
+class Reducer:
+    """Reduces one failing case on one target; on a second one, if it is given, every case that is kept conforms.
+
+    Without the second the search may end at a smaller case of another defect that fails in the same way.
+    """
+
+    def __init__(
+        self, trials: Trials, prepared: Prepared, spec: LoadedSpec, progress: Callable[[int, int], None], conforming: Trials | None = None
+    ) -> None:
+        """Take the case as it failed; `progress` is told the number of trials and the elements that are left."""
+        self.subject = Subject(prepared, spec)
+        self._trials = trials
+        self._conforming = conforming
+        self._known: dict[tuple[Any, ...], bool] = {}
+        self._progress = progress
+        self._wanted: Signature | None = None
+
+    def reduce(self) -> Reduction | Flaky:
+        """Return the smallest case that fails like the given one."""
+        subject = self.subject
+        first = [self._trials.fresh(subject.origin), *self._trials.repeat(subject.origin, REPEATS - 1)]
+        self._wanted = wanted = signature(first[0].judgement, first[0].execution)
+        if any(signature(trial.judgement, trial.execution) != wanted for trial in first):
+            return Flaky(f"{subject.origin.id}: flaky on {self._trials.target.name}: {describe(first)}")
+        current = subject.start
+        if not self._fails_alike(current):
+            return Flaky(f"{subject.origin.id}: {wanted}, but not with the same inputs written out")
+        while True:
+            smaller = self._round(current)
+            if smaller is current:
+                break
+            current = smaller
+        return self._confirmed(current)
+
+    def _round(self, current: Candidate) -> Candidate:
+        """Go through all kinds of steps once, each as long as one of it holds."""
+        for steps in STEPS:
+            found: Candidate | None = current
+            while found is not None:
+                current = found
+                cost = self.subject.cost(current)
+                cheaper = (step for step in steps(self.subject, current) if self.subject.cost(step) < cost)
+                found = next(filter(self._fails_alike, cheaper), None)
+        return current
+
+    def _fails_alike(self, candidate: Candidate) -> bool:
+        key = candidate.key()
+        known = self._known.get(key)
+        if known is None:
+            trial = self._trials.one(self.subject.case(candidate))
+            alike = signature(trial.judgement, trial.execution) == self._wanted
+            known = self._known[key] = alike and self._conforms(trial.prepared.case)
+            self._progress(self._trials.number, elements(candidate))
+        return known
+
+    def _conforms(self, case: Case) -> bool:
+        """Say whether the case conforms on the second target; without one every case does."""
+        return self._conforming is None or conforms(case.validity, self._conforming.one(case).judgement.outcome)
+
+    def _confirmed(self, candidate: Candidate) -> Reduction | Flaky:
+        """Run the result in fresh workers, so that nothing of the trials before it is part of the failure."""
+        case = self._filled(candidate)
+        found = [self._trials.fresh(case) for _ in range(REPEATS)]
+        assert self._wanted is not None
+        if any(signature(trial.judgement, trial.execution) != self._wanted for trial in found) or not self._conforms(case):
+            return Flaky(f"{self.subject.origin.id}: reduced to {case.id}, which is flaky in fresh workers: {describe(found)}")
+        numbers = (self._trials.number, self._trials.restarts, elements(self.subject.start), elements(candidate))
+        return Reduction(case, self._wanted, found[0], *numbers)
+
+    def _filled(self, candidate: Candidate) -> Case:
+        """Return the case with large tensors filled by a rule instead of written out, where that fails alike."""
+        subject = self.subject
+        fills: dict[int, str] = {}
+        for position, tensor in enumerate(candidate.inputs):
+            if tensor.array.size <= ELEMENTWISE:
+                continue
+            name = candidate.names[position]
+            for kind in () if subject.decides(name) else subject.kinds(name) or ("random",):
+                trial = self._trials.one(subject.case(candidate, {**fills, position: kind}))
+                filled = candidate._replace(inputs=trial.prepared.inputs)
+                alike = subject.broken(filled) == subject.rule and signature(trial.judgement, trial.execution) == self._wanted
+                if alike and self._conforms(trial.prepared.case):
+                    fills[position] = kind
+                    break
+        return subject.case(candidate, fills)
+
+
+def elements(candidate: Candidate) -> int:
+    """Count the elements of all inputs."""
+    return sum(tensor.array.size for tensor in candidate.inputs)
+
+
+def describe(trials: Sequence[Trial]) -> str:
+    """Write how often which outcome came: `crash at run (SIGSEGV) 2 of 3, pass 1 of 3`."""
+    counts = Counter(str(signature(trial.judgement, trial.execution)) for trial in trials)
+    return ", ".join(f"{text} {number} of {len(trials)}" for text, number in counts.most_common())

@@ -1,0 +1,100 @@
+"""Steps that make what stands around the tensors plainer: inputs left out, options, element types, attributes, opset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from harness.model.dtypes import DTYPES
+from harness.model.records import Options, Tensor, TensorValue, Value
+from harness.operators.binary_floats import decode_bfloat16
+from harness.triage.reduction.candidate import DTYPE_ORDER, Candidate, Subject, plain
+from harness.triage.reduction.elements import simpler_elements
+
+
+def fewer_options(subject: Subject, candidate: Candidate) -> Iterator[Candidate]:
+    """Yield candidates with all options, then one, at their defaults, and with a lower level of optimisation."""
+    options = {name: getattr(candidate.options, name) for name in Options.__struct_fields__}
+    default = {name: getattr(Options(), name) for name in options}
+    yield from filter(subject.keeps, (candidate._replace(options=Options()),))
+    for name, value in options.items():
+        if value != default[name]:
+            yield from filter(subject.keeps, (candidate._replace(options=Options(**{**options, name: default[name]})),))
+    for level in ("basic", "extended"):
+        yield from filter(subject.keeps, (candidate._replace(options=Options(**{**options, "optimization": level})),))
+
+
+def fewer_inputs(subject: Subject, candidate: Candidate) -> Iterator[Candidate]:
+    """Yield candidates without one of the inputs that are optional or several."""
+    for position in reversed(range(len(candidate.inputs))):
+        yield from filter(subject.keeps, (candidate.without_input(position),))
+
+
+def plainer_dtypes(subject: Subject, candidate: Candidate) -> Iterator[Candidate]:
+    """Yield candidates with another element type on the inputs that share one, with the same values or plain ones."""
+    schema = subject.spec.schema(candidate.opset)
+    groups: dict[str, list[int]] = {}
+    for position, name in enumerate(candidate.names):
+        parameter = schema.input(name)
+        assert parameter is not None
+        groups.setdefault(parameter.type_param if parameter.alike else name, []).append(position)
+    for positions in groups.values():
+        for dtype in DTYPE_ORDER[: max(DTYPE_ORDER.index(candidate.inputs[n].dtype) for n in positions)]:
+            for keep in (True, False):
+                changed: Candidate | None = candidate
+                for n in positions:
+                    tensor = _as(candidate.inputs[n], dtype) if keep else None
+                    if not keep:
+                        array = plain(dtype, candidate.shapes[n], payload=subject.payload(candidate.names[n]))
+                        tensor = Tensor(dtype, array)
+                    changed = None if changed is None or tensor is None else changed.with_input(n, tensor)
+                if changed is not None and subject.keeps(changed):
+                    yield changed
+
+
+def _as(tensor: Tensor, dtype: str) -> Tensor | None:
+    """Return the tensor with its values in another numeric type, None where one of them is not exact there."""
+    source, target = DTYPES[tensor.dtype], DTYPES[dtype]
+    if "string" in (tensor.dtype, dtype) or dtype == "bfloat16" or source.storage[0] == "c":
+        return None
+    wide = decode_bfloat16(tensor.array) if tensor.dtype == "bfloat16" else tensor.array
+    with np.errstate(invalid="ignore", over="ignore"):
+        array = wide.astype(target.storage)
+        back = array.astype(wide.dtype)
+    same = (back == wide) & (np.signbit(back) == np.signbit(wide)) if source.is_float else back == wide
+    return Tensor(dtype, array) if bool(np.all(same | (back != back) & (wide != wide))) else None
+
+
+def smaller_attributes(subject: Subject, candidate: Candidate) -> Iterator[Candidate]:
+    """Yield candidates without an attribute, or with one that is nearer to zero or shorter; a text is kept."""
+    for number, (name, value) in enumerate(candidate.attributes):
+        before, after = candidate.attributes[:number], candidate.attributes[number + 1 :]
+        yield from filter(subject.keeps, (candidate._replace(attributes=(*before, *after)),))
+        for smaller in smaller_values(value):
+            yield from filter(subject.keeps, (candidate._replace(attributes=(*before, (name, smaller), *after)),))
+
+
+def smaller_values(value: Value) -> Iterator[Value]:
+    """Yield smaller values of the same type: numbers nearer to zero, lists without an element or with a smaller one."""
+    if isinstance(value, int):
+        half = value // 2 if value >= 0 else -(-value // 2)
+        nearer = (0, 1, half, value - 1 if value > 0 else value + 1, -value if value < 0 else value)
+        yield from (each for each in dict.fromkeys(nearer) if each != value)
+    elif isinstance(value, float):
+        yield from (float(each) for each in simpler_elements("float64", np.float64(value)))
+    elif isinstance(value, tuple) and not isinstance(value, TensorValue):
+        elements: tuple[Any, ...] = value
+        for number in range(len(elements)):
+            yield elements[:number] + elements[number + 1 :]
+        for number, element in enumerate(elements):
+            for smaller in smaller_values(element):
+                yield (*elements[:number], smaller, *elements[number + 1 :])
+
+
+def older_opsets(subject: Subject, candidate: Candidate) -> Iterator[Candidate]:
+    """Yield candidates at older opsets of the spec, oldest first: the older, the more releases can run it."""
+    for opset in subject.spec.opsets:
+        if opset < candidate.opset:
+            yield from filter(subject.keeps, (candidate._replace(opset=opset),))

@@ -1,0 +1,163 @@
+"""Writes `issue.md`: the text of a bug report, to be pasted as it is."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from harness.model.caseid import parse, value_text
+from harness.model.diff import describe, write_element
+from harness.model.expected import Exact, Expected, OneOf, nearest
+from harness.model.records import DML, Outcome, Tensor, Validity
+from harness.specs.write import entry_lines
+from harness.triage.repro.failure import Failure
+
+_SHOWN = 16
+_WRITTEN_OUT = 256
+_LONGEST_CODE = 30_000
+"""Characters of a script that is shown in the issue; the forms of issue trackers take some 65,000."""
+_OPERATOR_PAGE = "https://onnx.ai/onnx/operators/onnx__{}.html"
+
+
+def issue(failure: Failure, code: str, bisection: str | None) -> str:
+    """Return the report as Markdown: title, what happens, what ONNX says, input, versions, since when, how to reproduce."""
+    parts = [
+        f"# {failure.title}",
+        "## What happens\n\n" + _what_happens(failure),
+        "## What the specification says\n\n" + _specification(failure),
+        f"## {'Input' if failure.origin is None else 'Smallest input'}\n\n" + _input(failure),
+        "## Versions\n\n" + _versions(failure),
+    ]
+    if bisection is not None:
+        parts.append("## Since when\n\n" + bisection.strip())
+    parts.append("## To reproduce\n\n" + _reproduce(failure, code))
+    return "\n\n".join(parts) + "\n"
+
+
+def _what_happens(failure: Failure) -> str:
+    case, found = failure.case, failure.signature
+    lines = [f"`{failure.info.provider}` {failure.what} (`{found.outcome.value}`, `{case.operator}` at opset {case.opset})."]
+    if case.options.variant:
+        lines.append(
+            f"The graph composes {case.operator}'s mode `{case.options.variant}` of {', '.join(failure.graph.tested)}; "
+            "no single operator of ONNX has it."
+        )
+    if failure.error is not None and failure.error.message:
+        lines.append(_fenced(failure.error.message[:2000]))
+    for name, actual in failure.named(failure.actual or ()) if failure.actual else ():
+        lines.append(f"The output {f'`{name}` ' if name else ''}is {tensor_text(actual)}.")
+    expected = failure.expected
+    if expected is not None and found.outcome is not Outcome.CRASH:
+        lines.extend(f"{f'`{name}`' if name else 'It'} should be {expected_text(each)}." for name, each in failure.named(expected))
+    return "\n\n".join(lines)
+
+
+def _specification(failure: Failure) -> str:
+    case = failure.case
+    page = _OPERATOR_PAGE.format(case.operator)
+    source = f"{case.source} (<{page}>)" if case.source else f"<{page}>"
+    if case.validity is Validity.INVALID:
+        return f"The call is invalid, so an error is expected. It breaks this rule:\n\n> {case.rule}\n\nSource: {source}."
+    expected = failure.expected
+    assert expected is not None
+    defined = "; ".join(
+        f"{f'`{name}` ' if name else ''}{expected_text(each)}{', exactly' if isinstance(each, Exact) else ''}"
+        for name, each in failure.named(expected)
+    )
+    return f"The call is valid and its result is defined: {defined}.\n\nSource: {source}."
+
+
+def _input(failure: Failure) -> str:
+    case = failure.case
+    rows = [f"| {spec.name} | {tensor_text(tensor)} |" for spec, tensor in zip(case.inputs, failure.prepared.inputs, strict=True)]
+    rows += [f"| attribute {name} | {value_text(value)} |" for name, value in case.attributes.items()]
+    text = "| | |\n| --- | --- |\n" + "\n".join(rows)
+    if case.options.shapes == "static":
+        text += "\n\nThe shapes of the graph's inputs are static."
+    if case.options.initializer is not None:
+        text += f"\n\n`{case.options.initializer}` is an initializer of the graph."
+    if case.options.optimization != "off":
+        text += f"\n\nGraph optimisation level: {case.options.optimization}."
+    if failure.origin is not None:
+        text += f"\n\nNothing more can be taken from it; it was reduced from `{failure.origin}`."
+    return text
+
+
+def _versions(failure: Failure) -> str:
+    info = failure.info
+    facts = {
+        "onnxruntime": info.onnxruntime,
+        "execution provider": info.provider,
+        "provider options": ", ".join(f"{key}={value}" for key, value in failure.session.provider_options.items()) or None,
+        "threads of the session": None if failure.session.threads == 1 else str(failure.session.threads),
+        "DirectML": info.directml,
+        "adapter": info.adapter,
+        "vendor": info.vendor,
+        "driver": info.driver,
+        "maximum feature level": info.max_feature_level,
+        "Python": info.python,
+        "NumPy": info.numpy,
+        "platform": info.platform,
+        "runtime": info.runtime,
+    }
+    return "| | |\n| --- | --- |\n" + "\n".join(f"| {name} | {value} |" for name, value in facts.items() if value)
+
+
+def _reproduce(failure: Failure, code: str) -> str:
+    wheel = "onnxruntime-directml" if failure.info.provider == DML else "onnxruntime"
+    version = f"=={failure.info.onnxruntime}" if failure.info.onnxruntime else ""
+    numpy = '"numpy<2"' if (failure.info.numpy or "").startswith("1.") else "numpy"
+    python = f"   # it ran with Python {failure.info.python}" if failure.info.python else ""
+    commands = "\n".join(failure.commands)
+    return "\n\n".join(
+        [
+            "```sh\n"
+            + f"python -m pip install {wheel}{version} {numpy}{python}\npython repro.py   # exit code 1 while the bug is there\n```",
+            "With the conformance harness:",
+            f"```sh\n{commands}\n```",
+            *_entry(failure),
+            f"<details><summary>repro.py</summary>\n\n```python\n{code.rstrip()}\n```\n\n</details>"
+            if len(code) <= _LONGEST_CODE
+            else f"`repro.py` is attached ({len(code):,} characters: it carries the input).",
+        ]
+    )
+
+
+def _entry(failure: Failure) -> list[str]:
+    """Return the case as an entry of a spec, with its elements written out where they are few enough to be read."""
+    inputs = failure.prepared.inputs
+    if sum(tensor.array.size for tensor in inputs) > _WRITTEN_OUT:
+        return []
+    case = msgspec.structs.replace(failure.case, literals=tuple(tensor.array for tensor in inputs))
+    terms = parse(case.id).terms
+    lines = entry_lines(case, terms.get("case") or terms["sweep"])
+    return ["The case as an entry of a spec:", "```yaml\n" + "\n".join(line[2:] for line in lines) + "\n```"]
+
+
+def expected_text(expected: Expected) -> str:
+    """Write what an output may be: a tensor, a few of which each element is one, or values with the largest of their bounds."""
+    if isinstance(expected, Exact):
+        return tensor_text(expected.tensor)
+    if isinstance(expected, OneOf):
+        return " or, for each element, ".join(map(tensor_text, expected.candidates))
+    largest = float(np.max(expected.bound, initial=0.0))
+    return f"{tensor_text(nearest(expected))}, each element within its bound, which is at most {largest:.3g}"
+
+
+def tensor_text(tensor: Tensor) -> str:
+    """Write a tensor in one line: type and shape, and its elements where they are few."""
+    if tensor.array.size > _SHOWN:
+        return f"`{describe(tensor)}`"
+    if tensor.dtype == "string" or not tensor.array.size:
+        return f"`{describe(tensor)}` `{tensor.array.tolist()}`"
+    if not tensor.array.ndim:
+        return f"`{describe(tensor)}` `{write_element(tensor.dtype, tensor.array[()])}`"
+    whole = " ".join(np.array2string(tensor.array, separator=", ", threshold=_SHOWN, floatmode="unique").split())
+    return f"`{describe(tensor)}` `{whole}`"
+
+
+def _fenced(text: str) -> str:
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}text\n{text}\n{fence}"

@@ -1,0 +1,133 @@
+"""Writes `repro.py`: the template with one case in it, inputs and model included, so that the one file is all that is needed."""
+
+from __future__ import annotations
+
+import base64
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto, helper
+
+from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES
+from harness.model.expected import Approx, Expected, OneOf
+from harness.model.float_formats import FORMATS
+from harness.model.onnx_schemas import IR_VERSIONS
+from harness.model.records import Tensor
+from harness.triage.repro.failure import Failure
+
+TEMPLATE = Path(__file__).with_name("template.py")
+_LEVELS = {"off": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED", "all": "ORT_ENABLE_ALL"}
+_WRITTEN_OUT = 64
+_WIDTH = 100
+
+
+def script(failure: Failure) -> str:
+    """Return the text of `repro.py` for a failure."""
+    text = TEMPLATE.read_text(encoding="utf-8")
+    head, _, rest = text.partition("# <case>\n")
+    _, _, code = rest.partition("# </case>\n")
+    return head.replace("{{docstring}}", _docstring(failure)) + _constants(failure) + code
+
+
+def _docstring(failure: Failure) -> str:
+    title = failure.title.replace("\\", "\\\\").replace('"""', "'''")
+    return f"""{title}
+
+Needs onnxruntime (for DirectML onnxruntime-directml, on Windows) and numpy, nothing else:  python repro.py
+
+Exit code: 1 while the bug is there, 0 once it is fixed, 3 if it cannot tell (no such provider here, a release that does not know the
+opset). The session runs in a process of its own, since some bugs end it; `--in-process` runs it in this one.
+"""
+
+
+def _constants(failure: Failure) -> str:
+    case, graph = failure.case, failure.graph
+    inputs = [
+        f"    ({name!r}, {number}, {_array(failure.prepared.inputs[position])}),"
+        for position, (name, number) in zip(graph.fed, graph.inputs, strict=True)
+    ]
+    expected = failure.expected
+    lines = [
+        f"CASE = {case.id!r}",
+        f"PROVIDER = {failure.session.provider!r}",
+        f"PROVIDER_OPTIONS = {dict(failure.session.provider_options)!r}",
+        f"SESSION_CONFIG = {dict(failure.session.config)!r}",
+        f"THREADS = {failure.session.threads}",
+        f"OPTIMIZATION = {_LEVELS[graph.optimization]!r}",
+        f"IN_PLACE = {graph.in_place!r}",
+        "TIMEOUT_SECONDS = 60",
+        f"TESTED = {list(graph.tested)!r}",
+        "INPUTS = [  # (name, ONNX element type, array); bfloat16, type 16, as uint16 of the same bits",
+        *inputs,
+        "]",
+        "OUTPUTS = [  # (name, ONNX element type, NumPy's)",
+        *(f"    ({name!r}, {number}, {str(np.dtype(BY_ONNX_NUMBER[number].storage))!r})," for name, number in graph.outputs),
+        "]",
+        *_expected(expected),
+        f"EXPECTED_ERROR = {case.rule or ''!r}",
+        f"REPORTED = {f'{failure.signature}; onnxruntime {failure.info.onnxruntime}'!r}",
+        f"MODEL = {_text(graph.model)}  # model.onnx",
+        f"OPSET_PROBE = {_text(_probe(case.opset))}  # an Identity at the same opset",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _expected(expected: Sequence[Expected] | None) -> list[str]:
+    """Write what is expected, one entry an output, as the template reads it."""
+    if expected is None:
+        return ["EXPECTED = None  # an error is expected"]
+    found = [
+        "EXPECTED = [  # arrays, one of which holds each element, or a value and how far from it each element may be; one entry an output"
+    ]
+    for each in expected:
+        if isinstance(each, Approx):
+            value, bound = (_array(Tensor("float64", array)) for array in (each.value, each.bound))
+            found.append(f"    {{'value': {value}, 'bound': {bound}, 'overflow': {FORMATS[each.dtype].overflow!r}}},")
+        else:
+            candidates = each.candidates if isinstance(each, OneOf) else (each.tensor,)
+            found.append(f"    {{'any': [{', '.join(map(_array, candidates))}]}},")
+    return [*found, "]"]
+
+
+def _array(tensor: Tensor) -> str:
+    """Write an array as an expression of the same bits: element by element where that is exact and short, else its bytes."""
+    storage, array = DTYPES[tensor.dtype].storage, tensor.array
+    if tensor.dtype == "string":
+        return f"np.array({array.reshape(-1).tolist()!r}, object).reshape({array.shape!r})"
+    name = str(np.dtype(storage))
+    written = _literal(tensor)
+    if written is not None:
+        return f"np.array({written!r}, {name!r})"
+    return f"np.frombuffer(base64.b64decode({_text(array.tobytes())}), {name!r}).reshape({array.shape!r})"
+
+
+def _literal(tensor: Tensor) -> Any:
+    """Return nested lists that give the same bits back, None where there are none: many elements, NaN or infinity."""
+    array = tensor.array
+    if not 0 < array.size <= _WRITTEN_OUT or array.dtype.kind not in "iubf" or not np.isfinite(array).all():
+        return None
+    choices = [array.tolist()]
+    if array.dtype.kind == "f":
+        choices.insert(0, np.array([float(str(element)) for element in array.reshape(-1)]).reshape(array.shape).tolist())
+    for values in choices:
+        if np.array(values, array.dtype).tobytes() == array.tobytes():
+            return values
+    return None
+
+
+def _text(data: bytes) -> str:
+    """Write bytes as base64 in a Python string, broken into lines."""
+    encoded = base64.b64encode(data).decode()
+    if len(encoded) <= _WIDTH:
+        return repr(encoded)
+    return "(\n" + "".join(f"    {part!r}\n" for part in textwrap.wrap(encoded, _WIDTH)) + ")"
+
+
+def _probe(opset: int) -> bytes:
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "XY"]
+    graph = helper.make_graph([helper.make_node("Identity", ["X"], ["Y"])], "probe", values[:1], values[1:])
+    model = helper.make_model(graph, ir_version=IR_VERSIONS[opset], opset_imports=[helper.make_opsetid("", opset)])
+    return bytes(model.SerializeToString(deterministic=True))
