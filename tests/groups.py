@@ -14,8 +14,14 @@ GROUPS = {
     "tests/test_bisect_command.py": "the network",
     "tests/test_evidence.py": "the network",
     "tests/test_remote.py": "the ssh server",
+    "tests/operators/test_onnx_cases.py": "the cases of ONNX",
+    "tests/test_features.py::test_the_table_says": "the plan of every operator",
+    "tests/test_query_features.py": "the plan of every operator",
+    "tests/test_selection.py::test_ids_are_unique": "the plan of every operator",
+    "tests/specs/test_api.py::test_no_case": "the plan of every operator",
 }
-"""What the tests below a path share. The groups are large, so they are begun first."""
+"""What the tests whose ids begin so share: what one process alone may have, or what takes it long to make.
+The groups are large, so they are begun first."""
 
 
 def group_of(test: str) -> str:

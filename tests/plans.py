@@ -4,19 +4,48 @@ from __future__ import annotations
 
 from functools import cache
 
+import pytest
+
 from harness.model.query import parse_all
+from harness.operators import OPERATORS
 from harness.specs.expand import Plan, expand
 from harness.specs.load import default_folder, load_specs
 from harness.specs.selection import Selection, select
 
 DEEPEST = ("GatherElements", "GatherND", "Round")
 """The operators whose cases are more various than any others': where a test needs many cases and not every operator."""
+OF_EACH_FAMILY = (
+    "Add",
+    "Cast",
+    "Concat",
+    "Conv",
+    "CumSum",
+    "Gather",
+    "LayerNormalization",
+    "QuantizeLinear",
+    "Range",
+    "ReduceSum",
+    "Round",
+    "Softmax",
+    "Split",
+    "TopK",
+    "Transpose",
+)
+"""Where every operator is asked about, a test asks these, and those that are left as `slow`."""
 
 
 @cache
 def default_plan() -> Plan:
     """Return the plan of the default specs, for whoever does not ask it what was left out: going through it counts that."""
     return expand(load_specs(()))
+
+
+def plan_in_parts(part: str) -> Plan:
+    """Return the plan of `OF_EACH_FAMILY`, or of `the rest`."""
+    return plan_of(*(OF_EACH_FAMILY if part == "one of each family" else sorted(set(OPERATORS) - set(OF_EACH_FAMILY))))
+
+
+PARTS = ("one of each family", pytest.param("the rest", marks=pytest.mark.slow))
 
 
 @cache

@@ -27,7 +27,7 @@ from harness.operators.binary_floats import halfway_values, special_patterns
 from harness.targets.execution import Graph
 from tests import calling
 from tests.operators.brute import round_bits
-from tests.plans import default_plan, selected
+from tests.plans import PARTS, plan_in_parts, selected
 from tests.prepared import compiled, prepared_case
 from tests.running import ROUND
 
@@ -173,13 +173,14 @@ class TestModel:
         assert not node.attribute
 
 
-def test_onnx_checker_accepts_every_valid_graph() -> None:
+@pytest.mark.parametrize("part", PARTS)
+def test_onnx_checker_accepts_every_valid_graph(part: str) -> None:
     """Once a graph; only of valid cases, since the checker is native code that may crash on bad attributes.
 
     It refuses operators that their opset deprecates (GroupNormalization 18), which runtimes may still have.
     """
     seen: set[str] = set()
-    for case in default_plan().cases(valid=True):
+    for case in plan_in_parts(part).cases(valid=True):
         assert case.validity is Validity.VALID
         key = f"{case.operator}{case.opset}{case.attributes}{[(s.dtype, len(s.shape)) for s in case.inputs]}{case.options}"
         deprecated = onnx.defs.get_schema(case.operator, case.opset).deprecated
@@ -187,7 +188,7 @@ def test_onnx_checker_accepts_every_valid_graph() -> None:
             continue
         seen.add(key)
         onnx.checker.check_model(model_of(compiled(case)), full_check=False)
-    assert len(seen) > 1000
+    assert len(seen) > 500
 
 
 class TestRounding:

@@ -28,5 +28,5 @@ def test_whoever_shares_something_is_in_its_group(sign: str, group: str) -> None
 
 
 def test_every_path_is_there_and_every_other_test_a_group_of_its_own() -> None:
-    assert all((ROOT / path).exists() for path in GROUPS)
+    assert all((ROOT / path.partition("::")[0]).exists() for path in GROUPS)
     assert group_of("tests/test_cli.py::test_check") == "tests/test_cli.py::test_check"

@@ -139,7 +139,7 @@ def test_what_tests_nothing_stands_apart(open_page: Open, bounded: Path) -> None
     assert "The bound is infinite for all 12 elements: nothing is claimed, and the result tests nothing." in page.inner_text("dialog")
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [pytest.param(1280, marks=pytest.mark.slow), 390])
 def test_axe_finds_nothing_in_a_page_of_many_operators(open_page: Open, tmp_path: Path, width: int) -> None:
     page = open_page(page_of(tmp_path, many.write_run(tmp_path / "run.jsonl", MANY + 1, 30)), width=width)
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
@@ -148,6 +148,7 @@ def test_axe_finds_nothing_in_a_page_of_many_operators(open_page: Open, tmp_path
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.slow
 def test_150_operators_stay_small_and_quick(open_page: Open, tmp_path: Path) -> None:
     run = many.write_run(tmp_path / "run.jsonl")
     began = time.process_time()

@@ -19,7 +19,7 @@ from harness.operators import OPERATORS
 from harness.run.oracle import oracle
 from harness.specs import calls
 from harness.specs.selection import select
-from tests.plans import default_plan
+from tests.plans import PARTS, plan_in_parts
 
 
 def lower(case: Case) -> Description:
@@ -191,9 +191,10 @@ def test_the_call_names_what_the_tables_speak_of() -> None:
     assert call_of(lower(case).encode()) == "GATHER_ND InputTensor=FLOAT32[4] IndicesTensor=INT64[4] OutputTensor=FLOAT32[4]"
 
 
-def test_every_case_of_the_specs_is_lowered_as_the_api_asks() -> None:
+@pytest.mark.parametrize("part", PARTS)
+def test_every_case_of_the_specs_is_lowered_as_the_api_asks(part: str) -> None:
     refused: list[str] = []
-    selection = select(default_plan(), parse_all(["api=directml", "GatherND@13:sweep=batch", "Round@22:sweep=rank"]))
+    selection = select(plan_in_parts(part), parse_all(["api=directml", "GatherND@13:sweep=batch", "Round@22:sweep=rank"]))
     seen = 0
     for valid in (True, False):
         for unit in units(selection.cases(valid=valid), 0, "DirectML", lambda case, _: refused.append(case.id)):
@@ -211,7 +212,7 @@ def test_every_case_of_the_specs_is_lowered_as_the_api_asks() -> None:
                     inputs = dict(zip(one.call.inputs, one.inputs, strict=True))
                     assert operator.family.broken_by_values(operator, one.call, inputs) is None, one.case.id
                     assert oracle(one, "DirectML") is not None
-    assert seen > 4000
+    assert seen > 300
     assert all("=string[" in case or "=bfloat16[" in case for case in refused)
     assert not any("api=directml" in case for case in refused)
 
