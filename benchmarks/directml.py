@@ -19,8 +19,8 @@ import numpy as np
 from harness.model.dtypes import DTYPES
 from harness.model.records import Case, Tensor, TensorSpec
 from harness.operators.base import Call
-from harness.targets.execution import Graph, Prepared, Unit
-from harness.targets.pool import Pool
+from harness.targets.execution import Graph, GraphCases, Prepared
+from harness.targets.pool import WorkerPool
 from harness.targets.registry import launch, parse_target
 from harness.targets.windows import runtime
 
@@ -77,7 +77,7 @@ def bare(described: list[Described]) -> Cost:
 
 def pooled(described: list[Described]) -> Cost:
     """Return the cost of a worker from the first case that it answers to the last, by the pool that a run uses."""
-    pool = Pool(launch(parse_target("directml")), size=1, timeout=60)
+    pool = WorkerPool(launch(parse_target("directml")), size=1, timeout=60)
     pool.probe()
     (process,) = pool._slots
     before, started = _processor_seconds(process.pid), time.perf_counter()
@@ -111,13 +111,13 @@ def _processor_seconds(ancestor: int) -> float:
     return sum(spent[pid] for pid in family if pid in spent)
 
 
-def _units(described: list[Described]) -> Iterator[Unit]:
+def _units(described: list[Described]) -> Iterator[GraphCases]:
     collected: list[Prepared] = []
     current = None
     for number, (given, arrays, _) in enumerate(described):
         model = json.dumps(given, sort_keys=True, separators=(",", ":")).encode()
         if current is not None and (model != current.model or len(collected) >= _UNIT_CASES):
-            yield Unit(current, collected)
+            yield GraphCases(current, collected)
             collected = []
         types = tuple((name, DTYPES[given["tensors"][name]["dtype"]].onnx) for name in _INPUTS)
         output = ("OutputTensor", types[0][1])
@@ -126,7 +126,7 @@ def _units(described: list[Described]) -> Iterator[Unit]:
         tensors = tuple(Tensor(str(array.dtype), array) for array in arrays)
         collected.append(Prepared(Case(str(number), "GatherElements", 13, {}, specs), Call({}, {}), tensors))
     if current is not None:
-        yield Unit(current, collected)
+        yield GraphCases(current, collected)
 
 
 def _gather(shape: int, seed: int) -> tuple[dict[str, Any], list[np.ndarray], np.ndarray]:

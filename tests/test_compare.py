@@ -12,7 +12,7 @@ import pytest
 
 from harness.commands.compare import RENDERINGS
 from harness.model.records import Diff, Error, Header, Outcome, Repeats, Result, TargetInfo, Validity, Verdict
-from harness.results.compare.comparison import Change, Comparison, Did, classify, compare_runs
+from harness.results.compare.comparison import Change, ComparedResult, Comparison, classify, compare_runs
 from harness.results.compare.tables import both_rows, environment_differences, exit_code, said, summarize_comparison
 from harness.results.runfile import RunReader, RunWriter
 from tests import synthetic
@@ -183,7 +183,7 @@ def test_error_class_and_placement(base: Run, head: Run) -> None:
 @pytest.mark.parametrize("before", O)
 @pytest.mark.parametrize("after", O)
 def test_what_a_change_is(validity: Validity, before: Outcome, after: Outcome) -> None:
-    change, _ = classify(Did(validity, before, "", ""), Did(validity, after, "", ""), ulp_grew=False)
+    change, _ = classify(ComparedResult(validity, before, "", ""), ComparedResult(validity, after, "", ""), ulp_grew=False)
     absent = (O.UNAVAILABLE, O.NOT_RUN)
     good = {V.VALID: O.PASS, V.INVALID: O.REJECTED}.get(validity)
     if before in absent or after in absent:

@@ -26,8 +26,8 @@ from harness.run.judge import Judgement, judge
 from harness.run.oracle import oracle
 from harness.specs.calls import call_of
 from harness.targets.evaluation import evaluate
-from harness.targets.execution import Execution, Graph, Prepared, Unit
-from harness.targets.pool import Pool
+from harness.targets.execution import Execution, Graph, GraphCases, Prepared
+from harness.targets.pool import WorkerPool
 from harness.targets.registry import launch, parse_target
 from tests import contract_operators as operators
 from tests.contract_operators import case_of, floats
@@ -59,16 +59,16 @@ def model_of(prepared: Prepared) -> onnx.ModelProto:
 
 
 @pytest.fixture(scope="module")
-def pool() -> Iterator[Pool]:
-    opened = Pool(launch(parse_target("cpu")), size=1, timeout=60)
+def pool() -> Iterator[WorkerPool]:
+    opened = WorkerPool(launch(parse_target("cpu")), size=1, timeout=60)
     yield opened
     opened.close()
 
 
-def run(pool: Pool, prepared: Prepared) -> tuple[Execution, Judgement]:
+def run(pool: WorkerPool, prepared: Prepared) -> tuple[Execution, Judgement]:
     """Run a case on the real CPU provider and judge it."""
     graph = graph_of(prepared)
-    ((_, _, execution),) = pool.run(iter([Unit(graph, [prepared])]))
+    ((_, _, execution),) = pool.run(iter([GraphCases(graph, [prepared])]))
     return execution, judge(prepared, graph, execution, CPU)
 
 
@@ -79,7 +79,7 @@ def answered(prepared: Prepared, *outputs: Tensor) -> Judgement:
 class TestSeveralOutputs:
     PREPARED_CASE = case_of(operators.TOP_K, 11, {"X": X, "K": K})
 
-    def test_a_worker_brings_both_and_the_judge_compares_both(self, pool: Pool) -> None:
+    def test_a_worker_brings_both_and_the_judge_compares_both(self, pool: WorkerPool) -> None:
         prepared = prepared_of(self.PREPARED_CASE)
         execution, judgement = run(pool, prepared)
         assert execution.outputs is not None
@@ -133,7 +133,7 @@ class TestSeveralOutputs:
 
 
 class TestInputs:
-    def test_an_optional_input_that_is_left_out_is_an_empty_name(self, pool: Pool) -> None:
+    def test_an_optional_input_that_is_left_out_is_an_empty_name(self, pool: WorkerPool) -> None:
         prepared = prepared_of(case_of(operators.CLIP, 13, {"input": floats(-1, 2, 9), "max": Tensor("float32", np.array(3, np.float32))}))
         model = model_of(prepared)
         assert [list(node.input) for node in model.graph.node] == [["input", "", "max"]]
@@ -147,7 +147,7 @@ class TestInputs:
         prepared = prepared_of(case_of(operators.CLIP, 13, {"input": floats(-1), "min": Tensor("float32", np.array(0, np.float32))}))
         assert [list(node.input) for node in model_of(prepared).graph.node] == [["input", "min"]]
 
-    def test_a_variadic_input_is_as_many_as_the_case_gives(self, pool: Pool) -> None:
+    def test_a_variadic_input_is_as_many_as_the_case_gives(self, pool: WorkerPool) -> None:
         inputs = {f"inputs.{n}": floats(*range(n + 1)) for n in range(3)}
         prepared = prepared_of(case_of(operators.CONCAT, 13, inputs, {"axis": 0}))
         assert [list(node.input) for node in model_of(prepared).graph.node] == [["inputs.0", "inputs.1", "inputs.2"]]
@@ -156,7 +156,7 @@ class TestInputs:
         assert execution.outputs[0].array.tolist() == [0, 0, 1, 0, 1, 2]
         assert judgement.outcome is Outcome.PASS
 
-    def test_what_decides_shapes_can_be_initializers_alone(self, pool: Pool) -> None:
+    def test_what_decides_shapes_can_be_initializers_alone(self, pool: WorkerPool) -> None:
         prepared = prepared_of(case_of(operators.TOP_K, 11, {"X": X, "K": K}, initializer="constants"))
         graph, model = graph_of(prepared), model_of(prepared)
         assert (graph.fed, [name for name, _ in graph.inputs]) == ((0,), ["X"])
@@ -229,7 +229,7 @@ class TestAttributes:
 
 
 class TestBounds:
-    def test_a_value_within_its_bound_passes_and_the_next_one_outside_does_not(self, pool: Pool) -> None:
+    def test_a_value_within_its_bound_passes_and_the_next_one_outside_does_not(self, pool: WorkerPool) -> None:
         prepared = prepared_of(case_of(operators.EXP, 13, {"input": floats(-1, 0.3, 5)}))
         assert run(pool, prepared)[1].outcome is Outcome.PASS
         found = oracle(prepared, CPU)
@@ -267,7 +267,7 @@ class TestBounds:
     ids=["raises", "dtype", "shape", "none", "parameters"],
 )
 def test_a_formula_that_fails_is_an_error_of_the_oracle_and_no_end(
-    formula: object, said: str, pool: Pool, monkeypatch: pytest.MonkeyPatch
+    formula: object, said: str, pool: WorkerPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(OPERATORS, "Exp", Operator("Exp", Family(), decided(formula)))  # type: ignore[arg-type]
     prepared = prepared_of(case_of(operators.EXP, 13, {"input": floats(0, 1)}))

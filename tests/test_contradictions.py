@@ -12,7 +12,7 @@ from harness.model.errors import TargetUnavailable, UsageError
 from harness.model.query import parse_all
 from harness.model.records import DIRECTML, Diff, Error, Header, Outcome, Repeats, Result, TargetInfo, Validity, Verdict
 from harness.results.runfile import RunReader, RunWriter
-from harness.run.job import Job
+from harness.run.job import TargetRun
 from harness.run.pipeline import Request, run
 from harness.targets.registry import parse_target
 from tests.synthetic import end_of
@@ -140,16 +140,16 @@ def test_an_end_that_counts_what_is_not_there(tmp_path: Path, field: str, number
 def test_a_run_whose_workers_no_longer_start_has_fewer_results_than_selected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its file is whole all the same: what was not reached has no line."""
     answered = 0
-    real = Job._result
+    real = TargetRun._result
 
-    def result(job: Job, *answer: Any) -> Result:
+    def result(job: TargetRun, *answer: Any) -> Result:
         nonlocal answered
         answered += 1
         if answered > 5:
             raise TargetUnavailable("the worker ended before it started a case (exit code 3)")
         return real(job, *answer)
 
-    monkeypatch.setattr(Job, "_result", result)
+    monkeypatch.setattr(TargetRun, "_result", result)
     summary = run(Request(tmp_path, "harness run", (parse_target("cpu"),), queries=parse_all(["Round@22:case=*"])))
     reader = RunReader(summary.path)
     assert len(list(reader)) == 5

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.model.diff import Comparison, compare, describe, differing, ulps, write_element
+from harness.model.diff import OutputComparison, compare, describe, differing, ulps, write_element
 from harness.model.dtypes import DTYPES
 from harness.model.expected import Approx, Exact, OneOf
 from harness.model.float_formats import FORMATS, decode, encode
@@ -261,7 +261,7 @@ def test_describe() -> None:
 @given(pairs())
 def test_what_is_exact_is_compared_as_a_tensor(pair: tuple[Tensor, Tensor]) -> None:
     expected, actual = pair
-    assert compare(Exact(expected), actual) == Comparison(compare(expected, actual), None)
+    assert compare(Exact(expected), actual) == OutputComparison(compare(expected, actual), None)
 
 
 @given(pairs())
@@ -280,7 +280,7 @@ class TestOneOf:
 
     def test_each_element_chooses(self) -> None:
         for found in ([1, 2, 3], [2, 2, 4], [1, 2, 4], [2, 2, 3]):
-            assert compare(OneOf((self.LOW, self.HIGH)), Tensor("int8", np.array(found, np.int8))) == Comparison(None)
+            assert compare(OneOf((self.LOW, self.HIGH)), Tensor("int8", np.array(found, np.int8))) == OutputComparison(None)
 
     def test_anything_else_is_wrong_also_between_and_beside(self) -> None:
         for place, element in ((0, 0), (0, 3), (1, 1), (1, 3), (2, 2), (2, 5), (0, 4)):
@@ -358,7 +358,9 @@ class TestApprox:
 
     def test_without_error_the_value_itself(self, dtype: str) -> None:
         expected = approx(dtype, [1.5, 0.0], [0.0, 0.0])
-        assert compare(expected, held(dtype, 1.5, -0.0)) == Comparison(None, Accuracy(0.0, 0.0, 0, 2))  # the sign of zero is not judged
+        assert compare(expected, held(dtype, 1.5, -0.0)) == OutputComparison(
+            None, Accuracy(0.0, 0.0, 0, 2)
+        )  # the sign of zero is not judged
         for wrong in (neighbour(dtype, 1.5, 1), neighbour(dtype, 1.5, -1), -1.5, np.inf, np.nan):
             assert compare(expected, held(dtype, wrong, 0.0)).diff is not None
         assert compare(expected, held(dtype, 1.5, FORMATS[dtype].quantum)).diff is not None
@@ -388,7 +390,7 @@ class TestApprox:
             assert comparison.accuracy is not None
             assert (comparison.accuracy.unclaimed, comparison.accuracy.compared, comparison.accuracy.claims) == (3, 4, True)
         empty = compare(approx(dtype, [1.0], [np.inf]), held(dtype, 7.0))
-        assert empty == Comparison(None, Accuracy(0.0, 0.0, 1, 1))
+        assert empty == OutputComparison(None, Accuracy(0.0, 0.0, 1, 1))
         assert empty.accuracy is not None
         assert not empty.accuracy.claims
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from harness.model.errors import SpecError
 from harness.model.records import Outcome, TargetInfo
 from harness.operators import OPERATORS
-from harness.specs.expectations import Expectations, Scope, TargetExpectations, When, lint, load_expectations
+from harness.specs.expectations import Expectations, ExpectationScope, TargetExpectations, When, lint, load_expectations
 
 TODAY = date(2026, 6, 1)
-ROUND_AND_GATHER_ND = Scope({"Round", "GatherND"}, whole=False)
+ROUND_AND_GATHER_ND = ExpectationScope({"Round", "GatherND"}, whole=False)
 CPU = TargetInfo(provider="CPUExecutionProvider", onnxruntime="1.24.4")
 DML = TargetInfo(provider="DmlExecutionProvider", onnxruntime="1.24.4", directml="1.15.4+abc", max_feature_level="5_0")
 ENTRY = """\
@@ -102,8 +102,8 @@ def test_an_entry_for_an_operator_that_was_not_run_need_not_match(tmp_path: Path
 def test_the_shipped_entries_are_judged_by_all_shipped_specs_alone() -> None:
     expectations = load_expectations().for_target("cpu", CPU)
     certain = [each.entry for each in expectations.entries if not (each.entry.sometimes or each.entry.pending or each.entry.level)]
-    assert len(expectations.problems(TODAY, Scope(OPERATORS.keys(), whole=True))) == len(certain) > 5
-    assert expectations.problems(TODAY, Scope(OPERATORS.keys(), whole=False)) == []
+    assert len(expectations.problems(TODAY, ExpectationScope(OPERATORS.keys(), whole=True))) == len(certain) > 5
+    assert expectations.problems(TODAY, ExpectationScope(OPERATORS.keys(), whole=False)) == []
 
 
 def test_expired(tmp_path: Path) -> None:

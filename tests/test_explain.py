@@ -14,7 +14,7 @@ import pytest
 from harness.commands.explain import RENDERINGS
 from harness.model.records import Diff, Error, Outcome, Repeats, Result, TargetInfo, Validity, Verdict
 from harness.results.explain.explanation import explain, explain_changes
-from harness.results.explain.failures import Group
+from harness.results.explain.failures import FailureGroup
 from harness.results.explain.words import statement, title, witnessed
 from harness.results.rules.terms import Term
 from harness.results.runfile import RunReader
@@ -69,7 +69,7 @@ def write(folder: Path, plant: Plant, name: str = "run") -> Path:
     return write_results(folder / f"{name}.jsonl", [a_result(case, plant(case)) for case in cases()], {"cpu": CPU})
 
 
-def groups(path: Path, **options: bool) -> tuple[Group, ...]:
+def groups(path: Path, **options: bool) -> tuple[FailureGroup, ...]:
     return explain(RunReader(path), **options).groups
 
 

@@ -88,19 +88,19 @@ def test_a_crash_that_comes_and_goes(tmp_path: Path, action: str) -> None:
 def test_workers_that_no_longer_start_lose_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The workers of the repeats do not start: the results stand as they were first."""
     from harness.model.errors import TargetUnavailable
-    from harness.targets.pool import Pool
+    from harness.targets.pool import WorkerPool
 
     target = script(tmp_path, (FLAKY, "ulp", 1))
-    real = Pool._spawn
+    real = WorkerPool._spawn
 
-    def spawn(pool: Pool) -> object:
+    def spawn(pool: WorkerPool) -> object:
         if spawned:
             raise TargetUnavailable("gone")
         spawned.append(pool)
         return real(pool)
 
-    spawned: list[Pool] = []
-    monkeypatch.setattr(Pool, "_spawn", spawn)
+    spawned: list[WorkerPool] = []
+    monkeypatch.setattr(WorkerPool, "_spawn", spawn)
     ended = run(tmp_path, target, "--rerun-unexpected", "2")
     assert ended.code == 1
     assert results_of(tmp_path / "run")[FLAKY]["outcome"] == "mismatch"

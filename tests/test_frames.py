@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from harness.model.dtypes import DTYPES
 from harness.model.records import Case, Tensor, TensorSpec
 from harness.specs.calls import call_of
-from harness.targets.execution import Execution, Graph, Prepared, Unit
+from harness.targets.execution import Execution, Graph, GraphCases, Prepared
 from harness.targets.frames import FAKE, FrameReader, GarbledError, encode_batch, tensor_bytes
 from harness.worker import worker
 from tests.operators.brute import elements
@@ -23,7 +23,7 @@ from tests.prepared import OPERATOR_DTYPES, prepare
 worker.np = np  # a worker imports it after it has limited its memory
 
 
-def unit_of(*dtypes_and_shapes: tuple[str, tuple[int, ...]]) -> Unit:
+def unit_of(*dtypes_and_shapes: tuple[str, tuple[int, ...]]) -> GraphCases:
     """Return a unit of Round-like cases, one a tensor; the graph is not looked at."""
     cases = []
     for number, (dtype, shape) in enumerate(dtypes_and_shapes):
@@ -31,7 +31,7 @@ def unit_of(*dtypes_and_shapes: tuple[str, tuple[int, ...]]) -> Unit:
         case = Case(f"Round@22:case=n{number}", "Round", 22, {}, (TensorSpec("X", dtype, shape),))
         cases.append(Prepared(case, call_of(case), inputs))
     first = dtypes_and_shapes[0][0]
-    return Unit(Graph(b"model", "d", (0,), (("X", DTYPES[first].onnx),), (("Y", DTYPES[first].onnx),), ("Round",)), cases)
+    return GraphCases(Graph(b"model", "d", (0,), (("X", DTYPES[first].onnx),), (("Y", DTYPES[first].onnx),), ("Round",)), cases)
 
 
 def frame(kind: str, body: bytes) -> bytes:
@@ -182,7 +182,7 @@ def test_one_failure_for_all_cases_of_a_unit() -> None:
 
 def test_placement_belongs_to_one_unit() -> None:
     """The placement that the worker told of one graph is no proof for the next one."""
-    second = Unit(UNIT.graph, UNIT.cases[1:])
+    second = GraphCases(UNIT.graph, UNIT.cases[1:])
     cases = [(UNIT.cases[0], UNIT), *((prepared, second) for prepared in second.cases)]
     reader = FrameReader()
     found: list[Execution] = []
@@ -216,7 +216,7 @@ def test_a_batch_says_what_a_worker_needs(operator: str, dtype: str) -> None:
     graph = Graph(
         b"abc", "d", fed, tuple((spec.name, 1) for spec in prepared.case.inputs), (("Y", 1),), (operator,), "basic", in_place=True
     )
-    header, payload = encode_batch([Unit(graph, [prepared]), Unit(graph, [prepared, prepared])], "P", {"a": "b"}, {"c": "d"}, 3)
+    header, payload = encode_batch([GraphCases(graph, [prepared]), GraphCases(graph, [prepared, prepared])], "P", {"a": "b"}, {"c": "d"}, 3)
     assert [unit["first"] for unit in header["units"]] == [0, 1]
     assert [len(unit["cases"]) for unit in header["units"]] == [1, 2]
     assert [unit["kind"] for unit in header["units"]] == [0, 0]
@@ -227,7 +227,7 @@ def test_a_batch_says_what_a_worker_needs(operator: str, dtype: str) -> None:
     assert "fake" not in first
     one = b"".join(tensor_bytes(tensor) for tensor in prepared.inputs)
     assert b"".join(payload) == b"abc" + one + b"abc" + one + one
-    told, _ = encode_batch([Unit(graph, [prepared])], FAKE, {}, {})
+    told, _ = encode_batch([GraphCases(graph, [prepared])], FAKE, {}, {})
     assert told["kinds"][0]["threads"] == 1
     assert told["units"][0]["fake"] == [(prepared.case.id, "valid")]
 
@@ -236,7 +236,7 @@ def test_what_units_have_in_common_is_said_once() -> None:
     prepared = prepare("GatherElements", "float32")
     graph = Graph(b"m", "d", (0,), (("data", 1),), (("output", 1),), ("GatherElements",))
     others = [graph._replace(optimization="all"), graph._replace(model=b"n"), graph._replace(inputs=(("data", 2),))]
-    header, _ = encode_batch([Unit(one, [prepared]) for one in (graph, *others)], "P", {}, {})
+    header, _ = encode_batch([GraphCases(one, [prepared]) for one in (graph, *others)], "P", {}, {})
     assert [unit["kind"] for unit in header["units"]] == [0, 1, 0, 2]
     assert [kind["optimization"] for kind in header["kinds"]] == ["off", "all", "off"]
     assert [kind["inputs"] for kind in header["kinds"]] == [(("data", 1),), (("data", 1),), (("data", 2),)]
@@ -245,6 +245,6 @@ def test_what_units_have_in_common_is_said_once() -> None:
 def test_initializers_are_not_fed() -> None:
     prepared = prepare("GatherElements", "float32")
     graph = Graph(b"m", "d", (0,), (("data", 1),), (("output", 1),), ("GatherElements",))
-    header, payload = encode_batch([Unit(graph, [prepared])], "P", {}, {})
+    header, payload = encode_batch([GraphCases(graph, [prepared])], "P", {}, {})
     assert header["units"][0]["cases"] == [[(2, 3)]]
     assert b"".join(payload) == b"m" + tensor_bytes(prepared.inputs[0])

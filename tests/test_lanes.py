@@ -56,7 +56,7 @@ def several(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Make every run have as many lanes as workers; the list holds how many each had."""
     monkeypatch.setattr(crew, "_CASES", 1)
     made: list[int] = []
-    forked = crew.ForkedLanes
+    forked = crew.ForkingCoordinator
 
     class Counted(forked):  # type: ignore[misc,valid-type]
         def __init__(self, *arguments: object) -> None:

@@ -15,8 +15,8 @@ from harness.compile.prepare import units
 from harness.model.records import CPU, Case, Options, Outcome, Tensor, TensorSpec
 from harness.run.judge import Judgement, judge, placement
 from harness.specs.calls import call_of
-from harness.targets.execution import Execution, Graph, Prepared, Unit
-from harness.targets.pool import Launch, Pool
+from harness.targets.execution import Execution, Graph, GraphCases, Prepared
+from harness.targets.pool import Launch, WorkerPool
 from harness.targets.registry import launch, parse_target
 from harness.worker.worker import with_identity
 from tests.plans import selected
@@ -39,7 +39,7 @@ QUERIES = (
 )
 
 
-def chosen(*queries: str) -> list[Unit]:
+def chosen(*queries: str) -> list[GraphCases]:
     return list(units(selected(*queries).cases(valid=True), 0))
 
 
@@ -52,8 +52,8 @@ def older() -> Launch:
     return cpu()._replace(argv=[sys.executable, str(WORKERS), "without_assignment"])
 
 
-def judged(given: list[Unit], with_: Launch) -> dict[str, tuple[Judgement, Execution]]:
-    pool = Pool(with_, size=1, timeout=60)
+def judged(given: list[GraphCases], with_: Launch) -> dict[str, tuple[Judgement, Execution]]:
+    pool = WorkerPool(with_, size=1, timeout=60)
     return {p.case.id: (judge(p, graph, execution, with_.provider), execution) for p, graph, execution in pool.run(iter(given))}
 
 
@@ -112,8 +112,8 @@ def test_a_folded_node_proves_nothing(optimization: str, start: object) -> None:
     )
     case = Case("GatherElements@13:case=folded", "GatherElements", 13, {"axis": 0}, specs, Options(optimization=optimization))  # type: ignore[arg-type]
     prepared = Prepared(case, call_of(case), (Tensor("float32", data), Tensor("int64", indices), Tensor("float32", zero)))
-    pool = Pool(start(), size=1, timeout=60)
-    ((_, _, execution),) = pool.run(iter([Unit(compiled, [prepared])]))
+    pool = WorkerPool(start(), size=1, timeout=60)
+    ((_, _, execution),) = pool.run(iter([GraphCases(compiled, [prepared])]))
     assert execution.outputs is not None
     assert [output.array.tolist() for output in execution.outputs] == [[[0.0, 4.0, 5.0]]]  # the right result, whoever computed it
     if optimization == "off":
@@ -151,8 +151,8 @@ def test_a_release_that_does_not_know_the_version_was_not_asked(newer: dict[str,
     model = ModelProto.FromString(unit.graph.model)
     model.ir_version = newer.get("ir_version", model.ir_version)
     model.opset_import[0].version = newer.get("opset", 22)
-    given = [unit, Unit(unit.graph._replace(model=model.SerializeToString()), unit.cases)]
-    pool = Pool(cpu(), size=1, timeout=60)
+    given = [unit, GraphCases(unit.graph._replace(model=model.SerializeToString()), unit.cases)]
+    pool = WorkerPool(cpu(), size=1, timeout=60)
     found = [(judge(p, graph, e, CPU), e) for p, graph, e in pool.run(iter(given))]
     known, unknown = found[: len(unit.cases)], found[len(unit.cases) :]
     assert {judgement.outcome for judgement, _ in known} == {Outcome.PASS}
@@ -165,7 +165,7 @@ def test_a_refused_node_of_known_versions_is_rejected() -> None:
     (unit, *_) = chosen("Round@22:sweep=empty;X=float32[0]")
     model = ModelProto.FromString(unit.graph.model)
     model.graph.node[0].op_type = "NoSuchOperator"
-    found = judged([Unit(unit.graph._replace(model=model.SerializeToString()), unit.cases)], cpu())
+    found = judged([GraphCases(unit.graph._replace(model=model.SerializeToString()), unit.cases)], cpu())
     assert {judgement.outcome for judgement, _ in found.values()} == {Outcome.REJECTED}
 
 

@@ -16,7 +16,7 @@ from harness.model.reference.kernels import registered
 from harness.results.summary import target_facts
 from harness.run.target_info import target_info
 from harness.targets import plugins
-from harness.targets.pool import Hello, Pool
+from harness.targets.pool import Hello, WorkerPool
 from harness.targets.registry import greeted, launch, parse_target, started_by, starts_what_it_names
 from harness.targets.runtimes.projects import PLUGINS
 from harness.worker import plugin_worker
@@ -62,7 +62,7 @@ def standin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setenv("STANDIN_DEVICES", devices)
         monkeypatch.setenv("STANDIN_VERSION", version)
         target = parse_target(f"plugin={shared_library()}{options}")
-        pool = Pool(launch(target), size=1, timeout=60)
+        pool = WorkerPool(launch(target), size=1, timeout=60)
         try:
             hello = pool.probe()
         finally:

@@ -19,9 +19,9 @@ from harness.compile.prepare import units
 from harness.model.errors import TargetUnavailable
 from harness.model.records import Case, Tensor, TensorSpec
 from harness.specs.calls import call_of
-from harness.targets.execution import Execution, Prepared, Unit
+from harness.targets.execution import Execution, GraphCases, Prepared
 from harness.targets.frames import FAKE, tensor_bytes
-from harness.targets.pool import Launch, Pool
+from harness.targets.pool import Launch, WorkerPool
 from harness.targets.registry import launch, parse_target
 from harness.worker.worker import PROTOCOL
 from tests.plans import selected
@@ -36,7 +36,7 @@ pytestmark = [
 ]
 
 
-def chosen(*queries: str) -> list[Unit]:
+def chosen(*queries: str) -> list[GraphCases]:
     return list(units(selected(*queries).cases(valid=True), 0))
 
 
@@ -52,9 +52,9 @@ def misbehaving(name: str, argument: str = "", **changes: object) -> Launch:
     return fake()._replace(argv=[sys.executable, str(WORKERS), name, argument], **changes)
 
 
-def run(launch: Launch, given: list[Unit], size: int = 1, timeout: float = 20) -> tuple[dict[str, Execution], Pool]:
+def run(launch: Launch, given: list[GraphCases], size: int = 1, timeout: float = 20) -> tuple[dict[str, Execution], WorkerPool]:
     """Run units; return what became of each case, which must be answered exactly once."""
-    pool = Pool(launch, size=size, timeout=timeout)
+    pool = WorkerPool(launch, size=size, timeout=timeout)
     found: dict[str, Execution] = {}
     for prepared, _, execution in pool.run(iter(given)):
         assert prepared.case.id not in found
@@ -63,11 +63,11 @@ def run(launch: Launch, given: list[Unit], size: int = 1, timeout: float = 20) -
     return found, pool
 
 
-def right(given: list[Unit]) -> dict[str, bytes]:
+def right(given: list[GraphCases]) -> dict[str, bytes]:
     return {prepared.case.id: tensor_bytes(right_output(prepared)) for unit in given for prepared in unit.cases}
 
 
-def assert_only_lost(found: dict[str, Execution], given: list[Unit], lost: set[str]) -> None:
+def assert_only_lost(found: dict[str, Execution], given: list[GraphCases], lost: set[str]) -> None:
     wanted = right(given)
     for case, execution in found.items():
         if case in lost:
@@ -181,10 +181,10 @@ def test_stray_prints_do_not_reach_the_protocol() -> None:
     assert pool.restarts == 0
 
 
-def big(elements: int) -> Unit:
+def big(elements: int) -> GraphCases:
     """Return one case of Round with a large tensor each way."""
     case = Case(f"Round@22:case=big;X=float32[{elements}]", "Round", 22, {}, (TensorSpec("X", "float32", (elements,), "ordinary"),))
-    return Unit(compiled(case), [prepared_case(case)])
+    return GraphCases(compiled(case), [prepared_case(case)])
 
 
 def test_large_tensors_both_ways() -> None:
@@ -210,7 +210,7 @@ def test_large_tensors_both_ways() -> None:
 def test_a_target_without_a_greeting_is_unavailable(name: str, message: str, way: str) -> None:
     started = time.monotonic()
     seconds = 0.5 if name == "hangs_at_start" else 20.0
-    pool = Pool(misbehaving(name, start_seconds=seconds), size=2, timeout=20)
+    pool = WorkerPool(misbehaving(name, start_seconds=seconds), size=2, timeout=20)
     start = pool.probe if way == "probe" else lambda: list(pool.run(iter(chosen("Round@22:sweep=empty;X=float16"))))
     with pytest.raises(TargetUnavailable) as caught:
         start()
@@ -220,7 +220,7 @@ def test_a_target_without_a_greeting_is_unavailable(name: str, message: str, way
 
 
 def test_a_target_whose_workers_always_die_after_the_greeting_is_unavailable() -> None:
-    pool = Pool(misbehaving("dies_after_the_greeting"), size=1, timeout=20)
+    pool = WorkerPool(misbehaving("dies_after_the_greeting"), size=1, timeout=20)
     with pytest.raises(TargetUnavailable, match=r"ended before it started a case \(exit code 0\)"):
         list(pool.run(iter(chosen("Round@22:sweep=empty;X=float16"))))
     assert pool.restarts == 3
@@ -232,7 +232,7 @@ def test_a_start_that_fails_is_tried_three_times(tmp_path: Path, way: str) -> No
     for failing in (2, 3):
         (tmp_path / "state").write_text(str(failing), encoding="ascii")
         started = misbehaving("dies_at_its_first_starts", str(tmp_path / "state"))
-        pool = Pool(started, size=1, timeout=20)
+        pool = WorkerPool(started, size=1, timeout=20)
         start = pool.probe if way == "probe" else lambda pool=pool: list(pool.run(iter(given)))
         if failing == 3:
             with pytest.raises(TargetUnavailable, match=r"ended before it started a case \(SIGKILL\)"):
@@ -246,7 +246,7 @@ def test_a_start_that_fails_is_tried_three_times(tmp_path: Path, way: str) -> No
 def test_workers_that_are_killed_together_at_their_start_count_once() -> None:
     """Whatever kills four at once is one mishap, and not a target whose start failed three times."""
     given = chosen(*VALUES)
-    pool = Pool(fake(), size=4, timeout=20)
+    pool = WorkerPool(fake(), size=4, timeout=20)
     pool.start()
     for process in list(pool._slots):
         os.kill(process.pid, signal.SIGKILL)
@@ -260,7 +260,7 @@ def test_starting_is_tried_again(tmp_path: Path, way: str) -> None:
     """Two starts that fail say nothing of the third; one that succeeds begins the count anew."""
     given = chosen(*VALUES)
     launch = misbehaving("is_killed_at_two_starts", str(tmp_path / "state"))
-    pool = Pool(launch, size=1, timeout=20)
+    pool = WorkerPool(launch, size=1, timeout=20)
     if way == "probe":
         assert pool.probe().protocol == PROTOCOL
     assert len(list(pool.run(iter(given)))) == sum(len(unit.cases) for unit in given)
@@ -285,7 +285,7 @@ def test_a_lost_device_costs_the_case_that_ran(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("taken", [0, 1, 3])
 def test_closing_early_ends_the_workers(tmp_path: Path, taken: int, started: Callable[[], set[int]]) -> None:
-    pool = Pool(fake(), size=2, timeout=20)
+    pool = WorkerPool(fake(), size=2, timeout=20)
     pool.probe()
     answers = pool.run(iter(chosen(*VALUES)))
     assert len(list(islice(answers, taken))) == taken
@@ -298,25 +298,25 @@ def test_closing_early_ends_the_workers(tmp_path: Path, taken: int, started: Cal
 
 
 def test_an_error_of_the_consumer_ends_the_workers(started: Callable[[], set[int]]) -> None:
-    pool = Pool(fake(), size=2, timeout=20)
+    pool = WorkerPool(fake(), size=2, timeout=20)
     with pytest.raises(ZeroDivisionError), closing(pool.run(iter(chosen(*VALUES)))) as answers:
         raise ZeroDivisionError(next(answers))
     assert gone(started(), 1)
 
 
 def test_an_error_of_the_supply_ends_the_workers(started: Callable[[], set[int]]) -> None:
-    def supply() -> Iterator[Unit]:
+    def supply() -> Iterator[GraphCases]:
         yield from chosen(*VALUES)
         raise ZeroDivisionError
 
-    pool = Pool(fake(), size=2, timeout=20)
+    pool = WorkerPool(fake(), size=2, timeout=20)
     with pytest.raises(ZeroDivisionError):
         list(pool.run(supply()))
     assert gone(started(), 1)
 
 
 def test_what_a_worker_started_ends_with_it(tmp_path: Path) -> None:
-    pool = Pool(misbehaving("starts_a_child", str(tmp_path / "child")), size=1, timeout=20)
+    pool = WorkerPool(misbehaving("starts_a_child", str(tmp_path / "child")), size=1, timeout=20)
     pool.probe()
     child = int((tmp_path / "child").read_text())
     pool.close()
@@ -326,7 +326,7 @@ def test_what_a_worker_started_ends_with_it(tmp_path: Path) -> None:
 def test_a_pool_can_be_run_twice() -> None:
     """Invalid cases get workers of their own, after the valid ones."""
     given = chosen("Round@22:sweep=empty;X=float16")
-    pool = Pool(fake(), size=1, timeout=20)
+    pool = WorkerPool(fake(), size=1, timeout=20)
     first = [answer.case.id for answer, _, _ in pool.run(iter(given))]
     second = [answer.case.id for answer, _, _ in pool.run(iter(given))]
     assert first == second
@@ -335,7 +335,7 @@ def test_a_pool_can_be_run_twice() -> None:
 def test_a_slow_consumer_is_no_timeout() -> None:
     """The deadline is the worker's: what it answered in time counts, however late it is read."""
     given = chosen("Round@22:sweep=sizes;X=float16")
-    pool = Pool(fake(), size=1, timeout=0.5)
+    pool = WorkerPool(fake(), size=1, timeout=0.5)
     found = []
     for number, (_, _, execution) in enumerate(pool.run(iter(given))):
         if number in (0, 20):
@@ -345,14 +345,14 @@ def test_a_slow_consumer_is_no_timeout() -> None:
     assert pool.restarts == 0
 
 
-def gather_of(rows: int) -> Unit:
+def gather_of(rows: int) -> GraphCases:
     """Return one case whose input is 4 MiB and whose output `rows` times that."""
     shapes = ((1, 1 << 20), (rows, 1))
     specs = (TensorSpec("data", "float32", shapes[0]), TensorSpec("indices", "int64", shapes[1], "first"))
     case = Case(f"GatherND@13:case=rows{rows}", "GatherND", 13, {}, specs)
     inputs = (Tensor("float32", np.ones(shapes[0], np.float32)), Tensor("int64", np.zeros(shapes[1], np.int64)))
     call = call_of(case)
-    return Unit(compile_case(case, call, inputs), [Prepared(case, call, inputs)])
+    return GraphCases(compile_case(case, call, inputs), [Prepared(case, call, inputs)])
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux enforces a limit of the address space")

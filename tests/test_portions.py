@@ -8,7 +8,7 @@ from itertools import chain
 
 import pytest
 
-from harness.model.shares import WHOLE, Numbers, Portion, SharedNumbers
+from harness.model.shares import WHOLE, LocalNumbers, Share, SharedNumbers
 
 
 def test_without_others_everything() -> None:
@@ -21,8 +21,8 @@ def test_every_item_is_taken_once(lengths: tuple[int, ...]) -> None:
     sequences = []
     for number, length in enumerate(lengths):
         sequences.append([(number, n) for n in range(length)])
-    blocks = Numbers(1)
-    walks = [iter(list_of(Portion(blocks), sequences)) for _ in range(2)]
+    blocks = LocalNumbers(1)
+    walks = [iter(list_of(Share(blocks), sequences)) for _ in range(2)]
     taken: list[list[tuple[int, int]]] = [[], []]
     open_walks = [0, 1]
     while open_walks:
@@ -39,13 +39,13 @@ def test_every_item_is_taken_once(lengths: tuple[int, ...]) -> None:
         assert mine == sorted(mine)
 
 
-def list_of(portion: Portion, sequences: list[list[tuple[int, int]]]) -> chain[tuple[int, int]]:
+def list_of(portion: Share, sequences: list[list[tuple[int, int]]]) -> chain[tuple[int, int]]:
     return chain.from_iterable(portion.of(sequence) for sequence in sequences)
 
 
 def test_neighbours_stay_together() -> None:
-    blocks = Numbers(1)
-    first, second = Portion(blocks).of(range(640)), Portion(blocks).of(range(640))
+    blocks = LocalNumbers(1)
+    first, second = Share(blocks).of(range(640)), Share(blocks).of(range(640))
     assert [next(first) for _ in range(64)] == list(range(64))
     assert [next(second) for _ in range(64)] == list(range(64, 128))
     assert [next(second) for _ in range(64)] == list(range(128, 192))

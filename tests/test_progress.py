@@ -9,7 +9,7 @@ from contextlib import redirect_stderr
 
 import pytest
 
-from harness.model.progress import PLANNING, Progress, Step, Steps
+from harness.model.progress import PLANNING, Progress, ProgressStep, Steps
 
 _LEFT = re.compile(r"left: 0:\d\d:\d\d")
 """Not the dashes that stand there as long as nothing is known."""
@@ -49,9 +49,9 @@ def test_without_a_terminal_a_step_is_a_line_every_few_seconds_with_the_time_lef
     with Steps("runtime") as tell:
         tell("installing it")
         for second in range(12):
-            tell(Step("downloading", 100 * second, 2000, "MiB"))
+            tell(ProgressStep("downloading", 100 * second, 2000, "MiB"))
             clock.now += 1
-        tell(Step("downloading", 2000, 2000, "MiB"))
+        tell(ProgressStep("downloading", 2000, 2000, "MiB"))
         tell("making it")
     assert capsys.readouterr().err.splitlines() == [
         "runtime: installing it",
@@ -64,11 +64,11 @@ def test_without_a_terminal_a_step_is_a_line_every_few_seconds_with_the_time_lef
 
 def test_a_long_time_is_told_in_minutes_and_a_guess_not_at_all(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     tell = Steps("runtime")
-    tell(Step("downloading", 0, 2000, "MiB"))
+    tell(ProgressStep("downloading", 0, 2000, "MiB"))
     clock.now += 6
-    tell(Step("downloading", 0, 2000, "MiB"))
+    tell(ProgressStep("downloading", 0, 2000, "MiB"))
     clock.now += 6
-    tell(Step("downloading", 100, 2000, "MiB"))
+    tell(ProgressStep("downloading", 100, 2000, "MiB"))
     assert capsys.readouterr().err.splitlines() == [
         "runtime: downloading: 0 of 2,000 MiB",
         "runtime: downloading: 100 of 2,000 MiB, about 3 min left",
@@ -77,10 +77,10 @@ def test_a_long_time_is_told_in_minutes_and_a_guess_not_at_all(clock: Clock, cap
 
 def test_on_a_terminal_it_is_one_line_with_the_time_left_that_goes_at_the_end(terminal: Terminal) -> None:
     with redirect_stderr(terminal), Steps("runtime") as tell:
-        tell(Step("downloading", 0, 2000, "MiB"))
+        tell(ProgressStep("downloading", 0, 2000, "MiB"))
         for done in (500, 1000):
             time.sleep(0.02)
-            tell(Step("downloading", done, 2000, "MiB"))
+            tell(ProgressStep("downloading", done, 2000, "MiB"))
         assert tell._bar is not None
         tell._bar.refresh()
         tell("making it")

@@ -11,7 +11,7 @@ import pytest
 from harness.commands.reduce import Reduced, reduce_case
 from harness.model.caseid import parse
 from harness.model.records import Case, Validity
-from harness.run.probe import Trials
+from harness.run.probe import Probes
 from harness.specs.expand import expand
 from harness.specs.load import LoadedSpec, load_specs
 from harness.specs.write import reduced_from
@@ -42,7 +42,7 @@ def subject_of(case_id: str) -> Subject:
 
 def reduced(case_id: str, target: Target, timeout: float = 30) -> Reduced:
     subject = subject_of(case_id)
-    with Trials(target, timeout=timeout) as trials:
+    with Probes(target, timeout=timeout) as trials:
         found = reduce_case(trials, subject.origin, subject.spec)
     assert isinstance(found, Reduced), found
     return found
@@ -92,7 +92,7 @@ def assert_nothing_more_can_be_taken(found: Reduced, target: Target) -> None:
     subject = Subject(found.reduction.trial.prepared, found.spec)
     cost = subject.cost(subject.start)
     tried = 0
-    with Trials(target) as trials:
+    with Probes(target) as trials:
         again = trials.fresh(case)
         assert signature(again.judgement, again.execution) == found.reduction.signature
         for steps in STEPS:
@@ -146,7 +146,7 @@ def test_the_search_does_not_slip_to_another_defect(tmp_path: Path) -> None:
     new = planted(tmp_path / "new", other)
     assert reduced(SIZES, old).reduction.case.id == "Round@11:case=sizes_reduced;X=float16[1]"
     subject = subject_of(SIZES)
-    with Trials(old) as trials, Trials(new) as conforming:
+    with Probes(old) as trials, Probes(new) as conforming:
         found = reduce_case(trials, subject.origin, subject.spec, conforming)
     assert isinstance(found, Reduced)
     assert found.reduction.case.id == "Round@11:case=sizes_reduced;X=float16[3]"

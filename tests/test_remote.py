@@ -20,8 +20,8 @@ from harness.compile.prepare import units
 from harness.model.errors import TargetUnavailable, UsageError
 from harness.model.records import Case, TensorSpec
 from harness.targets import remote
-from harness.targets.execution import Execution, Unit
-from harness.targets.pool import Launch, Pool
+from harness.targets.execution import Execution, GraphCases
+from harness.targets.pool import Launch, WorkerPool
 from harness.targets.registry import launch, parse_target
 from tests import sshd
 from tests.needs import need
@@ -58,11 +58,11 @@ def start(**changes: object) -> Launch:
     return launch(parse_target(target()))._replace(**changes)
 
 
-def chosen(*queries: str) -> list[Unit]:
+def chosen(*queries: str) -> list[GraphCases]:
     return list(units(selected(*queries).cases(valid=True), 0))
 
 
-def answers(pool: Pool, given: list[Unit]) -> dict[str, Execution]:
+def answers(pool: WorkerPool, given: list[GraphCases]) -> dict[str, Execution]:
     found = {prepared.case.id: execution for prepared, _, execution in pool.run(iter(given))}
     assert found.keys() == {prepared.case.id for unit in given for prepared in unit.cases}
     return found
@@ -114,7 +114,7 @@ class OnnxRuntime(OnnxRuntime):
             ctypes.string_at(0)
         return super().run(session, unit, arrays, position)
 """
-    pool = Pool(start(preamble=with_worker(crash)), size=1, timeout=20)
+    pool = WorkerPool(start(preamble=with_worker(crash)), size=1, timeout=20)
     found = answers(pool, given)
     size = {prepared.case.id: prepared.inputs[0].array.size for unit in given for prepared in unit.cases}
     lost = {case for case, execution in found.items() if execution.outputs is None}
@@ -127,7 +127,7 @@ class OnnxRuntime(OnnxRuntime):
 def test_a_hung_case_is_ended_at_the_other_end_too(server: Server) -> None:
     """It neither reads its stdin nor comes back, and more is on its way to it than a pipe holds."""
     hang = "OnnxRuntime.run = lambda *_: time.sleep(600)"
-    pool = Pool(start(preamble=with_worker(hang)), size=1, timeout=1)
+    pool = WorkerPool(start(preamble=with_worker(hang)), size=1, timeout=1)
     given = [big(1 << 20), big((1 << 20) + 1)]
     found = answers(pool, given)
     assert {execution.ended for execution in found.values()} == {"timeout"}
@@ -137,7 +137,7 @@ def test_a_hung_case_is_ended_at_the_other_end_too(server: Server) -> None:
 @pytest.mark.parametrize("state", ["idle", "busy"])
 def test_a_lost_connection_leaves_no_process(server: Server, state: str) -> None:
     change = "" if state == "idle" else "OnnxRuntime.run = lambda *_: time.sleep(600)"
-    pool = Pool(start(preamble=with_worker(change)), size=1, timeout=60)
+    pool = WorkerPool(start(preamble=with_worker(change)), size=1, timeout=60)
     pool.probe()
     if state == "busy":
         process = next(iter(pool._slots))
@@ -169,7 +169,7 @@ class OnnxRuntime(OnnxRuntime):
             time.sleep(60)
         return super().run(session, unit, arrays, position)
 """
-    pool = Pool(start(preamble=with_worker(cut)), size=1, timeout=20)
+    pool = WorkerPool(start(preamble=with_worker(cut)), size=1, timeout=20)
     found = answers(pool, given)
     assert marker.exists()
     assert {execution.ended for execution in found.values()} == {None}
@@ -185,21 +185,21 @@ class OnnxRuntime(OnnxRuntime):
         ctypes.CDLL(None).puts(b"puts from a native library")
         return super().run(session, unit, arrays, position)
 """
-    pool = Pool(start(preamble=with_worker(shout)), size=1, timeout=20)
+    pool = WorkerPool(start(preamble=with_worker(shout)), size=1, timeout=20)
     found = answers(pool, chosen(QUERY + ";X=float16"))
     assert all(execution.outputs is not None for execution in found.values())
     assert pool.restarts == 0
 
 
-def big(elements: int, opset: int = 22) -> Unit:
+def big(elements: int, opset: int = 22) -> GraphCases:
     """Return one case of Round with a large tensor each way."""
     case = Case(f"Round@{opset}:case=big;X=float32[{elements}]", "Round", opset, {}, (TensorSpec("X", "float32", (elements,), "ordinary"),))
-    return Unit(compiled(case), [prepared_case(case)])
+    return GraphCases(compiled(case), [prepared_case(case)])
 
 
 def test_large_tensors_both_ways(server: Server) -> None:
     given = [big(6 << 20), *chosen(QUERY + ";X=float16"), big((6 << 20) + 1)]
-    pool = Pool(start(), size=1, timeout=60)
+    pool = WorkerPool(start(), size=1, timeout=60)
     found = answers(pool, given)
     for unit in (given[0], given[-1]):
         prepared = unit.cases[0]

@@ -23,7 +23,7 @@ from harness.specs.expand import expand
 from harness.specs.load import load_specs
 from harness.targets.execution import Prepared
 from harness.targets.registry import parse_target
-from harness.triage.repro.failure import Failure, Session
+from harness.triage.repro.failure import Failure, SessionSettings
 from harness.triage.repro.folder import write_repro
 from harness.triage.repro.issue import issue
 from harness.triage.repro.script import script
@@ -127,7 +127,7 @@ def planned(spec: Path) -> tuple[Case, ...]:
 def failure_of(prepared: Prepared, **changes: object) -> Failure:
     """A failure with a case that in truth conforms, or that the changes make another."""
     graph = compile_case(prepared.case, prepared.call, prepared.inputs)
-    session = Session("CPUExecutionProvider", {}, {})
+    session = SessionSettings("CPUExecutionProvider", {}, {})
     found = Failure(
         prepared,
         graph,
@@ -218,7 +218,7 @@ def test_options_of_the_case_are_those_of_the_script(bare: Path, tmp_path: Path)
 
 def test_what_cannot_be_told_is_3(bare: Path, tmp_path: Path) -> None:
     failure = failure_of(prepare("GatherND", "float32"))
-    absent = script(failure._replace(session=Session("DmlExecutionProvider", {"device_id": "0"}, {})))
+    absent = script(failure._replace(session=SessionSettings("DmlExecutionProvider", {"device_id": "0"}, {})))
     code, out = run_text(bare, tmp_path, absent)
     assert code == 3
     assert "CANNOT TELL: this onnxruntime has " in out

@@ -12,7 +12,7 @@ import pytest
 from harness.model.errors import SpecError
 from harness.model.query import parse_all
 from harness.model.records import Case, TensorSpec, Validity
-from harness.model.shares import Numbers, Portion
+from harness.model.shares import LocalNumbers, Share
 from harness.specs import selection as selections
 from harness.specs.calls import call_of
 from harness.specs.expand import Plan, expand
@@ -170,8 +170,8 @@ def test_counting_changes_nothing_that_is_selected(few: int, monkeypatch: pytest
     assert {valid: [case.id for case in counted.cases(valid=valid)] for valid in (True, False)} == looked_up
     assert total == sum(map(len, looked_up.values()))
     assert min(map(len, looked_up.values())) > 10
-    blocks = Numbers(1)
-    halves = [Portion(blocks), Portion(blocks)]
+    blocks = LocalNumbers(1)
+    halves = [Share(blocks), Share(blocks)]
     walks = [counted.cases(valid=True, portion=portion) for portion in halves]
     parts = [[next(walks[0]).id], [case.id for case in walks[1]], [case.id for case in walks[0]]]
     assert sorted(case for part in parts for case in part) == sorted(looked_up[True])

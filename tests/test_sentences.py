@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from harness.model.query import Query
 from harness.model.records import NOT_EXPRESSIBLE, Error, Outcome, Result, Validity, Verdict
-from harness.results.requirements import Did, Rules, by_origin, rules
+from harness.results.requirements import ObservedResult, Rules, by_origin, rules
 from tests.plans import DEEPEST, plan_of
 from tools.errata import errata
 
@@ -67,8 +67,8 @@ def test_both_sides_are_counted_with_stage_and_hresult() -> None:
     (modes,) = [each for each in collected.tested() if each.rule.sentence.startswith("A DML_ROUNDING_MODE")]
     assert list(modes.holds.counts.values()) == [1]
     assert modes.breaks.counts == {
-        Did(Validity.INVALID, Outcome.REJECTED, "load", "CreateOperator E_INVALIDARG"): 1,
-        Did(Validity.INVALID, Outcome.ACCEPTED_INVALID, "load", ""): 1,
+        ObservedResult(Validity.INVALID, Outcome.REJECTED, "load", "CreateOperator E_INVALIDARG"): 1,
+        ObservedResult(Validity.INVALID, Outcome.ACCEPTED_INVALID, "load", ""): 1,
     }
     assert [did.outcome for did in modes.breaks.contradicts] == [Outcome.ACCEPTED_INVALID]
     assert modes.holds.contradicts == []

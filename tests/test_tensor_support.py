@@ -4,12 +4,12 @@ import pytest
 
 from harness.model.records import Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
 from harness.model.reference.feature_levels import documented_tensor, tensors_documented
-from harness.results.tensor_support import DATA_TYPES, RANKS, Cell, Key, Status, TensorSupport
+from harness.results.tensor_support import DATA_TYPES, RANKS, Status, SupportCell, SupportKey, TensorSupport
 
 REFUSED = Error("CreateOperator E_INVALIDARG")
 
 
-def collected(*given: tuple[str, Outcome, Validity], level: str | None = "6_4") -> dict[Key, Cell]:
+def collected(*given: tuple[str, Outcome, Validity], level: str | None = "6_4") -> dict[SupportKey, SupportCell]:
     info = TargetInfo("DirectML", max_feature_level=level)
     support = TensorSupport(Header(1, "r", "", 0, {}, {"directml": info}))
     for number, (call, outcome, validity) in enumerate(given):
@@ -57,7 +57,7 @@ def test_tables_by_value_are_taken_together() -> None:
 def test_a_valid_call_is_evidence_for_each_of_its_tensors() -> None:
     cells = collected((gather("GATHER_ND", "INT8", "UINT32", 3), PASS, VALID))
     for tensor, dtype in (("InputTensor", "INT8"), ("IndicesTensor", "UINT32"), ("OutputTensor", "INT8")):
-        cell = cells[Key("GATHER_ND", tensor, dtype, 3)]
+        cell = cells[SupportKey("GATHER_ND", tensor, dtype, 3)]
         assert (cell.status, cell.documented, cell.since) == (Status.AS_DOCUMENTED, True, "3_0")
         assert cell.result is not None
         assert cell.result.case == "c0"
@@ -70,22 +70,22 @@ def test_each_status() -> None:
         (gather("GATHER_ND", "FLOAT32", "INT8", 2), REJECTED, INVALID),
         (gather("GATHER_ND1", "FLOAT32", "INT8", 2), ACCEPTED, INVALID),
     )
-    assert cells[Key("GATHER_ND", "InputTensor", "INT8", 3)].status is Status.REJECTED
-    assert cells[Key("GATHER_ND", "IndicesTensor", "INT8", 2)].status is Status.AS_DOCUMENTED
-    assert cells[Key("GATHER_ND1", "IndicesTensor", "INT8", 2)].status is Status.ACCEPTED
-    assert cells[Key("GATHER_ND1", "InputTensor", "FLOAT32", 2)].status is Status.NOT_RUN
+    assert cells[SupportKey("GATHER_ND", "InputTensor", "INT8", 3)].status is Status.REJECTED
+    assert cells[SupportKey("GATHER_ND", "IndicesTensor", "INT8", 2)].status is Status.AS_DOCUMENTED
+    assert cells[SupportKey("GATHER_ND1", "IndicesTensor", "INT8", 2)].status is Status.ACCEPTED
+    assert cells[SupportKey("GATHER_ND1", "InputTensor", "FLOAT32", 2)].status is Status.NOT_RUN
 
 
 def test_an_invalid_call_says_nothing_against_a_documented_cell() -> None:
     cells = collected((gather("GATHER_ND", "INT8", "UINT32", 3), REJECTED, INVALID))
-    assert cells[Key("GATHER_ND", "InputTensor", "INT8", 3)].status is Status.NOT_RUN
+    assert cells[SupportKey("GATHER_ND", "InputTensor", "INT8", 3)].status is Status.NOT_RUN
 
 
 def test_one_result_is_enough_whatever_else_was_refused() -> None:
     """Calls of one data type and rank can be refused for their sizes."""
     call = gather("GATHER_ND", "INT8", "UINT32", 3)
     cells = collected((call, REJECTED, VALID), (call, Outcome.MISMATCH, VALID), (call, PASS, VALID))
-    cell = cells[Key("GATHER_ND", "InputTensor", "INT8", 3)]
+    cell = cells[SupportKey("GATHER_ND", "InputTensor", "INT8", 3)]
     assert cell.status is Status.AS_DOCUMENTED
     assert cell.result is not None
     assert cell.result.case == "c2"
@@ -110,21 +110,22 @@ def test_a_call_of_an_operator_without_tables_has_no_cell() -> None:
 def test_an_optional_tensor_may_be_absent_and_a_required_one_may_not() -> None:
     tensors = "InputTensor=FLOAT32[4] FilterTensor=FLOAT32[4] OutputTensor=FLOAT32[4]"
     assert (
-        collected((f"CONVOLUTION {tensors}", PASS, VALID))[Key("CONVOLUTION", "FilterTensor", "FLOAT32", 4)].status is Status.AS_DOCUMENTED
+        collected((f"CONVOLUTION {tensors}", PASS, VALID))[SupportKey("CONVOLUTION", "FilterTensor", "FLOAT32", 4)].status
+        is Status.AS_DOCUMENTED
     )
     assert collected((f"CONVOLUTION {tensors.replace('FilterTensor', 'BiasTensor')}", PASS, VALID)) == {}
 
 
 def test_two_undocumented_tensors_say_nothing_of_either() -> None:
     round_cells = collected(("ELEMENT_WISE_ROUND InputTensor=INT8[2] OutputTensor=INT8[2]", REJECTED, INVALID))
-    assert round_cells[Key("ELEMENT_WISE_ROUND", "OutputTensor", "INT8", 2)].status is Status.AS_DOCUMENTED
+    assert round_cells[SupportKey("ELEMENT_WISE_ROUND", "OutputTensor", "INT8", 2)].status is Status.AS_DOCUMENTED
     cells = collected((gather("GATHER_ND", "INT64", "INT8", 2), REJECTED, INVALID), level="3_0")
     assert {cell.status for cell in cells.values()} == {Status.NOT_RUN}
 
 
 def test_a_target_is_held_against_the_level_of_its_device() -> None:
     call = gather("GATHER_ND", "INT64", "UINT32", 2)
-    key = Key("GATHER_ND", "InputTensor", "INT64", 2)
+    key = SupportKey("GATHER_ND", "InputTensor", "INT64", 2)
     assert collected((call, PASS, VALID), level="6_4")[key].status is Status.AS_DOCUMENTED
     old = collected((call, PASS, VALID), level="4_0")[key]
     assert (old.status, old.documented, old.since) == (Status.ACCEPTED, False, "4_1")
@@ -135,5 +136,5 @@ def test_a_crash_is_no_refusal() -> None:
     documented = gather("GATHER_ND", "INT8", "UINT32", 3)
     undocumented = gather("GATHER_ND", "FLOAT32", "INT8", 2)
     cells = collected((documented, Outcome.CRASH, VALID), (undocumented, Outcome.CRASH, INVALID))
-    assert cells[Key("GATHER_ND", "InputTensor", "INT8", 3)].status is Status.REJECTED
-    assert cells[Key("GATHER_ND", "IndicesTensor", "INT8", 2)].status is Status.NOT_RUN
+    assert cells[SupportKey("GATHER_ND", "InputTensor", "INT8", 3)].status is Status.REJECTED
+    assert cells[SupportKey("GATHER_ND", "IndicesTensor", "INT8", 2)].status is Status.NOT_RUN

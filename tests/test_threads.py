@@ -13,10 +13,10 @@ from harness.compile.graphs import compile_case
 from harness.model.records import Case, Tensor, TensorSpec
 from harness.results.runfile import RunReader, run_file
 from harness.specs.calls import call_of
-from harness.targets.execution import Prepared, Unit
+from harness.targets.execution import GraphCases, Prepared
 from harness.targets.frames import encode_batch
 from harness.targets.registry import launch, parse_target, session_config
-from harness.triage.repro.failure import Session
+from harness.triage.repro.failure import SessionSettings
 from harness.triage.repro.issue import issue
 from harness.triage.repro.script import script
 from harness.worker import worker
@@ -24,13 +24,13 @@ from tests.running import harness
 from tests.test_repro import failure_of
 
 
-def rows_of(count: int) -> Unit:
+def rows_of(count: int) -> GraphCases:
     """Return one case of GatherElements with so many rows of 4 elements."""
     specs = (TensorSpec("data", "float32", (count, 4)), TensorSpec("indices", "int64", (count, 4), "first"))
     case = Case(f"GatherElements@13:case=rows{count}", "GatherElements", 13, {"axis": 1}, specs)
     inputs = (Tensor("float32", np.ones((count, 4), np.float32)), Tensor("int64", np.zeros((count, 4), np.int64)))
     call = call_of(case)
-    return Unit(compile_case(case, call, inputs), [Prepared(case, call, inputs)])
+    return GraphCases(compile_case(case, call, inputs), [Prepared(case, call, inputs)])
 
 
 def busy(before: set[str]) -> list[int]:
@@ -82,7 +82,7 @@ def test_the_header_of_a_run_says_the_threads(tmp_path: Path) -> None:
 def test_a_repro_has_the_threads_of_the_report() -> None:
     ((prepared, *_),) = [rows_of(4).cases]
     one = failure_of(prepared)
-    several = one._replace(session=Session("CPUExecutionProvider", {}, {}, 4))
+    several = one._replace(session=SessionSettings("CPUExecutionProvider", {}, {}, 4))
     assert "\nTHREADS = 1\n" in script(one)
     assert "threads of the session" not in issue(one, "", None)
     assert "| threads of the session | 4 |" in issue(several, "", None)

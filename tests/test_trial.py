@@ -12,7 +12,7 @@ import pytest
 
 from harness.model.errors import TargetUnavailable
 from harness.model.records import Case, Outcome, Validity
-from harness.run.probe import Trials
+from harness.run.probe import Probes
 from harness.targets.registry import Target, parse_target
 from tests.plans import selected
 from tests.prepared import prepare
@@ -36,7 +36,7 @@ def fake(folder: Path, *rules: tuple[str, str]) -> Target:
 def test_a_made_up_case_runs_without_a_spec() -> None:
     """The case of no spec that a reducer makes: its inputs are written out, its id is its own."""
     made = prepare("GatherND", "float32").case
-    with Trials(parse_target("cpu")) as trials:
+    with Probes(parse_target("cpu")) as trials:
         trial = trials.one(made)
     assert (trial.judgement.outcome, trial.judgement.placed_on) == (Outcome.PASS, "CPUExecutionProvider")
     assert trial.execution.outputs is not None
@@ -46,7 +46,7 @@ def test_a_made_up_case_runs_without_a_spec() -> None:
 def test_answers_come_in_the_order_of_the_cases_whatever_crashes(tmp_path: Path) -> None:
     cases = chosen("Round@22:sweep=sizes;X=float16;values=ordinary")
     assert len(cases) > 4
-    with Trials(fake(tmp_path, (cases[1].id, "crash"), (cases[3].id, "ulp")), jobs=2) as trials:
+    with Probes(fake(tmp_path, (cases[1].id, "crash"), (cases[3].id, "ulp")), jobs=2) as trials:
         found = trials.run(reversed(cases))
         assert trials.number == len(cases)
         assert trials.restarts == 1
@@ -57,7 +57,7 @@ def test_answers_come_in_the_order_of_the_cases_whatever_crashes(tmp_path: Path)
 
 def test_a_worker_outlives_trials_and_only_a_crash_replaces_it(tmp_path: Path, started: Callable[[], set[int]]) -> None:
     cases = chosen("Round@22:sweep=sizes;X=float16;values=ordinary")[:3]
-    with Trials(fake(tmp_path, (cases[1].id, "crash"))) as trials:
+    with Probes(fake(tmp_path, (cases[1].id, "crash"))) as trials:
         first = started()
         assert trials.one(cases[0]).judgement.outcome is Outcome.PASS
         assert trials.one(cases[2]).judgement.outcome is Outcome.PASS
@@ -70,7 +70,7 @@ def test_a_worker_outlives_trials_and_only_a_crash_replaces_it(tmp_path: Path, s
 
 def test_a_fresh_worker_shares_nothing(started: Callable[[], set[int]]) -> None:
     made = prepare("Round", "float32").case
-    with Trials(parse_target("cpu")) as trials:
+    with Probes(parse_target("cpu")) as trials:
         first = started()
         assert trials.fresh(made).judgement.outcome is Outcome.PASS
         assert gone(first)
@@ -81,7 +81,7 @@ def test_apart_each_case_has_a_session_of_its_own(tmp_path: Path) -> None:
     """A crash at load is that of one session: together it is everyone's after the second, apart each case has its own."""
     cases = chosen("Round@22:sweep=sizes;X=float16;values=ordinary")[:4]
     target = fake(tmp_path, *((case.id, "crash_at_load") for case in cases[:3]))
-    with Trials(target) as trials:
+    with Probes(target) as trials:
         outcomes = [trial.judgement.outcome for trial in trials.run(cases, apart=True)]
     assert outcomes == [Outcome.CRASH] * 3 + [Outcome.PASS]
 
@@ -94,7 +94,7 @@ def test_valid_and_other_cases_share_no_worker(started: Callable[[], set[int]]) 
         literals=(np.zeros((2, 3), "f4"), np.array([[0, 0], [1, -1], [0, 3], [-1, 0]])),
     )
     valid = prepare("GatherND", "float32").case
-    with Trials(parse_target("cpu")) as trials:
+    with Probes(parse_target("cpu")) as trials:
         first = started()
         found = trials.run([invalid, valid])
         assert gone(first)
@@ -103,4 +103,4 @@ def test_valid_and_other_cases_share_no_worker(started: Callable[[], set[int]]) 
 
 def test_a_target_whose_workers_do_not_start_is_unavailable(tmp_path: Path) -> None:
     with pytest.raises(TargetUnavailable, match="exit code 3"):
-        Trials(parse_target(f"fake,script={script_of(tmp_path, (), startup='exit')}"))
+        Probes(parse_target(f"fake,script={script_of(tmp_path, (), startup='exit')}"))

@@ -5,7 +5,7 @@ import pytest
 from msgspec import UNSET, UnsetType
 
 from harness.model.records import NOT_EXPRESSIBLE, Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
-from harness.results.cross_check import Did, Points, Witness, compare, witnesses
+from harness.results.cross_check import CheckedResult, CrossCheck, Suspect, compare, witnesses
 
 DML = TargetInfo("DmlExecutionProvider", directml_sha256="aa", adapter="GPU")
 API = TargetInfo("DirectML", directml_sha256="aa", adapter="GPU")
@@ -22,27 +22,27 @@ def result(target: str, outcome: Outcome, output: str | UnsetType = UNSET, case:
 @pytest.mark.parametrize(
     ("provider", "api", "points"),
     [
-        (Did(VALID, PASS), Did(VALID, PASS), Points.NOWHERE),
-        (Did(VALID, MISMATCH, "1"), Did(VALID, PASS), Points.LOWERING),
-        (Did(VALID, PASS), Did(VALID, MISMATCH, "1"), Points.LOWERING),
-        (Did(VALID, MISMATCH, "1"), Did(VALID, MISMATCH, "1"), Points.DIRECTML),
-        (Did(VALID, MISMATCH, "1"), Did(VALID, MISMATCH, "2"), Points.LOWERING),
-        (Did(VALID, MISMATCH, "1"), Did(VALID, MISMATCH), Points.UNCLEAR),
-        (Did(VALID, REJECTED), Did(VALID, REJECTED), Points.DIRECTML),
-        (Did(VALID, REJECTED), Did(VALID, PASS), Points.LOWERING),
-        (Did(VALID, PASS), Did(VALID, REJECTED), Points.LOWERING),
-        (Did(VALID, Outcome.NOT_PLACED), Did(VALID, PASS), Points.LOWERING),
-        (Did(INVALID, REJECTED), Did(INVALID, REJECTED), Points.NOWHERE),
-        (Did(INVALID, REJECTED), Did(INVALID, ACCEPTED, "1"), Points.CHECKED),
-        (Did(INVALID, Outcome.NOT_PLACED), Did(INVALID, REJECTED), Points.LOWERING),
-        (Did(INVALID, Outcome.UNSUPPORTED), Did(INVALID, REJECTED), Points.LOWERING),
-        (Did(INVALID, ACCEPTED), Did(INVALID, ACCEPTED), Points.UNCLEAR),
-        (Did(INVALID, ACCEPTED, "1"), Did(INVALID, ACCEPTED, "1"), Points.DIRECTML),
-        (Did(INVALID, ACCEPTED, "1"), Did(INVALID, ACCEPTED, "2"), Points.LOWERING),
-        (Did(VALID, Outcome.CRASH), Did(VALID, PASS), Points.UNCLEAR),
+        (CheckedResult(VALID, PASS), CheckedResult(VALID, PASS), Suspect.NOWHERE),
+        (CheckedResult(VALID, MISMATCH, "1"), CheckedResult(VALID, PASS), Suspect.LOWERING),
+        (CheckedResult(VALID, PASS), CheckedResult(VALID, MISMATCH, "1"), Suspect.LOWERING),
+        (CheckedResult(VALID, MISMATCH, "1"), CheckedResult(VALID, MISMATCH, "1"), Suspect.DIRECTML),
+        (CheckedResult(VALID, MISMATCH, "1"), CheckedResult(VALID, MISMATCH, "2"), Suspect.LOWERING),
+        (CheckedResult(VALID, MISMATCH, "1"), CheckedResult(VALID, MISMATCH), Suspect.UNCLEAR),
+        (CheckedResult(VALID, REJECTED), CheckedResult(VALID, REJECTED), Suspect.DIRECTML),
+        (CheckedResult(VALID, REJECTED), CheckedResult(VALID, PASS), Suspect.LOWERING),
+        (CheckedResult(VALID, PASS), CheckedResult(VALID, REJECTED), Suspect.LOWERING),
+        (CheckedResult(VALID, Outcome.NOT_PLACED), CheckedResult(VALID, PASS), Suspect.LOWERING),
+        (CheckedResult(INVALID, REJECTED), CheckedResult(INVALID, REJECTED), Suspect.NOWHERE),
+        (CheckedResult(INVALID, REJECTED), CheckedResult(INVALID, ACCEPTED, "1"), Suspect.CHECKED),
+        (CheckedResult(INVALID, Outcome.NOT_PLACED), CheckedResult(INVALID, REJECTED), Suspect.LOWERING),
+        (CheckedResult(INVALID, Outcome.UNSUPPORTED), CheckedResult(INVALID, REJECTED), Suspect.LOWERING),
+        (CheckedResult(INVALID, ACCEPTED), CheckedResult(INVALID, ACCEPTED), Suspect.UNCLEAR),
+        (CheckedResult(INVALID, ACCEPTED, "1"), CheckedResult(INVALID, ACCEPTED, "1"), Suspect.DIRECTML),
+        (CheckedResult(INVALID, ACCEPTED, "1"), CheckedResult(INVALID, ACCEPTED, "2"), Suspect.LOWERING),
+        (CheckedResult(VALID, Outcome.CRASH), CheckedResult(VALID, PASS), Suspect.UNCLEAR),
     ],
 )
-def test_where_two_witnesses_point(provider: Did, api: Did, points: Points) -> None:
+def test_where_two_witnesses_point(provider: CheckedResult, api: CheckedResult, points: Suspect) -> None:
     assert compare(provider, api).points is points
 
 
@@ -57,7 +57,7 @@ def test_witnesses_share_a_dll_and_an_adapter() -> None:
 
 
 def test_cases_are_grouped_and_what_points_somewhere_comes_first() -> None:
-    witness = Witness(Header(1, "r", "", 0, {}, {"cpu": TargetInfo("C"), "dml": DML, "directml": API}))
+    witness = CrossCheck(Header(1, "r", "", 0, {}, {"cpu": TargetInfo("C"), "dml": DML, "directml": API}))
     names = [f"Round@11:case={letter};X=float32[2]" for letter in "abcdef"]
     did = [
         ((PASS, UNSET), (PASS, UNSET)), ((PASS, UNSET), (PASS, UNSET)), ((PASS, UNSET), (MISMATCH, "1")),
@@ -69,24 +69,24 @@ def test_cases_are_grouped_and_what_points_somewhere_comes_first() -> None:
             witness.add(result(target, outcome, output, name, INVALID if outcome is ACCEPTED else VALID))
     assert witness.compared == 6
     assert [(group.testimony.points, group.number, group.example) for group in witness.groups()] == [
-        (Points.LOWERING, 1, names[2]),
-        (Points.LOWERING, 1, names[4]),
-        (Points.DIRECTML, 1, names[3]),
-        (Points.UNCLEAR, 1, names[5]),
-        (Points.NOWHERE, 2, names[0]),
+        (Suspect.LOWERING, 1, names[2]),
+        (Suspect.LOWERING, 1, names[4]),
+        (Suspect.DIRECTML, 1, names[3]),
+        (Suspect.UNCLEAR, 1, names[5]),
+        (Suspect.NOWHERE, 2, names[0]),
     ]
 
 
 def test_a_mode_that_the_provider_composes_is_not_compared() -> None:
     case = "Round@11:case=a;X=float32[2];variant=toward_zero"
-    witness = Witness(Header(1, "r", "", 0, {}, {"dml": DML, "directml": API}))
+    witness = CrossCheck(Header(1, "r", "", 0, {}, {"dml": DML, "directml": API}))
     for target in ("dml", "directml"):
         witness.add(result(target, PASS, case=case))
     assert witness.compared == 0
 
 
 def test_a_case_that_one_of_them_cannot_express_is_not_compared() -> None:
-    witness = Witness(Header(1, "r", "", 0, {}, {"dml": DML, "directml": API}))
+    witness = CrossCheck(Header(1, "r", "", 0, {}, {"dml": DML, "directml": API}))
     beyond = Error(NOT_EXPRESSIBLE, "a call of DirectML's own API")
     witness.add(msgspec.structs.replace(result("dml", Outcome.NOT_RUN), error=beyond))
     witness.add(result("directml", PASS))

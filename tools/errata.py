@@ -19,9 +19,9 @@ from harness.model.reference.feature_levels import load
 from harness.render.directml import did_text
 from harness.render.markup import code, escape, table
 from harness.render.text import line
-from harness.results.requirements import Did, Rules, Side, Tested
+from harness.results.requirements import ObservedResult, Rules, Side, Tested
 from harness.results.runfile import RunReader
-from harness.results.tensor_support import Cell, Status, TensorSupport
+from harness.results.tensor_support import Status, SupportCell, TensorSupport
 from harness.specs.expectations import Entry, Expectations, load_expectations
 from tools.doc_page import print_page
 
@@ -128,7 +128,7 @@ def _summary(results: list[Result]) -> str:
     counts: dict[str, int] = {}
     for result in results:
         level = result.levels.get("directml", "")
-        text = did_text(Did(result.validity, result.outcome, result.stage or "", result.error.class_ if result.error else ""))
+        text = did_text(ObservedResult(result.validity, result.outcome, result.stage or "", result.error.class_ if result.error else ""))
         text += f" (first allowed by feature level {level})" if level and result.validity is Validity.VALID else ""
         counts[text] = counts.get(text, 0) + 1
     return escape("; ".join(f"{number:,} × {text}" for text, number in counts.items())) or "not run"
@@ -164,7 +164,7 @@ def _ran(side: Side) -> int:
     return sum(side.counts.values())
 
 
-def _cells(cells: Iterable[Cell]) -> Iterator[str]:
+def _cells(cells: Iterable[SupportCell]) -> Iterator[str]:
     cells = list(cells)
     known = [cell for cell in cells if cell.status in (Status.REJECTED, Status.ACCEPTED)]
     counts = {status: sum(cell.status is status for cell in cells) for status in Status}
@@ -185,7 +185,7 @@ def _open(tested: Tested) -> Iterator[list[str]]:
                 yield [document, escape(line(sentence, 400)), f"{count:,}", escape(_means(did)), example]
 
 
-def _means(did: Did) -> str:
+def _means(did: ObservedResult) -> str:
     words = {
         "pass": "gives the oracle's result",
         "mismatch": "gives another result than the oracle",

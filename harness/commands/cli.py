@@ -224,14 +224,14 @@ def check(specs: tuple[Path, ...], expectations: tuple[Path, ...]) -> None:
     from harness.commands.examine import contradictions, unquoted_bits
     from harness.results.summary import count
     from harness.specs.expand import expand
-    from harness.specs.expectations import Scope, lint, load_expectations
+    from harness.specs.expectations import ExpectationScope, lint, load_expectations
     from harness.specs.load import load_specs
 
     plan = expand(load_specs(specs))
     known = load_expectations(expectations)
     cases = list(plan)
     ids = [case.id for case in cases]
-    problems = contradictions(plan.specs, cases) + lint(known, date.today(), ids, Scope.of(plan.specs))
+    problems = contradictions(plan.specs, cases) + lint(known, date.today(), ids, ExpectationScope.of(plan.specs))
     for warning in unquoted_bits(plan.specs):
         click.echo(warning, err=True)
     for line in problems:

@@ -17,7 +17,7 @@ from harness.render.text import one_line
 from harness.results.runfile import RunReader
 from harness.results.summary import count
 from harness.specs.expand import expand
-from harness.specs.expectations import Expectations, Scope, lint, load_expectations
+from harness.specs.expectations import Expectations, ExpectationScope, lint, load_expectations
 from harness.specs.load import default_folder, load_specs
 from harness.specs.source import label_of
 from harness.triage.expect.run_rows import RunRows
@@ -36,7 +36,7 @@ def lint_files(files: tuple[Path, ...], specs: tuple[Path, ...]) -> None:
     """Say what is wrong with entries: not reviewed yet, expired, written twice, matching no case."""
     known = load_expectations(files)
     plan = expand(load_specs(specs))
-    problems = lint(known, date.today(), (case.id for case in plan), Scope.of(plan.specs))
+    problems = lint(known, date.today(), (case.id for case in plan), ExpectationScope.of(plan.specs))
     for line in problems:
         click.echo(line, err=True)
     click.echo(f"{count(len(known.entries), 'expectation')}: {'ok' if not problems else 'see above'}")

@@ -14,7 +14,7 @@ from harness.commands.report import writable, write_whole
 from harness.commands.timeout import Seconds
 from harness.model.errors import NothingRan, UsageError
 from harness.model.records import Case, Validity, conforms
-from harness.run.probe import Trials
+from harness.run.probe import Probes
 from harness.specs.calls import call_of
 from harness.specs.find_case import find_case
 from harness.specs.load import LoadedSpec, load_specs
@@ -24,7 +24,7 @@ from harness.targets.execution import Prepared
 from harness.targets.registry import parse_target
 from harness.triage.recorded import recorded_failure
 from harness.triage.recorded_target import recorded_target
-from harness.triage.reduction.reducer import Flaky, Reducer, Reduction
+from harness.triage.reduction.reducer import Flaky, ReducedCase, Reducer
 
 FLAKY = 1
 """Exit code where the case does not always fail in the same way."""
@@ -33,7 +33,7 @@ FLAKY = 1
 class Reduced(NamedTuple):
     """A reduction with the text of its spec and the spec that it comes from."""
 
-    reduction: Reduction
+    reduction: ReducedCase
     text: str
     spec: LoadedSpec
 
@@ -75,10 +75,10 @@ def reduce(
         chosen = parse_target(target or "cpu")
         case, spec = find_case(load_specs(specs), case_id)
     with ExitStack() as open_trials:
-        trials = open_trials.enter_context(Trials(chosen, timeout=timeout, seed=seed or 0))
+        trials = open_trials.enter_context(Probes(chosen, timeout=timeout, seed=seed or 0))
         conforming = None
         if conforms_on is not None:
-            conforming = open_trials.enter_context(Trials(parse_target(conforms_on), timeout=timeout, seed=seed or 0))
+            conforming = open_trials.enter_context(Probes(parse_target(conforms_on), timeout=timeout, seed=seed or 0))
         found = reduce_case(trials, case, spec, conforming)
     if isinstance(found, Flaky):
         click.echo(f"harness: {found.what}; nothing is written", err=True)
@@ -90,7 +90,7 @@ def reduce(
         click.echo(f"{output}: {found.reduction.case.id}")
 
 
-def reduce_case(trials: Trials, case: Case, spec: LoadedSpec, conforming: Trials | None = None) -> Reduced | Flaky:
+def reduce_case(trials: Probes, case: Case, spec: LoadedSpec, conforming: Probes | None = None) -> Reduced | Flaky:
     """Reduce a failing case on a target to one that conforms on the second, if there is one; says on stderr how many trials that took.
 
     Raises NothingRan if the case conforms on the first, UsageError if it does not on the second.

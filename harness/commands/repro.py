@@ -17,7 +17,7 @@ from harness.model.mismatch_kind import difference
 from harness.model.plain_file import read_bytes
 from harness.model.records import CPU, DML, Case, TargetInfo, conforms
 from harness.render.text import without_paths
-from harness.run.probe import Trials
+from harness.run.probe import Probes
 from harness.run.target_info import target_info
 from harness.specs.calls import call_of
 from harness.specs.expand import expand
@@ -30,7 +30,7 @@ from harness.targets.registry import Target, launch, parse_target, session_confi
 from harness.triage.recorded import Recorded, recorded_failure
 from harness.triage.recorded_target import recorded_target
 from harness.triage.reduction.reducer import Flaky
-from harness.triage.repro.failure import Failure, Session
+from harness.triage.repro.failure import Failure, SessionSettings
 from harness.triage.repro.folder import write_repro
 from harness.triage.signature import Signature, signature
 
@@ -101,7 +101,7 @@ def _failure(
 ) -> Failure:
     """Run the case once more and return how it fails; without the target, what the run recorded."""
     try:
-        trials = Trials(target, timeout=timeout, seed=seed)
+        trials = Probes(target, timeout=timeout, seed=seed)
     except TargetUnavailable as error:
         if record is None or first_reduce:
             raise
@@ -125,7 +125,7 @@ def _failure(
     if record is not None and record.result.outcome is not now.outcome:
         click.echo(f"the run recorded {record.result.outcome.value}, here it is now {now}: the repro shows the latter", err=True)
     launched = launch(target)
-    session = Session(target.provider, launched.provider_options, launched.config, launched.threads)
+    session = SessionSettings(target.provider, launched.provider_options, launched.config, launched.threads)
     what, actual = trial.judgement.error, trial.execution.outputs
     return Failure(trial.prepared, trial.graph, target, session, info, now, what, actual, origin, tuple(dict.fromkeys(commands)))
 
@@ -142,7 +142,7 @@ def _from_record(target: Target, record: Recorded, commands: list[str]) -> Failu
         difference(result.diff) if result.diff else None,
     )
     options = {key: value for key, value in info.options.items() if key in ("device_id", "performance_preference", "device_filter")}
-    session = Session(info.provider, options, session_config(target), session_threads(target))
+    session = SessionSettings(info.provider, options, session_config(target), session_threads(target))
     graph = compile_case(case, call, inputs)
     return Failure(
         Prepared(case, call, inputs), graph, target, session, info, found, result.error, None, None, tuple(dict.fromkeys(commands))

@@ -9,7 +9,7 @@ from rich.table import Table
 from harness.model.errors import TargetUnavailable
 from harness.render.console import Console
 from harness.targets import plugins
-from harness.targets.pool import Hello, Pool
+from harness.targets.pool import Hello, WorkerPool
 from harness.targets.registry import launch, parse_target
 from harness.targets.runtimes import environments
 from harness.targets.runtimes.projects import PROJECTS
@@ -47,7 +47,7 @@ def _started(name: str) -> tuple[str, str]:
     """Start a worker of a target; return whether it is here, and what it says or why it is not."""
     target = parse_target(name)
     try:
-        pool = Pool(launch(target), size=1, timeout=30)
+        pool = WorkerPool(launch(target), size=1, timeout=30)
         try:
             hello = pool.probe()
         finally:

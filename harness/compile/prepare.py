@@ -10,13 +10,13 @@ from harness.compile.graphs import compile_case
 from harness.model.records import DIRECTML, Case
 from harness.specs.calls import call_of
 from harness.specs.values import case_inputs
-from harness.targets.execution import Graph, Prepared, Unit
+from harness.targets.execution import Graph, GraphCases, Prepared
 
 _UNIT_CASES = 512
 Refuse = Callable[[Case, str], None]
 
 
-def units(cases: Iterable[Case], seed: int, provider: str = "", refuse: Refuse = lambda _case, _reason: None) -> Iterator[Unit]:
+def units(cases: Iterable[Case], seed: int, provider: str = "", refuse: Refuse = lambda _case, _reason: None) -> Iterator[GraphCases]:
     """Yield the cases as units of at most some hundred cases each; `refuse` is told of each that the provider's API cannot express."""
     prepare = _lowered if provider == DIRECTML else _compiled
     current: Graph | None = None
@@ -28,12 +28,12 @@ def units(cases: Iterable[Case], seed: int, provider: str = "", refuse: Refuse =
             refuse(case, str(error))
             continue
         if current is not None and (not _alike(graph, current) or len(collected) >= _UNIT_CASES):
-            yield Unit(current, collected)
+            yield GraphCases(current, collected)
             collected = []
         current = graph
         collected.append(prepared)
     if current is not None and collected:
-        yield Unit(current, collected)
+        yield GraphCases(current, collected)
 
 
 def refusal(case: Case, provider: str) -> str | None:

@@ -21,7 +21,7 @@ from harness.model.float_formats import FORMATS, Float64, decode, encode
 from harness.model.records import Accuracy, Diff, Tensor
 
 
-class Comparison(NamedTuple):
+class OutputComparison(NamedTuple):
     """How an output differs from what was expected, None if it does not; and how near it came, where a bound was expected."""
 
     diff: Diff | None
@@ -31,16 +31,16 @@ class Comparison(NamedTuple):
 @overload
 def compare(expected: Tensor, actual: Tensor) -> Diff | None: ...
 @overload
-def compare(expected: Expected, actual: Tensor) -> Comparison: ...
-def compare(expected: Expected | Tensor, actual: Tensor) -> Comparison | Diff | None:
+def compare(expected: Expected, actual: Tensor) -> OutputComparison: ...
+def compare(expected: Expected | Tensor, actual: Tensor) -> OutputComparison | Diff | None:
     """Return how `actual` compares with `expected`; for a bare tensor only how it differs."""
     if isinstance(expected, Tensor):
         return _against(expected, actual)
     if isinstance(expected, Exact):
-        return Comparison(_against(expected.tensor, actual))
+        return OutputComparison(_against(expected.tensor, actual))
     if expected.dtype != actual.dtype or expected.shape != actual.array.shape:
-        return Comparison(_another_kind(expected.dtype, expected.shape, actual))
-    return _within(expected, actual) if isinstance(expected, Approx) else Comparison(_among(expected, actual))
+        return OutputComparison(_another_kind(expected.dtype, expected.shape, actual))
+    return _within(expected, actual) if isinstance(expected, Approx) else OutputComparison(_among(expected, actual))
 
 
 def _against(expected: Tensor, actual: Tensor) -> Diff | None:
@@ -110,11 +110,11 @@ def errors(expected: Approx, actual: Tensor) -> tuple[Float64, NDArray[np.bool_]
     return apart, np.asarray(wrong)
 
 
-def _within(expected: Approx, actual: Tensor) -> Comparison:
+def _within(expected: Approx, actual: Tensor) -> OutputComparison:
     apart, wrong = errors(expected, actual)
     accuracy = _accuracy(expected, apart)
     if not wrong.any():
-        return Comparison(None, accuracy)
+        return OutputComparison(None, accuracy)
     first = _first(wrong)
     near = Tensor(expected.dtype, encode(expected.dtype, expected.value))
     chosen = np.isfinite(expected.bound) & ~_is_nan(near.array, DTYPES[near.dtype])
@@ -130,7 +130,7 @@ def _within(expected: Approx, actual: Tensor) -> Comparison:
         error=error if np.isfinite(error) else None,
         bound=float(expected.bound[first]),
     )
-    return Comparison(diff, accuracy)
+    return OutputComparison(diff, accuracy)
 
 
 def _accuracy(expected: Approx, apart: Float64) -> Accuracy:

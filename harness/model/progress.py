@@ -52,7 +52,7 @@ class Progress:
             self._bar.stop()
 
 
-class Step(NamedTuple):
+class ProgressStep(NamedTuple):
     """How far one step of an installation is: `done` of `total`, counted in `unit`."""
 
     what: str
@@ -76,27 +76,27 @@ class Steps:
         self._what = ""
         self._began = self._last = 0.0
 
-    def __call__(self, told: str | Step) -> None:
+    def __call__(self, told: str | ProgressStep) -> None:
         """Tell a message or how far a step is."""
         now = time.monotonic()
-        what = told.what if isinstance(told, Step) else told
+        what = told.what if isinstance(told, ProgressStep) else told
         begins = what != self._what
         if begins:
             self._what, self._began, self._last = what, now, now
         if self._bar is not None:
             self._show(self._bar, told, begins)
-        elif not isinstance(told, Step) or now - self._last >= _PLAIN_EVERY or (told.done >= told.total and not begins):
+        elif not isinstance(told, ProgressStep) or now - self._last >= _PLAIN_EVERY or (told.done >= told.total and not begins):
             self._last = now
-            left = _left(told, now - self._began) if isinstance(told, Step) else ""
+            left = _left(told, now - self._began) if isinstance(told, ProgressStep) else ""
             print(f"{self._name}: {told}{left}", file=sys.stderr, flush=True)
 
-    def _show(self, bar: Bar, told: str | Step, begins: bool) -> None:
+    def _show(self, bar: Bar, told: str | ProgressStep, begins: bool) -> None:
         if begins:
             for task in bar.task_ids:
                 bar.remove_task(task)
         if not bar.task_ids:
             bar.add_task(f"{self._name}: {self._what}", total=None, unit="")
-        if isinstance(told, Step):
+        if isinstance(told, ProgressStep):
             unit = f"{told.done:,}/{told.total:,} {told.unit}"
             bar.update(bar.task_ids[0], completed=told.done, total=told.total, unit=unit)
 
@@ -113,7 +113,7 @@ class Steps:
             self._bar = None
 
 
-def _left(step: Step, seconds: float) -> str:
+def _left(step: ProgressStep, seconds: float) -> str:
     """Say how long a step still takes at the pace that it had so far, or nothing as long as that is a guess."""
     if seconds < _ESTIMATE_AFTER or not 0 < step.done < step.total:
         return ""

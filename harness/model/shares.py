@@ -11,7 +11,7 @@ _BLOCK = 64
 _Item = TypeVar("_Item")
 
 
-class Numbers:
+class LocalNumbers:
     """Some integers, all 0 at first; whoever takes them puts them back."""
 
     def __init__(self, count: int) -> None:
@@ -27,7 +27,7 @@ class Numbers:
         """Release what holds them."""
 
 
-class SharedNumbers(Numbers):
+class SharedNumbers(LocalNumbers):
     """Integers that processes forked later share. They lie in a pipe: who has taken them out has them alone, the others wait."""
 
     def __init__(self, count: int) -> None:
@@ -46,13 +46,13 @@ class SharedNumbers(Numbers):
         os.close(self._writing)
 
 
-class Portion:
+class Share:
     """What one lane takes of a sequence that every lane walks through: the next free block whenever it has use for one.
 
     Neighbours share graphs, so they stay together; and since a block is taken only when it is needed, all lanes end at about the same time.
     """
 
-    def __init__(self, blocks: Numbers | None = None) -> None:
+    def __init__(self, blocks: LocalNumbers | None = None) -> None:
         """Take the blocks that nobody else who holds the same `blocks` takes; without them everything."""
         self._blocks = blocks
         self._position = 0
@@ -73,4 +73,4 @@ class Portion:
                 yield item
 
 
-WHOLE = Portion()
+WHOLE = Share()

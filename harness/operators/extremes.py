@@ -11,7 +11,7 @@ from harness.model.dtypes import Array
 from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Shape
 from harness.operators.conditioned import Conditioned
 from harness.operators.formulas import Either, decided
-from harness.operators.reducing import REDUCING, Reduction, over_axes, reduced
+from harness.operators.reducing import REDUCING, ReduceFunction, over_axes, reduced
 
 # ReduceMax: reduced[o] = max of data over `axes`; of no elements minus infinity, or the least number of the type; False < True
 # ReduceMin: reduced[o] = min of data over `axes`; of no elements infinity, or the greatest number of the type
@@ -90,8 +90,8 @@ class Locating(Conditioned):
 
 LOCATING = Locating()
 OPERATORS = (
-    Operator("ReduceMax", REDUCING, decided(over_axes(_extreme(np.max, -1))), constants={"axes": 1}, options=Reduction(7)),
-    Operator("ReduceMin", REDUCING, decided(over_axes(_extreme(np.min, 1))), constants={"axes": 1}, options=Reduction(8)),
+    Operator("ReduceMax", REDUCING, decided(over_axes(_extreme(np.max, -1))), constants={"axes": 1}, options=ReduceFunction(7)),
+    Operator("ReduceMin", REDUCING, decided(over_axes(_extreme(np.min, 1))), constants={"axes": 1}, options=ReduceFunction(8)),
     Operator("ArgMax", LOCATING, decided(_place(np.argmax))),
     Operator("ArgMin", LOCATING, decided(_place(np.argmin))),
 )

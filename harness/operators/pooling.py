@@ -130,7 +130,7 @@ def global_lp_pool(x: Any, p: int = 2) -> Any:
     return norm(x, spatial(x), p, True)
 
 
-class Pool(NamedTuple):
+class PoolCall(NamedTuple):
     """DirectML's operator and the members that only it has, from the attributes."""
 
     name: str
@@ -165,7 +165,7 @@ class Pooling(Windowed):
     def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
         """The windows of `ceil_mode` are reached by padding behind, which no result but an average that counts it sees."""
         found = window(call, self.kernel(call)) if operator.broken_rule(call) is None else None
-        pool: Pool = operator.options
+        pool: PoolCall = operator.options
         if candidate != pool.name or found is None or call.parameter("storage_order", 0):
             return None
         shape = self.output_shapes(operator, call)[0]
@@ -179,7 +179,7 @@ class Pooling(Windowed):
         return pooled(call, found._replace(pads=(*found.pads[:count], *ends)), pool, shape)
 
 
-def pooled(call: Call, found: Window, pool: Pool, shape: Shape) -> DirectmlCall:
+def pooled(call: Call, found: Window, pool: PoolCall, shape: Shape) -> DirectmlCall:
     """Make the call of a window."""
     held = members(found)
     missing = held["DimensionCount"] - len(found.kernel)
@@ -215,7 +215,7 @@ class GlobalPooling(Computing):
         """A window of the spatial extents."""
         extents = call.first.shape[2:]
         ones, zeros = (1,) * len(extents), (0,) * 2 * len(extents)
-        pool: Pool = operator.options
+        pool: PoolCall = operator.options
         if candidate != pool.name or not 1 <= len(extents) <= 3:
             return None
         return pooled(call, Window(extents, ones, ones, zeros), pool, self.output_shapes(operator, call)[0])
@@ -224,15 +224,15 @@ class GlobalPooling(Computing):
 POOLING, GLOBAL_POOLING = Pooling(), GlobalPooling()
 PADDED = {"IncludePadding": "count_include_pad"}
 OPERATORS = (
-    Operator("MaxPool", POOLING, decided(max_pool), options=Pool("DML_OPERATOR_MAX_POOLING2")),
-    Operator("AveragePool", POOLING, bounded(average_pool), options=Pool("DML_OPERATOR_AVERAGE_POOLING1", PADDED)),
-    Operator("LpPool", POOLING, bounded(lp_pool), options=Pool("DML_OPERATOR_LP_POOLING1", {"P": "p"})),
-    Operator("GlobalMaxPool", GLOBAL_POOLING, decided(global_max_pool), options=Pool("DML_OPERATOR_MAX_POOLING")),
+    Operator("MaxPool", POOLING, decided(max_pool), options=PoolCall("DML_OPERATOR_MAX_POOLING2")),
+    Operator("AveragePool", POOLING, bounded(average_pool), options=PoolCall("DML_OPERATOR_AVERAGE_POOLING1", PADDED)),
+    Operator("LpPool", POOLING, bounded(lp_pool), options=PoolCall("DML_OPERATOR_LP_POOLING1", {"P": "p"})),
+    Operator("GlobalMaxPool", GLOBAL_POOLING, decided(global_max_pool), options=PoolCall("DML_OPERATOR_MAX_POOLING")),
     Operator(
         "GlobalAveragePool",
         GLOBAL_POOLING,
         bounded(global_average_pool),
-        options=Pool("DML_OPERATOR_AVERAGE_POOLING", PADDED),
+        options=PoolCall("DML_OPERATOR_AVERAGE_POOLING", PADDED),
     ),
-    Operator("GlobalLpPool", GLOBAL_POOLING, bounded(global_lp_pool), options=Pool("DML_OPERATOR_LP_POOLING", {"P": "p"})),
+    Operator("GlobalLpPool", GLOBAL_POOLING, bounded(global_lp_pool), options=PoolCall("DML_OPERATOR_LP_POOLING", {"P": "p"})),
 )

@@ -10,7 +10,7 @@ from harness.operators.conditioned import Conditioned
 from harness.operators.formulas import Formula
 
 
-class Reduction(NamedTuple):
+class ReduceFunction(NamedTuple):
     """What differs between reductions: the DML_REDUCE_FUNCTION (DirectML.h), and whether an axis without elements has a result."""
 
     function: int
@@ -48,7 +48,7 @@ def over_axes(function: Callable[..., Any]) -> Formula:
 
 
 class Reducing(Conditioned):
-    """One input; `axes` is an attribute, at later opsets an input. `options` is a `Reduction`."""
+    """One input; `axes` is an attribute, at later opsets an input. `options` is a `ReduceFunction`."""
 
     name = "reducing"
 

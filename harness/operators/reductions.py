@@ -12,7 +12,7 @@ from harness.operators import functions
 from harness.operators.base import Operator
 from harness.operators.bounded import EXACT, Bounded, log, number
 from harness.operators.formulas import bounded
-from harness.operators.reducing import REDUCING, Reduction, over_axes
+from harness.operators.reducing import REDUCING, ReduceFunction, over_axes
 
 # with x the elements of data along `axes`:
 #   ReduceSum: sum x         ReduceMean: sum x / n      ReduceProd: prod x       ReduceL1: sum |x|      ReduceL2: sqrt(sum x x)
@@ -56,7 +56,7 @@ def _real(function: Callable[[Bounded, Axes, bool], Bounded]) -> Callable[..., A
 
 
 def _reduction(name: str, function: Callable[..., Any], number: int, *, empty: bool = True) -> Operator:
-    return Operator(name, REDUCING, bounded(over_axes(function)), constants={"axes": 1}, options=Reduction(number, empty))
+    return Operator(name, REDUCING, bounded(over_axes(function)), constants={"axes": 1}, options=ReduceFunction(number, empty))
 
 
 OPERATORS = (

@@ -11,8 +11,8 @@ from rich.text import Text
 from harness.render.markup import code, escape, table
 from harness.render.terminal import grid, indented
 from harness.render.text import gist, line, visible
-from harness.results.bisection.search import Change
-from harness.results.bisection.summary import Row, Searched, moves, remarks, rows, sentence
+from harness.results.bisection.search import ReleaseChange
+from harness.results.bisection.summary import ReleaseRow, Searched, moves, remarks, rows, sentence
 
 SCHEMA = 1
 _DETAIL = 160
@@ -90,7 +90,7 @@ def render_bisection_json(searched: Searched) -> str:
     return msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n"
 
 
-def _change(change: Change) -> dict[str, Any]:
+def _change(change: ReleaseChange) -> dict[str, Any]:
     worse, better, other = moves(change)
     cases = {
         case: {"before": change.before.seen[case].outcome.value, "after": change.after.seen[case].outcome.value} for case in change.cases
@@ -106,17 +106,17 @@ def _change(change: Change) -> dict[str, Any]:
     }
 
 
-def _outcome(row: Row) -> Text:
+def _outcome(row: ReleaseRow) -> Text:
     return Text(_plain(row), style="yellow" if row.skipped else "red" if row.failing else "green")
 
 
-def _plain(row: Row) -> str:
+def _plain(row: ReleaseRow) -> str:
     if row.skipped:
         return "skip"
     return row.outcomes[0][0] if row.ran == 1 else ", ".join(f"{name} {number:,}" for name, number in row.outcomes)
 
 
-def _detail(row: Row) -> str:
+def _detail(row: ReleaseRow) -> str:
     if row.skipped:
         return line(row.skipped, _DETAIL)
     return ": ".join(filter(None, (visible(row.error), gist(row.message, _DETAIL))))

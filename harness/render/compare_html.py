@@ -24,7 +24,7 @@ from harness.results.compare.tables import (
     said,
     summarize_comparison,
 )
-from harness.results.tables import Numbers, shown_kinds
+from harness.results.tables import Numbering, shown_kinds
 
 LISTED = {Change.REGRESSION: 50_000, Change.FIX: 50_000, Change.CHANGED: 50_000, Change.NEW: 20_000, Change.MISSING: 20_000}
 """Changed results in the page's table, by kind of change."""
@@ -45,8 +45,8 @@ def _listed(comparison: Comparison, change: Change) -> list[Changed]:
 
 def _data(comparison: Comparison) -> str:
     payload = Payload()
-    kinds: Numbers[tuple[Facets, str, Validity]] = Numbers()
-    states: Numbers[tuple[str, str, str, int]] = Numbers()
+    kinds: Numbering[tuple[Facets, str, Validity]] = Numbering()
+    states: Numbering[tuple[str, str, str, int]] = Numbering()
     for place, change in enumerate(Change):
         for found in _listed(comparison, change):
             result = found.result

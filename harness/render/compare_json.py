@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from harness.model.records import Repeats
-from harness.results.compare.comparison import Change, Changed, Comparison, Counts, Did, Group, Pair
+from harness.results.compare.comparison import Change, Changed, ChangeGroup, ComparedCounts, ComparedResult, Comparison, Pair
 from harness.results.compare.tables import environment_differences, exit_code, placed_on, summarize_comparison
 from harness.results.tables import Tables
 
@@ -54,12 +54,12 @@ def _run(tables: Tables) -> dict[str, Any]:
     }
 
 
-def _counts(counts: Counts) -> dict[str, int]:
+def _counts(counts: ComparedCounts) -> dict[str, int]:
     changes = {change.value: counts.changes[change] for change in Change}
     return {"compared": counts.compared, "equal": counts.equal, **changes, "not_run_in_either": counts.neither}
 
 
-def _group(comparison: Comparison, group: Group) -> dict[str, Any]:
+def _group(comparison: Comparison, group: ChangeGroup) -> dict[str, Any]:
     kind = group.kind
     return {
         "change": kind.change,
@@ -102,12 +102,12 @@ def _where(pair: Pair) -> dict[str, str]:
     return {"base_target": pair.base, "head_target": pair.head}
 
 
-def _sides(comparison: Comparison, pair: Pair, before: Did | None, after: Did | None) -> dict[str, Any]:
+def _sides(comparison: Comparison, pair: Pair, before: ComparedResult | None, after: ComparedResult | None) -> dict[str, Any]:
     base, head = comparison.base.header.targets[pair.base], comparison.head.header.targets[pair.head]
     return {"before": _did(before, base.provider), "after": _did(after, head.provider)}
 
 
-def _did(did: Did | None, provider: str) -> dict[str, Any] | None:
+def _did(did: ComparedResult | None, provider: str) -> dict[str, Any] | None:
     if did is None:
         return None
     return {"outcome": did.outcome, "error_class": did.error or None, "placed_on": placed_on(did, provider), "flaky": did.flaky}

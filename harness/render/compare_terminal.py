@@ -7,7 +7,7 @@ from rich.text import Text
 
 from harness.render.terminal import TONES, details, grid, indented
 from harness.render.text import line, one_line
-from harness.results.compare.comparison import Change, Comparison, Counts
+from harness.results.compare.comparison import Change, ComparedCounts, Comparison
 from harness.results.compare.tables import BothCell, both_levels, both_rows, environment_differences, outcome_of, said, summarize_comparison
 from harness.results.summary import count
 
@@ -77,7 +77,7 @@ def _counts(comparison: Comparison, console: Console) -> None:
     console.print(table)
 
 
-def _numbers(counts: Counts) -> list[Text]:
+def _numbers(counts: ComparedCounts) -> list[Text]:
     return [Text(f"{counts.changes[c]:,}", style="red" if c is Change.REGRESSION and counts.changes[c] else "") for c in Change]
 
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from harness.model.records import DIRECTML, Result
 from harness.render.markup import code, escape, table
 from harness.render.text import line
-from harness.results.cross_check import Points
-from harness.results.requirements import Did, Rules, Side, Tested
+from harness.results.cross_check import Suspect
+from harness.results.requirements import ObservedResult, Rules, Side, Tested
 from harness.results.runfile import RunReader
 from harness.results.summary import count, target_facts
 from harness.results.tables import Tables
-from harness.results.tensor_support import DATA_TYPES, FLOOR, RANKS, Cell, Status
+from harness.results.tensor_support import DATA_TYPES, FLOOR, RANKS, Status, SupportCell
 
 _MARKS = {
     (True, Status.AS_DOCUMENTED): "✓",
@@ -47,7 +47,7 @@ def support_summary(tables: Tables) -> Iterator[str]:
     yield from _disagreements(cells)
 
 
-def _counts(tables: Tables, cells: dict[str, list[Cell]]) -> Iterator[list[str]]:
+def _counts(tables: Tables, cells: dict[str, list[SupportCell]]) -> Iterator[list[str]]:
     kinds = dict.fromkeys((cell.key.operator, cell.key.tensor) for found in cells.values() for cell in found)
     for operator, tensor in kinds:
         for target, found in cells.items():
@@ -56,7 +56,7 @@ def _counts(tables: Tables, cells: dict[str, list[Cell]]) -> Iterator[list[str]]
             yield [escape(operator), tensor, escape(target), level, *(f"{mine.count(status):,}" for status in Status)]
 
 
-def _disagreements(cells: dict[str, list[Cell]]) -> Iterator[str]:
+def _disagreements(cells: dict[str, list[SupportCell]]) -> Iterator[str]:
     rows = [
         [
             escape(target),
@@ -104,7 +104,7 @@ def witness_section(tables: Tables) -> Iterator[str]:
         return
     provider, api = witness.pair
     groups = witness.groups()
-    total = sum(group.number for group in groups if group.testimony.points is Points.NOWHERE)
+    total = sum(group.number for group in groups if group.testimony.points is Suspect.NOWHERE)
     yield "## Second witness: ONNX Runtime's provider and DirectML's own API"
     yield ""
     yield (
@@ -124,7 +124,7 @@ def witness_section(tables: Tables) -> Iterator[str]:
             code(line(group.example, 400)),
         ]
         for group in groups
-        if group.testimony.points is not Points.NOWHERE
+        if group.testimony.points is not Suspect.NOWHERE
     )
     heads = ["cases", "points at", "why", "operator", "validity", escape(provider), escape(api), "for instance"]
     yield from table(heads, rows, right=(0,))
@@ -147,7 +147,7 @@ def rules_section(tested: Iterable[Tested], target: str) -> Iterator[str]:
     yield from table(["document", "sentence", "calls that keep it", "calls that break it", "for instance"], rows)
 
 
-def did_text(did: Did) -> str:
+def did_text(did: ObservedResult) -> str:
     """Write what was done: `rejected at load: CreateOperator E_INVALIDARG`."""
     at = f" at {did.stage}: {did.error}" if did.error else ""
     return f"{did.outcome.value}{at}"

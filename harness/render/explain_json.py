@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from harness.model.records import Header
-from harness.results.compare.comparison import Did
+from harness.results.compare.comparison import ComparedResult
 from harness.results.explain.explanation import Explanation
-from harness.results.explain.failures import Group
+from harness.results.explain.failures import FailureGroup
 from harness.results.explain.words import headline
 from harness.results.rules.separation import Rule
 from harness.results.rules.terms import Term
@@ -38,7 +38,7 @@ def _run(header: Header) -> dict[str, Any]:
     return {"run_id": header.run_id, "command": header.command, "seed": header.seed, "hashes": header.hashes, "targets": header.targets}
 
 
-def _group(group: Group) -> dict[str, Any]:
+def _group(group: FailureGroup) -> dict[str, Any]:
     kind, separation = group.kind, group.separation
     return {
         "target": kind.target,
@@ -64,12 +64,12 @@ def _group(group: Group) -> dict[str, Any]:
     }
 
 
-def _witness(group: Group) -> dict[str, Any]:
+def _witness(group: FailureGroup) -> dict[str, Any]:
     said = [{**each._asdict(), "number": number} for each, number in group.testimonies.most_common()]
     return {"target": group.witness, "testimonies": said}
 
 
-def _did(did: Did | None) -> dict[str, Any] | None:
+def _did(did: ComparedResult | None) -> dict[str, Any] | None:
     return None if did is None else {"outcome": did.outcome, "error": did.error or None}
 
 

@@ -9,7 +9,7 @@ from harness.render.markup import code, escape
 from harness.render.terminal import describe
 from harness.render.text import line
 from harness.results.explain.explanation import Explanation
-from harness.results.explain.failures import Group
+from harness.results.explain.failures import FailureGroup
 from harness.results.explain.words import apart, differences, elsewhere, headline, inseparable, statement, title, verdict_of, witnessed
 from harness.results.summary import count, target_facts
 
@@ -38,7 +38,7 @@ def _headline(found: Explanation) -> Iterator[str]:
         yield ""
 
 
-def _group(group: Group) -> Iterator[str]:
+def _group(group: FailureGroup) -> Iterator[str]:
     yield f"## {escape(title(group))}"
     yield ""
     yield escape(describe(group.example))

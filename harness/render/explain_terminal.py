@@ -8,7 +8,7 @@ from rich.text import Text
 from harness.render.terminal import TONES, describe, indented
 from harness.render.text import line, one_line, visible
 from harness.results.explain.explanation import Explanation
-from harness.results.explain.failures import Group
+from harness.results.explain.failures import FailureGroup
 from harness.results.explain.words import apart, differences, elsewhere, headline, inseparable, statement, title, verdict_of, witnessed
 from harness.results.summary import count
 
@@ -29,7 +29,7 @@ def render_explain_terminal(found: Explanation, console: Console) -> None:
         console.print(Text(f"{count(found.unexplained, 'smaller group')} not explained: narrow with -k", style="yellow"))
 
 
-def _group(group: Group, console: Console) -> None:
+def _group(group: FailureGroup, console: Console) -> None:
     console.print()
     console.print(Text(one_line(title(group)), style="bold"))
     _line(console, describe(group.example), "dim")

@@ -14,8 +14,8 @@ from rich.text import Text
 from harness.render.markup import code, escape, table
 from harness.render.terminal import grid, indented
 from harness.render.text import line, one_line
-from harness.results.history.database import INVALID, Did, Rate
-from harness.results.history.runs import Moment, Row, differing
+from harness.results.history.database import INVALID, Rate, RecordedResult
+from harness.results.history.runs import HistoryRow, Moment, differing
 from harness.results.history.summary import History, did, explained, flipping, headline, seen, sentence, standing
 
 SCHEMA = 1
@@ -104,7 +104,7 @@ def _indented(text: Text) -> Padding:
     return Padding(text, (0, 0, 0, 2), expand=False)
 
 
-def _story(history: History) -> Iterable[tuple[str, Moment, Did]]:
+def _story(history: History) -> Iterable[tuple[str, Moment, RecordedResult]]:
     return ((target, moment, what) for target, turns in (history.story or {}).items() for moment, what in turns)
 
 
@@ -217,7 +217,7 @@ def render_history_json(history: History) -> str:
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 
 
-def _row(target: str, row: Row) -> dict[str, Any]:
+def _row(target: str, row: HistoryRow) -> dict[str, Any]:
     rates = {level: found._asdict() for level, found in row.rates.items()}
     ends = {"first": _moment(row.first), "last": _moment(row.last)}
     return {"target": target, **ends, "runs": row.runs, "levels": rates, "all": row.total._asdict()}
@@ -230,5 +230,5 @@ def _moment(moment: Moment | None) -> dict[str, Any] | None:
     return {"run_id": moment.run_id, "target": moment.point.target, "onnxruntime": info.onnxruntime, "directml": info.directml}
 
 
-def _did(what: Did | None) -> dict[str, Any]:
+def _did(what: RecordedResult | None) -> dict[str, Any]:
     return {} if what is None else {"outcome": what.outcome, "error_class": what.error or None}

@@ -7,7 +7,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from harness.render.text import line
 from harness.results.history.database import INVALID, Rate
-from harness.results.history.runs import Row
+from harness.results.history.runs import HistoryRow
 from harness.results.history.summary import History
 
 ROWS = 40
@@ -77,7 +77,7 @@ def _body(history: History, levels: list[str]) -> Iterator[tuple[int, str]]:
                 yield y, _bar(row.total if level == "all" else row.rates.get(level), _LABEL + _COLUMN * place, y)
 
 
-def _label(row: Row, y: int) -> str:
+def _label(row: HistoryRow, y: int) -> str:
     runs = f", {row.runs:,} runs" if row.runs > 1 else ""
     return (
         f'<text x="0" y="{y - 10}">{escape(line(row.last.version, 34))}</text>'

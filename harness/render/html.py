@@ -23,7 +23,7 @@ from harness.render.markup import host
 from harness.render.payload import COUNTED_IN_RATES, Payload, red
 from harness.render.terminal import details, repeated
 from harness.render.text import line, ranks, visible
-from harness.results.cross_check import Points
+from harness.results.cross_check import Suspect
 from harness.results.explain.in_common import InCommon, in_common, rules
 from harness.results.explain.words import inseparable
 from harness.results.known_deviations import PENDING
@@ -178,7 +178,7 @@ def _directml(tables: Tables) -> dict[str, Any]:
         for cell in cells:
             rows.setdefault((cell.key.operator, cell.key.tensor, target), Counter())[cell.status] += 1
     witness = tables.witness
-    groups = [] if witness is None else [group for group in witness.groups() if group.testimony.points is not Points.NOWHERE]
+    groups = [] if witness is None else [group for group in witness.groups() if group.testimony.points is not Suspect.NOWHERE]
     return {
         "floor": FLOOR,
         "cell_statuses": list(Status),

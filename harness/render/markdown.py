@@ -12,7 +12,7 @@ from harness.render.terminal import describe
 from harness.render.text import line, ranks
 from harness.results.explain.in_common import NOTHING, InCommon, rules
 from harness.results.explain.words import inseparable, title
-from harness.results.known_deviations import PENDING, Row, numbers
+from harness.results.known_deviations import PENDING, DeviationRow, numbers
 from harness.results.level_table import counts, level_table, levels, rate, status, validity_table
 from harness.results.matrix import matrices
 from harness.results.nearness import ratio_text
@@ -370,7 +370,7 @@ def _deviations(tables: Tables) -> Iterator[str]:
         yield from table(heads, map(_deviation, pending[:_SECTION_ROWS]), right=(2,))
 
 
-def _deviation(row: Row) -> list[str]:
+def _deviation(row: DeviationRow) -> list[str]:
     entry = row.entry
     documents = f" Microsoft's documents: {escape(line(entry.documents, 1000))}" if entry.documents else ""
     return [

@@ -29,7 +29,7 @@ from harness.render.tensors import artifact_name, read_tensors
 from harness.render.text import line, message, visible
 from harness.results.known_deviations import in_words
 from harness.results.level_table import levels
-from harness.results.tables import Kind, Numbers, State, Tables
+from harness.results.tables import CaseKind, Numbering, State, Tables
 
 MESSAGE = 4000
 DETAILS_BUDGET = 4 << 20
@@ -51,9 +51,9 @@ class Payload:
     def __init__(self, *, one_target: bool = False) -> None:
         """Take results of several targets, or of one alone: then no case comes twice, and none need be remembered."""
         self._cases: dict[str, int] | None = None if one_target else {}
-        self._parts: Numbers[str] = Numbers()
-        self._places: Numbers[tuple[str | None, str | None]] = Numbers()
-        self._details: Numbers[Hashable] = Numbers({None: 0, "left out": 1})
+        self._parts: Numbering[str] = Numbering()
+        self._places: Numbering[tuple[str | None, str | None]] = Numbering()
+        self._details: Numbering[Hashable] = Numbering({None: 0, "left out": 1})
         self._spent = 0
         self._wanted_kinds: Counter[tuple[str, ...]] = Counter()
         self._wanted: list[tuple[int, int, int, str, str]] = []
@@ -61,9 +61,9 @@ class Payload:
         self._lengths, self._case_parts, self._kinds = array("I"), array("I"), array("I")
         self._steps, self._states, self._placements = array("I"), array("I"), array("I")
         self._numbers, self._times, self._near, self._entries = array("I"), array("I"), array("I"), array("I")
-        self._named: Numbers[int | None] = Numbers({None: 0})
-        self._durations: Numbers[float] = Numbers({0.0: 0})
-        self._nearnesses: Numbers[tuple[float, ...]] = Numbers({(): 0})
+        self._named: Numbering[int | None] = Numbering({None: 0})
+        self._durations: Numbering[float] = Numbering({0.0: 0})
+        self._nearnesses: Numbering[tuple[float, ...]] = Numbering({(): 0})
         self._before = -1
 
     def add(self, result: Result, kind: int, state: int, note: str = "") -> None:
@@ -215,9 +215,9 @@ def red(header: Header) -> str:
     return ",".join(JUDGED[place] for place in (FAILING, *(() if header.baseline else (IMPROVEMENT,))))
 
 
-def kind_rows(kinds: Iterable[Kind]) -> dict[str, Any]:
+def kind_rows(kinds: Iterable[CaseKind]) -> dict[str, Any]:
     """Write kinds of cases as the page reads them: words as numbers of a dictionary, opsets and ranks as they are."""
-    words: Numbers[str] = Numbers()
+    words: Numbering[str] = Numbering()
     rows = []
     for facets, level, validity in kinds:
         operator, dtype, types, variant, allowed, named = (

@@ -19,7 +19,7 @@ _SILENT = NOT_EXECUTED | {Outcome.CRASH, Outcome.TIMEOUT, Outcome.ORACLE_ERROR}
 _RAN = frozenset({Outcome.PASS, Outcome.MISMATCH, Outcome.ACCEPTED_INVALID})
 
 
-class Points(str, Enum):
+class Suspect(str, Enum):
     """Where two witnesses point."""
 
     NOWHERE = "both conform"
@@ -29,21 +29,21 @@ class Points(str, Enum):
     UNCLEAR = "not comparable"
 
 
-_ORDER = (Points.LOWERING, Points.DIRECTML, Points.UNCLEAR, Points.CHECKED, Points.NOWHERE)
+_ORDER = (Suspect.LOWERING, Suspect.DIRECTML, Suspect.UNCLEAR, Suspect.CHECKED, Suspect.NOWHERE)
 
 
-class Testimony(NamedTuple):
+class Agreement(NamedTuple):
     """What the two say together; `why` is one sentence."""
 
-    points: Points
+    points: Suspect
     why: str
 
 
-COMPOSED = Testimony(Points.UNCLEAR, "the provider composes this mode of several operators, DirectML has it in one")
+COMPOSED = Agreement(Suspect.UNCLEAR, "the provider composes this mode of several operators, DirectML has it in one")
 """What two results say that are not of the same call."""
 
 
-class Did(NamedTuple):
+class CheckedResult(NamedTuple):
     """What is compared of a result."""
 
     validity: Validity
@@ -51,55 +51,55 @@ class Did(NamedTuple):
     output: str | UnsetType = UNSET
 
 
-class Kind(NamedTuple):
+class CrossCheckKind(NamedTuple):
     """What the cases of a group have in common."""
 
     operator: str
     validity: Validity
     provider: Outcome
     api: Outcome
-    testimony: Testimony
+    testimony: Agreement
 
 
-class Group(NamedTuple):
+class CrossCheckGroup(NamedTuple):
     """Cases of one operator on which the two say the same together."""
 
     operator: str
     validity: Validity
     provider: Outcome
     api: Outcome
-    testimony: Testimony
+    testimony: Agreement
     number: int
     example: str
 
 
-def compare(provider: Did, api: Did) -> Testimony:
+def compare(provider: CheckedResult, api: CheckedResult) -> Agreement:
     """Hold the two against each other."""
     if provider.outcome in _SILENT or api.outcome in _SILENT:
-        return Testimony(Points.UNCLEAR, "one of the two did not finish")
+        return Agreement(Suspect.UNCLEAR, "one of the two did not finish")
     if provider.outcome is Outcome.REJECTED and provider.validity is Validity.INVALID and api.outcome in _RAN:
-        return Testimony(Points.CHECKED, "ONNX Runtime refuses what ONNX forbids, DirectML by itself would take it")
+        return Agreement(Suspect.CHECKED, "ONNX Runtime refuses what ONNX forbids, DirectML by itself would take it")
     if (provider.outcome in _RAN) != (api.outcome in _RAN):
         taken = "DirectML takes the call that ONNX Runtime's provider refuses or does not make"
         refused = "ONNX Runtime's provider makes another call than the one that DirectML refuses, or none"
-        return Testimony(Points.LOWERING, taken if api.outcome in _RAN else refused)
+        return Agreement(Suspect.LOWERING, taken if api.outcome in _RAN else refused)
     if provider.outcome not in _RAN and conforms(api.validity, api.outcome) and not conforms(provider.validity, provider.outcome):
-        return Testimony(Points.LOWERING, "DirectML refuses the call as it should, ONNX Runtime's provider never comes to it")
+        return Agreement(Suspect.LOWERING, "DirectML refuses the call as it should, ONNX Runtime's provider never comes to it")
     if provider.outcome not in _RAN:
         return _agreement(provider, api, "both refuse it")
     if provider.outcome is api.outcome is Outcome.PASS:
-        return Testimony(Points.NOWHERE, "both outputs equal the oracle's bit for bit")
+        return Agreement(Suspect.NOWHERE, "both outputs equal the oracle's bit for bit")
     if Outcome.PASS not in (provider.outcome, api.outcome) and UNSET in (provider.output, api.output):
-        return Testimony(Points.UNCLEAR, "the run does not say what the outputs were")
+        return Agreement(Suspect.UNCLEAR, "the run does not say what the outputs were")
     if provider.output == api.output:
         return _agreement(provider, api, "both outputs are the same bit for bit")
-    return Testimony(Points.LOWERING, "the outputs differ")
+    return Agreement(Suspect.LOWERING, "the outputs differ")
 
 
-def _agreement(provider: Did, api: Did, why: str) -> Testimony:
+def _agreement(provider: CheckedResult, api: CheckedResult, why: str) -> Agreement:
     if conforms(provider.validity, provider.outcome) and conforms(api.validity, api.outcome):
-        return Testimony(Points.NOWHERE, why)
-    return Testimony(Points.DIRECTML, f"{why}, against the oracle")
+        return Agreement(Suspect.NOWHERE, why)
+    return Agreement(Suspect.DIRECTML, f"{why}, against the oracle")
 
 
 def composed(case: str) -> bool:
@@ -107,9 +107,9 @@ def composed(case: str) -> bool:
     return bool(facets(case).variant)
 
 
-def did(result: Result) -> Did:
+def did(result: Result) -> CheckedResult:
     """Return what is compared of a result."""
-    return Did(result.validity, result.outcome, result.output)
+    return CheckedResult(result.validity, result.outcome, result.output)
 
 
 def witnesses(header: Header) -> tuple[str, str] | None:
@@ -129,14 +129,14 @@ def witnesses(header: Header) -> tuple[str, str] | None:
     )
 
 
-class Witness:
+class CrossCheck:
     """Collects the results of both targets of a run; `pair` is None where a run has not both."""
 
     def __init__(self, header: Header) -> None:
         self.pair = witnesses(header)
-        self._known: dict[Did, Did] = {}
-        self._first: dict[str, Did] = {}
-        self._groups: dict[Kind, tuple[int, str]] = {}
+        self._known: dict[CheckedResult, CheckedResult] = {}
+        self._first: dict[str, CheckedResult] = {}
+        self._groups: dict[CrossCheckKind, tuple[int, str]] = {}
 
     def add(self, result: Result) -> None:
         """Take one result of either target."""
@@ -152,7 +152,7 @@ class Witness:
             return
         provider, api = (other, mine) if result.target == self.pair[1] else (mine, other)
         testimony = compare(provider, api)
-        key = Kind(result.operator, provider.validity, provider.outcome, api.outcome, testimony)
+        key = CrossCheckKind(result.operator, provider.validity, provider.outcome, api.outcome, testimony)
         number, example = self._groups.get(key, (0, result.case))
         self._groups[key] = (number + 1, min(example, result.case))
 
@@ -161,8 +161,8 @@ class Witness:
         """Cases that both express and ran."""
         return sum(number for number, _ in self._groups.values())
 
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[CrossCheckGroup]:
         """Return what the two say together, by operator and outcomes; what points somewhere first, then the largest."""
         order = {points: place for place, points in enumerate(_ORDER)}
-        groups = [Group(*kind, number, example) for kind, (number, example) in self._groups.items()]
+        groups = [CrossCheckGroup(*kind, number, example) for kind, (number, example) in self._groups.items()]
         return sorted(groups, key=lambda group: (order[group.testimony.points], -group.number, group.operator, group.example))

@@ -14,7 +14,7 @@ PENDING = (
 )
 
 
-class Key(NamedTuple):
+class DeviationKey(NamedTuple):
     """What is counted of a result that names an entry; `contradicts` says that it does otherwise by now."""
 
     number: int
@@ -24,7 +24,7 @@ class Key(NamedTuple):
     contradicts: bool
 
 
-class Row(NamedTuple):
+class DeviationRow(NamedTuple):
     """An entry: how many results do what it expects, by target and by feature level, and how many contradict it."""
 
     number: int
@@ -58,12 +58,12 @@ class Deviations:
         """`entries` are the header's, `targets` name what is counted, in the order of reading."""
         self.entries = entries
         self._targets = targets
-        self._counts: Counter[Key] = Counter()
+        self._counts: Counter[DeviationKey] = Counter()
 
     def add(self, number: int, result: Result, level: str) -> None:
         """Count one result that names entry `number`."""
         contradicts = result.verdict is not Verdict.EXPECTED
-        self._counts[Key(number, result.target, level, result.validity, contradicts)] += 1
+        self._counts[DeviationKey(number, result.target, level, result.validity, contradicts)] += 1
 
     def remarks(self, known: int) -> list[str]:
         """Say why the results of all rows together are not the `known` deviations of the run; nothing where they are these."""
@@ -80,7 +80,7 @@ class Deviations:
             )
         return said
 
-    def rows(self, *, pending: bool) -> list[Row]:
+    def rows(self, *, pending: bool) -> list[DeviationRow]:
         """Return the entries that results name, the pending ones or the others, the most frequent first."""
         found: dict[int, tuple[Counter[str], Counter[str], Counter[bool]]] = {}
         for key, count in self._counts.items():
@@ -90,7 +90,7 @@ class Deviations:
                 by_target[key.target] += count
                 by_level[key.level] += count
         rows = [
-            Row(
+            DeviationRow(
                 number,
                 self.entries[number],
                 total[False],

@@ -14,7 +14,7 @@ from harness.model.records import Outcome, Result, Validity, conforms, inexpress
 from harness.model.reference.feature_levels import load
 
 
-class Rule(NamedTuple):
+class Requirement(NamedTuple):
     """A sentence. `without` says why a side has no case."""
 
     document: str
@@ -25,7 +25,7 @@ class Rule(NamedTuple):
     without: str
 
 
-class Did(NamedTuple):
+class ObservedResult(NamedTuple):
     """What a target did with some cases in the same way; `error` is the class of its error: the call that failed and the HRESULT."""
 
     validity: Validity
@@ -37,11 +37,11 @@ class Did(NamedTuple):
 class Side(NamedTuple):
     """The cases on one side of a rule: counts by what was done, and a case of each."""
 
-    counts: dict[Did, int]
-    examples: dict[Did, str]
+    counts: dict[ObservedResult, int]
+    examples: dict[ObservedResult, str]
 
     @property
-    def contradicts(self) -> list[Did]:
+    def contradicts(self) -> list[ObservedResult]:
         """What the documents say otherwise."""
         return [did for did in self.counts if not conforms(did.validity, did.outcome)]
 
@@ -49,16 +49,16 @@ class Side(NamedTuple):
 class Tested(NamedTuple):
     """A rule on a target."""
 
-    rule: Rule
+    rule: Requirement
     holds: Side
     breaks: Side
 
 
 @cache
-def rules() -> tuple[Rule, ...]:
+def rules() -> tuple[Requirement, ...]:
     """Return every rule, in the order of the file."""
     return tuple(
-        Rule(
+        Requirement(
             each["document"],
             each["section"],
             each["sentence"],
@@ -87,8 +87,8 @@ class Rules:
     def __init__(self) -> None:
         self._known = rules()
         self._by_origin = by_origin()
-        self._counts: Counter[tuple[int, bool, Did]] = Counter()
-        self._examples: dict[tuple[int, bool, Did], str] = {}
+        self._counts: Counter[tuple[int, bool, ObservedResult]] = Counter()
+        self._examples: dict[tuple[int, bool, ObservedResult], str] = {}
 
     def add(self, result: Result) -> None:
         """Take one result of the target."""
@@ -98,7 +98,7 @@ class Rules:
         candidates = self._by_origin.get(f"{head.partition('@')[0]}:{terms.partition(';')[0]}")
         if candidates is None:
             return
-        did = Did(result.validity, result.outcome, result.stage or "", result.error.class_ if result.error else "")
+        did = ObservedResult(result.validity, result.outcome, result.stage or "", result.error.class_ if result.error else "")
         for number, holds in {(number, holds) for number, holds, query in candidates if query.matches(result.case)}:
             self._counts[number, holds, did] += 1
             self._examples[number, holds, did] = min(self._examples.get((number, holds, did), result.case), result.case, key=_shortest)

@@ -19,7 +19,7 @@ _WORDS = {
 }
 
 
-class Signature(NamedTuple):
+class ResultSignature(NamedTuple):
     """How results failed. `difference` is of a mismatch: a kind of `difference_kind`, or `any` for all that one defect can show."""
 
     validity: Validity
@@ -42,13 +42,13 @@ class Signature(NamedTuple):
         return _WORDS.get(self.difference, self.difference)
 
     @property
-    def pooled(self) -> Signature:
+    def pooled(self) -> ResultSignature:
         """The signature without what one defect can show differently on different inputs."""
         return self._replace(difference="any") if self.difference in VALUES else self
 
 
-def signature(result: Result) -> Signature:
+def signature(result: Result) -> ResultSignature:
     """Return the signature of a result."""
     error = result.error.class_[:_ERROR] if result.error else ""
     differs = difference(result.diff) if result.diff else ""
-    return Signature(result.validity, result.outcome, result.stage or "", error, differs, result.flaky)
+    return ResultSignature(result.validity, result.outcome, result.stage or "", error, differs, result.flaky)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from harness.model.records import NOT_EXECUTED, Header, Result, Validity, conforms
 from harness.results.compare.comparison import result_key
-from harness.results.cross_check import COMPOSED, Did, Testimony, compare, composed, did, witnesses
+from harness.results.cross_check import COMPOSED, Agreement, CheckedResult, compare, composed, did, witnesses
 
 
 class Testimonies:
@@ -15,9 +15,9 @@ class Testimonies:
 
     def __init__(self, header: Header) -> None:
         self.pair = witnesses(header)
-        self._first: dict[bytes, tuple[Did, int]] = {}
-        self._known: dict[tuple[Did, int], tuple[Did, int]] = {}
-        self._said: dict[int, Testimony] = {}
+        self._first: dict[bytes, tuple[CheckedResult, int]] = {}
+        self._known: dict[tuple[CheckedResult, int], tuple[CheckedResult, int]] = {}
+        self._said: dict[int, Agreement] = {}
 
     def add(self, line: int, result: Result) -> None:
         """Take one result of any target, which stands on a line of the run file."""
@@ -38,7 +38,7 @@ class Testimonies:
             if not conforms(each.validity, each.outcome):
                 self._said[where] = testimony
 
-    def of(self, target: str, lines: Iterable[int]) -> tuple[str, Counter[Testimony]]:
+    def of(self, target: str, lines: Iterable[int]) -> tuple[str, Counter[Agreement]]:
         """Return who the other witness of a target is, and what the two say of the failing results on some lines; ("", {}) without one."""
         if self.pair is None or target not in self.pair:
             return "", Counter()

@@ -30,19 +30,19 @@ from harness.model.records import (
     inexpressible,
     unexpected,
 )
-from harness.results.cross_check import Witness
+from harness.results.cross_check import CrossCheck
 from harness.results.differences import Differences
 from harness.results.known_deviations import Deviations
 from harness.results.nearness import Nearnesses
 from harness.results.runfile import RunReader
 from harness.results.target_names import renamed, short_names
 from harness.results.tensor_support import TensorSupport
-from harness.results.unexpected import Attention
+from harness.results.unexpected import Unexpected
 
 _STATE_BITS = 24
 
 
-class Kind(NamedTuple):
+class CaseKind(NamedTuple):
     """What is counted of a case."""
 
     facets: Facets
@@ -61,16 +61,16 @@ class State(NamedTuple):
     tests_nothing: bool = False
 
 
-def shown_kinds(found: Collection[tuple[Facets, str, Validity]]) -> list[Kind]:
+def shown_kinds(found: Collection[tuple[Facets, str, Validity]]) -> list[CaseKind]:
     """Keep of the facets of cases the element types that tell something (`facets.telling`), which only all cases together show."""
     names = telling(read for read, _, validity in found if validity is Validity.VALID)
-    return [Kind(read.shown(names.get(read.operator, ())), level, validity) for read, level, validity in found]
+    return [CaseKind(read.shown(names.get(read.operator, ())), level, validity) for read, level, validity in found]
 
 
 _Key = TypeVar("_Key", bound=Hashable)
 
 
-class Numbers(dict[_Key, int]):
+class Numbering(dict[_Key, int]):
     """Numbers distinct keys in the order in which they are first asked for."""
 
     def __missing__(self, key: _Key) -> int:
@@ -172,20 +172,20 @@ class Tables:
         self.header = header = renamed(header, self.names) if self._renamed else header
         self.end: End | None = None
         self.truncated = False
-        self.attention = Attention()
+        self.attention = Unexpected()
         self.deviations = Deviations(header.expectations, tuple(header.targets))
         self.differences = Differences(tuple(header.targets) if across_targets else ())
         self.nearnesses = Nearnesses()
         self.tensor_support = TensorSupport(header)
-        self.witness = Witness(header) if across_targets else None
-        self._kinds: Numbers[tuple[Facets, str, Validity]] = Numbers()
-        self._states: Numbers[tuple[str, Validity, Outcome, Verdict, bool, bool]] = Numbers()
+        self.witness = CrossCheck(header) if across_targets else None
+        self._kinds: Numbering[tuple[Facets, str, Validity]] = Numbering()
+        self._states: Numbering[tuple[str, Validity, Outcome, Verdict, bool, bool]] = Numbering()
         self._counts: dict[int, int] = {}
         self.not_run: Counter[tuple[str, str]] = Counter()
         """Results that were not run though the target's API has words for them, by target and error class (empty: none is recorded)."""
 
     def add(self, result: Result) -> tuple[int, int]:
-        """Count one result; return the numbers of its `Kind` and of its `State`."""
+        """Count one result; return the numbers of its `CaseKind` and of its `State`."""
         if name := self._renamed.get(result.target):
             result = msgspec.structs.replace(result, target=name)
         validity, verdict = result.validity, result.verdict
@@ -212,7 +212,7 @@ class Tables:
         return kind, state
 
     @property
-    def kinds(self) -> list[Kind]:
+    def kinds(self) -> list[CaseKind]:
         """The kinds of cases by number, with the element types of those further inputs that tell something."""
         return shown_kinds(self._kinds)
 

@@ -49,7 +49,7 @@ class Status(str, Enum):
     NOT_RUN = "not run"
 
 
-class Key(NamedTuple):
+class SupportKey(NamedTuple):
     """A cell: DML_OPERATOR without its prefix, tensor, DML_TENSOR_DATA_TYPE, DimensionCount."""
 
     operator: str
@@ -58,10 +58,10 @@ class Key(NamedTuple):
     rank: int
 
 
-class Cell(NamedTuple):
+class SupportCell(NamedTuple):
     """`since` is the level whose table first has the cell, None for none; `result` the case behind the status, None where none ran."""
 
-    key: Key
+    key: SupportKey
     documented: bool
     since: str | None
     status: Status
@@ -118,9 +118,9 @@ class TensorSupport:
         reported = self._header.targets[target].max_feature_level
         return reported or max((level for level in level_order() if level != BEYOND), key=level_key)
 
-    def cells(self, target: str) -> list[Cell]:
+    def cells(self, target: str) -> list[SupportCell]:
         """Return every cell of the tables of the operators that the target's results name, and of what borders on them."""
-        evidence: dict[Key, dict[bool, _Seen]] = {}
+        evidence: dict[SupportKey, dict[bool, _Seen]] = {}
         operators: set[str] = set()
         level = self.level(target)
         for (where, text, valid), seen in self._seen.items():
@@ -137,28 +137,28 @@ class TensorSupport:
         return [_cell(key, level, evidence.get(key, {})) for key in _keys(sorted(operators))]
 
 
-def _keys(operators: Iterable[str]) -> Iterator[Key]:
+def _keys(operators: Iterable[str]) -> Iterator[SupportKey]:
     for operator in operators:
         for tensor in tensors_documented(operator):
             for dtype in DATA_TYPES:
                 for rank in RANKS:
-                    yield Key(operator, tensor, dtype, rank)
+                    yield SupportKey(operator, tensor, dtype, rank)
 
 
-def _cell(key: Key, level: str, evidence: dict[bool, _Seen]) -> Cell:
+def _cell(key: SupportKey, level: str, evidence: dict[bool, _Seen]) -> SupportCell:
     since = next((each for each in _levels(key.operator) if _documented(key, each)), None)
     documented = _documented(key, level)
     valid, others = evidence.get(True, _Seen()), evidence.get(False, _Seen())
     ran = valid.ran or others.ran
     if documented:
         if ran is not None:
-            return Cell(key, True, since, Status.AS_DOCUMENTED, ran)
+            return SupportCell(key, True, since, Status.AS_DOCUMENTED, ran)
         behind = valid.refused or valid.failed
-        return Cell(key, True, since, Status.NOT_RUN if behind is None else Status.REJECTED, behind)
+        return SupportCell(key, True, since, Status.NOT_RUN if behind is None else Status.REJECTED, behind)
     if ran is not None:
-        return Cell(key, False, since, Status.ACCEPTED, ran)
+        return SupportCell(key, False, since, Status.ACCEPTED, ran)
     refused = valid.refused or others.refused
-    return Cell(key, False, since, Status.NOT_RUN if refused is None else Status.AS_DOCUMENTED, refused)
+    return SupportCell(key, False, since, Status.NOT_RUN if refused is None else Status.AS_DOCUMENTED, refused)
 
 
 @lru_cache(maxsize=256)
@@ -166,12 +166,12 @@ def _levels(operator: str) -> tuple[str, ...]:
     return tuple(level for level in table_levels([f"DML_OPERATOR_{operator}"]) if level != BEYOND)
 
 
-def _documented(key: Key, level: str) -> bool:
+def _documented(key: SupportKey, level: str) -> bool:
     least, most, dtypes = documented_tensor(key.operator, key.tensor, level)
     return least <= key.rank <= most and key.dtype in dtypes
 
 
-def _speaks_of(call: _Call, level: str) -> Iterator[Key]:
+def _speaks_of(call: _Call, level: str) -> Iterator[SupportKey]:
     """Yield the cells that a call is evidence for."""
     ranks = {rank for _, _, rank in call.tensors}
     dtypes = {name: dtype for name, dtype, _ in call.tensors}
@@ -182,7 +182,7 @@ def _speaks_of(call: _Call, level: str) -> Iterator[Key]:
     for name, dtype in dtypes.items():
         linked = {_INPUT, _OUTPUT} if name in (_INPUT, _OUTPUT) else {name}
         if unlisted <= linked:
-            yield Key(call.operator, name, dtype, rank)
+            yield SupportKey(call.operator, name, dtype, rank)
 
 
 @lru_cache(maxsize=4096)

@@ -22,7 +22,7 @@ READ = (Verdict.REGRESSION, Verdict.CHANGED, Verdict.NEW, Verdict.IMPROVEMENT)
 """The verdicts that are collected, worst first."""
 
 
-class Kind(NamedTuple):
+class UnexpectedKind(NamedTuple):
     """What the results of a group have in common."""
 
     verdict: Verdict
@@ -36,10 +36,10 @@ class Kind(NamedTuple):
 
 
 @dataclass
-class Group(Spread):
+class UnexpectedGroup(Spread):
     """Results of one kind; `example` is the first of them."""
 
-    kind: Kind
+    kind: UnexpectedKind
     example: Result
 
     @property
@@ -48,7 +48,7 @@ class Group(Spread):
         return self.which(self.kind.operator)
 
 
-class Attention:
+class Unexpected:
     """Collects results by verdict and by kind."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Attention:
         self.numbers: dict[Verdict, int] = dict.fromkeys(READ, 0)
         self.flaky = 0
         """How many of the results were repeated and did not always do the same."""
-        self._groups: dict[Kind, Group] = {}
+        self._groups: dict[UnexpectedKind, UnexpectedGroup] = {}
 
     def add(self, result: Result, read: Facets) -> None:
         """Take one result that must be read."""
@@ -67,15 +67,15 @@ class Attention:
         if len(kept) < KEEP:
             kept.append(clipped(result))
         error = result.error.class_[:200] if result.error else ""
-        kind = Kind(verdict, result.target, result.operator, result.validity, result.outcome, error, result.flaky)
+        kind = UnexpectedKind(verdict, result.target, result.operator, result.validity, result.outcome, error, result.flaky)
         group = self._groups.get(kind)
         if group is None:
             if len(self._groups) >= GROUPS:
                 return
-            group = self._groups[kind] = Group(kind, clipped(result))
+            group = self._groups[kind] = UnexpectedGroup(kind, clipped(result))
         group.count(read)
 
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[UnexpectedGroup]:
         """Return the groups, worst verdict first, then the largest."""
         order = {verdict: place for place, verdict in enumerate(READ)}
         return sorted(self._groups.values(), key=lambda group: (order[group.kind.verdict], -group.number, group.kind))

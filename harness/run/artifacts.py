@@ -16,7 +16,7 @@ from harness.model.dtypes import Array
 from harness.model.errors import HarnessFault
 from harness.model.expected import Approx, Exact, Expected, OneOf
 from harness.model.records import Result, Tensor, Verdict
-from harness.model.shares import Numbers
+from harness.model.shares import LocalNumbers
 from harness.results.npz import load_arrays
 from harness.run.judge import Judgement
 from harness.targets.execution import Execution, Prepared
@@ -81,10 +81,10 @@ def _size(path: Path) -> int:
 class Artifacts:
     """Writes tensors until the limit is reached; strings are left out, since they could only be stored as pickles."""
 
-    def __init__(self, folder: Path, used: Numbers | None = None) -> None:
+    def __init__(self, folder: Path, used: LocalNumbers | None = None) -> None:
         """Write to `folder`; `used` are bytes, cases and expected cases so far, shared by all who write there for one target."""
         self._folder = folder
-        self._used = used or Numbers(3)
+        self._used = used or LocalNumbers(3)
 
     def keep(self, target: str, prepared: Prepared, execution: Execution, judgement: Judgement, *, expected: bool) -> None:
         """Keep the tensors of one result, if there is room."""

@@ -14,8 +14,8 @@ import msgspec
 from harness.model.errors import TargetUnavailable
 from harness.model.records import Outcome, Repeats, Result, conforms, unexpected
 from harness.run.judge import judge
-from harness.targets.execution import Graph, Prepared, Unit
-from harness.targets.pool import Pool
+from harness.targets.execution import Graph, GraphCases, Prepared
+from harness.targets.pool import WorkerPool
 
 LIMIT = 500
 """Results that each part of a run repeats of the valid cases of a target, and of the others; a target with more is broken, not flaky."""
@@ -44,12 +44,12 @@ class Reruns:
         for _, _, result in held:
             yield result
 
-    def results(self, pool: Pool, provider: str) -> Iterator[Result]:
+    def results(self, pool: WorkerPool, provider: str) -> Iterator[Result]:
         """Repeat what is held, each time in a session of its own, and yield its results; none is lost where the target goes away."""
         held, self._held = self._held, []
         outcomes: list[Counter[Outcome]] = [Counter() for _ in held]
         place = {id(prepared): number for number, (prepared, _, _) in enumerate(held)}
-        units = (Unit(graph, [prepared]) for prepared, graph, _ in held for _ in range(self._times))
+        units = (GraphCases(graph, [prepared]) for prepared, graph, _ in held for _ in range(self._times))
         gone: TargetUnavailable | None = None
         try:
             if held:

@@ -25,7 +25,7 @@ from harness.model.records import (
     Verdict,
     conforms,
 )
-from harness.model.shares import Portion
+from harness.model.shares import Share
 from harness.run.artifacts import Artifacts
 from harness.run.baseline import Baseline
 from harness.run.flakes import Reruns
@@ -35,11 +35,11 @@ from harness.run.resume import Done
 from harness.specs.expectations import Expectations, Known, TargetExpectations
 from harness.specs.selection import Selection
 from harness.targets.execution import Execution, Graph, Prepared
-from harness.targets.pool import Pool
+from harness.targets.pool import WorkerPool
 from harness.targets.registry import Target
 
 
-class Work(NamedTuple):
+class RunInputs(NamedTuple):
     """What a run is made of, before any target is known to be here; `artifacts` is the folder for tensors of failing cases."""
 
     targets: tuple[Target, ...]
@@ -53,23 +53,23 @@ class Work(NamedTuple):
     """How often unexpected results are repeated."""
 
 
-class Job(NamedTuple):
+class TargetRun(NamedTuple):
     """A portion of the cases on one target."""
 
-    work: Work
+    work: RunInputs
     target: Target
     known: TargetExpectations
     done: Done | None
     artifacts: Artifacts
-    portion: Portion
+    portion: Share
 
-    def results(self, pool: Pool | None) -> Iterator[Result]:
+    def results(self, pool: WorkerPool | None) -> Iterator[Result]:
         """Yield one result a case; invalid and unspecified cases run in workers of their own, after the valid ones."""
         for valid in (True, False):
             cases = self._cases(valid=valid)
             yield from map(self._unavailable, cases) if pool is None else self._run(pool, cases)
 
-    def _run(self, pool: Pool, cases: Iterator[Case]) -> Iterator[Result]:
+    def _run(self, pool: WorkerPool, cases: Iterator[Case]) -> Iterator[Result]:
         reruns = Reruns(self.work.reruns)
         refused: list[tuple[Case, str]] = []
         supply = units(cases, self.work.seed, self.target.provider, lambda case, why: refused.append((case, why)))

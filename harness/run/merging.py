@@ -18,15 +18,15 @@ from harness.results.runfile import RunReader, RunWriter
 from harness.run.artifacts import artifact_name
 from harness.run.folders import check_vacant, clear
 from harness.run.hashes import hash_files, run_hashes
-from harness.run.pipeline import Summary
+from harness.run.pipeline import RunOutcome
 from harness.run.request import new_run_id
 from harness.run.shards import Shards, merged_header
-from harness.specs.expectations import Scope, TargetExpectations, load_expectations
+from harness.specs.expectations import ExpectationScope, TargetExpectations, load_expectations
 from harness.specs.load import default_folder
 from harness.specs.selection import OTHER_SHARD, PARTIAL
 
 
-def merge_runs(runs: Sequence[Path], folder: Path, *, partial: bool = False, force: bool = False) -> Summary:
+def merge_runs(runs: Sequence[Path], folder: Path, *, partial: bool = False, force: bool = False) -> RunOutcome:
     """Write the union of all shards of one run, with their tensors; `partial` takes some of them for now.
 
     Errors: UsageError for a case that two of them hold, for a run of other specs, seed, targets or queries, and where a shard is missing.
@@ -86,7 +86,7 @@ def merge_runs(runs: Sequence[Path], folder: Path, *, partial: bool = False, for
         if absent and not partial:
             raise UsageError(shards.why_incomplete(absent))
         whole = not absent and not counts.lost and not any(left_out[why] for why in PARTIAL)
-        scope = Scope(operators, _own_specs(first))
+        scope = ExpectationScope(operators, _own_specs(first))
         for target, expected in known.items():
             problems += expected.problems(date.today(), scope if whole and not first.targets[target].unavailable else None)
         end = End(
@@ -102,7 +102,7 @@ def merge_runs(runs: Sequence[Path], folder: Path, *, partial: bool = False, for
         clear(folder)
         tensors.copy(folder)
         os.replace(unfinished, path)
-    return Summary(path, end, counts.exit_code(end.problems, baseline=first.baseline is not None))
+    return RunOutcome(path, end, counts.exit_code(end.problems, baseline=first.baseline is not None))
 
 
 class _Tensors:

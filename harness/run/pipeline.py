@@ -20,14 +20,14 @@ from harness.results.runfile import RunWriter
 from harness.run.baseline import Baseline
 from harness.run.folders import check_vacant, clear, point_latest
 from harness.run.hashes import run_hashes
-from harness.run.job import Work
+from harness.run.job import RunInputs
 from harness.run.lanes.coordinator import lanes
 from harness.run.lanes.lane import Opened
 from harness.run.request import Request, new_run_id
 from harness.run.resume import Done, Earlier
 from harness.run.target_info import target_info
 from harness.specs.expand import expand
-from harness.specs.expectations import Scope, load_expectations
+from harness.specs.expectations import ExpectationScope, load_expectations
 from harness.specs.load import load_specs
 from harness.specs.origins import origins
 from harness.specs.selection import Selection, select
@@ -35,7 +35,7 @@ from harness.targets.fake_script import check_scripts
 from harness.targets.registry import Target, greeted, make_ready
 
 
-class Summary(NamedTuple):
+class RunOutcome(NamedTuple):
     """How a run ended: its file and end record, and the exit code; `was_complete` if there was nothing left to run."""
 
     path: Path
@@ -44,7 +44,7 @@ class Summary(NamedTuple):
     was_complete: bool = False
 
 
-def run(request: Request) -> Summary:
+def run(request: Request) -> RunOutcome:
     """Run everything that is asked for and write the run file; errors are of `errors`, results are never lost by one."""
     started = time.monotonic()
     earlier = Earlier(request.out) if request.resume else None
@@ -75,15 +75,15 @@ def run(request: Request) -> Summary:
         if (end := earlier.complete()) is not None:
             counts = Counts()
             earlier.done.count(counts)
-            return Summary(earlier.path, end, _exit_code(end, counts, baselined=against is not None), was_complete=True)
+            return RunOutcome(earlier.path, end, _exit_code(end, counts, baselined=against is not None), was_complete=True)
     selection = select(plan, request.queries, request.shard, pairwise=request.select == "pairwise")
     total, left_out = selection.counted()
     if total < request.min_cases:
         raise NothingRan(f"{total} cases are selected, fewer than --min-cases {request.min_cases}")
     left_out |= _gone(baseline, selection, request)
-    scope = Scope.of(specs)
+    scope = ExpectationScope.of(specs)
     make_ready(request.targets)
-    work = Work(
+    work = RunInputs(
         request.targets, selection, expectations, baseline, request.out / "artifacts", request.seed, request.timeout, request.reruns
     )
     path = request.out / "run.jsonl"
@@ -121,7 +121,7 @@ def run(request: Request) -> Summary:
                 seconds=round(time.monotonic() - started, 3),
             )
             writer.close(end)
-    return Summary(path, end, _exit_code(end, counts, baselined=against is not None))
+    return RunOutcome(path, end, _exit_code(end, counts, baselined=against is not None))
 
 
 def _exit_code(end: End, counts: Counts, *, baselined: bool) -> int:

@@ -15,13 +15,13 @@ from harness.compile.prepare import units
 from harness.model.errors import TargetUnavailable, UsageError
 from harness.model.records import Case, Validity
 from harness.run.judge import Judgement, judge
-from harness.targets.execution import Execution, Graph, Prepared, Unit
+from harness.targets.execution import Execution, Graph, GraphCases, Prepared
 from harness.targets.fake_script import check_scripts
-from harness.targets.pool import Hello, Pool
+from harness.targets.pool import Hello, WorkerPool
 from harness.targets.registry import Target, greeted, launch, wheel
 
 
-class Trial(NamedTuple):
+class Probe(NamedTuple):
     """One case with its inputs and graph, what the target did with it, and the outcome."""
 
     prepared: Prepared
@@ -30,7 +30,7 @@ class Trial(NamedTuple):
     judgement: Judgement
 
 
-class Trials:
+class Probes:
     """Runs cases on one target; use it in a `with` statement, or call `close`.
 
     `number` counts the cases that were run, `restarts` the workers that had to be replaced. Raises TargetUnavailable where the target is
@@ -53,7 +53,7 @@ class Trials:
     def restarts(self) -> int:
         return self._pool.restarts
 
-    def run(self, cases: Iterable[Case], *, apart: bool = False) -> list[Trial]:
+    def run(self, cases: Iterable[Case], *, apart: bool = False) -> list[Probe]:
         """Run the cases and return one trial for each, in their order.
 
         Cases of one graph share a session unless they run `apart`; the valid ones run first and share no worker with others, as in a run.
@@ -67,20 +67,20 @@ class Trials:
         found |= self._run(others, apart)
         return [found[id(case)] for case in given]
 
-    def _run(self, cases: Sequence[Case], apart: bool) -> dict[int, Trial]:
-        found: dict[int, Trial] = {}
+    def _run(self, cases: Sequence[Case], apart: bool) -> dict[int, Probe]:
+        found: dict[int, Probe] = {}
         with closing(self._pool.run(self._units(cases, apart), keep=True)) as answers:
             for prepared, graph, execution in answers:
                 self.number += 1
                 judgement = judge(prepared, graph, execution, self.target.provider)
-                found[id(prepared.case)] = Trial(prepared, graph, execution, judgement)
+                found[id(prepared.case)] = Probe(prepared, graph, execution, judgement)
         return found
 
-    def one(self, case: Case) -> Trial:
+    def one(self, case: Case) -> Probe:
         """Run one case in a session of its own."""
         return self.run([case])[0]
 
-    def fresh(self, case: Case) -> Trial:
+    def fresh(self, case: Case) -> Probe:
         """Run one case in a worker of its own, in which nothing ran before and nothing will after."""
         self._pool.close()
         try:
@@ -88,11 +88,11 @@ class Trials:
         finally:
             self._pool.close()
 
-    def repeat(self, case: Case, times: int) -> list[Trial]:
+    def repeat(self, case: Case, times: int) -> list[Probe]:
         """Run one case several times, each time in a session of its own."""
         return [self.one(case) for _ in range(times)]
 
-    def _units(self, cases: Sequence[Case], apart: bool) -> Iterator[Unit]:
+    def _units(self, cases: Sequence[Case], apart: bool) -> Iterator[GraphCases]:
         groups = [[case] for case in cases] if apart else [cases]
         return (unit for group in groups for unit in units(group, self.seed, self.target.provider, self._refuse))
 
@@ -103,20 +103,20 @@ class Trials:
         """End all workers; safe to call twice."""
         self._pool.close()
 
-    def __enter__(self) -> Trials:
+    def __enter__(self) -> Probes:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
 
-def open_pool(target: Target, *, jobs: int, timeout: float) -> tuple[Pool, Hello]:
+def open_pool(target: Target, *, jobs: int, timeout: float) -> tuple[WorkerPool, Hello]:
     """Start the target's first worker and return the pool with its greeting; TargetUnavailable where it lacks the provider."""
-    pool = Pool(launch(target), size=jobs, timeout=timeout)
+    pool = WorkerPool(launch(target), size=jobs, timeout=timeout)
     return pool, greeting(pool, target)
 
 
-def greeting(pool: Pool, target: Target) -> Hello:
+def greeting(pool: WorkerPool, target: Target) -> Hello:
     """Return the greeting of the target's first worker; TargetUnavailable, and an empty pool, where it lacks the provider."""
     hello = pool.probe()
     if greeted(target, hello).provider not in hello.providers:

@@ -34,7 +34,7 @@ class Input(NamedTuple):
     elements: Elements | None = None
 
 
-class Step(NamedTuple):
+class SweepStep(NamedTuple):
     """One combination of a sweep before element types and values are chosen."""
 
     opset: int
@@ -48,10 +48,10 @@ class Step(NamedTuple):
     """Why the tensors do not fit in the DimensionCount that is asked for."""
 
 
-class Group(NamedTuple):
+class CallGroup(NamedTuple):
     """One combination of element types and shapes with its call, and the combinations of kinds of values that it is called with."""
 
-    step: Step
+    step: SweepStep
     call: Call
     inputs: tuple[TensorSpec, ...]
     kinds: list[Kinds]
@@ -68,9 +68,11 @@ class Combinations:
         self.listed = listed
         self.operator = listed.operator
         self.wrong: str | None = None
-        self._steps: dict[Hashable, Step | None] = {}
+        self._steps: dict[Hashable, SweepStep | None] = {}
 
-    def step(self, opset: int, options: Options, relations: Mapping[str, Relation], picked: Picked, asked: DirectmlOptions | None) -> Step:
+    def step(
+        self, opset: int, options: Options, relations: Mapping[str, Relation], picked: Picked, asked: DirectmlOptions | None
+    ) -> SweepStep:
         """Make one combination of shapes and attributes, or return the one made before; raise Impossible where it makes no call."""
         key = opset, options, tuple(relations.items()), repr(picked), asked
         if key not in self._steps:
@@ -83,7 +85,9 @@ class Combinations:
             raise Impossible
         return found
 
-    def _step(self, opset: int, options: Options, relations: Mapping[str, Relation], picked: Picked, asked: DirectmlOptions | None) -> Step:
+    def _step(
+        self, opset: int, options: Options, relations: Mapping[str, Relation], picked: Picked, asked: DirectmlOptions | None
+    ) -> SweepStep:
         operator, listed = self.operator, self.listed
         defaults = listed.schema(opset).defaults()
         explicit = self._explicit(opset, relations)
@@ -115,7 +119,7 @@ class Combinations:
         self._check_sizes(call)
         broken = operator.broken_rule(call)
         inputs = tuple(Input(name, each.shape, elements.get(name)) for name, each in present.items())
-        return Step(opset, tuple(attributes.items()), options, inputs, broken, asked, api.unfit(operator, asked, call))
+        return SweepStep(opset, tuple(attributes.items()), options, inputs, broken, asked, api.unfit(operator, asked, call))
 
     def _explicit(self, opset: int, relations: Mapping[str, Relation]) -> dict[str, TensorType]:
         """Return the inputs whose shapes are known before any attribute is: the first, and those that are written out."""
@@ -186,7 +190,7 @@ class Combinations:
 
     # with element types and kinds of values
 
-    def inputs(self, step: Step, dtypes: Mapping[str, str], kinds: Sequence[str]) -> tuple[Input, ...] | None:
+    def inputs(self, step: SweepStep, dtypes: Mapping[str, str], kinds: Sequence[str]) -> tuple[Input, ...] | None:
         """Return the inputs of a step; None where a kind of values has no shape for the element type."""
         if step.inputs is not None:
             return step.inputs
@@ -194,7 +198,7 @@ class Combinations:
         natural = self.operator.family.natural_shape(self.operator, kinds[0], dtypes[self._parameter(step, name).type_param])
         return None if natural is None else (Input(name, natural),)
 
-    def call(self, step: Step, inputs: Sequence[Input], dtypes: Mapping[str, str]) -> Call:
+    def call(self, step: SweepStep, inputs: Sequence[Input], dtypes: Mapping[str, str]) -> Call:
         """Return the call of a step with element types, by type parameter; raise Impossible where a type lacks a constant."""
         types: dict[str, TensorType] = {}
         constants: dict[str, Array] = {}
@@ -208,21 +212,21 @@ class Combinations:
                     raise Impossible from None
         return make_call(self.operator, step.opset, types, dict(step.attributes), constants, step.options.variant, step.options.outputs)
 
-    def _parameter(self, step: Step, name: str) -> Parameter:
+    def _parameter(self, step: SweepStep, name: str) -> Parameter:
         parameter = self.listed.schema(step.opset).input(name)
         assert parameter is not None
         return parameter
 
-    def group(self, step: Step, inputs: Sequence[Input], call: Call, kept: list[Kinds]) -> Group:
+    def group(self, step: SweepStep, inputs: Sequence[Input], call: Call, kept: list[Kinds]) -> CallGroup:
         """Return the group of a step with its call."""
         specs = tuple(_spec(name, call.inputs[name].dtype, shape, elements) for name, shape, elements in inputs)
-        return Group(step, call, specs, kept)
+        return CallGroup(step, call, specs, kept)
 
     def no_meaning(self, kinds: Sequence[str]) -> str:
         """Say that kinds of values have none for a call."""
         return f"values={','.join(kinds)} has no meaning there"
 
-    def refusal(self, step: Step, call: Call, kinds: Sequence[str], *, illegal: bool) -> str | None:
+    def refusal(self, step: SweepStep, call: Call, kinds: Sequence[str], *, illegal: bool) -> str | None:
         """Say why a combination is no case of the sweep; None if it is one."""
         operator, chosen, sweep = self.operator, self.listed.chosen, self.listed.sweep
         if step.unfit is not None:
@@ -263,13 +267,13 @@ def _widest(elements: Sequence[int | float | bool]) -> str:
     return "int64" if all(isinstance(each, int) for each in elements) else "float64"
 
 
-def graph_key(step: Step) -> tuple[int, tuple[tuple[str, Value], ...], Options, str, DirectmlOptions | None]:
+def graph_key(step: SweepStep) -> tuple[int, tuple[tuple[str, Value], ...], Options, str, DirectmlOptions | None]:
     """Return what is equal for the cases of one graph with symbolic dimensions."""
     ranks = "" if step.inputs is None else ",".join(str(len(each.shape)) for each in step.inputs)
     return step.opset, step.attributes, step.options, ranks, step.directml
 
 
-def sort_key(step: Step) -> str:
+def sort_key(step: SweepStep) -> str:
     """Return what puts the steps of a sweep in order."""
     terms = option_terms(step.options) + directml_terms(step.directml)
     return f"{step.opset:4d} {terms} {graph_key(step)[3]} {step.attributes}"

@@ -15,10 +15,10 @@ from harness.model.caseid import directml_terms, input_term, option_terms, value
 from harness.model.errors import SpecError
 from harness.model.query import Query
 from harness.model.records import Case, TensorSpec, Validity
-from harness.model.shares import WHOLE, Portion
+from harness.model.shares import WHOLE, Share
 from harness.operators import OPERATORS
 from harness.operators.base import NoDomain, Operator
-from harness.specs.combination import Group
+from harness.specs.combination import CallGroup
 from harness.specs.family_sweeps import sweeps_of
 from harness.specs.levels import known_operators, levels
 from harness.specs.literal_cases import literal_cases
@@ -37,12 +37,12 @@ class SweepPlan:
     sweep: Sweep
     calls: SweepCalls
 
-    def cases(self, left_out: Counter[str], portion: Portion = WHOLE) -> Iterator[Case]:
+    def cases(self, left_out: Counter[str], portion: Share = WHOLE) -> Iterator[Case]:
         """Yield the sweep's cases, or a portion of its calls, and count by reason what the whole sweep leaves out."""
         for group in portion.of(self.calls.groups(left_out)):
             yield from self._cases(group)
 
-    def _cases(self, group: Group) -> Iterator[Case]:
+    def _cases(self, group: CallGroup) -> Iterator[Case]:
         """Yield the cases of one combination of element types and shapes: one for each combination of kinds of values."""
         sweep, operator, step = self.sweep, self.operator, group.step
         prefix, suffix = self._text(group)
@@ -72,7 +72,7 @@ class SweepPlan:
         """Count the sweep's cases without making them, and by reason what it leaves out."""
         return sum(len(group.kinds) for group in self.calls.groups(left_out))
 
-    def _text(self, group: Group) -> tuple[str, str]:
+    def _text(self, group: CallGroup) -> tuple[str, str]:
         """Return the id up to the kinds of values and after them."""
         step = group.step
         terms = [f"{self.operator.name}@{step.opset}:sweep={self.sweep.name}", *map(input_term, group.inputs)]
@@ -107,7 +107,7 @@ class Plan:
         """Count the cases without making them, and by reason what is left out."""
         return len(self.literals) + sum(sweep.count(self.left_out) for sweep in self.sweeps)
 
-    def cases(self, *, valid: bool, portion: Portion = WHOLE, wanted: Callable[[SweepPlan], bool] | None = None) -> Iterator[Case]:
+    def cases(self, *, valid: bool, portion: Share = WHOLE, wanted: Callable[[SweepPlan], bool] | None = None) -> Iterator[Case]:
         """Yield the valid cases, or the others: the two kinds never share a worker. A portion walks through both, in this order.
 
         Of sweeps only those that are `wanted`.

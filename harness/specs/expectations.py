@@ -204,7 +204,7 @@ class Located:
         return any(q.matches(case_id) for q in self.queries) and not any(q.matches(case_id) for q in self.exceptions)
 
 
-class Scope(NamedTuple):
+class ExpectationScope(NamedTuple):
     """What was run in full, by which an entry can be found to match nothing: these operators, of the harness's own specs all or not.
 
     The harness's own entries are written for all of its own specs: of a part of these, or of others, they need not hold. Other entries need
@@ -215,7 +215,7 @@ class Scope(NamedTuple):
     whole: bool
 
     @classmethod
-    def of(cls, specs: Sequence[LoadedSpec]) -> Scope:
+    def of(cls, specs: Sequence[LoadedSpec]) -> ExpectationScope:
         """Return what a run of all cases of these specs is a run of."""
         return cls({spec.model.operator for spec in specs}, is_whole([spec.path for spec in specs]))
 
@@ -353,7 +353,7 @@ class TargetExpectations:
         for entries, case_id in findings.conflicts.items():
             self._conflict(entries, case_id)
 
-    def problems(self, today: date, scope: Scope | None) -> list[str]:
+    def problems(self, today: date, scope: ExpectationScope | None) -> list[str]:
         """Return what is wrong after a run: conflicting and expired entries, and where `scope` was run in full unmatched and stale ones."""
         found = [
             self.entries[second].problem(
@@ -417,7 +417,7 @@ def _load(path: Path) -> list[Located]:
     return [Located(e, tuple(map(Query.parse, e.match)), file, i, tuple(map(Query.parse, e.unless or ()))) for i, e in enumerate(entries)]
 
 
-def lint(expectations: Expectations, today: date, case_ids: Iterable[str] = (), scope: Scope | None = None) -> list[str]:
+def lint(expectations: Expectations, today: date, case_ids: Iterable[str] = (), scope: ExpectationScope | None = None) -> list[str]:
     """Return what is wrong with entries before any run: expired, written twice, and, given every case of a scope, matching none."""
     problems: list[str] = []
     seen: dict[tuple[object, ...], Located] = {}

@@ -12,7 +12,7 @@ from harness.model.records import Options, TensorSpec, Validity
 from harness.operators.base import Call
 from harness.specs import api
 from harness.specs.attribute_values import alternatives
-from harness.specs.combination import Combinations, Group, Impossible, Input, Kinds, Step, sort_key
+from harness.specs.combination import CallGroup, Combinations, Impossible, Input, Kinds, SweepStep, sort_key
 from harness.specs.covering import covering
 from harness.specs.listed import Listed, Nth, stands_for_all
 
@@ -25,16 +25,16 @@ _MOST_OF_ALL = 8
 class _Case(NamedTuple):
     """One choice for every factor, made a case."""
 
-    step: Step
+    step: SweepStep
     inputs: tuple[Input, ...]
     dtypes: tuple[str, ...]
     call: Call
     kinds: Kinds
 
 
-def once(groups: Iterable[Group]) -> Iterator[Group]:
+def once(groups: Iterable[CallGroup]) -> Iterator[CallGroup]:
     """Yield each case once: the element type of an input that is left out makes no other."""
-    seen: dict[tuple[Step, tuple[TensorSpec, ...]], set[Kinds]] = {}
+    seen: dict[tuple[SweepStep, tuple[TensorSpec, ...]], set[Kinds]] = {}
     for group in groups:
         known = seen.setdefault((group.step, group.inputs), set())
         fresh = [kinds for kinds in group.kinds if kinds not in known]
@@ -51,7 +51,7 @@ class Pairs:
         self.combinations = combinations
 
     @property
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[CallGroup]:
         """What the sweep keeps."""
         return self._covered[0]
 
@@ -61,10 +61,10 @@ class Pairs:
         return self._covered[1]
 
     @cached_property
-    def _covered(self) -> tuple[list[Group], Counter[str]]:
+    def _covered(self) -> tuple[list[CallGroup], Counter[str]]:
         factors = self.factors()
         names, levels = list(factors), list(factors.values())
-        taken: dict[tuple[Step, tuple[Input, ...], tuple[str, ...]], tuple[Call, list[Kinds]]] = {}
+        taken: dict[tuple[SweepStep, tuple[Input, ...], tuple[str, ...]], tuple[Call, list[Kinds]]] = {}
 
         def take(row: tuple[int, ...]) -> bool:
             found = self._case({name: level[place] for name, level, place in zip(names, levels, row, strict=True)})

@@ -13,7 +13,7 @@ from harness.model.caseid import parse
 from harness.model.errors import NothingRan
 from harness.model.query import Query, explain_no_match
 from harness.model.records import Case, Validity
-from harness.model.shares import WHOLE, Portion
+from harness.model.shares import WHOLE, Share
 from harness.specs.expand import Plan, SweepPlan
 
 NOT_ASKED, OTHER_SHARD, NO_NEW_PAIR = "not in the query", "in another shard", "adds no new pair"
@@ -49,14 +49,14 @@ class Selection:
         """Say whether every planned case runs: only then is an expectation that matches nothing known to be stale."""
         return not self.queries and self.shard is None and not self.pairwise
 
-    def cases(self, *, valid: bool, portion: Portion = WHOLE) -> Iterator[Case]:
+    def cases(self, *, valid: bool, portion: Share = WHOLE) -> Iterator[Case]:
         """Yield the selected valid cases, or the selected others; a portion of them can be had where `divisible`."""
         if self._few:
             yield from portion.of(case for case in self._few if (case.validity is Validity.VALID) is valid)
         else:
             yield from self._found(valid=valid, portion=portion)
 
-    def _found(self, *, valid: bool, portion: Portion = WHOLE) -> Iterator[Case]:
+    def _found(self, *, valid: bool, portion: Share = WHOLE) -> Iterator[Case]:
         if self.complete:
             yield from self.plan.cases(valid=valid, portion=portion)
             return

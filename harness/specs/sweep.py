@@ -11,7 +11,7 @@ from harness.model.records import Validity, Value
 from harness.operators.base import Call, Operator
 from harness.specs import api
 from harness.specs.attribute_values import alternatives
-from harness.specs.combination import Combinations, Group, Impossible, Input, Kinds, Step, graph_key, sort_key
+from harness.specs.combination import CallGroup, Combinations, Impossible, Input, Kinds, SweepStep, graph_key, sort_key
 from harness.specs.listed import Listed
 from harness.specs.load import LoadedSpec
 from harness.specs.pairs import Pairs, once
@@ -35,9 +35,9 @@ class SweepCalls:
         self._used: set[tuple[str, object]] = set()
 
     @cached_property
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[SweepStep]:
         """Every combination of shapes and attributes in the product of the lists, the cases of one graph together."""
-        found: dict[Step, None] = {}
+        found: dict[SweepStep, None] = {}
         listed = self.listed
         asked = list(api.sweep_options(self.sweep.directml))
         for opset in listed.opsets:
@@ -48,7 +48,7 @@ class SweepCalls:
                         for each in asked:
                             if relations is None:
                                 given = tuple((name, value) for name, value in picked.items() if value is not None)
-                                found[Step(opset, given, options, None, None, each, None)] = None
+                                found[SweepStep(opset, given, options, None, None, each, None)] = None
                                 continue
                             try:
                                 step = self.combinations.step(opset, options, relations, picked, each)
@@ -61,7 +61,7 @@ class SweepCalls:
                                 self._used.update(picked.items())
         return sorted(found, key=sort_key)
 
-    def groups(self, left_out: Counter[str]) -> Iterator[Group]:
+    def groups(self, left_out: Counter[str]) -> Iterator[CallGroup]:
         """Yield what the sweep keeps, the cases of one graph together, and count by reason what it leaves out."""
         if self.pairwise:
             yield from self.pairs.groups
@@ -70,7 +70,7 @@ class SweepCalls:
         optional = any(OMITTED in (given.shape or ()) for given in self.sweep.inputs.values())
         yield from once(self._product(left_out)) if optional else self._product(left_out)
 
-    def _product(self, left_out: Counter[str]) -> Iterator[Group]:
+    def _product(self, left_out: Counter[str]) -> Iterator[CallGroup]:
         """Yield the groups of the whole product."""
         listed = self.listed
         for (opset, *_), steps in groupby(self.steps, key=graph_key):
@@ -86,7 +86,7 @@ class SweepCalls:
                 for step in group:
                     yield from self._groups(step, by_param, illegal, left_out)
 
-    def _groups(self, step: Step, dtypes: Mapping[str, str], illegal: bool, left_out: Counter[str]) -> Iterator[Group]:
+    def _groups(self, step: SweepStep, dtypes: Mapping[str, str], illegal: bool, left_out: Counter[str]) -> Iterator[CallGroup]:
         """Yield the groups of a step with element types: one, or one for each shape that kinds of values ask for."""
         combinations = self.combinations
         by_shape: dict[tuple[Input, ...], tuple[Call, list[Kinds]]] = {}

@@ -40,7 +40,7 @@ class Graph(NamedTuple):
     in_place: bool = False
 
 
-class Unit(NamedTuple):
+class GraphCases(NamedTuple):
     """A graph and the cases that run on it in one session."""
 
     graph: Graph

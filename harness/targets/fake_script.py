@@ -47,7 +47,7 @@ ACTIONS = (
 STARTUPS = ("ok", "exit", "garbage", "hang")
 
 
-class Rule(NamedTuple):
+class ScriptRule(NamedTuple):
     """One rule of a script: it holds of the cases that the query selects and of which every term holds."""
 
     query: Query | None
@@ -70,7 +70,7 @@ class Script:
 
     def __init__(self, path: Path | None) -> None:
         self.startup = "ok"
-        self.rules: list[Rule] = []
+        self.rules: list[ScriptRule] = []
         if path is None:
             return
         file = read(path)
@@ -90,7 +90,7 @@ class Script:
         return next((rule.do for rule in self.rules if not time % rule.every and rule.holds(case_id)), "pass")
 
 
-def _rule(rule: Any, problem: Callable[[str], str], problem_of_every: Callable[[str], str]) -> Rule:
+def _rule(rule: Any, problem: Callable[[str], str], problem_of_every: Callable[[str], str]) -> ScriptRule:
     if not isinstance(rule, dict) or not {"do"} < set(rule) - {"every"} <= {"match", "where", "do"} or rule["do"] not in ACTIONS:
         raise UsageError(problem("a rule has 'match' or 'where' or both, and 'do'"))
     every = rule.get("every", 1)
@@ -102,7 +102,7 @@ def _rule(rule: Any, problem: Callable[[str], str], problem_of_every: Callable[[
         terms = tuple(Term.parse(str(term)) for term in (where if isinstance(where, tuple) else (where,)))
     except UsageError as error:
         raise UsageError(problem(str(error))) from error
-    return Rule(query, terms, str(rule["do"]), every)
+    return ScriptRule(query, terms, str(rule["do"]), every)
 
 
 def check_scripts(targets: Iterable[Target]) -> None:

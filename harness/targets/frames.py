@@ -11,7 +11,7 @@ import numpy as np
 
 from harness.model.dtypes import BY_ONNX_NUMBER, Array
 from harness.model.records import Error, Stage, Tensor
-from harness.targets.execution import Execution, Nodes, Prepared, Unit
+from harness.targets.execution import Execution, GraphCases, Nodes, Prepared
 
 _FRAME = struct.Struct("<BI")
 _NUMBER = struct.Struct("<I")
@@ -47,7 +47,7 @@ class _Placement(msgspec.Struct, frozen=True):
 
 
 def encode_batch(
-    units: Sequence[Unit], provider: str, provider_options: Mapping[str, str], config: Mapping[str, str], threads: int = 1
+    units: Sequence[GraphCases], provider: str, provider_options: Mapping[str, str], config: Mapping[str, str], threads: int = 1
 ) -> tuple[dict[str, Any], list[bytes]]:
     """Return header and payload of the request that runs `units`; cases are numbered from 0 through the batch.
 
@@ -95,15 +95,15 @@ class FrameReader:
         self._held = 0
         self._needed = 0
         self._nodes: Nodes | None = None
-        self._unit: Unit | None = None
+        self._unit: GraphCases | None = None
         self._failure = msgspec.json.Decoder(_Failure).decode
         self._placement = msgspec.json.Decoder(_Placement).decode
 
-    def nodes_of(self, unit: Unit) -> Nodes | None:
+    def nodes_of(self, unit: GraphCases) -> Nodes | None:
         """Return the placement of a unit's graph, None as long as the worker has not told it."""
         return self._nodes if unit is self._unit else None
 
-    def loaded(self, unit: Unit) -> bool:
+    def loaded(self, unit: GraphCases) -> bool:
         """Say whether the worker has created the session of a unit's graph."""
         return unit is self._unit
 
@@ -137,7 +137,7 @@ class FrameReader:
         if self._held:
             self._parts.append(buffer[at:])
 
-    def answers(self, kind: str, body: memoryview, cases: Sequence[tuple[Prepared, Unit]], done: int) -> Iterator[Execution]:
+    def answers(self, kind: str, body: memoryview, cases: Sequence[tuple[Prepared, GraphCases]], done: int) -> Iterator[Execution]:
         """Yield the executions that an R or E frame tells of, for the cases from number `done` on; take note of a P frame."""
         try:
             if kind == "P":

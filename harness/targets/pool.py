@@ -17,7 +17,7 @@ import msgspec
 
 from harness.model.errors import TargetUnavailable
 from harness.model.records import Error
-from harness.targets.execution import Execution, Graph, Prepared, Unit
+from harness.targets.execution import Execution, Graph, GraphCases, Prepared
 from harness.targets.frames import FrameReader, GarbledError, encode_batch
 from harness.targets.process import Inbox, WorkerProcess
 from harness.targets.setbacks import Setbacks
@@ -77,9 +77,9 @@ class Hello(msgspec.Struct, frozen=True):
 class _Batch:
     """Cases in the order in which they were sent, with the graph of each."""
 
-    def __init__(self, units: list[Unit]) -> None:
+    def __init__(self, units: list[GraphCases]) -> None:
         self.units = units
-        self.cases: list[tuple[Prepared, Unit]] = [(case, unit) for unit in units for case in unit.cases]
+        self.cases: list[tuple[Prepared, GraphCases]] = [(case, unit) for unit in units for case in unit.cases]
         self.done = 0
 
 
@@ -97,7 +97,7 @@ class _Slot:
         self.grace: int | None = None
 
 
-class Pool:
+class WorkerPool:
     """Runs units on `size` workers of one target; `run` yields the answers in no fixed order."""
 
     def __init__(self, launch: Launch, *, size: int, timeout: float) -> None:
@@ -106,7 +106,7 @@ class Pool:
         self._timeout = timeout
         self._inbox: Inbox = SimpleQueue()
         self._slots: dict[WorkerProcess, _Slot] = {}
-        self._retry: deque[list[Unit]] = deque()
+        self._retry: deque[list[GraphCases]] = deque()
         self._starting = Setbacks(_STARTS)
         self._working = Setbacks(_STARTS)
         self._load_crashes: dict[str, int] = {}
@@ -138,7 +138,7 @@ class Pool:
         while len(self._slots) < self._size:
             self._spawn()
 
-    def run(self, units: Iterator[Unit], *, keep: bool = False) -> Generator[Answer, None, None]:
+    def run(self, units: Iterator[GraphCases], *, keep: bool = False) -> Generator[Answer, None, None]:
         """Execute all units; closing the iterator ends all workers at once, as does the last answer unless they are to `keep`."""
         supply = _batches(units)
         done = False
@@ -168,7 +168,7 @@ class Pool:
         process.send({"kind": "start", "memory_limit": self._launch.memory_limit})
         return slot
 
-    def _hand_out(self, supply: Iterator[list[Unit]]) -> bool:
+    def _hand_out(self, supply: Iterator[list[GraphCases]]) -> bool:
         """Give every worker two batches, starting workers as long as there is work for them; return whether anything was given."""
         given = False
         while True:
@@ -281,7 +281,7 @@ class Pool:
             last_line = f": {hint.splitlines()[-1]}" if hint else ""
             raise TargetUnavailable(f"the worker ended before it started a case ({detail}){last_line}")
         for number, batch in enumerate(slot.batches):
-            rest: list[Unit] = []
+            rest: list[GraphCases] = []
             position = 0
             for unit in batch.units:
                 left = unit.cases[max(0, batch.done - position) :]
@@ -296,7 +296,7 @@ class Pool:
                     left = left[taken:]
                     lost = False
                 if left:
-                    rest.append(Unit(unit.graph, left))
+                    rest.append(GraphCases(unit.graph, left))
             if rest:
                 self._retry.append(rest)
 
@@ -308,15 +308,15 @@ class Pool:
         at_once = link is not None and self.hello is None and link.final(detail, hint)
         return self._starting.failed(slot.starting) or at_once
 
-    def _lost_at_load(self, unit: Unit, left: list[Prepared]) -> int:
+    def _lost_at_load(self, unit: GraphCases, left: list[Prepared]) -> int:
         """Return how many of the unit's remaining cases are lost with a worker that ended while it created their session."""
         crashes = self._load_crashes[unit.graph.digest] = self._load_crashes.get(unit.graph.digest, 0) + 1
         return len(left) if crashes >= 2 else 1
 
 
-def _batches(units: Iterator[Unit]) -> Iterator[list[Unit]]:
+def _batches(units: Iterator[GraphCases]) -> Iterator[list[GraphCases]]:
     """Group units into batches of some hundred cases or a few MiB; a large unit is split."""
-    batch: list[Unit] = []
+    batch: list[GraphCases] = []
     cases = size = 0
     for graph, prepared in units:
         start = 0
@@ -325,10 +325,10 @@ def _batches(units: Iterator[Unit]) -> Iterator[list[Unit]]:
             for tensor in inputs:
                 size += tensor.array.nbytes
             if cases >= _BATCH_CASES or size >= _BATCH_BYTES:
-                batch.append(Unit(graph, prepared[start:end]))
+                batch.append(GraphCases(graph, prepared[start:end]))
                 yield batch
                 batch, start, cases, size = [], end, 0, 0
         if start < len(prepared):
-            batch.append(Unit(graph, prepared[start:]))
+            batch.append(GraphCases(graph, prepared[start:]))
     if batch:
         yield batch

@@ -14,9 +14,9 @@ from harness.model.errors import TargetUnavailable, UsageError
 from harness.model.records import CPU, NOT_EXECUTED, Case, Outcome, Tensor, TensorSpec
 from harness.operators.base import Call
 from harness.results.bisection.search import Measured, Seen
-from harness.run.probe import Trial, Trials
-from harness.targets.execution import Prepared, Unit
-from harness.targets.pool import Pool
+from harness.run.probe import Probe, Probes
+from harness.targets.execution import GraphCases, Prepared
+from harness.targets.pool import WorkerPool
 from harness.targets.registry import Target, launch, parse_target, session_config
 from harness.targets.runtimes import environments
 from harness.targets.windows import releases
@@ -94,7 +94,7 @@ class Measure:
     def __call__(self, version: str) -> Measured:
         target = self._axis.target(version)
         try:
-            with Trials(target, timeout=self._timeout, seed=self._seed, jobs=self._jobs) as trials:
+            with Probes(target, timeout=self._timeout, seed=self._seed, jobs=self._jobs) as trials:
                 found = trials.run(self._cases)
             loads = self._loads(target, found)
         except TargetUnavailable as error:
@@ -111,7 +111,7 @@ class Measure:
                 seen[case.id] = Seen(case.validity, judgement.outcome, *_what(trial))
         return Measured(version, seen, "" if seen else "; ".join(left_out), left_out)
 
-    def _loads(self, target: Target, found: Sequence[Trial]) -> frozenset[int]:
+    def _loads(self, target: Target, found: Sequence[Probe]) -> frozenset[int]:
         """Return the opsets that the release loads: for those in doubt, a graph that needs nothing but the opset is tried."""
         opsets = frozenset(trial.prepared.case.opset for trial in found)
         doubted = opsets - {trial.prepared.case.opset for trial in found if trial.execution.stage != "load"}
@@ -121,18 +121,18 @@ class Measure:
         control = launch(target)._replace(provider=CPU, provider_options={}, config=session_config(parse_target("cpu")))
         tensor = Tensor("float32", np.ones(1, np.float32))
         units = [
-            Unit(
+            GraphCases(
                 graph,
                 [Prepared(Case(f"Identity@{opset}:", "Identity", opset, {}, (TensorSpec("X", "float32", (1,)),)), Call({}, {}), (tensor,))],
             )
             for opset, graph in graphs
         ]
-        answers = list(Pool(control, size=1, timeout=self._timeout).run(iter(units)))
+        answers = list(WorkerPool(control, size=1, timeout=self._timeout).run(iter(units)))
         failed = {prepared.case.opset for prepared, _, execution in answers if execution.outputs is None}
         return opsets - failed
 
 
-def _what(trial: Trial) -> tuple[str, str]:
+def _what(trial: Probe) -> tuple[str, str]:
     """Return the error's class and message, or no class and the first difference."""
     judgement = trial.judgement
     if judgement.error is not None:

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-from harness.model.diff import Comparison, compare
+from harness.model.diff import OutputComparison, compare
 from harness.model.expected import Approx
 from harness.model.records import Tensor
 from harness.operators import functions
@@ -33,7 +33,7 @@ def of(*arrays: Any) -> tuple[Bounded, ...]:
     return tuple(number(array, KIND) for array in arrays)
 
 
-def judged(expected: Bounded, actual: Any, dtype: str = "float32") -> Comparison:
+def judged(expected: Bounded, actual: Any, dtype: str = "float32") -> OutputComparison:
     return compare(expected.stored(dtype), Tensor(dtype, np.asarray(actual)))
 
 

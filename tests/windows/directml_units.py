@@ -14,8 +14,8 @@ from harness.compile.directml.description import structure
 from harness.model.dtypes import DTYPES
 from harness.model.records import Case, Tensor, TensorSpec
 from harness.operators.base import Call, TensorType
-from harness.targets.execution import Execution, Graph, Prepared, Unit
-from harness.targets.pool import Pool
+from harness.targets.execution import Execution, Graph, GraphCases, Prepared
+from harness.targets.pool import WorkerPool
 from harness.targets.registry import launch, parse_target
 
 Described = tuple[dict[str, Any], list[np.ndarray]]
@@ -97,9 +97,9 @@ def prepared(name: str, arrays: Sequence[np.ndarray]) -> Prepared:
 
 
 @contextmanager
-def pool(target: str = "directml", *, size: int = 1) -> Iterator[Pool]:
+def pool(target: str = "directml", *, size: int = 1) -> Iterator[WorkerPool]:
     """Open a pool of the target's workers, and end them."""
-    opened = Pool(launch(parse_target(target)), size=size, timeout=30)
+    opened = WorkerPool(launch(parse_target(target)), size=size, timeout=30)
     try:
         opened.probe()
         yield opened
@@ -107,7 +107,7 @@ def pool(target: str = "directml", *, size: int = 1) -> Iterator[Pool]:
         opened.close()
 
 
-def execute(worker: Pool, items: dict[str, Described]) -> dict[str, Execution]:
+def execute(worker: WorkerPool, items: dict[str, Described]) -> dict[str, Execution]:
     """Run each description with its arrays as a unit of one case; the worker stays."""
-    units = (Unit(graph(given), [prepared(name, arrays)]) for name, (given, arrays) in items.items())
+    units = (GraphCases(graph(given), [prepared(name, arrays)]) for name, (given, arrays) in items.items())
     return {case.case.id: execution for case, _, execution in worker.run(units, keep=True)}

@@ -14,8 +14,8 @@ import pytest
 
 import harness.worker.worker
 from harness.model.errors import TargetUnavailable
-from harness.targets.execution import Unit
-from harness.targets.pool import Launch, Pool
+from harness.targets.execution import GraphCases
+from harness.targets.pool import Launch, WorkerPool
 from harness.targets.windows import install, runtime
 from harness.targets.windows.releases import release_for_level, releases, usable_levels
 from tests.windows.directml_units import described, execute, gather_elements, gather_nd, graph, pool, prepared, rounding, tensor
@@ -29,18 +29,18 @@ PLACED = (("DirectML", "DML_OPERATOR_ELEMENT_WISE_ROUND"),)
 
 
 @pytest.fixture(scope="module")
-def worker() -> Iterator[Pool]:
+def worker() -> Iterator[WorkerPool]:
     """Return one worker for all tests that leave it as it was."""
     with pool() as opened:
         yield opened
 
 
-def outputs(worker: Pool, items: dict[str, Any]) -> dict[str, list[Any]]:
+def outputs(worker: WorkerPool, items: dict[str, Any]) -> dict[str, list[Any]]:
     found = execute(worker, items)
     return {name: (execution.outputs[0].array.tolist() if execution.outputs else execution.error) for name, execution in found.items()}
 
 
-def test_each_element_type_is_gathered_bit_for_bit_with_each_index_type(worker: Pool) -> None:
+def test_each_element_type_is_gathered_bit_for_bit_with_each_index_type(worker: WorkerPool) -> None:
     random = np.random.default_rng(3)
     items, wanted = {}, {}
     for dtype in ("float32", "float16", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"):
@@ -55,7 +55,7 @@ def test_each_element_type_is_gathered_bit_for_bit_with_each_index_type(worker: 
         assert execution.outputs[0].array.tobytes() == wanted[name].tobytes(), name
 
 
-def test_all_three_rounding_modes_also_in_place(worker: Pool) -> None:
+def test_all_three_rounding_modes_also_in_place(worker: WorkerPool) -> None:
     items = {f"{mode} {place}": rounding(HALVES, mode, in_place=place) for mode in (0, 1, 2) for place in (None, "InputTensor")}
     found = execute(worker, items)
     wanted = {
@@ -69,7 +69,7 @@ def test_all_three_rounding_modes_also_in_place(worker: Pool) -> None:
         assert execution.nodes == PLACED
 
 
-def test_gather_nd_beside_nd1(worker: Pool) -> None:
+def test_gather_nd_beside_nd1(worker: WorkerPool) -> None:
     data = np.arange(6, dtype=np.float32).reshape(1, 1, 2, 3)
     pairs = np.array([[0, 1], [1, 2]], np.uint32).reshape(1, 1, 2, 2)
     batch = np.array([[2], [0]], np.int64).reshape(1, 1, 2, 1)
@@ -85,7 +85,7 @@ def test_gather_nd_beside_nd1(worker: Pool) -> None:
     assert found == {"nd": [1, 5], "nd1": [1, 5], "nd1 batch": [2, 3]}
 
 
-def test_buffers_are_seen_through_sizes_and_strides(worker: Pool) -> None:
+def test_buffers_are_seen_through_sizes_and_strides(worker: WorkerPool) -> None:
     four = tensor("float32", (4,))
     found = outputs(
         worker,
@@ -110,7 +110,7 @@ def test_buffers_are_seen_through_sizes_and_strides(worker: Pool) -> None:
     }
 
 
-def test_refusals_name_the_call_and_leave_nothing_behind(worker: Pool) -> None:
+def test_refusals_name_the_call_and_leave_nothing_behind(worker: WorkerPool) -> None:
     good = gather_elements(DATA, np.array([[1], [2], [0]]), 1)
     bad = {
         "rank 9": rounding(HALVES.reshape((1,) * 8 + (8,)), 0),
@@ -131,7 +131,7 @@ def test_refusals_name_the_call_and_leave_nothing_behind(worker: Pool) -> None:
     assert (flags.error.class_, flags.stage) == ("CompileOperator E_INVALIDARG", "load")
 
 
-def test_what_no_structure_holds_never_reaches_directml(worker: Pool) -> None:
+def test_what_no_structure_holds_never_reaches_directml(worker: WorkerPool) -> None:
     tensors = {"InputTensor": tensor("float32", (8,)), "OutputTensor": None}
     items = {
         "axis": gather_elements(DATA, np.array([[1], [2], [0]]), -1),
@@ -156,7 +156,7 @@ def test_bindings_that_directml_refuses_remove_its_device_and_the_next_case_has_
     assert found["next"].outputs[0].array.tolist() == [[1.0], [6.0], [8.0]]
 
 
-def test_an_output_that_its_description_does_not_place_is_never_read(worker: Pool) -> None:
+def test_an_output_that_its_description_does_not_place_is_never_read(worker: WorkerPool) -> None:
     spread = tensor("float32", (8,), strides=[2], bytes=60)
     error = execute(worker, {"shape": rounding(HALVES, 0, output=spread, shape=(9,))})["shape"].error
     assert error is not None
@@ -169,7 +169,7 @@ def test_cases_of_one_unit_are_told_apart() -> None:
     cases = {str(n): random.standard_normal((3, 4)).astype(np.float32) for n in range(300)}
     given, _ = gather_elements(DATA, indices, 1)
     with pool(size=2) as opened:
-        unit = Unit(graph(given), [prepared(name, [data, indices]) for name, data in cases.items()])
+        unit = GraphCases(graph(given), [prepared(name, [data, indices]) for name, data in cases.items()])
         for case, _, execution in opened.run(iter([unit])):
             assert execution.outputs is not None
             assert execution.outputs[0].array.tobytes() == np.take_along_axis(cases[case.case.id], indices, 1).tobytes()
@@ -187,7 +187,7 @@ def test_each_release_of_a_level_and_each_installed_one_runs(row: Any) -> None:
         assert (hello.device["directml"], hello.device["max_feature_level"]) == (row.directml, row.answers)
         given, arrays = gather_elements(DATA, np.array([[1], [2], [0]], np.uint32), 1, minimum_feature_level=row.answers)
         above, _ = rounding(HALVES, 0, minimum_feature_level="6_4")
-        units = [Unit(graph(given), [prepared("level", arrays)]), Unit(graph(above), [prepared("above", [HALVES])])]
+        units = [GraphCases(graph(given), [prepared("level", arrays)]), GraphCases(graph(above), [prepared("above", [HALVES])])]
         found = {case.case.id: execution for case, _, execution in opened.run(iter(units))}
     assert found["level"].outputs is not None
     assert found["level"].outputs[0].array.tolist() == [[1.0], [6.0], [8.0]]
@@ -268,8 +268,8 @@ def test_a_worker_that_cannot_go_on_ends_and_costs_one_case(
     monkeypatch.setattr(runtime, "BOOT", boot / "boot.py")
     argv, env = runtime.launch(WORKER, args=[action], through=PROGRAM.name)
     given, arrays = rounding(HALVES, 0)
-    units = [Unit(graph(given), [prepared("one", arrays)]), Unit(graph({**given, "flags": 1}), [prepared("two", arrays)])]
-    opened = Pool(Launch(argv, env, "DirectML", {}, {}), size=1, timeout=30)
+    units = [GraphCases(graph(given), [prepared("one", arrays)]), GraphCases(graph({**given, "flags": 1}), [prepared("two", arrays)])]
+    opened = WorkerPool(Launch(argv, env, "DirectML", {}, {}), size=1, timeout=30)
     found = [execution for _, _, execution in opened.run(iter(units))]
     assert [(one.ended, one.stage, one.error and one.error.class_) for one in found] == [(ended, stage, error)] * 2
     assert opened.restarts == 2

@@ -12,8 +12,8 @@ import pytest
 from harness.model.reference.feature_levels import load
 from harness.worker.windows import device
 from harness.worker.windows.directml import layouts
-from harness.worker.windows.directml.operators import ITEMSIZES, LEVELS, Description, DescriptionError, TensorView
-from harness.worker.windows.directml.session import OutputError, Session
+from harness.worker.windows.directml.operators import ITEMSIZES, LEVELS, DescriptionError, NativeDescription, TensorView
+from harness.worker.windows.directml.session import CompiledOperator, OutputError
 from tests.windows.directml_units import gather_elements, gather_nd, rounding, tensor
 
 DATA = np.zeros((2, 3), np.float16)
@@ -40,7 +40,7 @@ def test_each_field_arrives_where_directml_reads_it() -> None:
     attributes = {"InputDimensionCount": 2, "IndicesDimensionCount": 1, "BatchDimensionCount": 7}
     given, _ = gather_nd("DML_OPERATOR_GATHER_ND1", data, indices, attributes, (1, 1, 1), ())
     given["tensors"]["InputTensor"].update(strides=[0, 5, 2], alignment=64, flags=2)
-    made = Description(given)
+    made = NativeDescription(given)
     assert made.desc.kind == 140
     fields = ctypes.cast(made.desc.desc, ctypes.POINTER(c_void_p * 3)).contents
     numbers = ctypes.cast(made.desc.desc + 24, ctypes.POINTER(c_uint32 * 3)).contents
@@ -84,7 +84,7 @@ def test_each_field_arrives_where_directml_reads_it() -> None:
 def test_what_no_structure_could_hold_is_refused(change: dict[str, Any], message: str) -> None:
     given, _ = gather_elements(DATA, INDICES, 1)
     with pytest.raises(DescriptionError) as caught:
-        Description({**given, **change})
+        NativeDescription({**given, **change})
     assert str(caught.value).startswith(message)
 
 
@@ -102,7 +102,7 @@ def test_a_tensor_that_no_structure_could_hold_is_refused(change: dict[str, Any]
     given, _ = gather_elements(DATA, INDICES, 1)
     given["tensors"]["InputTensor"].update(change)
     with pytest.raises(DescriptionError) as caught:
-        Description(given)
+        NativeDescription(given)
     assert str(caught.value).startswith(message)
 
 
@@ -114,9 +114,9 @@ def test_needed_bytes_reach_to_the_last_element(sizes: list[int], strides: list[
     assert TensorView("float32", sizes, strides, 0, 0, 0).needed_bytes() == needed
 
 
-def session(output: dict[str, Any], shape: tuple[int, ...], **other: Any) -> Session:
+def session(output: dict[str, Any], shape: tuple[int, ...], **other: Any) -> CompiledOperator:
     given, _ = rounding(np.zeros(4, np.float32), 0, output=output, shape=shape, **other)
-    return Session(Description(given), 0, layouts.BindingProperties())
+    return CompiledOperator(NativeDescription(given), 0, layouts.BindingProperties())
 
 
 def test_an_output_is_read_through_its_strides() -> None:

@@ -12,13 +12,13 @@ import pytest
 from harness.compile.directml.description import structure
 from harness.model.reference.directml import operator_names
 from harness.worker.windows.directml import layouts
-from harness.worker.windows.directml.operators import Description, DescriptionError, layout_of
+from harness.worker.windows.directml.operators import DescriptionError, NativeDescription, layout_of
 from tests.windows.directml_units import tensor
 
 FLOATS = tensor("float32", (1, 1, 2, 2))
 
 
-def describe(operator: str, tensors: dict[str, Any], attributes: dict[str, Any], **other: Any) -> Description:
+def describe(operator: str, tensors: dict[str, Any], attributes: dict[str, Any], **other: Any) -> NativeDescription:
     number, members = structure(operator)
     roles: dict[str, list[str]] = {"input": [], "output": []}
     for member in members:
@@ -30,10 +30,10 @@ def describe(operator: str, tensors: dict[str, Any], attributes: dict[str, Any],
         "operator": operator, "number": number, "members": members, "tensors": tensors, "attributes": attributes,
         "inputs": roles["input"], "outputs": roles["output"], "output_shapes": [[1]] * len(roles["output"]),
     }  # fmt: skip
-    return Description({**given, **other})
+    return NativeDescription({**given, **other})
 
 
-def raw(made: Description, size: int) -> bytes:
+def raw(made: NativeDescription, size: int) -> bytes:
     return ctypes.string_at(made.desc.desc, size)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from harness.targets import remote
-from harness.targets.pool import Pool
+from harness.targets.pool import WorkerPool
 from harness.targets.registry import launch, parse_target
 from harness.targets.windows import runtime
 from harness.worker import worker
@@ -49,7 +49,7 @@ def test_cases_on_directml_through_the_bootstrap(monkeypatch: pytest.MonkeyPatch
         patch.setattr("shutil.which", lambda name: name)  # the command is replaced
         there = launch(parse_target("dml@ssh:pc"))._replace(argv=argv, env=env, provider_options=runtime.PROVIDER_OPTIONS)
     given = [*chosen(ROUND + ";X=float16"), big(1 << 20, 11), *chosen(ROUND + ";X=float64"), *chosen(ROUND + ";X=float32")]
-    pool = Pool(there, size=1, timeout=60)
+    pool = WorkerPool(there, size=1, timeout=60)
     found = answers(pool, given)
     assert pool.restarts == 0
     for unit in given:

@@ -40,7 +40,7 @@ class Member(msgspec.Struct, frozen=True):
         return self.type in TENSORS
 
 
-class Support(msgspec.Struct, frozen=True):
+class TensorSupportEntry(msgspec.Struct, frozen=True):
     """What a table says of a tensor: the least and the most DimensionCount, and data types; () where the document prints none.
 
     `kind` is `input`, `output`, `optional_input`, `optional_output`, `inputs` or `outputs`; `shape` the names of its dimensions, where
@@ -53,7 +53,7 @@ class Support(msgspec.Struct, frozen=True):
     shape: str | None = None
 
 
-Table = dict[str, Support]
+Table = dict[str, TensorSupportEntry]
 """What a level allows, by tensor."""
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from harness.model.records import BEYOND
-from harness.model.reference.directml import PREFIX, Support, directml_operator, operator_names
+from harness.model.reference.directml import PREFIX, TensorSupportEntry, directml_operator, operator_names
 
 
 @cache
@@ -71,7 +71,7 @@ def documented_tensor(operator: str, tensor: str, level: str) -> tuple[int, int,
     Where tables differ by the value of a member, they are taken together: a call that results name does not say the value.
     """
     tensor = tensor.partition(".")[0]
-    found: list[Support] = []
+    found: list[TensorSupportEntry] = []
     for tables in directml_operator(PREFIX + operator).all_tables():
         reached = [table for name, table in tables.items() if level_key(name) <= level_key(level)]
         if reached and tensor in reached[-1]:

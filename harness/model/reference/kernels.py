@@ -68,7 +68,7 @@ class OnnxOperator(msgspec.Struct, frozen=True):
     directml: tuple[Creation, ...] = ()
 
 
-class Release(msgspec.Struct, frozen=True):
+class KernelRelease(msgspec.Struct, frozen=True):
     """Whose tables these are: the release, the files with their commits, and the newest version of an operator that they know."""
 
     onnxruntime: str
@@ -78,9 +78,9 @@ class Release(msgspec.Struct, frozen=True):
 
 
 @cache
-def release() -> Release:
+def release() -> KernelRelease:
     """Return which release the tables are of."""
-    return msgspec.json.decode(file_bytes(_FILE), type=Release)
+    return msgspec.json.decode(file_bytes(_FILE), type=KernelRelease)
 
 
 @cache

@@ -42,7 +42,7 @@ class Measured(NamedTuple):
         return sum(not conforms(seen.validity, seen.outcome) for seen in self.seen.values())
 
 
-class Change(NamedTuple):
+class ReleaseChange(NamedTuple):
     """Two releases with nothing measured between them that ran, and the cases on which they differ; `skipped` lie between."""
 
     before: Measured
@@ -56,11 +56,11 @@ class Bisection(NamedTuple):
 
     versions: tuple[str, ...]
     measured: tuple[Measured, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[ReleaseChange, ...]
     complete: bool
 
     @property
-    def first(self) -> Change | None:
+    def first(self) -> ReleaseChange | None:
         return self.changes[0] if self.changes else None
 
     @property
@@ -145,9 +145,9 @@ def _split(at: Callable[[int], Measured], known: Mapping[int, Measured], oldest:
             same = middle
 
 
-def _changes(measured: Sequence[Measured]) -> tuple[Change, ...]:
+def _changes(measured: Sequence[Measured]) -> tuple[ReleaseChange, ...]:
     """Return the changes from each release that ran to the next that ran."""
-    found: list[Change] = []
+    found: list[ReleaseChange] = []
     before: Measured | None = None
     skipped: list[str] = []
     for after in measured:
@@ -155,6 +155,6 @@ def _changes(measured: Sequence[Measured]) -> tuple[Change, ...]:
             skipped.append(after.version)
             continue
         if before is not None and (cases := difference(before, after)):
-            found.append(Change(before, after, cases, tuple(skipped)))
+            found.append(ReleaseChange(before, after, cases, tuple(skipped)))
         before, skipped = after, []
     return tuple(found)

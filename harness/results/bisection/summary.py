@@ -6,7 +6,7 @@ from collections import Counter
 from typing import NamedTuple
 
 from harness.model.records import Outcome, conforms
-from harness.results.bisection.search import Bisection, Change, Measured, Seen
+from harness.results.bisection.search import Bisection, Measured, ReleaseChange, Seen
 from harness.results.summary import count
 
 BAD, GOOD, OTHER = "the first bad release", "the first good release", "the first release that does otherwise"
@@ -30,7 +30,7 @@ class Searched(NamedTuple):
         return self.cases[0] if len(self.cases) == 1 else None
 
 
-class Row(NamedTuple):
+class ReleaseRow(NamedTuple):
     """A measured release: how many cases ran, conform and fail, the outcomes, what changed against the release
     before; of a single case also its error."""
 
@@ -64,20 +64,20 @@ def sentence(searched: Searched) -> str:
     return f"{after.version} is {kind(change)}: {moved(change)}; {before.version}: {_state(searched, before)}{between}"
 
 
-def kind(change: Change) -> str:
+def kind(change: ReleaseChange) -> str:
     """Name the release of a change: bad if cases fail anew and none fails no longer, good the other way round, else neither."""
     worse, better, _ = moves(change)
     return BAD if worse and not better else GOOD if better and not worse else OTHER
 
 
-def moves(change: Change) -> tuple[int, int, int]:
+def moves(change: ReleaseChange) -> tuple[int, int, int]:
     """Count the cases that fail anew, fail no longer, and fail or do otherwise."""
     pairs = [(_conforms(change.before.seen[case]), _conforms(change.after.seen[case])) for case in change.cases]
     worse, better = pairs.count((True, False)), pairs.count((False, True))
     return worse, better, len(pairs) - worse - better
 
 
-def moved(change: Change) -> str:
+def moved(change: ReleaseChange) -> str:
     """Write those counts."""
     words = ("fails anew", "fails no longer", "does otherwise"), ("fail anew", "fail no longer", "do otherwise")
     counts = moves(change)
@@ -107,7 +107,7 @@ def remarks(searched: Searched) -> tuple[str, ...]:
     return tuple(said)
 
 
-def rows(searched: Searched) -> list[Row]:
+def rows(searched: Searched) -> list[ReleaseRow]:
     """Return one row for each release that was measured, oldest first."""
     changes = {change.after.version: change for change in searched.found.changes}
     return [_row(searched, measured, changes.get(measured.version)) for measured in searched.found.measured]
@@ -122,14 +122,14 @@ def outcome(seen: Seen) -> str:
     return f"{seen.outcome.value} ({wanted})" if seen.outcome is not Outcome.PASS else "pass"
 
 
-def _row(searched: Searched, measured: Measured, change: Change | None) -> Row:
+def _row(searched: Searched, measured: Measured, change: ReleaseChange | None) -> ReleaseRow:
     outcomes = Counter(seen.outcome.value for seen in measured.seen.values())
     failing = measured.failing()
     seen = measured.seen.get(searched.single) if searched.single is not None else None
     shown = "" if change is None else moved(change)
     if change is not None and searched.single is not None:
         shown = f"{'first' if change is searched.found.first else 'then'} {_WORDS[kind(change)]}"
-    return Row(
+    return ReleaseRow(
         measured.version,
         len(measured.seen),
         len(measured.seen) - failing,
@@ -146,7 +146,7 @@ def _conforms(seen: Seen) -> bool:
     return conforms(seen.validity, seen.outcome)
 
 
-def _briefly(searched: Searched, change: Change) -> str:
+def _briefly(searched: Searched, change: ReleaseChange) -> str:
     if searched.single is not None:
         return f"{outcome(change.before.seen[searched.single])}, then {outcome(change.after.seen[searched.single])}"
     return moved(change)

@@ -17,7 +17,7 @@ from harness.model.facets import facets
 from harness.model.records import BEYOND, NOT_EXECUTED, Header, Outcome, Result, Validity, conforms, inexpressible
 from harness.model.spread import Spread
 from harness.results.runfile import RunReader
-from harness.results.tables import Numbers, Tables
+from harness.results.tables import Numbering, Tables
 from harness.results.unexpected import clipped
 
 KEEP = 50_000
@@ -54,7 +54,7 @@ class Pair(NamedTuple):
         return self.base if self.base == self.head else f"{self.base} → {self.head}"
 
 
-class Did(NamedTuple):
+class ComparedResult(NamedTuple):
     """What a target did with a case, as far as it is compared. `placed` is `OWN`, another provider's name, or empty.
 
     `flaky` is said of a change and makes none by itself: whether a case is repeated depends on how its run was started.
@@ -77,30 +77,30 @@ class Changed(NamedTuple):
     change: Change
     pair: Pair
     result: Result
-    before: Did | None
-    after: Did | None
+    before: ComparedResult | None
+    after: ComparedResult | None
     ulp_before: int | None
     ulp_after: int | None
     why: tuple[str, ...]
 
 
-class Kind(NamedTuple):
+class ChangeKind(NamedTuple):
     """What the changes of a group have in common."""
 
     change: Change
     pair: Pair
     operator: str
     validity: Validity
-    before: Did | None
-    after: Did | None
+    before: ComparedResult | None
+    after: ComparedResult | None
     why: tuple[str, ...]
 
 
 @dataclass
-class Group(Spread):
+class ChangeGroup(Spread):
     """Changes of one kind; `example` is the first of them."""
 
-    kind: Kind
+    kind: ChangeKind
     example: Changed
 
     @property
@@ -109,7 +109,7 @@ class Group(Spread):
         return self.which(self.kind.operator)
 
 
-class Counts:
+class ComparedCounts:
     """How many results of a pair of targets, or of some of their cases, are equal or changed."""
 
     def __init__(self) -> None:
@@ -123,7 +123,7 @@ class Counts:
         """Results that ran in both runs."""
         return self.equal + sum(self.changes[change] for change in (Change.REGRESSION, Change.FIX, Change.CHANGED))
 
-    def include(self, other: Counts) -> None:
+    def include(self, other: ComparedCounts) -> None:
         """Add another's counts."""
         self.changes.update(other.changes)
         self.equal += other.equal
@@ -137,18 +137,18 @@ class Comparison:
         self.pairs = pair_targets(base, head)
         self.base = Tables(base, across_targets=False, whole_names=True)
         self.head = Tables(head, across_targets=False, whole_names=True)
-        self.counts = {pair: Counts() for pair in self.pairs}
+        self.counts = {pair: ComparedCounts() for pair in self.pairs}
         self.by_level: dict[tuple[str, Pair, str], Counter[Change]] = {}
         """Changes of valid cases by operator, pair and level."""
         self.flaky: Counter[Change] = Counter()
         """Changes of cases that were repeated in a run and did not always do the same."""
         self.kept: dict[Change, list[Changed]] = {change: [] for change in Change}
-        self._groups: dict[Kind, Group] = {}
+        self._groups: dict[ChangeKind, ChangeGroup] = {}
 
     @property
-    def total(self) -> Counts:
+    def total(self) -> ComparedCounts:
         """The counts of all pairs."""
-        total = Counts()
+        total = ComparedCounts()
         for counts in self.counts.values():
             total.include(counts)
         return total
@@ -165,7 +165,7 @@ class Comparison:
         bases, heads = {pair.base for pair in self.pairs}, {pair.head for pair in self.pairs}
         return [name for name in self.base.targets if name not in bases], [name for name in self.head.targets if name not in heads]
 
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[ChangeGroup]:
         """Return the groups, worst kind of change first, then the largest."""
         order = {change: place for place, change in enumerate(Change)}
         return sorted(self._groups.values(), key=lambda g: (order[g.kind.change], -g.number, g.kind.pair, g.example.result.case))
@@ -185,12 +185,12 @@ class Comparison:
         if len(self.kept[change]) < KEEP:
             found = found._replace(result=clipped(result))
             self.kept[change].append(found)
-        kind = Kind(change, pair, result.operator, result.validity, found.before, found.after, found.why)
+        kind = ChangeKind(change, pair, result.operator, result.validity, found.before, found.after, found.why)
         group = self._groups.get(kind)
         if group is None:
             if len(self._groups) >= GROUPS:
                 return
-            group = self._groups[kind] = Group(kind, found._replace(result=clipped(result)))
+            group = self._groups[kind] = ChangeGroup(kind, found._replace(result=clipped(result)))
         group.count(facets(result.case))
 
 
@@ -206,7 +206,7 @@ def pair_targets(base: Header, head: Header) -> tuple[Pair, ...]:
     return pairs
 
 
-def classify(before: Did, after: Did, *, ulp_grew: bool) -> tuple[Change | None, tuple[str, ...]]:
+def classify(before: ComparedResult, after: ComparedResult, *, ulp_grew: bool) -> tuple[Change | None, tuple[str, ...]]:
     """Name the change between two results of a case, None if they are equal, and what differs."""
     absent = before.outcome in NOT_EXECUTED, after.outcome in NOT_EXECUTED
     if any(absent):
@@ -232,14 +232,14 @@ class States:
     """Results as small integers: what the target did, above it the ULP distance."""
 
     def __init__(self) -> None:
-        self._numbers: Numbers[tuple[Validity, Outcome, str, str, bool]] = Numbers()
-        self._known: list[Did] = []
+        self._numbers: Numbering[tuple[Validity, Outcome, str, str, bool]] = Numbering()
+        self._known: list[ComparedResult] = []
         self._classified: dict[tuple[int, int, bool], tuple[Change | None, tuple[str, ...]]] = {}
 
     def pack(self, result: Result, provider: str) -> int:
         placed = result.placed_on or ""
         error = result.error.class_[:_ERROR] if result.error else ""
-        did = Did(result.validity, result.outcome, error, OWN if placed == provider else placed, result.flaky)
+        did = ComparedResult(result.validity, result.outcome, error, OWN if placed == provider else placed, result.flaky)
         number = self._numbers[did]
         if number == len(self._known):
             self._known.append(did)
@@ -247,7 +247,7 @@ class States:
             return number
         return result.diff.max_ulp + 1 << _STATE_BITS | number
 
-    def did(self, packed: int) -> Did:
+    def did(self, packed: int) -> ComparedResult:
         return self._known[packed & (1 << _STATE_BITS) - 1]
 
     def change(self, before: int, after: int) -> tuple[Change | None, tuple[str, ...]]:

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import NamedTuple
 
 from harness.model.reference.feature_levels import level_key
-from harness.results.compare.comparison import OWN, Change, Changed, Comparison, Counts, Did, Pair
+from harness.results.compare.comparison import OWN, Change, Changed, ComparedCounts, ComparedResult, Comparison, Pair
 from harness.results.level_table import level_table, levels
 from harness.results.summary import Summary, count, one_line, target_facts
 from harness.results.tables import Tally
@@ -47,7 +47,7 @@ def summarize_comparison(comparison: Comparison) -> Summary:
     return Summary("good" if whole else "warn", sentence, remarks)
 
 
-def _numbers(total: Counts) -> str:
+def _numbers(total: ComparedCounts) -> str:
     said = [f"{total.changes[change]:,} {PLURALS[change]}" for change in (Change.NEW, Change.MISSING)]
     return ", ".join([*said, f"{total.neither:,} not run in either"])
 
@@ -208,7 +208,7 @@ def _rate(tally: Tally) -> str:
     return f"{tally.passed:,} / {tally.selected:,}" if tally.selected else "–"
 
 
-def outcome_of(did: Did | None) -> str:
+def outcome_of(did: ComparedResult | None) -> str:
     """Name an outcome; a dash where a run has no such result."""
     return did.outcome.value if did else "–"
 
@@ -229,6 +229,6 @@ def said(found: Changed) -> str:
     return ", ".join([*(words[name] for name in found.why if name in words), *flaky])
 
 
-def placed_on(did: Did | None, provider: str) -> str | None:
+def placed_on(did: ComparedResult | None, provider: str) -> str | None:
     """Name the provider that a result was placed on."""
     return None if did is None or not did.placed else provider if did.placed == OWN else did.placed

@@ -16,7 +16,7 @@ from harness.model.errors import NothingRan
 from harness.model.query import Query
 from harness.model.records import NOT_EXECUTED, Header, conforms, fails, inexpressible
 from harness.results.compare.comparison import Change, States, pair_targets, result_key, twice
-from harness.results.explain.failures import Failures, Group, Kind, Scope, cases_at, selected
+from harness.results.explain.failures import FailureGroup, FailureKind, Failures, FailureScope, cases_at, selected
 from harness.results.result_signature import signature
 from harness.results.rules.feature_table import Rows
 from harness.results.rules.separation import Population, Rule, Separation
@@ -38,7 +38,7 @@ class Explanation(NamedTuple):
 
     header: Header
     base: Header | None
-    groups: tuple[Group, ...]
+    groups: tuple[FailureGroup, ...]
     unexplained: int
     results: int
     failing: int
@@ -64,10 +64,10 @@ def explain(run: RunReader, queries: Sequence[Query] = (), *, known: bool = Fals
         results += result.outcome not in NOT_EXECUTED
         testimonies.add(line, result)
         if conforms(result.validity, result.outcome):
-            failures.hold(line, result, Scope(result.target, result.validity))
+            failures.hold(line, result, FailureScope(result.target, result.validity))
         else:
             expected = not fails(result.validity, result.outcome, result.verdict)
-            failures.fail(line, result, Kind(result.target, expected, signature(result)))
+            failures.fail(line, result, FailureKind(result.target, expected, signature(result)))
     if not held:
         raise _nothing(run, queries)
     wanted = [group for group in failures.groups.values() if known or not group.kind.known]
@@ -106,9 +106,9 @@ def explain_changes(base: RunReader, head: RunReader, queries: Sequence[Query] =
         change, _ = (None, ()) if was == now else states.change(was, now)
         name, did = pairs[place].name, states.did(was)
         if change is None:
-            failures.hold(line, result, Scope(name, result.validity, did))
+            failures.hold(line, result, FailureScope(name, result.validity, did))
         else:
-            failures.fail(line, result, Kind(name, False, signature(result), change, did))
+            failures.fail(line, result, FailureKind(name, False, signature(result), change, did))
     if not results:
         raise _nothing(head, queries, f" and ran in {base.path} as well")
     remarks = [_truncated(name, None) for name, run in (("BASE", base), ("HEAD", head)) if run.truncated or run.end is None]
@@ -129,13 +129,13 @@ def _nothing(run: RunReader, queries: Sequence[Query], besides: str = "") -> Not
 
 
 def _explained(
-    found: Explanation, failures: Failures, testimonies: Testimonies, wanted: Iterable[Group], run: RunReader, most: int
+    found: Explanation, failures: Failures, testimonies: Testimonies, wanted: Iterable[FailureGroup], run: RunReader, most: int
 ) -> Explanation:
     """Find the rules of the groups, then read the ids of exceptions."""
     order = {change: place for place, change in enumerate(Change)}
     ranked = sorted(wanted, key=lambda g: (g.kind.known, order[g.kind.change] if g.kind.change else 0, -g.number, g.example.case))
-    populations: dict[Scope, Population] = {}
-    groups: list[Group] = []
+    populations: dict[FailureScope, Population] = {}
+    groups: list[FailureGroup] = []
     for group in ranked[:most]:
         scope = group.kind.scope
         if scope not in populations:
@@ -153,7 +153,7 @@ def _explained(
     return found._replace(groups=tuple(groups), unexplained=max(0, len(ranked) - most), failing=number)
 
 
-def _held_against(failures: Failures, scope: Scope) -> Rows:
+def _held_against(failures: Failures, scope: FailureScope) -> Rows:
     """Return what did the same in BASE and still does; where nothing does, all of the target and validity that did not change."""
     exactly = failures.passing.get(scope)
     if exactly is not None:
@@ -162,7 +162,7 @@ def _held_against(failures: Failures, scope: Scope) -> Rows:
     return np.concatenate([np.empty(0, np.intp), *(np.array(rows, np.intp) for rows in like)]).astype(np.intp)
 
 
-def _separated(population: Population, group: Group) -> Iterator[Group]:
+def _separated(population: Population, group: FailureGroup) -> Iterator[FailureGroup]:
     """Separate a group; where no one rule holds for all its kinds of difference but one does for each, each is a group of its own."""
     group.separation = population.separate(np.array(group.rows, np.intp))
     parts = group.by_signature()
@@ -174,13 +174,15 @@ def _separated(population: Population, group: Group) -> Iterator[Group]:
         yield group
         return
     for exactly, rows, separation in zip(group.signatures, parts, separations, strict=True):
-        part = Group(group.kind._replace(signature=exactly), group.examples[exactly], operators=group.operators, separation=separation)
+        part = FailureGroup(
+            group.kind._replace(signature=exactly), group.examples[exactly], operators=group.operators, separation=separation
+        )
         part.rows.extend(rows.tolist())
         part.signatures[exactly] = len(rows)
         yield part
 
 
-def _held_against_others(failures: Failures, group: Group) -> None:
+def _held_against_others(failures: Failures, group: FailureGroup) -> None:
     """Count what fails in another way although a rule of the group holds for it, and find what tells the group from that."""
     own = set(group.rows)
     rows = [
@@ -208,7 +210,7 @@ def _rule_holds(failures: Failures, rule: Rule, rows: Rows) -> np.ndarray[tuple[
     return found
 
 
-def _name_exceptions(failures: Failures, groups: Sequence[Group], run: RunReader) -> None:
+def _name_exceptions(failures: Failures, groups: Sequence[FailureGroup], run: RunReader) -> None:
     lines = [[failures.lines(rows[:EXCEPTIONS]) for rows in (g.separation.missed, g.separation.wrong)] for g in groups]
     ids = cases_at(run, {line for both in lines for each in both for line in each}) if any(any(both) for both in lines) else {}
     for group, (missed, wrong) in zip(groups, lines, strict=True):

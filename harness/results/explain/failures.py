@@ -14,9 +14,9 @@ import numpy as np
 from harness.model import compressed as packed
 from harness.model.query import Query
 from harness.model.records import BEYOND, NOT_EXECUTED, Result, Validity
-from harness.results.compare.comparison import Change, Did, result_key, twice
-from harness.results.cross_check import Testimony
-from harness.results.result_signature import Signature
+from harness.results.compare.comparison import Change, ComparedResult, result_key, twice
+from harness.results.cross_check import Agreement
+from harness.results.result_signature import ResultSignature
 from harness.results.rules.feature_table import FeatureTable, Rows
 from harness.results.rules.separation import Separation, none
 from harness.results.rules.terms import Term
@@ -24,31 +24,31 @@ from harness.results.runfile import RunReader
 from harness.results.unexpected import clipped
 
 
-class Kind(NamedTuple):
+class FailureKind(NamedTuple):
     """What the results of a group have in common. `change` and `before` are of a comparison."""
 
     target: str
     known: bool
-    signature: Signature
+    signature: ResultSignature
     change: Change | None = None
-    before: Did | None = None
+    before: ComparedResult | None = None
 
     @property
-    def scope(self) -> Scope:
+    def scope(self) -> FailureScope:
         """What the group is held against."""
-        return Scope(self.target, self.signature.validity, self.before)
+        return FailureScope(self.target, self.signature.validity, self.before)
 
 
-class Scope(NamedTuple):
+class FailureScope(NamedTuple):
     """A target's results of one validity; in a comparison those that did the same in BASE."""
 
     target: str
     validity: Validity
-    before: Did | None = None
+    before: ComparedResult | None = None
 
 
 @dataclass
-class Group:
+class FailureGroup:
     """Failing results of one kind and what separates them from the others.
 
     `signatures` counts kinds of difference that one defect can show on different inputs, with an example of each. `otherwise` counts the
@@ -56,12 +56,12 @@ class Group:
     these. `missed` and `wrong` are the ids of the first exceptions: failing although no rule holds, and passing although one does.
     """
 
-    kind: Kind
+    kind: FailureKind
     example: Result
     rows: array[int] = field(default_factory=lambda: array("i"))
     kinds: array[int] = field(default_factory=lambda: array("B"))
-    signatures: Counter[Signature] = field(default_factory=Counter)
-    examples: dict[Signature, Result] = field(default_factory=dict)
+    signatures: Counter[ResultSignature] = field(default_factory=Counter)
+    examples: dict[ResultSignature, Result] = field(default_factory=dict)
     operators: Counter[str] = field(default_factory=Counter)
     separation: Separation = field(default_factory=none)
     population: int = 0
@@ -72,7 +72,7 @@ class Group:
     apart: tuple[Term, ...] = ()
     witness: str = ""
     """The target that calls the same DirectML.dll in another way, where the run has one."""
-    testimonies: Counter[Testimony] = field(default_factory=Counter)
+    testimonies: Counter[Agreement] = field(default_factory=Counter)
     """What the two say together, of the cases that both express."""
     missed: tuple[str, ...] = ()
     wrong: tuple[str, ...] = ()
@@ -82,7 +82,7 @@ class Group:
         """How many results fail in this way."""
         return len(self.rows)
 
-    def add(self, row: int, result: Result, exactly: Signature) -> None:
+    def add(self, row: int, result: Result, exactly: ResultSignature) -> None:
         """Take one result."""
         if exactly not in self.examples:
             self.examples[exactly] = clipped(result)
@@ -102,20 +102,20 @@ class Failures:
 
     def __init__(self) -> None:
         self.table = FeatureTable()
-        self.groups: dict[Kind, Group] = {}
-        self.passing: dict[Scope, array[int]] = {}
+        self.groups: dict[FailureKind, FailureGroup] = {}
+        self.passing: dict[FailureScope, array[int]] = {}
         self._lines = array("I")
         self._seen: set[bytes] = set()
 
-    def fail(self, line: int, result: Result, kind: Kind) -> None:
+    def fail(self, line: int, result: Result, kind: FailureKind) -> None:
         """Take a failing result, which stands on a line of the run file."""
         pooled = kind._replace(signature=kind.signature.pooled)
         group = self.groups.get(pooled)
         if group is None:
-            group = self.groups[pooled] = Group(pooled, clipped(result))
+            group = self.groups[pooled] = FailureGroup(pooled, clipped(result))
         group.add(self._row(line, result), result, kind.signature)
 
-    def hold(self, line: int, result: Result, scope: Scope) -> None:
+    def hold(self, line: int, result: Result, scope: FailureScope) -> None:
         """Take a result that failures are held against."""
         rows = self.passing.get(scope)
         if rows is None:

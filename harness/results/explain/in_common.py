@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from harness.model.errors import HarnessError
 from harness.results.explain.explanation import explain
-from harness.results.explain.failures import Group
+from harness.results.explain.failures import FailureGroup
 from harness.results.explain.words import elsewhere, statement, verdict_of
 from harness.results.runfile import RunReader
 from harness.results.summary import count
@@ -28,7 +28,7 @@ _RULES = 3
 class InCommon(NamedTuple):
     """The explained groups, largest first; `remark` says what is not explained and how it can be, empty where all is."""
 
-    groups: tuple[Group, ...] = ()
+    groups: tuple[FailureGroup, ...] = ()
     remark: str = ""
 
     def __bool__(self) -> bool:
@@ -53,7 +53,7 @@ def in_common(run: Path, tables: Tables) -> InCommon:
     return InCommon(tuple(groups), more if found.unexplained else "")
 
 
-def rules(group: Group) -> Iterator[str]:
+def rules(group: FailureGroup) -> Iterator[str]:
     """Yield what holds for the failures of a group and not for what passes, with counts both ways; or that nothing does."""
     found = group.separation.rules
     if not found or not group.population or not group.separation.exact:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from harness.results.cross_check import Points, Testimony
+from harness.results.cross_check import Agreement, Suspect
 from harness.results.explain.explanation import Explanation
-from harness.results.explain.failures import Group
-from harness.results.result_signature import Signature
+from harness.results.explain.failures import FailureGroup
+from harness.results.result_signature import ResultSignature
 from harness.results.rules.separation import Rule
 from harness.results.rules.terms import Term, say
 from harness.results.summary import Tone, count
@@ -39,7 +39,7 @@ def _differ(number: int) -> str:
     return "differs" if number == 1 else "differ"
 
 
-def title(group: Group) -> str:
+def title(group: FailureGroup) -> str:
     """Name a group: how many, what happened, where, and of which operators."""
     kind = group.kind
     operators = ", ".join(sorted(group.operators))
@@ -48,18 +48,18 @@ def title(group: Group) -> str:
     return f"{label}{group.number:,} × {before}{kind.signature.words} on {kind.target}: {operators}, {kind.signature.validity.value} cases"
 
 
-def differences(group: Group) -> str:
+def differences(group: FailureGroup) -> str:
     """Say which kinds of difference are in a group, where there are several."""
     if len(group.signatures) < 2:
         return ""
     return "differences: " + ", ".join(f"{_difference(each)} {number:,}" for each, number in group.signatures.most_common())
 
 
-def _difference(each: Signature) -> str:
+def _difference(each: ResultSignature) -> str:
     return each.difference_words or each.outcome.value
 
 
-def verdict_of(group: Group) -> str:
+def verdict_of(group: FailureGroup) -> str:
     """Say what kind of answer the rules of a group are."""
     if group.all_changed and group.population:
         return f"all that did the same in BASE changed; {_rules(group)} among what did not change"
@@ -68,7 +68,7 @@ def verdict_of(group: Group) -> str:
     return _rules(group)
 
 
-def _rules(group: Group) -> str:
+def _rules(group: FailureGroup) -> str:
     separation = group.separation
     if not separation.rules:
         return "no rule found: none is shorter than the list of the cases"
@@ -78,14 +78,14 @@ def _rules(group: Group) -> str:
     return lead + (f", with {count(exceptions, 'exception')}" if exceptions else "")
 
 
-def statement(group: Group, rule: Rule) -> str:
+def statement(group: FailureGroup, rule: Rule) -> str:
     """Write a rule with its counts both ways: `A and B: 48 of 48 fail; elsewhere 0 of 9,112`; with several rules only the first half."""
     verb = "fail" if group.kind.change is None else "changed"
     said = f"{say(rule.terms)}: {rule.failing:,} of {rule.failing + rule.passing:,} {verb}"
     return said + (f"; {elsewhere(group)}" if len(group.separation.rules) == 1 else "")
 
 
-def elsewhere(group: Group) -> str:
+def elsewhere(group: FailureGroup) -> str:
     """Count the failing among the cases for which no rule holds."""
     separation = group.separation
     missed = len(separation.missed)
@@ -105,7 +105,7 @@ def _listed(others: tuple[Term, ...]) -> str:
     return ", ".join(shown) + (f" and {count(more, 'more term')}" if more else "")
 
 
-def apart(group: Group) -> str:
+def apart(group: FailureGroup) -> str:
     """Say what else fails where the rules hold."""
     if not group.otherwise:
         return ""
@@ -114,7 +114,7 @@ def apart(group: Group) -> str:
     return f"{group.otherwise:,} more {how} in another way where the rule holds{told}"
 
 
-def witnessed(group: Group) -> str:
+def witnessed(group: FailureGroup) -> str:
     """Say where the second witness points for the results of a group that both express, and why."""
     if not group.testimonies:
         return ""
@@ -122,7 +122,7 @@ def witnessed(group: Group) -> str:
     return f"second witness {group.witness}, of {group.number:,}: {said}"
 
 
-def _testimony(each: Testimony, number: int) -> str:
-    if each.points in (Points.UNCLEAR, Points.CHECKED):
+def _testimony(each: Agreement, number: int) -> str:
+    if each.points in (Suspect.UNCLEAR, Suspect.CHECKED):
         return f"{number:,} {each.points.value} ({each.why})"
     return f"{number:,} {'points' if number == 1 else 'point'} at {each.points.value} ({each.why})"

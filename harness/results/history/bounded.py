@@ -28,7 +28,7 @@ class NoHistory(UsageError):
     """The database cannot be used; what was to be added to it is not at fault."""
 
 
-class Bounded:
+class BoundedConnection:
     """A connection; `path` None is SQLite's own temporary database. Errors of SQLite within `told` are NoHistory."""
 
     def __init__(self, path: Path | None) -> None:
@@ -73,5 +73,5 @@ class Bounded:
 
 
 def statements(script: str) -> set[str]:
-    """Return the statements of a script that makes tables as `Bounded.tables` does."""
+    """Return the statements of a script that makes tables as `BoundedConnection.tables` does."""
     return {text for part in script.split(";") if (text := " ".join(part.split()))}

@@ -17,7 +17,7 @@ import msgspec
 
 from harness.model.records import BEYOND, NOT_EXECUTED, Header, Outcome, Result, TargetInfo, Validity, conforms, inexpressible
 from harness.results.compare.comparison import twice
-from harness.results.history.bounded import Bounded, NoHistory, statements
+from harness.results.history.bounded import BoundedConnection, NoHistory, statements
 from harness.results.runfile import RunReader
 
 APPLICATION = 0x4F52_5448
@@ -46,7 +46,7 @@ CREATE TABLE counts (
 """
 
 
-class Did(NamedTuple):
+class RecordedResult(NamedTuple):
     """What a target did with a case in one run."""
 
     validity: Validity
@@ -89,7 +89,7 @@ class HistoryDatabase:
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path
-        self._bounded = Bounded(path)
+        self._bounded = BoundedConnection(path)
         self._sql = self._bounded.sql
         with self._bounded.told():
             try:
@@ -98,7 +98,7 @@ class HistoryDatabase:
                 self._sql.close()
                 raise
         self._cases: dict[str, int] = {}
-        self._states: dict[Did, int] = {}
+        self._states: dict[RecordedResult, int] = {}
 
     def _open(self) -> None:
         sql = self._sql
@@ -211,7 +211,7 @@ class HistoryDatabase:
         return number
 
     def _state(self, result: Result) -> int:
-        did = Did(result.validity, result.outcome, result.error.class_[:_ERROR] if result.error else "")
+        did = RecordedResult(result.validity, result.outcome, result.error.class_[:_ERROR] if result.error else "")
         number = self._states.get(did)
         if number is None:
             if len(self._states) >= _KNOWN:
@@ -244,11 +244,11 @@ class HistoryDatabase:
                 _ = point.info
             return points
 
-    def results(self, wanted: Callable[[str], bool], case: str | None = None) -> Iterator[tuple[str, dict[int, Did]]]:
+    def results(self, wanted: Callable[[str], bool], case: str | None = None) -> Iterator[tuple[str, dict[int, RecordedResult]]]:
         """Yield each wanted case, in no promised order, with what was done with it by the numbers of points; `case` names the only one."""
         with self._read():
             states = {
-                number: Did(Validity(validity), Outcome(outcome), _text(error))
+                number: RecordedResult(Validity(validity), Outcome(outcome), _text(error))
                 for number, validity, outcome, error in self._sql.execute("SELECT no, validity, outcome, error FROM states")
             }
             one = "" if case is None else "WHERE c.id = ?"

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from harness.model.facets import facets
 from harness.model.records import NOT_EXECUTED, Validity, conforms
 from harness.model.spread import Spread
-from harness.results.history.database import Did, HistoryDatabase
+from harness.results.history.database import HistoryDatabase, RecordedResult
 from harness.results.history.runs import Moment
 
 GROUPS = 2000
@@ -34,8 +34,8 @@ class Finding(NamedTuple):
     since: Moment
     last_good: Moment | None
     until: Moment | None
-    before: Did | None
-    after: Did
+    before: RecordedResult | None
+    after: RecordedResult
     turn: tuple[Moment, Moment] | None
 
     @property
@@ -46,7 +46,7 @@ class Finding(NamedTuple):
 
 
 @dataclass
-class Group(Spread):
+class FindingGroup(Spread):
     """Cases with the same finding; `example` is the first of them by id."""
 
     finding: Finding
@@ -58,7 +58,7 @@ class Group(Spread):
         return self.which(self.operator)
 
 
-def trace(moments: Sequence[Moment], did: dict[int, Did]) -> Finding | None:
+def trace(moments: Sequence[Moment], did: dict[int, RecordedResult]) -> Finding | None:
     """Find the last stretch of failures: the first failing moment after the last conforming one. None if it never failed."""
     ran = _ran(moments, did)
     good = [conforms(what.validity, what.outcome) for _, what in ran]
@@ -73,12 +73,12 @@ def trace(moments: Sequence[Moment], did: dict[int, Did]) -> Finding | None:
     return Finding(since.target, after.validity, since, before and before[0], until, before and before[1], after, turn)
 
 
-def _ran(moments: Iterable[Moment], did: dict[int, Did]) -> list[tuple[Moment, Did]]:
+def _ran(moments: Iterable[Moment], did: dict[int, RecordedResult]) -> list[tuple[Moment, RecordedResult]]:
     found = ((moment, did.get(moment.point.number)) for moment in moments)
     return [(moment, what) for moment, what in found if what is not None and what.outcome not in NOT_EXECUTED]
 
 
-def changes(moments: Sequence[Moment], did: dict[int, Did]) -> list[tuple[Moment, Did]]:
+def changes(moments: Sequence[Moment], did: dict[int, RecordedResult]) -> list[tuple[Moment, RecordedResult]]:
     """Return what ran of a case where it is not the same as before, the first one included."""
     ran = _ran(moments, did)
     return ran[:1] + [later for earlier, later in pairwise(ran) if earlier[1] != later[1]]
@@ -92,7 +92,7 @@ class Flip(NamedTuple):
     version: str
     changes: int
     runs: int
-    seen: tuple[tuple[Did, int], ...]
+    seen: tuple[tuple[RecordedResult, int], ...]
     last: Moment
 
 
@@ -104,7 +104,7 @@ def alike(moments: Iterable[Moment]) -> list[list[Moment]]:
     return [together for together in found.values() if len(together) > 2]
 
 
-def flips_of(case: str, kinds: Iterable[Sequence[Moment]], did: dict[int, Did]) -> Iterator[Flip]:
+def flips_of(case: str, kinds: Iterable[Sequence[Moment]], did: dict[int, RecordedResult]) -> Iterator[Flip]:
     """Yield the flips of a case within each of the lists that `alike` makes."""
     for moments in kinds:
         found = _ran(moments, did)
@@ -139,9 +139,9 @@ def _most(flip: Flip) -> tuple[int, str, str, str]:
 
 def groups_of(
     database: HistoryDatabase, lines: dict[str, list[Moment]], wanted: Callable[[str], bool], case: str | None = None
-) -> tuple[list[Group], Counter[str]]:
+) -> tuple[list[FindingGroup], Counter[str]]:
     """Group the findings of all wanted cases, failing ones first; and count cases by how they stand on a target."""
-    groups: dict[tuple[object, ...], Group] = {}
+    groups: dict[tuple[object, ...], FindingGroup] = {}
     stand: Counter[str] = Counter()
     for name, did in database.results(wanted, case):
         for moments in lines.values():
@@ -155,7 +155,7 @@ def groups_of(
             if group is None:
                 if len(groups) >= GROUPS:
                     continue
-                group = groups[key] = Group(finding, facets(name).operator, name)
+                group = groups[key] = FindingGroup(finding, facets(name).operator, name)
             group.example = min(group.example, name)
             group.count(facets(name))
     order = sorted(groups.values(), key=lambda group: (group.operator, group.example))

@@ -106,7 +106,7 @@ def differing(before: Moment, after: Moment) -> tuple[str, ...]:
     return tuple(name for name, value in after.facts.items() if value != then[name])
 
 
-class Row(NamedTuple):
+class HistoryRow(NamedTuple):
     """Neighbouring moments of a target that have the same version and counts; `first` and `last` are the ends of `runs` of them."""
 
     first: Moment
@@ -124,12 +124,12 @@ class Row(NamedTuple):
         return Rate(sum(rate.passed for rate in valid), sum(rate.ran for rate in valid))
 
 
-def rows(moments: Iterable[Moment]) -> list[Row]:
+def rows(moments: Iterable[Moment]) -> list[HistoryRow]:
     """Fold equal neighbours."""
-    found: list[Row] = []
+    found: list[HistoryRow] = []
     for moment in moments:
         if found and found[-1].rates == moment.point.rates and found[-1].last.version == moment.version:
-            found[-1] = Row(found[-1].first, moment, found[-1].runs + 1)
+            found[-1] = HistoryRow(found[-1].first, moment, found[-1].runs + 1)
         else:
-            found.append(Row(moment, moment, 1))
+            found.append(HistoryRow(moment, moment, 1))
     return found

@@ -7,9 +7,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from harness.model.reference.feature_levels import level_key
-from harness.results.history.database import INVALID, Did
-from harness.results.history.findings import Finding, Flip, Group
-from harness.results.history.runs import Moment, Row, differing, rows
+from harness.results.history.database import INVALID, RecordedResult
+from harness.results.history.findings import Finding, FindingGroup, Flip
+from harness.results.history.runs import HistoryRow, Moment, differing, rows
 from harness.results.summary import count
 
 _INPUTS = ("specs", "oracle", "seed")
@@ -24,9 +24,9 @@ class History(NamedTuple):
     lines: dict[str, list[Moment]]
     remarks: tuple[str, ...]
     asked: str = ""
-    since: list[Group] | None = None
+    since: list[FindingGroup] | None = None
     stand: Counter[str] | None = None
-    story: dict[str, list[tuple[Moment, Did]]] | None = None
+    story: dict[str, list[tuple[Moment, RecordedResult]]] | None = None
     flips: list[Flip] | None = None
     flips_number: int = 0
 
@@ -46,7 +46,7 @@ class History(NamedTuple):
         return any(INVALID in moment.point.rates for moment in self.moments)
 
     @property
-    def rows(self) -> dict[str, list[Row]]:
+    def rows(self) -> dict[str, list[HistoryRow]]:
         """Pass counts of each target, equal neighbours folded."""
         return {target: rows(moments) for target, moments in self.lines.items()}
 
@@ -77,7 +77,7 @@ def headline(history: History) -> str:
     return f"{count(len(ids), 'run')} of {count(len(history.lines), 'target')}, {span}"
 
 
-def did(what: Did | None) -> str:
+def did(what: RecordedResult | None) -> str:
     """Write what a target did: `rejected (InvalidArgument)`."""
     if what is None:
         return ""

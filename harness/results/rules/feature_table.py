@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from harness.results.rules.features import ABSENT, INTEGER, of_names, of_numbers, split
 from harness.results.rules.relations import Value
 from harness.results.rules.terms import Relation, Term
-from harness.results.tables import Numbers
+from harness.results.tables import Numbering
 
 Rows = NDArray[np.intp]
 """Numbers of rows of a table."""
@@ -51,7 +51,7 @@ class FeatureTable:
     def __init__(self, readers: Readers = (of_numbers, of_names, lambda level: {"level": level})) -> None:
         """Take what reads the features of the two halves of an id and of a level."""
         self._readers = readers
-        self._keys: tuple[Numbers[str], ...] = (Numbers(), Numbers(), Numbers())
+        self._keys: tuple[Numbering[str], ...] = (Numbering(), Numbering(), Numbering())
         self._ids = (array("i"), array("i"), array("i"))
 
     def __len__(self) -> int:
@@ -170,6 +170,6 @@ def _columns(half: int, described: list[dict[str, Value]]) -> Iterator[tuple[str
         if all(value is None or (isinstance(value, int) and -(2**63) <= value < 2**63 and value != _MISSING) for value in values):
             yield name, Column(half, np.array([_MISSING if value is None else value for value in values], np.int64), None)
             continue
-        numbers: Numbers[str] = Numbers()
+        numbers: Numbering[str] = Numbering()
         codes = [numbers[ABSENT if value is None else str(value)] for value in values]
         yield name, Column(half, np.array(codes, np.int64), tuple(numbers))

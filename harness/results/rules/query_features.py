@@ -21,7 +21,7 @@ _ASKED = re.compile(r"[^;:=<>\s*?]+\Z")
 """What a query can ask for as it stands."""
 
 
-class Asked(NamedTuple):
+class QueryPair(NamedTuple):
     """A query, and the queries of what it asks for and the rule does not."""
 
     match: str
@@ -74,7 +74,7 @@ def level_asked(level: str) -> dict[str, Value]:
     return {}
 
 
-def ask(terms: Iterable[Term]) -> Asked:
+def ask(terms: Iterable[Term]) -> QueryPair:
     """Write a conjunction as a query."""
     operator, opset = "*", ""
     wanted: dict[str, str] = {}
@@ -104,7 +104,7 @@ def ask(terms: Iterable[Term]) -> Asked:
         wanted[f"{name}="] = f"{wanted.get(f'{name}=', '*')}{_merged(patterns)}"
     tail = ";".join(key + value for key, value in wanted.items())
     head = f"{operator}{opset}"
-    return Asked(tail if head == "*" and tail else f"{head}:{tail}" if tail else head, tuple(sorted(unless)))
+    return QueryPair(tail if head == "*" and tail else f"{head}:{tail}" if tail else head, tuple(sorted(unless)))
 
 
 def _tighter(term: Term, other: str | None) -> Value:

@@ -22,9 +22,9 @@ from typing import Any
 
 from harness.model.errors import HarnessFault
 from harness.model.records import TargetInfo
-from harness.model.shares import Numbers, SharedNumbers
-from harness.run.job import Work
-from harness.run.lanes.lane import Lane, Opened, Report, Shared, Sink
+from harness.model.shares import LocalNumbers, SharedNumbers
+from harness.run.job import RunInputs
+from harness.run.lanes.lane import Opened, Report, RunProcess, Shared, Sink
 from harness.run.lanes.process import Fault, Lines, fork
 from harness.run.resume import Done
 from harness.targets.pool import Launch
@@ -35,22 +35,22 @@ _CASES = 1000
 _END_SECONDS = 5.0
 
 
-def lanes(work: Work, jobs: int, total: int) -> Lanes:
+def lanes(work: RunInputs, jobs: int, total: int) -> Coordinator:
     """Return the lanes for a run of `total` cases on `jobs` workers a target, to be used as a context manager."""
     number = min(jobs, total // _CASES)
     if number < 2 or not work.selection.divisible or sys.platform != "linux":
-        return Lanes(work, jobs, at_once=total >= _CASES // 2)
-    return ForkedLanes(work, jobs, number)
+        return Coordinator(work, jobs, at_once=total >= _CASES // 2)
+    return ForkingCoordinator(work, jobs, number)
 
 
-class Lanes:
+class Coordinator:
     """One lane, in this process."""
 
-    def __init__(self, work: Work, jobs: int, *, at_once: bool) -> None:
+    def __init__(self, work: RunInputs, jobs: int, *, at_once: bool) -> None:
         """`at_once`: let all workers of the first target start together, since there is work for each."""
         self._targets = work.targets
-        self._shared = Shared([None] * len(work.targets), [Numbers(3) for _ in work.targets])
-        self._lane = Lane(work, self._shared, jobs, at_once=at_once)
+        self._shared = Shared([None] * len(work.targets), [LocalNumbers(3) for _ in work.targets])
+        self._lane = RunProcess(work, self._shared, jobs, at_once=at_once)
 
     def open(self, number: int) -> Opened | str:
         """Start the first worker of target `number`; where that is impossible, return the reason."""
@@ -72,7 +72,7 @@ class Lanes:
         """End all workers and lanes, at once where they are in the middle of something."""
         self._lane.close()
 
-    def __enter__(self) -> Lanes:
+    def __enter__(self) -> Coordinator:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -99,10 +99,10 @@ class _Member:
             os.kill(self.pid, number)
 
 
-class ForkedLanes(Lanes):
+class ForkingCoordinator(Coordinator):
     """Several lanes, each in a process of its own."""
 
-    def __init__(self, work: Work, jobs: int, number: int) -> None:
+    def __init__(self, work: RunInputs, jobs: int, number: int) -> None:
         """Fork `number` lanes; call before this process has threads or files of the run."""
         self._targets = work.targets
         self._shared = Shared([SharedNumbers(1) for _ in work.targets], [SharedNumbers(3) for _ in work.targets])
@@ -114,7 +114,7 @@ class ForkedLanes(Lanes):
         try:
             for position in range(number):
                 size = jobs // number + (position < jobs % number)
-                lane = Lane(work, self._shared, size, at_once=True)
+                lane = RunProcess(work, self._shared, size, at_once=True)
                 self._members.append(_Member(*fork(lane, [member.connection for member in self._members])))
         except OSError as error:
             self.close()

@@ -7,15 +7,15 @@ from typing import NamedTuple
 
 from harness.model.errors import TargetUnavailable
 from harness.model.records import TargetInfo, inexpressible
-from harness.model.shares import Numbers, Portion
+from harness.model.shares import LocalNumbers, Share
 from harness.results.counts import Counts
 from harness.results.runfile import ResultLines
 from harness.run.artifacts import Artifacts
-from harness.run.job import Job, Work
+from harness.run.job import RunInputs, TargetRun
 from harness.run.probe import greeting
 from harness.run.resume import Done
 from harness.specs.expectations import Findings
-from harness.targets.pool import Hello, Launch, Pool
+from harness.targets.pool import Hello, Launch, WorkerPool
 from harness.targets.registry import greeted, launch
 
 Sink = Callable[[bytes, int], None]
@@ -40,20 +40,20 @@ class Report(NamedTuple):
 class Shared(NamedTuple):
     """What the lanes of a run share of each target: which blocks of cases are taken, and what the artifacts hold."""
 
-    blocks: Sequence[Numbers | None]
-    artifacts: Sequence[Numbers]
+    blocks: Sequence[LocalNumbers | None]
+    artifacts: Sequence[LocalNumbers]
 
 
-class Lane:
+class RunProcess:
     """One of the parts that work side by side on a target's cases; `size` workers are its own."""
 
-    def __init__(self, work: Work, shared: Shared, size: int, *, at_once: bool) -> None:
+    def __init__(self, work: RunInputs, shared: Shared, size: int, *, at_once: bool) -> None:
         """`at_once`: all workers of the first target start together, and not only when the ones before have work."""
         self._work = work
         self._shared = shared
         self._size = size
         self._at_once = at_once
-        self._pools: dict[int, Pool] = {}
+        self._pools: dict[int, WorkerPool] = {}
 
     def open(self, number: int, launching: Callable[[Launch], None]) -> Opened | str:
         """Start the first worker of target `number`; where that is impossible, return the reason. `launching` learns how it is started."""
@@ -79,7 +79,7 @@ class Lane:
         target = work.targets[number] if opened is None else greeted(work.targets[number], opened.hello)
         known = work.expectations.for_target(target.name, info)
         artifacts = Artifacts(work.artifacts, self._shared.artifacts[number])
-        job = Job(work, target, known, done, artifacts, Portion(self._shared.blocks[number]))
+        job = TargetRun(work, target, known, done, artifacts, Share(self._shared.blocks[number]))
         counts = Counts()
         lines = ResultLines(sink)
         problem = None
@@ -101,7 +101,7 @@ class Lane:
         for number in list(self._pools):
             self._forget(number)
 
-    def _ready(self, number: int, opened: Opened | None, lines: ResultLines) -> Pool | None:
+    def _ready(self, number: int, opened: Opened | None, lines: ResultLines) -> WorkerPool | None:
         if opened is None:
             self._forget(number)
             return None
@@ -110,9 +110,9 @@ class Lane:
         pool.before_waiting = lines.flush
         return pool
 
-    def _pool(self, number: int, launch: Launch) -> Pool:
+    def _pool(self, number: int, launch: Launch) -> WorkerPool:
         if number not in self._pools:
-            self._pools[number] = Pool(launch, size=self._size, timeout=self._work.timeout)
+            self._pools[number] = WorkerPool(launch, size=self._size, timeout=self._work.timeout)
         return self._pools[number]
 
     def _forget(self, number: int) -> None:

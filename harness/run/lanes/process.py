@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from harness.model.errors import HarnessError, HarnessFault
 from harness.model.records import TargetInfo
-from harness.run.lanes.lane import Lane, Opened
+from harness.run.lanes.lane import Opened, RunProcess
 from harness.run.resume import Done
 from harness.worker.worker import die_with_parent
 
@@ -32,7 +32,7 @@ class Fault(NamedTuple):
     trace: str = ""
 
 
-def fork(lane: Lane, inherited: Sequence[Connection]) -> tuple[int, Connection]:
+def fork(lane: RunProcess, inherited: Sequence[Connection]) -> tuple[int, Connection]:
     """Start a process for a lane; return its id and the connection to it. `inherited` are connections that are not the child's."""
     ours, theirs = Pipe()
     parent = os.getpid()
@@ -57,7 +57,7 @@ def fork(lane: Lane, inherited: Sequence[Connection]) -> tuple[int, Connection]:
 class _Process:
     """A lane's own side: does what it is told until the connection ends or SIGTERM comes."""
 
-    def __init__(self, lane: Lane, connection: Connection) -> None:
+    def __init__(self, lane: RunProcess, connection: Connection) -> None:
         self._lane = lane
         self._connection = connection
         self._sending = False

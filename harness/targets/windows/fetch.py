@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from harness.model.errors import TargetUnavailable, UsageError
 from harness.model.plain_file import sha256_of
-from harness.model.progress import Step, Steps
+from harness.model.progress import ProgressStep, Steps
 from harness.targets.windows.lock import DebianPackage
 
 MIRROR_ENV = "HARNESS_DEBIAN_MIRROR"
@@ -30,7 +30,7 @@ _DEBIAN_SUITE = re.compile(
     r"^(stretch|buster|bullseye|bookworm|trixie|forky|duke|sid|unstable|testing|stable|oldstable)(-security|/updates)?/?$"
 )
 
-Progress = Callable[["str | Step"], None]
+Progress = Callable[["str | ProgressStep"], None]
 note = Steps("windows runtime")
 """Tells the progress of an installation on stderr."""
 
@@ -116,7 +116,7 @@ def fetch_packages(packages: Sequence[DebianPackage], mirrors: Mirrors, folder: 
 
         def tell(batch: Sequence[DebianPackage] = batch, done: int = done) -> None:
             here = sum(path.stat().st_size for package in batch for path in _own_files(paths[package.name]))
-            progress(Step("downloading packages", min(done + here, total) >> 20, total >> 20, "MiB"))
+            progress(ProgressStep("downloading packages", min(done + here, total) >> 20, total >> 20, "MiB"))
 
         tell()
         if helper:
@@ -132,7 +132,7 @@ def fetch_packages(packages: Sequence[DebianPackage], mirrors: Mirrors, folder: 
                 )
             done += package.size
     if missing:
-        progress(Step("downloading packages", total >> 20, total >> 20, "MiB"))
+        progress(ProgressStep("downloading packages", total >> 20, total >> 20, "MiB"))
     return paths
 
 

@@ -24,7 +24,7 @@ from harness.model.errors import HarnessFault, TargetUnavailable
 from harness.targets.components import CACHE_ENV, Stamp, cache_base, digest, exclusive, problems, remove_tree, seal, stamp_of, stamps
 from harness.targets.windows import fetch, packages, sandbox, system, wheels
 from harness.targets.windows.lock import Lock, load
-from harness.targets.windows.releases import Release, default_release, release
+from harness.targets.windows.releases import DirectmlRelease, default_release, release
 
 Source = Literal["apt", "tree"]
 """Where Wine and Mesa come from: packages that the machine's apt installed, or a private tree."""
@@ -54,7 +54,7 @@ KEYS = {
 class Installed(msgspec.Struct, frozen=True):
     """The folders that a worker of one release needs."""
 
-    release: Release
+    release: DirectmlRelease
     root: Path
     prefix: Path
     python: Path
@@ -68,7 +68,7 @@ def cache_dir() -> Path:
     return cache_base("windows")
 
 
-def component_names(lock: Lock, chosen: Release, source: Source = "tree") -> dict[str, str]:
+def component_names(lock: Lock, chosen: DirectmlRelease, source: Source = "tree") -> dict[str, str]:
     """Return the folder name of each component that a release needs."""
     python = lock.python(chosen.python)
     numpy = lock.wheel("numpy", chosen.numpy, chosen.python)
@@ -161,7 +161,9 @@ def require_linux() -> None:
         raise TargetUnavailable("the Windows runtime needs x86-64 Linux; on Windows the installed onnxruntime-directml is used directly")
 
 
-def _build(kind: str, base: Path, source: Source, lock: Lock, chosen: Release, mirror: str | None, progress: fetch.Progress) -> None:
+def _build(
+    kind: str, base: Path, source: Source, lock: Lock, chosen: DirectmlRelease, mirror: str | None, progress: fetch.Progress
+) -> None:
     """Build one component beside its place, stamp it and put it there."""
     names = component_names(lock, chosen, source)
     place, partial, downloads = base / names[kind], base / f"{names[kind]}.partial", base / "downloads"

@@ -19,7 +19,7 @@ from harness.model.errors import HarnessFault, TargetUnavailable
 from harness.model.plain_file import sha256_of
 from harness.targets.windows.fetch import Mirrors, Progress, note, require_tool
 from harness.targets.windows.lock import DebianPackage, DebianSet, Lock, Wheel, WindowsPython
-from harness.targets.windows.releases import Release
+from harness.targets.windows.releases import DirectmlRelease
 from harness.targets.windows.wheels import pip_download
 
 SUITE = "trixie"
@@ -32,7 +32,7 @@ MICROSOFT_ROOT = "5367F20C7ADE0E2BCA790915056D086B720C33C1FA2A2661ACF787E3292E12
 BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt")
 
 
-def refresh(mirrors: Mirrors, releases: Sequence[Release], progress: Progress = note) -> Lock:
+def refresh(mirrors: Mirrors, releases: Sequence[DirectmlRelease], progress: Progress = note) -> Lock:
     """Return a new lock for today's packages of the suite and for the given releases."""
     with tempfile.TemporaryDirectory(prefix="harness-lock-") as name:
         folder = Path(name)

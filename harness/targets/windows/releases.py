@@ -16,7 +16,7 @@ from packaging.version import InvalidVersion, Version
 from harness.model.errors import UsageError
 
 
-class Release(msgspec.Struct, frozen=True):
+class DirectmlRelease(msgspec.Struct, frozen=True):
     """One onnxruntime-directml release; `level` is the documented and `answers` the measured maximum level of its DirectML.dll."""
 
     onnxruntime: str
@@ -28,18 +28,18 @@ class Release(msgspec.Struct, frozen=True):
 
 
 @cache
-def releases() -> tuple[Release, ...]:
+def releases() -> tuple[DirectmlRelease, ...]:
     """Return all releases that run, oldest first."""
-    rows = msgspec.json.decode(files("harness.targets.windows").joinpath("releases.json").read_bytes(), type=tuple[Release, ...])
+    rows = msgspec.json.decode(files("harness.targets.windows").joinpath("releases.json").read_bytes(), type=tuple[DirectmlRelease, ...])
     return tuple(sorted(rows, key=lambda row: Version(row.onnxruntime)))
 
 
-def default_release() -> Release:
+def default_release() -> DirectmlRelease:
     """Return the newest release."""
     return releases()[-1]
 
 
-def release(version: str | None = None) -> Release:
+def release(version: str | None = None) -> DirectmlRelease:
     """Return the release with an exact version, `1.22` standing for the newest 1.22.x, or the newest of all for None."""
     if version is None:
         return default_release()
@@ -59,7 +59,7 @@ def usable_levels() -> tuple[str, ...]:
     return tuple(sorted({row.level for row in releases()}, key=lambda level: tuple(map(int, level.split("_")))))
 
 
-def release_for_level(level: str) -> Release:
+def release_for_level(level: str) -> DirectmlRelease:
     """Return the newest release whose DirectML.dll is documented with exactly this maximum level.
 
     A minimum level asked of a newer DLL restricts nothing, so a level is tested with the DLL that ends there.

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from harness.model.errors import HarnessFault
-from harness.model.progress import Step
+from harness.model.progress import ProgressStep
 from harness.targets.windows.fetch import Progress
 from harness.targets.windows.sandbox import MOUNT_FILES, MOUNT_POINTS, WINE, command, files_of
 
@@ -38,7 +38,7 @@ def unpack(packages: Sequence[Path], root: Path, progress: Progress) -> None:
         done = 0
         for size, _ in zip(sizes, pool.map(lambda path: unpack_package(path, root), ordered), strict=True):
             done += size
-            progress(Step("unpacking packages", done >> 20, sum(sizes) >> 20, "MiB"))
+            progress(ProgressStep("unpacking packages", done >> 20, sum(sizes) >> 20, "MiB"))
     make_mount_points(root)
     _mark_zlib(root)
 

@@ -26,7 +26,7 @@ MOST_RULES = 64
 _SIGNATURES = 24
 
 
-class Selecting(NamedTuple):
+class EntryQueries(NamedTuple):
     """Queries that select some cases, and the exceptions."""
 
     match: tuple[str, ...]
@@ -62,7 +62,7 @@ def _groups(rows: TargetRows, failing: Rows, passing: Rows) -> list[Rows]:
     return sorted((failing[signed == number] for number in numbers), key=len, reverse=True)
 
 
-def describe(rows: TargetRows, wanted: Rows, others: Rows, *, exceptions: bool = True) -> list[Selecting]:
+def describe(rows: TargetRows, wanted: Rows, others: Rows, *, exceptions: bool = True) -> list[EntryQueries]:
     """Return what selects all `wanted` rows and none of the `others`; rows of neither may be selected. Without `exceptions` in one piece.
 
     Errors: HarnessFault if the cases cannot be told apart by any query.
@@ -72,7 +72,7 @@ def describe(rows: TargetRows, wanted: Rows, others: Rows, *, exceptions: bool =
     return [selecting for selecting in made if selecting.match]
 
 
-def _pieces(rows: TargetRows, wanted: Rows, others: Rows, exceptions: bool) -> list[Selecting]:
+def _pieces(rows: TargetRows, wanted: Rows, others: Rows, exceptions: bool) -> list[EntryQueries]:
     """Return what selects the `wanted` rows as far as queries can, and none of the `others`."""
     separation = rows.separate(wanted, others, MOST_RULES)
     by_exceptions: dict[tuple[str, ...], list[str]] = {}
@@ -80,7 +80,7 @@ def _pieces(rows: TargetRows, wanted: Rows, others: Rows, exceptions: bool) -> l
         if unless and not exceptions:
             continue
         by_exceptions.setdefault(unless, []).append(match)
-    made = [_without(rows, Selecting(tuple(match), unless), wanted, others, exceptions) for unless, match in by_exceptions.items()]
+    made = [_without(rows, EntryQueries(tuple(match), unless), wanted, others, exceptions) for unless, match in by_exceptions.items()]
     left = np.zeros(len(rows.ids), np.bool_)
     left[wanted] = True
     for selecting in made:
@@ -89,9 +89,9 @@ def _pieces(rows: TargetRows, wanted: Rows, others: Rows, exceptions: bool) -> l
         named = tuple(rows.ids[row] for row in np.flatnonzero(left).tolist())
         place = next((n for n, selecting in enumerate(made) if not selecting.unless), None)
         if place is None:
-            made.append(Selecting(named))
+            made.append(EntryQueries(named))
         else:
-            made[place] = Selecting((*made[place].match, *named))
+            made[place] = EntryQueries((*made[place].match, *named))
         made = [_without(rows, selecting, wanted, others, exceptions) for selecting in made]
     return made
 
@@ -105,11 +105,11 @@ def _asked(rows: TargetRows, separation: Separation, wanted: Rows) -> Iterator[t
             yield ask((*others, Term("operator", "=", operator)))
 
 
-def _without(rows: TargetRows, selecting: Selecting, wanted: Rows, others: Rows, exceptions: bool) -> Selecting:
+def _without(rows: TargetRows, selecting: EntryQueries, wanted: Rows, others: Rows, exceptions: bool) -> EntryQueries:
     """Take back what the queries select of the others: by exceptions, or by leaving out the queries that do where these are not allowed."""
     if not exceptions:
         clean = tuple(text for text in selecting.match if not rows.matched([Query.parse(text)])[others].any())
-        return Selecting(clean)
+        return EntryQueries(clean)
     wrong = others[selecting.selects(rows)[others]]
     if not len(wrong):
         return selecting
@@ -119,7 +119,7 @@ def _without(rows: TargetRows, selecting: Selecting, wanted: Rows, others: Rows,
     return selecting._replace(unless=(*selecting.unless, *taken_back, *(rows.ids[row] for row in still.tolist())))
 
 
-def _check(rows: TargetRows, made: list[Selecting], wanted: Rows, others: Rows) -> None:
+def _check(rows: TargetRows, made: list[EntryQueries], wanted: Rows, others: Rows) -> None:
     selected = np.zeros(len(rows.ids), np.bool_)
     for selecting in made:
         selected |= selecting.selects(rows)

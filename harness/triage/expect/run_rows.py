@@ -12,12 +12,12 @@ from harness.model.errors import NothingRan
 from harness.model.query import Query
 from harness.model.records import NOT_EXECUTED, Header, Outcome, Validity, conforms
 from harness.results.compare.comparison import result_key, twice
-from harness.results.result_signature import Signature, signature
+from harness.results.result_signature import ResultSignature, signature
 from harness.results.rules.feature_table import FeatureTable, Rows
 from harness.results.rules.query_features import level_asked, names_asked, numbers_asked
 from harness.results.rules.separation import Population, Separation
 from harness.results.runfile import RunReader
-from harness.results.tables import Numbers
+from harness.results.tables import Numbering
 
 _PARTIAL = frozenset({"not in the query", "in another shard", "adds no new pair"})
 OUTCOMES = tuple(Outcome)
@@ -36,9 +36,9 @@ class TargetRows:
         self._fails = array("B")
         self._open = array("B")
         self._signatures = array("I")
-        self.signatures: Numbers[Signature] = Numbers()
+        self.signatures: Numbering[ResultSignature] = Numbering()
 
-    def add(self, case: str, validity: Validity, outcome: Outcome, found: Signature) -> None:
+    def add(self, case: str, validity: Validity, outcome: Outcome, found: ResultSignature) -> None:
         """Take one result."""
         self.ids.append(case)
         self.table.add(case, "")

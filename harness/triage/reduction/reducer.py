@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from harness.model.records import Case, conforms
-from harness.run.probe import Trial, Trials
+from harness.run.probe import Probe, Probes
 from harness.specs.load import LoadedSpec
 from harness.targets.execution import Prepared
 from harness.triage.reduction.candidate import ELEMENTWISE, Candidate, Subject
@@ -39,12 +39,12 @@ class Flaky(NamedTuple):
     what: str
 
 
-class Reduction(NamedTuple):
+class ReducedCase(NamedTuple):
     """The smallest case, how it fails, how many cases were tried, and the numbers of elements before and after."""
 
     case: Case
     signature: Signature
-    trial: Trial
+    trial: Probe
     trials: int
     restarts: int
     before: int
@@ -58,7 +58,7 @@ class Reducer:
     """
 
     def __init__(
-        self, trials: Trials, prepared: Prepared, spec: LoadedSpec, progress: Callable[[int, int], None], conforming: Trials | None = None
+        self, trials: Probes, prepared: Prepared, spec: LoadedSpec, progress: Callable[[int, int], None], conforming: Probes | None = None
     ) -> None:
         """Take the case as it failed; `progress` is told the number of trials and the elements that are left."""
         self.subject = Subject(prepared, spec)
@@ -68,7 +68,7 @@ class Reducer:
         self._progress = progress
         self._wanted: Signature | None = None
 
-    def reduce(self) -> Reduction | Flaky:
+    def reduce(self) -> ReducedCase | Flaky:
         """Return the smallest case that fails like the given one."""
         subject = self.subject
         first = [self._trials.fresh(subject.origin), *self._trials.repeat(subject.origin, REPEATS - 1)]
@@ -110,7 +110,7 @@ class Reducer:
         """Say whether the case conforms on the second target; without one every case does."""
         return self._conforming is None or conforms(case.validity, self._conforming.one(case).judgement.outcome)
 
-    def _confirmed(self, candidate: Candidate) -> Reduction | Flaky:
+    def _confirmed(self, candidate: Candidate) -> ReducedCase | Flaky:
         """Run the result in fresh workers, so that nothing of the trials before it is part of the failure."""
         case = self._filled(candidate)
         found = [self._trials.fresh(case) for _ in range(REPEATS)]
@@ -118,7 +118,7 @@ class Reducer:
         if any(signature(trial.judgement, trial.execution) != self._wanted for trial in found) or not self._conforms(case):
             return Flaky(f"{self.subject.origin.id}: reduced to {case.id}, which is flaky in fresh workers: {describe(found)}")
         numbers = (self._trials.number, self._trials.restarts, elements(self.subject.start), elements(candidate))
-        return Reduction(case, self._wanted, found[0], *numbers)
+        return ReducedCase(case, self._wanted, found[0], *numbers)
 
     def _filled(self, candidate: Candidate) -> Case:
         """Return the case with large tensors filled by a rule instead of written out, where that fails alike."""
@@ -143,7 +143,7 @@ def elements(candidate: Candidate) -> int:
     return sum(tensor.array.size for tensor in candidate.inputs)
 
 
-def describe(trials: Sequence[Trial]) -> str:
+def describe(trials: Sequence[Probe]) -> str:
     """Write how often which outcome came: `crash at run (SIGSEGV) 2 of 3, pass 1 of 3`."""
     counts = Counter(str(signature(trial.judgement, trial.execution)) for trial in trials)
     return ", ".join(f"{text} {number} of {len(trials)}" for text, number in counts.most_common())

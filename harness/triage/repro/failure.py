@@ -15,7 +15,7 @@ from harness.triage.signature import Signature
 T = TypeVar("T")
 
 
-class Session(NamedTuple):
+class SessionSettings(NamedTuple):
     """What the session is made with."""
 
     provider: str
@@ -33,7 +33,7 @@ class Failure(NamedTuple):
     prepared: Prepared
     graph: Graph
     target: Target
-    session: Session
+    session: SessionSettings
     info: TargetInfo
     signature: Signature
     error: Error | None

@@ -10,7 +10,7 @@ from ..com import ComError, Guid, check, function, library, method, release
 from ..device import IDML_DEVICE
 from .gpu import DEFAULT, Buffer, DeviceRemoved, Gpu
 from .layouts import BindingProperties, BindingTableDesc, BufferBinding, TypedDesc
-from .operators import BUFFER, Description
+from .operators import BUFFER, NativeDescription
 
 OPERATOR = "26caae7a-3081-4633-9581-226fbe57695d"
 COMPILED_OPERATOR = "6b15e56a-bf5c-4902-92d8-da3a650afea4"
@@ -84,7 +84,7 @@ class Api:
         self._owned.append(int(made.value or 0))
         return self._owned[-1]
 
-    def compile(self, description: Description) -> int:
+    def compile(self, description: NativeDescription) -> int:
         """Return a compiled operator, which the caller releases; raises ComError of `CreateOperator` or `CompileOperator`."""
         operator, compiled = c_void_p(), c_void_p()
         self.check(self._create(byref(description.desc), byref(self._operator_id), byref(operator)), "CreateOperator")

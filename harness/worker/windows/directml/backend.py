@@ -16,8 +16,8 @@ from ..device import describe_device
 from .api import Api
 from .debugging import InfoQueue
 from .gpu import COMMON, COPY_DEST, COPY_SOURCE, DEFAULT, READBACK, UNORDERED_ACCESS, UPLOAD, Buffer, Gpu, create_d3d12_device
-from .operators import OWNED_BY_DML, Description, DescriptionError
-from .session import Session
+from .operators import OWNED_BY_DML, DescriptionError, NativeDescription
+from .session import CompiledOperator
 
 PROVIDER = "DirectML"
 _ACCESS_VIOLATION = 0xC0000005
@@ -44,7 +44,7 @@ class DirectML:
         self._gpu = Gpu(create_d3d12_device(device_id, debug=debug))
         self._messages = InfoQueue(self._gpu.device) if debug else None
         self._apis: dict[int, Api] = {}
-        self._session: Session | None = None
+        self._session: CompiledOperator | None = None
         self._arena, self._upload, self._readback = (Buffer(self._gpu, heap) for heap in (DEFAULT, UPLOAD, READBACK))
         self._recorded = False
 
@@ -52,14 +52,14 @@ class DirectML:
         """Say which DirectML this is, on which device."""
         return {"onnxruntime": None, "providers": [PROVIDER], "device": describe_device(self._device_id, self._path)}
 
-    def session(self, unit: Any, model: bytes) -> Session:
+    def session(self, unit: Any, model: bytes) -> CompiledOperator:
         """Create, compile and initialize the operator that `model` describes; raises ComError with the call that failed."""
         with self._calls():
             return self._new_session(model)
 
-    def _new_session(self, model: bytes) -> Session:
+    def _new_session(self, model: bytes) -> CompiledOperator:
         self._drop_session()
-        description = Description(json.loads(model))
+        description = NativeDescription(json.loads(model))
         if any(view.flags & OWNED_BY_DML for view in description.tensors.values()):
             raise DescriptionError("tensors that DirectML owns are given at initialization, where a case has no data yet")
         api = self._api(description.level)
@@ -69,14 +69,14 @@ class DirectML:
             needs = api.initialize(compiled)
             if needs.persistent_bytes:
                 self._flush()
-            self._session = Session(description, compiled, needs)
+            self._session = CompiledOperator(description, compiled, needs)
         except BaseException:
             self._discard()
             release(compiled)
             raise
         return self._session
 
-    def assignment(self, session: Session) -> list[list[str]]:
+    def assignment(self, session: CompiledOperator) -> list[list[str]]:
         """Return what runs the unit: there is nothing else here that could."""
         return [[PROVIDER, session.description.name]]
 
@@ -103,7 +103,7 @@ class DirectML:
             self._apis.pop(level).close()
         return bool(removed)
 
-    def run(self, session: Session, unit: Any, arrays: Sequence[Any], position: int) -> list[tuple[Any, int]]:
+    def run(self, session: CompiledOperator, unit: Any, arrays: Sequence[Any], position: int) -> list[tuple[Any, int]]:
         """Run one case; return each output as (elements in its shape, ONNX number of its element type).
 
         What DirectML holds as UINT8 may be a bool, as UINT32 and UINT64 an int32 and an int64, in the outputs that the unit asks for.
@@ -116,7 +116,7 @@ class DirectML:
             for elements, output, number in zip(found, session.outputs, numbers)
         ]
 
-    def _dispatch(self, session: Session, arrays: Sequence[Any]) -> list[Any]:
+    def _dispatch(self, session: CompiledOperator, arrays: Sequence[Any]) -> list[Any]:
         self._fill(session, arrays)
         gpu, arena, placement = self._gpu, self._arena.pointer, session.placement
         self._recorded = True
@@ -136,7 +136,7 @@ class DirectML:
             total += size
         return found
 
-    def _fill(self, session: Session, arrays: Sequence[Any]) -> None:
+    def _fill(self, session: CompiledOperator, arrays: Sequence[Any]) -> None:
         """Write the inputs where they are uploaded from, and there a pattern that the outputs are to replace."""
         data = [array.tobytes() for array in arrays]
         sizes = [len(piece) for piece in data]

@@ -64,7 +64,7 @@ class DescriptionError(ValueError):
     label = "CannotFeedError"
 
 
-class Member(NamedTuple):
+class NativeMember(NamedTuple):
     """A member of an operator's structure: its type, and for an array the member that counts it."""
 
     name: str
@@ -75,8 +75,8 @@ class Member(NamedTuple):
 class Layout(NamedTuple):
     """An operator's structure: its members, those that are tensors, the names of the others, and the structure itself."""
 
-    members: Tuple[Member, ...]
-    tensors: Tuple[Member, ...]
+    members: Tuple[NativeMember, ...]
+    tensors: Tuple[NativeMember, ...]
     attributes: Tuple[str, ...]
     structure: Any
 
@@ -84,7 +84,7 @@ class Layout(NamedTuple):
 @lru_cache(maxsize=None)
 def layout_of(written: Tuple[str, ...]) -> Layout:
     """Return the structure of members that are written `Name:type` or `Name:type:count`; raises DescriptionError."""
-    members = tuple(Member(*(*each.split(":"), "")[:3]) for each in written if each.count(":") in (1, 2))
+    members = tuple(NativeMember(*(*each.split(":"), "")[:3]) for each in written if each.count(":") in (1, 2))
     if len(members) != len(written) or not members:
         raise DescriptionError(f"members are written Name:type, and not {', '.join(written) or 'left out'}")
     for member in members:
@@ -116,7 +116,7 @@ class TensorView(NamedTuple):
         return (last + 1) * ITEMSIZES[self.dtype]
 
 
-class Description:
+class NativeDescription:
     """One operator's description: its tensors as `TensorView`, and the structures of DirectML.h that say the same.
 
     `tensors` holds those that are described; the ones of an array are named `InputTensors.0`, `InputTensors.1` and so on. `bound_inputs`
@@ -154,7 +154,7 @@ class Description:
         self.desc = self._operator(number, layout, attributes, tensors)
         """DML_OPERATOR_DESC."""
 
-    def _views(self, member: Member, given: Any, attributes: Any) -> list[str | None]:
+    def _views(self, member: NativeMember, given: Any, attributes: Any) -> list[str | None]:
         """Read a tensor or an array of them into `tensors`; return the names of its bindings."""
         if member.type in ("input", "output"):
             if given is None:
@@ -186,7 +186,7 @@ class Description:
         self._kept.append(made)
         return addressof(made)
 
-    def _attribute(self, member: Member, value: Any, attributes: Any) -> Any:
+    def _attribute(self, member: NativeMember, value: Any, attributes: Any) -> Any:
         """Return what stands in the structure for a member that is no tensor."""
         name, kind = member.name, member.type
         if kind in _NUMBERS:
@@ -309,7 +309,7 @@ def _require_length(name: str, value: Any, count: int) -> None:
         raise DescriptionError(f"{name}: {count} numbers are needed, and not {value!r}")
 
 
-def _require_counted(member: Member, value: Any, attributes: Any) -> None:
+def _require_counted(member: NativeMember, value: Any, attributes: Any) -> None:
     """Refuse an array that is shorter than the member that counts it says: DirectML would read beyond its end."""
     if value is None:
         return

@@ -10,7 +10,7 @@ import numpy as np
 
 from .api import Range
 from .layouts import BindingProperties
-from .operators import ITEMSIZES, Description, DescriptionError, TensorView
+from .operators import ITEMSIZES, DescriptionError, NativeDescription, TensorView
 
 _ALIGNMENT = 256
 _LIMIT_BYTES = 1 << 30
@@ -50,10 +50,10 @@ class Output:
         return np.ndarray(view.sizes, self._dtype, data, strides=strides).reshape(self.shape)
 
 
-class Session:
+class CompiledOperator:
     """A compiled operator, and where its tensors are in the one buffer that all of them share."""
 
-    def __init__(self, description: Description, compiled: int, needs: BindingProperties) -> None:
+    def __init__(self, description: NativeDescription, compiled: int, needs: BindingProperties) -> None:
         self.description = description
         self.compiled = compiled
         self.needs = needs
