@@ -1,8 +1,9 @@
-"""`python -m benchmarks [--target cpu|dml|directml] [--cases N] [--rounds N]`: the raw limit beside the whole of `harness run`, and memory.
+"""`python -m benchmarks [--target cpu|dml|directml] [--cases N] [--rounds N]`: the raw limit beside the whole
+of `harness run`, and memory.
 
-Rates are cases per second over all processes, both in the target's own runtime. The bare loop's counts from its first session to its last
-output; the harness' from the start of its process to the end of it, reports written. Both alternate, so that the ratio holds on a noisy
-machine; medians are printed.
+Rates are cases per second over all processes, both in the target's own runtime. The bare loop's counts from
+its first session to its last output; the harness' from the start of its process to the end of it, reports
+written. Both alternate, so that the ratio holds on a noisy machine; medians are printed.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ def main() -> None:
     """Run the benchmarks and print a Markdown table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--target", choices=["cpu", "dml", "directml"], default="cpu")
-    parser.add_argument("--cases", type=int, help="cases of the shared-graph workload (a tenth with a session each)")
+    parser.add_argument(
+        "--cases", type=int, help="cases of the shared-graph workload (a tenth with a session each)"
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--memory", type=int, nargs="*", metavar="CASES")
     arguments = parser.parse_args()
@@ -38,17 +41,26 @@ def main() -> None:
     cases = arguments.cases or _CASES[target]
     memory = arguments.memory if arguments.memory is not None else _MEMORY[target]
     if target == "directml":
-        print(f"{processors()} processors, Python {sys.version.split()[0]}; medians of {arguments.rounds} rounds\n")
+        print(
+            f"{processors()} processors, Python {sys.version.split()[0]}; medians of {arguments.rounds} rounds\n"
+        )
         for line in directml.table(cases, arguments.rounds):
             print(line, flush=True)
         return
     with tempfile.TemporaryDirectory() as folder:
-        print(f"{processors()} processors, Python {sys.version.split()[0]}; medians of {arguments.rounds} rounds\n")
+        print(
+            f"{processors()} processors, Python {sys.version.split()[0]}; medians of {arguments.rounds} rounds\n"
+        )
         print("| workload | cases | bare loop, cases/s | harness run, cases/s | harness / bare loop |")
         print("|---|--:|--:|--:|--:|")
-        for name, wanted, static in (("shared graphs", cases, False), ("one session per case", cases // 10, True)):
+        for name, wanted, static in (
+            ("shared graphs", cases, False),
+            ("one session per case", cases // 10, True),
+        ):
             spec, count = write_spec(Path(folder), wanted, static=static, without=_WITHOUT[target])
-            pairs = [(bare(target, spec), whole(target, spec, Path(folder))[0]) for _ in range(arguments.rounds)]
+            pairs = [
+                (bare(target, spec), whole(target, spec, Path(folder))[0]) for _ in range(arguments.rounds)
+            ]
             limit, rate = (count / statistics.median(seconds) for seconds in zip(*pairs, strict=True))
             ratio = statistics.median(a / b for a, b in pairs)
             print(f"| {name} | {count:,} | {limit:,.0f} | {rate:,.0f} | {ratio:.2f} |", flush=True)
@@ -64,7 +76,12 @@ def bare(target: str, spec: Path) -> float:
     count = processors()
     command = [sys.executable, "-m", "benchmarks.bare_loop", target]
     loops = [
-        subprocess.Popen([*command, str(n + 1), str(count), str(spec)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [*command, str(n + 1), str(count), str(spec)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         for n in range(count)
     ]
     for loop in loops:

@@ -1,8 +1,9 @@
-"""The bare loop for DirectML's own operators: nothing is used again, as in a first program written against the documents.
+"""The bare loop for DirectML's own operators: nothing is used again, as in a first program written against
+the documents.
 
-Runs in the Windows Python. Reads u32 length and a pickle of (description, bytes of each input, bytes of the right output) a case,
-says `ready`, waits for a line, says how many seconds all cases took, waits for another. Each case makes its operator, initializer,
-binding table and buffers, and releases them.
+Runs in the Windows Python. Reads u32 length and a pickle of (description, bytes of each input, bytes of the
+right output) a case, says `ready`, waits for a line, says how many seconds all cases took, waits for another.
+Each case makes its operator, initializer, binding table and buffers, and releases them.
 """
 
 from __future__ import annotations
@@ -29,7 +30,12 @@ operators = importlib.import_module(package + "directml.operators")
 
 def make(device: int, slot: int, interface: str, types: tuple, *arguments: object) -> int:
     made = c_void_p()
-    com.check(com.method(device, slot, *types, c_void_p, c_void_p)(*arguments, byref(com.Guid(interface)), byref(made)), "create")
+    com.check(
+        com.method(device, slot, *types, c_void_p, c_void_p)(
+            *arguments, byref(com.Guid(interface)), byref(made)
+        ),
+        "create",
+    )
     return int(made.value or 0)
 
 
@@ -63,7 +69,10 @@ def run(gpu: object, api: object, description: object, inputs: list) -> bytes:
     made, bound = [table, initializer, compiled], []
     for data in inputs:
         size = (len(data) + 3) & ~3
-        buffer, upload = gpu.create_buffer(size, gpu_module.DEFAULT), gpu.create_buffer(size, gpu_module.UPLOAD)
+        buffer, upload = (
+            gpu.create_buffer(size, gpu_module.DEFAULT),
+            gpu.create_buffer(size, gpu_module.UPLOAD),
+        )
         gpu_module.ctypes.memmove(map_buffer(upload), data, len(data))
         gpu.transition(buffer, gpu_module.COMMON, gpu_module.COPY_DEST)
         gpu.copy(buffer, 0, upload, 0, size)
@@ -71,7 +80,10 @@ def run(gpu: object, api: object, description: object, inputs: list) -> bytes:
         bound.append((buffer, 0, size))
         made += [buffer, upload]
     size = description.tensors["OutputTensor"].bytes
-    output, readback = gpu.create_buffer(size, gpu_module.DEFAULT), gpu.create_buffer(size, gpu_module.READBACK)
+    output, readback = (
+        gpu.create_buffer(size, gpu_module.DEFAULT),
+        gpu.create_buffer(size, gpu_module.READBACK),
+    )
     kept = bind(table, 8, bound), bind(table, 9, [(output, 0, size)])
     record(gpu.list, compiled, table)
     gpu.transition(output, gpu_module.UNORDERED_ACCESS, gpu_module.COPY_SOURCE)

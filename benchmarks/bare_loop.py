@@ -1,7 +1,9 @@
-"""The raw limit: a bare loop over prepared graphs and feeds, with the session options of the harness, in as many processes.
+"""The raw limit: a bare loop over prepared graphs and feeds, with the session options of the harness, in as
+many processes.
 
-Started as `python -m benchmarks.bare_loop TARGET PART PARTS SPEC…`; prepares its part of the cases, hands them to `bare_worker.py` in the
-target's runtime, says `ready`, waits for a line, has it run, prints the seconds that creating the sessions and running took.
+Started as `python -m benchmarks.bare_loop TARGET PART PARTS SPEC…`; prepares its part of the cases, hands
+them to `bare_worker.py` in the target's runtime, says `ready`, waits for a line, has it run, prints the
+seconds that creating the sessions and running took.
 """
 
 from __future__ import annotations
@@ -33,14 +35,20 @@ def main() -> None:
     for graph, cases in units(selection.cases(valid=True), 0):
         names = [name for name, _ in graph.inputs]
         fed = [zip(names, [inputs[n].array for n in graph.fed], strict=True) for _, _, inputs, _ in cases]
-        feeds = [[(key, array.dtype.str, array.shape, array.tobytes()) for key, array in case] for case in fed]
+        feeds = [
+            [(key, array.dtype.str, array.shape, array.tobytes()) for key, array in case] for case in fed
+        ]
         prepared.append((graph.model, [name for name, _ in graph.outputs], feeds))
     start = launch(parse_target(name))
     argv, env = [sys.executable, str(_WORKER)], start.env
     if start.provider == DML:
         argv, env = runtime.launch(_WORKER)
-    data = pickle.dumps((start.provider, dict(start.provider_options), dict(start.config), prepared), protocol=4)
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, **(env or {})}) as process:
+    data = pickle.dumps(
+        (start.provider, dict(start.provider_options), dict(start.config), prepared), protocol=4
+    )
+    with subprocess.Popen(
+        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, **(env or {})}
+    ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(struct.pack("<I", len(data)) + data)

@@ -1,7 +1,8 @@
-"""The bare loop where a target's worker would run, with its session options: cases on stdin as a pickle, seconds on stdout.
+"""The bare loop where a target's worker would run, with its session options: cases on stdin as a pickle,
+seconds on stdout.
 
-Reads u32 length and the pickle, says `ready`, waits for a line, creates the sessions and runs every case, says how long that took.
-Standard library, numpy and onnxruntime.
+Reads u32 length and the pickle, says `ready`, waits for a line, creates the sessions and runs every case,
+says how long that took. Standard library, numpy and onnxruntime.
 """
 
 from __future__ import annotations
@@ -21,7 +22,14 @@ stream = sys.stdin.buffer
 (size,) = struct.unpack("<I", stream.read(4))
 provider, provider_options, config, units = pickle.loads(stream.read(size))
 prepared = [
-    (model, outputs, [{name: np.frombuffer(data, dtype).reshape(shape) for name, dtype, shape, data in case} for case in cases])
+    (
+        model,
+        outputs,
+        [
+            {name: np.frombuffer(data, dtype).reshape(shape) for name, dtype, shape, data in case}
+            for case in cases
+        ],
+    )
     for model, outputs, cases in units
 ]
 options = ort.SessionOptions()
@@ -36,7 +44,9 @@ print("ready", flush=True)
 stream.readline()
 started = time.perf_counter()
 for model, outputs, feeds in prepared:
-    session = ort.InferenceSession(model, options, providers=[(provider, provider_options)], enable_fallback=0)
+    session = ort.InferenceSession(
+        model, options, providers=[(provider, provider_options)], enable_fallback=0
+    )
     run = session.run
     for feed in feeds:
         run(outputs, feed)

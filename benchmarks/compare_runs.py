@@ -1,7 +1,8 @@
-"""Time and memory of `harness compare` on two synthetic runs: `python -m benchmarks.compare_runs [RESULTS]` results each, on two targets.
+"""Time and memory of `harness compare` on two synthetic runs: `python -m benchmarks.compare_runs [RESULTS]`
+results each, on two targets.
 
-HEAD differs from BASE in some hundredth of its results. Prints the rows of the table in docs/performance.md, each format in a process of
-its own.
+HEAD differs from BASE in some hundredth of its results. Prints the rows of the table in docs/performance.md,
+each format in a process of its own.
 """
 
 from __future__ import annotations
@@ -39,13 +40,21 @@ def main() -> None:
             out = folder / format
             runs = [str(folder / "base.jsonl"), str(folder / "head.jsonl")]
             started = time.perf_counter()
-            process = subprocess.Popen([sys.executable, "-m", "harness", "compare", *runs, "--format", format, "-o", str(out)])
+            process = subprocess.Popen(
+                [sys.executable, "-m", "harness", "compare", *runs, "--format", format, "-o", str(out)]
+            )
             _, status, usage = os.wait4(process.pid, 0)
             seconds = time.perf_counter() - started
             if os.waitstatus_to_exitcode(status) != 1:
                 raise SystemExit(f"harness compare ended with {os.waitstatus_to_exitcode(status)}")
-            cells = (f"{seconds:.1f} s", f"{usage.ru_utime + usage.ru_stime:.1f} s", f"{usage.ru_maxrss >> 10} MiB")
-            print(f"| {format} | {' | '.join(cells)} | {out.stat().st_size / (1 << 20):.1f} MiB |", flush=True)
+            cells = (
+                f"{seconds:.1f} s",
+                f"{usage.ru_utime + usage.ru_stime:.1f} s",
+                f"{usage.ru_maxrss >> 10} MiB",
+            )
+            print(
+                f"| {format} | {' | '.join(cells)} | {out.stat().st_size / (1 << 20):.1f} MiB |", flush=True
+            )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""DirectML's own operators: a loop that uses nothing again beside the harness' workers, which do, in the same run."""
+"""DirectML's own operators: a loop that uses nothing again beside the harness' workers, which do, in the same
+run."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ _INPUTS = ("InputTensor", "IndicesTensor")
 
 
 class Cost(NamedTuple):
-    """What all cases together took: seconds that passed, and seconds of processor time, wineserver and driver threads included."""
+    """What all cases together took: seconds that passed, and seconds of processor time, wineserver and driver
+    threads included."""
 
     passed: float
     processor: float
@@ -41,18 +43,24 @@ Described = tuple[dict[str, Any], list[np.ndarray], np.ndarray]
 
 
 def table(cases: int, rounds: int) -> Iterator[str]:
-    """Yield the lines of a Markdown table: operators a second in one process of the Windows Python, the two alternating.
+    """Yield the lines of a Markdown table: operators a second in one process of the Windows Python, the two
+    alternating.
 
-    The worker's count everything between the first answer and the last: frames, descriptions, bytes there and back. Processor time holds
-    where other work shares the machine, the rates do not.
+    The worker's count everything between the first answer and the last: frames, descriptions, bytes there and
+    back. Processor time holds where other work shares the machine, the rates do not.
     """
     yield "| workload | operators | loop, operators/s | worker, operators/s | worker / loop | loop, processor µs | worker, processor µs |"
     yield "|---|--:|--:|--:|--:|--:|--:|"
     for name, distinct in (("one operator per case", cases), ("one operator, many cases", 1)):
         described = [_gather(number % distinct, number) for number in range(cases)]
         pairs = [(bare(described), pooled(described)) for _ in range(rounds)]
-        loop, worker = (cases / statistics.median(cost.passed for cost in costs) for costs in zip(*pairs, strict=True))
-        spent = [statistics.median(cost.processor for cost in costs) / cases * 1e6 for costs in zip(*pairs, strict=True)]
+        loop, worker = (
+            cases / statistics.median(cost.passed for cost in costs) for costs in zip(*pairs, strict=True)
+        )
+        spent = [
+            statistics.median(cost.processor for cost in costs) / cases * 1e6
+            for costs in zip(*pairs, strict=True)
+        ]
         ratio = statistics.median(a.passed / b.passed for a, b in pairs)
         yield f"| {name} | {cases:,} | {loop:,.0f} | {worker:,.0f} | {ratio:.2f} | {spent[0]:,.0f} | {spent[1]:,.0f} |"
 
@@ -60,7 +68,10 @@ def table(cases: int, rounds: int) -> Iterator[str]:
 def bare(described: list[Described]) -> Cost:
     """Return the cost of the loop."""
     argv, env = runtime.launch(_BARE)
-    cases = [(given, [array.tobytes() for array in arrays], expected.tobytes()) for given, arrays, expected in described]
+    cases = [
+        (given, [array.tobytes() for array in arrays], expected.tobytes())
+        for given, arrays, expected in described
+    ]
     data = pickle.dumps(cases, protocol=4)
     with subprocess.Popen(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as loop:
         assert loop.stdin is not None
@@ -76,7 +87,8 @@ def bare(described: list[Described]) -> Cost:
 
 
 def pooled(described: list[Described]) -> Cost:
-    """Return the cost of a worker from the first case that it answers to the last, by the pool that a run uses."""
+    """Return the cost of a worker from the first case that it answers to the last, by the pool that a run
+    uses."""
     pool = WorkerPool(launch(parse_target("directml")), size=1, timeout=60)
     pool.probe()
     (process,) = pool._slots
@@ -121,8 +133,13 @@ def _units(described: list[Described]) -> Iterator[GraphCases]:
             collected = []
         types = tuple((name, DTYPES[given["tensors"][name]["dtype"]].onnx) for name in _INPUTS)
         output = ("OutputTensor", types[0][1])
-        current = Graph(model, hashlib.sha256(model).hexdigest(), (0, 1), types, (output,), (given["operator"],))
-        specs = tuple(TensorSpec(name, str(array.dtype), array.shape) for name, array in zip(_INPUTS, arrays, strict=True))
+        current = Graph(
+            model, hashlib.sha256(model).hexdigest(), (0, 1), types, (output,), (given["operator"],)
+        )
+        specs = tuple(
+            TensorSpec(name, str(array.dtype), array.shape)
+            for name, array in zip(_INPUTS, arrays, strict=True)
+        )
         tensors = tuple(Tensor(str(array.dtype), array) for array in arrays)
         collected.append(Prepared(Case(str(number), "GatherElements", 13, {}, specs), Call({}, {}), tensors))
     if current is not None:
@@ -130,7 +147,8 @@ def _units(described: list[Described]) -> Iterator[GraphCases]:
 
 
 def _gather(shape: int, seed: int) -> tuple[dict[str, Any], list[np.ndarray], np.ndarray]:
-    """Return a tiny GatherElements: its description, inputs and right output; every `shape` has sizes or an element type of its own."""
+    """Return a tiny GatherElements: its description, inputs and right output; every `shape` has sizes or an
+    element type of its own."""
     dtype = _DTYPES[shape % len(_DTYPES)]
     rows, columns = 2 + shape // len(_DTYPES) // 64, 2 + shape // len(_DTYPES) % 64
     random = np.random.default_rng(seed)
@@ -150,4 +168,11 @@ def _gather(shape: int, seed: int) -> tuple[dict[str, Any], list[np.ndarray], np
 
 def _view(dtype: str, sizes: tuple[int, ...]) -> dict[str, Any]:
     size = int(np.prod(sizes)) * DTYPES[dtype].itemsize
-    return {"dtype": dtype, "sizes": sizes, "strides": None, "flags": 0, "bytes": (size + 3) & ~3, "alignment": 0}
+    return {
+        "dtype": dtype,
+        "sizes": sizes,
+        "strides": None,
+        "flags": 0,
+        "bytes": (size + 3) & ~3,
+        "alignment": 0,
+    }

@@ -1,8 +1,10 @@
-"""`python -m benchmarks.planted_rules`: hidden rules in the fake target, found again by `harness explain` from its run files.
+"""`python -m benchmarks.planted_rules`: hidden rules in the fake target, found again by `harness explain`
+from its run files.
 
-Each rule is drawn over the features of the default specs (`tests/planted.py`) and makes the fake target fail on every case for which it
-holds. It counts as recovered where each group that is found, one for valid and one for invalid cases, has one conjunction of no more terms
-than the planted rule, without exceptions, and the groups together hold for exactly the planted cases of the run.
+Each rule is drawn over the features of the default specs (`tests/planted.py`) and makes the fake target fail
+on every case for which it holds. It counts as recovered where each group that is found, one for valid and one
+for invalid cases, has one conjunction of no more terms than the planted rule, without exceptions, and the
+groups together hold for exactly the planted cases of the run.
 """
 
 from __future__ import annotations
@@ -45,14 +47,29 @@ def main() -> None:
 
 
 def recovered(folder: Path, rule: tuple[Term, ...], select: str, query: str) -> tuple[bool | None, str]:
-    """Run the fake target with a hidden rule and explain the run; None where the rule holds for nothing, or everything, that ran."""
+    """Run the fake target with a hidden rule and explain the run; None where the rule holds for nothing, or
+    everything, that ran."""
     script = folder / "script.yaml"
     script.write_text(json.dumps({"rules": [{"where": list(map(str, rule)), "do": "fail"}]}))
     harness = [sys.executable, "-m", "harness"]
-    run = [*harness, "run", "-t", f"fake,script={script}", "--select", select, "-k", query, "-o", str(folder / "run")]
+    run = [
+        *harness,
+        "run",
+        "-t",
+        f"fake,script={script}",
+        "--select",
+        select,
+        "-k",
+        query,
+        "-o",
+        str(folder / "run"),
+    ]
     subprocess.run(run, check=False, capture_output=True, timeout=3600)
     explained = subprocess.run(
-        [*harness, "explain", str(folder / "run"), "--known", "--format", "json"], check=True, capture_output=True, timeout=3600
+        [*harness, "explain", str(folder / "run"), "--known", "--format", "json"],
+        check=True,
+        capture_output=True,
+        timeout=3600,
     )
     groups: list[dict[str, Any]] = json.loads(explained.stdout)["groups"]
     planted, caught = set(), set()
@@ -63,14 +80,22 @@ def recovered(folder: Path, rule: tuple[Term, ...], select: str, query: str) -> 
         if all(term.holds(of) for term in rule):
             planted.add(result.case)
         for group in groups:
-            if group["validity"] == result.validity.value and any(_holds(each, of) for each in group["rules"]):
+            if group["validity"] == result.validity.value and any(
+                _holds(each, of) for each in group["rules"]
+            ):
                 caught.add(result.case)
     if not planted:
         return None, ""
     single = all(len(group["rules"]) <= 1 and group["exact"] for group in groups if group["held_against"])
     short = all(len(each["terms"]) <= len(rule) for group in groups for each in group["rules"])
     against_nothing = any(not group["held_against"] for group in groups)
-    said = "; ".join(dict.fromkeys(" and ".join(term["words"] for term in each["terms"]) for group in groups for each in group["rules"]))
+    said = "; ".join(
+        dict.fromkeys(
+            " and ".join(term["words"] for term in each["terms"])
+            for group in groups
+            for each in group["rules"]
+        )
+    )
     return (None, "") if against_nothing else (single and short and caught == planted, said)
 
 

@@ -1,6 +1,8 @@
-"""How large and how fast the HTML report is, in a real Chromium: `python -m benchmarks.report_page [CASES…]`, results on three targets.
+"""How large and how fast the HTML report is, in a real Chromium: `python -m benchmarks.report_page [CASES…]`,
+results on three targets.
 
-Needs the extra `test` and the system's Chromium. Prints the rows of the table in docs/performance.md; the runs are synthetic.
+Needs the extra `test` and the system's Chromium. Prints the rows of the table in docs/performance.md; the
+runs are synthetic.
 """
 
 from __future__ import annotations
@@ -59,7 +61,10 @@ def measure(browser: Any, cases: int, folder: Path) -> list[str]:
         page.wait_for_selector("html[data-shows]", timeout=120_000)
         paints.append(page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime"))
         ready.append(page.evaluate("performance.getEntriesByName('cases-ready')[0].startTime"))
-        filters = {name: statistics.median(page.evaluate(_TIMED, list(what)) for _ in range(5)) for name, what in FILTERS.items()}
+        filters = {
+            name: statistics.median(page.evaluate(_TIMED, list(what)) for _ in range(5))
+            for name, what in FILTERS.items()
+        }
         page.close()
     cells = [f"{cases * len(TARGETS):,}", f"{tables:.1f} s", f"{rendered:.1f} s", f"{size / 2**20:.2f} MiB"]
     cells += [f"{statistics.median(paints):.0f} ms", f"{statistics.median(ready):.0f} ms"]
@@ -68,15 +73,27 @@ def measure(browser: Any, cases: int, folder: Path) -> list[str]:
 
 def main(sizes: list[int]) -> None:
     """Print the table."""
-    heads = ["results", "tables", "rendering", "page", "first paint", "cases ready", *(f"filter {name}" for name in FILTERS)]
+    heads = [
+        "results",
+        "tables",
+        "rendering",
+        "page",
+        "first paint",
+        "cases ready",
+        *(f"filter {name}" for name in FILTERS),
+    ]
     print(f"| {' | '.join(heads)} |\n|{'---:|' * len(heads)}", flush=True)
     found = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
     with sync_playwright() as driver, tempfile.TemporaryDirectory() as folder:
-        browser = driver.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
+        browser = driver.chromium.launch(
+            executable_path=found, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+        )
         for cases in sizes:
             print(f"| {' | '.join(measure(browser, cases, Path(folder)))} |", flush=True)
         browser.close()
-    print(f"\nPeak memory of this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MiB")
+    print(
+        f"\nPeak memory of this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MiB"
+    )
 
 
 if __name__ == "__main__":

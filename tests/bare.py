@@ -1,4 +1,5 @@
-"""An environment in which the harness is not: Python with onnxruntime, numpy and what these need, made of links to what is installed."""
+"""An environment in which the harness is not: Python with onnxruntime, numpy and what these need, made of
+links to what is installed."""
 
 from __future__ import annotations
 
@@ -16,7 +17,10 @@ def bare_environment(folder: Path) -> Path:
     venv.EnvBuilder(with_pip=False, symlinks=os.name != "nt").create(folder)
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     purelib = subprocess.run(
-        [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], capture_output=True, text=True, check=True
+        [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout.strip()
     for name in closure("onnxruntime", "numpy"):
         files = distribution(name).files or []
@@ -37,7 +41,9 @@ def closure(*names: str) -> set[str]:
         if name not in found:
             found.add(name)
             needed = [Requirement(text) for text in distribution(name).requires or ()]
-            waiting += [one.name for one in needed if one.marker is None or one.marker.evaluate({"extra": ""})]
+            waiting += [
+                one.name for one in needed if one.marker is None or one.marker.evaluate({"extra": ""})
+            ]
     return found
 
 
@@ -45,11 +51,19 @@ def run_script(python: Path, script: Path, *arguments: str) -> subprocess.Comple
     """Run a script there, from another folder and without what this process was told about modules."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     return subprocess.run(
-        [python, str(script), *arguments], capture_output=True, encoding="utf-8", cwd=script.parent.parent, env=environment, timeout=180
+        [python, str(script), *arguments],
+        capture_output=True,
+        encoding="utf-8",
+        cwd=script.parent.parent,
+        env=environment,
+        timeout=180,
     )
 
 
 def has_harness(python: Path) -> bool:
     """Say whether the harness, or onnx, can be imported there."""
     code = "import importlib.util as u, sys; sys.exit(any(u.find_spec(n) for n in ('harness', 'onnx', 'msgspec', 'click')))"
-    return subprocess.run([python, "-c", code], cwd="/", env={"PATH": os.environ.get("PATH", "")}).returncode != 0
+    return (
+        subprocess.run([python, "-c", code], cwd="/", env={"PATH": os.environ.get("PATH", "")}).returncode
+        != 0
+    )

@@ -1,4 +1,5 @@
-"""Asks an operator's hooks by hand: shapes, tensors and attributes in the order of the specification in, its answers out."""
+"""Asks an operator's hooks by hand: shapes, tensors and attributes in the order of the specification in, its
+answers out."""
 
 from __future__ import annotations
 
@@ -20,7 +21,12 @@ def newest(operator: str) -> int:
     return operator_versions()[operator][-1]
 
 
-def call_of(operator: str, given: Sequence[Given], attributes: Mapping[str, Value] | None = None, variant: str | None = None) -> Call:
+def call_of(
+    operator: str,
+    given: Sequence[Given],
+    attributes: Mapping[str, Value] | None = None,
+    variant: str | None = None,
+) -> Call:
     """Make the call of an operator on its first inputs; those that decide shapes give their elements."""
     entry, opset = OPERATORS[operator], newest(operator)
     names = [parameter.name for parameter in operator_schema(operator, opset).inputs]
@@ -28,16 +34,28 @@ def call_of(operator: str, given: Sequence[Given], attributes: Mapping[str, Valu
         name: TensorType(one.dtype, one.array.shape if isinstance(one, Tensor) else one.shape)
         for name, one in zip(names, given, strict=False)
     }
-    constants = {name: one.array for name, one in zip(names, given, strict=False) if isinstance(one, Tensor) and name in entry.constants}
+    constants = {
+        name: one.array
+        for name, one in zip(names, given, strict=False)
+        if isinstance(one, Tensor) and name in entry.constants
+    }
     return make_call(entry, opset, types, attributes or {}, constants, variant)
 
 
 def shaped(*shapes: Shape, dtypes: Sequence[str] = ()) -> list[TensorType]:
     """Return inputs of these shapes, float32 first and int64 then unless other types are given."""
-    return [TensorType(dtype, shape) for dtype, shape in zip(dtypes or ("float32", *["int64"] * len(shapes)), shapes, strict=False)]
+    return [
+        TensorType(dtype, shape)
+        for dtype, shape in zip(dtypes or ("float32", *["int64"] * len(shapes)), shapes, strict=False)
+    ]
 
 
-def exact(operator: str, tensors: Sequence[Tensor], attributes: Mapping[str, Value] | None = None, variant: str | None = None) -> Tensor:
+def exact(
+    operator: str,
+    tensors: Sequence[Tensor],
+    attributes: Mapping[str, Value] | None = None,
+    variant: str | None = None,
+) -> Tensor:
     """Return the only output of an operator whose result is defined to the bit."""
     call = call_of(operator, tensors, attributes, variant)
     (found,) = OPERATORS[operator].oracle(call, dict(zip(call.inputs, tensors, strict=True)), "ieee")
@@ -45,12 +63,16 @@ def exact(operator: str, tensors: Sequence[Tensor], attributes: Mapping[str, Val
     return found.tensor
 
 
-def broken_rule(operator: str, shapes: Sequence[Shape], attributes: Mapping[str, Value] | None = None) -> str | None:
+def broken_rule(
+    operator: str, shapes: Sequence[Shape], attributes: Mapping[str, Value] | None = None
+) -> str | None:
     """Return the rule that shapes and attributes break."""
     return OPERATORS[operator].broken_rule(call_of(operator, shaped(*shapes), attributes))
 
 
-def broken_by_values(operator: str, tensors: Sequence[Tensor], attributes: Mapping[str, Value] | None = None) -> str | None:
+def broken_by_values(
+    operator: str, tensors: Sequence[Tensor], attributes: Mapping[str, Value] | None = None
+) -> str | None:
     """Return the rule that elements break."""
     entry, call = OPERATORS[operator], call_of(operator, tensors, attributes)
     return entry.family.broken_by_values(entry, call, dict(zip(call.inputs, tensors, strict=True)))

@@ -19,7 +19,8 @@ BROWSER = Path(__file__).with_name("browser")
 
 
 def pytest_configure() -> None:
-    """Refuse an unknown need, and take Ctrl-C again where a shell that started the tests in the background ignores it.
+    """Refuse an unknown need, and take Ctrl-C again where a shell that started the tests in the background
+    ignores it.
 
     The processes that they interrupt inherit that.
     """
@@ -59,7 +60,11 @@ def _index_lacking() -> str | None:
     found = index.published("onnxruntime", "3.11").versions
     index.published.cache_clear()
     index.configuration.cache_clear()
-    return None if found else "the package index shows no onnxruntime: check the network and how pip is configured"
+    return (
+        None
+        if found
+        else "the package index shows no onnxruntime: check the network and how pip is configured"
+    )
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -70,7 +75,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture
 def started() -> Iterator[Callable[[], set[int]]]:
-    """Return what lists the processes that the test has started and that still run; none may be left behind at its end.
+    """Return what lists the processes that the test has started and that still run; none may be left behind
+    at its end.
 
     Others can run below this process all along: the browser of the report's tests does.
     """

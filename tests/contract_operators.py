@@ -1,5 +1,6 @@
-"""Operators for tests of the contract, put in the place of those that the harness may have: two outputs, inputs that are left out or
-several, an input that decides shapes, attributes of every type, and formulas that fail."""
+"""Operators for tests of the contract, put in the place of those that the harness may have: two outputs,
+inputs that are left out or several, an input that decides shapes, attributes of every type, and formulas that
+fail."""
 
 from __future__ import annotations
 
@@ -65,10 +66,16 @@ TF_IDF = Operator("TfIdfVectorizer", Family(), _remembering)
 
 
 def case_of(
-    operator: Operator, opset: int, inputs: Mapping[str, Tensor], attributes: Mapping[str, Value] | None = None, **options: Any
+    operator: Operator,
+    opset: int,
+    inputs: Mapping[str, Tensor],
+    attributes: Mapping[str, Value] | None = None,
+    **options: Any,
 ) -> Case:
     """Return a case with its inputs written out."""
-    specs = tuple(TensorSpec(name, tensor.dtype, tensor.array.shape, "literal") for name, tensor in inputs.items())
+    specs = tuple(
+        TensorSpec(name, tensor.dtype, tensor.array.shape, "literal") for name, tensor in inputs.items()
+    )
     return Case(
         id=f"{operator.name}@{opset}:case=written",
         operator=operator.name,

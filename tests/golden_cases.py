@@ -1,8 +1,10 @@
-"""The cases of the first three operators as hashes, so that a change of the machinery that alters one of them is seen.
+"""The cases of the first three operators as hashes, so that a change of the machinery that alters one of them
+is seen.
 
-`python -m tests.golden_cases --write` renews `golden/cases.txt`: one line for each entry of a spec at an opset, with the number of its
-cases and the SHA-256 over their rows in the order of ids. A row is id, validity and level; of one case in sixteen, told by its id, and of
-all that are written out also the hashes of its inputs and of what is expected.
+`python -m tests.golden_cases --write` renews `golden/cases.txt`: one line for each entry of a spec at an
+opset, with the number of its cases and the SHA-256 over their rows in the order of ids. A row is id, validity
+and level; of one case in sixteen, told by its id, and of all that are written out also the hashes of its
+inputs and of what is expected.
 """
 
 from __future__ import annotations
@@ -30,7 +32,10 @@ def lines() -> list[str]:
     found: dict[str, list[str]] = defaultdict(list)
     for case in expand(load_specs([default_folder() / f"{name}.yaml" for name in OPERATORS])):
         found[case.id.partition(";")[0]].append(row(case))
-    return [f"{entry} {len(rows)} {sha256(chr(10).join(sorted(rows)).encode()).hexdigest()}" for entry, rows in sorted(found.items())]
+    return [
+        f"{entry} {len(rows)} {sha256(chr(10).join(sorted(rows)).encode()).hexdigest()}"
+        for entry, rows in sorted(found.items())
+    ]
 
 
 def row(case: Case) -> str:

@@ -1,6 +1,8 @@
-"""Which tests share something and therefore run one after the other, in one process of pytest-xdist; all others run anywhere.
+"""Which tests share something and therefore run one after the other, in one process of pytest-xdist; all
+others run anywhere.
 
-pytest-xdist's own groups (`--dist loadgroup`) rest on an attribute that pytest 9.2 no longer reads, and then group nothing.
+pytest-xdist's own groups (`--dist loadgroup`) rest on an attribute that pytest 9.2 no longer reads, and then
+group nothing.
 """
 
 from __future__ import annotations

@@ -40,12 +40,15 @@ def write_run(
     seed: int = 7,
     whole: bool = True,
 ) -> Path:
-    """Write the run of a day into a folder: for each case one letter of `LETTERS` for each target, `-` for none."""
+    """Write the run of a day into a folder: for each case one letter of `LETTERS` for each target, `-` for
+    none."""
     targets = targets or {"cpu": cpu("1.23.0")}
     path = folder / f"day{day:02}" / "run.jsonl"
     path.parent.mkdir(parents=True)
     hashes = {"specs": specs * 32, "oracle": "bb" * 32}
-    with RunWriter(path, Header(1, f"202601{day:02}T030405Z-7", "harness run", seed, hashes, targets)) as writer:
+    with RunWriter(
+        path, Header(1, f"202601{day:02}T030405Z-7", "harness run", seed, hashes, targets)
+    ) as writer:
         results = [
             _result(case, LETTERS[letter], target, info)
             for case, letters in did.items()

@@ -1,4 +1,5 @@
-"""A synthetic run of many operators, some of which have results with a bound: what reports of every operator of ONNX have to bear."""
+"""A synthetic run of many operators, some of which have results with a bound: what reports of every operator
+of ONNX have to bear."""
 
 from __future__ import annotations
 
@@ -14,11 +15,24 @@ from tests.synthetic import CPU, DML, end_of, header
 OPERATORS = 150
 CASES = 300
 TARGETS = {"cpu": CPU, "dml": DML, "dml@ort-1.20.1": DML}
-_DTYPES = ("float32", "float16", "bfloat16", "float64", "int8", "int16", "int32", "int64", "uint8", "uint32", "bool")
+_DTYPES = (
+    "float32",
+    "float16",
+    "bfloat16",
+    "float64",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint32",
+    "bool",
+)
 
 
 def results(operators: int = OPERATORS, cases: int = CASES, *, seed: int = 3) -> Iterator[Result]:
-    """Yield results by target; every third operator has bounds, every tenth something unexpected, every seventh a second element type."""
+    """Yield results by target; every third operator has bounds, every tenth something unexpected, every
+    seventh a second element type."""
     for target in TARGETS:
         rng = random.Random(f"{seed} {target}")
         for number in range(operators):
@@ -36,19 +50,44 @@ def _result(rng: random.Random, name: str, number: int, place: int, target: str)
     validity = Validity.INVALID if place % 29 == 28 else Validity.VALID
     level = BEYOND if dtype == "bfloat16" or rank > 5 else ("2_1", "3_0", "4_1", "5_0")[place % 4]
     outcome, verdict = Outcome.REJECTED if validity is Validity.INVALID else Outcome.PASS, Verdict.EXPECTED
-    accuracy = Accuracy(rng.random() * 0.9, rng.random() * 3, 0, 12) if number % 3 == 0 and "float" in dtype else None
+    accuracy = (
+        Accuracy(rng.random() * 0.9, rng.random() * 3, 0, 12)
+        if number % 3 == 0 and "float" in dtype
+        else None
+    )
     diff = None
     if level == BEYOND and target != "cpu" and validity is Validity.VALID:
         outcome, accuracy = Outcome.UNSUPPORTED, None
     elif validity is Validity.VALID and number % 10 == 4 and place % 50 == 7:
         outcome, verdict = Outcome.MISMATCH, Verdict.REGRESSION
-        diff = Diff(4, 1, 12, (0,) * rank, "0.5 ± 0.001", "0.503", 0.003, 0.001) if accuracy else Diff(None, 1, 12, (0,) * rank, "1", "2")
+        diff = (
+            Diff(4, 1, 12, (0,) * rank, "0.5 ± 0.001", "0.503", 0.003, 0.001)
+            if accuracy
+            else Diff(None, 1, 12, (0,) * rank, "1", "2")
+        )
         accuracy = Accuracy(3.0, 4.0, 0, 12) if accuracy else None
     elif accuracy and place % 60 == 0:
         accuracy = Accuracy(0.0, 0.0, 12, 12)
-    error = Error("InvalidArgument", f"shape mismatch in input {place % 5}") if outcome in (Outcome.REJECTED, Outcome.UNSUPPORTED) else None
+    error = (
+        Error("InvalidArgument", f"shape mismatch in input {place % 5}")
+        if outcome in (Outcome.REJECTED, Outcome.UNSUPPORTED)
+        else None
+    )
     placed = TARGETS[target].provider if error is None else None
-    found = Result(case, name, target, validity, {"directml": level}, outcome, verdict, "compare", placed, error, diff, place / 1e6)
+    found = Result(
+        case,
+        name,
+        target,
+        validity,
+        {"directml": level},
+        outcome,
+        verdict,
+        "compare",
+        placed,
+        error,
+        diff,
+        place / 1e6,
+    )
     return found if accuracy is None else _with(found, accuracy)
 
 

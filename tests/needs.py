@@ -1,7 +1,8 @@
-"""What some tests need and a machine may lack: such a test skips and the end of the run says what would let it run.
+"""What some tests need and a machine may lack: such a test skips and the end of the run says what would let
+it run.
 
-`HARNESS_REQUIRE` names what must be there, for example `HARNESS_REQUIRE="browser ssh"`, or is `all`, as in `.ci/run`: a test that lacks it
-fails.
+`HARNESS_REQUIRE` names what must be there, for example `HARNESS_REQUIRE="browser ssh"`, or is `all`, as in
+`.ci/run`: a test that lacks it fails.
 """
 
 from __future__ import annotations
@@ -33,12 +34,15 @@ def required() -> set[str]:
     """Return what HARNESS_REQUIRE names; an unknown name is an error, since it would require nothing."""
     named = set(os.environ.get(REQUIRE_ENV, "").replace(",", " ").split())
     if unknown := named - NEEDS.keys() - {ALL}:
-        raise pytest.UsageError(f"{REQUIRE_ENV} names {', '.join(sorted(unknown))}; there are {ALL}, {', '.join(NEEDS)}")
+        raise pytest.UsageError(
+            f"{REQUIRE_ENV} names {', '.join(sorted(unknown))}; there are {ALL}, {', '.join(NEEDS)}"
+        )
     return named - {ALL} | (NEEDS.keys() - NOT_IN_ALL if ALL in named else set())
 
 
 def need(name: str, lacking: str | None) -> None:
-    """Skip the test, or fail where `name` is required, unless `lacking` is None; else it says what is missing and what provides it."""
+    """Skip the test, or fail where `name` is required, unless `lacking` is None; else it says what is missing
+    and what provides it."""
     if lacking is None:
         return
     if name in required():
@@ -47,8 +51,11 @@ def need(name: str, lacking: str | None) -> None:
 
 
 def summary(reasons: Iterable[str]) -> list[str]:
-    """Return one line for each thing that skipped tests needed, with how many did, out of the reasons of all skipped tests."""
+    """Return one line for each thing that skipped tests needed, with how many did, out of the reasons of all
+    skipped tests."""
     told = (reason.removeprefix("Skipped: ") for reason in reasons)
     counts = Counter(text.removeprefix(_PREFIX) for text in told if text.startswith(_PREFIX))
     split = ((*text.partition(": "), count) for text, count in sorted(counts.items()))
-    return [f"{count} {NEEDS[name]} did not run: {lacking}" for name, _, lacking, count in split if name in NEEDS]
+    return [
+        f"{count} {NEEDS[name]} did not run: {lacking}" for name, _, lacking, count in split if name in NEEDS
+    ]

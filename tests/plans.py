@@ -1,4 +1,5 @@
-"""Plans of the default specs: of all operators, made once for all tests of a process, or of those that a test needs."""
+"""Plans of the default specs: of all operators, made once for all tests of a process, or of those that a test
+needs."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from harness.specs.load import default_folder, load_specs
 from harness.specs.selection import Selection, select
 
 DEEPEST = ("GatherElements", "GatherND", "Round")
-"""The operators whose cases are more various than any others': where a test needs many cases and not every operator."""
+"""The operators whose cases are more various than any others': where a test needs many cases and not every
+operator."""
 OF_EACH_FAMILY = (
     "Add",
     "Cast",
@@ -36,13 +38,16 @@ OF_EACH_FAMILY = (
 
 @cache
 def default_plan() -> Plan:
-    """Return the plan of the default specs, for whoever does not ask it what was left out: going through it counts that."""
+    """Return the plan of the default specs, for whoever does not ask it what was left out: going through it
+    counts that."""
     return expand(load_specs(()))
 
 
 def plan_in_parts(part: str) -> Plan:
     """Return the plan of `OF_EACH_FAMILY`, or of `the rest`."""
-    return plan_of(*(OF_EACH_FAMILY if part == "one of each family" else sorted(set(OPERATORS) - set(OF_EACH_FAMILY))))
+    return plan_of(
+        *(OF_EACH_FAMILY if part == "one of each family" else sorted(set(OPERATORS) - set(OF_EACH_FAMILY)))
+    )
 
 
 PARTS = ("one of each family", pytest.param("the rest", marks=pytest.mark.slow))

@@ -45,7 +45,8 @@ def holds(table: FeatureTable, rule: tuple[Term, ...]) -> NDArray[np.bool_]:
 
 
 def draw(seed: int) -> Iterator[tuple[Term, ...]]:
-    """Yield rules of one to three terms without end; each holds for at least `FEWEST` cases and at most half, and needs every term."""
+    """Yield rules of one to three terms without end; each holds for at least `FEWEST` cases and at most half,
+    and needs every term."""
     cases = default_cases()
     rng = random.Random(seed)
     keys = cases.table.keys(np.arange(len(cases.ids)))
@@ -56,8 +57,12 @@ def draw(seed: int) -> Iterator[tuple[Term, ...]]:
         for term in every:
             if term.holds(of):
                 holding.setdefault(term.column, []).append(term)
-        rule = tuple(rng.choice(holding[column]) for column in rng.sample(sorted(holding), rng.choice((1, 2, 3))))
+        rule = tuple(
+            rng.choice(holding[column]) for column in rng.sample(sorted(holding), rng.choice((1, 2, 3)))
+        )
         number = int(holds(cases.table, rule).sum())
         without = (tuple(term for term in rule if term is not left_out) for left_out in rule)
-        if FEWEST <= number <= len(cases.ids) // 2 and all(not rest or holds(cases.table, rest).sum() > number for rest in without):
+        if FEWEST <= number <= len(cases.ids) // 2 and all(
+            not rest or holds(cases.table, rest).sum() > number for rest in without
+        ):
             yield rule

@@ -27,7 +27,8 @@ OPERATOR_DTYPES = [(operator, dtype) for operator in OPSETS for dtype in legal_d
 
 
 def different_elements(dtype: str, count: int) -> Array:
-    """Return `count` elements, all finite; the first is a zero of its type, and every one differs from its neighbours."""
+    """Return `count` elements, all finite; the first is a zero of its type, and every one differs from its
+    neighbours."""
     if dtype == "string":
         array = np.empty(count, object)
         array[:] = [f"text {n}" if n else "" for n in range(count)]
@@ -40,21 +41,27 @@ def different_elements(dtype: str, count: int) -> Array:
 
 
 def prepare(operator: str, dtype: str, **changes: object) -> Prepared:
-    """Return a small valid case of an operator on a dtype whose output has several different elements, a zero among them."""
+    """Return a small valid case of an operator on a dtype whose output has several different elements, a zero
+    among them."""
     data = different_elements(dtype, 6)
     if operator == "Round":
         inputs = (Tensor(dtype, data),)
     elif operator == "GatherElements":
         inputs = (Tensor(dtype, data.reshape(2, 3)), Tensor("int64", np.array([[0, 2, -2], [-1, 0, 1]])))
     else:
-        inputs = (Tensor(dtype, data.reshape(2, 3)), Tensor("int64", np.array([[0, 0], [1, -1], [0, 1], [-1, 0]])))
+        inputs = (
+            Tensor(dtype, data.reshape(2, 3)),
+            Tensor("int64", np.array([[0, 0], [1, -1], [0, 1], [-1, 0]])),
+        )
     names = [parameter.name for parameter in operator_schema(operator, OPSETS[operator]).inputs]
     described = {
         "id": f"{operator}@{OPSETS[operator]}:case=flip;{names[0]}={dtype}[{','.join(map(str, inputs[0].array.shape))}]",
         "operator": operator,
         "opset": OPSETS[operator],
         "attributes": {"axis": 1} if operator == "GatherElements" else {},
-        "inputs": tuple(TensorSpec(name, t.dtype, t.array.shape, "literal") for name, t in zip(names, inputs, strict=True)),
+        "inputs": tuple(
+            TensorSpec(name, t.dtype, t.array.shape, "literal") for name, t in zip(names, inputs, strict=True)
+        ),
         "options": Options(),
         "validity": Validity.VALID,
         "literals": tuple(t.array for t in inputs),

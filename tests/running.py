@@ -72,12 +72,17 @@ def results_of(run: Path, target: str | None = None) -> dict[str, dict[str, Any]
 
 def without_time(results: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Leave out the one thing that differs between two equal runs."""
-    return {case: {key: value for key, value in result.items() if key != "seconds"} for case, result in results.items()}
+    return {
+        case: {key: value for key, value in result.items() if key != "seconds"}
+        for case, result in results.items()
+    }
 
 
 def script_of(folder: Path, rules: Sequence[tuple[str, str]], startup: str = "ok") -> Path:
     """Write a script for the fake target."""
     path = folder / "script.yaml"
     text = "".join(f'  - {{match: "{query}", do: {how}}}\n' for query, how in rules)
-    path.write_text(f"startup: {startup}\nrules:\n{text}" if rules else f"startup: {startup}\n", encoding="utf-8")
+    path.write_text(
+        f"startup: {startup}\nrules:\n{text}" if rules else f"startup: {startup}\n", encoding="utf-8"
+    )
     return path

@@ -1,4 +1,5 @@
-"""A real ssh server on loopback with keys and configuration of its own: nothing of the user's is read or written."""
+"""A real ssh server on loopback with keys and configuration of its own: nothing of the user's is read or
+written."""
 
 from __future__ import annotations
 
@@ -33,14 +34,19 @@ def missing() -> str | None:
 
 
 def _which(name: str) -> str | None:
-    return shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin"]))
+    return shutil.which(
+        name, path=os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin"])
+    )
 
 
 @contextmanager
 def server(folder: Path) -> Iterator[Server]:
     """Run a server on a free port of 127.0.0.1 that lets this user in with a key made for it."""
     for name in ("host_key", "user_key"):
-        subprocess.run([_which("ssh-keygen") or "", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)], check=True)
+        subprocess.run(
+            [_which("ssh-keygen") or "", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)],
+            check=True,
+        )
     shutil.copy(folder / "user_key.pub", folder / "authorized_keys")
     with closing(socket.socket()) as probe:
         probe.bind(("127.0.0.1", 0))

@@ -1,4 +1,5 @@
-"""Synthetic runs for the tests of tables and reports: seeded, made of ids and results such as a real run writes."""
+"""Synthetic runs for the tests of tables and reports: seeded, made of ids and results such as a real run
+writes."""
 
 from __future__ import annotations
 
@@ -10,12 +11,30 @@ from pathlib import Path
 import msgspec
 
 from harness.model.caseid import tensor_term
-from harness.model.records import BEYOND, Diff, End, Error, Expectation, Header, Outcome, Result, TargetInfo, Validity, Verdict, conforms
+from harness.model.records import (
+    BEYOND,
+    Diff,
+    End,
+    Error,
+    Expectation,
+    Header,
+    Outcome,
+    Result,
+    TargetInfo,
+    Validity,
+    Verdict,
+    conforms,
+)
 from harness.results.runfile import RunWriter
 from harness.results.tables import Tables, tabulate
 
 CPU = TargetInfo(
-    "CPUExecutionProvider", onnxruntime="1.23.0", python="3.11.7", numpy="2.2.1", platform="Linux x86_64", artifact_limit_bytes=1 << 20
+    "CPUExecutionProvider",
+    onnxruntime="1.23.0",
+    python="3.11.7",
+    numpy="2.2.1",
+    platform="Linux x86_64",
+    artifact_limit_bytes=1 << 20,
 )
 DML = TargetInfo(
     "DmlExecutionProvider",
@@ -33,9 +52,25 @@ DML = TargetInfo(
     device_dtypes=("float64", "int64", "uint64"),
     options={"device_id": "0"},
 )
-ABSENT = TargetInfo("DmlExecutionProvider", unavailable="onnxruntime here has no DmlExecutionProvider; run `harness windows install`")
+ABSENT = TargetInfo(
+    "DmlExecutionProvider",
+    unavailable="onnxruntime here has no DmlExecutionProvider; run `harness windows install`",
+)
 
-_DTYPES = ("float32", "float16", "bfloat16", "float64", "int8", "int16", "int32", "int64", "uint8", "uint32", "bool", "string")
+_DTYPES = (
+    "float32",
+    "float16",
+    "bfloat16",
+    "float64",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint32",
+    "bool",
+    "string",
+)
 _LEVEL_4_1 = {"float64", "int64", "uint64"}
 
 
@@ -58,13 +93,30 @@ def cases() -> Iterator[tuple[str, str, str, Validity]]:
             tensors = ";".join((tensor_term("data", dtype, shape), tensor_term("indices", index, shape)))
             level = _level(dtype, rank, values)
             tail = f"axis={batch % rank};values={values}" + (f";draw={batch}" if batch else "")
-            yield f"GatherElements@{opset}:sweep=dtype_rank;{tensors};{tail}", "GatherElements", level, Validity.VALID
+            yield (
+                f"GatherElements@{opset}:sweep=dtype_rank;{tensors};{tail}",
+                "GatherElements",
+                level,
+                Validity.VALID,
+            )
         for opset, dtype, rank in product((11, 12, 13), _DTYPES, range(1, 6)):
-            tensors = ";".join((tensor_term("data", dtype, (3,) * rank), tensor_term("indices", "int64", (2, 1))))
+            tensors = ";".join(
+                (tensor_term("data", dtype, (3,) * rank), tensor_term("indices", "int64", (2, 1)))
+            )
             draw = f";draw={batch}" if batch else ""
-            yield f"GatherND@{opset}:sweep=tuples;{tensors};batch_dims=0{draw}", "GatherND", _level(dtype, rank, ""), Validity.VALID
+            yield (
+                f"GatherND@{opset}:sweep=tuples;{tensors};batch_dims=0{draw}",
+                "GatherND",
+                _level(dtype, rank, ""),
+                Validity.VALID,
+            )
             tail = f"batch_dims=0;values=outside{draw}"
-            yield f"GatherND@{opset}:sweep=outside;{tensors};{tail}", "GatherND", _level(dtype, rank, ""), Validity.INVALID
+            yield (
+                f"GatherND@{opset}:sweep=outside;{tensors};{tail}",
+                "GatherND",
+                _level(dtype, rank, ""),
+                Validity.INVALID,
+            )
         for opset, dtype, rank in product((11, 22), ("float16", "float32", "float64"), range(10)):
             level = BEYOND if dtype == "float64" or rank > 8 else "2_1" if rank <= 4 else "3_0"
             draw = f";draw={batch}" if batch else ""
@@ -78,12 +130,16 @@ def cases() -> Iterator[tuple[str, str, str, Validity]]:
         batch += 1
 
 
-def _result(rng: random.Random, case: tuple[str, str, str, Validity], target: str, info: TargetInfo, faults: float) -> Result:
+def _result(
+    rng: random.Random, case: tuple[str, str, str, Validity], target: str, info: TargetInfo, faults: float
+) -> Result:
     name, operator, level, validity = case
     conforming = Outcome.REJECTED if validity is Validity.INVALID else Outcome.PASS
     outcome, verdict = conforming, Verdict.EXPECTED
     if info.unavailable:
-        return Result(name, operator, target, validity, {"directml": level}, Outcome.UNAVAILABLE, Verdict.MISSING)
+        return Result(
+            name, operator, target, validity, {"directml": level}, Outcome.UNAVAILABLE, Verdict.MISSING
+        )
     lacking = level == BEYOND if info.provider.startswith("Dml") else "bfloat16" in name and "@11" in name
     if lacking and validity is not Validity.INVALID:
         outcome = Outcome.UNSUPPORTED
@@ -91,7 +147,9 @@ def _result(rng: random.Random, case: tuple[str, str, str, Validity], target: st
         wrong = [Outcome.MISMATCH, Outcome.CRASH, Outcome.TIMEOUT]
         wrong.append(Outcome.ACCEPTED_INVALID if validity is Validity.INVALID else Outcome.REJECTED)
         outcome = rng.choice(wrong)
-        verdict = rng.choice([Verdict.EXPECTED, Verdict.REGRESSION, Verdict.REGRESSION, Verdict.NEW, Verdict.CHANGED])
+        verdict = rng.choice(
+            [Verdict.EXPECTED, Verdict.REGRESSION, Verdict.REGRESSION, Verdict.NEW, Verdict.CHANGED]
+        )
         verdict = Verdict.EXPECTED if validity is Validity.UNSPECIFIED else verdict
     error = diff = None
     if outcome is Outcome.MISMATCH:
@@ -100,7 +158,8 @@ def _result(rng: random.Random, case: tuple[str, str, str, Validity], target: st
             outcome, diff = Outcome.ACCEPTED_INVALID, None
     elif outcome not in (Outcome.PASS, Outcome.ACCEPTED_INVALID):
         error = Error(
-            "InvalidArgument", f"[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : indices element out of data bounds, idx={rng.randrange(9)}"
+            "InvalidArgument",
+            f"[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : indices element out of data bounds, idx={rng.randrange(9)}",
         )
     return Result(
         name,
@@ -120,10 +179,19 @@ def _result(rng: random.Random, case: tuple[str, str, str, Validity], target: st
 
 def header(targets: dict[str, TargetInfo] | None = None) -> Header:
     """A header as a run writes it."""
-    return Header(1, "20260102T030405Z-7", "harness run", 7, {"specs": "aa" * 32, "oracle": "bb" * 32}, targets or {"cpu": CPU, "dml": DML})
+    return Header(
+        1,
+        "20260102T030405Z-7",
+        "harness run",
+        7,
+        {"specs": "aa" * 32, "oracle": "bb" * 32},
+        targets or {"cpu": CPU, "dml": DML},
+    )
 
 
-def results(number: int, targets: dict[str, TargetInfo] | None = None, *, faults: float = 0.01, seed: int = 7) -> Iterator[Result]:
+def results(
+    number: int, targets: dict[str, TargetInfo] | None = None, *, faults: float = 0.01, seed: int = 7
+) -> Iterator[Result]:
     """Yield the results of `number` cases on each target; `faults` is the share that goes wrong."""
     rng = random.Random(seed)
     for case, _ in zip(cases(), range(number), strict=False):
@@ -144,13 +212,20 @@ ENTRIES = {
         "https://onnx.ai/onnx/operators/onnx__GatherND.html",
         documents="The sizes must match.",
     ),
-    12: Expectation((), "Not looked at yet: GatherElements.", "https://example.com/a(b)?c=d", "GatherElements on DirectML", pending=True),
+    12: Expectation(
+        (),
+        "Not looked at yet: GatherElements.",
+        "https://example.com/a(b)?c=d",
+        "GatherElements on DirectML",
+        pending=True,
+    ),
     13: Expectation((Outcome.CRASH,), "No result of the run names it.", "https://example.com/", "Never seen"),
 }
 
 
 def explained(found: Sequence[Result]) -> list[Result]:
-    """Let known deviations name one of `ENTRIES`, but for what these do not expect; an entry that is contradicted is named as well."""
+    """Let known deviations name one of `ENTRIES`, but for what these do not expect; an entry that is
+    contradicted is named as well."""
     named = []
     for result in found:
         deviates = result.verdict is Verdict.EXPECTED and not conforms(result.validity, result.outcome)
@@ -158,8 +233,19 @@ def explained(found: Sequence[Result]) -> list[Result]:
         if deviates and result.target == "dml" and result.operator == "GatherElements":
             number = 12
         elif deviates:
-            number = next((number for number, entry in ENTRIES.items() if result.outcome in entry.expect and number != 13), None)
-        elif result.verdict is Verdict.CHANGED and result.outcome is not Outcome.MISMATCH and result.validity is not Validity.UNSPECIFIED:
+            number = next(
+                (
+                    number
+                    for number, entry in ENTRIES.items()
+                    if result.outcome in entry.expect and number != 13
+                ),
+                None,
+            )
+        elif (
+            result.verdict is Verdict.CHANGED
+            and result.outcome is not Outcome.MISMATCH
+            and result.validity is not Validity.UNSPECIFIED
+        ):
             number = 7
         named.append(result if number is None else msgspec.structs.replace(result, expectation=number))
     return named
@@ -177,14 +263,21 @@ def end_of(found: Sequence[Result]) -> End:
     return End(len(found), run, {"the operator forbids it": 12}, outcomes, verdicts, seconds=1.5)
 
 
-def tables(number: int = 2000, targets: dict[str, TargetInfo] | None = None, *, faults: float = 0.01) -> Tables:
+def tables(
+    number: int = 2000, targets: dict[str, TargetInfo] | None = None, *, faults: float = 0.01
+) -> Tables:
     """The tables of a synthetic run."""
     found = list(results(number, targets, faults=faults))
     return tabulate(header(targets), found, end_of(found))
 
 
 def write_run(
-    path: Path, number: int = 2000, targets: dict[str, TargetInfo] | None = None, *, faults: float = 0.01, whole: bool = True
+    path: Path,
+    number: int = 2000,
+    targets: dict[str, TargetInfo] | None = None,
+    *,
+    faults: float = 0.01,
+    whole: bool = True,
 ) -> Path:
     """Write a run file; `whole=False` cuts it off in the middle of a line."""
     found = list(results(number, targets, faults=faults))
@@ -210,9 +303,13 @@ def write_results(
     return path
 
 
-def write_explained(path: Path, number: int = 2000, targets: dict[str, TargetInfo] | None = None, *, faults: float = 0.01) -> Path:
+def write_explained(
+    path: Path, number: int = 2000, targets: dict[str, TargetInfo] | None = None, *, faults: float = 0.01
+) -> Path:
     """Write a run file whose known deviations name their entries."""
-    return write_results(path, explained(list(results(number, targets, faults=faults))), targets, entries=ENTRIES)
+    return write_results(
+        path, explained(list(results(number, targets, faults=faults))), targets, entries=ENTRIES
+    )
 
 
 def all_conforming(found: Sequence[Result]) -> bool:

@@ -21,7 +21,9 @@ def keep(folder: Path, dtype: str = "float32", kept: Artifacts | None = None) ->
     """Keep the tensors of a case that mismatches; return where they would stand."""
     prepared = prepare("GatherElements", dtype)
     execution = answered(alter(right_output(prepared), "bit"), placed("GatherElements"))
-    (kept or Artifacts(folder)).keep("fake", prepared, execution, judge(prepared, graph_of(prepared), execution, PROVIDER), expected=False)
+    (kept or Artifacts(folder)).keep(
+        "fake", prepared, execution, judge(prepared, graph_of(prepared), execution, PROVIDER), expected=False
+    )
     return folder / artifact_name(prepared.case.id, "fake")
 
 
@@ -58,6 +60,10 @@ def test_a_full_disk_leaves_no_half_file(tmp_path: Path, monkeypatch: pytest.Mon
 def test_what_is_kept_of_an_expected_result() -> None:
     low, high = (Tensor("int8", np.array([n], np.int8)) for n in (1, 2))
     assert expected_arrays(low) == {"expected": low.array} == expected_arrays(Exact(low))
-    assert expected_arrays(OneOf((low, high, low))) == {"expected": low.array, "expected_2": high.array, "expected_3": low.array}
+    assert expected_arrays(OneOf((low, high, low))) == {
+        "expected": low.array,
+        "expected_2": high.array,
+        "expected_3": low.array,
+    }
     approx = Approx("float16", np.array([1.0]), np.array([0.5]))
     assert expected_arrays(approx) == {"expected": approx.value, "bound": approx.bound}

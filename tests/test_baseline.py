@@ -28,12 +28,18 @@ def options(folder: Path, *dtypes: str) -> list[str | Path]:
     return [ROUND, "-t", f"fake,script={folder / 'script.yaml'}", *queries]
 
 
-def run(earlier: Path, tmp_path: Path, rules: list[tuple[str, str]], *dtypes: str) -> tuple[int, dict[str, str]]:
+def run(
+    earlier: Path, tmp_path: Path, rules: list[tuple[str, str]], *dtypes: str
+) -> tuple[int, dict[str, str]]:
     """Run against the earlier one; return the exit code and the verdicts by dtype and shape."""
     script_of(earlier, rules)
-    ended = harness("run", *options(earlier, *dtypes), "--baseline", earlier / "earlier", "-o", tmp_path / "now")
+    ended = harness(
+        "run", *options(earlier, *dtypes), "--baseline", earlier / "earlier", "-o", tmp_path / "now"
+    )
     found = results_of(tmp_path / "now")
-    return ended.code, {case.split(";X=")[1].split(";")[0]: str(result["verdict"]) for case, result in found.items()}
+    return ended.code, {
+        case.split(";X=")[1].split(";")[0]: str(result["verdict"]) for case, result in found.items()
+    }
 
 
 SAME = [("Round:X=float16[3,0]", "shape"), ("Round:X=float16[2,0,3]", "reject")]
@@ -44,21 +50,33 @@ def verdicts(*found: str) -> dict[str, str]:
 
 
 def test_the_same_again_is_expected(earlier: Path, tmp_path: Path) -> None:
-    assert run(earlier, tmp_path, SAME, "float16") == (0, verdicts("expected", "expected", "expected", "expected"))
+    assert run(earlier, tmp_path, SAME, "float16") == (
+        0,
+        verdicts("expected", "expected", "expected", "expected"),
+    )
 
 
 def test_regression_improvement_and_change(earlier: Path, tmp_path: Path) -> None:
     rules = [("Round:X=float16[0]", "reject"), ("Round:X=float16[3,0]", "reject")]
-    assert run(earlier, tmp_path, rules, "float16") == (1, verdicts("regression", "expected", "changed", "improvement"))
+    assert run(earlier, tmp_path, rules, "float16") == (
+        1,
+        verdicts("regression", "expected", "changed", "improvement"),
+    )
 
 
 def test_an_improvement_alone_is_green(earlier: Path, tmp_path: Path) -> None:
-    assert run(earlier, tmp_path, SAME[:1], "float16") == (0, verdicts("expected", "expected", "expected", "improvement"))
+    assert run(earlier, tmp_path, SAME[:1], "float16") == (
+        0,
+        verdicts("expected", "expected", "expected", "improvement"),
+    )
 
 
 def test_a_change_alone_is_red(earlier: Path, tmp_path: Path) -> None:
     rules = [SAME[0], ("Round:X=float16[2,0,3]", "unsupported")]
-    assert run(earlier, tmp_path, rules, "float16") == (1, verdicts("expected", "expected", "expected", "changed"))
+    assert run(earlier, tmp_path, rules, "float16") == (
+        1,
+        verdicts("expected", "expected", "expected", "changed"),
+    )
 
 
 def test_new_cases_are_red_only_where_they_fail(earlier: Path, tmp_path: Path) -> None:
@@ -66,21 +84,28 @@ def test_new_cases_are_red_only_where_they_fail(earlier: Path, tmp_path: Path) -
     assert {found[f"float32{shape}"] for shape in SHAPES} == {"new"}
     assert code == 0
     (tmp_path / "again").mkdir()
-    code, found = run(earlier, tmp_path / "again", [*SAME, ("Round:X=float32[0]", "shape")], "float16", "float32")
+    code, found = run(
+        earlier, tmp_path / "again", [*SAME, ("Round:X=float32[0]", "shape")], "float16", "float32"
+    )
     assert {found[f"float32{shape}"] for shape in SHAPES} == {"new"}
     assert code == 1
 
 
 def test_a_target_that_is_gone_is_missing(earlier: Path, tmp_path: Path) -> None:
     script_of(earlier, [], startup="exit")
-    ended = harness("run", *options(earlier, "float16"), "--baseline", earlier / "earlier", "-o", tmp_path / "now")
+    ended = harness(
+        "run", *options(earlier, "float16"), "--baseline", earlier / "earlier", "-o", tmp_path / "now"
+    )
     assert ended.code == 3
     assert {result["verdict"] for result in results_of(tmp_path / "now").values()} == {"missing"}
 
 
 def test_another_outcome_of_an_unspecified_case_is_a_change(earlier: Path) -> None:
     """Neither outcome is better than the other: no source says what is right."""
-    case, target = "Round@22:sweep=empty;X=float16[0];values=ordinary;shapes=static", f"fake,script={earlier / 'script.yaml'}"
+    case, target = (
+        "Round@22:sweep=empty;X=float16[0];values=ordinary;shapes=static",
+        f"fake,script={earlier / 'script.yaml'}",
+    )
     held = Baseline(earlier / "earlier", [target])
     assert held.verdict(case, target, Validity.UNSPECIFIED, Outcome.PASS) is Verdict.EXPECTED
     assert held.verdict(case, target, Validity.UNSPECIFIED, Outcome.REJECTED) is Verdict.CHANGED
@@ -98,7 +123,9 @@ def test_verdict_against_an_expectation(validity: Validity, outcome: Outcome, kn
     found = verdict(validity, outcome, known)
     conforming = validity is Validity.UNSPECIFIED or CONFORMING[validity] is outcome
     assert conforms(validity, outcome) is conforming
-    if known is outcome or (conforming and known is None) or outcome is Outcome.NOT_RUN:  # what cannot be asked contradicts nothing
+    if (
+        known is outcome or (conforming and known is None) or outcome is Outcome.NOT_RUN
+    ):  # what cannot be asked contradicts nothing
         assert found is Verdict.EXPECTED
     elif conforming:
         assert found is Verdict.IMPROVEMENT
@@ -113,7 +140,9 @@ def test_what_can_no_longer_be_asked_is_missing(earlier: Path) -> None:
     target = f"fake,script={earlier / 'script.yaml'}"
     baseline = Baseline(earlier / "earlier", [target])
     assert baseline.verdict(case, target, Validity.VALID, Outcome.NOT_RUN) is Verdict.MISSING
-    assert baseline.verdict("Round@99:case=later", target, Validity.VALID, Outcome.NOT_RUN) is Verdict.EXPECTED
+    assert (
+        baseline.verdict("Round@99:case=later", target, Validity.VALID, Outcome.NOT_RUN) is Verdict.EXPECTED
+    )
 
 
 def test_what_the_specs_no_longer_have_is_counted(tmp_path: Path) -> None:
@@ -121,7 +150,10 @@ def test_what_the_specs_no_longer_have_is_counted(tmp_path: Path) -> None:
     text = ROUND.read_text(encoding="utf-8")
     assert "shape: [[0], [0, 3], [3, 0], [2, 0, 3]]" in text
     less = tmp_path / "Round.yaml"
-    less.write_text(text.replace("shape: [[0], [0, 3], [3, 0], [2, 0, 3]]", "shape: [[0], [0, 3], [3, 0]]"), encoding="utf-8")
+    less.write_text(
+        text.replace("shape: [[0], [0, 3], [3, 0], [2, 0, 3]]", "shape: [[0], [0, 3], [3, 0]]"),
+        encoding="utf-8",
+    )
     nothing = tmp_path / "none.yaml"
     nothing.write_text("[]\n", encoding="utf-8")
     alike = ["-t", "fake", "--expectations", nothing]
@@ -129,18 +161,45 @@ def test_what_the_specs_no_longer_have_is_counted(tmp_path: Path) -> None:
     harness("run", less, *alike, "--baseline", tmp_path / "earlier", "-o", tmp_path / "now")
     before, now = results_of(tmp_path / "earlier"), results_of(tmp_path / "now")
     assert now.keys() < before.keys()
-    assert lines_of(tmp_path / "now")[-1]["left_out"]["in the baseline, no longer in the specs"] == len(before) - len(now)
-    part = harness("run", less, *alike, "--baseline", tmp_path / "earlier", "-k", "case=documented_onnx", "-o", tmp_path / "part")
+    assert lines_of(tmp_path / "now")[-1]["left_out"]["in the baseline, no longer in the specs"] == len(
+        before
+    ) - len(now)
+    part = harness(
+        "run",
+        less,
+        *alike,
+        "--baseline",
+        tmp_path / "earlier",
+        "-k",
+        "case=documented_onnx",
+        "-o",
+        tmp_path / "part",
+    )
     assert part.code == 0
     assert "in the baseline, no longer in the specs" not in lines_of(tmp_path / "part")[-1]["left_out"]
 
 
 def test_the_only_targets_of_both_are_held_against_each_other(earlier: Path, tmp_path: Path) -> None:
     """The reports say which run it was, and under which name."""
-    ended = harness("run", ROUND, "-t", "fake", *options(earlier, "float16")[3:], "--baseline", earlier / "earlier", "-o", tmp_path / "now")
+    ended = harness(
+        "run",
+        ROUND,
+        "-t",
+        "fake",
+        *options(earlier, "float16")[3:],
+        "--baseline",
+        earlier / "earlier",
+        "-o",
+        tmp_path / "now",
+    )
     assert ended.code == 0, ended.err
     found = results_of(tmp_path / "now")
-    assert sorted(result["verdict"] for result in found.values()) == ["expected", "expected", "improvement", "improvement"]
+    assert sorted(result["verdict"] for result in found.values()) == [
+        "expected",
+        "expected",
+        "improvement",
+        "improvement",
+    ]
     then = lines_of(earlier / "earlier")[0]["run_id"]
     assert lines_of(tmp_path / "now")[0]["baseline"]["run_id"] == then
     assert f"Judged against run {then}, fake against its fake,script=" in " ".join(ended.out.split())
@@ -151,13 +210,30 @@ def test_the_only_targets_of_both_are_held_against_each_other(earlier: Path, tmp
 def test_a_target_that_the_baseline_lacks_is_named(earlier: Path, tmp_path: Path) -> None:
     arguments = [*options(earlier, "float16"), "-t", "fake", "--seed", "3", "--baseline", earlier / "earlier"]
     out = " ".join(harness("run", *arguments, "-o", tmp_path / "now").out.split())
-    assert "It has no fake: what fails there is new. Other seed than then: a change need not be the target's." in out
+    assert (
+        "It has no fake: what fails there is new. Other seed than then: a change need not be the target's."
+        in out
+    )
 
 
-def test_a_baseline_without_any_of_the_targets_is_refused_before_the_run(earlier: Path, tmp_path: Path) -> None:
-    arguments = [ROUND, "-t", "cpu", "-t", "fake", "-k", "case=documented_onnx", "--baseline", earlier / "earlier"]
+def test_a_baseline_without_any_of_the_targets_is_refused_before_the_run(
+    earlier: Path, tmp_path: Path
+) -> None:
+    arguments = [
+        ROUND,
+        "-t",
+        "cpu",
+        "-t",
+        "fake",
+        "-k",
+        "case=documented_onnx",
+        "--baseline",
+        earlier / "earlier",
+    ]
     ended = harness("run", *arguments, "-o", tmp_path / "now")
     assert ended.code == 2
     assert complaint(ended).startswith(f"{earlier / 'earlier'}: no target in common: it has fake,script=")
-    assert complaint(ended).endswith("this run cpu, fake; runs of a single target each are held against each other by whatever name")
+    assert complaint(ended).endswith(
+        "this run cpu, fake; runs of a single target each are held against each other by whatever name"
+    )
     assert not (tmp_path / "now").exists()

@@ -1,4 +1,5 @@
-"""`harness bisect` over real releases: what changed with 1.24.3 is found, and what cannot be searched is refused in one line."""
+"""`harness bisect` over real releases: what changed with 1.24.3 is found, and what cannot be searched is
+refused in one line."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ _CASE = f"{_CRASH};data=float32[2,2];indices=int64[1,1];batch_dims=1"
 _ENDS = ("--good", "1.24.2", "--bad", "1.24.3")
 
 needs_3_11 = pytest.mark.skipif(
-    all(Version(python.minor) < Version("3.11") for python in pythons.pythons()), reason="onnxruntime 1.24 needs Python 3.11 or later"
+    all(Version(python.minor) < Version("3.11") for python in pythons.pythons()),
+    reason="onnxruntime 1.24 needs Python 3.11 or later",
 )
 
 
@@ -44,13 +46,23 @@ def test_the_release_that_mended_a_crash_is_found(tmp_path: Path) -> None:
     ended = _bisect(_CASE, *_ENDS)
     assert ended.code == 0, ended.err
     check_golden(GOLDEN / "bisect_case.txt", ended.out)
-    assert [line for line in ended.err.splitlines() if not line.startswith("runtimes: ")] == ["1.24.3: rejected", "1.24.2: crash"]
+    assert [line for line in ended.err.splitlines() if not line.startswith("runtimes: ")] == [
+        "1.24.3: rejected",
+        "1.24.2: crash",
+    ]
 
 
 @pytest.mark.releases
 @needs_3_11
 def test_a_query_finds_the_release_in_which_other_cases_fail(tmp_path: Path) -> None:
-    ended = _bisect("GatherND@13:sweep=batch_sizes_unequal", *_ENDS, "--format", "markdown", "-o", str(tmp_path / "table.md"))
+    ended = _bisect(
+        "GatherND@13:sweep=batch_sizes_unequal",
+        *_ENDS,
+        "--format",
+        "markdown",
+        "-o",
+        str(tmp_path / "table.md"),
+    )
     assert (ended.code, ended.out) == (0, ""), ended.err
     check_golden(GOLDEN / "bisect_query.md", (tmp_path / "table.md").read_text(encoding="utf-8"))
 
@@ -90,16 +102,25 @@ def test_a_release_that_lacks_the_opset_is_skipped_not_failed() -> None:
     assert ended.code == 2  # one release alone is no range
     ended = _bisect("Round@22:case=below_one_half", "--good", "1.18.0", "--bad", "1.18.1")
     assert ended.code == 3
-    assert ended.err.splitlines()[-1] == "harness: none of 2 releases can run it; 1.18.1: opset 22 does not load"
+    assert (
+        ended.err.splitlines()[-1] == "harness: none of 2 releases can run it; 1.18.1: opset 22 does not load"
+    )
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
         (("Rounds",), 4, "no case matches Rounds; no operator 'Rounds'; did you mean 'Round'?"),
-        (("Round@11:case=documented_onnx;x",), 2, "bad query 'Round@11:case=documented_onnx;x': 'x' is not a key=value"),
+        (
+            ("Round@11:case=documented_onnx;x",),
+            2,
+            "bad query 'Round@11:case=documented_onnx;x': 'x' is not a key=value",
+        ),
         pytest.param(
-            (_CASE, "--good", "1.24.3", "--bad", "1.24.2"), 2, "--good 1.24.3 is not older than --bad 1.24.2", marks=pytest.mark.releases
+            (_CASE, "--good", "1.24.3", "--bad", "1.24.2"),
+            2,
+            "--good 1.24.3 is not older than --bad 1.24.2",
+            marks=pytest.mark.releases,
         ),
         pytest.param(
             (_CASE, "--good", "1.24.9"),
@@ -107,14 +128,24 @@ def test_a_release_that_lacks_the_opset_is_skipped_not_failed() -> None:
             "--good 1.24.9: no such stable release can run here; near: 1.24.3, 1.24.4, 1.25.0, 1.25.1",
             marks=pytest.mark.releases,
         ),
-        pytest.param((_CASE, "--bad", "new"), 2, "'new' is no release of onnxruntime", marks=pytest.mark.releases),
-        ((_CASE, "-t", "dml"), 2, "--over onnxruntime chooses the release of cpu: -t dml is not cpu with options"),
+        pytest.param(
+            (_CASE, "--bad", "new"), 2, "'new' is no release of onnxruntime", marks=pytest.mark.releases
+        ),
+        (
+            (_CASE, "-t", "dml"),
+            2,
+            "--over onnxruntime chooses the release of cpu: -t dml is not cpu with options",
+        ),
         (
             (_CASE, "--over", "directml", "--good", "1.24.4"),
             2,
             "--good 1.24.4: there is no newer release to compare with, only 1.24.4",
         ),
-        ((_CASE, "--over", "directml", "--good", "1.22.1"), 2, "--good 1.22.1: no such stable release can run here; near: 1.21.0, 1.22.0"),
+        (
+            (_CASE, "--over", "directml", "--good", "1.22.1"),
+            2,
+            "--good 1.22.1: no such stable release can run here; near: 1.21.0, 1.22.0",
+        ),
         (
             (_CASE, "--over", "directml"),
             3,

@@ -1,4 +1,5 @@
-"""The search: the first change is found from few measurements, past releases that cannot run, and what is not monotone is said."""
+"""The search: the first change is found from few measurements, past releases that cannot run, and what is not
+monotone is said."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ Measurer = Callable[[str], Measured]
 
 
 def releases(history: str) -> tuple[list[str], Measurer, list[str]]:
-    """Return versions, how to measure them, and what was measured: one letter a release, `-` for one that cannot run the case."""
+    """Return versions, how to measure them, and what was measured: one letter a release, `-` for one that
+    cannot run the case."""
     versions = [f"1.{place}" for place in range(len(history))]
     asked: list[str] = []
 
@@ -37,7 +39,11 @@ def search(history: str, *, everything: bool = False) -> tuple[Bisection, list[s
 
 
 def first(found: Bisection) -> tuple[str, str, tuple[str, ...]] | None:
-    return None if found.first is None else (found.first.before.version, found.first.after.version, found.first.skipped)
+    return (
+        None
+        if found.first is None
+        else (found.first.before.version, found.first.after.version, found.first.skipped)
+    )
 
 
 @pytest.mark.parametrize(
@@ -63,7 +69,9 @@ def test_the_first_change_is_found(history: str, expected: tuple[str, str, tuple
 
 
 @given(st.integers(1, 40), st.integers(0, 12), st.integers(1, 40))
-def test_one_change_is_found_wherever_it_is_with_a_logarithm_of_measurements(good: int, skipped: int, bad: int) -> None:
+def test_one_change_is_found_wherever_it_is_with_a_logarithm_of_measurements(
+    good: int, skipped: int, bad: int
+) -> None:
     history = "-" * skipped + "g" * good + "b" * bad
     found, asked = search(history)
     assert first(found) == (f"1.{skipped + good - 1}", f"1.{skipped + good}", ())
@@ -96,7 +104,13 @@ def test_later_changes_are_kept() -> None:
 
 
 def _measured(**outcomes: Outcome) -> Measured:
-    return Measured("1", {case: Seen(Validity.UNSPECIFIED if case == "open" else Validity.INVALID, o) for case, o in outcomes.items()})
+    return Measured(
+        "1",
+        {
+            case: Seen(Validity.UNSPECIFIED if case == "open" else Validity.INVALID, o)
+            for case, o in outcomes.items()
+        },
+    )
 
 
 @pytest.mark.parametrize(

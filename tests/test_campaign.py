@@ -44,10 +44,15 @@ def test_damaged_files_are_answered(tmp_path: Path) -> None:
     ],
     ids=["traceback", "crash", "hang"],
 )
-def test_a_defect_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, defect: Callable[[Path], object], said: str) -> None:
+def test_a_defect_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, defect: Callable[[Path], object], said: str
+) -> None:
     monkeypatch.setattr(components, "stamp_of", defect)
     found = input_campaign(2, 1, tmp_path, 0.5, ["stamp"])
-    assert [problem.partition(": ")[0] for problem in found.problems] == ["input 0 (stamp, seed 1)", "input 1 (stamp, seed 1)"]
+    assert [problem.partition(": ")[0] for problem in found.problems] == [
+        "input 0 (stamp, seed 1)",
+        "input 1 (stamp, seed 1)",
+    ]
     assert all(problem.endswith(said) for problem in found.problems)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["input-0", "input-1"]
 
@@ -57,13 +62,22 @@ def test_what_a_round_must_not_leave(tmp_path: Path) -> None:
     (tmp_path / "tmp" / "harness-scratch-1").mkdir(parents=True)
     place.run.parent.mkdir()
     (place.run.parent / "report.md.part").touch()
-    assert faults._left(place) == ["temporary folders are left: harness-scratch-1", "files are left beside the run: report.md.part"]
+    assert faults._left(place) == [
+        "temporary folders are left: harness-scratch-1",
+        "files are left beside the run: report.md.part",
+    ]
 
 
 def test_results_that_differ_are_told(tmp_path: Path) -> None:
     place = Place(tmp_path, tmp_path / "script.yaml", 1)
     place.run.parent.mkdir()
-    lines = ['{"type":"run"}', *(f'{{"type":"result","case":"{case}","outcome":"{how}"}}' for case, how in (("a", "pass"), ("b", "crash")))]
+    lines = [
+        '{"type":"run"}',
+        *(
+            f'{{"type":"result","case":"{case}","outcome":"{how}"}}'
+            for case, how in (("a", "pass"), ("b", "crash"))
+        ),
+    ]
     place.run.write_text("\n".join([*lines, '{"type":"end"}']), encoding="utf-8")
     whole = {case: {"type": "result", "case": case, "outcome": "pass"} for case in "abc"}
     assert faults._differences(place, whole, []) == [

@@ -54,7 +54,9 @@ class TestExitCodes:
         script = script_of(folder, [("Round@22:X=float16[0];shapes=static", "shape")])
         ended = harness("run", ROUND, "-t", f"fake,script={script}", "-k", FEW, "-o", "out")
         assert (ended.code, ended.err) == (1, "")
-        assert sorted(r["outcome"] for r in results_of(folder / "out").values()) == ["mismatch"] + ["pass"] * 7
+        assert (
+            sorted(r["outcome"] for r in results_of(folder / "out").values()) == ["mismatch"] + ["pass"] * 7
+        )
 
     def test_2_usage(self) -> None:
         assert harness("run", "-t", "gpu").code == 2
@@ -64,7 +66,9 @@ class TestExitCodes:
         ended = harness("run", ROUND, "-t", f"fake,script={script}", "-k", FEW, "-o", "out")
         assert ended.code == 3
         found = results_of(folder / "out")
-        assert {(r["outcome"], r["verdict"], r["placed_on"]) for r in found.values()} == {("unavailable", "missing", None)}
+        assert {(r["outcome"], r["verdict"], r["placed_on"]) for r in found.values()} == {
+            ("unavailable", "missing", None)
+        }
         header, *_, end = lines_of(folder / "out")
         (info,) = header["targets"].values()
         assert info["unavailable"] == "the worker ended before it started a case (exit code 3)"
@@ -85,7 +89,9 @@ class TestExitCodes:
         known = f'- {{match: "{query}", expect: mismatch, reason: a test, link: "https://example.org/"}}\n'
         (folder / "known.yaml").write_text(known)
         script = script_of(folder, [("Round", "bit")] if code == 0 else [])
-        ended = harness("run", "Round.yaml", "-t", f"fake,script={script}", "--expectations", "known.yaml", "-o", "out")
+        ended = harness(
+            "run", "Round.yaml", "-t", f"fake,script={script}", "--expectations", "known.yaml", "-o", "out"
+        )
         assert ended.code == code, ended
         assert len(lines_of(folder / "out")[-1]["problems"]) == code
 
@@ -120,11 +126,15 @@ class TestExitCodes:
         assert (ended.code, ended.err.strip()) == (130, f"{INTERRUPTED} -o out")
 
     @pytest.mark.parametrize("command", ["check", "list", "compile"])
-    def test_130_interrupted_with_nothing_to_resume(self, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_130_interrupted_with_nothing_to_resume(
+        self, command: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         def interrupt(*_: object) -> None:
             raise KeyboardInterrupt
 
-        importlib.import_module("harness.specs.expectations")  # it takes the function along, and must not take this one
+        importlib.import_module(
+            "harness.specs.expectations"
+        )  # it takes the function along, and must not take this one
         monkeypatch.setattr("harness.specs.load.yaml_files", interrupt)
         ended = harness(command, ROUND)
         assert (ended.code, ended.err.strip()) == (130, "harness: interrupted")
@@ -149,10 +159,16 @@ class TestBadInput:
                 f"unknown target 'cpu@'; {TARGETS}",
             ),
             *(
-                (["-t", f"cpu,threads={n}"], f"target 'cpu,threads={n}': threads is a number from 1 to 256, not '{n}'")
+                (
+                    ["-t", f"cpu,threads={n}"],
+                    f"target 'cpu,threads={n}': threads is a number from 1 to 256, not '{n}'",
+                )
                 for n in ("0", "257", "02", "two", "-1", "²")
             ),
-            (["-t", "cpu,threads="], "target 'cpu,threads=': bad option 'threads='; allowed, each once: threads=…, memory_limit=…"),
+            (
+                ["-t", "cpu,threads="],
+                "target 'cpu,threads=': bad option 'threads='; allowed, each once: threads=…, memory_limit=…",
+            ),
             (
                 ["-t", "directml,threads=2"],
                 "target 'directml,threads=2': bad option 'threads=2'; allowed, each once: device_id=…, dll=…, debug=…",
@@ -163,21 +179,48 @@ class TestBadInput:
             ),
             (["-t", "DML"], f"unknown target 'DML'; did you mean 'dml'?; {TARGETS}"),
             (["-t", "cpu@1.22.1"], f"unknown target 'cpu@1.22.1'; did you mean 'cpu@ort-1.22.1'?; {TARGETS}"),
-            (["-t", "dml@5_0,device_id=1"], f"unknown target 'dml@5_0,device_id=1'; did you mean 'dml@level-5_0,device_id=1'?; {TARGETS}"),
+            (
+                ["-t", "dml@5_0,device_id=1"],
+                f"unknown target 'dml@5_0,device_id=1'; did you mean 'dml@level-5_0,device_id=1'?; {TARGETS}",
+            ),
             (["-t", "cpu@windows"], f"unknown target 'cpu@windows'; {TARGETS}"),
-            (["-t", "fake,script="], "target 'fake,script=': bad option 'script='; allowed, each once: script=…"),
-            (["-t", "fake,script=a,script=b"], "target 'fake,script=a,script=b': bad option 'script=b'; allowed, each once: script=…"),
-            (["-t", "cpu,memory_limit=2G"], "target 'cpu,memory_limit=2G': memory_limit is a number of bytes, not '2G'"),
-            (["-t", "cpu,memory_limit=²"], "target 'cpu,memory_limit=²': memory_limit is a number of bytes, not '²'"),
+            (
+                ["-t", "fake,script="],
+                "target 'fake,script=': bad option 'script='; allowed, each once: script=…",
+            ),
+            (
+                ["-t", "fake,script=a,script=b"],
+                "target 'fake,script=a,script=b': bad option 'script=b'; allowed, each once: script=…",
+            ),
+            (
+                ["-t", "cpu,memory_limit=2G"],
+                "target 'cpu,memory_limit=2G': memory_limit is a number of bytes, not '2G'",
+            ),
+            (
+                ["-t", "cpu,memory_limit=²"],
+                "target 'cpu,memory_limit=²': memory_limit is a number of bytes, not '²'",
+            ),
             (
                 ["-t", f"cpu,memory_limit={'9' * 5000}"],
                 f"target 'cpu,memory_limit={'9' * 22}…': memory_limit is a number of bytes, not '{'9' * 39}…'",
             ),
-            (["-t", "dml,device_id=one"], "target 'dml,device_id=one': device_id is the number of a DXGI adapter, not 'one'"),
-            (["-t", "dml,graph_capture=yes"], "target 'dml,graph_capture=yes': graph_capture is 0 or 1, not 'yes'"),
-            (["-t", "fake,script=\udcff"], "target 'fake,script=\\udcff': is not text in UTF-8: rename the file"),
+            (
+                ["-t", "dml,device_id=one"],
+                "target 'dml,device_id=one': device_id is the number of a DXGI adapter, not 'one'",
+            ),
+            (
+                ["-t", "dml,graph_capture=yes"],
+                "target 'dml,graph_capture=yes': graph_capture is 0 or 1, not 'yes'",
+            ),
+            (
+                ["-t", "fake,script=\udcff"],
+                "target 'fake,script=\\udcff': is not text in UTF-8: rename the file",
+            ),
             (["-t", "fake,script=nowhere"], "nowhere: cannot read: No such file or directory"),
-            (["-k", "Round:axis>=" + "9" * 5000], "the query is longer than 2,000 characters: what it should select has a shorter one"),
+            (
+                ["-k", "Round:axis>=" + "9" * 5000],
+                "the query is longer than 2,000 characters: what it should select has a shorter one",
+            ),
             (
                 ["-k", f"Round:axis>={'9' * 20}"],
                 f"bad query 'Round:axis>={'9' * 20}': 'axis>={'9' * 20}' compares with '{'9' * 20}', "
@@ -196,12 +239,21 @@ class TestBadInput:
             (["--shard", "1/"], "--shard 1/: write I/N with 1 <= I <= N, for example 1/4"),
             (["--shard", "-1/2"], "--shard -1/2: write I/N with 1 <= I <= N, for example 1/4"),
             (["--shard", "²/3"], "--shard ²/3: write I/N with 1 <= I <= N, for example 1/4"),
-            (["--shard", f"1/{'9' * 5000}"], f"--shard 1/{'9' * 37}…: write I/N with 1 <= I <= N, for example 1/4"),
+            (
+                ["--shard", f"1/{'9' * 5000}"],
+                f"--shard 1/{'9' * 37}…: write I/N with 1 <= I <= N, for example 1/4",
+            ),
             (["--resume"], "reports/latest: there is no run to resume; name its folder with -o"),
-            (["--resume", "-o", "nowhere"], "nowhere/run.jsonl: there is no run to resume; leave --resume out to start one"),
+            (
+                ["--resume", "-o", "nowhere"],
+                "nowhere/run.jsonl: there is no run to resume; leave --resume out to start one",
+            ),
             (["--baseline", "nowhere"], "nowhere: cannot be read: No such file or directory"),
             (["nowhere.yaml"], "nowhere.yaml: cannot read: No such file or directory"),
-            (["GatherND"], "GatherND: no such file; SPEC is a file or folder, `-k GatherND` chooses the cases of an operator"),
+            (
+                ["GatherND"],
+                "GatherND: no such file; SPEC is a file or folder, `-k GatherND` chooses the cases of an operator",
+            ),
         ],
     )
     def test_run(self, arguments: list[str], line: str) -> None:
@@ -241,7 +293,10 @@ class TestBadInput:
         [
             ("Rounds", "no operator 'Rounds'; did you mean 'Round'?; known: Round"),
             ("Round@22:dtype=float16", "no case has the key 'dtype'"),
-            ("Round@22:X=float16[5,5,5]", "no case has all of these terms together; `harness list` shows the ids"),
+            (
+                "Round@22:X=float16[5,5,5]",
+                "no case has all of these terms together; `harness list` shows the ids",
+            ),
         ],
     )
     @pytest.mark.parametrize("command", ["run", "list", "compile"])
@@ -258,7 +313,10 @@ class TestBadInput:
     def test_output_below_a_file(self, folder: Path) -> None:
         (folder / "out").touch()
         ended = harness("run", ROUND, "-t", "fake", "-k", FEW, "-o", "out/run")
-        assert (ended.code, complaint(ended)) == (2, "out/run: cannot be made: Not a directory; choose another folder with -o")
+        assert (ended.code, complaint(ended)) == (
+            2,
+            "out/run: cannot be made: Not a directory; choose another folder with -o",
+        )
 
     def test_default_reports_folder_cannot_be_made(self, folder: Path) -> None:
         (folder / "reports").touch()
@@ -272,7 +330,9 @@ class TestBadInput:
         ended = harness("run", ROUND, "-t", "fake", "-k", FEW, "-o", "out")
         assert (ended.code, complaint(ended)) == (2, "out/run.jsonl: cannot be written: Is a directory")
 
-    @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root writes into read-only folders")
+    @pytest.mark.skipif(
+        not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root writes into read-only folders"
+    )
     def test_read_only_folder(self, folder: Path) -> None:
         (folder / "out").mkdir(mode=0o500)
         ended = harness("run", ROUND, "-t", "fake", "-k", FEW, "-o", "out")
@@ -306,9 +366,15 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("text", "line"),
         [
-            ("rules: [{match: Round, do: explode}]\n", "rules[0]: a rule has 'match' or 'where' or both, and 'do'"),
+            (
+                "rules: [{match: Round, do: explode}]\n",
+                "rules[0]: a rule has 'match' or 'where' or both, and 'do'",
+            ),
             ("rules: [{do: reject}]\n", "rules[0]: a rule has 'match' or 'where' or both, and 'do'"),
-            ("rules: [{where: rank, do: reject}]\n", "rules[0]: bad term 'rank': write column=value, with =, !=, >= or <="),
+            (
+                "rules: [{where: rank, do: reject}]\n",
+                "rules[0]: bad term 'rank': write column=value, with =, !=, >= or <=",
+            ),
             ("startup: slowly\n", "a script has 'rules' and 'startup' (ok, exit, garbage, hang)"),
             ("startup: [ok]\n", "a script has 'rules' and 'startup' (ok, exit, garbage, hang)"),
             ("rules: 5\n", "rules: should be a list, not 5"),
@@ -319,7 +385,10 @@ class TestBadInput:
     )
     def test_a_bad_script(self, folder: Path, text: str, line: str) -> None:
         (folder / "script.yaml").write_text(text)
-        for command in (["run", ROUND, "-k", FEW, "-o", "out"], ["reduce", "Round@22:case=documented_half;X=float16[6]", "--spec", ROUND]):
+        for command in (
+            ["run", ROUND, "-k", FEW, "-o", "out"],
+            ["reduce", "Round@22:case=documented_half;X=float16[6]", "--spec", ROUND],
+        ):
             ended = harness(*command, "-t", "fake,script=script.yaml")
             assert ended.code == 2
             assert complaint(ended).startswith(("script.yaml:1: " + line, "script.yaml:2: " + line))
@@ -331,7 +400,9 @@ class TestBadInput:
         path.write_bytes(path.read_bytes() + b"\0")
         ended = harness("run", ROUND, "-t", "fake", "-k", FEW, "-o", "out")
         assert ended.code == 2
-        assert complaint(ended).startswith(f"generated_models/{path.name}: was edited: its content has the hash ")
+        assert complaint(ended).startswith(
+            f"generated_models/{path.name}: was edited: its content has the hash "
+        )
         assert not (folder / "out").exists()
 
     @pytest.mark.parametrize("command", [["report", "--format", "markdown"], ["merge", "-o", "merged"]])
@@ -343,13 +414,31 @@ class TestBadInput:
     def test_an_output_that_has_not_all_characters(self, folder: Path, encoding: str) -> None:
         """As on Windows where the output goes to a file."""
         command = [sys.executable, "-m", "harness", "run", str(ROUND), "-t", "fake", "-k", FEW, "-o", "out"]
-        ended = subprocess.run(command, env=os.environ | {"PYTHONIOENCODING": encoding}, capture_output=True, timeout=120, check=False)
+        ended = subprocess.run(
+            command,
+            env=os.environ | {"PYTHONIOENCODING": encoding},
+            capture_output=True,
+            timeout=120,
+            check=False,
+        )
         assert (ended.returncode, ended.stderr) == (0, b"")
         assert ended.stdout.startswith(b"\\u2713 All 8 results are as expected")
 
     @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="names of files are text here")
     def test_names_that_are_no_text(self, folder: Path) -> None:
-        command = [sys.executable, "-m", "harness", "run", str(ROUND), "-t", "fake", "-k", FEW, "-o", b"out\xff"]
+        command = [
+            sys.executable,
+            "-m",
+            "harness",
+            "run",
+            str(ROUND),
+            "-t",
+            "fake",
+            "-k",
+            FEW,
+            "-o",
+            b"out\xff",
+        ]
         ended = subprocess.run(command, capture_output=True, timeout=120, check=False)
         assert (ended.returncode, ended.stderr) == (0, b"")
         assert b"out\\udcff/run.jsonl" in ended.stdout
@@ -359,7 +448,10 @@ class TestBadInput:
         (folder / "one.yaml").write_text(
             "- {match: 'Round@22:case=documented_half;X=float16', expect: crash, reason: r, link: 'https://example.org/'}\n"
         )
-        assert re.fullmatch(r"1 spec with [\d,]+ cases, 1 expectation: ok\n", harness("check", ROUND, "--expectations", "one.yaml").out)
+        assert re.fullmatch(
+            r"1 spec with [\d,]+ cases, 1 expectation: ok\n",
+            harness("check", ROUND, "--expectations", "one.yaml").out,
+        )
         assert harness("expect", "lint", "one.yaml", "--spec", ROUND).out == "1 expectation: ok\n"
 
 
@@ -373,9 +465,15 @@ class TestList:
             assert set(found) <= set(ids)
 
     def test_json_says_what_a_case_is(self) -> None:
-        (line,) = harness("list", SPECS / "GatherND.yaml", "--json", "-k", "GatherND@13:case=documented_onnx_5").out.splitlines()
+        (line,) = harness(
+            "list", SPECS / "GatherND.yaml", "--json", "-k", "GatherND@13:case=documented_onnx_5"
+        ).out.splitlines()
         described = json.loads(line)
-        assert (described["operator"], described["opset"], described["attributes"]) == ("GatherND", 13, {"batch_dims": 1})
+        assert (described["operator"], described["opset"], described["attributes"]) == (
+            "GatherND",
+            13,
+            {"batch_dims": 1},
+        )
         assert [(one["name"], one["dtype"], one["shape"]) for one in described["inputs"]] == [
             ("data", "int32", [2, 2, 2]),
             ("indices", "int64", [2, 1]),
@@ -398,28 +496,40 @@ def test_targets_without_directml(monkeypatch: pytest.MonkeyPatch) -> None:
     assert NO_RUNTIME in " ".join(ended.out.split())
 
 
-def test_an_absent_provider_is_unavailable_and_never_run_elsewhere(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_absent_provider_is_unavailable_and_never_run_elsewhere(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("harness.targets.registry.runtime.launch", no_windows_runtime)
     ended = harness("run", ROUND, "-t", "dml", "-t", "cpu", "-k", FEW, "-o", "out")
     assert ended.code == 3
     header = lines_of(folder / "out")[0]
     assert header["targets"]["dml"]["unavailable"] == NO_RUNTIME
     dml, cpu = (results_of(folder / "out", target) for target in ("dml", "cpu"))
-    assert {(r["outcome"], r["verdict"], r["placed_on"], r["stage"]) for r in dml.values()} == {("unavailable", "missing", None, None)}
+    assert {(r["outcome"], r["verdict"], r["placed_on"], r["stage"]) for r in dml.values()} == {
+        ("unavailable", "missing", None, None)
+    }
     assert {(r["outcome"], r["verdict"]) for r in cpu.values()} == {("pass", "expected")}
     assert dml.keys() == cpu.keys()
 
 
 def test_without_directml_the_default_targets_say_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.targets.registry.runtime.unavailable", lambda: f"{NO_RUNTIME}: run `harness windows install`")
+    monkeypatch.setattr(
+        "harness.targets.registry.runtime.unavailable", lambda: f"{NO_RUNTIME}: run `harness windows install`"
+    )
     ended = harness("run", ROUND, "-k", FEW, "-o", "out")
     assert ended.code == 0
-    assert complaint(ended) == f"cpu alone, without dml and directml: {NO_RUNTIME}; `harness setup` installs what this machine can have"
+    assert (
+        complaint(ended)
+        == f"cpu alone, without dml and directml: {NO_RUNTIME}; `harness setup` installs what this machine can have"
+    )
     header = lines_of(folder / "out")[0]
     assert list(header["targets"]) == ["cpu"]
     why = f"{NO_RUNTIME}; `harness setup` installs what this machine can have"
     assert header["targets_left_out"] == {"dml": why, "directml": why}
-    for text in (ended.out, *(path.read_text(encoding="utf-8") for path in sorted((folder / "out").glob("report.*")))):
+    for text in (
+        ended.out,
+        *(path.read_text(encoding="utf-8") for path in sorted((folder / "out").glob("report.*"))),
+    ):
         words = " ".join(text.split())
         assert "All 8 results are as expected: all conform; without dml and directml." in words
         assert f"Run without dml and directml, which are not here: {NO_RUNTIME}; " in words
@@ -427,7 +537,9 @@ def test_without_directml_the_default_targets_say_so(folder: Path, monkeypatch: 
     assert harness("run", ROUND, "-k", FEW, "-t", "cpu", "-o", "chosen").err == ""
 
 
-def test_where_nothing_can_separate_windows_the_reason_has_its_own_remedy(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_nothing_can_separate_windows_the_reason_has_its_own_remedy(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What `harness setup` could not install it is not named for."""
     monkeypatch.setenv("PATH", str(folder))
     sandbox.launcher.cache_clear()
@@ -444,11 +556,14 @@ def no_windows_runtime(*_: object, **__: object) -> None:
 
 @pytest.mark.parametrize("copied", [False, True])
 def test_a_part_of_the_specs_is_judged_as_one(folder: Path, copied: bool) -> None:
-    """What is known of the other operators matches nothing here, and a copy of a spec may call its sweeps as it likes."""
+    """What is known of the other operators matches nothing here, and a copy of a spec may call its sweeps as
+    it likes."""
     spec = ROUND
     if copied:
         spec = folder / "Round.yaml"
-        spec.write_text(ROUND.read_text(encoding="utf-8").replace("- name: sizes", "- name: mine"), encoding="utf-8")
+        spec.write_text(
+            ROUND.read_text(encoding="utf-8").replace("- name: sizes", "- name: mine"), encoding="utf-8"
+        )
     ended = harness("run", spec, "-t", "cpu", "-o", "out")
     assert ended.code == 0, ended.out
     assert lines_of(folder / "out")[-1]["problems"] == []
@@ -458,12 +573,19 @@ def test_a_part_of_the_specs_is_judged_as_one(folder: Path, copied: bool) -> Non
 
 def test_one_s_own_expectations_are_judged_by_one_s_own_specs(folder: Path) -> None:
     entry = "- {match: %s, expect: mismatch, reason: a test, link: 'https://example.org/'}\n"
-    (folder / "mine.yaml").write_text("".join(entry % f"'{query}'" for query in ("Round:sweep=none", "GatherND:sweep=none", "Rond")))
+    (folder / "mine.yaml").write_text(
+        "".join(entry % f"'{query}'" for query in ("Round:sweep=none", "GatherND:sweep=none", "Rond"))
+    )
     problems = ["mine.yaml:1: [0]: matches no case", "mine.yaml:3: [2]: matches no case"]
     ended = harness("check", ROUND, "--expectations", "mine.yaml")
-    assert (ended.code, ended.err.splitlines()) == (1, [f"{line}; remove it or correct its query" for line in problems])
+    assert (ended.code, ended.err.splitlines()) == (
+        1,
+        [f"{line}; remove it or correct its query" for line in problems],
+    )
     assert harness("run", ROUND, "-t", "fake", "--expectations", "mine.yaml", "-o", "out").code == 1
-    assert lines_of(folder / "out")[-1]["problems"] == [f"{line} on fake; remove it or correct its query" for line in problems]
+    assert lines_of(folder / "out")[-1]["problems"] == [
+        f"{line} on fake; remove it or correct its query" for line in problems
+    ]
 
 
 @pytest.mark.slow
@@ -473,7 +595,9 @@ def test_check() -> None:
     assert ended.out.startswith(f"{len(OPERATORS)} specs with ")
 
 
-@pytest.mark.parametrize(("content", "why"), [(b"\xff\xfe", "'utf-8' codec can't decode"), (None, "Is a directory")])
+@pytest.mark.parametrize(
+    ("content", "why"), [(b"\xff\xfe", "'utf-8' codec can't decode"), (None, "Is a directory")]
+)
 def test_a_damaged_manifest_is_named(tmp_path: Path, content: bytes | None, why: str) -> None:
     manifest = tmp_path / "manifest.txt"
     if content is None:
@@ -496,14 +620,30 @@ def test_default_folder_and_latest(folder: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a closed pipe is another error on Windows")
 @pytest.mark.parametrize(("startup", "code"), [("ok", 0), ("exit", 3)])
-def test_a_reader_that_leaves_changes_neither_reports_nor_exit_code(folder: Path, startup: str, code: int) -> None:
+def test_a_reader_that_leaves_changes_neither_reports_nor_exit_code(
+    folder: Path, startup: str, code: int
+) -> None:
     """As `harness run | head -1` does, with pipefail."""
     script = script_of(folder, [], startup)
     reading, writing = os.pipe()
     os.close(reading)
-    command = [sys.executable, "-m", "harness", "run", str(ROUND), "-t", f"fake,script={script}", "-k", FEW, "-o", "out"]
+    command = [
+        sys.executable,
+        "-m",
+        "harness",
+        "run",
+        str(ROUND),
+        "-t",
+        f"fake,script={script}",
+        "-k",
+        FEW,
+        "-o",
+        "out",
+    ]
     try:
-        ended = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        ended = subprocess.run(
+            command, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+        )
     finally:
         os.close(writing)
     said = [
@@ -533,7 +673,9 @@ def test_a_reader_that_leaves_is_no_unexpected_result(folder: Path, command: str
     os.close(reading)
     words = [sys.executable, "-m", "harness", *("out" if word == "RUN" else word for word in command.split())]
     try:
-        ended = subprocess.run(words, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+        ended = subprocess.run(
+            words, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=120, check=False
+        )
     finally:
         os.close(writing)
     assert (ended.returncode, ended.stderr) == (141, "")
@@ -545,10 +687,14 @@ def test_signals_leave_no_process_and_a_run_to_resume(folder: Path, number: sign
     """The same results as those of a run that nothing interrupted."""
     query = "GatherND@13:sweep=outer;data=float16"
     spec = SPECS / "GatherND.yaml"
-    script = script_of(folder, [("GatherND@13:data=float16[2,3,4];indices=int64[4,2];values=boundary", "hang")])
+    script = script_of(
+        folder, [("GatherND@13:data=float16[2,3,4];indices=int64[4,2];values=boundary", "hang")]
+    )
     options = ["run", str(spec), "-t", f"fake,script={script}", "-k", query, "-j", "2", "--timeout", "60"]
     command = [sys.executable, "-m", "harness", *options, "-o", "out"]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
         assert process.stderr is not None
         end = time.monotonic() + 30
         run = folder / "out" / "run.jsonl"
@@ -600,7 +746,9 @@ def test_signals_leave_no_process_and_a_run_to_resume(folder: Path, number: sign
         ("reduce", "case", "-o", ""),
     ],
 )
-def test_an_empty_path_is_no_folder(arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_path_is_no_folder(
+    arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What an unset variable of a script leaves."""
     monkeypatch.chdir(tmp_path)
     ended = harness(*arguments)

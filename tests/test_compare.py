@@ -13,7 +13,13 @@ import pytest
 from harness.commands.compare import RENDERINGS
 from harness.model.records import Diff, Error, Header, Outcome, Repeats, Result, TargetInfo, Validity, Verdict
 from harness.results.compare.comparison import Change, ComparedResult, Comparison, classify, compare_runs
-from harness.results.compare.tables import both_rows, environment_differences, exit_code, said, summarize_comparison
+from harness.results.compare.tables import (
+    both_rows,
+    environment_differences,
+    exit_code,
+    said,
+    summarize_comparison,
+)
 from harness.results.runfile import RunReader, RunWriter
 from tests import synthetic
 from tests.running import ROUND, complaint, harness, script_of
@@ -60,7 +66,9 @@ class Run:
                 placed_on=provider,
                 error=None if ran or outcome is O.UNAVAILABLE else Error(error or "Fail", "because"),
                 diff=diff,
-                repeats=Repeats(sum(repeats.values()), repeats[outcome.value], repeats) if repeats else msgspec.UNSET,
+                repeats=Repeats(sum(repeats.values()), repeats[outcome.value], repeats)
+                if repeats
+                else msgspec.UNSET,
             )
         )
         return self
@@ -92,14 +100,24 @@ def compared(base: Run, head: Run) -> Comparison:
 
 def changes(comparison: Comparison) -> dict[str, str]:
     """The change of each case that changed."""
-    return {found.result.case.split("case=")[1].split(";")[0]: change.value for change, all_ in comparison.kept.items() for found in all_}
+    return {
+        found.result.case.split("case=")[1].split(";")[0]: change.value
+        for change, all_ in comparison.kept.items()
+        for found in all_
+    }
 
 
 def test_every_kind_of_change(base: Run, head: Run) -> None:
-    base.add("same").add("regression").add("fix", O.CRASH, error="Crash").add("other", O.CRASH, error="Crash").add("missing")
-    head.add("same").add("regression", O.REJECTED, error="Fail").add("fix").add("other", O.TIMEOUT, error="Timeout").add("new")
+    base.add("same").add("regression").add("fix", O.CRASH, error="Crash").add(
+        "other", O.CRASH, error="Crash"
+    ).add("missing")
+    head.add("same").add("regression", O.REJECTED, error="Fail").add("fix").add(
+        "other", O.TIMEOUT, error="Timeout"
+    ).add("new")
     found = compared(base, head)
-    assert changes(found) == {name: name for name in ("regression", "fix", "new", "missing")} | {"other": "changed"}
+    assert changes(found) == {name: name for name in ("regression", "fix", "new", "missing")} | {
+        "other": "changed"
+    }
     total = found.total
     assert (total.compared, total.equal, total.neither) == (4, 1, 0)
     assert {change: total.changes[change] for change in Change} == dict.fromkeys(Change, 1)
@@ -114,13 +132,19 @@ _FLAKY = {"pass": 2, "mismatch": 4}
 
 
 def test_changes_of_flaky_cases_say_so(base: Run, head: Run) -> None:
-    base.add("was", O.MISMATCH, repeats=_FLAKY).add("is").add("broken").add("both", O.MISMATCH, repeats=_FLAKY).add("steady", O.MISMATCH)
+    base.add("was", O.MISMATCH, repeats=_FLAKY).add("is").add("broken").add(
+        "both", O.MISMATCH, repeats=_FLAKY
+    ).add("steady", O.MISMATCH)
     base.add("gone", O.MISMATCH, repeats=_FLAKY)
     head.add("was").add("is", O.MISMATCH, repeats=_FLAKY).add("broken", O.MISMATCH, repeats={"mismatch": 6})
     head.add("both", O.MISMATCH, repeats=_FLAKY).add("steady", O.MISMATCH, repeats=_FLAKY)
     found = compared(base, head)
     assert changes(found) == {"was": "fix", "is": "regression", "broken": "regression", "gone": "missing"}
-    assert {said(one) for change in Change for one in found.kept[change]} == {"flaky in BASE", "flaky in HEAD", ""}
+    assert {said(one) for change in Change for one in found.kept[change]} == {
+        "flaky in BASE",
+        "flaky in HEAD",
+        "",
+    }
     remark = "1 regression, 1 fix, 1 missing are of flaky cases: repeated in one run, they did not always do the same."
     assert remark in summarize_comparison(found).remarks
     assert len([group for group in found.groups() if group.kind.change is Change.REGRESSION]) == 2, (
@@ -133,11 +157,18 @@ def test_changes_of_flaky_cases_say_so(base: Run, head: Run) -> None:
         if format_ == "json":
             document = json.loads(text)
             assert document["flaky"] == {"regression": 1, "fix": 1, "missing": 1}
-            sides = {change["case"].split("case=")[1].split(";")[0]: (change["before"], change["after"]) for change in document["changes"]}
-            assert [side and side["flaky"] for name in ("was", "is", "broken", "gone") for side in sides[name]] == [
-                *(True, False, False, True, False, False, True, None)
-            ]
-            assert sides["is"][1]["repeats"] == sides["gone"][0]["repeats"] == {"runs": 6, "failed": 4, "outcomes": _FLAKY}
+            sides = {
+                change["case"].split("case=")[1].split(";")[0]: (change["before"], change["after"])
+                for change in document["changes"]
+            }
+            assert [
+                side and side["flaky"] for name in ("was", "is", "broken", "gone") for side in sides[name]
+            ] == [*(True, False, False, True, False, False, True, None)]
+            assert (
+                sides["is"][1]["repeats"]
+                == sides["gone"][0]["repeats"]
+                == {"runs": 6, "failed": 4, "outcomes": _FLAKY}
+            )
         elif format_ == "html":
             assert remark in text
             assert f"flaky in HEAD · {rate}" in text
@@ -155,7 +186,13 @@ def test_changes_of_flaky_cases_say_so(base: Run, head: Run) -> None:
         ({"ulp": 3}, {"ulp": 1}, None, (), ""),
         ({"ulp": None}, {"ulp": 3}, None, (), ""),
         ({"ulp": 0}, {"ulp": 1}, "changed", ("ULP",), "max ULP 0 → 1"),
-        ({"ulp": 1 << 63}, {"ulp": (1 << 64) - 1}, "changed", ("ULP",), "max ULP 9,223,372,036,854,775,808 → 18,446,744,073,709,551,615"),
+        (
+            {"ulp": 1 << 63},
+            {"ulp": (1 << 64) - 1},
+            "changed",
+            ("ULP",),
+            "max ULP 9,223,372,036,854,775,808 → 18,446,744,073,709,551,615",
+        ),
     ],
 )
 def test_a_larger_distance_is_a_change(
@@ -169,13 +206,18 @@ def test_a_larger_distance_is_a_change(
 
 
 def test_error_class_and_placement(base: Run, head: Run) -> None:
-    base.add("error", O.REJECTED, error="Fail", validity=V.INVALID).add("placed", O.NOT_PLACED, placed="A").add("silent", O.CRASH)
-    head.add("error", O.REJECTED, error="Other", validity=V.INVALID).add("placed", O.NOT_PLACED, placed="B").add(
-        "silent", O.CRASH, placed="B"
-    )
+    base.add("error", O.REJECTED, error="Fail", validity=V.INVALID).add(
+        "placed", O.NOT_PLACED, placed="A"
+    ).add("silent", O.CRASH)
+    head.add("error", O.REJECTED, error="Other", validity=V.INVALID).add(
+        "placed", O.NOT_PLACED, placed="B"
+    ).add("silent", O.CRASH, placed="B")
     found = compared(base, head)
     assert changes(found) == {"error": "changed", "placed": "changed"}
-    assert [said(one) for one in found.kept[Change.CHANGED]] == ["error class Fail → Other", "placed on A → B"]
+    assert [said(one) for one in found.kept[Change.CHANGED]] == [
+        "error class Fail → Other",
+        "placed on A → B",
+    ]
     assert exit_code(found) == 0
 
 
@@ -183,11 +225,19 @@ def test_error_class_and_placement(base: Run, head: Run) -> None:
 @pytest.mark.parametrize("before", O)
 @pytest.mark.parametrize("after", O)
 def test_what_a_change_is(validity: Validity, before: Outcome, after: Outcome) -> None:
-    change, _ = classify(ComparedResult(validity, before, "", ""), ComparedResult(validity, after, "", ""), ulp_grew=False)
+    change, _ = classify(
+        ComparedResult(validity, before, "", ""), ComparedResult(validity, after, "", ""), ulp_grew=False
+    )
     absent = (O.UNAVAILABLE, O.NOT_RUN)
     good = {V.VALID: O.PASS, V.INVALID: O.REJECTED}.get(validity)
     if before in absent or after in absent:
-        expected = None if before in absent and after in absent else Change.NEW if before in absent else Change.MISSING
+        expected = (
+            None
+            if before in absent and after in absent
+            else Change.NEW
+            if before in absent
+            else Change.MISSING
+        )
     elif before is after:
         expected = None
     elif good in (before, after):
@@ -198,8 +248,12 @@ def test_what_a_change_is(validity: Validity, before: Outcome, after: Outcome) -
 
 
 def test_an_unspecified_case_never_regresses(base: Run, head: Run) -> None:
-    base.add("a", validity=V.UNSPECIFIED).add("b", O.CRASH, validity=V.UNSPECIFIED).add("c", validity=V.UNSPECIFIED)
-    head.add("a", O.CRASH, validity=V.UNSPECIFIED).add("b", validity=V.UNSPECIFIED).add("c", O.REJECTED, validity=V.VALID)
+    base.add("a", validity=V.UNSPECIFIED).add("b", O.CRASH, validity=V.UNSPECIFIED).add(
+        "c", validity=V.UNSPECIFIED
+    )
+    head.add("a", O.CRASH, validity=V.UNSPECIFIED).add("b", validity=V.UNSPECIFIED).add(
+        "c", O.REJECTED, validity=V.VALID
+    )
     found = compared(base, head)
     assert changes(found) == dict.fromkeys("abc", "changed")
     assert exit_code(found) == 0
@@ -216,7 +270,10 @@ def test_unavailable_is_missing_and_no_regression(base: Run, head: Run) -> None:
     found = compared(base.add("a"), head.add("a", O.UNAVAILABLE))
     assert changes(found) == {"a": "missing"}
     summary = summarize_comparison(found)
-    assert summary.sentence == "Nothing can be compared: no result ran in both runs (0 new, 1 missing, 0 not run in either)."
+    assert (
+        summary.sentence
+        == "Nothing can be compared: no result ran in both runs (0 new, 1 missing, 0 not run in either)."
+    )
     assert "cpu was not available in HEAD: gone" in summary.remarks
     assert exit_code(found) == 4
 
@@ -227,7 +284,9 @@ def test_other_specs_compare_only_what_both_have(base: Run, head: Run) -> None:
     assert summarize_comparison(found).remarks[0] == (
         "The specs differ: only cases in both runs are compared, 1 result; 1 of BASE and 2 of HEAD are not."
     )
-    assert [(name, fact.name, fact.base, fact.head) for name, fact in environment_differences(found)] == [("run", "specs", "aa", "cc")]
+    assert [(name, fact.name, fact.base, fact.head) for name, fact in environment_differences(found)] == [
+        ("run", "specs", "aa", "cc")
+    ]
     assert exit_code(found) == 0
 
 
@@ -247,7 +306,9 @@ def test_the_only_targets_are_a_pair(base: Run, head: Run) -> None:
     found = compared(base, head)
     assert [pair.name for pair in found.pairs] == ["cpu → dml"]
     assert found.total.equal == 2, "each on its own provider"
-    assert summarize_comparison(found).remarks == ("The only target of BASE, cpu, is compared with the only one of HEAD, dml.",)
+    assert summarize_comparison(found).remarks == (
+        "The only target of BASE, cpu, is compared with the only one of HEAD, dml.",
+    )
 
 
 def test_targets_are_paired_by_name_and_the_others_reported(base: Run, head: Run) -> None:
@@ -263,7 +324,10 @@ def test_targets_are_paired_by_name_and_the_others_reported(base: Run, head: Run
 def test_the_same_case_on_two_targets_is_two_results(base: Run, head: Run) -> None:
     base.targets = head.targets = {"cpu": CPU, "dml": DML}
     found = compared(base.add("a").add("a", target="dml"), head.add("a").add("a", O.CRASH, target="dml"))
-    assert [(counts.equal, counts.changes[Change.REGRESSION]) for counts in found.counts.values()] == [(1, 0), (0, 1)]
+    assert [(counts.equal, counts.changes[Change.REGRESSION]) for counts in found.counts.values()] == [
+        (1, 0),
+        (0, 1),
+    ]
 
 
 def test_truncated_runs_are_compared_as_far_as_they_go(tmp_path: Path) -> None:
@@ -274,9 +338,12 @@ def test_truncated_runs_are_compared_as_far_as_they_go(tmp_path: Path) -> None:
     assert total.equal + total.changes[Change.MISSING] == 300
     assert 0 < total.equal == total.compared < 300
     assert exit_code(found) == 4
-    assert summarize_comparison(found).sentence.startswith(f"HEAD is incomplete. No regression in {total.equal} results that ran in both")
-    assert f"HEAD is incomplete: its run file ends after {total.equal} results, and is compared as far as it goes." in (
-        summarize_comparison(found).remarks
+    assert summarize_comparison(found).sentence.startswith(
+        f"HEAD is incomplete. No regression in {total.equal} results that ran in both"
+    )
+    assert (
+        f"HEAD is incomplete: its run file ends after {total.equal} results, and is compared as far as it goes."
+        in (summarize_comparison(found).remarks)
     )
     other = compare_runs(RunReader(cut), RunReader(whole))
     assert other.total.changes[Change.NEW] == total.changes[Change.MISSING]
@@ -298,7 +365,9 @@ def test_a_run_equals_itself(tmp_path: Path) -> None:
     run = synthetic.write_run(tmp_path / "run.jsonl", 500, {"cpu": CPU, "dml": DML, "no": ABSENT}, faults=0.1)
     ended = harness("compare", run, run)
     assert ended.code == 0
-    assert ended.out.startswith("! " if "unavailable" in ended.out else "✓ No regression in 1,000 results that ran in both runs")
+    assert ended.out.startswith(
+        "! " if "unavailable" in ended.out else "✓ No regression in 1,000 results that ran in both runs"
+    )
 
 
 def test_bad_input_is_one_clear_line(tmp_path: Path, base: Run, head: Run) -> None:
@@ -319,7 +388,11 @@ def test_bad_input_is_one_clear_line(tmp_path: Path, base: Run, head: Run) -> No
         (damaged, 2, "damaged.jsonl:2: damaged run file"),
         (twice, 2, "twice.jsonl:3: damaged run file: 'Round@22:case=a;X=float16[3]' on cpu is in it twice"),
         (none, 2, "the runs have no target in common: BASE has "),
-        (other, 4, "Nothing can be compared: no result ran in both runs (1 new, 1 missing, 0 not run in either)."),
+        (
+            other,
+            4,
+            "Nothing can be compared: no result ran in both runs (1 new, 1 missing, 0 not run in either).",
+        ),
     ]:
         for pair in ((good, bad), (bad, good)):
             ended = harness("compare", *pair, "--format", "json", "-o", tmp_path / "out.json")
@@ -355,8 +428,14 @@ def test_json_of_real_runs(real: tuple[Path, Path]) -> None:
     assert document["schema"] == 1
     counts = document["counts"]
     assert counts["compared"] == sum(counts[name] for name in ("equal", "regression", "fix", "changed"))
-    assert counts["regression"] == sum(group["number"] for group in document["groups"] if group["change"] == "regression") > 0
-    kinds = {(one["change"], one["before"]["outcome"], one["after"]["outcome"]) for one in document["changes"]}
+    assert (
+        counts["regression"]
+        == sum(group["number"] for group in document["groups"] if group["change"] == "regression")
+        > 0
+    )
+    kinds = {
+        (one["change"], one["before"]["outcome"], one["after"]["outcome"]) for one in document["changes"]
+    }
     assert ("regression", "pass", "mismatch") in kinds
     assert ("regression", "pass", "rejected") in kinds
     one = next(one for one in document["changes"] if one["after"]["outcome"] == "rejected")

@@ -24,8 +24,24 @@ def component(folder: Path) -> Path:
 
 @pytest.mark.parametrize(
     "content",
-    [b"\xff\xfe", b'{"component": "\xff"}', b"", b"{}", b"[" * 100_000, b'{"component": 1}', b'{"component": "\\ud800"}'],
-    ids=["no text", "no text in a string", "empty", "nothing in it", "nested", "of another type", "half a pair"],
+    [
+        b"\xff\xfe",
+        b'{"component": "\xff"}',
+        b"",
+        b"{}",
+        b"[" * 100_000,
+        b'{"component": 1}',
+        b'{"component": "\\ud800"}',
+    ],
+    ids=[
+        "no text",
+        "no text in a string",
+        "empty",
+        "nothing in it",
+        "nested",
+        "of another type",
+        "half a pair",
+    ],
 )
 def test_a_damaged_stamp(tmp_path: Path, content: bytes) -> None:
     place = component(tmp_path)
@@ -59,7 +75,9 @@ def test_pipes_in_the_place_of_files(tmp_path: Path) -> None:
     assert components.stamp_of(place) is None
 
 
-def test_a_folder_that_is_no_release_is_no_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_is_no_release_is_no_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(components.CACHE_ENV, str(tmp_path))
     (tmp_path / "runtimes").mkdir()
     whole = component(tmp_path / "runtimes")

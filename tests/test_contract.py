@@ -1,5 +1,6 @@
-"""What the contract can say and the first three operators do not: several outputs, inputs that are left out, several or constant,
-attributes of every type, formulas that fail; from the graph through a worker to the judge."""
+"""What the contract can say and the first three operators do not: several outputs, inputs that are left out,
+several or constant, attributes of every type, formulas that fail; from the graph through a worker to the
+judge."""
 
 from __future__ import annotations
 
@@ -46,7 +47,11 @@ def _operators(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def prepared_of(case: Case) -> Prepared:
     assert case.literals is not None
-    tensors = tuple(Tensor(spec.dtype, array) for spec, array in zip(case.inputs, case.literals, strict=True) if array is not None)
+    tensors = tuple(
+        Tensor(spec.dtype, array)
+        for spec, array in zip(case.inputs, case.literals, strict=True)
+        if array is not None
+    )
     return Prepared(case, call_of(case), tensors)
 
 
@@ -73,7 +78,12 @@ def run(pool: WorkerPool, prepared: Prepared) -> tuple[Execution, Judgement]:
 
 
 def answered(prepared: Prepared, *outputs: Tensor) -> Judgement:
-    return judge(prepared, graph_of(prepared), Execution(outputs, None, "compare", ((CPU, prepared.case.operator),), 0.0), CPU)
+    return judge(
+        prepared,
+        graph_of(prepared),
+        Execution(outputs, None, "compare", ((CPU, prepared.case.operator),), 0.0),
+        CPU,
+    )
 
 
 class TestSeveralOutputs:
@@ -83,7 +93,10 @@ class TestSeveralOutputs:
         prepared = prepared_of(self.PREPARED_CASE)
         execution, judgement = run(pool, prepared)
         assert execution.outputs is not None
-        assert [(output.dtype, output.array.tolist()) for output in execution.outputs] == [("float32", LARGEST), ("int64", PLACES)]
+        assert [(output.dtype, output.array.tolist()) for output in execution.outputs] == [
+            ("float32", LARGEST),
+            ("int64", PLACES),
+        ]
         assert judgement.outcome is Outcome.PASS
         assert graph_of(prepared).outputs == (("Values", 1), ("Indices", 7))
 
@@ -95,15 +108,26 @@ class TestSeveralOutputs:
         found = answered(prepared, values, wrong)
         assert found.outcome is Outcome.MISMATCH
         assert found.diff is not None
-        assert (found.diff.output, found.diff.first_index, found.diff.expected, found.diff.actual) == (1, (1, 1), "2", "1")
+        assert (found.diff.output, found.diff.first_index, found.diff.expected, found.diff.actual) == (
+            1,
+            (1, 1),
+            "2",
+            "1",
+        )
         both = answered(prepared, Tensor("float32", values.array[::-1].copy()), wrong)
         assert both.diff is not None
         assert (both.diff.output, both.diff.differing) == (UNSET, 4)
-        assert answered(prepared, values, Tensor("int32", np.array(PLACES, np.int32))).outcome is Outcome.MISMATCH
+        assert (
+            answered(prepared, values, Tensor("int32", np.array(PLACES, np.int32))).outcome
+            is Outcome.MISMATCH
+        )
 
     def test_all_of_them_are_kept(self, tmp_path: Path) -> None:
         prepared = prepared_of(self.PREPARED_CASE)
-        outputs = (Tensor("float32", np.array(LARGEST, np.float32)), Tensor("int64", np.zeros((2, 2), np.int64)))
+        outputs = (
+            Tensor("float32", np.array(LARGEST, np.float32)),
+            Tensor("int64", np.zeros((2, 2), np.int64)),
+        )
         execution = Execution(outputs, None, "compare", ((CPU, "TopK"),), 0.0)
         judgement = judge(prepared, graph_of(prepared), execution, CPU)
         Artifacts(tmp_path).keep("cpu", prepared, execution, judgement, expected=False)
@@ -112,10 +136,15 @@ class TestSeveralOutputs:
             assert held["expected.1"].tolist() == PLACES
             assert held["actual.1"].tolist() == [[0, 0], [0, 0]]
 
-    def test_an_unexpected_result_does_not_count_as_an_expected_one(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_an_unexpected_result_does_not_count_as_an_expected_one(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr("harness.run.artifacts._LIMIT_EXPECTED", 0)
         prepared = prepared_of(self.PREPARED_CASE)
-        outputs = (Tensor("float32", np.array(LARGEST, np.float32)), Tensor("int64", np.zeros((2, 2), np.int64)))
+        outputs = (
+            Tensor("float32", np.array(LARGEST, np.float32)),
+            Tensor("int64", np.zeros((2, 2), np.int64)),
+        )
         execution = Execution(outputs, None, "compare", ((CPU, "TopK"),), 0.0)
         judgement = judge(prepared, graph_of(prepared), execution, CPU)
         Artifacts(tmp_path).keep("cpu", prepared, execution, judgement, expected=True)
@@ -134,7 +163,13 @@ class TestSeveralOutputs:
 
 class TestInputs:
     def test_an_optional_input_that_is_left_out_is_an_empty_name(self, pool: WorkerPool) -> None:
-        prepared = prepared_of(case_of(operators.CLIP, 13, {"input": floats(-1, 2, 9), "max": Tensor("float32", np.array(3, np.float32))}))
+        prepared = prepared_of(
+            case_of(
+                operators.CLIP,
+                13,
+                {"input": floats(-1, 2, 9), "max": Tensor("float32", np.array(3, np.float32))},
+            )
+        )
         model = model_of(prepared)
         assert [list(node.input) for node in model.graph.node] == [["input", "", "max"]]
         assert [value.name for value in model.graph.input] == ["input", "max"]
@@ -144,13 +179,19 @@ class TestInputs:
         assert judgement.outcome is Outcome.PASS
 
     def test_optional_inputs_at_the_end_are_not_written(self) -> None:
-        prepared = prepared_of(case_of(operators.CLIP, 13, {"input": floats(-1), "min": Tensor("float32", np.array(0, np.float32))}))
+        prepared = prepared_of(
+            case_of(
+                operators.CLIP, 13, {"input": floats(-1), "min": Tensor("float32", np.array(0, np.float32))}
+            )
+        )
         assert [list(node.input) for node in model_of(prepared).graph.node] == [["input", "min"]]
 
     def test_a_variadic_input_is_as_many_as_the_case_gives(self, pool: WorkerPool) -> None:
         inputs = {f"inputs.{n}": floats(*range(n + 1)) for n in range(3)}
         prepared = prepared_of(case_of(operators.CONCAT, 13, inputs, {"axis": 0}))
-        assert [list(node.input) for node in model_of(prepared).graph.node] == [["inputs.0", "inputs.1", "inputs.2"]]
+        assert [list(node.input) for node in model_of(prepared).graph.node] == [
+            ["inputs.0", "inputs.1", "inputs.2"]
+        ]
         execution, judgement = run(pool, prepared)
         assert execution.outputs is not None
         assert execution.outputs[0].array.tolist() == [0, 0, 1, 0, 1, 2]
@@ -160,7 +201,9 @@ class TestInputs:
         prepared = prepared_of(case_of(operators.TOP_K, 11, {"X": X, "K": K}, initializer="constants"))
         graph, model = graph_of(prepared), model_of(prepared)
         assert (graph.fed, [name for name, _ in graph.inputs]) == ((0,), ["X"])
-        assert [(each.name, numpy_helper.to_array(each).tolist()) for each in model.graph.initializer] == [("K", [2])]
+        assert [(each.name, numpy_helper.to_array(each).tolist()) for each in model.graph.initializer] == [
+            ("K", [2])
+        ]
         assert run(pool, prepared)[1].outcome is Outcome.PASS
         assert prepared.call.parameter("K") == (2,)
 
@@ -168,7 +211,13 @@ class TestInputs:
         assert input_term(TensorSpec("axes", "int64", (2,), elements=(0, -1))) == "axes=int64{0,-1}"
         assert input_term(TensorSpec("k", "int64", (), elements=(3,))) == "k=int64(3)"
         assert input_term(TensorSpec("axes", "int64", (0,), elements=())) == "axes=int64{}"
-        case = Case("TopK@11:sweep=x", "TopK", 11, {}, (TensorSpec("X", "float32", (2, 3)), TensorSpec("K", "int64", (1,), elements=(2,))))
+        case = Case(
+            "TopK@11:sweep=x",
+            "TopK",
+            11,
+            {},
+            (TensorSpec("X", "float32", (2, 3)), TensorSpec("K", "int64", (1,), elements=(2,))),
+        )
         call = call_of(case)
         assert call.constants["K"].tolist() == [2]
         assert call.outputs == ("float32", "int64")
@@ -196,7 +245,11 @@ class TestAttributes:
         assert value_text(TensorValue("int64", (), (3,))) == "int64(3)"
 
     def test_in_graphs_and_back(self) -> None:
-        given = {name: value for name, (value, _) in VALUES.items()} | {"max_gram_length": 2, "max_skip_count": 0, "weights": ()}
+        given = {name: value for name, (value, _) in VALUES.items()} | {
+            "max_gram_length": 2,
+            "max_skip_count": 0,
+            "weights": (),
+        }
         prepared = prepared_of(case_of(operators.TF_IDF, 9, {"X": floats(1, 2)}, given))
         model = model_of(prepared)
         (node,) = model.graph.node
@@ -221,7 +274,9 @@ class TestAttributes:
         operator = Operator("ConstantOfShape", Family(), operators.TF_IDF.oracle)
         with pytest.MonkeyPatch.context() as patch:
             patch.setitem(OPERATORS, "ConstantOfShape", operator)
-            prepared = prepared_of(case_of(operator, 9, {"input": Tensor("int64", np.array([2]))}, {"value": value}))
+            prepared = prepared_of(
+                case_of(operator, 9, {"input": Tensor("int64", np.array([2]))}, {"value": value})
+            )
             (node,) = model_of(prepared).graph.node
         (entry,) = node.attribute
         assert (entry.t.data_type, numpy_helper.to_array(entry.t).tolist()) == (10, [1.5])
@@ -229,7 +284,9 @@ class TestAttributes:
 
 
 class TestBounds:
-    def test_a_value_within_its_bound_passes_and_the_next_one_outside_does_not(self, pool: WorkerPool) -> None:
+    def test_a_value_within_its_bound_passes_and_the_next_one_outside_does_not(
+        self, pool: WorkerPool
+    ) -> None:
         prepared = prepared_of(case_of(operators.EXP, 13, {"input": floats(-1, 0.3, 5)}))
         assert run(pool, prepared)[1].outcome is Outcome.PASS
         found = oracle(prepared, CPU)
@@ -252,14 +309,21 @@ class TestBounds:
         low, high = floats(1, 2), floats(1, 3)
         monkeypatch.setitem(OPERATORS, "Exp", operators.EXP._replace(oracle=lambda *_: (OneOf((low, high)),)))
         prepared = prepared_of(case_of(operators.EXP, 13, {"input": floats(0, 0)}))
-        assert [answered(prepared, floats(1, last)).outcome.value for last in (2, 3, 2.5)] == ["pass", "pass", "mismatch"]
+        assert [answered(prepared, floats(1, last)).outcome.value for last in (2, 3, 2.5)] == [
+            "pass",
+            "pass",
+            "mismatch",
+        ]
 
 
 @pytest.mark.parametrize(
     ("formula", "said"),
     [
         (lambda input: 1 // 0, "Exp: ZeroDivisionError: integer division or modulo by zero"),
-        (lambda input: np.float64(input), "Exp: FormulaError: the formula gives float64 where the output is float32"),
+        (
+            lambda input: np.float64(input),
+            "Exp: FormulaError: the formula gives float64 where the output is float32",
+        ),
         (lambda input: input[:1], "Exp: output 0 of the formula has shape [1], inferred is [2]"),
         (lambda input: (), "Exp: FormulaError: the formula gives 0 outputs where 1 are asked for"),
         (lambda input, absent: input, "Exp: TypeError: "),

@@ -1,4 +1,5 @@
-"""Known deviations and the entries that explain them: in the run file, after a merge and a continuation, and in every report."""
+"""Known deviations and the entries that explain them: in the run file, after a merge and a continuation, and
+in every report."""
 
 from __future__ import annotations
 
@@ -11,7 +12,16 @@ import msgspec
 import pytest
 
 from harness.model.errors import UsageError
-from harness.model.records import Expectation, Header, Outcome, Result, Validity, Verdict, conforms, in_another_order
+from harness.model.records import (
+    Expectation,
+    Header,
+    Outcome,
+    Result,
+    Validity,
+    Verdict,
+    conforms,
+    in_another_order,
+)
 from harness.render.ctrf import render_ctrf
 from harness.render.html import render_html
 from harness.render.junit import render_junit
@@ -51,14 +61,23 @@ ENTRIES = """
   reason: Another operator's.
   link: https://example.com/elsewhere
 """
-HALVES = Expectation((Outcome.REJECTED,), "Halves are refused.", "https://example.com/halves", "Halves", "They say nothing.")
+HALVES = Expectation(
+    (Outcome.REJECTED,), "Halves are refused.", "https://example.com/halves", "Halves", "They say nothing."
+)
 LATER = Expectation((), "Not looked at.", "https://example.com/pending", pending=True)
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("deviations")
-    script_of(folder, [("Round@22:X=float16", "reject"), ("Round@22:X=float32[0]", "crash"), ("Round@22:X=float32", "shape")])
+    script_of(
+        folder,
+        [
+            ("Round@22:X=float16", "reject"),
+            ("Round@22:X=float32[0]", "crash"),
+            ("Round@22:X=float32", "shape"),
+        ],
+    )
     (folder / "known.yaml").write_text(ENTRIES, encoding="utf-8")
     for name, shard in (("whole", None), ("one", "1/2"), ("two", "2/2")):
         harness("run", *options(folder), *(["--shard", shard] if shard else []), "-o", folder / name)
@@ -66,7 +85,15 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def options(folder: Path) -> list[str | Path]:
-    return [ROUND, "-t", f"fake,script={folder / 'script.yaml'}", "-k", QUERY, "--expectations", folder / "known.yaml"]
+    return [
+        ROUND,
+        "-t",
+        f"fake,script={folder / 'script.yaml'}",
+        "-k",
+        QUERY,
+        "--expectations",
+        folder / "known.yaml",
+    ]
 
 
 def header_of(run: Path) -> Header:
@@ -145,18 +172,44 @@ def test_a_run_with_expectations_in_another_order_is_not_continued(runs: Path, t
 def test_an_invalid_case_that_is_rejected_names_no_entry(runs: Path, tmp_path: Path) -> None:
     """It conforms, although the entry expects the same of it."""
     known = tmp_path / "known.yaml"
-    known.write_text("- {match: GatherND, expect: rejected, reason: Everything is., link: https://example.com/}\n", encoding="utf-8")
+    known.write_text(
+        "- {match: GatherND, expect: rejected, reason: Everything is., link: https://example.com/}\n",
+        encoding="utf-8",
+    )
     script = script_of(tmp_path, [("GatherND", "reject")])
     query = "GatherND@13:case=batch_sizes_differ*"
-    harness("run", SPECS / "GatherND.yaml", "-t", f"fake,script={script}", "-k", query, "--expectations", known, "-o", tmp_path / "run")
-    found = {(result["validity"], result["outcome"], result.get("expectation")) for result in results_of(tmp_path / "run").values()}
+    harness(
+        "run",
+        SPECS / "GatherND.yaml",
+        "-t",
+        f"fake,script={script}",
+        "-k",
+        query,
+        "--expectations",
+        known,
+        "-o",
+        tmp_path / "run",
+    )
+    found = {
+        (result["validity"], result["outcome"], result.get("expectation"))
+        for result in results_of(tmp_path / "run").values()
+    }
     assert found == {("invalid", "rejected", None)}
 
 
 def test_what_an_earlier_run_explains_names_no_entry(runs: Path, tmp_path: Path) -> None:
     """But what the entry expects is still known by the entry."""
-    (tmp_path / "known.yaml").write_text(ENTRIES.replace("expect: rejected", "expect: mismatch"), encoding="utf-8")
-    given = [*options(runs)[:-1], tmp_path / "known.yaml", "--baseline", runs / "whole", "-o", tmp_path / "run"]
+    (tmp_path / "known.yaml").write_text(
+        ENTRIES.replace("expect: rejected", "expect: mismatch"), encoding="utf-8"
+    )
+    given = [
+        *options(runs)[:-1],
+        tmp_path / "known.yaml",
+        "--baseline",
+        runs / "whole",
+        "-o",
+        tmp_path / "run",
+    ]
     assert harness("run", *given).code == 0
     assert {number for case, number in named(tmp_path / "run").items() if "X=float16" in case} == {None}
     assert {number for case, number in named(tmp_path / "run").items() if "X=float32" in case} == {2}
@@ -178,7 +231,9 @@ def test_a_shard_with_expectations_in_another_order(runs: Path, tmp_path: Path) 
     other = tmp_path / "two.jsonl"
     other.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     ended = harness("merge", runs / "one", other, "-o", tmp_path / "merged")
-    assert complaint(ended).endswith("cannot be merged with the first run: the order of the expectations differs")
+    assert complaint(ended).endswith(
+        "cannot be merged with the first run: the order of the expectations differs"
+    )
 
 
 @pytest.mark.parametrize(
@@ -189,15 +244,29 @@ def test_a_shard_with_expectations_in_another_order(runs: Path, tmp_path: Path) 
         (Outcome.CRASH, Verdict.CHANGED, 7, None),
         (Outcome.CRASH, Verdict.EXPECTED, 4, "expectation 4 is not in the header"),
         (Outcome.CRASH, Verdict.REGRESSION, 13, "crash with the verdict 'regression' by expectation 13"),
-        (Outcome.CRASH, Verdict.CHANGED, 13, "crash with the verdict 'changed' by expectation 13, which expects crash"),
-        (Outcome.CRASH, Verdict.EXPECTED, 7, "crash with the verdict 'expected' by expectation 7, which expects mismatch"),
+        (
+            Outcome.CRASH,
+            Verdict.CHANGED,
+            13,
+            "crash with the verdict 'changed' by expectation 13, which expects crash",
+        ),
+        (
+            Outcome.CRASH,
+            Verdict.EXPECTED,
+            7,
+            "crash with the verdict 'expected' by expectation 7, which expects mismatch",
+        ),
         (Outcome.NOT_RUN, Verdict.EXPECTED, 12, "not_run with the verdict 'expected' by expectation 12"),
     ],
 )
-def test_what_cannot_be_of_an_entry(outcome: Outcome, verdict: Verdict, number: int, said: str | None) -> None:
+def test_what_cannot_be_of_an_entry(
+    outcome: Outcome, verdict: Verdict, number: int, said: str | None
+) -> None:
     header = msgspec.structs.replace(synthetic.header(), expectations=synthetic.ENTRIES)
     error = synthetic.Error("Fail", "")
-    result = Result("Round@22:a=1", "Round", "cpu", Validity.VALID, {}, outcome, verdict, error=error, expectation=number)
+    result = Result(
+        "Round@22:a=1", "Round", "cpu", Validity.VALID, {}, outcome, verdict, error=error, expectation=number
+    )
     assert impossible(result, header) == said
 
 
@@ -219,18 +288,35 @@ def test_rows_and_their_sums(run: Path) -> None:
         assert row.contradicting == len(mine) - row.results
         assert sum(row.by_target.values()) == sum(row.by_level.values()) == row.results
         for target, number in row.by_target.items():
-            assert number == sum(result.target == target and result.verdict is Verdict.EXPECTED for result in mine)
+            assert number == sum(
+                result.target == target and result.verdict is Verdict.EXPECTED for result in mine
+            )
     assert sum(row.contradicting for row in rows) > 0
-    deviating = [result for result in found if result.verdict is Verdict.EXPECTED and not conforms(result.validity, result.outcome)]
+    deviating = [
+        result
+        for result in found
+        if result.verdict is Verdict.EXPECTED and not conforms(result.validity, result.outcome)
+    ]
     without = sum(result.expectation is msgspec.UNSET for result in deviating)
     assert without > 0
     assert tables.tally().known == len(deviating) == sum(row.results for row in (*rows, *pending)) + without
-    assert tables.deviations.remarks(tables.tally().known)[0].startswith(f"{without:,} more known deviations have no entry")
+    assert tables.deviations.remarks(tables.tally().known)[0].startswith(
+        f"{without:,} more known deviations have no entry"
+    )
 
 
 def test_unspecified_cases_of_an_entry_are_no_deviations() -> None:
     header = msgspec.structs.replace(synthetic.header(), expectations={7: synthetic.ENTRIES[7]})
-    result = Result("Round@22:a=1", "Round", "cpu", Validity.UNSPECIFIED, {}, Outcome.MISMATCH, Verdict.EXPECTED, expectation=7)
+    result = Result(
+        "Round@22:a=1",
+        "Round",
+        "cpu",
+        Validity.UNSPECIFIED,
+        {},
+        Outcome.MISMATCH,
+        Verdict.EXPECTED,
+        expectation=7,
+    )
     tables = tabulate(header, [result], None)
     assert [row.results for row in tables.deviations.rows(pending=False)] == [1]
     assert tables.deviations.remarks(tables.tally().known) == [
@@ -244,13 +330,19 @@ def section(text: str, start: str, end: str) -> str:
 
 def test_the_section_in_markdown(run: Path) -> None:
     text = render_markdown(read_tables(RunReader(run)))
-    assert text.index("## Documented") < text.index("## Known deviations") < text.index("<details><summary>regression")
+    assert (
+        text.index("## Documented")
+        < text.index("## Known deviations")
+        < text.index("<details><summary>regression")
+    )
     check_golden(GOLDEN / "deviations.md", section(text, "## Known deviations", "<details>"))
 
 
 def test_the_section_of_the_page(run: Path) -> None:
     text = parsed(render_html(run)).text()
-    check_golden(GOLDEN / "deviations_page.txt", section(text, "Known deviations\nWhat", "Documented, registered"))
+    check_golden(
+        GOLDEN / "deviations_page.txt", section(text, "Known deviations\nWhat", "Documented, registered")
+    )
 
 
 def test_a_run_without_entries_has_no_section(tmp_path: Path) -> None:
@@ -263,19 +355,29 @@ def test_a_run_without_entries_has_no_section(tmp_path: Path) -> None:
 def test_pending_entries_are_said_before_the_numbers_are_trusted(run: Path) -> None:
     tables = read_tables(RunReader(run))
     number = tables.deviations.rows(pending=True)[0].results
-    assert f"{number:,} deviations are not reviewed yet: nobody has looked at why." in summarize(tables).remarks
+    assert (
+        f"{number:,} deviations are not reviewed yet: nobody has looked at why." in summarize(tables).remarks
+    )
 
 
 def test_junit_and_ctrf_name_the_entry(run: Path) -> None:
     tree = ElementTree.fromstring("".join(render_junit(lambda: RunReader(run))).encode())
-    known = {str(each.get("message")) for each in tree.iter("skipped") if str(each.get("type")).startswith("known")}
+    known = {
+        str(each.get("message")) for each in tree.iter("skipped") if str(each.get("type")).startswith("known")
+    }
     tail = "known deviation: Element types without a kernel, https://github.com/microsoft/onnxruntime/blob/main/docs/OperatorKernels.md"
     assert any(message.endswith(tail) for message in known)
     assert any("not reviewed yet: GatherElements on DirectML" in message for message in known)
-    assert not any("known deviation" in str(each.get("message")) for each in (*tree.iter("failure"), *tree.iter("error")))
+    assert not any(
+        "known deviation" in str(each.get("message")) for each in (*tree.iter("failure"), *tree.iter("error"))
+    )
     tests = json.loads("".join(render_ctrf(lambda: RunReader(run))))["results"]["tests"]
     found = [test["extra"]["link"] for test in tests if "extra" in test]
-    results = [result for result in RunReader(run) if result.expectation is not msgspec.UNSET and result.verdict is Verdict.EXPECTED]
+    results = [
+        result
+        for result in RunReader(run)
+        if result.expectation is not msgspec.UNSET and result.verdict is Verdict.EXPECTED
+    ]
     assert len(found) == len(results)
     assert synthetic.ENTRIES[7].link in found
 
@@ -301,7 +403,12 @@ def test_only_a_web_address_is_a_link(address: str, name: str) -> None:
 
 
 def test_outcomes_in_words() -> None:
-    assert [in_words(given) for given in ([], ["crash"], ["a", "b"], ["a", "b", "c"])] == ["any", "crash", "a or b", "a, b or c"]
+    assert [in_words(given) for given in ([], ["crash"], ["a", "b"], ["a", "b", "c"])] == [
+        "any",
+        "crash",
+        "a or b",
+        "a, b or c",
+    ]
 
 
 def test_a_result_of_an_entry_that_the_header_lacks_is_damage(run: Path, tmp_path: Path) -> None:
@@ -320,5 +427,7 @@ def test_each_entry_that_results_name_is_looked_at(run: Path, tmp_path: Path) ->
     lines[last]["expectation"] = 99
     damaged = tmp_path / "run.jsonl"
     damaged.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    with pytest.raises(UsageError, match=f":{last + 1}: damaged run file: expectation 99 is not in the header"):
+    with pytest.raises(
+        UsageError, match=f":{last + 1}: damaged run file: expectation 99 is not in the header"
+    ):
         list(RunReader(damaged))

@@ -45,13 +45,22 @@ def wrong_elements(expected: Tensor, actual: Tensor) -> list[bool]:
     """Say for each element whether it differs, one at a time."""
     entry = DTYPES[expected.dtype]
     if entry.is_float:
-        return [not same_bits(expected.dtype, a, b) for a, b in zip(bits_of(expected), bits_of(actual), strict=True)]
+        return [
+            not same_bits(expected.dtype, a, b)
+            for a, b in zip(bits_of(expected), bits_of(actual), strict=True)
+        ]
     if entry.storage[0] == "c":
         part = {8: "float32", 16: "float64"}[entry.itemsize]
-        halves = [Tensor(part, np.ascontiguousarray(t.array).reshape(-1).view(DTYPES[part].storage)) for t in (expected, actual)]
+        halves = [
+            Tensor(part, np.ascontiguousarray(t.array).reshape(-1).view(DTYPES[part].storage))
+            for t in (expected, actual)
+        ]
         flat = wrong_elements(*halves)
         return [flat[n] or flat[n + 1] for n in range(0, len(flat), 2)]
-    return [a != b for a, b in zip(expected.array.reshape(-1).tolist(), actual.array.reshape(-1).tolist(), strict=True)]
+    return [
+        a != b
+        for a, b in zip(expected.array.reshape(-1).tolist(), actual.array.reshape(-1).tolist(), strict=True)
+    ]
 
 
 @st.composite
@@ -71,7 +80,13 @@ def tensors(draw: st.DrawFn, dtype: str, shape: tuple[int, ...]) -> Tensor:
         bits = draw(st.lists(special | st.integers(0, 2 * sign - 1), min_size=count, max_size=count))
         array = np.array(bits, f"u{entry.itemsize}").view(entry.storage)
     else:
-        parts = draw(st.lists(st.integers(0, 2) | st.integers(0, 255), min_size=count * entry.itemsize, max_size=count * entry.itemsize))
+        parts = draw(
+            st.lists(
+                st.integers(0, 2) | st.integers(0, 255),
+                min_size=count * entry.itemsize,
+                max_size=count * entry.itemsize,
+            )
+        )
         array = np.array(parts, np.uint8).view(entry.storage)
     return Tensor(dtype, array.reshape(shape))
 
@@ -81,7 +96,9 @@ def pairs(draw: st.DrawFn) -> tuple[Tensor, Tensor]:
     """Two tensors of one dtype and shape, each element of the second often that of the first."""
     dtype, shape = draw(st.sampled_from(sorted(DTYPES))), draw(SHAPES)
     a, b = draw(tensors(dtype, shape)), draw(tensors(dtype, shape))
-    kept = np.array(draw(st.lists(st.booleans(), min_size=a.array.size, max_size=a.array.size)), bool).reshape(shape)
+    kept = np.array(
+        draw(st.lists(st.booleans(), min_size=a.array.size, max_size=a.array.size)), bool
+    ).reshape(shape)
     mixed = b.array.copy()
     mixed[kept] = a.array[kept]
     return a, Tensor(dtype, mixed)
@@ -97,7 +114,9 @@ def test_compare_is_the_element_by_element_definition(pair: tuple[Tensor, Tensor
         return
     assert diff is not None
     assert (diff.differing, diff.total) == (sum(wrong), len(wrong))
-    assert diff.first_index == tuple(int(i) for i in np.unravel_index(wrong.index(True), expected.array.shape))
+    assert diff.first_index == tuple(
+        int(i) for i in np.unravel_index(wrong.index(True), expected.array.shape)
+    )
     assert diff.expected != diff.actual  # two different elements look different
     assert differing(expected, actual).reshape(-1).tolist() == wrong
 
@@ -116,7 +135,9 @@ def test_differing_is_symmetric(pair: tuple[Tensor, Tensor]) -> None:
         assert (there.expected, there.actual) == (back.actual, back.expected)
 
 
-@given(st.sampled_from(sorted(DTYPES)).flatmap(lambda dtype: SHAPES.flatmap(lambda shape: tensors(dtype, shape))))
+@given(
+    st.sampled_from(sorted(DTYPES)).flatmap(lambda dtype: SHAPES.flatmap(lambda shape: tensors(dtype, shape)))
+)
 def test_a_tensor_equals_itself(tensor: Tensor) -> None:
     assert compare(tensor, tensor) is None
     assert compare(tensor, Tensor(tensor.dtype, tensor.array.copy())) is None
@@ -166,7 +187,8 @@ class TestFloats:
             assert diff.max_ulp is None
 
     def test_infinities(self, dtype: str) -> None:
-        """The largest finite value and infinity are neighbours as bits; they differ, and by no number of ULPs."""
+        """The largest finite value and infinity are neighbours as bits; they differ, and by no number of
+        ULPs."""
         sign, top = 1 << (DTYPES[dtype].itemsize * 8 - 1), infinity(dtype)
         assert compare(from_bits(dtype, top), from_bits(dtype, top)) is None
         for a, b in ((top, top - 1), (top, sign | top), (sign | top, sign | (top - 1))):
@@ -202,9 +224,20 @@ def test_another_dtype_differs_even_with_equal_bytes(dtype: str, other: str) -> 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
     ("shape", "other"),
-    [((6,), (2, 3)), ((2, 3), (3, 2)), ((), (1,)), ((1,), ()), ((0,), (0, 3)), ((2,), (1, 2)), ((0, 2), (2, 0)), ((1, 1), (1, 2))],
+    [
+        ((6,), (2, 3)),
+        ((2, 3), (3, 2)),
+        ((), (1,)),
+        ((1,), ()),
+        ((0,), (0, 3)),
+        ((2,), (1, 2)),
+        ((0, 2), (2, 0)),
+        ((1, 1), (1, 2)),
+    ],
 )
-def test_another_shape_differs_even_with_equal_bytes(dtype: str, shape: tuple[int, ...], other: tuple[int, ...]) -> None:
+def test_another_shape_differs_even_with_equal_bytes(
+    dtype: str, shape: tuple[int, ...], other: tuple[int, ...]
+) -> None:
     diff = compare(*(Tensor(dtype, np.zeros(extents, DTYPES[dtype].storage)) for extents in (shape, other)))
     assert diff is not None
     assert diff.first_index is None
@@ -216,7 +249,12 @@ def test_another_shape_differs_even_with_equal_bytes(dtype: str, shape: tuple[in
 def test_complex_parts_are_floats(dtype: str) -> None:
     nan, storage = math.nan, DTYPES[dtype].storage
     given = np.array([complex(1, 2), complex(nan, 0.0), complex(0.0, math.inf)], storage)
-    for position, other in ((0, complex(1, -2)), (1, complex(nan, -0.0)), (1, complex(0.0, nan)), (2, complex(-0.0, math.inf))):
+    for position, other in (
+        (0, complex(1, -2)),
+        (1, complex(nan, -0.0)),
+        (1, complex(0.0, nan)),
+        (2, complex(-0.0, math.inf)),
+    ):
         changed = given.copy()
         changed[position] = other
         diff = compare(Tensor(dtype, given), Tensor(dtype, changed))
@@ -236,7 +274,10 @@ def test_strings() -> None:
         assert diff is not None
         assert (diff.differing, diff.total, diff.first_index) == (1, 4, (0, 1))
         assert (diff.expected, diff.actual) == ("'b'", repr(other))
-    assert compare(Tensor("string", given), Tensor("string", np.array([["a", "b"], ["", "\u00e9"]], object))) is None
+    assert (
+        compare(Tensor("string", given), Tensor("string", np.array([["a", "b"], ["", "\u00e9"]], object)))
+        is None
+    )
 
 
 def test_scalars_have_an_empty_index() -> None:
@@ -248,7 +289,9 @@ def test_scalars_have_an_empty_index() -> None:
 def test_memory_layout_does_not_matter() -> None:
     plain = np.arange(12, dtype=np.float32).reshape(3, 4)
     assert compare(Tensor("float32", plain), Tensor("float32", np.asfortranarray(plain))) is None
-    diff = compare(Tensor("float32", plain), Tensor("float32", np.asfortranarray(plain) + np.eye(3, 4, dtype=np.float32)))
+    diff = compare(
+        Tensor("float32", plain), Tensor("float32", np.asfortranarray(plain) + np.eye(3, 4, dtype=np.float32))
+    )
     assert diff is not None
     assert (diff.differing, diff.first_index) == (3, (0, 0))
 
@@ -280,7 +323,9 @@ class TestOneOf:
 
     def test_each_element_chooses(self) -> None:
         for found in ([1, 2, 3], [2, 2, 4], [1, 2, 4], [2, 2, 3]):
-            assert compare(OneOf((self.LOW, self.HIGH)), Tensor("int8", np.array(found, np.int8))) == OutputComparison(None)
+            assert compare(
+                OneOf((self.LOW, self.HIGH)), Tensor("int8", np.array(found, np.int8))
+            ) == OutputComparison(None)
 
     def test_anything_else_is_wrong_also_between_and_beside(self) -> None:
         for place, element in ((0, 0), (0, 3), (1, 1), (1, 3), (2, 2), (2, 5), (0, 4)):
@@ -289,7 +334,9 @@ class TestOneOf:
             diff = compare(OneOf((self.LOW, self.HIGH)), Tensor("int8", found)).diff
             assert diff is not None
             assert (diff.differing, diff.total, diff.first_index, diff.max_ulp) == (1, 3, (place,), None)
-            assert diff.expected == ("2" if place == 1 else f"{self.LOW.array[place]} or {self.HIGH.array[place]}")
+            assert diff.expected == (
+                "2" if place == 1 else f"{self.LOW.array[place]} or {self.HIGH.array[place]}"
+            )
             assert diff.actual == str(element)
 
     def test_distances_are_those_to_the_nearest(self) -> None:
@@ -297,7 +344,10 @@ class TestOneOf:
         diff = compare(OneOf(candidates), from_bits("float32", 17, 98, 0x7F800000)).diff
         assert diff is not None
         assert (diff.max_ulp, diff.differing) == (3, 3)
-        assert diff.expected == f"{write_element('float32', candidates[0].array[0])} or {write_element('float32', candidates[1].array[0])}"
+        assert (
+            diff.expected
+            == f"{write_element('float32', candidates[0].array[0])} or {write_element('float32', candidates[1].array[0])}"
+        )
 
     def test_nan_zero_and_strings_as_for_tensors(self) -> None:
         nan = from_bits("float16", 0x7E00, 0)
@@ -308,7 +358,9 @@ class TestOneOf:
         assert (diff.differing, diff.max_ulp) == (2, 1)
         texts = tuple(Tensor("string", np.array([t], object)) for t in ("a", "b"))
         assert compare(OneOf(texts), texts[1]).diff is None
-        assert compare(OneOf(texts), Tensor("string", np.array(["c"], object))).diff == Diff(None, 1, 1, (0,), "'a' or 'b'", "'c'")
+        assert compare(OneOf(texts), Tensor("string", np.array(["c"], object))).diff == Diff(
+            None, 1, 1, (0,), "'a' or 'b'", "'c'"
+        )
 
     def test_dtype_and_shape(self) -> None:
         for other in (Tensor("uint8", self.LOW.array.view(np.uint8)), Tensor("int8", self.LOW.array[None])):
@@ -336,7 +388,9 @@ def neighbour(dtype: str, value: float, steps: int) -> float:
 class TestApprox:
     @pytest.mark.parametrize("value", [1.0, -3.0, 1 / 3, -1e-3, 12345.678])
     @pytest.mark.parametrize("share", [0.6, 1.0, 3.4, 40.0])
-    def test_the_last_value_inside_passes_and_the_next_is_red(self, dtype: str, value: float, share: float) -> None:
+    def test_the_last_value_inside_passes_and_the_next_is_red(
+        self, dtype: str, value: float, share: float
+    ) -> None:
         form = FORMATS[dtype]
         bound = share * float(form.ulp(np.array([value]))[0])
         expected = approx(dtype, value, bound)
@@ -352,7 +406,11 @@ class TestApprox:
             outside = neighbour(dtype, element, step)
             failed = compare(expected, held(dtype, outside))
             assert failed.diff is not None
-            assert (failed.diff.differing, failed.diff.error, failed.diff.bound) == (1, abs(outside - value), bound)
+            assert (failed.diff.differing, failed.diff.error, failed.diff.bound) == (
+                1,
+                abs(outside - value),
+                bound,
+            )
             assert failed.accuracy is not None
             assert failed.accuracy.ratio == abs(outside - value) / bound > 1
 
@@ -377,7 +435,12 @@ class TestApprox:
         expected = approx(dtype, [np.inf, -np.inf, 1.0], [0.0, 0.0, 0.5])
         assert compare(expected, held(dtype, np.inf, -np.inf, 1.0)).diff is None
         largest = FORMATS[dtype].largest
-        for wrong in ((largest, -np.inf, 1.0), (-np.inf, -np.inf, 1.0), (np.inf, np.nan, 1.0), (np.inf, -np.inf, np.inf)):
+        for wrong in (
+            (largest, -np.inf, 1.0),
+            (-np.inf, -np.inf, 1.0),
+            (np.inf, np.nan, 1.0),
+            (np.inf, -np.inf, np.inf),
+        ):
             diff = compare(expected, held(dtype, *wrong)).diff
             assert diff is not None
             assert diff.differing == 1
@@ -388,7 +451,11 @@ class TestApprox:
             comparison = compare(expected, held(dtype, *found))
             assert comparison.diff is None
             assert comparison.accuracy is not None
-            assert (comparison.accuracy.unclaimed, comparison.accuracy.compared, comparison.accuracy.claims) == (3, 4, True)
+            assert (
+                comparison.accuracy.unclaimed,
+                comparison.accuracy.compared,
+                comparison.accuracy.claims,
+            ) == (3, 4, True)
         empty = compare(approx(dtype, [1.0], [np.inf]), held(dtype, 7.0))
         assert empty == OutputComparison(None, Accuracy(0.0, 0.0, 1, 1))
         assert empty.accuracy is not None
@@ -414,7 +481,13 @@ class TestApprox:
         expected = approx(dtype, [[1.0, 2.0], [4.0, 8.0]], np.full((2, 2), 0.25))
         diff = compare(expected, Tensor(dtype, encode(dtype, np.array([[1.25, 2.25], [3.5, 16.0]])))).diff
         assert diff is not None
-        assert (diff.differing, diff.total, diff.first_index, diff.error, diff.bound) == (2, 4, (1, 0), 0.5, 0.25)
+        assert (diff.differing, diff.total, diff.first_index, diff.error, diff.bound) == (
+            2,
+            4,
+            (1, 0),
+            0.5,
+            0.25,
+        )
         assert diff.expected == "4 ± 0.25"
         assert diff.actual.startswith("3.5 (0x")
         assert diff.max_ulp == 1 << (FORMATS[dtype].precision - 1)  # from 8 to 16
@@ -429,7 +502,9 @@ class TestApprox:
 
 
 def test_accuracy_in_units_of_the_last_place() -> None:
-    accuracy = compare(approx("float32", [1.0, 2.0], [1e-6, 1e-5]), held("float32", 1.0 + 2.0**-22, 2.0)).accuracy
+    accuracy = compare(
+        approx("float32", [1.0, 2.0], [1e-6, 1e-5]), held("float32", 1.0 + 2.0**-22, 2.0)
+    ).accuracy
     assert accuracy == Accuracy(ratio=2.0**-22 / 1e-6, ulp=2.0, unclaimed=0, compared=2)
 
 
@@ -453,12 +528,16 @@ def test_errors_and_bounds_stand_only_where_there_is_a_bound() -> None:
     assert msgspec.json.decode(line, type=Diff) == bounded.diff
     zero = compare(approx("float32", [1.0], [0.0]), held("float32", 2.0)).accuracy
     assert zero is not None
-    assert msgspec.json.decode(msgspec.json.encode(zero), type=Accuracy) == zero  # no infinity, which JSON lacks
+    assert (
+        msgspec.json.decode(msgspec.json.encode(zero), type=Accuracy) == zero
+    )  # no infinity, which JSON lacks
 
 
 def test_a_bool_that_is_neither_0_nor_1_is_told_from_true() -> None:
     """As memory that nobody wrote holds it."""
-    expected, actual = (Tensor("bool", np.array([[1, 0, byte]], np.uint8).view(np.bool_)) for byte in (1, 0xCD))
+    expected, actual = (
+        Tensor("bool", np.array([[1, 0, byte]], np.uint8).view(np.bool_)) for byte in (1, 0xCD)
+    )
     diff = compare(expected, actual)
     assert diff is not None
     assert (diff.differing, diff.expected, diff.actual) == (1, "True", "True (0xcd)")

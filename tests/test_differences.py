@@ -13,7 +13,9 @@ def collected(*given: tuple[str, str, Outcome]) -> Differences:
     differences = Differences(("cpu", "dml", "old"))
     for case, target, outcome in given:
         placed = "P" if outcome is Outcome.PASS else None
-        result = Result(case, "Gather", target, Validity.VALID, {}, outcome, Verdict.EXPECTED, placed_on=placed)
+        result = Result(
+            case, "Gather", target, Validity.VALID, {}, outcome, Verdict.EXPECTED, placed_on=placed
+        )
         differences.add(result, facets(case), "2_1")
     return differences
 
@@ -38,7 +40,12 @@ def test_cases_on_which_targets_disagree_are_grouped() -> None:
 
 
 def test_a_target_that_ran_nothing_differs_from_nobody() -> None:
-    assert collected((A, "cpu", Outcome.PASS), (A, "dml", Outcome.UNAVAILABLE), (A, "old", Outcome.NOT_RUN)).groups() == []
+    assert (
+        collected(
+            (A, "cpu", Outcome.PASS), (A, "dml", Outcome.UNAVAILABLE), (A, "old", Outcome.NOT_RUN)
+        ).groups()
+        == []
+    )
 
 
 def test_one_target_needs_none() -> None:

@@ -29,9 +29,15 @@ def test_names_take_releases_and_levels() -> None:
         ("directml,fast=1", "bad option 'fast=1'; allowed, each once: device_id=…, dll=…, debug=…"),
         ("directml,device_id=one", "device_id is the number of a DXGI adapter, not 'one'"),
         ("directml,debug=yes", "debug is 0 or 1, not 'yes'"),
-        ("directml,dll=/no/such.dll", "/no/such.dll: No such file or directory; name a DirectML.dll for 64-bit Windows"),
+        (
+            "directml,dll=/no/such.dll",
+            "/no/such.dll: No such file or directory; name a DirectML.dll for 64-bit Windows",
+        ),
         (f"directml,dll={__file__}", "is not a Windows DLL; name a DirectML.dll for 64-bit Windows"),
-        (f"directml@level-5_0,dll={__file__}", "a DLL of one's own and that of a release; name one of the two"),
+        (
+            f"directml@level-5_0,dll={__file__}",
+            "a DLL of one's own and that of a release; name one of the two",
+        ),
         ("directml@level-1_0", "no usable release has 1_0 as its maximum level"),
         ("directml@levelsx", "unknown target 'directml@levelsx'"),
         ("directml@ssh:pc", "unknown target 'directml@ssh:pc'"),
@@ -48,8 +54,17 @@ def test_the_worker_is_told_its_options(tmp_path: Path, monkeypatch: pytest.Monk
     dll = tmp_path / "DirectML.dll"
     dll.write_bytes(b"MZ")
     asked = []
-    monkeypatch.setattr(targets.runtime, "launch", lambda worker, **other: asked.append((worker.name, other)) or (["python"], {}))
+    monkeypatch.setattr(
+        targets.runtime,
+        "launch",
+        lambda worker, **other: asked.append((worker.name, other)) or (["python"], {}),
+    )
     started = launch(parse_target(f"directml,device_id=2,dll={dll},debug=1"))
-    assert asked == [("worker.py", {"ort": None, "args": ["device_id=2", "debug=1"], "through": "directml_worker.py", "dll": dll})]
+    assert asked == [
+        (
+            "worker.py",
+            {"ort": None, "args": ["device_id=2", "debug=1"], "through": "directml_worker.py", "dll": dll},
+        )
+    ]
     assert (started.provider, started.config, started.provider_options) == (DIRECTML, {}, {})
     assert (runtime.BOOT.parent / "directml_worker.py").is_file()

@@ -25,13 +25,32 @@ def write(folder: Path, results: list[Result], **targets: TargetInfo) -> Path:
 def result(case: str, outcome: Outcome, validity: Validity, call: str = "") -> Result:
     error = Error("CreateOperator E_INVALIDARG", "x") if outcome is Outcome.REJECTED else None
     placed = "DirectML" if outcome in (Outcome.PASS, Outcome.ACCEPTED_INVALID) else None
-    made = Result(case, case.partition("@")[0], "directml", validity, {"directml": "3_0"}, outcome, Verdict.EXPECTED, "load", placed, error)
-    return Result(**{**{name: getattr(made, name) for name in made.__struct_fields__}, **({"call": call} if call else {})})
+    made = Result(
+        case,
+        case.partition("@")[0],
+        "directml",
+        validity,
+        {"directml": "3_0"},
+        outcome,
+        Verdict.EXPECTED,
+        "load",
+        placed,
+        error,
+    )
+    return Result(
+        **{
+            **{name: getattr(made, name) for name in made.__struct_fields__},
+            **({"call": call} if call else {}),
+        }
+    )
 
 
-BY_FORMULA = "GatherND@13:case=api_nd_sizes_by_formula;data=float32[3,4,5,6,7];indices=uint32[1,2,3];api=directml"
+BY_FORMULA = (
+    "GatherND@13:case=api_nd_sizes_by_formula;data=float32[3,4,5,6,7];indices=uint32[1,2,3];api=directml"
+)
 OPEN = (
-    "GatherND@13:sweep=api_index_out_of_range;data=float32[5];indices=int64[3,1];values=above;api=directml;operator=DML_OPERATOR_GATHER_ND"
+    "GatherND@13:sweep=api_index_out_of_range;data=float32[5];indices=int64[3,1];values=above;api=directml;"
+    "operator=DML_OPERATOR_GATHER_ND"
 )
 ODD = "GatherND@13:sweep=api_other_index_types;data=float32[6];indices=int8[1];values=in_range;api=directml;operator=DML_OPERATOR_GATHER_ND"
 
@@ -50,7 +69,10 @@ def run(tmp_path: Path) -> Path:
 def test_each_erratum_says_what_the_dll_does_and_with_which_command(run: Path) -> None:
     text = "\n".join(page(Measured(run, load_expectations())))
     section = text[text.index("### 3. ") : text.index("### 4. ")]
-    assert "A call that keeps to the first: 1 × rejected at load: CreateOperator E\\_INVALIDARG" in section.replace("E_I", "E\\_I")
+    assert (
+        "A call that keeps to the first: 1 × rejected at load: CreateOperator E\\_INVALIDARG"
+        in section.replace("E_I", "E\\_I")
+    )
     assert "`harness run -t directml -k GatherND:case=api_nd_sizes_by_formula`" in section
     assert "A call that keeps to the second: not run" in section
 
@@ -83,12 +105,17 @@ def test_the_same_run_gives_the_same_page(run: Path) -> None:
 def test_a_run_without_the_api_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = write(tmp_path / "r", [], cpu=TargetInfo("CPUExecutionProvider"))
     assert main([str(folder)]) == 2
-    assert capsys.readouterr().err.rstrip().endswith("no target of this run is DirectML's own API; run: harness run -t directml")
+    assert (
+        capsys.readouterr()
+        .err.rstrip()
+        .endswith("no target of this run is DirectML's own API; run: harness run -t directml")
+    )
     assert main([]) == 2
     assert main([str(tmp_path / "none")]) == 2
 
 
 def test_a_query_that_a_shell_would_take_apart_is_quoted() -> None:
     assert (
-        command(["Round:case=a", "Round:case=a;X=float32[1]"]) == '`harness run -t directml -k Round:case=a -k "Round:case=a;X=float32[1]"`'
+        command(["Round:case=a", "Round:case=a;X=float32[1]"])
+        == '`harness run -t directml -k Round:case=a -k "Round:case=a;X=float32[1]"`'
     )

@@ -1,4 +1,5 @@
-"""The table of changes between releases in docs/triage.md: each row has its reduced case, and the repro ends as the row says."""
+"""The table of changes between releases in docs/triage.md: each row has its reduced case, and the repro ends
+as the row says."""
 
 from __future__ import annotations
 
@@ -43,15 +44,19 @@ def test_a_case_is_a_spec_of_one_case_made_from_one_of_the_default_specs(file: P
 
 @pytest.mark.releases
 @pytest.mark.skipif(
-    all(Version(python.minor) < Version("3.11") for python in pythons.pythons()), reason="onnxruntime 1.24 needs Python 3.11 or later"
+    all(Version(python.minor) < Version("3.11") for python in pythons.pythons()),
+    reason="onnxruntime 1.24 needs Python 3.11 or later",
 )
 @pytest.mark.parametrize(
-    ("name", "lie"), [("more_tuples_than_batches-1.24.3", None), ("one_tuple_for_two_batches-1.24.3", ("1.24.3", 1))], ids=["true", "lie"]
+    ("name", "lie"),
+    [("more_tuples_than_batches-1.24.3", None), ("one_tuple_for_two_batches-1.24.3", ("1.24.3", 1))],
+    ids=["true", "lie"],
 )
 def test_a_repro_ends_as_its_row_says(
     name: str, lie: tuple[str, int] | None, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On two of the releases; `python -m benchmarks.evidence` does the same for all rows. A row that says what is not so is told."""
+    """On two of the releases; `python -m benchmarks.evidence` does the same for all rows. A row that says
+    what is not so is told."""
     monkeypatch.setenv(CACHE_ENV, str(cache))
     (row,) = (row for row in ROWS if row.name == name)
     if lie is None:

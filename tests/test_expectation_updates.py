@@ -1,4 +1,5 @@
-"""`harness expect`: proposals that describe a run, entries that are dropped or narrowed, files that stay as they were elsewhere."""
+"""`harness expect`: proposals that describe a run, entries that are dropped or narrowed, files that stay as
+they were elsewhere."""
 
 from __future__ import annotations
 
@@ -52,12 +53,18 @@ def write(path: str, text: str) -> Path:
 
 def a_run(*failing: str, outcome: str = "rejected:Fail", left: float = 0) -> Path:
     """Write a complete run in which the cases fail that a fragment of their id names."""
-    found: list[Result] = [a_result(case, outcome if any(part in case for part in failing) else None) for case in cases()]
+    found: list[Result] = [
+        a_result(case, outcome if any(part in case for part in failing) else None) for case in cases()
+    ]
     return write_results(Path("run.jsonl"), found, {"cpu": CPU})
 
 
 def fill(path: Path) -> None:
-    path.write_text(path.read_text().replace("reason: TODO", "reason: planted").replace("link: TODO", "link: https://example.org/3"))
+    path.write_text(
+        path.read_text()
+        .replace("reason: TODO", "reason: planted")
+        .replace("link: TODO", "link: https://example.org/3")
+    )
 
 
 class TestPropose:
@@ -67,7 +74,9 @@ class TestPropose:
         assert Path("new.yaml").read_text() == (
             '- match: "GatherND:data=float16"\n  when: {provider: CPUExecutionProvider}\n  expect: rejected\n  reason: TODO\n  link: TODO\n'
         )
-        assert "added to new.yaml: rejected on cpu: GatherND:data=float16; fill in reason and link" in ended.err
+        assert (
+            "added to new.yaml: rejected on cpu: GatherND:data=float16; fill in reason and link" in ended.err
+        )
 
     def test_one_cause_in_two_operators_is_one_entry(self) -> None:
         harness("expect", "update", a_run("=float16["), "new.yaml")
@@ -92,17 +101,28 @@ class TestPropose:
 
     def test_a_case_that_fails_is_told_from_a_passing_one_whose_id_lacks_a_term(self) -> None:
         shorter = "Round@22:sweep=rank;X=float32[2,3];values=random"
-        ids = [f"Round@22:sweep=rank;X=float32[{shape}];values=random" for shape in ("1", "3", "2,3", "4,5", "1,2,3", "2,2,2,2")]
-        found = [a_result(case, "rejected:Fail" if case != shorter else None) for each in ids for case in (each, f"{each};shapes=static")]
+        ids = [
+            f"Round@22:sweep=rank;X=float32[{shape}];values=random"
+            for shape in ("1", "3", "2,3", "4,5", "1,2,3", "2,2,2,2")
+        ]
+        found = [
+            a_result(case, "rejected:Fail" if case != shorter else None)
+            for each in ids
+            for case in (each, f"{each};shapes=static")
+        ]
         run = write_results(Path("run.jsonl"), [*found, a_result(cases()[0], None)], {"cpu": CPU})
         assert harness("expect", "update", run, "new.yaml").code == 0
         entries = load_expectations([Path("new.yaml")]).entries
         for result in found:
-            assert any(entry.matches(result.case) for entry in entries) is (result.case != shorter), result.case
+            assert any(entry.matches(result.case) for entry in entries) is (result.case != shorter), (
+                result.case
+            )
 
     def test_check_prints_the_difference_and_writes_nothing(self) -> None:
         write("old.yaml", ENTRIES)
-        ended = harness("expect", "update", a_run("=float16[", "batch_dims=1", "X=float32"), "old.yaml", "--check")
+        ended = harness(
+            "expect", "update", a_run("=float16[", "batch_dims=1", "X=float32"), "old.yaml", "--check"
+        )
         assert ended.code == 1
         assert ended.out.startswith("--- old.yaml\n+++ old.yaml\n@@ ")
         assert '+- match: "Round:X=float32"' in ended.out or '+- match: "Round"' in ended.out
@@ -126,7 +146,14 @@ class TestPropose:
 
     def test_a_real_target(self) -> None:
         write("none.yaml", "[]\n")
-        query = ("-k", "GatherND:sweep=tuple_empty", "-k", "GatherND:sweep=empty", "-k", "GatherND:sweep=dtype_rank;data=complex*")
+        query = (
+            "-k",
+            "GatherND:sweep=tuple_empty",
+            "-k",
+            "GatherND:sweep=empty",
+            "-k",
+            "GatherND:sweep=dtype_rank;data=complex*",
+        )
         run = ("run", SPECS / "GatherND.yaml", "-t", "cpu", *query, "-o")
         assert harness(*run, "first", "--expectations", "none.yaml").code == 1
         assert harness("expect", "update", "first", "new.yaml").code == 0
@@ -138,7 +165,9 @@ class TestPropose:
 def test_names_of_a_run_cannot_write_to_the_terminal() -> None:
     name = "cpu\x1b[2J\u202e"
     found = [a_result(case, "rejected:Fail" if "X=float16" in case else None, name) for case in cases()]
-    ended = harness("expect", "update", write_results(Path("run.jsonl"), found, {name: CPU}), "new.yaml", "--check")
+    ended = harness(
+        "expect", "update", write_results(Path("run.jsonl"), found, {name: CPU}), "new.yaml", "--check"
+    )
     assert "rejected on cpu\\x1b[2J\\u202e" in ended.err
     assert not {"\x1b", "\u202e"} & {*ended.err}
 
@@ -154,7 +183,9 @@ class TestDrop:
         assert "old.yaml:4: [0]: dropped: none of its 3 cases ends in rejected now" in ended.err
 
     def test_what_matches_nothing_is_dropped_where_its_operator_ran(self) -> None:
-        text = ENTRIES.replace("Round:X=float16", "Round:X=float64").replace("GatherND:data=float16", "GatherND:data=int8")
+        text = ENTRIES.replace("Round:X=float16", "Round:X=float64").replace(
+            "GatherND:data=float16", "GatherND:data=int8"
+        )
         write("old.yaml", text.replace("GatherND:batch_dims=1", "Gather:axis=1"))
         ended = harness("expect", "update", a_run(), "old.yaml")
         assert "old.yaml:4: [0]: dropped: it matches no case" in ended.err
@@ -164,7 +195,11 @@ class TestDrop:
         write("old.yaml", ENTRIES)
         found = [
             msgspec.structs.replace(
-                a_result(case, None), outcome=Outcome.NOT_RUN, stage="load", placed_on=None, error=Error("UnknownVersionError", "opset")
+                a_result(case, None),
+                outcome=Outcome.NOT_RUN,
+                stage="load",
+                placed_on=None,
+                error=Error("UnknownVersionError", "opset"),
             )
             if "=float16[" in case or "batch_dims=1" in case
             else a_result(case, None)
@@ -179,7 +214,9 @@ class TestDrop:
         write("old.yaml", ENTRIES)
         harness("expect", "update", a_run(), "old.yaml")
         text = Path("old.yaml").read_text()
-        assert text == "# Why these are known.\n\n# About complex numbers.\n\n# About batches.\n# The end.\n[]\n"
+        assert (
+            text == "# Why these are known.\n\n# About complex numbers.\n\n# About batches.\n# The end.\n[]\n"
+        )
         harness("expect", "update", a_run("X=float16"), "old.yaml")
         assert Path("old.yaml").read_text().startswith(text.removesuffix("[]\n") + "- match: ")
 
@@ -200,7 +237,10 @@ class TestDrop:
         write("old.yaml", text)
         ended = harness("expect", "update", a_run("batch_dims=1", "data=float16"), "old.yaml")
         remedy = "nothing was written: move it to a line of its own above its entry"
-        assert (ended.code, complaint(ended)) == (2, f"old.yaml: the comment '# of one' would be lost; {remedy}")
+        assert (ended.code, complaint(ended)) == (
+            2,
+            f"old.yaml: the comment '# of one' would be lost; {remedy}",
+        )
         assert Path("old.yaml").read_text() == text
 
     def test_what_conforms_now_becomes_an_exception(self) -> None:
@@ -211,7 +251,9 @@ class TestDrop:
         assert harness("expect", "update", run, "old.yaml").code == 0
         second = load_expectations([Path("old.yaml")]).entries[1]
         assert second.entry.unless
-        expected = {case for case in cases() if "batch_dims=1" in case and any(part in case for part in failing)}
+        expected = {
+            case for case in cases() if "batch_dims=1" in case and any(part in case for part in failing)
+        }
         assert {case for case in cases() if second.matches(case)} == expected
         assert harness("expect", "update", run, "old.yaml", "--check").code == 0
 
@@ -251,7 +293,10 @@ class TestBadInput:
         write("flow.yaml", "- {match: GatherND, expect: rejected, reason: a, link: 'https://example.org'}\n")
         ended = harness("expect", "update", run, "flow.yaml")
         assert ended.code == 2
-        assert complaint(ended) == "flow.yaml:1: an entry is edited by lines; write each of its keys on a line of its own"
+        assert (
+            complaint(ended)
+            == "flow.yaml:1: an entry is edited by lines; write each of its keys on a line of its own"
+        )
 
 
 @pytest.mark.parametrize(
@@ -268,10 +313,18 @@ def test_a_file_that_cannot_be_added_to_stays_as_it_is(text: str, only_check: bo
     """What an update would write is read back before it replaces the file."""
     write("old.yaml", text)
     write("other.yaml", "[]\n")
-    ended = harness("expect", "update", a_run("batch_dims=1", "data=float16"), "old.yaml", *(["--check"] if only_check else []))
+    ended = harness(
+        "expect",
+        "update",
+        a_run("batch_dims=1", "data=float16"),
+        "old.yaml",
+        *(["--check"] if only_check else []),
+    )
     assert ended.code == 2
     assert complaint(ended).startswith("old.yaml: cannot be edited as it is written (old.yaml:")
-    assert complaint(ended).endswith("nothing was written: write a list of entries, each on lines of its own, without '...' at the end")
+    assert complaint(ended).endswith(
+        "nothing was written: write a list of entries, each on lines of its own, without '...' at the end"
+    )
     assert Path("old.yaml").read_text() == text
 
 

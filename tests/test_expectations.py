@@ -10,12 +10,21 @@ from hypothesis import strategies as st
 from harness.model.errors import SpecError
 from harness.model.records import Outcome, TargetInfo
 from harness.operators import OPERATORS
-from harness.specs.expectations import Expectations, ExpectationScope, TargetExpectations, When, lint, load_expectations
+from harness.specs.expectations import (
+    Expectations,
+    ExpectationScope,
+    TargetExpectations,
+    When,
+    lint,
+    load_expectations,
+)
 
 TODAY = date(2026, 6, 1)
 ROUND_AND_GATHER_ND = ExpectationScope({"Round", "GatherND"}, whole=False)
 CPU = TargetInfo(provider="CPUExecutionProvider", onnxruntime="1.24.4")
-DML = TargetInfo(provider="DmlExecutionProvider", onnxruntime="1.24.4", directml="1.15.4+abc", max_feature_level="5_0")
+DML = TargetInfo(
+    provider="DmlExecutionProvider", onnxruntime="1.24.4", directml="1.15.4+abc", max_feature_level="5_0"
+)
 ENTRY = """\
 - match: {match}
   expect: {expect}
@@ -49,7 +58,9 @@ def cpu(folder: Path, text: str) -> TargetExpectations:
 
 
 def test_expected_outcome_of_the_cases_that_match(tmp_path: Path) -> None:
-    expectations = cpu(tmp_path, entry("['GatherND@13:data=int8', 'axis=3']") + entry("Gat*Elements", "crash"))
+    expectations = cpu(
+        tmp_path, entry("['GatherND@13:data=int8', 'axis=3']") + entry("Gat*Elements", "crash")
+    )
     assert expected(expectations, "GatherND@13:sweep=a;data=int8[3]") is Outcome.MISMATCH
     assert expected(expectations, "GatherND@13:sweep=a;data=int16[3]") is None
     assert expected(expectations, "Round@13:axis=3") is Outcome.MISMATCH
@@ -71,7 +82,12 @@ def test_entries_earn_their_place(tmp_path: Path) -> None:
     expectations.record("GatherND@13:sweep=b;x=1", None, conforms=True)
     for number in range(1200):
         expectations.record(f"GatherND@13:sweep=c;x={number}", None, conforms=True)
-    assert [(used.matched, used.not_conforming) for used in expectations.used] == [(2, 1), (1, 0), (1200, 0), (0, 0)]
+    assert [(used.matched, used.not_conforming) for used in expectations.used] == [
+        (2, 1),
+        (1, 0),
+        (1200, 0),
+        (0, 0),
+    ]
     assert expectations.problems(TODAY, ROUND_AND_GATHER_ND) == [
         "cpu.yaml:5: [1]: its case conforms on cpu; remove it or narrow its 'when'",
         "cpu.yaml:9: [2]: all 1,200 cases conform on cpu; remove it or narrow its 'when'",
@@ -92,7 +108,9 @@ def test_entries_earn_their_place(tmp_path: Path) -> None:
         ("Gather?lements", False),
     ],
 )
-def test_an_entry_for_an_operator_that_was_not_run_need_not_match(tmp_path: Path, match: str, judged: bool) -> None:
+def test_an_entry_for_an_operator_that_was_not_run_need_not_match(
+    tmp_path: Path, match: str, judged: bool
+) -> None:
     """A mistyped operator is none that could have been run."""
     expectations = cpu(tmp_path, entry(match))
     wanted = "cpu.yaml:1: [0]: matches no case on cpu; remove it or correct its query"
@@ -101,14 +119,24 @@ def test_an_entry_for_an_operator_that_was_not_run_need_not_match(tmp_path: Path
 
 def test_the_shipped_entries_are_judged_by_all_shipped_specs_alone() -> None:
     expectations = load_expectations().for_target("cpu", CPU)
-    certain = [each.entry for each in expectations.entries if not (each.entry.sometimes or each.entry.pending or each.entry.level)]
-    assert len(expectations.problems(TODAY, ExpectationScope(OPERATORS.keys(), whole=True))) == len(certain) > 5
+    certain = [
+        each.entry
+        for each in expectations.entries
+        if not (each.entry.sometimes or each.entry.pending or each.entry.level)
+    ]
+    assert (
+        len(expectations.problems(TODAY, ExpectationScope(OPERATORS.keys(), whole=True))) == len(certain) > 5
+    )
     assert expectations.problems(TODAY, ExpectationScope(OPERATORS.keys(), whole=False)) == []
 
 
 def test_expired(tmp_path: Path) -> None:
-    expectations = cpu(tmp_path, entry("GatherND", more="expires: 2026-05-31") + entry("Round", more="expires: 2026-06-01"))
-    assert expectations.problems(TODAY, None) == ["cpu.yaml:1: [0]: expired on 2026-05-31; look whether it still holds"]
+    expectations = cpu(
+        tmp_path, entry("GatherND", more="expires: 2026-05-31") + entry("Round", more="expires: 2026-06-01")
+    )
+    assert expectations.problems(TODAY, None) == [
+        "cpu.yaml:1: [0]: expired on 2026-05-31; look whether it still holds"
+    ]
 
 
 def test_conflict_is_told_once(tmp_path: Path) -> None:
@@ -147,7 +175,9 @@ def test_when(tmp_path: Path, when: str, on_cpu: bool, on_dml: bool) -> None:
 def test_a_version_that_is_none_lies_in_no_range() -> None:
     strange = TargetInfo(provider="CPUExecutionProvider", onnxruntime="built from source")
     assert not When(onnxruntime=">=1").holds("cpu", strange)
-    assert When(onnxruntime=">=1").holds("cpu", TargetInfo(provider="", onnxruntime="1.25.0.dev20260101+cu12"))
+    assert When(onnxruntime=">=1").holds(
+        "cpu", TargetInfo(provider="", onnxruntime="1.25.0.dev20260101+cu12")
+    )
 
 
 def test_a_missing_folder_is_a_problem_but_an_empty_one_is_not(tmp_path: Path) -> None:
@@ -175,7 +205,10 @@ def test_lint(tmp_path: Path) -> None:
     ]
 
 
-@given(st.binary(max_size=60) | st.sampled_from([b"[]", b"- 1", b"- {match: a}", b"- {match: [[]], when: 3}", b"null"]))
+@given(
+    st.binary(max_size=60)
+    | st.sampled_from([b"[]", b"- 1", b"- {match: a}", b"- {match: [[]], when: 3}", b"null"])
+)
 def test_any_file_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     path = tmp_path_factory.mktemp("any") / "x.yaml"
     path.write_bytes(data)

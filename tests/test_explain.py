@@ -1,4 +1,5 @@
-"""`harness explain`: groups, rules with their counts both ways, what cannot be told apart, comparisons, wrong input."""
+"""`harness explain`: groups, rules with their counts both ways, what cannot be told apart, comparisons, wrong
+input."""
 
 from __future__ import annotations
 
@@ -37,7 +38,10 @@ def a_result(case: str, how: str | None, target: str = "cpu", validity: Validity
         return Result(*shared, Outcome.PASS, Verdict.EXPECTED, "compare", CPU.provider)
     outcome, _, what = how.partition(":")
     if outcome == "mismatch":
-        values = {"nan": ("nan (0x7fc00000)", "1.0 (0x3f800000)", 0), "ulp": ("1.0 (0x3f800000)", "1.0000001 (0x3f800001)", 1)}
+        values = {
+            "nan": ("nan (0x7fc00000)", "1.0 (0x3f800000)", 0),
+            "ulp": ("1.0 (0x3f800000)", "1.0000001 (0x3f800001)", 1),
+        }
         expected, actual, ulp = values[what]
         return Result(
             *shared,
@@ -48,7 +52,9 @@ def a_result(case: str, how: str | None, target: str = "cpu", validity: Validity
             diff=Diff(ulp, 1, 4, (0,), expected, actual),
             seconds=0.1,
         )
-    verdict = Verdict.EXPECTED if outcome == "known" or validity is Validity.UNSPECIFIED else Verdict.REGRESSION
+    verdict = (
+        Verdict.EXPECTED if outcome == "known" or validity is Validity.UNSPECIFIED else Verdict.REGRESSION
+    )
     return Result(*shared, Outcome.REJECTED, verdict, "run", None, Error(what, "because"))
 
 
@@ -61,12 +67,15 @@ def cases() -> list[str]:
         )
     ]
     return found + [
-        f"Round@22:sweep=rank;X={dtype}[{shape}];values=random" for dtype, shape in product(("float32", "float16"), ("3", "2,4", "5,1,1"))
+        f"Round@22:sweep=rank;X={dtype}[{shape}];values=random"
+        for dtype, shape in product(("float32", "float16"), ("3", "2,4", "5,1,1"))
     ]
 
 
 def write(folder: Path, plant: Plant, name: str = "run") -> Path:
-    return write_results(folder / f"{name}.jsonl", [a_result(case, plant(case)) for case in cases()], {"cpu": CPU})
+    return write_results(
+        folder / f"{name}.jsonl", [a_result(case, plant(case)) for case in cases()], {"cpu": CPU}
+    )
 
 
 def groups(path: Path, **options: bool) -> tuple[FailureGroup, ...]:
@@ -74,7 +83,9 @@ def groups(path: Path, **options: bool) -> tuple[FailureGroup, ...]:
 
 
 def test_counts_both_ways(tmp_path: Path) -> None:
-    (group,) = groups(write(tmp_path, lambda case: "rejected:Fail" if "indices=int64[3,1];batch_dims=1" in case else None))
+    (group,) = groups(
+        write(tmp_path, lambda case: "rejected:Fail" if "indices=int64[3,1];batch_dims=1" in case else None)
+    )
     (rule,) = group.separation.rules
     assert group.separation.exact
     assert statement(group, rule) == "batch sizes differ: 24 of 24 fail; elsewhere 0 of 78"
@@ -102,7 +113,10 @@ def test_two_causes_of_one_signature_are_two_rules(tmp_path: Path) -> None:
 
     (group,) = groups(write(tmp_path, plant))
     assert not group.separation.exact
-    assert {str(term) for rule in group.separation.rules for term in rule.terms} >= {"data=float16", "X=float32"}
+    assert {str(term) for rule in group.separation.rules for term in rule.terms} >= {
+        "data=float16",
+        "X=float32",
+    }
     assert sum(rule.failing for rule in group.separation.rules) == group.number == 35
     assert all(rule.passing == 0 for rule in group.separation.rules)
 
@@ -131,7 +145,10 @@ def test_kinds_of_difference_are_one_group_where_one_rule_holds_for_all(tmp_path
         return f"mismatch:{'nan' if 'mixed' in case else 'ulp'}" if "data=float16" in case else None
 
     (group,) = groups(write(tmp_path, plant))
-    assert sorted((each.difference, number) for each, number in group.signatures.items()) == [("NaN", 16), ("ulp", 16)]
+    assert sorted((each.difference, number) for each, number in group.signatures.items()) == [
+        ("NaN", 16),
+        ("ulp", 16),
+    ]
     assert [str(term) for term in group.separation.rules[0].terms] == ["data=float16"]
 
 
@@ -140,7 +157,9 @@ def test_kinds_of_difference_with_rules_of_their_own_are_groups_of_their_own(tmp
         return "mismatch:nan" if "data=float16" in case else "mismatch:ulp" if "X=float32" in case else None
 
     found = {group.kind.signature.difference: group for group in groups(write(tmp_path, plant))}
-    assert {name: [str(term) for term in group.separation.rules[0].terms] for name, group in found.items()} == {
+    assert {
+        name: [str(term) for term in group.separation.rules[0].terms] for name, group in found.items()
+    } == {
         "NaN": ["data=float16"],
         "ulp": ["X=float32"],
     }
@@ -149,24 +168,47 @@ def test_kinds_of_difference_with_rules_of_their_own_are_groups_of_their_own(tmp
 
 def test_what_fails_in_another_way_is_neither_failing_nor_passing(tmp_path: Path) -> None:
     def plant(case: str) -> str | None:
-        return None if "data=float16" not in case else "rejected:Fail" if "opset" in case or "@13" in case else "rejected:InvalidArgument"
+        return (
+            None
+            if "data=float16" not in case
+            else "rejected:Fail"
+            if "opset" in case or "@13" in case
+            else "rejected:InvalidArgument"
+        )
 
     found = groups(write(tmp_path, plant))
-    assert [[str(term) for term in group.separation.rules[0].terms] for group in found] == [["data=float16"], ["data=float16"]]
-    assert {(group.otherwise, " and ".join(map(str, group.apart))) for group in found} == {(16, "opset=12"), (16, "opset=13")}
+    assert [[str(term) for term in group.separation.rules[0].terms] for group in found] == [
+        ["data=float16"],
+        ["data=float16"],
+    ]
+    assert {(group.otherwise, " and ".join(map(str, group.apart))) for group in found} == {
+        (16, "opset=12"),
+        (16, "opset=13"),
+    }
 
 
 def test_known_deviations_only_where_asked_for(tmp_path: Path) -> None:
-    path = write(tmp_path, lambda case: "known:Fail" if "X=float16" in case else "rejected:Fail" if "data=int64" in case else None)
+    path = write(
+        tmp_path,
+        lambda case: (
+            "known:Fail" if "X=float16" in case else "rejected:Fail" if "data=int64" in case else None
+        ),
+    )
     found = explain(RunReader(path))
     assert ([group.kind.known for group in found.groups], found.failing, found.known) == ([False], 32, 3)
     found = explain(RunReader(path), known=True)
-    assert ([group.kind.known for group in found.groups], found.failing, found.known) == ([False, True], 35, 0)
+    assert ([group.kind.known for group in found.groups], found.failing, found.known) == (
+        [False, True],
+        35,
+        0,
+    )
 
 
 def test_unspecified_cases_are_neither(tmp_path: Path) -> None:
     results = [a_result(case, None) for case in cases()]
-    results.append(a_result("Round@22:case=open;X=float32[1]", "rejected:Fail", validity=Validity.UNSPECIFIED))
+    results.append(
+        a_result("Round@22:case=open;X=float32[1]", "rejected:Fail", validity=Validity.UNSPECIFIED)
+    )
     found = explain(RunReader(write_results(tmp_path / "run.jsonl", results, {"cpu": CPU})))
     assert (found.groups, found.results) == ((), len(results) - 1)
 
@@ -176,14 +218,26 @@ def test_against_another_run(tmp_path: Path) -> None:
 
     def now(case: str) -> str | None:
         if "data=int64" in case:
-            return None if "@13" in case else "rejected:InvalidArgument" if "[2,3,4]" in case else "rejected:Fail"
+            return (
+                None
+                if "@13" in case
+                else "rejected:InvalidArgument"
+                if "[2,3,4]" in case
+                else "rejected:Fail"
+            )
         return "rejected:Fail" if "X=float16" in case else None
 
     found = explain_changes(RunReader(base), RunReader(write(tmp_path, now, "head")))
-    assert [(title(g), " and ".join(map(str, g.separation.rules[0].terms)), g.population) for g in found.groups] == [
+    assert [
+        (title(g), " and ".join(map(str, g.separation.rules[0].terms)), g.population) for g in found.groups
+    ] == [
         ("regression 3 × pass → rejected, Fail, at run on cpu: Round, valid cases", "X=float16", 67),
         ("fix 16 × rejected → pass on cpu: GatherND, valid cases", "opset=13", 8),
-        ("changed 8 × rejected → rejected, InvalidArgument, at run on cpu: GatherND, valid cases", "data.rank>=3", 8),
+        (
+            "changed 8 × rejected → rejected, InvalidArgument, at run on cpu: GatherND, valid cases",
+            "data.rank>=3",
+            8,
+        ),
     ]
 
 
@@ -191,7 +245,8 @@ class TestSecondWitness:
     """A run with `dml` and `directml`: each group says where the two together point."""
 
     def results(self, target: str, *, right: bool = False) -> list[Result]:
-        """float16: both refuse. int64: only the provider is wrong; of its [2,3,4] with `mixed` the API has not said anything."""
+        """float16: both refuse. int64: only the provider is wrong; of its [2,3,4] with `mixed` the API has
+        not said anything."""
         found = []
         for case in cases():
             how = None
@@ -203,7 +258,9 @@ class TestSecondWitness:
             if how is None:
                 result = msgspec.structs.replace(result, placed_on=WITNESSES[target].provider)
             elif how.startswith("mismatch"):
-                result = msgspec.structs.replace(result, output="0011223344556677", placed_on=WITNESSES[target].provider)
+                result = msgspec.structs.replace(
+                    result, output="0011223344556677", placed_on=WITNESSES[target].provider
+                )
             if target == "dml" or "data=int64[2,3,4]" not in case or "mixed" not in case:
                 found.append(result)
         return found
@@ -213,18 +270,34 @@ class TestSecondWitness:
         return write_results(folder / f"{name}.jsonl", results, WITNESSES)
 
     def test_each_group_says_where_it_points(self, tmp_path: Path) -> None:
-        said = {(g.kind.target, g.kind.signature.outcome.value): witnessed(g) for g in groups(self.run(tmp_path))}
+        said = {
+            (g.kind.target, g.kind.signature.outcome.value): witnessed(g) for g in groups(self.run(tmp_path))
+        }
         refused = "both refuse it, against the oracle"
         assert said == {
-            ("dml", "rejected"): f"second witness directml, of 32: 32 point at DirectML or its driver ({refused})",
-            ("directml", "rejected"): f"second witness dml, of 32: 32 point at DirectML or its driver ({refused})",
-            ("dml", "mismatch"): "second witness directml, of 32: 24 point at ONNX Runtime's lowering (the outputs differ)",
+            (
+                "dml",
+                "rejected",
+            ): f"second witness directml, of 32: 32 point at DirectML or its driver ({refused})",
+            (
+                "directml",
+                "rejected",
+            ): f"second witness dml, of 32: 32 point at DirectML or its driver ({refused})",
+            (
+                "dml",
+                "mismatch",
+            ): "second witness directml, of 32: 24 point at ONNX Runtime's lowering (the outputs differ)",
         }
 
     def test_changes_are_held_against_the_witness_of_head(self, tmp_path: Path) -> None:
-        found = explain_changes(RunReader(self.run(tmp_path, "base", right=True)), RunReader(self.run(tmp_path)))
+        found = explain_changes(
+            RunReader(self.run(tmp_path, "base", right=True)), RunReader(self.run(tmp_path))
+        )
         (group,) = found.groups
-        assert witnessed(group) == "second witness directml, of 32: 24 point at ONNX Runtime's lowering (the outputs differ)"
+        assert (
+            witnessed(group)
+            == "second witness directml, of 32: 24 point at ONNX Runtime's lowering (the outputs differ)"
+        )
 
     def test_a_mode_that_the_provider_composes_is_not_comparable(self, tmp_path: Path) -> None:
         case = "Round@22:sweep=rank;X=float32[3];values=random;variant=toward_zero"
@@ -259,9 +332,13 @@ class TestCommand:
             return f"mismatch:{'nan' if 'mixed' in case else 'ulp'}"
         if "X=float16" in case:
             return "known:NotImplemented"
-        return "rejected:Fail" if "data=int64" in case and "[2,3,4]" in case and "values=first" in case else None
+        return (
+            "rejected:Fail" if "data=int64" in case and "[2,3,4]" in case and "values=first" in case else None
+        )
 
-    @pytest.mark.parametrize(("format_", "suffix"), [("terminal", "txt"), ("markdown", "md"), ("json", "json")])
+    @pytest.mark.parametrize(
+        ("format_", "suffix"), [("terminal", "txt"), ("markdown", "md"), ("json", "json")]
+    )
     def test_looks_as_reviewed(self, tmp_path: Path, format_: str, suffix: str) -> None:
         text = RENDERINGS.text(explain(RunReader(write(tmp_path, self.plant)), known=True), format_)
         check_golden(GOLDEN / f"explain.{suffix}", text)
@@ -277,14 +354,19 @@ class TestCommand:
         assert document["known_left_aside"] == 3
 
     def test_a_query_narrows(self, tmp_path: Path) -> None:
-        ended = harness("explain", write(tmp_path, self.plant), "-k", "GatherND:data=float32", "--format", "json")
+        ended = harness(
+            "explain", write(tmp_path, self.plant), "-k", "GatherND:data=float32", "--format", "json"
+        )
         (group,) = json.loads(ended.out)["groups"]
         assert (group["number"], group["held_against"]) == (8, 24)
 
     def test_nothing_selected(self, tmp_path: Path) -> None:
         path = write(tmp_path, self.plant)
         ended = harness("explain", path, "-k", "Gather:data=float32")
-        assert (ended.code, complaint(ended)) == (4, f"{path}: nothing to explain: no result matches Gather:data=float32")
+        assert (ended.code, complaint(ended)) == (
+            4,
+            f"{path}: nothing to explain: no result matches Gather:data=float32",
+        )
 
     def test_bad_input(self, tmp_path: Path) -> None:
         path = write(tmp_path, self.plant)
@@ -296,7 +378,9 @@ class TestCommand:
         assert complaint(ended).startswith(f"{doubled}:6: damaged run file: 'GatherND@12:")
         other = tmp_path / "other.jsonl"
         other.write_bytes(path.read_bytes().replace(b'"schema":1', b'"schema":9', 1))
-        assert "run file schema 9; this harness reads schema 1" in complaint(harness("explain", path, "--against", other))
+        assert "run file schema 9; this harness reads schema 1" in complaint(
+            harness("explain", path, "--against", other)
+        )
         assert harness("explain", tmp_path / "none").code == 2
         assert harness("explain", path, "-k", "=").code == 2
         assert "exclude each other" in complaint(harness("explain", path, "--known", "--against", path))
@@ -318,20 +402,35 @@ class TestFake:
             ("GatherElements:data=int64", ["indices=int32", "axis<=-1", "values!=mixed"]),
         ],
     )
-    def test_a_hidden_rule_is_found(self, tmp_path: Path, query: str, where: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_hidden_rule_is_found(
+        self, tmp_path: Path, query: str, where: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.chdir(tmp_path)
-        Path("script.yaml").write_text(f"rules:\n  - {{match: {query.partition(':')[0]}, where: {json.dumps(where)}, do: fail}}\n")
+        Path("script.yaml").write_text(
+            f"rules:\n  - {{match: {query.partition(':')[0]}, where: {json.dumps(where)}, do: fail}}\n"
+        )
         spec = SPECS / f"{query.partition(':')[0]}.yaml"
-        assert harness("run", spec, "-t", "fake,script=script.yaml", "-k", query, "--select", "pairwise", "-o", "out").code == 1
+        assert (
+            harness(
+                "run", spec, "-t", "fake,script=script.yaml", "-k", query, "--select", "pairwise", "-o", "out"
+            ).code
+            == 1
+        )
         found = explain(RunReader(Path("out")), known=True)
         assert found.groups
         planted = {str(term) for term in map(Term.parse, where)}
         (group,) = (group for group in found.groups if group.kind.signature.validity is Validity.VALID)
         (rule,) = group.separation.rules
         assert group.separation.exact
-        equivalent = [{str(term), *map(str, others)} for term, others in zip(rule.terms, rule.alternatives, strict=True)]
+        equivalent = [
+            {str(term), *map(str, others)} for term, others in zip(rule.terms, rule.alternatives, strict=True)
+        ]
         assert len(rule.terms) <= len(planted)
-        failed = {line["case"] for line in lines_of(Path("out")) if line["type"] == "result" and line["outcome"] == "mismatch"}
+        failed = {
+            line["case"]
+            for line in lines_of(Path("out"))
+            if line["type"] == "result" and line["outcome"] == "mismatch"
+        }
         assert group.number == len(failed)
         assert planted & set().union(*equivalent)
 
@@ -348,9 +447,16 @@ def test_flaky_results_are_a_group_of_their_own(tmp_path: Path) -> None:
     for case in cases():
         result = a_result(case, "rejected:Fail" if "data=float16" in case else None)
         flaky = "data=float16" in case and "values=mixed" in case
-        found.append(msgspec.structs.replace(result, repeats=Repeats(3, 2, {"rejected": 2, "pass": 1})) if flaky else result)
+        found.append(
+            msgspec.structs.replace(result, repeats=Repeats(3, 2, {"rejected": 2, "pass": 1}))
+            if flaky
+            else result
+        )
     path = write_results(tmp_path / "run.jsonl", found, {"cpu": CPU})
-    assert sorted((group.kind.signature.flaky, group.number) for group in groups(path)) == [(False, 16), (True, 16)]
+    assert sorted((group.kind.signature.flaky, group.number) for group in groups(path)) == [
+        (False, 16),
+        (True, 16),
+    ]
     new = tmp_path / "new.yaml"
     ended = harness("expect", "update", path, new)
     assert "16 flaky results left aside: what changes between repeats cannot be expected" in ended.err

@@ -19,17 +19,38 @@ from tests.synthetic import cases
             "GatherND@12:sweep=a;data=bool[0,1,2];indices=int64[1];batch_dims=1;initializer=indices",
             Facets("GatherND", 12, "bool", 3, "indices=int64", ""),
         ),
-        ("Round@11:sweep=a;X=float32[2];variant=toward_zero;shapes=static", Facets("Round", 11, "float32", 1, "", "toward_zero")),
-        ("Where@9:sweep=a;condition=bool[2];X=float32[2];Y=float32[]", Facets("Where", 9, "bool", 1, "X=float32 Y=float32", "")),
-        ("Concat@13:sweep=a;inputs.0=int8[2];inputs.1=int8[3];axis=0", Facets("Concat", 13, "int8", 1, "", "")),
-        ("Squeeze@13:case=a;data=float32[1,2];axes=int64{0}", Facets("Squeeze", 13, "float32", 2, "axes=int64{}", "")),
+        (
+            "Round@11:sweep=a;X=float32[2];variant=toward_zero;shapes=static",
+            Facets("Round", 11, "float32", 1, "", "toward_zero"),
+        ),
+        (
+            "Where@9:sweep=a;condition=bool[2];X=float32[2];Y=float32[]",
+            Facets("Where", 9, "bool", 1, "X=float32 Y=float32", ""),
+        ),
+        (
+            "Concat@13:sweep=a;inputs.0=int8[2];inputs.1=int8[3];axis=0",
+            Facets("Concat", 13, "int8", 1, "", ""),
+        ),
+        (
+            "Squeeze@13:case=a;data=float32[1,2];axes=int64{0}",
+            Facets("Squeeze", 13, "float32", 2, "axes=int64{}", ""),
+        ),
         (
             "Range@11:case=a;start=int16(0);limit=int16(3);delta=int16(1)",
             Facets("Range", 11, "int16", 0, "limit=int16{} delta=int16{}", ""),
         ),
-        ("ConstantOfShape@9:case=a;input=int64{2,3};value=float32{1.5}", Facets("ConstantOfShape", 9, "int64", 1, "value=float32{}", "")),
-        ("Transpose@13:case=a;data=bool[1,2];perm=[1,0];mode=float32", Facets("Transpose", 13, "bool", 2, "", "")),
-        ("Sequence@1:case=a;x=int8[1];y.0=int16[2];y.1=float16[2]", Facets("Sequence", 1, "int8", 1, "y=int16+float16", "")),
+        (
+            "ConstantOfShape@9:case=a;input=int64{2,3};value=float32{1.5}",
+            Facets("ConstantOfShape", 9, "int64", 1, "value=float32{}", ""),
+        ),
+        (
+            "Transpose@13:case=a;data=bool[1,2];perm=[1,0];mode=float32",
+            Facets("Transpose", 13, "bool", 2, "", ""),
+        ),
+        (
+            "Sequence@1:case=a;x=int8[1];y.0=int16[2];y.1=float16[2]",
+            Facets("Sequence", 1, "int8", 1, "y=int16+float16", ""),
+        ),
         ("Round@11:case=no_tensor", Facets("Round", 11, "", -1, "", "")),
         ("</script>", Facets("</script>", 0, "", -1, "", "")),
         ("", Facets("", 0, "", -1, "", "")),
@@ -46,12 +67,23 @@ def test_facets_agree_with_the_parser() -> None:
         if parsed.tensors:
             first = next(iter(parsed.tensors.values()))
             assert (read.dtype, read.rank) == (first.dtype, len(first.shape))
-            assert read.types == " ".join(f"{name}={tensor.dtype}" for name, tensor in list(parsed.tensors.items())[1:])
+            assert read.types == " ".join(
+                f"{name}={tensor.dtype}" for name, tensor in list(parsed.tensors.items())[1:]
+            )
 
 
 def test_element_types_sort_by_kind_and_width() -> None:
     given = ["string", "float32", "uint8", "made_up", "int64", "bool", "int8", "bfloat16"]
-    assert sorted(given, key=dtype_key) == ["bool", "int8", "int64", "uint8", "bfloat16", "float32", "string", "made_up"]
+    assert sorted(given, key=dtype_key) == [
+        "bool",
+        "int8",
+        "int64",
+        "uint8",
+        "bfloat16",
+        "float32",
+        "string",
+        "made_up",
+    ]
 
 
 def test_types_that_tell_something() -> None:

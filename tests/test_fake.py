@@ -16,7 +16,14 @@ CASE = "Round@22:sweep=values;X=float16[24];values=specials"
 
 def test_without_a_script_every_operator_and_element_type_is_green(tmp_path: Path) -> None:
     """Initializers too: they come with the graph and not with the case."""
-    queries = ("initializer=*", "sweep=initializer_types", "sweep=dtype_rank", "case=*", "Round:sweep=rank", "sweep=api*")
+    queries = (
+        "initializer=*",
+        "sweep=initializer_types",
+        "sweep=dtype_rank",
+        "case=*",
+        "Round:sweep=rank",
+        "sweep=api*",
+    )
     words = [word for query in queries for word in ("-k", query)]
     specs = [SPECS / f"{name}.yaml" for name in ("GatherElements", "GatherND", "Round")]
     ended = harness("run", *specs, "-t", "fake", *words, "--select", "pairwise", "-o", tmp_path)
@@ -29,7 +36,12 @@ def test_without_a_script_every_operator_and_element_type_is_green(tmp_path: Pat
 
 def test_the_document_names_every_action_and_startup() -> None:
     named = set(
-        re.findall(r"`([a-z_]+)`", "".join(line for line in DOCUMENT.read_text(encoding="utf-8").splitlines() if line.startswith("|")))
+        re.findall(
+            r"`([a-z_]+)`",
+            "".join(
+                line for line in DOCUMENT.read_text(encoding="utf-8").splitlines() if line.startswith("|")
+            ),
+        )
     )
     assert {*ACTIONS, *STARTUPS} <= named
 
@@ -40,7 +52,9 @@ def documented() -> list[tuple[str, str]]:
     for line in DOCUMENT.read_text(encoding="utf-8").splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if len(cells) == 3 and (outcome := re.match(r"`([a-z_]+)`", cells[2])):
-            found += [(action, outcome[1]) for action in re.findall(r"`([a-z_]+)`", cells[0]) if action in ACTIONS]
+            found += [
+                (action, outcome[1]) for action in re.findall(r"`([a-z_]+)`", cells[0]) if action in ACTIONS
+            ]
     return found
 
 
@@ -48,8 +62,23 @@ def documented() -> list[tuple[str, str]]:
 def test_the_document_says_what_comes_of_an_action(tmp_path: Path, action: str, outcome: str) -> None:
     script = script_of(tmp_path, [("Round@22:X=float16", action)])
     seconds = "2" if action == "hang" else "30"
-    harness("run", SPECS / "Round.yaml", "-t", f"fake,script={script}", "-k", CASE, "-j", "1", "--timeout", seconds, "-o", tmp_path / "run")
-    (result,) = (line for line in lines_of(tmp_path / "run") if line["type"] == "result" and line["case"] == CASE)
+    harness(
+        "run",
+        SPECS / "Round.yaml",
+        "-t",
+        f"fake,script={script}",
+        "-k",
+        CASE,
+        "-j",
+        "1",
+        "--timeout",
+        seconds,
+        "-o",
+        tmp_path / "run",
+    )
+    (result,) = (
+        line for line in lines_of(tmp_path / "run") if line["type"] == "result" and line["case"] == CASE
+    )
     assert result["outcome"] == outcome
 
 

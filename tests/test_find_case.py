@@ -22,7 +22,12 @@ def specs() -> list[LoadedSpec]:
 
 @pytest.mark.parametrize(
     "text",
-    [EQUATION, "Einsum@12:case=documented_transpose", " Einsum@12:case=documented_transpose", "Einsum@1**2:case=documented_transpose"],
+    [
+        EQUATION,
+        "Einsum@12:case=documented_transpose",
+        " Einsum@12:case=documented_transpose",
+        "Einsum@1**2:case=documented_transpose",
+    ],
 )
 def test_a_case_is_found(specs: list[LoadedSpec], text: str) -> None:
     assert find_case(specs, text).case.id == EQUATION
@@ -46,7 +51,14 @@ def test_what_is_no_case_is_refused(specs: list[LoadedSpec], text: str, what: st
 def test_a_failure_is_found_by_an_id_that_no_query_holds(tmp_path: Path) -> None:
     script = script_of(tmp_path, [(EQUATION.partition(";")[0], "bit")])
     harness(
-        "run", SPECS / "Einsum.yaml", "-t", f"fake,script={script}", "-k", "Einsum@12:case=documented_transpose", "-o", tmp_path / "run"
+        "run",
+        SPECS / "Einsum.yaml",
+        "-t",
+        f"fake,script={script}",
+        "-k",
+        "Einsum@12:case=documented_transpose",
+        "-o",
+        tmp_path / "run",
     )
     assert {result["outcome"] for result in results_of(tmp_path / "run").values()} == {"mismatch"}
     assert recorded_failure(tmp_path / "run", EQUATION, None, ()).case.id == EQUATION

@@ -15,7 +15,9 @@ from tests.synthetic import end_of
 from tools.findings import Side, findings, main, page, read_sides
 
 CPU = TargetInfo("CPUExecutionProvider", onnxruntime="1.24.4")
-DML = TargetInfo("DmlExecutionProvider", onnxruntime="1.24.4", directml="1.15.4", adapter="llvmpipe (LLVM 19, 256 bits)")
+DML = TargetInfo(
+    "DmlExecutionProvider", onnxruntime="1.24.4", directml="1.15.4", adapter="llvmpipe (LLVM 19, 256 bits)"
+)
 STRING, RANGE, SAME, OPEN, NEW = (
     "GatherND@13:sweep=a;data=string[2];indices=int64[1]",
     "GatherND@13:sweep=b;data=int8[2];indices=int64[1,1];values=above",
@@ -39,11 +41,23 @@ ENTRIES = """\
 """
 
 
-def result(case: str, target: str, outcome: Outcome, validity: Validity = Validity.VALID, error: Error | None = None) -> Result:
+def result(
+    case: str, target: str, outcome: Outcome, validity: Validity = Validity.VALID, error: Error | None = None
+) -> Result:
     provider = CPU.provider if target == "cpu" or outcome is Outcome.NOT_PLACED else DML.provider
     diff = Diff(3, 1, 2, (1,), "2.0", "3.0") if outcome is Outcome.MISMATCH else None
     return Result(
-        case, case.partition("@")[0], target, validity, {"directml": "2_1"}, outcome, Verdict.EXPECTED, None, provider, error, diff
+        case,
+        case.partition("@")[0],
+        target,
+        validity,
+        {"directml": "2_1"},
+        outcome,
+        Verdict.EXPECTED,
+        None,
+        provider,
+        error,
+        diff,
     )
 
 
@@ -60,14 +74,34 @@ def write(folder: Path, target: str, info: TargetInfo, results: Sequence[Result]
 @pytest.fixture
 def sides(tmp_path: Path) -> list[Side]:
     noise = "[ONNXRuntimeError] : 1 : FAIL : no E:\\a\\b.cpp(3)\\state.pyd!00FF: (caller: 00AA) Exception(2) tid(24) 8007 Invalid.\r\n"
-    cpu = [result(STRING, "cpu", Outcome.PASS), result(RANGE, "cpu", Outcome.REJECTED, Validity.INVALID, Error("Fail", "out of range"))]
-    cpu += [result(SAME, "cpu", Outcome.PASS), result(OPEN, "cpu", Outcome.PASS, Validity.UNSPECIFIED), result(NEW, "cpu", Outcome.PASS)]
-    dml = [result(STRING, "dml", Outcome.NOT_PLACED, error=Error("Fail", noise)), result(NEW, "dml", Outcome.MISMATCH)]
-    dml += [result(RANGE, "dml", Outcome.ACCEPTED_INVALID, Validity.INVALID), result(SAME, "dml", Outcome.PASS)]
-    dml += [result(OPEN, "dml", Outcome.MISMATCH, Validity.UNSPECIFIED), result(OPEN.replace("11", "22"), "dml", Outcome.PASS)]
+    cpu = [
+        result(STRING, "cpu", Outcome.PASS),
+        result(RANGE, "cpu", Outcome.REJECTED, Validity.INVALID, Error("Fail", "out of range")),
+    ]
+    cpu += [
+        result(SAME, "cpu", Outcome.PASS),
+        result(OPEN, "cpu", Outcome.PASS, Validity.UNSPECIFIED),
+        result(NEW, "cpu", Outcome.PASS),
+    ]
+    dml = [
+        result(STRING, "dml", Outcome.NOT_PLACED, error=Error("Fail", noise)),
+        result(NEW, "dml", Outcome.MISMATCH),
+    ]
+    dml += [
+        result(RANGE, "dml", Outcome.ACCEPTED_INVALID, Validity.INVALID),
+        result(SAME, "dml", Outcome.PASS),
+    ]
+    dml += [
+        result(OPEN, "dml", Outcome.MISMATCH, Validity.UNSPECIFIED),
+        result(OPEN.replace("11", "22"), "dml", Outcome.PASS),
+    ]
     paths = [write(tmp_path / "cpu", "cpu", CPU, cpu), write(tmp_path / "dml", "dml", DML, dml)]
     (tmp_path / "dml" / "artifacts").mkdir()
-    np.savez(tmp_path / "dml" / "artifacts" / artifact_name(RANGE, "dml"), input_indices=np.array([[2]]), actual=np.array([9], np.int8))
+    np.savez(
+        tmp_path / "dml" / "artifacts" / artifact_name(RANGE, "dml"),
+        input_indices=np.array([[2]]),
+        actual=np.array([9], np.int8),
+    )
     (tmp_path / "dml.yaml").write_text(ENTRIES, encoding="utf-8")
     return read_sides(paths)
 
@@ -83,7 +117,11 @@ def text(sides: list[Side], tmp_path: Path) -> str:
 def test_cases_are_grouped_by_what_explains_them(sides: list[Side], tmp_path: Path) -> None:
     found = findings(sides, load_expectations([tmp_path / "dml.yaml"]))
     assert [(one.cases, one.of) for one in found] == [((STRING,), 3), ((RANGE,), 3), ((NEW,), 2)]
-    assert [one.entries[1] and one.entries[1].expect for one in found] == [Outcome.NOT_PLACED, Outcome.ACCEPTED_INVALID, None]
+    assert [one.entries[1] and one.entries[1].expect for one in found] == [
+        Outcome.NOT_PLACED,
+        Outcome.ACCEPTED_INVALID,
+        None,
+    ]
     assert all(one.entries[0] is None for one in found)
 
 

@@ -1,4 +1,5 @@
-"""Flakes: unexpected results are repeated, those that differ are flaky with their rate, and every rendering says so."""
+"""Flakes: unexpected results are repeated, those that differ are flaky with their rate, and every rendering
+says so."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ from harness.render.terminal import repeated
 from harness.results.runfile import RunReader
 from tests.running import ROUND, Ended, harness, results_of
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the misbehaving workers use signals and process groups")
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32", reason="the misbehaving workers use signals and process groups"
+)
 
 FLAKY, BROKEN, FINE = (f"Round@22:sweep=sizes;X=float16[{size}];values=ordinary" for size in (5, 7, 8))
 
@@ -35,7 +38,11 @@ def run(folder: Path, target: str, *options: str | Path) -> Ended:
 
 
 def repeats(run: Path) -> dict[str, Any]:
-    return {case: result.get("repeats") for case, result in results_of(run).items() if case in (FLAKY, BROKEN, FINE)}
+    return {
+        case: result.get("repeats")
+        for case, result in results_of(run).items()
+        if case in (FLAKY, BROKEN, FINE)
+    }
 
 
 def test_a_flake_is_told_from_a_failure_by_its_rate(tmp_path: Path) -> None:
@@ -51,7 +58,9 @@ def test_a_flake_is_told_from_a_failure_by_its_rate(tmp_path: Path) -> None:
     found = results_of(tmp_path / "run")
     assert (found[FLAKY]["outcome"], found[FLAKY]["verdict"]) == ("mismatch", "regression")
     assert found[FLAKY]["diff"]["max_ulp"] == 1
-    assert "1 of the unexpected results is flaky: repeated, they did not always do the same." in " ".join(ended.out.split())
+    assert "1 of the unexpected results is flaky: repeated, they did not always do the same." in " ".join(
+        ended.out.split()
+    )
     assert "flaky: failed 3 of 5 repeats (pass 2, mismatch 3)" in " ".join(ended.out.split())
     assert "failed 5 of 5 repeats" in ended.out
 
@@ -122,7 +131,11 @@ def test_every_rendering_says_it(tmp_path: Path) -> None:
     assert said in failure.get("message", "")
     ctrf = json.loads(harness("report", folder, "--format", "ctrf").out)
     by_name = {test["name"]: test for test in ctrf["results"]["tests"]}
-    assert (by_name[FLAKY]["flaky"], by_name[FLAKY]["retries"], by_name[FLAKY]["status"]) == (True, 3, "failed")
+    assert (by_name[FLAKY]["flaky"], by_name[FLAKY]["retries"], by_name[FLAKY]["status"]) == (
+        True,
+        3,
+        "failed",
+    )
     assert "flaky" not in by_name[FINE]
 
 
@@ -148,7 +161,15 @@ def test_a_run_with_repeats_can_be_resumed_compared_and_merged(tmp_path: Path) -
 
 
 def test_what_is_said_of_repeats() -> None:
-    result = Result("Round@22:case=a;X=float32[1]", "Round", "cpu", Validity.VALID, {}, Outcome.MISMATCH, Verdict.REGRESSION)
+    result = Result(
+        "Round@22:case=a;X=float32[1]",
+        "Round",
+        "cpu",
+        Validity.VALID,
+        {},
+        Outcome.MISMATCH,
+        Verdict.REGRESSION,
+    )
     assert (repeated(result), result.flaky) == ("", False)
     always = msgspec.structs.replace(result, repeats=Repeats(3, 3, {"mismatch": 3}))
     assert (repeated(always), always.flaky) == ("failed 3 of 3 repeats", False)

@@ -1,4 +1,5 @@
-"""Flip tests: one thing about a right output is altered, and the judged outcome must change. No mutation may survive."""
+"""Flip tests: one thing about a right output is altered, and the judged outcome must change. No mutation may
+survive."""
 
 from __future__ import annotations
 
@@ -14,14 +15,26 @@ from harness.run.judge import judge
 from harness.targets.fake import alter
 from harness.targets.fake_script import ALTERATIONS
 from tests.calling import exact
-from tests.prepared import OPERATOR_DTYPES, OPSETS, PROVIDER, answered, graph_of, legal_dtypes, placed, prepare, right_output
+from tests.prepared import (
+    OPERATOR_DTYPES,
+    OPSETS,
+    PROVIDER,
+    answered,
+    graph_of,
+    legal_dtypes,
+    placed,
+    prepare,
+    right_output,
+)
 from tests.running import harness, results_of
 
 FLOATS = [name for name, entry in DTYPES.items() if entry.is_float]
 
 
 def outcome_of(prepared: object, output: Tensor) -> Outcome:
-    return judge(prepared, graph_of(prepared), answered(output, placed(prepared.case.operator)), PROVIDER).outcome
+    return judge(
+        prepared, graph_of(prepared), answered(output, placed(prepared.case.operator)), PROVIDER
+    ).outcome
 
 
 def test_every_operator_and_dtype_is_flipped() -> None:
@@ -80,7 +93,10 @@ def test_a_missing_or_additional_element_is_a_mismatch(operator: str, dtype: str
     prepared = prepare(operator, dtype)
     right = right_output(prepared)
     assert outcome_of(prepared, Tensor(dtype, right.array[:-1])) is Outcome.MISMATCH
-    assert outcome_of(prepared, Tensor(dtype, np.concatenate([right.array, right.array[:1]]))) is Outcome.MISMATCH
+    assert (
+        outcome_of(prepared, Tensor(dtype, np.concatenate([right.array, right.array[:1]])))
+        is Outcome.MISMATCH
+    )
     assert outcome_of(prepared, Tensor(dtype, right.array[..., None])) is Outcome.MISMATCH
     assert outcome_of(prepared, Tensor(dtype, right.array[:0])) is Outcome.MISMATCH
 
@@ -89,8 +105,14 @@ def test_a_missing_or_additional_element_is_a_mismatch(operator: str, dtype: str
 @pytest.mark.parametrize("variant", OPERATORS["Round"].variants)
 def test_one_rounding_mode_is_not_another(dtype: str, variant: str) -> None:
     halves = np.array([0.5, 1.5, 2.5, -0.5, 1.75, 0.0], np.float32)
-    storage = (halves.view(np.uint32) >> 16).astype(np.uint16) if dtype == "bfloat16" else halves.astype(DTYPES[dtype].storage)
-    prepared = prepare("Round", dtype, options=Options(variant=variant))._replace(inputs=(Tensor(dtype, storage),))
+    storage = (
+        (halves.view(np.uint32) >> 16).astype(np.uint16)
+        if dtype == "bfloat16"
+        else halves.astype(DTYPES[dtype].storage)
+    )
+    prepared = prepare("Round", dtype, options=Options(variant=variant))._replace(
+        inputs=(Tensor(dtype, storage),)
+    )
     tested = graph_of(prepared, ("Floor", "Mul"))
     nodes = ((PROVIDER, "Floor"), (PROVIDER, "Mul"))
     for mode in (None, *OPERATORS["Round"].variants):
@@ -130,7 +152,9 @@ def test_a_node_that_the_provider_fused_is_its_own() -> None:
     assert outcome((PROVIDER, "DmlFusedNode_0_0"), ("CPUExecutionProvider", "Identity")) is Outcome.PASS
     assert outcome((PROVIDER, "DmlFusedNode_0_0"), ("CPUExecutionProvider", "Mul")) is Outcome.NOT_PLACED
     assert outcome(("CPUExecutionProvider", "DmlFusedNode_0_0")) is Outcome.NOT_PLACED
-    assert outcome((PROVIDER, "DmlFusedNode_0_0"), optimization="all") is Outcome.NOT_PLACED  # Mul may be folded away
+    assert (
+        outcome((PROVIDER, "DmlFusedNode_0_0"), optimization="all") is Outcome.NOT_PLACED
+    )  # Mul may be folded away
 
 
 def test_every_operator_of_a_variant_must_be_placed() -> None:
@@ -142,7 +166,9 @@ def test_every_operator_of_a_variant_must_be_placed() -> None:
         return judge(prepared, tested, answered(right, nodes), PROVIDER).outcome
 
     assert outcome((PROVIDER, "Floor"), (PROVIDER, "Mul")) is Outcome.PASS
-    assert outcome((PROVIDER, "Floor"), (PROVIDER, "Mul"), ("CPUExecutionProvider", "Identity")) is Outcome.PASS  # a neighbour
+    assert (
+        outcome((PROVIDER, "Floor"), (PROVIDER, "Mul"), ("CPUExecutionProvider", "Identity")) is Outcome.PASS
+    )  # a neighbour
     assert outcome((PROVIDER, "Floor")) is Outcome.NOT_PLACED
     assert outcome((PROVIDER, "Floor"), ("CPUExecutionProvider", "Mul")) is Outcome.NOT_PLACED
 
@@ -155,7 +181,9 @@ def test_accepting_an_invalid_case_is_not_a_pass(operator: str, dtype: str) -> N
 
 @pytest.mark.parametrize(("operator", "dtype"), OPERATOR_DTYPES)
 @pytest.mark.parametrize("how", ["bit", "shape"])
-def test_a_documented_result_that_contradicts_the_oracle_is_an_oracle_error(operator: str, dtype: str, how: str) -> None:
+def test_a_documented_result_that_contradicts_the_oracle_is_an_oracle_error(
+    operator: str, dtype: str, how: str
+) -> None:
     right = right_output(prepare(operator, dtype))
     agreeing = prepare(operator, dtype, documented=(right.array,))
     assert outcome_of(agreeing, right) is Outcome.PASS
@@ -186,7 +214,10 @@ SCRIPT = [  # the outcome that each scripted answer must lead to, on a case of i
 
 def test_flips_turn_a_whole_run_red(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = tmp_path / "script.yaml"
-    script.write_text("rules:\n" + "".join(f'  - {{match: "{query}", do: {how}}}\n' for query, how, _ in SCRIPT), encoding="utf-8")
+    script.write_text(
+        "rules:\n" + "".join(f'  - {{match: "{query}", do: {how}}}\n' for query, how, _ in SCRIPT),
+        encoding="utf-8",
+    )
     queries = [part for query, _, _ in SCRIPT for part in ("-k", query)]
     monkeypatch.chdir(tmp_path)
     ended = harness("run", "-t", f"fake,script={script}", *queries, "-o", "out")
@@ -197,12 +228,15 @@ def test_flips_turn_a_whole_run_red(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         chosen = {
             result["outcome"]
             for case, result in found.items()
-            if case.startswith(f"{head}:") and all(f"{term}[" in case or f"{term};" in f"{case};" for term in terms.split(";"))
+            if case.startswith(f"{head}:")
+            and all(f"{term}[" in case or f"{term};" in f"{case};" for term in terms.split(";"))
         }
         assert chosen == {outcome}, (query, how)
     failing = {case for case, result in found.items() if result["verdict"] != "expected"}
     assert failing == {
-        case for case, result in found.items() if result["outcome"] != {"valid": "pass", "invalid": "rejected"}[result["validity"]]
+        case
+        for case, result in found.items()
+        if result["outcome"] != {"valid": "pass", "invalid": "rejected"}[result["validity"]]
     }
     assert OPSETS.keys() == {result["operator"] for result in found.values()}
 

@@ -51,17 +51,28 @@ class TestFormats:
             assert not differ.any()
         assert np.array_equal(np.signbit(found), np.signbit(values))
 
-    def test_ties_go_to_the_even_value_and_overflow_begins_half_a_spacing_beyond_the_largest(self, name: str) -> None:
+    def test_ties_go_to_the_even_value_and_overflow_begins_half_a_spacing_beyond_the_largest(
+        self, name: str
+    ) -> None:
         form = FORMATS[name]
         if name != "float64":
-            assert form.rounded(np.array([1 + form.unit, 1 + 3 * form.unit])).tolist() == [1.0, 1 + 4 * form.unit]
+            assert form.rounded(np.array([1 + form.unit, 1 + 3 * form.unit])).tolist() == [
+                1.0,
+                1 + 4 * form.unit,
+            ]
             below = np.nextafter(form.overflow, 0)
-            assert form.rounded(np.array([below, form.overflow, -form.overflow])).tolist() == [form.largest, np.inf, -np.inf]
+            assert form.rounded(np.array([below, form.overflow, -form.overflow])).tolist() == [
+                form.largest,
+                np.inf,
+                -np.inf,
+            ]
         else:
             assert form.overflow == np.inf
 
     def test_storage(self, name: str) -> None:
-        values = np.array([0.0, -0.0, 1.5, -2.0, np.inf, -np.inf, np.nan, FORMATS[name].quantum, FORMATS[name].largest])
+        values = np.array(
+            [0.0, -0.0, 1.5, -2.0, np.inf, -np.inf, np.nan, FORMATS[name].quantum, FORMATS[name].largest]
+        )
         stored = encode(name, values)
         assert stored.dtype.str[1:] == DTYPES[name].storage
         assert stored.tobytes() == values.astype(NATIVE[name]).tobytes()

@@ -31,7 +31,10 @@ def unit_of(*dtypes_and_shapes: tuple[str, tuple[int, ...]]) -> GraphCases:
         case = Case(f"Round@22:case=n{number}", "Round", 22, {}, (TensorSpec("X", dtype, shape),))
         cases.append(Prepared(case, call_of(case), inputs))
     first = dtypes_and_shapes[0][0]
-    return GraphCases(Graph(b"model", "d", (0,), (("X", DTYPES[first].onnx),), (("Y", DTYPES[first].onnx),), ("Round",)), cases)
+    return GraphCases(
+        Graph(b"model", "d", (0,), (("X", DTYPES[first].onnx),), (("Y", DTYPES[first].onnx),), ("Round",)),
+        cases,
+    )
 
 
 def frame(kind: str, body: bytes) -> bytes:
@@ -47,13 +50,19 @@ def results(number: int, tensors: list[Tensor], seconds: float = 0.5) -> bytes:
     parts = [struct.pack("<IdB", number, seconds, len(tensors))]
     for dtype, array in tensors:
         body = worker.encode_elements(array)
-        parts.append(struct.pack("<BBI", DTYPES[dtype].onnx, array.ndim, len(body)) + struct.pack(f"<{array.ndim}q", *array.shape) + body)
+        parts.append(
+            struct.pack("<BBI", DTYPES[dtype].onnx, array.ndim, len(body))
+            + struct.pack(f"<{array.ndim}q", *array.shape)
+            + body
+        )
     return frame("R", b"".join(parts))
 
 
 def one_output(element: int, body: bytes, *shape: int, size: int | None = None) -> bytes:
     """Return the frame of a case with one output, whose parts may contradict each other."""
-    head = struct.pack("<IdB", 0, 0.0, 1) + struct.pack("<BBI", element, len(shape), len(body) if size is None else size)
+    head = struct.pack("<IdB", 0, 0.0, 1) + struct.pack(
+        "<BBI", element, len(shape), len(body) if size is None else size
+    )
     return frame("R", head + struct.pack(f"<{len(shape)}q", *shape) + body)
 
 
@@ -62,12 +71,27 @@ def announce(number: int) -> bytes:
 
 
 def failure(number: int, count: int = 1, **changes: object) -> bytes:
-    body = {"case": number, "stage": "run", "class": "Fail", "message": "no", "seconds": 0.1, "count": count, **changes}
+    body = {
+        "case": number,
+        "stage": "run",
+        "class": "Fail",
+        "message": "no",
+        "seconds": 0.1,
+        "count": count,
+        **changes,
+    }
     return frame("E", json.dumps(body).encode())
 
 
 PLACED = frame("P", b'{"unit":0,"nodes":[["FakeExecutionProvider","Round"]]}')
-UNIT = unit_of(("float32", (2, 3)), ("string", (4,)), ("bfloat16", ()), ("complex128", (0, 2)), ("bool", (3,)), ("int64", (1, 1)))
+UNIT = unit_of(
+    ("float32", (2, 3)),
+    ("string", (4,)),
+    ("bfloat16", ()),
+    ("complex128", (0, 2)),
+    ("bool", (3,)),
+    ("int64", (1, 1)),
+)
 OUTPUTS = [prepared.inputs[0] for prepared in UNIT.cases]
 STREAM = b"".join(
     [
@@ -101,9 +125,18 @@ def assert_the_answers(kinds: list[str], found: list[Execution]) -> None:
         (output,) = execution.outputs
         assert output.dtype == wanted.dtype
         assert output.array.shape == wanted.array.shape
-        assert output.array.tolist() == wanted.array.tolist() or wanted.dtype not in ("string", "bool", "int64")
+        assert output.array.tolist() == wanted.array.tolist() or wanted.dtype not in (
+            "string",
+            "bool",
+            "int64",
+        )
         assert tensor_bytes(output) == tensor_bytes(wanted)
-        assert (execution.stage, execution.seconds, execution.error, execution.ended) == ("compare", 0.5, None, None)
+        assert (execution.stage, execution.seconds, execution.error, execution.ended) == (
+            "compare",
+            0.5,
+            None,
+            None,
+        )
     last = found[5]
     assert last.outputs is None
     assert last.error is not None
@@ -165,7 +198,10 @@ def test_garbage_is_garbled_or_waits_for_more_but_is_never_an_answer(data: bytes
         (one_output(1, b"\x00" * 8, -1), "a negative dimension"),
         (one_output(1, b"\x00" * 4, 1, size=8), "an output is cut off"),
         (one_output(1, b"\x00" * 8, 1, size=4), "bytes behind the last output"),
-        (frame("R", struct.pack("<IdB", 0, 0.0, 2) + one_output(1, b"\x00" * 4, 1)[18:]), "unpack_from requires a buffer"),
+        (
+            frame("R", struct.pack("<IdB", 0, 0.0, 2) + one_output(1, b"\x00" * 4, 1)[18:]),
+            "unpack_from requires a buffer",
+        ),
     ],
 )
 def test_malformed(frames: bytes, complaint: str) -> None:
@@ -204,7 +240,11 @@ def test_the_worker_decodes_what_the_harness_sends(dtype: str, shape: tuple[int,
     array, size = worker.decode_tensor(memoryview(data + b"more"), DTYPES[dtype].onnx, list(shape))
     assert size == len(data)
     assert array.shape == shape
-    assert array.tolist() == tensor.array.tolist() if dtype == "string" else array.tobytes() == tensor.array.tobytes()
+    assert (
+        array.tolist() == tensor.array.tolist()
+        if dtype == "string"
+        else array.tobytes() == tensor.array.tobytes()
+    )
     assert worker.encode_elements(array) == data
 
 
@@ -214,16 +254,39 @@ def test_a_batch_says_what_a_worker_needs(operator: str, dtype: str) -> None:
     prepared = prepare(operator, dtype)
     fed = tuple(range(len(prepared.inputs)))
     graph = Graph(
-        b"abc", "d", fed, tuple((spec.name, 1) for spec in prepared.case.inputs), (("Y", 1),), (operator,), "basic", in_place=True
+        b"abc",
+        "d",
+        fed,
+        tuple((spec.name, 1) for spec in prepared.case.inputs),
+        (("Y", 1),),
+        (operator,),
+        "basic",
+        in_place=True,
     )
-    header, payload = encode_batch([GraphCases(graph, [prepared]), GraphCases(graph, [prepared, prepared])], "P", {"a": "b"}, {"c": "d"}, 3)
+    header, payload = encode_batch(
+        [GraphCases(graph, [prepared]), GraphCases(graph, [prepared, prepared])],
+        "P",
+        {"a": "b"},
+        {"c": "d"},
+        3,
+    )
     assert [unit["first"] for unit in header["units"]] == [0, 1]
     assert [len(unit["cases"]) for unit in header["units"]] == [1, 2]
     assert [unit["kind"] for unit in header["units"]] == [0, 0]
     assert len(header["kinds"]) == 1
     first = header["kinds"][0] | header["units"][0]
-    assert (first["provider"], first["provider_options"], first["config"], first["threads"]) == ("P", {"a": "b"}, {"c": "d"}, 3)
-    assert (first["optimization"], first["in_place"], first["tested"], first["model"]) == ("basic", True, (operator,), 3)
+    assert (first["provider"], first["provider_options"], first["config"], first["threads"]) == (
+        "P",
+        {"a": "b"},
+        {"c": "d"},
+        3,
+    )
+    assert (first["optimization"], first["in_place"], first["tested"], first["model"]) == (
+        "basic",
+        True,
+        (operator,),
+        3,
+    )
     assert "fake" not in first
     one = b"".join(tensor_bytes(tensor) for tensor in prepared.inputs)
     assert b"".join(payload) == b"abc" + one + b"abc" + one + one
@@ -235,7 +298,11 @@ def test_a_batch_says_what_a_worker_needs(operator: str, dtype: str) -> None:
 def test_what_units_have_in_common_is_said_once() -> None:
     prepared = prepare("GatherElements", "float32")
     graph = Graph(b"m", "d", (0,), (("data", 1),), (("output", 1),), ("GatherElements",))
-    others = [graph._replace(optimization="all"), graph._replace(model=b"n"), graph._replace(inputs=(("data", 2),))]
+    others = [
+        graph._replace(optimization="all"),
+        graph._replace(model=b"n"),
+        graph._replace(inputs=(("data", 2),)),
+    ]
     header, _ = encode_batch([GraphCases(one, [prepared]) for one in (graph, *others)], "P", {}, {})
     assert [unit["kind"] for unit in header["units"]] == [0, 1, 0, 2]
     assert [kind["optimization"] for kind in header["kinds"]] == ["off", "all", "off"]

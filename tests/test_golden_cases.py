@@ -17,7 +17,9 @@ def test_the_cases_are_those_of_the_file() -> None:
 
 
 def test_a_row_tells_whatever_a_case_is_judged_by() -> None:
-    case = next(case for case in expand(load_specs([default_folder() / "Round.yaml"])) if case.literals is not None)
+    case = next(
+        case for case in expand(load_specs([default_folder() / "Round.yaml"])) if case.literals is not None
+    )
     assert case.literals is not None
     (array,) = case.literals
     other = array.copy()

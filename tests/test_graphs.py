@@ -1,4 +1,5 @@
-"""Compiled graphs: their bytes, versions and dimensions, onnx's checker, and the three rounding modes on the real CPU provider."""
+"""Compiled graphs: their bytes, versions and dimensions, onnx's checker, and the three rounding modes on the
+real CPU provider."""
 
 from __future__ import annotations
 
@@ -41,9 +42,13 @@ def model_of(graph: Graph) -> ModelProto:
     return ModelProto.FromString(graph.model)
 
 
-def gather(shape: tuple[int, ...] = (3, 4), dtype: str = "float32", opset: int = 13, axis: int = 0, **options: object) -> Case:
+def gather(
+    shape: tuple[int, ...] = (3, 4), dtype: str = "float32", opset: int = 13, axis: int = 0, **options: object
+) -> Case:
     specs = (TensorSpec("data", dtype, shape), TensorSpec("indices", "int64", shape, "in_range"))
-    return Case(f"GatherElements@{opset}:{shape}", "GatherElements", opset, {"axis": axis}, specs, Options(**options))
+    return Case(
+        f"GatherElements@{opset}:{shape}", "GatherElements", opset, {"axis": axis}, specs, Options(**options)
+    )
 
 
 def dimensions(values: Iterable[onnx.ValueInfoProto]) -> list[list[object]]:
@@ -63,7 +68,9 @@ class TestBytes:
         assert compiled(gather((3, 4))) is compiled(gather((7, 1)))
         assert compiled(gather((3, 4))).digest != compiled(gather((3, 4, 5))).digest
 
-    @pytest.mark.parametrize("change", [{"dtype": "int8"}, {"opset": 11}, {"axis": 1}, {"neighbours": True}, {"shapes": "static"}])
+    @pytest.mark.parametrize(
+        "change", [{"dtype": "int8"}, {"opset": 11}, {"axis": 1}, {"neighbours": True}, {"shapes": "static"}]
+    )
     def test_what_makes_another_graph(self, change: dict[str, object]) -> None:
         assert compiled(gather()).digest != compiled(gather(**change)).digest
 
@@ -77,7 +84,10 @@ class TestModel:
     @pytest.mark.parametrize("opset", [11, 13])
     def test_versions_are_pinned(self, opset: int) -> None:
         model = model_of(compiled(gather(opset=opset)))
-        assert (model.ir_version, [(entry.domain, entry.version) for entry in model.opset_import]) == (IR_VERSIONS[opset], [("", opset)])
+        assert (model.ir_version, [(entry.domain, entry.version) for entry in model.opset_import]) == (
+            IR_VERSIONS[opset],
+            [("", opset)],
+        )
         assert (model.producer_name, model.producer_version) == (PRODUCER, "")
 
     def test_ir_versions_are_those_of_onnx(self) -> None:
@@ -95,7 +105,9 @@ class TestModel:
         assert dimensions(graph.input) == [[3, 4], [3, 4]]
 
     @pytest.mark.parametrize("shape", [(1, 1), (127, 3), (128, 3), (3, 300), (0, 200), (70000, 2)])
-    def test_static_dimensions_of_any_size_are_as_the_library_writes_them(self, shape: tuple[int, int]) -> None:
+    def test_static_dimensions_of_any_size_are_as_the_library_writes_them(
+        self, shape: tuple[int, int]
+    ) -> None:
         """Graphs with small extents are made from a template's bytes."""
         model = model_of(compiled(gather((5, 5), shapes="static")))
         for value in model.graph.input:
@@ -113,7 +125,10 @@ class TestModel:
 
     def test_static_empty_dimension_is_a_zero_and_no_unknown(self) -> None:
         graph = model_of(compiled(gather((0, 3), shapes="static"))).graph
-        assert [d.WhichOneof("value") for d in graph.input[0].type.tensor_type.shape.dim] == ["dim_value", "dim_value"]
+        assert [d.WhichOneof("value") for d in graph.input[0].type.tensor_type.shape.dim] == [
+            "dim_value",
+            "dim_value",
+        ]
         assert dimensions(graph.input) == [[0, 3], [0, 3]]
 
     @pytest.mark.parametrize("name", ["data", "indices"])
@@ -138,7 +153,9 @@ class TestModel:
         held = numpy_helper.to_array(constant)
         wanted = inputs[1 - fed]
         if wanted.dtype == "string":
-            assert [text.decode() if isinstance(text, bytes) else text for text in held.reshape(-1)] == wanted.array.reshape(-1).tolist()
+            assert [
+                text.decode() if isinstance(text, bytes) else text for text in held.reshape(-1)
+            ] == wanted.array.reshape(-1).tolist()
         else:
             assert held.tobytes() == wanted.array.tobytes()
 
@@ -167,7 +184,11 @@ class TestModel:
 
     def test_attributes_that_are_not_given_are_not_written(self) -> None:
         case = Case(
-            "GatherND@13:x", "GatherND", 13, {}, (TensorSpec("data", "float32", (3,)), TensorSpec("indices", "int64", (2, 1), "first"))
+            "GatherND@13:x",
+            "GatherND",
+            13,
+            {},
+            (TensorSpec("data", "float32", (3,)), TensorSpec("indices", "int64", (2, 1), "first")),
         )
         (node,) = model_of(compiled(case)).graph.node
         assert not node.attribute
@@ -195,10 +216,14 @@ class TestRounding:
     """Bit for bit on the provider itself, against integer arithmetic."""
 
     def outputs(self, dtype: str, x: np.ndarray, variant: str | None) -> np.ndarray:
-        case = Case("Round@22:x", "Round", 22, {}, (TensorSpec("X", dtype, x.shape),), Options(variant=variant))
+        case = Case(
+            "Round@22:x", "Round", 22, {}, (TensorSpec("X", dtype, x.shape),), Options(variant=variant)
+        )
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-        session = onnxruntime.InferenceSession(compiled(case).model, options, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(
+            compiled(case).model, options, providers=["CPUExecutionProvider"]
+        )
         return np.asarray(session.run(["Y"], {"X": x})[0])
 
     def check(self, dtype: str, x: np.ndarray, variant: str | None) -> None:
@@ -206,7 +231,9 @@ class TestRounding:
         assert mantissa is not None
         found = self.outputs(dtype, x, variant)
         infinity = ((1 << (width - 1 - mantissa)) - 1) << mantissa
-        for given, y in zip(x.view(f"u{width // 8}").tolist(), found.view(f"u{width // 8}").tolist(), strict=True):
+        for given, y in zip(
+            x.view(f"u{width // 8}").tolist(), found.view(f"u{width // 8}").tolist(), strict=True
+        ):
             wanted = round_bits(given, width, mantissa, variant)
             if wanted is None:
                 assert y & ~(1 << (width - 1)) > infinity, hex(given)
@@ -246,19 +273,25 @@ class TestGeneratedModels:
 
     def test_only_what_is_missing_or_edited_is_written(self, folder: Path) -> None:
         number = len(list(folder.glob("*.onnx")))
-        assert write_graphs((ROUND,), parse_all([self.QUERY]), folder) == f"{folder}: {number} graphs, 0 written"
+        assert (
+            write_graphs((ROUND,), parse_all([self.QUERY]), folder) == f"{folder}: {number} graphs, 0 written"
+        )
         first, second, *_ = sorted(folder.glob("*.onnx"))
         original = first.read_bytes()
         first.write_bytes(b"edited")
         second.unlink()
-        assert write_graphs((ROUND,), parse_all([self.QUERY]), folder) == f"{folder}: {number} graphs, 2 written"
+        assert (
+            write_graphs((ROUND,), parse_all([self.QUERY]), folder) == f"{folder}: {number} graphs, 2 written"
+        )
         assert first.read_bytes() == original
         verify_existing(folder)
 
     def test_an_edited_file_is_named(self, folder: Path) -> None:
         path = sorted(folder.glob("*.onnx"))[0]
         path.write_bytes(path.read_bytes()[:-1])
-        with pytest.raises(UsageError, match=rf"{path.name}: was edited: its content has the hash [0-9a-f]{{12}}…; delete it"):
+        with pytest.raises(
+            UsageError, match=rf"{path.name}: was edited: its content has the hash [0-9a-f]{{12}}…; delete it"
+        ):
             verify_existing(folder)
 
     def test_a_file_that_cannot_be_read_is_named(self, folder: Path) -> None:
@@ -270,12 +303,18 @@ class TestGeneratedModels:
         verify_existing(tmp_path / "nowhere")
 
     def test_the_manifest(self, tmp_path: Path) -> None:
-        """One line for an operator at an opset: its graphs, its cases, and a hash over both that a selection of them changes."""
+        """One line for an operator at an opset: its graphs, its cases, and a hash over both that a selection
+        of them changes."""
         models: dict[str, bytes] = {}
         text = manifest_text((ROUND,), parse_all([self.QUERY]), models)
         (line,) = text.splitlines()
         name, graphs, _, number, _, digest = line.split()
-        assert (name, int(graphs), int(number), len(digest)) == ("Round@22", len(models), len(cases(self.QUERY)), 64)
+        assert (name, int(graphs), int(number), len(digest)) == (
+            "Round@22",
+            len(models),
+            len(cases(self.QUERY)),
+            64,
+        )
         assert digest not in manifest_text((ROUND,), parse_all([f"{self.QUERY};X=float16"]))
 
     def test_a_stale_manifest(self, tmp_path: Path) -> None:
@@ -283,12 +322,19 @@ class TestGeneratedModels:
         assert check_manifest((ROUND,), tmp_path) is None
         first, second = manifest_text((ROUND,)).splitlines(keepends=True)
         changed = second.replace(second.split()[-1], "0" * 64)
-        (tmp_path / "manifest.txt").write_text(first + changed + "Ceil@7 1 graphs 1 cases 0\n", encoding="utf-8")
+        (tmp_path / "manifest.txt").write_text(
+            first + changed + "Ceil@7 1 graphs 1 cases 0\n", encoding="utf-8"
+        )
         stale = check_manifest((ROUND,), tmp_path)
-        assert stale == f"{tmp_path}/manifest.txt: stale: the graphs of Ceil@7, Round@22 are others than it says; run: harness compile"
+        assert (
+            stale
+            == f"{tmp_path}/manifest.txt: stale: the graphs of Ceil@7, Round@22 are others than it says; run: harness compile"
+        )
 
     def test_no_manifest(self, tmp_path: Path) -> None:
-        with pytest.raises(UsageError, match=r"manifest.txt: cannot be read: No such file or directory; run: harness compile"):
+        with pytest.raises(
+            UsageError, match=r"manifest.txt: cannot be read: No such file or directory; run: harness compile"
+        ):
             check_manifest((ROUND,), tmp_path)
 
     def test_a_folder_that_cannot_be_written(self, tmp_path: Path) -> None:

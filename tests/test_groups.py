@@ -21,8 +21,15 @@ ROOT = Path(__file__).resolve().parents[1]
     ],
 )
 def test_whoever_shares_something_is_in_its_group(sign: str, group: str) -> None:
-    files = [path for path in (ROOT / "tests").rglob("test_*.py") if sign in path.read_text(encoding="utf-8") and path != Path(__file__)]
-    found = {path.relative_to(ROOT).as_posix(): group_of(f"{path.relative_to(ROOT).as_posix()}::test") for path in files}
+    files = [
+        path
+        for path in (ROOT / "tests").rglob("test_*.py")
+        if sign in path.read_text(encoding="utf-8") and path != Path(__file__)
+    ]
+    found = {
+        path.relative_to(ROOT).as_posix(): group_of(f"{path.relative_to(ROOT).as_posix()}::test")
+        for path in files
+    }
     assert found
     assert set(found.values()) == {group}, found
 

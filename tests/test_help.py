@@ -19,7 +19,9 @@ def _commands(group: click.Group, context: click.Context) -> Iterator[tuple[str,
         path = f"{context.command_path} {name}"
         yield path, command
         if isinstance(command, click.Group):
-            yield from ((deeper, each) for deeper, each in _commands(command, click.Context(command, context, name)))
+            yield from (
+                (deeper, each) for deeper, each in _commands(command, click.Context(command, context, name))
+            )
 
 
 ROOT = click.Context(cli, info_name="harness")

@@ -48,10 +48,14 @@ def ask(folder: Path, **asked: Any) -> History:
         (INVALID, "rra", 3, 2, None),
     ],
 )
-def test_since(tmp_path: Path, case: str, letters: str, since: int, last_good: int | None, until: int | None) -> None:
+def test_since(
+    tmp_path: Path, case: str, letters: str, since: int, last_good: int | None, until: int | None
+) -> None:
     (group,) = ask(write_days(tmp_path, case, letters), case=case).since or []
     found = group.finding
-    days = [int(moment.run_id[6:8]) if moment else None for moment in (found.since, found.last_good, found.until)]
+    days = [
+        int(moment.run_id[6:8]) if moment else None for moment in (found.since, found.last_good, found.until)
+    ]
     assert days == [since, last_good, until]
 
 
@@ -107,7 +111,16 @@ def test_releases_are_joined_and_ordered_by_version(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("letters", "changes"),
-    [("pmp", 2), ("mpmpm", 4), ("pnmnp", 2), ("pm", None), ("pmm", None), ("pmr", None), ("ppp", None), ("pmrm", 3)],
+    [
+        ("pmp", 2),
+        ("mpmpm", 4),
+        ("pnmnp", 2),
+        ("pm", None),
+        ("pmm", None),
+        ("pmr", None),
+        ("ppp", None),
+        ("pmrm", 3),
+    ],
 )
 def test_flips(tmp_path: Path, letters: str, changes: int | None) -> None:
     found = ask(write_days(tmp_path, CASE, letters), asks_flips=True)
@@ -237,7 +250,9 @@ def _schema(folder: Path) -> list[str | Path]:
 
 
 def _no_database(folder: Path) -> list[str | Path]:
-    (folder / "notes.txt").write_text("These are notes, and no database of any program, whatever its name. " * 20)
+    (folder / "notes.txt").write_text(
+        "These are notes, and no database of any program, whatever its name. " * 20
+    )
     write_run(folder, 1, {CASE: "p"})
     return [folder, "--db", folder / "notes.txt"]
 
@@ -358,10 +373,15 @@ def _cut_archive(path: Path) -> None:
         (_cut_header, "run.jsonl:1: the header is cut off: nothing of this run was kept; start a new one"),
         (_no_content, "run.jsonl: the run file is empty"),
         (_damaged_line, "run.jsonl:2: damaged run file: Invalid enum value 'past' - at `$.outcome`"),
-        (_cut_archive, "run.jsonl.xz: the compressed file is cut off: copy it again, or take the uncompressed one"),
+        (
+            _cut_archive,
+            "run.jsonl.xz: the compressed file is cut off: copy it again, or take the uncompressed one",
+        ),
     ],
 )
-def test_one_damaged_run_among_many_is_left_out_and_named(tmp_path: Path, damage: Callable[[Path], None], said: str) -> None:
+def test_one_damaged_run_among_many_is_left_out_and_named(
+    tmp_path: Path, damage: Callable[[Path], None], said: str
+) -> None:
     runs = write_days(tmp_path / "runs", CASE, "pmp")
     damage(runs / "day02" / "run.jsonl")
     for more in ([], ["--db", tmp_path / "history.db"]):
@@ -386,7 +406,10 @@ def test_a_database_whose_tables_are_others(tmp_path: Path) -> None:
         )
     ended = harness("history", "--db", path)
     assert ended.code == 2
-    assert complaint(ended) == f"{path}: damaged history: its tables are not those of a history; make it anew from the runs"
+    assert (
+        complaint(ended)
+        == f"{path}: damaged history: its tables are not those of a history; make it anew from the runs"
+    )
 
 
 def test_a_database_whose_pages_lead_back_into_themselves(tmp_path: Path) -> None:
@@ -404,7 +427,10 @@ def test_a_database_whose_pages_lead_back_into_themselves(tmp_path: Path) -> Non
     def page(below: int) -> bytes:
         number = 600
         cell = struct.pack(">IB", below, 1)
-        head = struct.pack(">BHHHBI", 5, 0, number, size - len(cell), 0, below) + struct.pack(">H", size - len(cell)) * number
+        head = (
+            struct.pack(">BHHHBI", 5, 0, number, size - len(cell), 0, below)
+            + struct.pack(">H", size - len(cell)) * number
+        )
         return head.ljust(size - len(cell), b"\0") + cell
 
     data[start : start + size] = page(pages + 1)
@@ -415,7 +441,10 @@ def test_a_database_whose_pages_lead_back_into_themselves(tmp_path: Path) -> Non
     ended = harness("history", "--db", path, "--case", CASE)
     assert time.monotonic() - began < 20
     assert ended.code == 2
-    assert complaint(ended) == f"{path}: cannot be used as a history: it leads back into itself; make it anew from the runs"
+    assert (
+        complaint(ended)
+        == f"{path}: cannot be used as a history: it leads back into itself; make it anew from the runs"
+    )
 
 
 def test_no_flip_where_nothing_ran(tmp_path: Path) -> None:

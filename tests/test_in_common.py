@@ -37,7 +37,11 @@ def test_every_report_says_the_rule(tmp_path: Path) -> None:
     (rule,) = rules(group)
     assert rule == _RULE
     markdown = "".join(rendering(path, "markdown"))
-    assert markdown.index("## Not as expected") < markdown.index("### What they have in common") < markdown.index(rule)
+    assert (
+        markdown.index("## Not as expected")
+        < markdown.index("### What they have in common")
+        < markdown.index(rule)
+    )
     assert markdown.index(rule) < markdown.index("## By DirectML feature level")
     page = render_html(path)
     assert page.index('id="attention"') < page.index(rule) < page.index('id="where"')
@@ -50,7 +54,9 @@ def test_every_report_says_the_rule(tmp_path: Path) -> None:
 
 def test_a_run_ends_with_the_rule_in_its_reports(tmp_path: Path) -> None:
     script = script_of(tmp_path, [("Round@22:X=float16", "reject")])
-    ended = harness("run", SPECS / "Round.yaml", "-t", f"fake,script={script}", "-k", "sweep=rank", "-o", tmp_path / "run")
+    ended = harness(
+        "run", SPECS / "Round.yaml", "-t", f"fake,script={script}", "-k", "sweep=rank", "-o", tmp_path / "run"
+    )
     assert ended.code == 1
     rule = "opset=22 and X=float16: "
     assert rule in ended.out
@@ -68,14 +74,21 @@ def test_what_is_as_expected_is_not_read_again(tmp_path: Path, monkeypatch: pyte
 
 def test_what_is_not_explained_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "GROUPS", 1)
-    path = write(tmp_path, lambda case: "rejected:Fail" if "X=float16" in case else "rejected:Other" if "data=int64" in case else None)
+    path = write(
+        tmp_path,
+        lambda case: (
+            "rejected:Fail" if "X=float16" in case else "rejected:Other" if "data=int64" in case else None
+        ),
+    )
     found = _found(path)
     assert [group.number for group in found.groups] == [32]
     assert found.remark == "1 smaller group not explained here: harness explain RUN tells them all."
     assert "1 smaller group not explained here: harness explain RUN" in "".join(rendering(path, "markdown"))
 
 
-def test_a_run_of_too_many_results_says_how_to_explain_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_of_too_many_results_says_how_to_explain_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "RESULTS", 101)
     found = _found(write(tmp_path, _plant))
     assert found.groups == ()

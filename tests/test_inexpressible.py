@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.model.records import End, Error, Header, Outcome, Result, TargetInfo, Validity, Verdict, inexpressible
+from harness.model.records import (
+    End,
+    Error,
+    Header,
+    Outcome,
+    Result,
+    TargetInfo,
+    Validity,
+    Verdict,
+    inexpressible,
+)
 from harness.render.junit import render_junit
 from harness.render.markdown import render_markdown
 from harness.render.payload import JUDGED, judgement
@@ -24,8 +34,27 @@ B = "Round@22:case=b;X=float32[1];api=directml"
 def results() -> list[Result]:
     error = Error("NotExpressible", "a call of DirectML's own API, which no ONNX graph expresses")
     return [
-        Result(A, "Round", "cpu", Validity.VALID, {"directml": "2_1"}, Outcome.PASS, Verdict.EXPECTED, "compare", CPU.provider),
-        Result(B, "Round", "cpu", Validity.VALID, {"directml": "2_1"}, Outcome.NOT_RUN, Verdict.EXPECTED, error=error),
+        Result(
+            A,
+            "Round",
+            "cpu",
+            Validity.VALID,
+            {"directml": "2_1"},
+            Outcome.PASS,
+            Verdict.EXPECTED,
+            "compare",
+            CPU.provider,
+        ),
+        Result(
+            B,
+            "Round",
+            "cpu",
+            Validity.VALID,
+            {"directml": "2_1"},
+            Outcome.NOT_RUN,
+            Verdict.EXPECTED,
+            error=error,
+        ),
     ]
 
 
@@ -41,15 +70,25 @@ def test_only_what_no_words_exist_for_is_inexpressible() -> None:
 
 
 def not_asked() -> Result:
-    """An opset that the release does not load: expected not to run, like the other, but the case itself can be asked."""
+    """An opset that the release does not load: expected not to run, like the other, but the case itself can
+    be asked."""
     error = Error("UnknownVersionError", "opset 22 is not known")
     return Result(
-        "Round@22:case=c;X=float32[1]", "Round", "cpu", Validity.VALID, {"directml": "2_1"}, Outcome.NOT_RUN, Verdict.EXPECTED, error=error
+        "Round@22:case=c;X=float32[1]",
+        "Round",
+        "cpu",
+        Validity.VALID,
+        {"directml": "2_1"},
+        Outcome.NOT_RUN,
+        Verdict.EXPECTED,
+        error=error,
     )
 
 
 def test_what_a_release_cannot_be_asked_stays_in_the_rate() -> None:
-    counted = tabulate(HEADER, [*results(), not_asked()], End(2, 1, {}, {"pass": 1, "not_run": 2}, {"expected": 3}))
+    counted = tabulate(
+        HEADER, [*results(), not_asked()], End(2, 1, {}, {"pass": 1, "not_run": 2}, {"expected": 3})
+    )
     assert (counted.tally().selected, counted.tally().run, counted.selected) == (2, 1, 2)
     assert dict(counted.inexpressible) == {"cpu": 1}
     summary = summarize(counted)
@@ -75,7 +114,10 @@ def test_the_summary_names_it_and_stays_good() -> None:
 
 
 def test_other_formats_say_skipped() -> None:
-    assert JUDGED[judgement(Validity.VALID, Outcome.NOT_RUN, Verdict.EXPECTED, inexpressible=True)] == "not expressible"
+    assert (
+        JUDGED[judgement(Validity.VALID, Outcome.NOT_RUN, Verdict.EXPECTED, inexpressible=True)]
+        == "not expressible"
+    )
 
 
 def write(folder: Path, header: Header = HEADER) -> Path:
@@ -107,7 +149,9 @@ def test_a_continued_run_does_not_ask_for_it_again(tmp_path: Path) -> None:
 
 def test_a_run_shows_it_and_ends_well(tmp_path: Path) -> None:
     query = "Round@22:case=api_halves_to_even"
-    ended = harness("run", ROUND, "-t", "cpu", "-k", query, "-k", "Round@22:case=documented_half", "-o", tmp_path / "r")
+    ended = harness(
+        "run", ROUND, "-t", "cpu", "-k", query, "-k", "Round@22:case=documented_half", "-o", tmp_path / "r"
+    )
     assert ended.code == 0, ended.err
     first, second, end = lines_of(tmp_path / "r")[1:]
     assert (first["outcome"], second["outcome"]) == ("pass", "not_run")
@@ -115,7 +159,19 @@ def test_a_run_shows_it_and_ends_well(tmp_path: Path) -> None:
     assert (end["selected"], end["run"]) == (1, 1)
     assert ended.out.startswith("✓ The only result is as expected: all conform.")
     assert harness("explain", tmp_path / "r").out.startswith("✓ No unexpected failure in 1 result.")
-    continued = harness("run", ROUND, "-t", "cpu", "-k", query, "-k", "Round@22:case=documented_half", "-o", tmp_path / "r", "--resume")
+    continued = harness(
+        "run",
+        ROUND,
+        "-t",
+        "cpu",
+        "-k",
+        query,
+        "-k",
+        "Round@22:case=documented_half",
+        "-o",
+        tmp_path / "r",
+        "--resume",
+    )
     assert continued.code == 0, continued.err
     assert len(lines_of(tmp_path / "r")) == 4
 

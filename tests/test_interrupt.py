@@ -42,7 +42,9 @@ def test_two_interruptions_are_one(tmp_path: Path, delay: float, apart: float) -
         "-o",
         str(tmp_path / "o"),
     ]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
         assert process.stderr is not None
         ready(process.pid)
         time.sleep(delay)
@@ -74,7 +76,9 @@ except KeyboardInterrupt:
 
 
 def test_an_interruption_in_a_finalizer_is_not_lost() -> None:
-    ended = subprocess.run([sys.executable, "-c", FINALIZER], capture_output=True, text=True, timeout=15, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", FINALIZER], capture_output=True, text=True, timeout=15, check=False
+    )
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "interrupted\n", "")
 
 
@@ -126,7 +130,9 @@ interrupt.ignore()
 
 
 def test_an_interruption_waits_until_an_extension_is_loaded() -> None:
-    ended = subprocess.run([sys.executable, "-c", EXTENSION], capture_output=True, text=True, timeout=15, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", EXTENSION], capture_output=True, text=True, timeout=15, check=False
+    )
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "loaded\ninterrupted\n", "")
 
 
@@ -148,7 +154,9 @@ except KeyboardInterrupt:
 
 
 def test_a_late_one_ends_what_does_not_end() -> None:
-    ended = subprocess.run([sys.executable, "-c", PATIENCE], capture_output=True, text=True, timeout=15, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", PATIENCE], capture_output=True, text=True, timeout=15, check=False
+    )
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "still there\n", "")
 
 
@@ -156,5 +164,7 @@ def test_a_signal_that_is_ignored_stays_so() -> None:
     """As a shell leaves SIGINT for what it starts in the background."""
     before = "import signal; signal.signal(2, signal.SIG_IGN)"
     code = f"{before}; from harness import interrupt; interrupt.install(); print(signal.getsignal(2).name)"
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=15, check=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=15, check=True
+    )
     assert ended.stdout == "SIG_IGN\n"

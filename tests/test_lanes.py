@@ -11,7 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from harness.model.errors import HarnessError, HarnessFault, NothingRan, SpecError, TargetUnavailable, UsageError
+from harness.model.errors import (
+    HarnessError,
+    HarnessFault,
+    NothingRan,
+    SpecError,
+    TargetUnavailable,
+    UsageError,
+)
 from harness.results.runfile import RunWriter
 from harness.run.lanes import coordinator as crew
 from tests.processes import descendants, gone
@@ -29,7 +36,8 @@ KEPT = "what was finished is kept: continue with: harness run --resume"
 
 
 def known(folder: Path) -> Path:
-    """Write expectations: one that is right, two that conflict, one that is stale, one that matches nothing."""
+    """Write expectations: one that is right, two that conflict, one that is stale, one that matches
+    nothing."""
     path = folder / "known.yaml"
     entries = (
         ("Round@22:X=float16", "mismatch"),
@@ -38,7 +46,10 @@ def known(folder: Path) -> Path:
         ("Round@22:X=int8", "mismatch"),
     )
     path.write_text(
-        "".join(f'- {{match: "{query}", expect: {expect}, reason: a test, link: "https://example.org/"}}\n' for query, expect in entries),
+        "".join(
+            f'- {{match: "{query}", expect: {expect}, reason: a test, link: "https://example.org/"}}\n'
+            for query, expect in entries
+        ),
         encoding="utf-8",
     )
     return path
@@ -70,7 +81,12 @@ def several(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_the_same_results_as_in_one_lane(tmp_path: Path, several: list[int]) -> None:
     """Results, counts, left-out combinations, problems of expectations, artifacts."""
     script = script_of(
-        tmp_path, [("Round@22:X=float16;values=ordinary", "ulp"), ("Round@11:X=float32", "reject"), ("Round@22:X=float64[0,3]", "crash")]
+        tmp_path,
+        [
+            ("Round@22:X=float16;values=ordinary", "ulp"),
+            ("Round@11:X=float32", "reject"),
+            ("Round@22:X=float64[0,3]", "crash"),
+        ],
     )
     options = [ROUND, "-t", f"fake,script={script}", "-t", "fake", "--expectations", known(tmp_path)]
     runs = []
@@ -89,7 +105,9 @@ def test_the_same_results_as_in_one_lane(tmp_path: Path, several: list[int]) -> 
     assert len(kept[0]) > 20
 
 
-@pytest.mark.parametrize("shard", [["--shard", "2/3"], ["-k", "Round@22:X=float32"], ["--select", "pairwise"]])
+@pytest.mark.parametrize(
+    "shard", [["--shard", "2/3"], ["-k", "Round@22:X=float32"], ["--select", "pairwise"]]
+)
 def test_the_same_selection_as_in_one_lane(tmp_path: Path, several: list[int], shard: list[str]) -> None:
     for jobs in ("1", "2"):
         assert harness("run", ROUND, "-t", "fake", *shard, "-j", jobs, "-o", tmp_path / jobs).code == 0
@@ -102,14 +120,32 @@ def test_a_baseline_is_known_to_all_lanes(tmp_path: Path, several: list[int]) ->
     assert harness("run", ROUND, "-t", "fake", "-j", "2", "-o", tmp_path / "base").code == 0
     script = script_of(tmp_path, [("Round@22:X=float16", "ulp")])
     assert (
-        harness("run", ROUND, "-t", f"fake,script={script}", "-j", "2", "--baseline", tmp_path / "base", "-o", tmp_path / "new").code == 1
+        harness(
+            "run",
+            ROUND,
+            "-t",
+            f"fake,script={script}",
+            "-j",
+            "2",
+            "--baseline",
+            tmp_path / "base",
+            "-o",
+            tmp_path / "new",
+        ).code
+        == 1
     )
     assert several == [2, 2]
-    verdicts = {(result["outcome"], result["verdict"]) for result in results_of(tmp_path / "new").values() if result["validity"] == "valid"}
+    verdicts = {
+        (result["outcome"], result["verdict"])
+        for result in results_of(tmp_path / "new").values()
+        if result["validity"] == "valid"
+    }
     assert verdicts == {("pass", "expected"), ("mismatch", "regression"), ("not_run", "expected")}
 
 
-def test_the_limit_of_artifacts_is_one_for_all_lanes(tmp_path: Path, several: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_limit_of_artifacts_is_one_for_all_lanes(
+    tmp_path: Path, several: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("harness.run.artifacts._LIMIT_CASES", 7)
     script = script_of(tmp_path, [("Round@22", "bit")])
     assert harness("run", ROUND, "-t", f"fake,script={script}", "-j", "3", "-o", tmp_path / "run").code == 1
@@ -126,12 +162,21 @@ def test_an_absent_target(tmp_path: Path, several: list[int]) -> None:
     absent, present = results_of(tmp_path / "run", name), results_of(tmp_path / "run", "fake")
     assert absent.keys() == present.keys()
     assert {result["outcome"] for result in absent.values()} == {"unavailable", "not_run"}
-    unexpressed = [{case for case, result in each.items() if result["outcome"] == "not_run"} for each in (absent, present)]
+    unexpressed = [
+        {case for case, result in each.items() if result["outcome"] == "not_run"}
+        for each in (absent, present)
+    ]
     assert unexpressed[0] == unexpressed[1]
-    assert {result["outcome"] for result in present.values()} == {"pass", "rejected", "not_run"}  # not_run: no graph expresses it
+    assert {result["outcome"] for result in present.values()} == {
+        "pass",
+        "rejected",
+        "not_run",
+    }  # not_run: no graph expresses it
 
 
-def test_a_defect_in_a_lane_is_a_fault(tmp_path: Path, several: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_defect_in_a_lane_is_a_fault(
+    tmp_path: Path, several: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("harness.run.job.judge", lambda *_: 1 // 0)
     ended = harness("run", ROUND, "-t", "fake", "-j", "2", "-o", tmp_path / "run")
     assert ended.code == 5
@@ -144,7 +189,12 @@ def test_a_defect_in_a_lane_is_a_fault(tmp_path: Path, several: list[int], monke
 
 @pytest.mark.parametrize(
     "error",
-    [UsageError("no such thing"), SpecError(["a.yaml:1: x", "a.yaml:2: y"]), TargetUnavailable("not here"), NothingRan("nothing")],
+    [
+        UsageError("no such thing"),
+        SpecError(["a.yaml:1: x", "a.yaml:2: y"]),
+        TargetUnavailable("not here"),
+        NothingRan("nothing"),
+    ],
     ids=lambda error: type(error).__name__,
 )
 def test_an_error_in_a_lane_keeps_its_exit_code(
@@ -171,7 +221,9 @@ def test_what_hinders_a_lane_is_told(tmp_path: Path, several: list[int]) -> None
     assert line.endswith(f"; make room; {KEPT} -t fake,script={script} -o {tmp_path / 'run'}")
 
 
-def test_a_full_disk_ends_the_lanes(tmp_path: Path, several: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_ends_the_lanes(
+    tmp_path: Path, several: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(*_: object) -> None:
         raise HarnessFault("no space")
 
@@ -182,10 +234,23 @@ def test_a_full_disk_ends_the_lanes(tmp_path: Path, several: list[int], monkeypa
 
 
 def interrupted(folder: Path, victim: str, number: signal.Signals) -> subprocess.CompletedProcess[str]:
-    """Start a run whose last cases hang, send a signal to the first process or to a lane, and see that all processes end."""
+    """Start a run whose last cases hang, send a signal to the first process or to a lane, and see that all
+    processes end."""
     script = script_of(folder, [(f"{QUERY};data=bool", "hang")])
-    command = [sys.executable, "-m", "harness", "run", *map(str, OPTIONS), "-t", f"fake,script={script}", "-o", str(folder / "out")]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+    command = [
+        sys.executable,
+        "-m",
+        "harness",
+        "run",
+        *map(str, OPTIONS),
+        "-t",
+        f"fake,script={script}",
+        "-o",
+        str(folder / "out"),
+    ]
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
         assert process.stderr is not None
         run = folder / "out" / "run.jsonl"
         end = time.monotonic() + 60
@@ -198,7 +263,9 @@ def interrupted(folder: Path, victim: str, number: signal.Signals) -> subprocess
         assert (len(members), len(below)) == (2, 4)
         os.kill(process.pid if victim == "parent" else members[-1], number)
         code = process.wait(20)
-        said = process.stderr.read().strip().rpartition("\n")[2]  # below lines of progress, if the run was slow
+        said = (
+            process.stderr.read().strip().rpartition("\n")[2]
+        )  # below lines of progress, if the run was slow
     assert gone(below)
     return subprocess.CompletedProcess(command, code, "", said)
 
@@ -236,10 +303,23 @@ def test_what_ends_a_process_leaves_none_and_a_run_to_resume(
 
 
 def test_lanes_that_wait_for_hanging_cases_die_with_the_first_process(tmp_path: Path) -> None:
-    """Each waits for its worker, up to the timeout of the case: it neither reads nor writes its connection, whose end it does not see."""
+    """Each waits for its worker, up to the timeout of the case: it neither reads nor writes its connection,
+    whose end it does not see."""
     script = script_of(tmp_path, [(QUERY, "hang")])
-    command = [sys.executable, "-m", "harness", "run", *map(str, OPTIONS), "-t", f"fake,script={script}", "-o", str(tmp_path / "out")]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True) as process:
+    command = [
+        sys.executable,
+        "-m",
+        "harness",
+        "run",
+        *map(str, OPTIONS),
+        "-t",
+        f"fake,script={script}",
+        "-o",
+        str(tmp_path / "out"),
+    ]
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    ) as process:
         run = tmp_path / "out" / "run.jsonl"
         end = time.monotonic() + 60
         while not run.exists() or len(below := descendants(process.pid)) < 4:

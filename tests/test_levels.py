@@ -2,8 +2,8 @@
 
 The tables, in short (MicrosoftDocs/sdk-api, the operators' DESC pages):
     GATHER_ELEMENTS, GATHER_ND   2_1: DimensionCount 4; 8- to 32-bit types; indices UINT32
-                                 3_0: 1 to 8; indices also INT32, INT64, UINT64, negative ones with signed types
-                                 4_1: also FLOAT64, INT64, UINT64 data
+                                 3_0: 1 to 8; indices also INT32, INT64, UINT64, negative ones with signed
+                                 types 4_1: also FLOAT64, INT64, UINT64 data
     GATHER_ND1                   3_0: 1 to 8, with BatchDimensionCount; 4_1: also 64-bit data
     ELEMENT_WISE_ROUND           2_1: FLOAT32, FLOAT16; DimensionCount 4; 3_0: 1 to 8
 """
@@ -33,7 +33,9 @@ LOWERED = {
 }
 
 
-def level(operator: str, *inputs: tuple[str, tuple[int, ...]], values: str = "in_range", **attributes: int) -> str:
+def level(
+    operator: str, *inputs: tuple[str, tuple[int, ...]], values: str = "in_range", **attributes: int
+) -> str:
     names = ("X",) if operator == "Round" else ("data", "indices")
     specs = tuple(
         TensorSpec(name, dtype, shape, values if name == "indices" else "random")
@@ -81,7 +83,13 @@ def test_gather_elements(dtype: str, index: str, values: str, wanted: str, rank:
 @pytest.mark.parametrize(
     ("data", "indices", "values", "batch", "wanted"),
     [
-        (("float32", (2, 3)), ("int64", (5, 1)), "in_range", 0, "3_0"),  # ONNX has only int64 indices here, and 2_1 only UINT32
+        (
+            ("float32", (2, 3)),
+            ("int64", (5, 1)),
+            "in_range",
+            0,
+            "3_0",
+        ),  # ONNX has only int64 indices here, and 2_1 only UINT32
         (("float32", (2, 3)), ("int32", (5, 1)), "in_range", 0, "2_1"),
         (("float32", (2, 3, 4, 5)), ("int32", (5, 1)), "in_range", 0, "2_1"),
         (("float32", (2, 3, 4, 5)), ("int32", (5, 6, 1)), "in_range", 0, "3_0"),  # the output has rank 5
@@ -99,8 +107,16 @@ def test_gather_elements(dtype: str, index: str, values: str, wanted: str, rank:
         (("string", (2, 3)), ("int64", (2, 1)), "in_range", 1, "beyond"),
     ],
 )
-def test_gather_nd(data: tuple[str, tuple[int, ...]], indices: tuple[str, tuple[int, ...]], values: str, batch: int, wanted: str) -> None:
-    assert level("GatherND", data, indices, values=values, **({"batch_dims": batch} if batch else {})) == wanted
+def test_gather_nd(
+    data: tuple[str, tuple[int, ...]],
+    indices: tuple[str, tuple[int, ...]],
+    values: str,
+    batch: int,
+    wanted: str,
+) -> None:
+    assert (
+        level("GatherND", data, indices, values=values, **({"batch_dims": batch} if batch else {})) == wanted
+    )
 
 
 @pytest.mark.parametrize(
@@ -124,9 +140,18 @@ def test_round(dtype: str, rank: int, wanted: str) -> None:
 )
 def test_written_indices_say_themselves_whether_one_is_negative(indices: list[int], wanted: str) -> None:
     written = np.array(indices, np.int32)
-    specs = (TensorSpec("data", "float32", (2,), "literal"), TensorSpec("indices", "int32", written.shape, "literal"))
+    specs = (
+        TensorSpec("data", "float32", (2,), "literal"),
+        TensorSpec("indices", "int32", written.shape, "literal"),
+    )
     case = Case(
-        "id", "GatherElements", 13, {"axis": 0}, specs, literals=(np.zeros(2, np.float32), written), lowers_to=LOWERED["GatherElements"]
+        "id",
+        "GatherElements",
+        13,
+        {"axis": 0},
+        specs,
+        literals=(np.zeros(2, np.float32), written),
+        lowers_to=LOWERED["GatherElements"],
     )
     assert levels_of(case, call_of(case)) == {"directml": wanted}
 
@@ -135,16 +160,25 @@ BY_DIRECTML = {entry.directml: name for name, entry in DTYPES.items() if entry.d
 
 
 def lowest_level(lowered: str, data: str, index: str, rank: int) -> str:
-    """Return the level of a call of DirectML's own API as it is written: its data types, and tensors of so many dimensions."""
+    """Return the level of a call of DirectML's own API as it is written: its data types, and tensors of so
+    many dimensions."""
     operator = OPERATORS["GatherElements" if lowered.endswith("ELEMENTS") else "GatherND"]
-    inputs = {"data": TensorType(BY_DIRECTML.get(data, data), ones(rank)), "indices": TensorType(BY_DIRECTML[index], ones(rank))}
+    inputs = {
+        "data": TensorType(BY_DIRECTML.get(data, data), ones(rank)),
+        "indices": TensorType(BY_DIRECTML[index], ones(rank)),
+    }
     asked = DirectmlOptions(operator=lowered, dimension_count=rank)
-    return levels(operator, Call(inputs, {"axis": 0} if "ELEMENTS" in lowered else {}), (lowered,), False, asked)["directml"]
+    return levels(
+        operator, Call(inputs, {"axis": 0} if "ELEMENTS" in lowered else {}), (lowered,), False, asked
+    )["directml"]
 
 
-@pytest.mark.parametrize("operator", ["DML_OPERATOR_GATHER_ELEMENTS", "DML_OPERATOR_GATHER_ND", "DML_OPERATOR_GATHER_ND1"])
+@pytest.mark.parametrize(
+    "operator", ["DML_OPERATOR_GATHER_ELEMENTS", "DML_OPERATOR_GATHER_ND", "DML_OPERATOR_GATHER_ND1"]
+)
 def test_the_published_tables_cell_by_cell(operator: str) -> None:
-    """Each dtype, index dtype and rank of each published table is allowed at that level; one rank more is not."""
+    """Each dtype, index dtype and rank of each published table is allowed at that level; one rank more is
+    not."""
     published = directml_operator(operator).tables
     for own, table in published.items():
         most = table["InputTensor"].dims[1]
@@ -185,6 +219,8 @@ def test_equal_levels_share_one_mapping() -> None:
 def test_a_spec_that_lowers_to_an_unknown_operator_is_refused(tmp_path: Path) -> None:
     text = (default_folder() / "Round.yaml").read_text(encoding="utf-8")
     path = tmp_path / "Round.yaml"
-    path.write_text(text.replace("DML_OPERATOR_ELEMENT_WISE_ROUND}", "DML_OPERATOR_ELEMENT_WISE_ROUN}"), encoding="utf-8")
+    path.write_text(
+        text.replace("DML_OPERATOR_ELEMENT_WISE_ROUND}", "DML_OPERATOR_ELEMENT_WISE_ROUN}"), encoding="utf-8"
+    )
     with pytest.raises(SpecError, match="did you mean 'DML_OPERATOR_ELEMENT_WISE_ROUND'"):
         expand(load_specs([path]))

@@ -13,7 +13,10 @@ def test_rows_and_ranks_are_in_order_and_counts_add_up() -> None:
     assert found.ranks == tuple(range(1, 10))
     assert found.cells["float32", 4].levels == ("2_1", "3_0")
     assert found.cells["float64", 4].levels == ("4_1",)
-    assert sum(cell.tally.selected for cell in found.cells.values()) == tables.tally(operator="GatherElements", target="cpu").selected
+    assert (
+        sum(cell.tally.selected for cell in found.cells.values())
+        == tables.tally(operator="GatherElements", target="cpu").selected
+    )
 
 
 def test_no_matrix_of_a_target_on_which_nothing_ran() -> None:

@@ -19,7 +19,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("shards")
     script_of(folder, [("Round@22:X=float16[0]", "shape"), ("Round@22:X=float32", "reject")])
     for name, shard in (("whole", None), ("one", "1/2"), ("two", "2/2")):
-        assert harness("run", *options(folder), *(["--shard", shard] if shard else []), "-o", folder / name).code == 1
+        assert (
+            harness("run", *options(folder), *(["--shard", shard] if shard else []), "-o", folder / name).code
+            == 1
+        )
     return folder
 
 
@@ -77,7 +80,9 @@ def test_a_shard_without_cases_is_not_missed(tmp_path: Path) -> None:
     """It ends with 4 and leaves no run: the others have all cases there are."""
     query, made = "Round@22:sweep=empty;X=float16[0]", []
     for number in range(1, 4):
-        ended = harness("run", ROUND, "-t", "fake", "-k", query, "--shard", f"{number}/3", "-o", tmp_path / str(number))
+        ended = harness(
+            "run", ROUND, "-t", "fake", "-k", query, "--shard", f"{number}/3", "-o", tmp_path / str(number)
+        )
         assert ended.code in (0, 4)
         made += [tmp_path / str(number)] if ended.code == 0 else []
     assert 1 <= len(made) < 3
@@ -97,7 +102,10 @@ def test_pairwise_shards_are_the_pairwise_run(tmp_path: Path) -> None:
 
 def test_merged_runs_keep_the_tensors(runs: Path, tmp_path: Path) -> None:
     harness("merge", runs / "one", runs / "two", "-o", tmp_path / "merged")
-    of = [{path.name: path.read_bytes() for path in (folder / "artifacts").glob("*")} for folder in (tmp_path / "merged", runs / "whole")]
+    of = [
+        {path.name: path.read_bytes() for path in (folder / "artifacts").glob("*")}
+        for folder in (tmp_path / "merged", runs / "whole")
+    ]
     assert of[0].keys() == of[1].keys() != set()
     limits = [
         lines_of(folder)[0]["targets"][f"fake,script={runs}/script.yaml"]["artifact_limit_bytes"]
@@ -143,7 +151,18 @@ def test_results_that_a_shard_lost_are_not_green(tmp_path: Path) -> None:
     """Its target was gone before the end: the run ends, without some results."""
     for name in ("one", "two"):
         assert (
-            harness("run", ROUND, "-t", "fake", "-k", QUERY, "--shard", f"{('one', 'two').index(name) + 1}/2", "-o", tmp_path / name).code
+            harness(
+                "run",
+                ROUND,
+                "-t",
+                "fake",
+                "-k",
+                QUERY,
+                "--shard",
+                f"{('one', 'two').index(name) + 1}/2",
+                "-o",
+                tmp_path / name,
+            ).code
             == 0
         )
     path = tmp_path / "two" / "run.jsonl"
@@ -184,7 +203,16 @@ def test_a_merge_without_space(runs: Path, tmp_path: Path) -> None:
         "import resource, signal, sys; from harness import cli; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
         "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); cli.main()"
     )
-    command = [sys.executable, "-c", code, "merge", str(runs / "one"), str(runs / "two"), "-o", str(tmp_path / "merged")]
+    command = [
+        sys.executable,
+        "-c",
+        code,
+        "merge",
+        str(runs / "one"),
+        str(runs / "two"),
+        "-o",
+        str(tmp_path / "merged"),
+    ]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     wanted = f"harness: {tmp_path}/merged/.run.jsonl.part: File too large; nothing was merged: free some space, then merge again\n"
     assert (ended.returncode, ended.stderr) == (5, wanted)
@@ -208,13 +236,33 @@ def test_into_one_of_the_runs(runs: Path) -> None:
 
 
 def test_an_entry_that_no_shard_matches_is_found_when_they_are_merged(tmp_path: Path) -> None:
-    """A shard cannot know it: the case may be in another. Of a part of the cases nobody knows, nor with other entries."""
+    """A shard cannot know it: the case may be in another. Of a part of the cases nobody knows, nor with other
+    entries."""
     entries = tmp_path / "fake.yaml"
-    entry = "- {match: %s, when: {target: fake}, expect: mismatch, reason: none, link: 'https://example.org/'}\n"
+    entry = (
+        "- {match: %s, when: {target: fake}, expect: mismatch, reason: none, link: 'https://example.org/'}\n"
+    )
     entries.write_text(entry % '"Round@11:case=never"' + entry % '"Round@22:sweep=empty"', encoding="utf-8")
-    runs = {"one": ("1/2", []), "two": ("2/2", []), "part1": ("1/2", ["-k", QUERY]), "part2": ("2/2", ["-k", QUERY])}
+    runs = {
+        "one": ("1/2", []),
+        "two": ("2/2", []),
+        "part1": ("1/2", ["-k", QUERY]),
+        "part2": ("2/2", ["-k", QUERY]),
+    }
     for name, (shard, query) in runs.items():
-        harness("run", ROUND, "-t", "fake", "--shard", shard, *query, "--expectations", entries, "-o", tmp_path / name)
+        harness(
+            "run",
+            ROUND,
+            "-t",
+            "fake",
+            "--shard",
+            shard,
+            *query,
+            "--expectations",
+            entries,
+            "-o",
+            tmp_path / name,
+        )
 
     def problems(*names: str) -> list[str]:
         merged = tmp_path / "+".join(names)

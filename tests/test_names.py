@@ -1,4 +1,5 @@
-"""Nothing but operators, specs and data names an operator, an input or an attribute: what reports and stages know, they know by role."""
+"""Nothing but operators, specs and data names an operator, an input or an attribute: what reports and stages
+know, they know by role."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "harness"
 EXEMPT = ("operators", "model/data")
 _PROBE = frozenset({"Identity", "Constant", "X", "Y"})
-"""The graphs that are made of no case: a probe, neighbours on both sides of the tested node, and what stands around them."""
+"""The graphs that are made of no case: a probe, neighbours on both sides of the tested node, and what stands
+around them."""
 _CODES = frozenset("ABCIPQRab")
 """Letters of formats: of arrays, structures, frames and files."""
 ELSEWHERE: dict[str, frozenset[str]] = {
@@ -26,19 +28,64 @@ ELSEWHERE: dict[str, frozenset[str]] = {
     "triage/repro/template.py": _PROBE | _CODES,
     "targets/windows/fetch.py": frozenset({"Range"}),  # a header of HTTP
     "worker/windows/directml/operators.py": _CODES | {"bias", "scale"},  # members of a structure of DirectML
-    **dict.fromkeys(("triage/expect/run_rows.py", "results/explain/failures.py", "render/payload.py", "specs/values.py"), _CODES),
     **dict.fromkeys(
-        ("targets/frames.py", "targets/pool.py", "worker/worker.py", "targets/windows/packages.py", "worker/windows/com.py"), _CODES
+        ("triage/expect/run_rows.py", "results/explain/failures.py", "render/payload.py", "specs/values.py"),
+        _CODES,
     ),
     **dict.fromkeys(
-        ("commands/finish.py", "commands/report.py", "triage/reduction/candidate.py", "triage/reduction/elements.py"), frozenset({"a", "w"})
+        (
+            "targets/frames.py",
+            "targets/pool.py",
+            "worker/worker.py",
+            "targets/windows/packages.py",
+            "worker/windows/com.py",
+        ),
+        _CODES,
+    ),
+    **dict.fromkeys(
+        (
+            "commands/finish.py",
+            "commands/report.py",
+            "triage/reduction/candidate.py",
+            "triage/reduction/elements.py",
+        ),
+        frozenset({"a", "w"}),
     ),
 }
 """Names that stand in a file for another reason."""
 _ORDINARY = frozenset(
     (
-        *("body", "broadcast", "data", "depth", "dtype", "end", "ends", "group", "high", "input", "inputs", "labels", "largest", "layout"),
-        *("low", "offset", "pattern", "repeats", "seed", "shape", "signal", "size", "sizes", "sorted", "split", "start", "strides"),
+        *(
+            "body",
+            "broadcast",
+            "data",
+            "depth",
+            "dtype",
+            "end",
+            "ends",
+            "group",
+            "high",
+            "input",
+            "inputs",
+            "labels",
+            "largest",
+            "layout",
+        ),
+        *(
+            "low",
+            "offset",
+            "pattern",
+            "repeats",
+            "seed",
+            "shape",
+            "signal",
+            "size",
+            "sizes",
+            "sorted",
+            "split",
+            "start",
+            "strides",
+        ),
         *("target", "tensor", "type", "update", "value", "values"),
     )
 )
@@ -58,7 +105,8 @@ def names() -> frozenset[str]:
 
 
 def used(path: Path) -> set[str]:
-    """Return the names in a file as code means them: strings that are one, and in the page's module compared words."""
+    """Return the names in a file as code means them: strings that are one, and in the page's module compared
+    words."""
     text = path.read_text(encoding="utf-8")
     if path.suffix != ".py":
         return {word for word in re.findall(r"""["'`](\w+)["'`]""", text) if word in names()}
@@ -73,7 +121,9 @@ def used(path: Path) -> set[str]:
 
 def files() -> list[Path]:
     every = (path for suffix in ("py", "js", "j2") for path in PACKAGE.rglob(f"*.{suffix}"))
-    return sorted(path for path in every if not path.relative_to(PACKAGE).as_posix().startswith((*EXEMPT, "_specs")))
+    return sorted(
+        path for path in every if not path.relative_to(PACKAGE).as_posix().startswith((*EXEMPT, "_specs"))
+    )
 
 
 @pytest.mark.parametrize("path", files(), ids=lambda path: str(path.relative_to(PACKAGE)))

@@ -1,4 +1,5 @@
-"""What a test needs and a machine lacks: it skips with the remedy, fails where it is required, and the end of the run tells it once."""
+"""What a test needs and a machine lacks: it skips with the remedy, fails where it is required, and the end of
+the run tells it once."""
 
 from __future__ import annotations
 
@@ -41,7 +42,13 @@ def test_an_unknown_name_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_end_of_the_run_tells_each_reason_once_with_its_count() -> None:
-    reasons = ["needs ssh: install it", "needs ssh: install it", "Windows has none", "needs a pipe", "needs browser: get it"]
+    reasons = [
+        "needs ssh: install it",
+        "needs ssh: install it",
+        "Windows has none",
+        "needs a pipe",
+        "needs browser: get it",
+    ]
     assert needs.summary(f"Skipped: {reason}" for reason in reasons) == [
         "1 tests of the report's page in a browser did not run: get it",
         "2 tests over ssh did not run: install it",

@@ -37,7 +37,9 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
 
 def member(**fields: object) -> bytes:
     header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(header, {"descr": "<f4", "fortran_order": False, "shape": (2,), **fields})
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "<f4", "fortran_order": False, "shape": (2,), **fields}
+    )
     return header.getvalue() + bytes(8)
 
 
@@ -59,7 +61,18 @@ def raw_header(text: bytes) -> bytes:
         b"\x93NUMPY\x09\x00",
         b"",
     ],
-    ids=["short", "huge", "beyond 64 bits", "overflow", "negative", "nested", "long type", "no text", "version", "empty"],
+    ids=[
+        "short",
+        "huge",
+        "beyond 64 bits",
+        "overflow",
+        "negative",
+        "nested",
+        "long type",
+        "no text",
+        "version",
+        "empty",
+    ],
 )
 def test_a_header_that_does_not_describe_its_bytes(tmp_path: Path, content: bytes) -> None:
     with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
@@ -78,7 +91,8 @@ def test_a_bomb_and_a_crowd(tmp_path: Path) -> None:
 
 
 def test_other_ways_to_pack(tmp_path: Path) -> None:
-    """NumPy stores or deflates; other decoders are not let near such a file, nor is what asks for a password."""
+    """NumPy stores or deflates; other decoders are not let near such a file, nor is what asks for a
+    password."""
     for method in (zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2):
         with zipfile.ZipFile(tmp_path / "a.npz", "w", method) as archive:
             archive.writestr("expected.npy", member())
@@ -92,7 +106,9 @@ def test_other_ways_to_pack(tmp_path: Path) -> None:
 
 def test_damage_is_never_more_than_nothing(tmp_path: Path) -> None:
     rng = random.Random(7)
-    whole = saved(tmp_path / "a.npz", input_X=np.ones((3, 4), np.float32), expected=np.arange(5), actual=np.arange(5)).read_bytes()
+    whole = saved(
+        tmp_path / "a.npz", input_X=np.ones((3, 4), np.float32), expected=np.arange(5), actual=np.arange(5)
+    ).read_bytes()
     given = 0
     for _ in range(2000):
         data = bytearray(whole)

@@ -3,7 +3,14 @@ from __future__ import annotations
 import pytest
 
 from harness.model.dtypes import DTYPES
-from harness.model.onnx_schemas import Attribute, OpsetUnavailable, UnknownOperator, latest_opset, operator_schema, operator_versions
+from harness.model.onnx_schemas import (
+    Attribute,
+    OpsetUnavailable,
+    UnknownOperator,
+    latest_opset,
+    operator_schema,
+    operator_versions,
+)
 
 
 def test_gather_nd_changes_between_opsets() -> None:

@@ -26,15 +26,35 @@ from tests.synthetic import CPU, DML
 CASE = "Exp@13:sweep=a;input=float32[2];values=ordinary"
 
 
-def result(case: str = CASE, target: str = "cpu", *, near: Accuracy | None = None, diff: Diff | None = None) -> Result:
-    outcome, verdict = (Outcome.PASS, Verdict.EXPECTED) if diff is None else (Outcome.MISMATCH, Verdict.REGRESSION)
-    found = Result(case, case.partition("@")[0], target, Validity.VALID, {"directml": "2_1"}, outcome, verdict, "compare", "P", None, diff)
+def result(
+    case: str = CASE, target: str = "cpu", *, near: Accuracy | None = None, diff: Diff | None = None
+) -> Result:
+    outcome, verdict = (
+        (Outcome.PASS, Verdict.EXPECTED) if diff is None else (Outcome.MISMATCH, Verdict.REGRESSION)
+    )
+    found = Result(
+        case,
+        case.partition("@")[0],
+        target,
+        Validity.VALID,
+        {"directml": "2_1"},
+        outcome,
+        verdict,
+        "compare",
+        "P",
+        None,
+        diff,
+    )
     return found if near is None else msgspec.structs.replace(found, accuracy=near)
 
 
 def tables(*found: Result) -> Tables:
     targets = {"cpu": CPU, "dml": DML}
-    return tabulate(synthetic.header({name: targets[name] for name in dict.fromkeys(each.target for each in found)}), found, None)
+    return tabulate(
+        synthetic.header({name: targets[name] for name in dict.fromkeys(each.target for each in found)}),
+        found,
+        None,
+    )
 
 
 def many_tables() -> Tables:
@@ -47,7 +67,11 @@ NOTHING = Accuracy(0.0, 0.0, 2, 2)
 
 def test_operators_with_unexpected_results_come_first() -> None:
     rows = overview(many_tables())
-    assert [row.operator for row in rows] == ["Operator004", "Operator014", *(f"Operator{n:03}" for n in range(14) if n != 4)]
+    assert [row.operator for row in rows] == [
+        "Operator004",
+        "Operator014",
+        *(f"Operator{n:03}" for n in range(14) if n != 4),
+    ]
     assert (rows[0].status, rows[0].total.failing) == ("failing", 3)
     assert [conform(tally) for tally in rows[0].by_target.values()] == ["59 / 60", "47 / 60", "47 / 60"]
 
@@ -67,19 +91,47 @@ def test_one_line_an_operator_in_the_terminal() -> None:
     render_terminal(many_tables(), Console(file=written, width=80, no_color=True))
     lines = written.getvalue().splitlines()
     start = next(n for n, line in enumerate(lines) if line.split() == ["cpu", "dml", "dml@ort-1.20.1"])
-    assert [line.split()[0] for line in lines[start + 1 : start + 4]] == ["Operator004", "Operator014", "Operator000"]
-    assert lines[start + 1].split() == ["Operator004", "59/60", "✗", "47/60", "✗", "47/60", "✗", "3", "unexpected"]
+    assert [line.split()[0] for line in lines[start + 1 : start + 4]] == [
+        "Operator004",
+        "Operator014",
+        "Operator000",
+    ]
+    assert lines[start + 1].split() == [
+        "Operator004",
+        "59/60",
+        "✗",
+        "47/60",
+        "✗",
+        "47/60",
+        "✗",
+        "3",
+        "unexpected",
+    ]
     assert "Operator013" in lines[start + 15]
 
 
 def test_what_tests_nothing_is_no_pass() -> None:
-    found = tables(result(near=NOTHING), result(f"{CASE};draw=1", near=Accuracy(0.25, 1.0, 1, 2)), result(f"{CASE};draw=2"))
+    found = tables(
+        result(near=NOTHING),
+        result(f"{CASE};draw=1", near=Accuracy(0.25, 1.0, 1, 2)),
+        result(f"{CASE};draw=2"),
+    )
     tally = found.tally()
-    assert (tally.selected, tally.run, tally.passed, tally.conforming, tally.unclaimed, tally.failing) == (3, 3, 2, 2, 1, 0)
+    assert (tally.selected, tally.run, tally.passed, tally.conforming, tally.unclaimed, tally.failing) == (
+        3,
+        3,
+        2,
+        2,
+        1,
+        0,
+    )
     assert (rate(tally), status(tally), counts(tally)) == ("2 / 3", "unclaimed", "nothing claimed 1")
     said = summarize(found)
     assert said.sentence.endswith("2 conform, 1 tests nothing.")
-    assert "1 result tests nothing, since the bound on its error is infinite: it is not counted as a pass." in said.remarks
+    assert (
+        "1 result tests nothing, since the bound on its error is infinite: it is not counted as a pass."
+        in said.remarks
+    )
     assert foreign_status(result(near=NOTHING), synthetic.header()) == "skipped"
     assert (
         foreign_status(result(near=Accuracy(0.0, 0.0, 0, 0)), synthetic.header())
@@ -105,7 +157,11 @@ def test_the_largest_ratio_by_operator_and_target() -> None:
     for each in given:
         near.add(each, facets(each.case))
     cpu, dml = near.rows(["dml", "cpu"])[::-1]
-    assert (cpu.target, cpu.worst, cpu.all) == ("cpu", "float16", (("float16", "float32"), 2.0, 1.5, 3, 1, 1, half))
+    assert (cpu.target, cpu.worst, cpu.all) == (
+        "cpu",
+        "float16",
+        (("float16", "float32"), 2.0, 1.5, 3, 1, 1, half),
+    )
     assert (dml.target, dml.all.ratio, dml.all.unclaimed, dml.all.example) == ("dml", 0.0, 1, "")
     text = render_markdown(tables(*given))
     assert "| Exp | cpu | 2 ✗ | float16 | 1.5 | 3 | 1 | 1 |" in text
@@ -116,13 +172,16 @@ def test_the_largest_ratio_by_operator_and_target() -> None:
 
 def test_an_output_of_several_and_a_missing_number_are_said() -> None:
     nan = Diff(None, 1, 2, (0,), "1 ± 0.5", "nan", None, 0.5, 2)
-    assert "output 2: 1 of 2 differ at [0]: expected 1 ± 0.5, actual nan · no number within 0.5" in describe(result(diff=nan))
+    assert "output 2: 1 of 2 differ at [0]: expected 1 ± 0.5, actual nan · no number within 0.5" in describe(
+        result(diff=nan)
+    )
     exact = Diff(1, 1, 2, (0,), "1 ± 0", "2", 1.0, 0.0)
     assert "error 1 where none is admissible" in describe(result(diff=exact))
 
 
 @pytest.mark.parametrize(
-    ("ratio", "text"), [(0.314, "0.31"), (0.9999, "0.9999"), (1.0, "1"), (1.00004, "1.00004"), (12.4, "12"), (0.0, "0")]
+    ("ratio", "text"),
+    [(0.314, "0.31"), (0.9999, "0.9999"), (1.0, "1"), (1.00004, "1.00004"), (12.4, "12"), (0.0, "0")],
 )
 def test_a_ratio_is_never_rounded_to_one(ratio: float, text: str) -> None:
     assert ratio_text(ratio) == text
@@ -130,4 +189,7 @@ def test_a_ratio_is_never_rounded_to_one(ratio: float, text: str) -> None:
 
 def test_accuracy_in_words() -> None:
     assert in_words(Accuracy(0.314, 1.5, 0, 12)) == "error 0.31 of its bound, 1.5 ULP"
-    assert in_words(Accuracy(0.5, 2.0, 2, 12)) == "error 0.5 of its bound, 2 ULP; nothing claimed of 2 of 12 elements"
+    assert (
+        in_words(Accuracy(0.5, 2.0, 2, 12))
+        == "error 0.5 of its bound, 2 ULP; nothing claimed of 2 of 12 elements"
+    )

@@ -20,7 +20,8 @@ def test_every_operator_has_a_spec_and_every_spec_an_operator() -> None:
 
 
 def test_no_module_hides_one_of_the_standard_library() -> None:
-    """The worker runs as a script, with the folder it lies in first on its path: a `bisect` there would be that of `random`."""
+    """The worker runs as a script, with the folder it lies in first on its path: a `bisect` there would be
+    that of `random`."""
     assert not {path.stem for path in (_ROOT / "harness").iterdir()} & sys.stdlib_module_names
 
 
@@ -31,14 +32,18 @@ def test_the_lock_pins_every_requirement_with_hashes_and_names_no_host() -> None
     assert all("==" in line and line.endswith("\\") for line in pins)
     assert text.count("--hash=sha256:") >= len(pins)
     assert "http" not in text
-    required = re.findall(r'^  "([a-zA-Z0-9_.-]+)[><=]', (_ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
+    required = re.findall(
+        r'^  "([a-zA-Z0-9_.-]+)[><=]', (_ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE
+    )
     locked = {re.sub(r"[-_.]+", "-", line.partition("==")[0]).lower() for line in pins}
     assert {re.sub(r"[-_.]+", "-", name).lower() for name in required} <= locked | {"hatchling"}
 
 
 def test_a_wheel_carries_the_specs_and_runs_outside_a_checkout(tmp_path: Path) -> None:
     subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(tmp_path), str(_ROOT)], check=True, capture_output=True
+        [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(tmp_path), str(_ROOT)],
+        check=True,
+        capture_output=True,
     )
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
@@ -54,7 +59,12 @@ def test_a_wheel_carries_the_specs_and_runs_outside_a_checkout(tmp_path: Path) -
         assert f"harness/{wanted}" in names
     command = [sys.executable, "-m", "harness", "run", "-t", "cpu", "-k", "Round@22:case=documented_onnx"]
     ended = subprocess.run(
-        command, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path / "site"), "PATH": ""}, capture_output=True, text=True, timeout=120
+        command,
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path / "site"), "PATH": ""},
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert ended.returncode == 0, ended.stderr
     assert (tmp_path / "reports" / "latest" / "report.html").is_file()

@@ -49,7 +49,9 @@ def test_a_folder_gives_the_plain_file_first(plain: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", PACK)
-@pytest.mark.parametrize("command", [("report", "--format", "markdown"), ("report", "--format", "ctrf"), ("compare",)])
+@pytest.mark.parametrize(
+    "command", [("report", "--format", "markdown"), ("report", "--format", "ctrf"), ("compare",)]
+)
 def test_commands_take_compressed_runs(command: tuple[str, ...], suffix: str, plain: Path) -> None:
     """The same bytes come out of a compressed run as of the plain one."""
     name, *options = command
@@ -81,10 +83,16 @@ def test_damage_is_one_line(suffix: str, plain: Path) -> None:
 
 
 def test_garbage_is_no_run_file(tmp_path: Path) -> None:
-    for content in (b"\xfd7zXZ\x00 garbage of some length", b"\x1f\x8b\x08 garbage of some length", b"PK\x03\x04 a zip file\n"):
+    for content in (
+        b"\xfd7zXZ\x00 garbage of some length",
+        b"\x1f\x8b\x08 garbage of some length",
+        b"PK\x03\x04 a zip file\n",
+    ):
         path = tmp_path / "run.jsonl.xz"
         path.write_bytes(content)
-        with pytest.raises(UsageError, match=r"run\.jsonl\.xz.*(damaged compressed file|not the header of a run file)"):
+        with pytest.raises(
+            UsageError, match=r"run\.jsonl\.xz.*(damaged compressed file|not the header of a run file)"
+        ):
             RunReader(path)
 
 
@@ -93,7 +101,9 @@ def test_a_bomb_takes_no_memory(suffix: str, tmp_path: Path) -> None:
     """A line of 512 MiB in some kilobytes; the reader has 300 MiB of address space."""
     path = tmp_path / f"bomb.jsonl{suffix}"
     block = bytes(1 << 20)
-    with (lzma.open if suffix == ".xz" else gzip.open)(path, "wb", **({"preset": 0} if suffix == ".xz" else {"compresslevel": 1})) as file:
+    with (lzma.open if suffix == ".xz" else gzip.open)(
+        path, "wb", **({"preset": 0} if suffix == ".xz" else {"compresslevel": 1})
+    ) as file:
         for _ in range(512):
             file.write(block)
     program = "import sys; from pathlib import Path; from harness.results.runfile import RunReader; RunReader(Path(sys.argv[1]))"
@@ -111,7 +121,15 @@ def test_a_bomb_takes_no_memory(suffix: str, tmp_path: Path) -> None:
 
 def test_an_xz_that_wants_much_memory_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl.xz"
-    filters = [{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 30, "mode": lzma.MODE_FAST, "mf": lzma.MF_HC3, "nice_len": 8}]
+    filters = [
+        {
+            "id": lzma.FILTER_LZMA2,
+            "dict_size": 1 << 30,
+            "mode": lzma.MODE_FAST,
+            "mf": lzma.MF_HC3,
+            "nice_len": 8,
+        }
+    ]
     try:
         path.write_bytes(lzma.compress(b"{}\n", filters=filters))
     except MemoryError:

@@ -1,4 +1,5 @@
-"""Proof of placement on the real onnxruntime: a pass needs the session's or its profile's word where the node ran."""
+"""Proof of placement on the real onnxruntime: a pass needs the session's or its profile's word where the node
+ran."""
 
 from __future__ import annotations
 
@@ -54,7 +55,10 @@ def older() -> Launch:
 
 def judged(given: list[GraphCases], with_: Launch) -> dict[str, tuple[Judgement, Execution]]:
     pool = WorkerPool(with_, size=1, timeout=60)
-    return {p.case.id: (judge(p, graph, execution, with_.provider), execution) for p, graph, execution in pool.run(iter(given))}
+    return {
+        p.case.id: (judge(p, graph, execution, with_.provider), execution)
+        for p, graph, execution in pool.run(iter(given))
+    }
 
 
 @pytest.mark.parametrize("start", [cpu, older], ids=["assignment", "profile"])
@@ -72,14 +76,17 @@ def test_every_pass_is_proven(start: object) -> None:
         else:
             assert (judgement.outcome, judgement.placed_on) == (Outcome.PASS, CPU), case
             assert execution.nodes is not None, case
-            assert set(graphs[case].tested) <= {operator for provider, operator in execution.nodes if provider == CPU}, case
+            assert set(graphs[case].tested) <= {
+                operator for provider, operator in execution.nodes if provider == CPU
+            }, case
     assert sum(judgement.outcome is Outcome.PASS for judgement, _ in found.values()) > 100
 
 
 @pytest.mark.parametrize("start", [cpu, older], ids=["assignment", "profile"])
 @pytest.mark.parametrize("optimization", ["off", "basic", "all"])
 def test_a_folded_node_proves_nothing(optimization: str, start: object) -> None:
-    """All inputs are initializers: an optimised session computes the node while it loads, and no provider runs it."""
+    """All inputs are initializers: an optimised session computes the node while it loads, and no provider
+    runs it."""
     data, indices = np.arange(6, dtype=np.float32).reshape(2, 3), np.array([[0, 1, 1]])
     node = helper.make_node("GatherElements", ["data", "indices"], ["gathered"], name="tested", axis=0)
     kept = helper.make_node("Add", ["gathered", "x"], ["output"])  # something that is left to run
@@ -90,7 +97,9 @@ def test_a_folded_node_proves_nothing(optimization: str, start: object) -> None:
         [helper.make_tensor_value_info("output", TensorProto.FLOAT, [1, 3])],
         [
             TensorProto(name="data", data_type=TensorProto.FLOAT, dims=data.shape, raw_data=data.tobytes()),
-            TensorProto(name="indices", data_type=TensorProto.INT64, dims=indices.shape, raw_data=indices.tobytes()),
+            TensorProto(
+                name="indices", data_type=TensorProto.INT64, dims=indices.shape, raw_data=indices.tobytes()
+            ),
         ],
     )
     model: ModelProto = helper.make_model(graph, ir_version=7, opset_imports=[helper.make_opsetid("", 13)])
@@ -110,12 +119,23 @@ def test_a_folded_node_proves_nothing(optimization: str, start: object) -> None:
         TensorSpec("indices", "int64", indices.shape, "literal"),
         TensorSpec("x", "float32", zero.shape, "literal"),
     )
-    case = Case("GatherElements@13:case=folded", "GatherElements", 13, {"axis": 0}, specs, Options(optimization=optimization))  # type: ignore[arg-type]
-    prepared = Prepared(case, call_of(case), (Tensor("float32", data), Tensor("int64", indices), Tensor("float32", zero)))
+    case = Case(
+        "GatherElements@13:case=folded",
+        "GatherElements",
+        13,
+        {"axis": 0},
+        specs,
+        Options(optimization=optimization),
+    )  # type: ignore[arg-type]
+    prepared = Prepared(
+        case, call_of(case), (Tensor("float32", data), Tensor("int64", indices), Tensor("float32", zero))
+    )
     pool = WorkerPool(start(), size=1, timeout=60)
     ((_, _, execution),) = pool.run(iter([GraphCases(compiled, [prepared])]))
     assert execution.outputs is not None
-    assert [output.array.tolist() for output in execution.outputs] == [[[0.0, 4.0, 5.0]]]  # the right result, whoever computed it
+    assert [output.array.tolist() for output in execution.outputs] == [
+        [[0.0, 4.0, 5.0]]
+    ]  # the right result, whoever computed it
     if optimization == "off":
         assert placement(execution, compiled, CPU) == (CPU, None)
     else:
@@ -130,7 +150,9 @@ def test_a_provider_that_is_not_there_is_an_error_and_no_cpu_session() -> None:
     """onnxruntime itself only warns of an unknown provider and takes the CPU."""
     given = chosen("Round@22:sweep=empty;X=float16")
     found = judged(given, cpu()._replace(provider="CUDAExecutionProvider"))
-    assert {(judgement.outcome, judgement.placed_on) for judgement, _ in found.values()} == {(Outcome.REJECTED, None)}
+    assert {(judgement.outcome, judgement.placed_on) for judgement, _ in found.values()} == {
+        (Outcome.REJECTED, None)
+    }
     assert {execution.stage for _, execution in found.values()} == {"load"}
     (message,) = {judgement.error.message for judgement, _ in found.values() if judgement.error is not None}
     assert message == "CUDAExecutionProvider is not in this onnxruntime"
@@ -146,7 +168,8 @@ def test_a_pass_on_another_provider_cannot_be_written_down() -> None:
 
 @pytest.mark.parametrize("newer", [{"ir_version": 99}, {"opset": 99}], ids=["ir", "opset"])
 def test_a_release_that_does_not_know_the_version_was_not_asked(newer: dict[str, int]) -> None:
-    """The release says so itself of a graph that nothing else can be wrong with; the same graph with known versions is a result."""
+    """The release says so itself of a graph that nothing else can be wrong with; the same graph with known
+    versions is a result."""
     (unit, *_) = chosen("Round@22:sweep=empty;X=float32[0]")
     model = ModelProto.FromString(unit.graph.model)
     model.ir_version = newer.get("ir_version", model.ir_version)
@@ -179,7 +202,8 @@ def test_the_versions_of_a_model_are_kept_and_its_graph_is_not() -> None:
 
 
 def test_a_run_that_fails_still_tells_where_its_node_is() -> None:
-    """A profile lacks the node that failed: the session runs once more with zeros, which are legal indices."""
+    """A profile lacks the node that failed: the session runs once more with zeros, which are legal
+    indices."""
     query = "GatherElements@13:sweep=index_out_of_range;data=string[5];indices=int32[5];axis=0;values=above"
     given = list(units(selected(query).cases(valid=False), 0))
     found = judged(given, older())
@@ -188,4 +212,6 @@ def test_a_run_that_fails_still_tells_where_its_node_is() -> None:
     for unit in given:
         for prepared in unit.cases:
             execution = found[prepared.case.id][1]
-            assert judge(prepared, unit.graph, execution, "DmlExecutionProvider").outcome is Outcome.NOT_PLACED
+            assert (
+                judge(prepared, unit.graph, execution, "DmlExecutionProvider").outcome is Outcome.NOT_PLACED
+            )

@@ -52,8 +52,13 @@ def test_what_only_looks_like_a_file_is_empty() -> None:
 
 
 @linux
-@pytest.mark.skipif(not os.access("/proc/kmsg", os.R_OK), reason="needs the right to read the kernel's messages")
-@pytest.mark.parametrize("arguments", [("report", "/proc/kmsg", "--format", "csv"), ("history", "/proc/kmsg"), ("check", "/proc/kmsg")])
+@pytest.mark.skipif(
+    not os.access("/proc/kmsg", os.R_OK), reason="needs the right to read the kernel's messages"
+)
+@pytest.mark.parametrize(
+    "arguments",
+    [("report", "/proc/kmsg", "--format", "csv"), ("history", "/proc/kmsg"), ("check", "/proc/kmsg")],
+)
 def test_a_file_that_never_ends(arguments: tuple[str, ...]) -> None:
     ended = harness(*arguments)
     assert ended.code == 2
@@ -77,7 +82,9 @@ PIPE_ARGUMENTS = [
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
 @pytest.mark.parametrize("arguments", PIPE_ARGUMENTS, ids=" ".join)
-def test_every_command_refuses_a_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]) -> None:
+def test_every_command_refuses_a_pipe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "specs").symlink_to(Path(__file__).resolve().parents[1] / "specs")
     os.mkfifo(tmp_path / "pipe")

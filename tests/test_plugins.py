@@ -54,7 +54,8 @@ def register_execution_provider_library(name, path):
 
 @pytest.fixture
 def standin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return what starts a worker on a stand-in for onnxruntime that lists some devices, and returns its greeting."""
+    """Return what starts a worker on a stand-in for onnxruntime that lists some devices, and returns its
+    greeting."""
     (tmp_path / "onnxruntime.py").write_text(STANDIN, encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
 
@@ -81,9 +82,13 @@ def shared_library() -> Path:
 
 
 def test_a_library_has_options_of_its_own() -> None:
-    target = parse_target("plugin=/some/libmine.so,device=GPU,provider=Mine,option.cache=/tmp,option.load=a=b")
+    target = parse_target(
+        "plugin=/some/libmine.so,device=GPU,provider=Mine,option.cache=/tmp,option.load=a=b"
+    )
     assert target.provider == "Mine"
-    assert target.plugin == plugins.Plugin(Path("/some/libmine.so"), None, None, "Mine", "GPU", {"cache": "/tmp", "load": "a=b"})
+    assert target.plugin == plugins.Plugin(
+        Path("/some/libmine.so"), None, None, "Mine", "GPU", {"cache": "/tmp", "load": "a=b"}
+    )
     assert parse_target("plugin=/a@b/lib.so").plugin.library == Path("/a@b/lib.so")
     assert parse_target("plugin=lib.so").provider == plugins.UNKNOWN
 
@@ -96,7 +101,12 @@ def test_packages_have_targets_by_name() -> None:
     ]
     target = parse_target("ggml@0.2.0,device=0")
     assert target.plugin is not None
-    assert (target.plugin.release, target.plugin.device, target.provider, target.release) == ("0.2.0", "0", "ggml", None)
+    assert (target.plugin.release, target.plugin.device, target.provider, target.release) == (
+        "0.2.0",
+        "0",
+        "ggml",
+        None,
+    )
     assert parse_target("webgpu").plugin.release is None
 
 
@@ -105,7 +115,10 @@ def test_packages_have_targets_by_name() -> None:
     [
         ("plugin=", "name the shared library of an execution provider: plugin=PATH"),
         ("plugin", "unknown target 'plugin'"),
-        ("plugin=a.so,threads=2", "bad option 'threads=2'; allowed, each once: device=…, provider=…, option.KEY=…"),
+        (
+            "plugin=a.so,threads=2",
+            "bad option 'threads=2'; allowed, each once: device=…, provider=…, option.KEY=…",
+        ),
         ("plugin=a.so,option.=2", "bad option 'option.=2'"),
         ("plugin=a.so,option.a=", "bad option 'option.a='"),
         ("plugin=a.so,device=0,device=1", "bad option 'device=1'"),
@@ -140,7 +153,13 @@ HERE, OTHER = (62, 183) if sys.platform == "linux" and platform.machine() == "x8
 
 
 def elf(kind: int = 3, machine: int = HERE) -> bytes:
-    return b"\x7fELF\x02\x01\x01" + bytes(9) + kind.to_bytes(2, "little") + machine.to_bytes(2, "little") + bytes(44)
+    return (
+        b"\x7fELF\x02\x01\x01"
+        + bytes(9)
+        + kind.to_bytes(2, "little")
+        + machine.to_bytes(2, "little")
+        + bytes(44)
+    )
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="ELF")
@@ -157,7 +176,9 @@ def elf(kind: int = 3, machine: int = HERE) -> bytes:
         (b"\xcf\xfa\xed\xfe" + bytes(80), "is a Mach-O library, which this system does not load"),
     ],
 )
-def test_what_is_no_library_for_this_machine_starts_no_worker(tmp_path: Path, content: bytes | None, message: str) -> None:
+def test_what_is_no_library_for_this_machine_starts_no_worker(
+    tmp_path: Path, content: bytes | None, message: str
+) -> None:
     path = tmp_path / "lib.so"
     if content is not None:
         path.write_bytes(content)
@@ -165,7 +186,9 @@ def test_what_is_no_library_for_this_machine_starts_no_worker(tmp_path: Path, co
         launch(parse_target(f"plugin={path}"))
     said = str(caught.value)
     assert f"{path}: {message}" in said or f"{path} {message}" in said
-    assert said.endswith("; name the shared library of an execution provider, built for this machine: plugin=PATH")
+    assert said.endswith(
+        "; name the shared library of an execution provider, built for this machine: plugin=PATH"
+    )
     assert "\n" not in said
 
 
@@ -182,7 +205,9 @@ def test_a_device_of_the_system_is_no_library() -> None:
 def test_a_run_on_what_is_no_plugin_ends_with_3_and_one_reason(tmp_path: Path) -> None:
     """The real onnxruntime is asked to register a shared library that exports no providers."""
     path = shared_library()
-    ended = harness("run", "-t", f"plugin={path}", "-k", "Round@22:sweep=empty;X=float16", "-o", tmp_path / "run")
+    ended = harness(
+        "run", "-t", f"plugin={path}", "-k", "Round@22:sweep=empty;X=float16", "-o", tmp_path / "run"
+    )
     assert ended.code == 3, ended.err
     ((name, info),) = lines_of(tmp_path / "run")[0]["targets"].items()
     assert name == f"plugin={path}"
@@ -199,20 +224,47 @@ def test_a_run_on_what_is_no_plugin_ends_with_3_and_one_reason(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("devices", "options", "message", "starts"),
     [
-        ("[]", "", "lists no device on this machine (onnxruntime 1.31.1); it needs hardware, and a driver, that it supports", 1),
+        (
+            "[]",
+            "",
+            "lists no device on this machine (onnxruntime 1.31.1); it needs hardware, and a driver, that it supports",
+            1,
+        ),
         ('[["A", "CPU", 0], ["B", "CPU", 0]]', "", "has several providers, A, B; name one with provider=", 1),
         ('[["A", "CPU", 0]]', ",provider=B", "lists devices of A, not of B; name that with provider=", 1),
         ('[["A", "CPU", 0]]', ",device=1", "has no device 1, it lists 0: Maker CPU 8086:0", 1),
-        ('[["A", "CPU", 0]]', ",device=GPU", "has no device 'GPU', it lists 0: Maker CPU 8086:0; name one of these by its number", 1),
-        ('[["A", "GPU", 1], ["A", "GPU", 2]]', ",device=gpu", "has 2 devices 'gpu': 0: Maker GPU 8086:1; 1: Maker GPU 8086:2; name", 1),
+        (
+            '[["A", "CPU", 0]]',
+            ",device=GPU",
+            "has no device 'GPU', it lists 0: Maker CPU 8086:0; name one of these by its number",
+            1,
+        ),
+        (
+            '[["A", "GPU", 1], ["A", "GPU", 2]]',
+            ",device=gpu",
+            "has 2 devices 'gpu': 0: Maker GPU 8086:1; 1: Maker GPU 8086:2; name",
+            1,
+        ),
         ('[["CPUExecutionProvider", "CPU", 0]]', "", "lists no device on this machine", 1),
         ('[["A", "CPU", 0]]', ",option.a=b", "makes no session with option.a=b: no such option", 1),
-        ('"libmissing.so: cannot open"', "", "its library cannot be registered: libmissing.so: cannot open; name", 1),
-        ('[["DmlExecutionProvider", "CPU", 0]]', "", "its library calls its provider DmlExecutionProvider, which is no plugin's", 0),
+        (
+            '"libmissing.so: cannot open"',
+            "",
+            "its library cannot be registered: libmissing.so: cannot open; name",
+            1,
+        ),
+        (
+            '[["DmlExecutionProvider", "CPU", 0]]',
+            "",
+            "its library calls its provider DmlExecutionProvider, which is no plugin's",
+            0,
+        ),
         ('"crash"', "", "registering its library ended the worker (SIGSEGV)", 3),
     ],
 )
-def test_a_library_without_what_is_asked_says_so_in_one_line(standin: Any, devices: str, options: str, message: str, starts: int) -> None:
+def test_a_library_without_what_is_asked_says_so_in_one_line(
+    standin: Any, devices: str, options: str, message: str, starts: int
+) -> None:
     with pytest.raises(TargetUnavailable) as caught:
         standin(devices, options)
     said = str(caught.value)
@@ -222,19 +274,31 @@ def test_a_library_without_what_is_asked_says_so_in_one_line(standin: Any, devic
 
 
 def test_an_onnxruntime_without_plugins_says_so(standin: Any) -> None:
-    with pytest.raises(TargetUnavailable, match=r"onnxruntime 1\.23\.2 loads no plugins, or cannot tell .*; take 1\.24 or later"):
+    with pytest.raises(
+        TargetUnavailable,
+        match=r"onnxruntime 1\.23\.2 loads no plugins, or cannot tell .*; take 1\.24 or later",
+    ):
         standin('[["A", "CPU", 0]]', version="1.23.2")
 
 
 @pytest.mark.parametrize(
     ("options", "adapter"),
-    [("", "CPU 8086:0"), (",device=1", "GPU 8086:7"), (",device=gpu", "GPU 8086:7"), (",device=n9", "NPU 8086:9")],
+    [
+        ("", "CPU 8086:0"),
+        (",device=1", "GPU 8086:7"),
+        (",device=gpu", "GPU 8086:7"),
+        (",device=n9", "NPU 8086:9"),
+    ],
 )
 def test_devices_are_named_by_number_type_and_metadata(standin: Any, options: str, adapter: str) -> None:
     target, device = standin('[["Mine", "CPU", 0], ["Mine", "GPU", 7], ["Mine", "NPU", 9]]', options)
     assert target.provider == "Mine"
     assert device["adapter"] == adapter
-    assert (device["vendor"], device["plugin_vendor"], device["plugin"]) == ("Maker", "Author", shared_library().name)
+    assert (device["vendor"], device["plugin_vendor"], device["plugin"]) == (
+        "Maker",
+        "Author",
+        shared_library().name,
+    )
 
 
 def test_a_library_is_registered_under_the_name_that_is_given(standin: Any) -> None:
@@ -244,7 +308,10 @@ def test_a_library_is_registered_under_the_name_that_is_given(standin: Any) -> N
 
 
 def test_where_the_library_lies_is_not_told() -> None:
-    device = SimpleNamespace(ep_metadata={"library_path": "/home/me/lib.so", "version": "1"}, device=SimpleNamespace(metadata={"a": "b"}))
+    device = SimpleNamespace(
+        ep_metadata={"library_path": "/home/me/lib.so", "version": "1"},
+        device=SimpleNamespace(metadata={"a": "b"}),
+    )
     assert plugin_worker.metadata_of(device, "/home/me/lib.so") == {"a": "b", "version": "1"}
 
 
@@ -262,13 +329,34 @@ def test_kernels_of_an_unknown_provider_are_unknown() -> None:
 
 
 def test_the_header_has_library_package_and_device() -> None:
-    device = {"provider": "ggml", "plugin": "lib.so", "plugin_sha256": "ab", "plugin_vendor": "Author", "vendor": "Maker"}
+    device = {
+        "provider": "ggml",
+        "plugin": "lib.so",
+        "plugin_sha256": "ab",
+        "plugin_vendor": "Author",
+        "vendor": "Maker",
+    }
     hello = Hello(
-        2, "1.30.0", ("ggml",), "3.11.7", "2.4.6", "Linux x86_64", {**device, "adapter": "GPU 1:2", "device_metadata": {"a": "b"}}
+        2,
+        "1.30.0",
+        ("ggml",),
+        "3.11.7",
+        "2.4.6",
+        "Linux x86_64",
+        {**device, "adapter": "GPU 1:2", "device_metadata": {"a": "b"}},
     )
     info = target_info(parse_target("ggml@0.2.0,device=0"), hello, "environment with onnxruntime-ggml 0.2.0")
-    assert (info.provider, info.plugin, info.plugin_sha256, info.plugin_vendor) == ("ggml", "lib.so", "ab", "Author")
-    assert (info.package, info.package_version, info.device_metadata) == ("onnxruntime-ggml", "0.2.0", {"a": "b"})
+    assert (info.provider, info.plugin, info.plugin_sha256, info.plugin_vendor) == (
+        "ggml",
+        "lib.so",
+        "ab",
+        "Author",
+    )
+    assert (info.package, info.package_version, info.device_metadata) == (
+        "onnxruntime-ggml",
+        "0.2.0",
+        {"a": "b"},
+    )
     facts = dict(target_facts(info))
     assert facts["plugin"] == "lib.so of Author"
     assert facts["package"] == "onnxruntime-ggml 0.2.0"

@@ -1,4 +1,5 @@
-"""The pool with workers that crash, hang, exit and print nonsense: one case is lost each time, and no process is left behind."""
+"""The pool with workers that crash, hang, exit and print nonsense: one case is lost each time, and no process
+is left behind."""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ from tests.running import script_of
 
 WORKERS = Path(__file__).with_name("workers.py")
 pytestmark = [
-    pytest.mark.skipif(sys.platform == "win32", reason="the misbehaving workers use signals and process groups"),
+    pytest.mark.skipif(
+        sys.platform == "win32", reason="the misbehaving workers use signals and process groups"
+    ),
     pytest.mark.usefixtures("started"),
 ]
 
@@ -45,14 +48,18 @@ VALUES = ("GatherND@13:sweep=values;data=float32", "Round@22:sweep=sizes;X=float
 
 def fake(script: Path | None = None, **changes: object) -> Launch:
     arguments = [] if script is None else [str(script)]
-    return Launch([sys.executable, "-m", "harness.targets.fake", *arguments], None, FAKE, {}, {})._replace(**changes)
+    return Launch([sys.executable, "-m", "harness.targets.fake", *arguments], None, FAKE, {}, {})._replace(
+        **changes
+    )
 
 
 def misbehaving(name: str, argument: str = "", **changes: object) -> Launch:
     return fake()._replace(argv=[sys.executable, str(WORKERS), name, argument], **changes)
 
 
-def run(launch: Launch, given: list[GraphCases], size: int = 1, timeout: float = 20) -> tuple[dict[str, Execution], WorkerPool]:
+def run(
+    launch: Launch, given: list[GraphCases], size: int = 1, timeout: float = 20
+) -> tuple[dict[str, Execution], WorkerPool]:
     """Run units; return what became of each case, which must be answered exactly once."""
     pool = WorkerPool(launch, size=size, timeout=timeout)
     found: dict[str, Execution] = {}
@@ -64,7 +71,9 @@ def run(launch: Launch, given: list[GraphCases], size: int = 1, timeout: float =
 
 
 def right(given: list[GraphCases]) -> dict[str, bytes]:
-    return {prepared.case.id: tensor_bytes(right_output(prepared)) for unit in given for prepared in unit.cases}
+    return {
+        prepared.case.id: tensor_bytes(right_output(prepared)) for unit in given for prepared in unit.cases
+    }
 
 
 def assert_only_lost(found: dict[str, Execution], given: list[GraphCases], lost: set[str]) -> None:
@@ -89,7 +98,8 @@ def test_all_cases_are_answered(size: int) -> None:
 
 
 def test_a_removed_device_costs_the_case_that_removed_it() -> None:
-    """DirectML's device can be gone while Direct3D's is there; all that a worker does from then on says nothing of its cases."""
+    """DirectML's device can be gone while Direct3D's is there; all that a worker does from then on says
+    nothing of its cases."""
     given = chosen("Round@22:sweep=sizes;X=float16")
     size = {prepared.case.id: prepared.inputs[0].array.size for unit in given for prepared in unit.cases}
     chosen_size = sorted(size.values())[len(size) // 2]
@@ -112,7 +122,9 @@ def test_a_removed_device_costs_the_case_that_removed_it() -> None:
         (2, "hang", "timeout", "no answer within 0.7 s"),
     ],
 )
-def test_only_the_announced_case_is_lost(tmp_path: Path, action: str, ended: str, detail: str, size: int) -> None:
+def test_only_the_announced_case_is_lost(
+    tmp_path: Path, action: str, ended: str, detail: str, size: int
+) -> None:
     given = chosen(*VALUES)
     ids = [prepared.case.id for unit in given for prepared in unit.cases]
     lost = {ids[0], ids[len(ids) // 2], ids[-1]} if action == "crash" else {ids[1], ids[-2]}
@@ -147,14 +159,25 @@ def test_an_error_is_no_loss_of_the_worker(tmp_path: Path) -> None:
 
 def test_a_graph_that_crashes_at_load_twice_is_lost_whole(tmp_path: Path) -> None:
     """Creating its session is a step that all its cases share; the other graphs are not affected."""
-    given = chosen("GatherElements@13:sweep=extent;data=float32;indices=int64", "Round@22:sweep=sizes;X=float16")
-    doomed = max((unit for unit in given if unit.graph.tested == ("GatherElements",)), key=lambda unit: len(unit.cases))
-    lost = {prepared.case.id for unit in given if unit.graph.digest == doomed.graph.digest for prepared in unit.cases}
+    given = chosen(
+        "GatherElements@13:sweep=extent;data=float32;indices=int64", "Round@22:sweep=sizes;X=float16"
+    )
+    doomed = max(
+        (unit for unit in given if unit.graph.tested == ("GatherElements",)), key=lambda unit: len(unit.cases)
+    )
+    lost = {
+        prepared.case.id
+        for unit in given
+        if unit.graph.digest == doomed.graph.digest
+        for prepared in unit.cases
+    }
     assert len(lost) > 3
     found, pool = run(fake(script_of(tmp_path, [(case, "crash_at_load") for case in lost])), given)
     assert_only_lost(found, given, lost)
     assert pool.restarts == 2
-    assert {(found[case].ended, found[case].stage, found[case].nodes) for case in lost} == {("crash", "load", None)}
+    assert {(found[case].ended, found[case].stage, found[case].nodes) for case in lost} == {
+        ("crash", "load", None)
+    }
     assert {found[case].error.class_ for case in lost} == {"SIGSEGV"}  # type: ignore[union-attr]
 
 
@@ -183,7 +206,13 @@ def test_stray_prints_do_not_reach_the_protocol() -> None:
 
 def big(elements: int) -> GraphCases:
     """Return one case of Round with a large tensor each way."""
-    case = Case(f"Round@22:case=big;X=float32[{elements}]", "Round", 22, {}, (TensorSpec("X", "float32", (elements,), "ordinary"),))
+    case = Case(
+        f"Round@22:case=big;X=float32[{elements}]",
+        "Round",
+        22,
+        {},
+        (TensorSpec("X", "float32", (elements,), "ordinary"),),
+    )
     return GraphCases(compiled(case), [prepared_case(case)])
 
 
@@ -200,9 +229,15 @@ def test_large_tensors_both_ways() -> None:
         ("exits_at_once", "the worker ended before it started a case (exit code 7): the reason"),
         ("killed_at_start", "the worker ended before it started a case (SIGKILL)"),
         ("hangs_at_start", "the worker ended before it started a case (no greeting within 0.5 s)"),
-        ("garbage_at_start", "the worker ended before it started a case (garbled frames: byte 0x57 where a frame should begin)"),
+        (
+            "garbage_at_start",
+            "the worker ended before it started a case (garbled frames: byte 0x57 where a frame should begin)",
+        ),
         ("half_a_greeting", "the worker ended before it started a case (exit code 0)"),
-        ("malformed_greeting", "the worker ended before it started a case (garbled frames: not a greeting: Object missing required field"),
+        (
+            "malformed_greeting",
+            "the worker ended before it started a case (garbled frames: not a greeting: Object missing required field",
+        ),
         ("other_protocol", "worker speaks protocol 3, this harness 2: the two are of different versions"),
     ],
 )
@@ -211,7 +246,11 @@ def test_a_target_without_a_greeting_is_unavailable(name: str, message: str, way
     started = time.monotonic()
     seconds = 0.5 if name == "hangs_at_start" else 20.0
     pool = WorkerPool(misbehaving(name, start_seconds=seconds), size=2, timeout=20)
-    start = pool.probe if way == "probe" else lambda: list(pool.run(iter(chosen("Round@22:sweep=empty;X=float16"))))
+    start = (
+        pool.probe
+        if way == "probe"
+        else lambda: list(pool.run(iter(chosen("Round@22:sweep=empty;X=float16"))))
+    )
     with pytest.raises(TargetUnavailable) as caught:
         start()
     assert str(caught.value).startswith(message)
@@ -350,7 +389,10 @@ def gather_of(rows: int) -> GraphCases:
     shapes = ((1, 1 << 20), (rows, 1))
     specs = (TensorSpec("data", "float32", shapes[0]), TensorSpec("indices", "int64", shapes[1], "first"))
     case = Case(f"GatherND@13:case=rows{rows}", "GatherND", 13, {}, specs)
-    inputs = (Tensor("float32", np.ones(shapes[0], np.float32)), Tensor("int64", np.zeros(shapes[1], np.int64)))
+    inputs = (
+        Tensor("float32", np.ones(shapes[0], np.float32)),
+        Tensor("int64", np.zeros(shapes[1], np.int64)),
+    )
     call = call_of(case)
     return GraphCases(compile_case(case, call, inputs), [Prepared(case, call, inputs)])
 

@@ -10,7 +10,14 @@ from tests.plans import selected
 
 
 def round_case(number: int, dtype: str = "float32", **options: object) -> Case:
-    return Case(f"Round@22:case=n{number}", "Round", 22, {}, (TensorSpec("X", dtype, (number,), "ordinary"),), Options(**options))
+    return Case(
+        f"Round@22:case=n{number}",
+        "Round",
+        22,
+        {},
+        (TensorSpec("X", dtype, (number,), "ordinary"),),
+        Options(**options),
+    )
 
 
 def test_cases_of_one_graph_are_one_unit() -> None:
@@ -55,9 +62,14 @@ def test_a_unit_has_at_most_some_hundred_cases() -> None:
 
 def test_what_an_api_cannot_express_is_known_without_it() -> None:
     call = msgspec.structs.replace(round_case(1), directml=DirectmlOptions())
-    assert [refusal(case, "CPUExecutionProvider") is None for case in (round_case(1), round_case(1, "bfloat16"), call)] == [
+    assert [
+        refusal(case, "CPUExecutionProvider") is None
+        for case in (round_case(1), round_case(1, "bfloat16"), call)
+    ] == [
         True,
         True,
         False,
     ]
-    assert [refusal(case, "DirectML") is None for case in (round_case(1), round_case(1, "bfloat16"), call)] == [True, False, True]
+    assert [
+        refusal(case, "DirectML") is None for case in (round_case(1), round_case(1, "bfloat16"), call)
+    ] == [True, False, True]

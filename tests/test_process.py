@@ -16,7 +16,9 @@ from harness.targets import scratch
 from harness.targets.scratch import Scratch, sweep
 from tests.processes import gone
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the request to die with a parent, and folders that are locked")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="the request to die with a parent, and folders that are locked"
+)
 
 STARTS = """
 import sys, time
@@ -37,7 +39,8 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def killed(temporary: Path) -> list[int]:
-    """Start a process with five workers that are no harness's, stop those, kill the process; return their ids."""
+    """Start a process with five workers that are no harness's, stop those, kill the process; return their
+    ids."""
     with subprocess.Popen([sys.executable, "-c", STARTS], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         pids = [int(pid) for pid in process.stdout.readline().split()]
@@ -63,7 +66,9 @@ def test_folders_that_a_killed_harness_left_are_removed_by_the_next(temporary: P
     (Path(mine.name) / "file").touch()
     sweep()
     assert [path.name for path in temporary.iterdir()] == [Path(mine.name).name]
-    with subprocess.Popen([sys.executable, "-c", "from harness.targets.scratch import sweep; sweep()"]) as other:
+    with subprocess.Popen(
+        [sys.executable, "-c", "from harness.targets.scratch import sweep; sweep()"]
+    ) as other:
         assert other.wait(20) == 0
     assert (Path(mine.name) / "file").exists()
     mine.cleanup()

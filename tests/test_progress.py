@@ -1,4 +1,5 @@
-"""What an installation tells: plain lines, not too many of them and with the time left; on a terminal one line that is written over."""
+"""What an installation tells: plain lines, not too many of them and with the time left; on a terminal one
+line that is written over."""
 
 from __future__ import annotations
 
@@ -45,7 +46,9 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     return Terminal()
 
 
-def test_without_a_terminal_a_step_is_a_line_every_few_seconds_with_the_time_left(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_terminal_a_step_is_a_line_every_few_seconds_with_the_time_left(
+    clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
     with Steps("runtime") as tell:
         tell("installing it")
         for second in range(12):
@@ -62,7 +65,9 @@ def test_without_a_terminal_a_step_is_a_line_every_few_seconds_with_the_time_lef
     ]
 
 
-def test_a_long_time_is_told_in_minutes_and_a_guess_not_at_all(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_long_time_is_told_in_minutes_and_a_guess_not_at_all(
+    clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
     tell = Steps("runtime")
     tell(ProgressStep("downloading", 0, 2000, "MiB"))
     clock.now += 6
@@ -104,7 +109,9 @@ def test_a_run_on_a_terminal_tells_the_time_left(terminal: Terminal) -> None:
     assert _LEFT.search(terminal.getvalue())
 
 
-def test_planning_counts_specs_and_targets_count_cases(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+def test_planning_counts_specs_and_targets_count_cases(
+    clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
     with Progress() as progress:
         for target in (PLANNING, "cpu"):
             clock.now += 6

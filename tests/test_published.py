@@ -14,13 +14,21 @@ def test_levels_run_from_the_lowest_to_beyond() -> None:
     assert order[0] == "1_0"
     assert order[-2:] == ("6_4", "beyond")
     assert table_levels(["DML_OPERATOR_ELEMENT_WISE_ROUND"]) == ("2_1", "3_0", "beyond")
-    assert table_levels(["DML_OPERATOR_GATHER_ND1", "DML_OPERATOR_GATHER_ND"]) == ("2_1", "3_0", "4_1", "beyond")
+    assert table_levels(["DML_OPERATOR_GATHER_ND1", "DML_OPERATOR_GATHER_ND"]) == (
+        "2_1",
+        "3_0",
+        "4_1",
+        "beyond",
+    )
     assert table_levels(["DML_OPERATOR_WITHOUT_A_DOCUMENT"]) == ("beyond",)
 
 
-@pytest.mark.parametrize("path", sorted(Path(str(files("harness.model.data"))).glob("*.yaml")), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", sorted(Path(str(files("harness.model.data"))).glob("*.yaml")), ids=lambda path: path.name
+)
 def test_a_data_file_holds_nothing_that_readers_of_yaml_disagree_on(path: Path) -> None:
-    """Read by the rules of specs, which are those of YAML 1.2, it is the same: no `no`, no `2_1` without quotes."""
+    """Read by the rules of specs, which are those of YAML 1.2, it is the same: no `no`, no `2_1` without
+    quotes."""
 
     def plain(value: object) -> object:
         if isinstance(value, dict):

@@ -180,7 +180,9 @@ def case_ids(draw: st.DrawFn) -> str:
     keys = draw(st.lists(NAMES, min_size=1, max_size=6, unique=True))
     tensor = draw(st.sampled_from(keys))
     terms = [
-        caseid.tensor_term(key, draw(st.sampled_from(["float16", "int8"])), draw(SHAPES)) if key == tensor else f"{key}={draw(VALUES)}"
+        caseid.tensor_term(key, draw(st.sampled_from(["float16", "int8"])), draw(SHAPES))
+        if key == tensor
+        else f"{key}={draw(VALUES)}"
         for key in keys
     ]
     return f"{operator}@{draw(st.integers(1, 30))}:{';'.join(terms)}"

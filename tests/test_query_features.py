@@ -53,10 +53,22 @@ def test_terms_together(seed: int) -> None:
 @pytest.mark.parametrize(
     ("terms", "match", "unless"),
     [
-        (["operator=GatherND", "opset=@13", "data=float16", "data.rank>=3"], "GatherND@13:data=float16[*,*,*,...]", ()),
+        (
+            ["operator=GatherND", "opset=@13", "data=float16", "data.rank>=3"],
+            "GatherND@13:data=float16[*,*,*,...]",
+            (),
+        ),
         (["data.begins=[3,*,*]", "data.ends=[*,*,1]", "data.rank=3"], "data=*[3,*,1]", ()),
-        (["batch_dims>=1", "batch_dims<=2", "shapes!=static"], "batch_dims<=2;batch_dims>=1", ("shapes=static",)),
-        (["operator=Round", "has.variant=no", "X.rank<=7"], "Round:X=*[...]", ("X=*[*,*,*,*,*,*,*,*,...]", "variant=*")),
+        (
+            ["batch_dims>=1", "batch_dims<=2", "shapes!=static"],
+            "batch_dims<=2;batch_dims>=1",
+            ("shapes=static",),
+        ),
+        (
+            ["operator=Round", "has.variant=no", "X.rank<=7"],
+            "Round:X=*[...]",
+            ("X=*[*,*,*,*,*,*,*,*,...]", "variant=*"),
+        ),
         (["operator!=Round", "opset!=@11"], "*", ("*@11", "Round")),
         ([], "*", ()),
     ],

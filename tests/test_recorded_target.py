@@ -20,12 +20,15 @@ ABSENT = Path("run.jsonl")
 
 @pytest.fixture
 def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder with a run of one failure, and an `ssh` before all others that notes with what it was started."""
+    """Return a folder with a run of one failure, and an `ssh` before all others that notes with what it was
+    started."""
     script = script_of(tmp_path, [("Round", "bit")])
     assert harness("run", ROUND, "-t", f"fake,script={script}", "-k", FEW, "-o", tmp_path / "run").code == 1
     ssh = tmp_path / "bin" / "ssh"
     ssh.parent.mkdir()
-    ssh.write_text(f'#!/bin/sh\necho "$@" >> {shlex.quote(str(tmp_path / "started"))}\nexit 255\n', encoding="utf-8")
+    ssh.write_text(
+        f'#!/bin/sh\necho "$@" >> {shlex.quote(str(tmp_path / "started"))}\nexit 255\n', encoding="utf-8"
+    )
     ssh.chmod(ssh.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{ssh.parent}{os.pathsep}{os.environ['PATH']}")
     return tmp_path
@@ -77,7 +80,9 @@ def test_what_a_file_names_is_not_started(
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
-def test_what_the_user_repeats_is_started(prepared: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]) -> None:
+def test_what_the_user_repeats_is_started(
+    prepared: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
     monkeypatch.chdir(prepared)
     name_target(prepared, "cpu@ssh:mine")
     ended = harness(*command, "--spec", ROUND, "-t", "cpu@ssh:mine")
@@ -85,7 +90,9 @@ def test_what_the_user_repeats_is_started(prepared: Path, monkeypatch: pytest.Mo
     assert "ssh:mine cannot be reached" in ended.err
 
 
-def test_resuming_a_prepared_run_starts_what_the_command_line_says(prepared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resuming_a_prepared_run_starts_what_the_command_line_says(
+    prepared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(prepared)
     path = name_target(prepared, "cpu@ssh:stranger")
     before = path.read_bytes()

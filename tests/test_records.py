@@ -13,7 +13,21 @@ from harness.model.records import End, Header, Outcome, Result, TargetInfo, Vali
 
 _SCHEMA = Path(__file__).parent.parent / "docs" / "run.schema.json"
 _RESULT_KEYS = [
-    *("type", "case", "operator", "target", "validity", "levels", "outcome", "verdict", "stage", "placed_on", "error", "diff", "seconds"),
+    *(
+        "type",
+        "case",
+        "operator",
+        "target",
+        "validity",
+        "levels",
+        "outcome",
+        "verdict",
+        "stage",
+        "placed_on",
+        "error",
+        "diff",
+        "seconds",
+    ),
 ]
 
 
@@ -37,22 +51,32 @@ def test_a_pass_without_a_proven_provider_cannot_be_made() -> None:
 
 
 def test_a_pass_without_a_proven_provider_cannot_be_read() -> None:
-    line = msgspec.json.encode(_result(Outcome.PASS, "CPUExecutionProvider")).replace(b'"CPUExecutionProvider"', b"null")
+    line = msgspec.json.encode(_result(Outcome.PASS, "CPUExecutionProvider")).replace(
+        b'"CPUExecutionProvider"', b"null"
+    )
     with pytest.raises(msgspec.ValidationError):
         msgspec.json.decode(line, type=Result)
 
 
 def test_a_result_has_exactly_the_published_keys() -> None:
-    assert list(json.loads(msgspec.json.encode(_result(Outcome.PASS, "CPUExecutionProvider")))) == _RESULT_KEYS
+    assert (
+        list(json.loads(msgspec.json.encode(_result(Outcome.PASS, "CPUExecutionProvider")))) == _RESULT_KEYS
+    )
 
 
 def test_the_checked_in_schema_is_fresh() -> None:
-    assert _SCHEMA.read_text(encoding="utf-8") == run_json_schema(), "run: python -m harness.model.records > docs/run.schema.json"
+    assert _SCHEMA.read_text(encoding="utf-8") == run_json_schema(), (
+        "run: python -m harness.model.records > docs/run.schema.json"
+    )
 
 
 def test_lines_satisfy_the_schema() -> None:
     validator = jsonschema.Draft202012Validator(json.loads(_SCHEMA.read_text(encoding="utf-8")))
     header = Header(1, "id", "harness run", 0, {"specs": "0"}, {"cpu": TargetInfo("CPUExecutionProvider")})
-    for record in (header, _result(Outcome.PASS, "CPUExecutionProvider"), End(1, 1, {}, {"pass": 1}, {"expected": 1})):
+    for record in (
+        header,
+        _result(Outcome.PASS, "CPUExecutionProvider"),
+        End(1, 1, {}, {"pass": 1}, {"expected": 1}),
+    ):
         validator.validate(json.loads(msgspec.json.encode(record)))
     assert not validator.is_valid({"type": "result", "case": "x"})

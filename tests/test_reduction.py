@@ -1,4 +1,5 @@
-"""Reduction: planted faults lead to the known smallest case, real ones to a case of which nothing more can be taken."""
+"""Reduction: planted faults lead to the known smallest case, real ones to a case of which nothing more can be
+taken."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ from tests.prepared import prepared_case
 from tests.running import SPECS, complaint, harness, results_of, script_of
 
 pytestmark = [
-    pytest.mark.skipif(sys.platform == "win32", reason="the misbehaving workers use signals and process groups"),
+    pytest.mark.skipif(
+        sys.platform == "win32", reason="the misbehaving workers use signals and process groups"
+    ),
     pytest.mark.usefixtures("started"),
 ]
 
@@ -52,7 +55,9 @@ def planted(folder: Path, *rules: tuple[str, str]) -> Target:
     return parse_target(f"fake,script={script_of(folder, rules)}")
 
 
-BATCHED = "GatherND@13:sweep=batch;data=int32[2,1,2,2,1,3];indices=int64[2,1,3,1];batch_dims=2;values=boundary"
+BATCHED = (
+    "GatherND@13:sweep=batch;data=int32[2,1,2,2,1,3];indices=int64[2,1,3,1];batch_dims=2;values=boundary"
+)
 ELEMENTS = "GatherElements@13:sweep=dtype_rank;data=float16[2,3,4];indices=int32[2,3,4];axis=-1;values=mixed"
 
 
@@ -60,25 +65,72 @@ ELEMENTS = "GatherElements@13:sweep=dtype_rank;data=float16[2,3,4];indices=int32
     ("case", "match", "action", "smallest"),
     [
         (BATCHED, "GatherND", "bit", "GatherND@11:case=batch_reduced;data=int64[1];indices=int64[1]"),
-        (BATCHED, "GatherND:batch_dims=*", "bit", "GatherND@12:case=batch_reduced;data=int64[1];indices=int64[1];batch_dims=0"),
-        (BATCHED, "GatherND:batch_dims=2", "bit", "GatherND@12:case=batch_reduced;data=int64[1,1,1];indices=int64[1,1,1];batch_dims=2"),
-        (BATCHED, "GatherND:data=int32[*,*,2,*,*,*]", "bit", "GatherND@11:case=batch_reduced;data=int32[1,1,2,1,1,1];indices=int64[1]"),
-        (BATCHED, "GatherND:indices=int64[*,*,3,*]", "bit", "GatherND@11:case=batch_reduced;data=int64[1];indices=int64[1,1,3,1]"),
-        (ELEMENTS, "GatherElements:axis=-1", "ulp", "GatherElements@11:case=dtype_rank_reduced;data=float32[1];indices=int64[1];axis=-1"),
-        (ELEMENTS, "GatherElements@13:indices=int32", "nan", "GatherElements@13:case=dtype_rank_reduced;data=float32[1];indices=int32[1]"),
+        (
+            BATCHED,
+            "GatherND:batch_dims=*",
+            "bit",
+            "GatherND@12:case=batch_reduced;data=int64[1];indices=int64[1];batch_dims=0",
+        ),
+        (
+            BATCHED,
+            "GatherND:batch_dims=2",
+            "bit",
+            "GatherND@12:case=batch_reduced;data=int64[1,1,1];indices=int64[1,1,1];batch_dims=2",
+        ),
+        (
+            BATCHED,
+            "GatherND:data=int32[*,*,2,*,*,*]",
+            "bit",
+            "GatherND@11:case=batch_reduced;data=int32[1,1,2,1,1,1];indices=int64[1]",
+        ),
+        (
+            BATCHED,
+            "GatherND:indices=int64[*,*,3,*]",
+            "bit",
+            "GatherND@11:case=batch_reduced;data=int64[1];indices=int64[1,1,3,1]",
+        ),
+        (
+            ELEMENTS,
+            "GatherElements:axis=-1",
+            "ulp",
+            "GatherElements@11:case=dtype_rank_reduced;data=float32[1];indices=int64[1];axis=-1",
+        ),
+        (
+            ELEMENTS,
+            "GatherElements@13:indices=int32",
+            "nan",
+            "GatherElements@13:case=dtype_rank_reduced;data=float32[1];indices=int32[1]",
+        ),
         (
             ELEMENTS,
             "GatherElements:data=*[*,3,*]",
             "shape",
             "GatherElements@11:case=dtype_rank_reduced;data=float32[1,3,1];indices=int64[1,1,1]",
         ),
-        (ELEMENTS, "GatherElements:data=float16", "reject", "GatherElements@11:case=dtype_rank_reduced;data=float16[1];indices=int64[1]"),
-        (ELEMENTS, "GatherElements", "misplace", "GatherElements@11:case=dtype_rank_reduced;data=float32[1];indices=int64[1]"),
-        (ELEMENTS, "GatherElements", "order", "GatherElements@11:case=dtype_rank_reduced;data=float32[2];indices=int64[2]"),
+        (
+            ELEMENTS,
+            "GatherElements:data=float16",
+            "reject",
+            "GatherElements@11:case=dtype_rank_reduced;data=float16[1];indices=int64[1]",
+        ),
+        (
+            ELEMENTS,
+            "GatherElements",
+            "misplace",
+            "GatherElements@11:case=dtype_rank_reduced;data=float32[1];indices=int64[1]",
+        ),
+        (
+            ELEMENTS,
+            "GatherElements",
+            "order",
+            "GatherElements@11:case=dtype_rank_reduced;data=float32[2];indices=int64[2]",
+        ),
     ],
     ids=lambda value: value.partition(";")[0] if isinstance(value, str) else None,
 )
-def test_a_planted_fault_leads_to_its_smallest_case(tmp_path: Path, case: str, match: str, action: str, smallest: str) -> None:
+def test_a_planted_fault_leads_to_its_smallest_case(
+    tmp_path: Path, case: str, match: str, action: str, smallest: str
+) -> None:
     """By each kind of step; an altered bit of an integer is no ULP, so such a fault keeps to integers."""
     target = planted(tmp_path, (match, action))
     found = reduced(case, target)
@@ -87,7 +139,8 @@ def test_a_planted_fault_leads_to_its_smallest_case(tmp_path: Path, case: str, m
 
 
 def assert_nothing_more_can_be_taken(found: Reduced, target: Target) -> None:
-    """Try every step of every kind on the result, with a new subject and new workers: none may fail in the same way."""
+    """Try every step of every kind on the result, with a new subject and new workers: none may fail in the
+    same way."""
     case = found.reduction.case
     subject = Subject(found.reduction.trial.prepared, found.spec)
     cost = subject.cost(subject.start)
@@ -102,7 +155,9 @@ def assert_nothing_more_can_be_taken(found: Reduced, target: Target) -> None:
                 tried += 1
                 assert subject.keeps(step)
                 trial = trials.one(subject.case(step))
-                assert signature(trial.judgement, trial.execution) != found.reduction.signature, trial.prepared.case.id
+                assert signature(trial.judgement, trial.execution) != found.reduction.signature, (
+                    trial.prepared.case.id
+                )
     assert tried or case.id.endswith("data=float32[1];indices=int64[1]")
 
 
@@ -115,8 +170,11 @@ REAL = {
 
 
 @pytest.mark.parametrize(("case", "outcome"), REAL.items(), ids=lambda value: value.partition(";")[0])
-def test_real_failures_of_the_cpu_provider_are_reduced_and_pasted_back(tmp_path: Path, case: str, outcome: str) -> None:
-    """Each result stands alone as a spec, and its entry pasted into the operator's spec gives a case with the same outcome."""
+def test_real_failures_of_the_cpu_provider_are_reduced_and_pasted_back(
+    tmp_path: Path, case: str, outcome: str
+) -> None:
+    """Each result stands alone as a spec, and its entry pasted into the operator's spec gives a case with the
+    same outcome."""
     found = reduced(case, parse_target("cpu"))
     assert found.reduction.signature.outcome.value == outcome
     assert found.reduction.after <= min(3, found.reduction.before - 1)
@@ -125,11 +183,25 @@ def test_real_failures_of_the_cpu_provider_are_reduced_and_pasted_back(tmp_path:
     assert_nothing_more_can_be_taken(found, parse_target("cpu"))
     entry = found.text.partition("\ncases:\n")[2]
     pasted, alone = tmp_path / found.spec.path.name, tmp_path / "alone.yaml"
-    pasted.write_text(found.spec.path.read_text(encoding="utf-8").replace("\ncases:\n", f"\ncases:\n{entry}", 1), encoding="utf-8")
+    pasted.write_text(
+        found.spec.path.read_text(encoding="utf-8").replace("\ncases:\n", f"\ncases:\n{entry}", 1),
+        encoding="utf-8",
+    )
     alone.write_text(found.text, encoding="utf-8")
     (tmp_path / "none").mkdir()  # what is known of the provider may speak of the reduced case too
     for spec, folder in ((pasted, tmp_path / "pasted"), (alone, tmp_path / "alone")):
-        ended = harness("run", spec, "-t", "cpu", "--expectations", tmp_path / "none", "-k", found.reduction.case.id, "-o", folder)
+        ended = harness(
+            "run",
+            spec,
+            "-t",
+            "cpu",
+            "--expectations",
+            tmp_path / "none",
+            "-k",
+            found.reduction.case.id,
+            "-o",
+            folder,
+        )
         assert ended.code == 1, ended.err
         (result,) = results_of(folder).values()
         assert result["case"] == found.reduction.case.id
@@ -138,7 +210,8 @@ def test_real_failures_of_the_cpu_provider_are_reduced_and_pasted_back(tmp_path:
 
 
 def test_the_search_does_not_slip_to_another_defect(tmp_path: Path) -> None:
-    """One defect is of extents of 3 to 5, the other, which the second target has as well, of single elements."""
+    """One defect is of extents of 3 to 5, the other, which the second target has as well, of single
+    elements."""
     (tmp_path / "old").mkdir()
     (tmp_path / "new").mkdir()
     other = ("Round:X=float16[1]", "bit")
@@ -169,7 +242,8 @@ SPECIALS = "Round@22:sweep=values;X=float16[24];values=specials"
 
 
 def test_a_mismatch_keeps_its_kind(tmp_path: Path) -> None:
-    """Zeros remain where the sign of zero is lost, though any element would still be a mismatch of another kind."""
+    """Zeros remain where the sign of zero is lost, though any element would still be a mismatch of another
+    kind."""
     target = planted(tmp_path, ("Round:X=float16", "zero_sign"))
     found = reduced(SPECIALS, target)
     assert found.reduction.signature.difference == "sign of zero"
@@ -178,15 +252,22 @@ def test_a_mismatch_keeps_its_kind(tmp_path: Path) -> None:
 
 
 def test_what_needs_whole_vectors_is_reduced_to_one(tmp_path: Path) -> None:
-    """A kernel that is wrong only where elements fill vectors of four fails at 24 and 12, but at neither 6 nor 11."""
+    """A kernel that is wrong only where elements fill vectors of four fails at 24 and 12, but at neither 6
+    nor 11."""
     rules = [(f"Round:X=float32[{size}]", "bit") for size in range(4, 25, 4)]
     found = reduced("Round@11:sweep=values;X=float32[24];values=specials", planted(tmp_path, *rules))
     assert found.reduction.case.id == "Round@11:case=values_reduced;X=float32[4]"
 
 
-@pytest.mark.parametrize(("action", "detail"), [("hang", "no answer within 0.5 s"), ("crash", "SIGSEGV"), ("exit", "exit code 3")])
+@pytest.mark.parametrize(
+    ("action", "detail"), [("hang", "no answer within 0.5 s"), ("crash", "SIGSEGV"), ("exit", "exit code 3")]
+)
 def test_timeouts_and_crashes_are_reduced(tmp_path: Path, action: str, detail: str) -> None:
-    found = reduced("Round@22:sweep=rank;X=float16[2,3];values=ordinary", planted(tmp_path, ("Round:X=float16[*,*]", action)), timeout=0.5)
+    found = reduced(
+        "Round@22:sweep=rank;X=float16[2,3];values=ordinary",
+        planted(tmp_path, ("Round:X=float16[*,*]", action)),
+        timeout=0.5,
+    )
     assert parse(found.reduction.case.id).tensors["X"] == ("float16", (1, 1))
     assert found.reduction.signature.error == detail
 
@@ -223,13 +304,25 @@ class TestCommand:
         assert "\n  - name: sizes_reduced\n" in ended.out
         (line,) = ended.err.splitlines()
         assert " trials: 5 elements became 1; mismatch (" in line
-        written = harness("reduce", SIZES, "-t", f"fake,script={script}", *self.SPEC, "-o", tmp_path / "small.yaml")
+        written = harness(
+            "reduce", SIZES, "-t", f"fake,script={script}", *self.SPEC, "-o", tmp_path / "small.yaml"
+        )
         assert written.out == f"{tmp_path / 'small.yaml'}: Round@11:case=sizes_reduced;X=float16[]\n"
         assert (tmp_path / "small.yaml").read_text(encoding="utf-8") == ended.out
 
     def test_target_and_seed_come_from_a_run(self, tmp_path: Path) -> None:
         script = script_of(tmp_path, [("Round:X=float16", "bit")])
-        options = (SPECS / "Round.yaml", "-t", f"fake,script={script}", "--seed", "7", "-k", SIZES, "-o", tmp_path / "run")
+        options = (
+            SPECS / "Round.yaml",
+            "-t",
+            f"fake,script={script}",
+            "--seed",
+            "7",
+            "-k",
+            SIZES,
+            "-o",
+            tmp_path / "run",
+        )
         assert harness("run", *options).code == 1
         refused = harness("reduce", SIZES, "--run", tmp_path / "run", *self.SPEC)
         assert (refused.code, refused.out) == (2, "")
@@ -248,7 +341,9 @@ class TestCommand:
 
     def test_what_conforms_nowhere_has_no_second_target(self, tmp_path: Path) -> None:
         target = f"fake,script={script_of(tmp_path, [('Round:X=float16', 'bit')])}"
-        ended = harness("reduce", SIZES, "-t", target, "--conforms-on", target, *self.SPEC, "-o", "small.yaml")
+        ended = harness(
+            "reduce", SIZES, "-t", target, "--conforms-on", target, *self.SPEC, "-o", "small.yaml"
+        )
         assert (ended.code, ended.out) == (2, "")
         assert complaint(ended).endswith("either (mismatch): name a target without the defect")
         assert not Path("small.yaml").exists()
@@ -259,23 +354,37 @@ class TestCommand:
         assert ended.code == 0, ended.err
 
     def test_a_flake_is_said_and_nothing_is_written(self, tmp_path: Path) -> None:
-        (tmp_path / "script.yaml").write_text("rules:\n  - {match: Round, do: ulp, every: 2}\n", encoding="utf-8")
+        (tmp_path / "script.yaml").write_text(
+            "rules:\n  - {match: Round, do: ulp, every: 2}\n", encoding="utf-8"
+        )
         ended = harness("reduce", SIZES, "-t", "fake,script=script.yaml", *self.SPEC, "-o", "small.yaml")
         assert (ended.code, ended.out) == (1, "")
-        assert complaint(ended).endswith("flaky on fake,script=script.yaml: mismatch (ulp) 2 of 3, pass 1 of 3; nothing is written")
+        assert complaint(ended).endswith(
+            "flaky on fake,script=script.yaml: mismatch (ulp) 2 of 3, pass 1 of 3; nothing is written"
+        )
         assert not Path("small.yaml").exists()
 
     @pytest.mark.parametrize(
         ("case", "options", "code", "said"),
         [
-            ("Round@22:sweep=sizes;X=float16[34];values=ordinary", (), 2, "the nearest is 'Round@22:sweep=sizes;X=float16["),
+            (
+                "Round@22:sweep=sizes;X=float16[34];values=ordinary",
+                (),
+                2,
+                "the nearest is 'Round@22:sweep=sizes;X=float16[",
+            ),
             ("Rund@22:X=float16", (), 2, "no operator 'Rund'; did you mean 'Round'?"),
             ("Round@22", (), 2, "name one of them, for example Round@22:"),
             ("what is it", (), 2, "bad query 'what is it'"),
             (SIZES, ("-t", "gpu"), 2, "unknown target 'gpu'"),
             (SIZES, ("--spec", "absent.yaml"), 2, "absent.yaml: cannot read"),
             (SIZES, ("-o", "/"), 2, "/: is a folder; -o names a file"),
-            (SIZES, ("-o", "/dev/null/small.yaml"), 2, "/dev/null/small.yaml: cannot be written: /dev/null is no folder"),
+            (
+                SIZES,
+                ("-o", "/dev/null/small.yaml"),
+                2,
+                "/dev/null/small.yaml: cannot be written: /dev/null is no folder",
+            ),
         ],
     )
     def test_wrong_input_is_one_line(self, case: str, options: tuple[str, ...], code: int, said: str) -> None:
@@ -284,13 +393,17 @@ class TestCommand:
         assert said in complaint(ended)
 
     def test_an_unspecified_case_has_no_failure(self) -> None:
-        case = next(case.id for case in planned("GatherND")[1].values() if case.validity is Validity.UNSPECIFIED)
+        case = next(
+            case.id for case in planned("GatherND")[1].values() if case.validity is Validity.UNSPECIFIED
+        )
         ended = harness("reduce", case, "--spec", SPECS / "GatherND.yaml")
         assert ended.code == 2
         assert "ONNX leaves open" in complaint(ended)
 
     def test_a_file_that_cannot_be_written(self, tmp_path: Path) -> None:
         script = script_of(tmp_path, [("Round", "bit")])
-        ended = harness("reduce", SIZES, "-t", f"fake,script={script}", *self.SPEC, "-o", script / "small.yaml")
+        ended = harness(
+            "reduce", SIZES, "-t", f"fake,script={script}", *self.SPEC, "-o", script / "small.yaml"
+        )
         assert ended.code == 2
         assert "script.yaml" in ended.err.splitlines()[-1]

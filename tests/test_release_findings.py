@@ -13,9 +13,15 @@ from tools.release_findings import Releases, main, page
 OLD = TargetInfo("DmlExecutionProvider", onnxruntime="1.11.1", directml="1.8.0", max_feature_level="5_0")
 MIDDLE = TargetInfo("DmlExecutionProvider", onnxruntime="1.14.1", directml="1.10.1", max_feature_level="5_2")
 NEW = TargetInfo("DmlExecutionProvider", onnxruntime="1.24.4", directml="1.15.4", max_feature_level="6_4")
-TARGETS = {"cpu": TargetInfo("CPUExecutionProvider"), "dml@level-5_0": OLD, "dml@level-5_2": MIDDLE, "dml@level-6_4": NEW}
+TARGETS = {
+    "cpu": TargetInfo("CPUExecutionProvider"),
+    "dml@level-5_0": OLD,
+    "dml@level-5_2": MIDDLE,
+    "dml@level-6_4": NEW,
+}
 LATER = Error(
-    "UnknownVersionError", "[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : Unsupported model IR version: 10, max supported IR version: 8\n"
+    "UnknownVersionError",
+    "[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : Unsupported model IR version: 10, max supported IR version: 8\n",
 )
 CASES: dict[str, tuple[tuple[Outcome, Error | None], ...]] = {
     "Round@11:case=same": ((Outcome.PASS, None),) * 4,
@@ -31,7 +37,12 @@ CASES: dict[str, tuple[tuple[Outcome, Error | None], ...]] = {
         (Outcome.PASS, None),
         (Outcome.PASS, None),
     ),
-    "Round@11:case=fused_too": ((Outcome.PASS, None), (Outcome.CRASH, Error("exit code 3")), (Outcome.PASS, None), (Outcome.PASS, None)),
+    "Round@11:case=fused_too": (
+        (Outcome.PASS, None),
+        (Outcome.CRASH, Error("exit code 3")),
+        (Outcome.PASS, None),
+        (Outcome.PASS, None),
+    ),
 }
 ENTRIES = """\
 - match: ["case=fused", "case=fused_too"]
@@ -60,7 +71,9 @@ def run(folder: Path, targets: dict[str, TargetInfo] = TARGETS) -> Path:
         for (target, info), (outcome, error) in zip(TARGETS.items(), told, strict=True)
         if target in targets
     ]
-    with RunWriter(folder / "run.jsonl", Header(1, "r", "harness run -t dml@levels", 0, {}, targets)) as writer:
+    with RunWriter(
+        folder / "run.jsonl", Header(1, "r", "harness run -t dml@levels", 0, {}, targets)
+    ) as writer:
         for result in results:
             writer.add(result)
         writer.close(end_of(results))
@@ -82,7 +95,10 @@ def test_the_page_says_why_and_with_which_message(tmp_path: Path) -> None:
     text = "\n".join(page(Releases(run(tmp_path), load_expectations([tmp_path / "dml.yaml"]))))
     assert "1 of 4 cases end alike on all releases" in text
     assert "| dml@level-5_0 | 1.11.1 | 1.8.0 | 5_0 | 1 of 3 | 1 |" in text
-    assert "| [1](#1) | Round 11 | 2 valid | 5_0: `crash`, 5_2 to 6_4: `pass` | Fused \\| by an old release |" in text
+    assert (
+        "| [1](#1) | Round 11 | 2 valid | 5_0: `crash`, 5_2 to 6_4: `pass` | Fused \\| by an old release |"
+        in text
+    )
     assert "opset or IR version newer than the release" in text
     assert "`exit code 3`: of a queue" in text
     assert "`UnknownVersionError`: Unsupported model IR version: 10, max supported IR version: 8" in text

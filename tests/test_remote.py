@@ -1,4 +1,5 @@
-"""Targets over ssh, against a real server on loopback: the same answers, clear refusals, and no process left at the other end."""
+"""Targets over ssh, against a real server on loopback: the same answers, clear refusals, and no process left
+at the other end."""
 
 from __future__ import annotations
 
@@ -86,7 +87,9 @@ def with_worker(change: str) -> bytes:
 
     line, _, packed = remote.program().partition(b"\n")
     sources = json.loads(zlib.decompress(packed))
-    sources["worker"] = sources["worker"].replace('if __name__ == "__main__":', change + '\n\nif __name__ == "__main__":')
+    sources["worker"] = sources["worker"].replace(
+        'if __name__ == "__main__":', change + '\n\nif __name__ == "__main__":'
+    )
     changed = zlib.compress(json.dumps(sources).encode())
     return line.replace(str(len(packed)).encode(), str(len(changed)).encode()) + b"\n" + changed
 
@@ -193,7 +196,13 @@ class OnnxRuntime(OnnxRuntime):
 
 def big(elements: int, opset: int = 22) -> GraphCases:
     """Return one case of Round with a large tensor each way."""
-    case = Case(f"Round@{opset}:case=big;X=float32[{elements}]", "Round", opset, {}, (TensorSpec("X", "float32", (elements,), "ordinary"),))
+    case = Case(
+        f"Round@{opset}:case=big;X=float32[{elements}]",
+        "Round",
+        opset,
+        {},
+        (TensorSpec("X", "float32", (elements,), "ordinary"),),
+    )
     return GraphCases(compiled(case), [prepared_case(case)])
 
 
@@ -218,12 +227,20 @@ def test_large_tensors_both_ways(server: Server) -> None:
         (target("no-key"), "install a key there"),
         (target("strange-key"), "log in once by hand and accept the machine's key"),
         (target(python="no-such-python"), "install Python 3.8 or later there or name it with python="),
-        (target(python=f"{sys.executable} -S -s"), "cannot import what the worker needs: No module named 'numpy'; install it there"),
-        ("dml@ssh:loopback,python=" + sys.executable, "not DmlExecutionProvider; install onnxruntime-directml on that machine"),
+        (
+            target(python=f"{sys.executable} -S -s"),
+            "cannot import what the worker needs: No module named 'numpy'; install it there",
+        ),
+        (
+            "dml@ssh:loopback,python=" + sys.executable,
+            "not DmlExecutionProvider; install onnxruntime-directml on that machine",
+        ),
         (target(python="echo hello; " + sys.executable), "prints something before the worker starts"),
     ],
 )
-def test_what_is_missing_is_one_line_with_a_remedy(server: Server, tmp_path: Path, name: str, says: str) -> None:
+def test_what_is_missing_is_one_line_with_a_remedy(
+    server: Server, tmp_path: Path, name: str, says: str
+) -> None:
     ended = harness("run", ROUND, "-k", QUERY + ";X=float16", "-t", name, "-o", tmp_path / "run")
     assert ended.code == 3
     (header,) = (line for line in lines_of(tmp_path / "run") if line["type"] == "run")
@@ -265,8 +282,34 @@ def test_a_host_is_as_ssh_takes_it() -> None:
 @pytest.mark.parametrize(
     "host",
     [
-        *("-oProxyCommand=x", "user@-oProxyCommand=x", "-l@pc", "ssh://-oProxyCommand=x", "pc;touch x", "$(touch x)", "`touch x`", "pc|sh"),
-        *("a b", "pc\n", "pc\tx", "pc&", "pc>x", "pc'", 'pc"', "pc\\x", "~root", "pc*", "pc=x", "user@", "@pc", "ssh://", "pc:port", "pc-"),
+        *(
+            "-oProxyCommand=x",
+            "user@-oProxyCommand=x",
+            "-l@pc",
+            "ssh://-oProxyCommand=x",
+            "pc;touch x",
+            "$(touch x)",
+            "`touch x`",
+            "pc|sh",
+        ),
+        *(
+            "a b",
+            "pc\n",
+            "pc\tx",
+            "pc&",
+            "pc>x",
+            "pc'",
+            'pc"',
+            "pc\\x",
+            "~root",
+            "pc*",
+            "pc=x",
+            "user@",
+            "@pc",
+            "ssh://",
+            "pc:port",
+            "pc-",
+        ),
         *("pc#x", "pc%h", "{pc}", "a@b@c", "pc/../x", "\u202epc"),
     ],
 )
@@ -296,7 +339,9 @@ def test_the_bootstrap_has_nothing_that_a_shell_would_change() -> None:
 def greet(argv: list[str], env: dict[str, str] | None = None) -> bytes:
     """Start a worker by the bootstrap alone and return its greeting."""
     request = b'{"kind": "start"}'
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env) as process:
+    with subprocess.Popen(
+        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env
+    ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(remote.program() + struct.pack("<II", len(request), 0) + request)

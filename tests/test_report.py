@@ -19,7 +19,9 @@ def run(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_every_format_from_a_folder_or_a_file_to_a_file_or_standard_output(run: Path, tmp_path: Path, format: str) -> None:
+def test_every_format_from_a_folder_or_a_file_to_a_file_or_standard_output(
+    run: Path, tmp_path: Path, format: str
+) -> None:
     out = tmp_path / "out" / "report"
     write_report(run, format, out)
     printed = CliRunner().invoke(report, [str(run / "run.jsonl"), "--format", format], catch_exceptions=False)
@@ -30,7 +32,9 @@ def test_every_format_from_a_folder_or_a_file_to_a_file_or_standard_output(run: 
 
 
 def test_badge(run: Path, tmp_path: Path) -> None:
-    result = CliRunner().invoke(report, [str(run), "--badge", str(tmp_path / "b.svg")], catch_exceptions=False)
+    result = CliRunner().invoke(
+        report, [str(run), "--badge", str(tmp_path / "b.svg")], catch_exceptions=False
+    )
     assert result.exit_code == 0
     assert (tmp_path / "b.svg").read_text(encoding="utf-8").startswith("<svg")
 
@@ -39,7 +43,10 @@ def test_badge(run: Path, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["absent", "--format", "csv"], "absent: cannot be read: No such file or directory"),
-        (["{run}"], r"say what to render: --format html\|markdown\|junit\|ctrf\|csv\|directml\|cells, or --badge FILE"),
+        (
+            ["{run}"],
+            r"say what to render: --format html\|markdown\|junit\|ctrf\|csv\|directml\|cells, or --badge FILE",
+        ),
         (["{run}", "--format", "csv", "-o", "{run}/run.jsonl/x"], "cannot be written"),
     ],
 )
@@ -52,7 +59,9 @@ def test_bad_input_is_one_clear_line(run: Path, arguments: list[str], message: s
 def test_a_damaged_run_leaves_the_old_report(run: Path, tmp_path: Path) -> None:
     out = tmp_path / "report.csv"
     out.write_text("old")
-    (run / "run.jsonl").write_bytes((run / "run.jsonl").read_bytes().replace(b'"outcome":"pass"', b'"outcome":"fine"', 1))
+    (run / "run.jsonl").write_bytes(
+        (run / "run.jsonl").read_bytes().replace(b'"outcome":"pass"', b'"outcome":"fine"', 1)
+    )
     with pytest.raises(UsageError, match="damaged run file"):
         write_report(run, "csv", out)
     assert out.read_text() == "old"

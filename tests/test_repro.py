@@ -1,4 +1,5 @@
-"""Repros: what is in the folder, and that repro.py says the truth in an environment that has onnxruntime and numpy only."""
+"""Repros: what is in the folder, and that repro.py says the truth in an environment that has onnxruntime and
+numpy only."""
 
 from __future__ import annotations
 
@@ -36,7 +37,9 @@ from tests.running import SPECS, Ended, complaint, harness, results_of, script_o
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="crashes are told by signals")
 ORT = importlib.metadata.version("onnxruntime")
-INFO = TargetInfo("CPUExecutionProvider", onnxruntime="1.31.1", python="3.11.7", numpy="2.4.6", platform="Linux x86_64")
+INFO = TargetInfo(
+    "CPUExecutionProvider", onnxruntime="1.31.1", python="3.11.7", numpy="2.4.6", platform="Linux x86_64"
+)
 
 FAILING = {
     "GatherND@12:sweep=batch_sizes_multiple;data=float32[2,3,4];indices=int64[4,3,1];batch_dims=1;values=first": "accepted_invalid",
@@ -62,7 +65,17 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("run") / "run"
     queries = [part for case in FAILING for part in ("-k", case)]
     specs = [SPECS / "GatherND.yaml", SPECS / "Round.yaml"]
-    ended = harness("run", *specs, "-t", "cpu", "--expectations", SPECS / "expectations" / "cpu.yaml", *queries, "-o", folder)
+    ended = harness(
+        "run",
+        *specs,
+        "-t",
+        "cpu",
+        "--expectations",
+        SPECS / "expectations" / "cpu.yaml",
+        *queries,
+        "-o",
+        folder,
+    )
     assert ended.code == 0, ended.err
     assert FAILING.items() <= {case: result["outcome"] for case, result in results_of(folder).items()}.items()
     return folder
@@ -73,7 +86,9 @@ def repro(run: Path, case: str, folder: Path, *options: str | Path) -> Ended:
 
 
 @pytest.mark.parametrize("case", FAILING, ids=lambda case: case.partition(";")[0])
-def test_a_real_failure_is_reproduced_without_the_harness(run: Path, bare: Path, tmp_path: Path, case: str) -> None:
+def test_a_real_failure_is_reproduced_without_the_harness(
+    run: Path, bare: Path, tmp_path: Path, case: str
+) -> None:
     ended = repro(run, case, tmp_path / "repro")
     assert ended.code == 0, ended.err
     shown = run_script(bare, tmp_path / "repro" / "repro.py")
@@ -158,15 +173,23 @@ def with_elements(dtype: str) -> Prepared:
     index = np.arange(data.size).reshape(-1, 1)
     inputs = (Tensor(dtype, data), Tensor("int64", index))
     specs = tuple(
-        TensorSpec(spec.name, tensor.dtype, tensor.array.shape, "literal") for spec, tensor in zip(made.inputs, inputs, strict=True)
+        TensorSpec(spec.name, tensor.dtype, tensor.array.shape, "literal")
+        for spec, tensor in zip(made.inputs, inputs, strict=True)
     )
     case = Case(
-        f"GatherND@13:case=all;data={dtype}[{data.size}];indices=int64[{data.size},1]", "GatherND", 13, {}, specs, literals=(data, index)
+        f"GatherND@13:case=all;data={dtype}[{data.size}];indices=int64[{data.size},1]",
+        "GatherND",
+        13,
+        {},
+        specs,
+        literals=(data, index),
     )
     return Prepared(case, call_of(case), inputs)
 
 
-@pytest.mark.parametrize("dtype", [name for name in legal_dtypes("GatherND") if not name.startswith("complex")])
+@pytest.mark.parametrize(
+    "dtype", [name for name in legal_dtypes("GatherND") if not name.startswith("complex")]
+)
 def test_a_fixed_bug_is_0_and_one_wrong_bit_is_1(bare: Path, tmp_path: Path, dtype: str) -> None:
     failure = failure_of(with_elements(dtype))
     assert run_text(bare, tmp_path, script(failure))[0] == 0
@@ -179,7 +202,11 @@ def test_a_fixed_bug_is_0_and_one_wrong_bit_is_1(bare: Path, tmp_path: Path, dty
     else:
         other.view(np.uint8)[0] ^= 1
     text = script(failure)
-    constants = script(failure._replace(prepared=failure.prepared._replace(inputs=(Tensor(dtype, other), failure.prepared.inputs[1]))))
+    constants = script(
+        failure._replace(
+            prepared=failure.prepared._replace(inputs=(Tensor(dtype, other), failure.prepared.inputs[1]))
+        )
+    )
     expected = constants[constants.index("EXPECTED = ") : constants.index("EXPECTED_ERROR = ")]
     text = text[: text.index("EXPECTED = ")] + expected + text[text.index("EXPECTED_ERROR = ") :]
     code, out = run_text(bare, tmp_path, text)
@@ -192,25 +219,43 @@ def test_any_nan_is_right_and_the_sign_of_zero_counts(bare: Path, tmp_path: Path
     (line,) = [line for line in text.splitlines() if line.startswith("    {'any': ")]
     for expected, code in (([-float("nan"), 0.0], 0), ([float("nan"), -0.0], 1), ([0.0, 0.0], 1)):
         bits = np.array(expected, "f4").tobytes()
-        assert run_text(bare, tmp_path, text.replace(line, f"    {{'any': [np.frombuffer({bits!r}, 'f4')]}},"))[0] == code
+        assert (
+            run_text(bare, tmp_path, text.replace(line, f"    {{'any': [np.frombuffer({bits!r}, 'f4')]}},"))[
+                0
+            ]
+            == code
+        )
 
 
 def prepare_round(values: list[float], **options: object) -> Prepared:
     made = prepare("Round", "float32").case
     array = np.array(values, "f4")
-    case = Case("Round@22:case=x;X=float32[2]", "Round", 22, {}, (TensorSpec("X", "float32", array.shape, "literal"),), literals=(array,))
+    case = Case(
+        "Round@22:case=x;X=float32[2]",
+        "Round",
+        22,
+        {},
+        (TensorSpec("X", "float32", array.shape, "literal"),),
+        literals=(array,),
+    )
     assert made.operator == case.operator
     return Prepared(case, call_of(case), (Tensor("float32", array),))
 
 
 def test_options_of_the_case_are_those_of_the_script(bare: Path, tmp_path: Path) -> None:
-    made = prepare("GatherElements", "float32", options=Options(shapes="static", initializer="indices", optimization="all"))
+    made = prepare(
+        "GatherElements",
+        "float32",
+        options=Options(shapes="static", initializer="indices", optimization="all"),
+    )
     text = script(failure_of(made))
     assert "OPTIMIZATION = 'ORT_ENABLE_ALL'" in text
     assert "('indices'," not in text
     assert run_text(bare, tmp_path, text)[0] == 0
     inside = prepare_round([1.5, -0.2])
-    inside = inside._replace(case=Case(inside.case.id, "Round", 22, {}, inside.case.inputs, Options(in_place=True)))
+    inside = inside._replace(
+        case=Case(inside.case.id, "Round", 22, {}, inside.case.inputs, Options(in_place=True))
+    )
     text = script(failure_of(inside))
     assert "IN_PLACE = True" in text
     assert run_text(bare, tmp_path, text)[0] == 0
@@ -245,7 +290,9 @@ def test_without_onnxruntime_nothing_is_told(bare: Path, tmp_path: Path) -> None
 
 
 def test_a_hang_is_a_bug(bare: Path, tmp_path: Path) -> None:
-    text = script(failure_of(prepare("GatherND", "float32"))).replace("TIMEOUT_SECONDS = 60", "TIMEOUT_SECONDS = 1")
+    text = script(failure_of(prepare("GatherND", "float32"))).replace(
+        "TIMEOUT_SECONDS = 60", "TIMEOUT_SECONDS = 1"
+    )
     text = text.replace("    import onnxruntime as ort\n", "    import time\n\n    time.sleep(60)\n", 1)
     code, out = run_text(bare, tmp_path, text)
     assert code == 1
@@ -253,7 +300,11 @@ def test_a_hang_is_a_bug(bare: Path, tmp_path: Path) -> None:
 
 
 def test_the_issue_reads_well() -> None:
-    case = next(case for case in planned(SPECS / "GatherND.yaml") if case.id.startswith("GatherND@13:case=empty_tuple;"))
+    case = next(
+        case
+        for case in planned(SPECS / "GatherND.yaml")
+        if case.id.startswith("GatherND@13:case=empty_tuple;")
+    )
     prepared = prepared_case(case)
     failure = failure_of(
         prepared,
@@ -287,7 +338,11 @@ def test_a_script_too_long_for_an_issue_is_attached() -> None:
 
 
 def test_a_large_input_is_in_the_script(bare: Path, tmp_path: Path) -> None:
-    case = next(case for case in planned(SPECS / "GatherND.yaml") if case.id.startswith("GatherND@13:sweep=large;data=float16[70000]"))
+    case = next(
+        case
+        for case in planned(SPECS / "GatherND.yaml")
+        if case.id.startswith("GatherND@13:sweep=large;data=float16[70000]")
+    )
     prepared = prepared_case(case)
     assert run_text(bare, tmp_path, script(failure_of(prepared)))[0] == 0
 
@@ -300,11 +355,15 @@ def test_strings_and_bits_in_an_issue() -> None:
 
 def test_an_issue_says_of_a_composed_graph_that_it_is_one() -> None:
     case = next(
-        case for case in planned(SPECS / "Round.yaml") if case.options.variant == "toward_zero" and case.inputs[0].dtype == "float32"
+        case
+        for case in planned(SPECS / "Round.yaml")
+        if case.options.variant == "toward_zero" and case.inputs[0].dtype == "float32"
     )
     failure = failure_of(prepared_case(case))
     text = issue(failure, "pass", None)
-    assert text.startswith("# Round-11 toward_zero, composed of other operators: CPUExecutionProvider gives a wrong result (ulp)\n")
+    assert text.startswith(
+        "# Round-11 toward_zero, composed of other operators: CPUExecutionProvider gives a wrong result (ulp)\n"
+    )
     composed = f"The graph composes Round's mode `toward_zero` of {', '.join(failure.graph.tested)}; no single operator of ONNX has it."
     assert composed in " ".join(text.split())
     assert "Round" not in failure.graph.tested
@@ -326,8 +385,12 @@ def test_a_folder_written_again_keeps_no_stale_output(tmp_path: Path) -> None:
 def test_the_commands_ask_for_a_numpy_that_the_release_can_use() -> None:
     failure = failure_of(prepare("Round", "float32"))
     old = failure._replace(info=msgspec.structs.replace(failure.info, onnxruntime="1.15.1", numpy="1.26.4"))
-    assert 'pip install onnxruntime==1.15.1 "numpy<2"   # it ran with Python 3.11.7\n' in issue(old, "pass", None)
-    assert "pip install onnxruntime==1.31.1 numpy   # it ran with Python 3.11.7\n" in issue(failure, "pass", None)
+    assert 'pip install onnxruntime==1.15.1 "numpy<2"   # it ran with Python 3.11.7\n' in issue(
+        old, "pass", None
+    )
+    assert "pip install onnxruntime==1.31.1 numpy   # it ran with Python 3.11.7\n" in issue(
+        failure, "pass", None
+    )
 
 
 def test_reduced_and_from_a_file_it_is_the_same_repro(run: Path, bare: Path, tmp_path: Path) -> None:
@@ -349,7 +412,8 @@ def test_reduced_and_from_a_file_it_is_the_same_repro(run: Path, bare: Path, tmp
 
 
 def test_other_specs_than_those_of_the_run_are_refused(run: Path, tmp_path: Path) -> None:
-    """The run kept inputs of some cases, by which these are known to be the same; of a case without, nothing is known."""
+    """The run kept inputs of some cases, by which these are known to be the same; of a case without, nothing
+    is known."""
     case = "GatherND@13:case=empty_tuple;data=float32[2,2];indices=int64[2,0]"
     spec = tmp_path / "GatherND.yaml"
     text = (SPECS / "GatherND.yaml").read_text(encoding="utf-8")
@@ -360,7 +424,9 @@ def test_other_specs_than_those_of_the_run_are_refused(run: Path, tmp_path: Path
     spec.write_text(text.replace("values: [[1, 2], [3, 4]]", "values: [[1, 2], [3, 5]]"), encoding="utf-8")
     ended = repro(copy, case, tmp_path / "changed", "--spec", spec)
     assert (ended.code, ended.out) == (2, "")
-    assert complaint(ended).endswith(f"the specs of that run were others, so {case} may not be the same case any more; run it again")
+    assert complaint(ended).endswith(
+        f"the specs of that run were others, so {case} may not be the same case any more; run it again"
+    )
     shutil.rmtree(copy / "artifacts")
     spec.write_text(text + "\n# a comment\n", encoding="utf-8")
     assert repro(copy, case, tmp_path / "unkept", "--spec", spec).code == 2
@@ -371,7 +437,9 @@ def test_other_specs_than_those_of_the_run_are_refused(run: Path, tmp_path: Path
     assert "the oracle of that run were others" in complaint(repro(copy, case, tmp_path / "oracle"))
 
 
-def test_a_target_that_is_gone_leaves_what_the_run_recorded(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_target_that_is_gone_leaves_what_the_run_recorded(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     case = "GatherND@13:case=empty_tuple;data=float32[2,2];indices=int64[2,0]"
     monkeypatch.setattr("harness.targets.registry.find_spec", lambda _: None)
     ended = repro(run, case, tmp_path / "repro")
@@ -386,7 +454,9 @@ def test_a_target_that_is_gone_leaves_what_the_run_recorded(run: Path, tmp_path:
 def test_a_query_that_one_case_of_the_run_matches_names_it(run: Path, tmp_path: Path) -> None:
     ended = repro(run, "GatherND@13:case=empty_tuple", tmp_path / "short")
     assert ended.code == 0, ended.err
-    whole = repro(run, "GatherND@13:case=empty_tuple;data=float32[2,2];indices=int64[2,0]", tmp_path / "whole")
+    whole = repro(
+        run, "GatherND@13:case=empty_tuple;data=float32[2,2];indices=int64[2,0]", tmp_path / "whole"
+    )
     assert whole.code == 0
     assert (tmp_path / "short" / "repro.py").read_bytes() == (tmp_path / "whole" / "repro.py").read_bytes()
 
@@ -402,15 +472,29 @@ def test_a_bug_report_names_no_folder_of_this_machine(run: Path, tmp_path: Path)
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("GatherND@13:data=float32",), 2, "several cases match 'GatherND@13:data=float32': name one of them, for example GatherND@13:"),
-        (("GatherND@13:case=empty_tuples;data=float32[2,2]",), 2, "the run has no case 'GatherND@13:case=empty_tuples;data=float32[2,2]'"),
+        (
+            ("GatherND@13:data=float32",),
+            2,
+            "several cases match 'GatherND@13:data=float32': name one of them, for example GatherND@13:",
+        ),
+        (
+            ("GatherND@13:case=empty_tuples;data=float32[2,2]",),
+            2,
+            "the run has no case 'GatherND@13:case=empty_tuples;data=float32[2,2]'",
+        ),
         ((next(iter(FAILING)), "-t", "dml"), 2, "has no result on target 'dml'; it has one on: cpu"),
         ((next(iter(FAILING)), "--bisect", "absent.md"), 2, "absent.md: cannot be read: No such file"),
-        ((next(iter(FAILING)), "--case", "small.yaml", "-t", "cpu"), 2, "--case FILE stands instead of RUN and CASE"),
+        (
+            (next(iter(FAILING)), "--case", "small.yaml", "-t", "cpu"),
+            2,
+            "--case FILE stands instead of RUN and CASE",
+        ),
         ((), 2, "name a RUN and a CASE in it"),
     ],
 )
-def test_wrong_input_is_one_line(run: Path, tmp_path: Path, arguments: tuple[str, ...], code: int, said: str) -> None:
+def test_wrong_input_is_one_line(
+    run: Path, tmp_path: Path, arguments: tuple[str, ...], code: int, said: str
+) -> None:
     ended = harness("repro", run, *arguments, "-o", tmp_path / "repro")
     assert (ended.code, ended.out) == (code, "")
     assert said in complaint(ended)
@@ -449,7 +533,12 @@ def test_a_case_that_passed_or_failed_on_two_targets(tmp_path: Path) -> None:
     case = "Round@22:sweep=sizes;X=float16[5];values=ordinary"
     other = "Round@22:sweep=sizes;X=float16[5];values=random"
     queries = ("-k", case, "-k", other)
-    assert harness("run", SPECS / "Round.yaml", "-t", targets[0], "-t", targets[1], *queries, "-o", tmp_path / "run").code == 1
+    assert (
+        harness(
+            "run", SPECS / "Round.yaml", "-t", targets[0], "-t", targets[1], *queries, "-o", tmp_path / "run"
+        ).code
+        == 1
+    )
     spec = ("--spec", SPECS / "Round.yaml")
     assert "choose one with -t" in complaint(repro(tmp_path / "run", case, tmp_path / "repro", *spec))
     passed = repro(tmp_path / "run", other, tmp_path / "repro", *spec)

@@ -20,7 +20,14 @@ QUERY = "Round@22:sweep=empty"
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One run of a fake target whose answers differ: some pass, some do not."""
     folder = tmp_path_factory.mktemp("resume")
-    script_of(folder, [("Round@22:X=float16[0]", "shape"), ("Round@22:X=float32", "reject"), ("Round@22:X=float64[0,3]", "misplace")])
+    script_of(
+        folder,
+        [
+            ("Round@22:X=float16[0]", "shape"),
+            ("Round@22:X=float32", "reject"),
+            ("Round@22:X=float64[0,3]", "misplace"),
+        ],
+    )
     assert harness("run", *options(folder), "-o", folder / "whole").code == 1
     return folder
 
@@ -29,7 +36,9 @@ def options(folder: Path) -> list[str | Path]:
     return [ROUND, "-t", f"fake,script={folder / 'script.yaml'}", "-k", QUERY, "-j", "2"]
 
 
-@pytest.mark.parametrize("kept", ["header", "one line", "half a line", "all but the end", "a cut end", "everything"])
+@pytest.mark.parametrize(
+    "kept", ["header", "one line", "half a line", "all but the end", "a cut end", "everything"]
+)
 def test_after_a_cut(whole: Path, tmp_path: Path, kept: str) -> None:
     data = (whole / "whole" / "run.jsonl").read_bytes()
     lines = data.splitlines(keepends=True)
@@ -68,7 +77,9 @@ def test_after_a_cut(whole: Path, tmp_path: Path, kept: str) -> None:
         ("reruns", "its --rerun-unexpected is 0, not 2; leave --rerun-unexpected out"),
     ],
 )
-def test_a_run_of_something_else_is_not_continued(whole: Path, tmp_path: Path, change: str, complaint_: str) -> None:
+def test_a_run_of_something_else_is_not_continued(
+    whole: Path, tmp_path: Path, change: str, complaint_: str
+) -> None:
     shutil.copytree(whole / "whole", tmp_path / "out")
     before = (tmp_path / "out" / "run.jsonl").read_bytes()
     arguments = options(whole)
@@ -93,7 +104,9 @@ def test_a_run_of_something_else_is_not_continued(whole: Path, tmp_path: Path, c
         arguments[0] = edited
     ended = harness("run", *arguments, "-o", tmp_path / "out", "--resume")
     said = complaint_.format(script=whole / "script.yaml")
-    remedy = ", or start a new run without --resume" if "leave" in said else "; start a new run without --resume"
+    remedy = (
+        ", or start a new run without --resume" if "leave" in said else "; start a new run without --resume"
+    )
     wanted = f"{tmp_path}/out/run.jsonl:1: cannot be continued: {said}{remedy}"
     assert (ended.code, complaint(ended)) == (2, wanted)
     assert (tmp_path / "out" / "run.jsonl").read_bytes() == before
@@ -137,7 +150,10 @@ def test_a_complete_run_is_not_run_again(whole: Path, tmp_path: Path) -> None:
     shutil.copytree(whole / "whole", tmp_path / "out")
     before = (tmp_path / "out" / "run.jsonl").read_bytes()
     ended = harness("run", "--resume", "-t", options(whole)[2], "-o", tmp_path / "out")
-    assert (ended.code, complaint(ended)) == (1, f"{tmp_path}/out/run.jsonl: already complete: nothing was run")
+    assert (ended.code, complaint(ended)) == (
+        1,
+        f"{tmp_path}/out/run.jsonl: already complete: nothing was run",
+    )
     assert "13 regressions in 32 results" in ended.out
     assert (tmp_path / "out" / "run.jsonl").read_bytes() == before
 
@@ -166,8 +182,14 @@ def test_a_target_that_was_out_of_reach_is_run_when_it_is_back(tmp_path: Path) -
     assert harness("run", *arguments, "-o", tmp_path / "out", "--resume").code == 0
     assert results_of(tmp_path / "out", "fake") == before
     assert "unavailable" not in lines_of(tmp_path / "out")[0]["targets"][f"fake,script={script}"]
-    assert {result["outcome"] for result in results_of(tmp_path / "out", f"fake,script={script}").values()} == {"pass"}
-    assert [path.name for path in sorted((tmp_path / "out").iterdir())] == ["report.html", "report.md", "run.jsonl"]
+    assert {
+        result["outcome"] for result in results_of(tmp_path / "out", f"fake,script={script}").values()
+    } == {"pass"}
+    assert [path.name for path in sorted((tmp_path / "out").iterdir())] == [
+        "report.html",
+        "report.md",
+        "run.jsonl",
+    ]
 
 
 def test_a_target_that_is_out_of_reach_now(whole: Path, tmp_path: Path) -> None:
@@ -230,15 +252,30 @@ def test_another_run_is_replaced_only_by_force(whole: Path, tmp_path: Path, kept
 
 def test_resume_and_force_contradict_each_other(tmp_path: Path) -> None:
     ended = harness("run", "--resume", "--force", "-o", tmp_path)
-    assert (ended.code, complaint(ended)) == (2, "--resume goes on with a run and --force replaces it: name one of the two")
+    assert (ended.code, complaint(ended)) == (
+        2,
+        "--resume goes on with a run and --force replaces it: name one of the two",
+    )
 
 
 @pytest.mark.parametrize("limit", ["LIMIT_BYTES", "_LIMIT_CASES"])
 @pytest.mark.parametrize("number", [1, 2])
-def test_what_is_kept_already_counts_towards_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, number: int) -> None:
+def test_what_is_kept_already_counts_towards_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, number: int
+) -> None:
     monkeypatch.setattr(crew, "_CASES", 1 if number == 2 else 1000)
     script = script_of(tmp_path, [("Round@22", "bit")])
-    arguments = [ROUND, "-t", f"fake,script={script}", "-k", "Round@22:sweep=sizes;X=float32", "-j", str(number), "-o", tmp_path / "out"]
+    arguments = [
+        ROUND,
+        "-t",
+        f"fake,script={script}",
+        "-k",
+        "Round@22:sweep=sizes;X=float32",
+        "-j",
+        str(number),
+        "-o",
+        tmp_path / "out",
+    ]
     monkeypatch.setattr(artifacts, "_LIMIT_CASES", 3)
     assert harness("run", *arguments).code == 1
     path, folder = tmp_path / "out" / "run.jsonl", tmp_path / "out" / "artifacts"
@@ -246,9 +283,15 @@ def test_what_is_kept_already_counts_towards_the_limit(tmp_path: Path, monkeypat
     assert len(kept) == 3
     if limit == "LIMIT_BYTES":
         monkeypatch.setattr(artifacts, "_LIMIT_CASES", 2000)
-        monkeypatch.setattr(artifacts, "LIMIT_BYTES", sum(array.nbytes for each in kept for array in np.load(each).values()))
+        monkeypatch.setattr(
+            artifacts, "LIMIT_BYTES", sum(array.nbytes for each in kept for array in np.load(each).values())
+        )
     header, *results = (json.loads(line) for line in path.read_bytes().splitlines()[:-1])
-    done = [result for result in results if folder / artifacts.artifact_name(result["case"], result["target"]) in kept]
+    done = [
+        result
+        for result in results
+        if folder / artifacts.artifact_name(result["case"], result["target"]) in kept
+    ]
     assert len(results) > len(done) == 3
     path.write_text("".join(f"{json.dumps(line)}\n" for line in (header, *done)), encoding="utf-8")
     assert harness("run", *arguments, "--resume").code == 1

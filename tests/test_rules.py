@@ -9,9 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.results.rules.bitsets import pack, size, unpack
-from harness.results.rules.search import EXCEPTION, MOST_TERMS, Problem, cheapest_conjunction, cover, interchangeable
+from harness.results.rules.search import (
+    EXCEPTION,
+    MOST_TERMS,
+    Problem,
+    cheapest_conjunction,
+    cover,
+    interchangeable,
+)
 
-TABLES = st.tuples(st.integers(1, 7), st.integers(1, 90), st.integers(1, 90), st.integers(0, 2**32 - 1), st.floats(0.3, 0.95))
+TABLES = st.tuples(
+    st.integers(1, 7), st.integers(1, 90), st.integers(1, 90), st.integers(0, 2**32 - 1), st.floats(0.3, 0.95)
+)
 
 
 def problem(terms: int, failing: int, passing: int, seed: int, dense: float) -> Problem:
@@ -20,7 +29,9 @@ def problem(terms: int, failing: int, passing: int, seed: int, dense: float) -> 
     hold[: terms // 2 + 1] |= rng.random((terms // 2 + 1, 1)) < 0.7
     against = rng.random((terms, passing)) < dense / 2
     costs = np.round(1 + rng.random(terms), 2)
-    return Problem(costs, np.stack(list(map(pack, hold))), np.stack(list(map(pack, against))), failing, passing)
+    return Problem(
+        costs, np.stack(list(map(pack, hold))), np.stack(list(map(pack, against))), failing, passing
+    )
 
 
 def by_trying(given_problem: Problem) -> float | None:
@@ -70,7 +81,10 @@ def test_a_cover_pays_and_no_rule_of_it_is_needless(table: tuple[int, int, int, 
         assert len(rules) == 1 or size(failing & ~np.bitwise_or.reduce(others)) > 0
         hit, wrong = hit | failing, wrong | passing
     cost = sum(posed.costs[list(rule)].sum() for rule in rules)
-    assert cost + EXCEPTION * (posed.failing_rows - size(hit) + size(wrong)) <= EXCEPTION * posed.failing_rows + 1e-6
+    assert (
+        cost + EXCEPTION * (posed.failing_rows - size(hit) + size(wrong))
+        <= EXCEPTION * posed.failing_rows + 1e-6
+    )
 
 
 @settings(deadline=None)
@@ -81,7 +95,10 @@ def test_a_term_that_can_stand_for_another_moves_no_row(table: tuple[int, int, i
         for place in range(len(rule)):
             for other in interchangeable(posed, rule, place):
                 exchanged = [*rule[:place], other, *rule[place + 1 :]]
-                assert all((a == b).all() for a, b in zip(posed.extension(exchanged), posed.extension(rule), strict=True))
+                assert all(
+                    (a == b).all()
+                    for a, b in zip(posed.extension(exchanged), posed.extension(rule), strict=True)
+                )
 
 
 def test_two_causes_are_two_rules() -> None:
@@ -95,5 +112,7 @@ def test_two_causes_are_two_rules() -> None:
 def test_one_exception_is_cheaper_than_a_list() -> None:
     failing = np.array([[1] * 40 + [0], [1] * 41], np.bool_)
     passing = np.array([[0] * 29 + [1], [1] * 30], np.bool_)
-    posed = Problem(np.ones(2), np.stack(list(map(pack, failing))), np.stack(list(map(pack, passing))), 41, 30)
+    posed = Problem(
+        np.ones(2), np.stack(list(map(pack, failing))), np.stack(list(map(pack, passing))), 41, 30
+    )
     assert cover(posed) == ((0,),)

@@ -13,7 +13,9 @@ from harness.model.errors import HarnessFault, UsageError
 from harness.model.records import Diff, End, Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
 from harness.results.runfile import RunReader, RunWriter
 
-HEADER = Header(1, "20260101T000000Z", "harness run", 0, {"specs": "a"}, {"cpu": TargetInfo("CPUExecutionProvider")})
+HEADER = Header(
+    1, "20260101T000000Z", "harness run", 0, {"specs": "a"}, {"cpu": TargetInfo("CPUExecutionProvider")}
+)
 DEEP = b"[" * 100_000 + b"]" * 100_000
 END = End(3, 3, {}, {"pass": 1, "mismatch": 1, "rejected": 1}, {"expected": 1, "regression": 2})
 
@@ -22,13 +24,26 @@ def result(number: int, outcome: Outcome = Outcome.PASS, **changes: object) -> R
     fields = {} if outcome is Outcome.REJECTED else {"placed_on": "CPUExecutionProvider"}
     verdict = Verdict.EXPECTED if outcome is Outcome.PASS else Verdict.REGRESSION
     return Result(
-        f"Round@22:case=n{number}", "Round", "cpu", Validity.VALID, {"directml": "2_1"}, outcome, verdict, **{**fields, **changes}
+        f"Round@22:case=n{number}",
+        "Round",
+        "cpu",
+        Validity.VALID,
+        {"directml": "2_1"},
+        outcome,
+        verdict,
+        **{**fields, **changes},
     )  # type: ignore[arg-type]
 
 
 RESULTS = [
     result(0),
-    result(1, Outcome.MISMATCH, diff=Diff(1, 1, 4, (2,), "1.0 (0x3f800000)", "2.0 (0x40000000)"), stage="compare", seconds=0.5),
+    result(
+        1,
+        Outcome.MISMATCH,
+        diff=Diff(1, 1, 4, (2,), "1.0 (0x3f800000)", "2.0 (0x40000000)"),
+        stage="compare",
+        seconds=0.5,
+    ),
     result(2, Outcome.REJECTED, error=Error("Fail", "two\nlines, \u00e9"), stage="load"),
 ]
 
@@ -88,7 +103,9 @@ def test_cut_at_every_byte(path: Path) -> None:
     for at in range(len(data)):
         path.write_bytes(data[:at])
         if at < starts[1]:
-            with pytest.raises(UsageError, match="the run file is empty" if not at else "the header is cut off"):
+            with pytest.raises(
+                UsageError, match="the run file is empty" if not at else "the header is cut off"
+            ):
                 RunReader(path)
             continue
         reader = RunReader(path)
@@ -113,8 +130,18 @@ def test_cut_at_every_byte(path: Path) -> None:
         (3, b'{"type":"other"}', "3: damaged run file: Invalid value 'other'"),
         (3, b'{"type":"result","case":"\xff"}', "3: damaged run file"),
         (4, b'{"type":"end"}', "4: damaged run file: Object missing required field"),
-        pytest.param(1, b'{"type":"run","x":' + DEEP + b"}", "1: not the header of a run file: nested too deep", id="deep header"),
-        pytest.param(3, b'{"type":"result","x":' + DEEP + b"}", "3: damaged run file: nested too deep", id="deep result"),
+        pytest.param(
+            1,
+            b'{"type":"run","x":' + DEEP + b"}",
+            "1: not the header of a run file: nested too deep",
+            id="deep header",
+        ),
+        pytest.param(
+            3,
+            b'{"type":"result","x":' + DEEP + b"}",
+            "3: damaged run file: nested too deep",
+            id="deep result",
+        ),
     ],
 )
 def test_damage_names_its_line(path: Path, line: int, text: bytes, complaint: str) -> None:
@@ -135,7 +162,11 @@ def test_damage_names_its_line(path: Path, line: int, text: bytes, complaint: st
             '"placed_on":"DmlExecutionProvider"',
             "pass on DmlExecutionProvider, but cpu is CPUExecutionProvider",
         ),
-        ('"placed_on":"CPUExecutionProvider"', '"placed_on":null', "a pass needs a proven provider and has neither diff nor error"),
+        (
+            '"placed_on":"CPUExecutionProvider"',
+            '"placed_on":null',
+            "a pass needs a proven provider and has neither diff nor error",
+        ),
         ('"target":"cpu"', '"target":"dml"', "target 'dml' is not in the header"),
         ('"outcome":"pass"', '"outcome":"passed"', "Invalid enum value 'passed'"),
         ('"outcome":"mismatch"', '"outcome":"pass"', "a pass needs a proven provider"),
@@ -147,7 +178,11 @@ def test_damage_names_its_line(path: Path, line: int, text: bytes, complaint: st
         ('"pass":1', '"pass":-1', "Expected `int` >= 0 - at `$.outcomes[...]`"),
         ('"run":3', '"run":-3', "Expected `int` >= 0 - at `$.run`"),
         ('"seed":0', '"seed":-1', "Expected `int` >= 0 - at `$.seed`"),
-        ('"case":"Round@22:case=n0"', f'"case":"Round@{"9" * 5000}:case=n0"', "Expected `str` of length <= 4096 - at `$.case`"),
+        (
+            '"case":"Round@22:case=n0"',
+            f'"case":"Round@{"9" * 5000}:case=n0"',
+            "Expected `str` of length <= 4096 - at `$.case`",
+        ),
     ],
 )
 def test_lines_that_contradict_themselves(path: Path, old: str, new: str, complaint: str) -> None:
@@ -164,7 +199,10 @@ def test_lines_that_contradict_themselves(path: Path, old: str, new: str, compla
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "run.jsonl")
     for named in (tmp_path, tmp_path / "run.jsonl"):
-        with pytest.raises(UsageError, match=r"run\.jsonl: is no regular file: save it as one, because reports read it more than once"):
+        with pytest.raises(
+            UsageError,
+            match=r"run\.jsonl: is no regular file: save it as one, because reports read it more than once",
+        ):
             RunReader(named)
 
 
@@ -186,7 +224,9 @@ def test_a_line_after_the_end_is_damage(path: Path) -> None:
 
 def test_schema_of_another_version(path: Path) -> None:
     path.write_bytes(write(path).replace(b'"schema":1', b'"schema":2', 1))
-    with pytest.raises(UsageError, match=r":1: run file schema 2; this harness reads schema 1: use the harness that wrote it"):
+    with pytest.raises(
+        UsageError, match=r":1: run file schema 2; this harness reads schema 1: use the harness that wrote it"
+    ):
         RunReader(path)
 
 
@@ -198,7 +238,9 @@ def test_missing_file_and_folder_without_a_run(tmp_path: Path) -> None:
 
 
 def _altered(data: bytes) -> bytes:
-    return data.replace(b'"outcome":"rejected","verdict":"regression"', b'"outcome":"rejected","verdict":"expected"')
+    return data.replace(
+        b'"outcome":"rejected","verdict":"regression"', b'"outcome":"rejected","verdict":"expected"'
+    )
 
 
 def _repeated(data: bytes) -> bytes:
@@ -242,7 +284,8 @@ def test_a_second_writer_is_refused_and_harms_nothing(path: Path, keep: int | No
         writer.flush()
         before = path.read_bytes()
         with pytest.raises(
-            UsageError, match=r"run.jsonl: another harness is writing it: wait for its end, or choose another folder with -o"
+            UsageError,
+            match=r"run.jsonl: another harness is writing it: wait for its end, or choose another folder with -o",
         ):
             RunWriter(path, HEADER, keep=keep)
         assert path.read_bytes() == before

@@ -1,4 +1,5 @@
-"""The published sample: what is left out of a run, what is refused, and that its reports are those of its run file."""
+"""The published sample: what is left out of a run, what is refused, and that its reports are those of its run
+file."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     (tmp_path / "run").mkdir()
-    return synthetic.write_run(tmp_path / "run/run.jsonl", 300, {"cpu": CPU, "dml": DML}, faults=0.1, whole=True).parent
+    return synthetic.write_run(
+        tmp_path / "run/run.jsonl", 300, {"cpu": CPU, "dml": DML}, faults=0.1, whole=True
+    ).parent
 
 
 def with_message(tmp_path: Path, message: str) -> Path:
@@ -45,7 +48,11 @@ def with_message(tmp_path: Path, message: str) -> Path:
 
 def test_the_published_run_has_every_result_in_order(run: Path, tmp_path: Path) -> None:
     sizes = sample.publish(run, tmp_path / "sample")
-    assert set(sizes) == {"run.jsonl.xz", "report.md", "report.html"} == {path.name for path in (tmp_path / "sample").iterdir()}
+    assert (
+        set(sizes)
+        == {"run.jsonl.xz", "report.md", "report.html"}
+        == {path.name for path in (tmp_path / "sample").iterdir()}
+    )
     before, after = RunReader(run), RunReader(tmp_path / "sample")
     first, second = list(before), list(after)
     assert after.end == before.end
@@ -54,7 +61,12 @@ def test_the_published_run_has_every_result_in_order(run: Path, tmp_path: Path) 
     for result in first:
         other = found[result.target, result.case]
         assert other.seconds == pytest.approx(result.seconds, rel=0.05)
-        assert (other.outcome, other.verdict, other.diff, other.levels) == (result.outcome, result.verdict, result.diff, result.levels)
+        assert (other.outcome, other.verdict, other.diff, other.levels) == (
+            result.outcome,
+            result.verdict,
+            result.diff,
+            result.levels,
+        )
 
 
 def test_its_reports_are_made_of_it_alone(run: Path, tmp_path: Path) -> None:
@@ -78,7 +90,8 @@ def test_where_a_run_went_is_left_out_of_its_command(run: Path) -> None:
 
 def test_paths_and_addresses_are_left_out_of_messages(tmp_path: Path) -> None:
     run = with_message(
-        tmp_path, r"D:\a\_work\1\s\core\Provider.cpp(561)\bind.pyd!00006FFFF5B7AD71: (caller: 00006FFFF5B7B8D5) Exception(2) tid(24) bad"
+        tmp_path,
+        r"D:\a\_work\1\s\core\Provider.cpp(561)\bind.pyd!00006FFFF5B7AD71: (caller: 00006FFFF5B7B8D5) Exception(2) tid(24) bad",
     )
     sample.publish(run, tmp_path / "sample")
     (result,) = RunReader(tmp_path / "sample")
@@ -87,7 +100,9 @@ def test_paths_and_addresses_are_left_out_of_messages(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("word", [f"{Path.home()}/", "build-host-7"])
-def test_what_names_this_machine_is_refused_and_nothing_replaced(word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_names_this_machine_is_refused_and_nothing_replaced(
+    word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sample, "without_paths", lambda text: text)
     monkeypatch.setattr(socket, "gethostname", lambda: "build-host-7")
     run = with_message(tmp_path, f"something about {word} and more")
@@ -99,7 +114,9 @@ def test_what_names_this_machine_is_refused_and_nothing_replaced(word: str, tmp_
     assert [path.name for path in tmp_path.iterdir() if path.name.endswith(".part")] == []
 
 
-def test_a_sample_that_is_too_large_is_refused(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sample_that_is_too_large_is_refused(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sample, "MOST_BYTES", 1000)
     with pytest.raises(HarnessFault, match=r"bytes, more than 1,000: publish a run with --select pairwise"):
         sample.publish(run, tmp_path / "sample")
@@ -134,7 +151,9 @@ def test_without_directml_there_is_no_sample(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("broken_off", [False, True])
-def test_a_run_that_broke_off_is_continued(broken_off: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_broke_off_is_continued(
+    broken_off: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     given: list[list[str]] = []
 
     def started(command: list[str], **_: Any) -> subprocess.CompletedProcess[bytes]:
@@ -148,7 +167,16 @@ def test_a_run_that_broke_off_is_continued(broken_off: bool, tmp_path: Path, mon
         (tmp_path / "run").mkdir()
         (tmp_path / "run/run.jsonl").touch()
     assert sample.run("pairwise") == 1
-    assert given[0][3:] == ["run", "--select", "pairwise", "-t", "cpu", "-o", str(tmp_path / "run"), *(["--resume"] if broken_off else [])]
+    assert given[0][3:] == [
+        "run",
+        "--select",
+        "pairwise",
+        "-t",
+        "cpu",
+        "-o",
+        str(tmp_path / "run"),
+        *(["--resume"] if broken_off else []),
+    ]
 
 
 @pytest.mark.slow

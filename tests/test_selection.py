@@ -48,7 +48,9 @@ def test_ids_are_unique() -> None:
 
 @pytest.mark.parametrize("of", [1, 2, 3, 7])
 def test_shards_partition_the_cases(of: int) -> None:
-    parts = [[case.id for case in select(plan(), shard=Shard(n, of)).cases(valid=True)] for n in range(1, of + 1)]
+    parts = [
+        [case.id for case in select(plan(), shard=Shard(n, of)).cases(valid=True)] for n in range(1, of + 1)
+    ]
     assert sorted(case for part in parts for case in part) == sorted(case.id for case in valid())
     assert all(abs(len(part) - len(valid()) / of) < 0.1 * len(valid()) for part in parts)
 
@@ -93,10 +95,13 @@ CASE = """\
     inputs: {X: {dtype: float32, shape: [6], fill: random}}
 """
 OTHER_CASE = CASE.replace("one", "another")
-SWEEP = "  - {name: first, X: {dtype: [float32, float16], shape: [[5], [2, 3]], values: [random, ordinary]}}\n"
+SWEEP = (
+    "  - {name: first, X: {dtype: [float32, float16], shape: [[5], [2, 3]], values: [random, ordinary]}}\n"
+)
 OTHER_SWEEP = "  - {name: second, X: {dtype: [float64], shape: [[5]], values: [random]}}\n"
 MORE_IN_SWEEP = (
-    "  - {name: first, X: {dtype: [float64, float16, float32], shape: [[9], [2, 3], [5]], values: [halves, ordinary, random]}}\n"
+    "  - {name: first, X: {dtype: [float64, float16, float32], shape: [[9], [2, 3], [5]], "
+    "values: [halves, ordinary, random]}}\n"
 )
 
 
@@ -142,9 +147,16 @@ def test_no_two_cases_have_the_same_random_inputs(tmp_path: Path) -> None:
 
 
 def test_inputs_are_the_same_on_every_platform() -> None:
-    """Frozen: other bits here mean other data in every case, and that no earlier run is comparable any more."""
+    """Frozen: other bits here mean other data in every case, and that no earlier run is comparable any
+    more."""
     shapes = (("data", "float16", (2, 3), "random"), ("indices", "int64", (2, 3), "mixed"))
-    case = Case("GatherElements@13:frozen", "GatherElements", 13, {"axis": 1}, tuple(TensorSpec(*shape) for shape in shapes))
+    case = Case(
+        "GatherElements@13:frozen",
+        "GatherElements",
+        13,
+        {"axis": 1},
+        tuple(TensorSpec(*shape) for shape in shapes),
+    )
     data, indices = case_inputs(call_of(case), case, 0)
     assert tensor_bytes(data).hex() == "386ee701bd33fa7731e8678a"
     assert indices.array.tolist() == [[1, -1, -2], [-2, -3, 1]]
@@ -153,17 +165,34 @@ def test_inputs_are_the_same_on_every_platform() -> None:
 def test_the_same_seed_gives_the_same_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("a", "b"):
-        command = ("run", SPECS / "Round.yaml", "-t", "fake", "-k", "Round@22:sweep=rank;X=float16[3]", "--seed", "5", "-o", name)
+        command = (
+            "run",
+            SPECS / "Round.yaml",
+            "-t",
+            "fake",
+            "-k",
+            "Round@22:sweep=rank;X=float16[3]",
+            "--seed",
+            "5",
+            "-o",
+            name,
+        )
         assert harness(*command).code == 0
-    a, b = (sorted(str({**line, "seconds": 0, "run_id": "", "command": ""}) for line in lines_of(tmp_path / name)) for name in "ab")
+    a, b = (
+        sorted(str({**line, "seconds": 0, "run_id": "", "command": ""}) for line in lines_of(tmp_path / name))
+        for name in "ab"
+    )
     assert a == b
 
 
 @pytest.mark.parametrize("few", [5000, 10])
 def test_counting_changes_nothing_that_is_selected(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few cases are remembered when they are counted; what a target then gets is what looking for them gives."""
+    """Few cases are remembered when they are counted; what a target then gets is what looking for them
+    gives."""
     monkeypatch.setattr(selections, "_FEW", few)
-    fresh, counted = (select(fresh_plan(), parse_all(["GatherND@13:data=int8", "Round"]), Shard(1, 3)) for _ in range(2))
+    fresh, counted = (
+        select(fresh_plan(), parse_all(["GatherND@13:data=int8", "Round"]), Shard(1, 3)) for _ in range(2)
+    )
     total, left_out = counted.counted()
     assert (total, left_out) == counted.counted()
     looked_up = {valid: [case.id for case in fresh.cases(valid=valid)] for valid in (True, False)}
@@ -179,12 +208,23 @@ def test_counting_changes_nothing_that_is_selected(few: int, monkeypatch: pytest
 
 @pytest.mark.parametrize(
     "queries",
-    [["Round@22:case=*"], ["sweep=halves*", "GatherND@13:sweep=batch;data=int8"], ["Gather*"], ["axis=-1"], ["R?und@22", "case=*"]],
+    [
+        ["Round@22:case=*"],
+        ["sweep=halves*", "GatherND@13:sweep=batch;data=int8"],
+        ["Gather*"],
+        ["axis=-1"],
+        ["R?und@22", "case=*"],
+    ],
 )
 def test_a_sweep_that_no_query_can_select_is_left_out_as_its_cases_would_be(queries: list[str]) -> None:
     asked = parse_all(queries)
     everything = fresh_plan()
-    one_by_one = [case.id for valid in (True, False) for case in everything.cases(valid=valid) if any(q.matches(case.id) for q in asked)]
+    one_by_one = [
+        case.id
+        for valid in (True, False)
+        for case in everything.cases(valid=valid)
+        if any(q.matches(case.id) for q in asked)
+    ]
     chosen = select(everything, asked)
     left_out = everything.left_out.copy()
     everything.left_out.clear()
@@ -194,14 +234,21 @@ def test_a_sweep_that_no_query_can_select_is_left_out_as_its_cases_would_be(quer
 
 
 def test_operators_that_no_query_speaks_of_are_not_planned() -> None:
-    """Planning them takes many seconds; what is selected is the same, and specs of one's own are planned and checked all the same."""
+    """Planning them takes many seconds; what is selected is the same, and specs of one's own are planned and
+    checked all the same."""
     queries = parse_all(["Soft*@13:axis=-1", "Add:case=*"])
     told: list[tuple[int, int]] = []
-    planned = expand(load_specs([SPECS / f"{operator}.yaml" for operator in SOME]), queries, tell=lambda *of: told.append(of))
+    planned = expand(
+        load_specs([SPECS / f"{operator}.yaml" for operator in SOME]),
+        queries,
+        tell=lambda *of: told.append(of),
+    )
     assert told == [(0, 2), (1, 2), (2, 2)]
     assert {sweep.operator.name for sweep in planned.sweeps} == {"Add", "Softmax"}
     assert {spec.model.operator for spec in planned.specs} == set(SOME)
-    first, second = ([case.id for case in select(each, queries).cases(valid=True)] for each in (planned, plan()))
+    first, second = (
+        [case.id for case in select(each, queries).cases(valid=True)] for each in (planned, plan())
+    )
     assert first == second
 
 
@@ -214,7 +261,9 @@ def test_own_specs_are_checked_whatever_is_asked_for(tmp_path: Path) -> None:
 def test_the_whole_product_of_a_sweep(tmp_path: Path) -> None:
     """What `--select all` adds is judged, resumed and found by its id like any other case."""
     query = "Softmax@13:sweep=axis_out_of_range"
-    default, product = (set(harness("list", "-k", query, *options).out.split()) for options in ((), ("--all",)))
+    default, product = (
+        set(harness("list", "-k", query, *options).out.split()) for options in ((), ("--all",))
+    )
     assert default < product
     ended = harness("run", "-t", "fake", "-k", query, "--select", "all", "-o", tmp_path / "run")
     assert ended.code == 0, ended.err
@@ -226,5 +275,6 @@ def test_the_whole_product_of_a_sweep(tmp_path: Path) -> None:
     assert find_case([spec], added).case.id == added
     assert (
         "already complete"
-        in harness("run", "--resume", "-o", tmp_path / "run").err + harness("run", "--resume", "-o", tmp_path / "run").out
+        in harness("run", "--resume", "-o", tmp_path / "run").err
+        + harness("run", "--resume", "-o", tmp_path / "run").out
     )

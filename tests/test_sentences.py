@@ -19,10 +19,15 @@ def test_every_sentence_has_cases_on_both_sides_or_says_why_not() -> None:
         by_name.setdefault(f"{head.partition('@')[0]}:{terms.partition(';')[0]}", []).append(case)
     for rule in rules():
         where = f"{rule.document}: {rule.sentence}"
-        for side, queries, never in (("keeps", rule.holds, Validity.INVALID), ("breaks", rule.breaks, Validity.VALID)):
+        for side, queries, never in (
+            ("keeps", rule.holds, Validity.INVALID),
+            ("breaks", rule.breaks, Validity.VALID),
+        ):
             assert queries or rule.without, f"{where}: no case {side} it, and no reason"
             for query in queries:
-                found = [case for case in by_name.get(query.text.partition(";")[0], ()) if query.matches(case)]
+                found = [
+                    case for case in by_name.get(query.text.partition(";")[0], ()) if query.matches(case)
+                ]
                 assert found, f"{query.text} names no case"
                 assert never not in {cases[case] for case in found}, query.text
     for erratum in errata():
@@ -57,9 +62,19 @@ def result(case: str, outcome: Outcome, validity: Validity) -> Result:
 def test_both_sides_are_counted_with_stage_and_hresult() -> None:
     results = [
         result("Round@22:case=api_halves_to_even;X=float32[2,3];api=directml", Outcome.PASS, Validity.VALID),
-        result("Round@22:case=api_no_such_mode;X=float32[2,3];api=directml", Outcome.REJECTED, Validity.INVALID),
-        result("Round@22:case=api_no_such_mode_far;X=float32[2,3];api=directml", Outcome.ACCEPTED_INVALID, Validity.INVALID),
-        result("Round@22:case=api_no_such_mode_far;X=float32[2,3];api=directml", Outcome.NOT_RUN, Validity.INVALID),
+        result(
+            "Round@22:case=api_no_such_mode;X=float32[2,3];api=directml", Outcome.REJECTED, Validity.INVALID
+        ),
+        result(
+            "Round@22:case=api_no_such_mode_far;X=float32[2,3];api=directml",
+            Outcome.ACCEPTED_INVALID,
+            Validity.INVALID,
+        ),
+        result(
+            "Round@22:case=api_no_such_mode_far;X=float32[2,3];api=directml",
+            Outcome.NOT_RUN,
+            Validity.INVALID,
+        ),
     ]
     collected = Rules()
     for one in results:

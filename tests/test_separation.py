@@ -1,4 +1,5 @@
-"""Finds planted defects again: 50 rules of up to three terms, drawn at random over the features of the default specs."""
+"""Finds planted defects again: 50 rules of up to three terms, drawn at random over the features of the
+default specs."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ SEED, RULES, WANTED = 2026, 50, 45
 
 
 def recovered(rule: tuple[Term, ...]) -> bool:
-    """Say whether what is found is one conjunction of no more terms that holds for exactly the planted cases, of either validity."""
+    """Say whether what is found is one conjunction of no more terms that holds for exactly the planted cases,
+    of either validity."""
     cases = default_cases()
     planted = holds(cases.table, rule)
     for invalid in (False, True):

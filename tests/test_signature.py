@@ -40,7 +40,9 @@ def of(dtype: str, expected: list[object], actual: list[object]) -> str:
         ("float32", [1.0], [1.0, 2.0], "shape"),
     ],
 )
-def test_the_kind_of_a_difference(dtype: str, expected: list[object], actual: list[object], kind: str) -> None:
+def test_the_kind_of_a_difference(
+    dtype: str, expected: list[object], actual: list[object], kind: str
+) -> None:
     assert of(dtype, expected, actual) == kind
 
 
@@ -73,5 +75,7 @@ def test_an_element_that_only_looks_like_a_float_is_an_element() -> None:
         ("1 ± 0.1", "damaged", 1.0, "element"),
     ],
 )
-def test_kinds_of_differences_from_a_value_with_a_bound(expected: str, actual: str, error: float | None, kind: str) -> None:
+def test_kinds_of_differences_from_a_value_with_a_bound(
+    expected: str, actual: str, error: float | None, kind: str
+) -> None:
     assert difference(Diff(3, 1, 2, (0,), expected, actual, error, 0.1)) == kind

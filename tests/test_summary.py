@@ -14,7 +14,13 @@ from tests.synthetic import ABSENT, CPU, DML
     ("number", "targets", "faults", "tone", "sentence"),
     [
         (0, {"cpu": CPU}, 0.0, "warn", "Nothing ran: 0 of 0 selected results."),
-        (500, {"cpu": CPU}, 0.0, "good", "All 500 results are as expected: 446 conform, 54 deviate in known ways."),
+        (
+            500,
+            {"cpu": CPU},
+            0.0,
+            "good",
+            "All 500 results are as expected: 446 conform, 54 deviate in known ways.",
+        ),
         (500, {"dml": ABSENT}, 0.0, "warn", "Nothing ran: 0 of 500 selected results."),
         (1, {"cpu": CPU}, 0.0, "good", "The only result is as expected: all conform."),
         (
@@ -26,7 +32,9 @@ from tests.synthetic import ABSENT, CPU, DML
         ),
     ],
 )
-def test_the_verdict_in_one_sentence(number: int, targets: dict[str, TargetInfo], faults: float, tone: str, sentence: str) -> None:
+def test_the_verdict_in_one_sentence(
+    number: int, targets: dict[str, TargetInfo], faults: float, tone: str, sentence: str
+) -> None:
     summary = summarize(synthetic.tables(number, targets, faults=faults))
     assert (summary.tone, summary.sentence) == (tone, sentence)
 
@@ -52,9 +60,15 @@ def test_what_a_reader_must_know() -> None:
         "Left out before the run: 12 combinations (the operator forbids it: 12).",
     )
     tables.finish(None)
-    assert summarize(tables).remarks[0] == "The run file ends after 20 results, without its last line. Continue the run with --resume."
+    assert (
+        summarize(tables).remarks[0]
+        == "The run file ends after 20 results, without its last line. Continue the run with --resume."
+    )
 
 
 def test_facts_that_a_runtime_cannot_tell_are_left_out() -> None:
-    assert target_facts(TargetInfo("CPUExecutionProvider")) == [("provider", "CPUExecutionProvider"), ("runtime", "this interpreter")]
+    assert target_facts(TargetInfo("CPUExecutionProvider")) == [
+        ("provider", "CPUExecutionProvider"),
+        ("runtime", "this interpreter"),
+    ]
     assert ("adapter", "AMD Radeon 780M") in target_facts(DML)

@@ -35,8 +35,20 @@ def rows(*given: tuple[str, str, str, Outcome]) -> list[Support]:
         ((FLOAT, "dml", BEYOND, Outcome.REJECTED), (BEYOND,), "yes", "no", ()),
         ((FLOAT, "cpu", "2_1", Outcome.CRASH), ("2_1",), "yes", "unclear", ()),
         ((FLOAT, "dml", BEYOND, Outcome.UNSUPPORTED), (BEYOND,), "yes", "no", ()),
-        ((FLOAT, "dml", BEYOND, Outcome.PASS), (BEYOND,), "yes", "yes", ("passes beyond the documented tables",)),
-        ((NARROW, "dml", "3_0", Outcome.UNSUPPORTED), ("3_0",), "no", "no", ("documented from 3_0, but not registered",)),
+        (
+            (FLOAT, "dml", BEYOND, Outcome.PASS),
+            (BEYOND,),
+            "yes",
+            "yes",
+            ("passes beyond the documented tables",),
+        ),
+        (
+            (NARROW, "dml", "3_0", Outcome.UNSUPPORTED),
+            ("3_0",),
+            "no",
+            "no",
+            ("documented from 3_0, but not registered",),
+        ),
         ((NARROW, "cpu", "3_0", Outcome.UNSUPPORTED), ("3_0",), "no", "no", ()),
         ((NARROW, "cpu", "3_0", Outcome.PASS), ("3_0",), "no", "yes", ("taken, but not registered",)),
         ((BFLOAT, "cpu", BEYOND, Outcome.PASS), (BEYOND,), "yes", "yes", ()),
@@ -44,10 +56,19 @@ def rows(*given: tuple[str, str, str, Outcome]) -> list[Support]:
     ],
 )
 def test_one_kind(
-    given: tuple[str, str, str, Outcome], documented: tuple[str, ...], registered: str, measured: str, disagreements: tuple[str, ...]
+    given: tuple[str, str, str, Outcome],
+    documented: tuple[str, ...],
+    registered: str,
+    measured: str,
+    disagreements: tuple[str, ...],
 ) -> None:
     (row,) = rows(given)
-    assert (row.documented, row.registered, row.measured, row.disagreements) == (documented, registered, measured, disagreements)
+    assert (row.documented, row.registered, row.measured, row.disagreements) == (
+        documented,
+        registered,
+        measured,
+        disagreements,
+    )
 
 
 def test_a_variant_says_nothing_of_the_operators_kernel() -> None:
@@ -55,7 +76,9 @@ def test_a_variant_says_nothing_of_the_operators_kernel() -> None:
 
 
 def test_kinds_that_agree_in_everything_are_one_row() -> None:
-    (row,) = rows((FLOAT, "cpu", "2_1", Outcome.PASS), (FLOAT.replace("float32", "int8"), "cpu", "2_1", Outcome.PASS))
+    (row,) = rows(
+        (FLOAT, "cpu", "2_1", Outcome.PASS), (FLOAT.replace("float32", "int8"), "cpu", "2_1", Outcome.PASS)
+    )
     assert row.dtypes == ("int8", "float32")
     assert row.tally.passed == 2
 

@@ -20,7 +20,11 @@ CASE = "Round@22:sweep=a;X=float32[2]"
 
 
 def result(
-    outcome: Outcome, verdict: Verdict = Verdict.EXPECTED, validity: Validity = Validity.VALID, case: str = CASE, target: str = "cpu"
+    outcome: Outcome,
+    verdict: Verdict = Verdict.EXPECTED,
+    validity: Validity = Validity.VALID,
+    case: str = CASE,
+    target: str = "cpu",
 ) -> Result:
     placed = "CPUExecutionProvider" if outcome is Outcome.PASS else None
     return Result(case, "Round", target, validity, {"directml": "2_1"}, outcome, verdict, placed_on=placed)
@@ -35,8 +39,17 @@ def table(*results: Result) -> Tables:
 
 
 def test_a_rate_has_its_denominators() -> None:
-    tally = table(result(Outcome.PASS), result(Outcome.UNSUPPORTED), result(Outcome.NOT_RUN, Verdict.MISSING)).tally()
-    assert (tally.selected, tally.run, tally.passed, tally.conforming, tally.known, tally.failing) == (3, 2, 1, 1, 1, 0)
+    tally = table(
+        result(Outcome.PASS), result(Outcome.UNSUPPORTED), result(Outcome.NOT_RUN, Verdict.MISSING)
+    ).tally()
+    assert (tally.selected, tally.run, tally.passed, tally.conforming, tally.known, tally.failing) == (
+        3,
+        2,
+        1,
+        1,
+        1,
+        0,
+    )
     assert rate(tally) == "1 / 3"
     assert counts(tally) == "unsupported 1, not_run 1"
     assert rate(Tally()) == "–"
@@ -80,19 +93,40 @@ def test_status_of_a_cell(results: list[Result], expected: str) -> None:
 def test_attention_keeps_what_must_be_read_and_counts_the_rest() -> None:
     many = [result(Outcome.MISMATCH, Verdict.REGRESSION) for _ in range(KEEP + 5)]
     tables = table(
-        *many, result(Outcome.PASS, Verdict.NEW), result(Outcome.CRASH, Verdict.NEW), result(Outcome.UNAVAILABLE, Verdict.MISSING)
+        *many,
+        result(Outcome.PASS, Verdict.NEW),
+        result(Outcome.CRASH, Verdict.NEW),
+        result(Outcome.UNAVAILABLE, Verdict.MISSING),
     )
     attention = tables.attention
     assert len(attention.results[Verdict.REGRESSION]) == KEEP
-    assert attention.numbers == {Verdict.REGRESSION: KEEP + 5, Verdict.CHANGED: 0, Verdict.NEW: 1, Verdict.IMPROVEMENT: 0}
+    assert attention.numbers == {
+        Verdict.REGRESSION: KEEP + 5,
+        Verdict.CHANGED: 0,
+        Verdict.NEW: 1,
+        Verdict.IMPROVEMENT: 0,
+    }
     assert [each.outcome for each in attention.results[Verdict.NEW]] == [Outcome.CRASH]
     first, second = attention.groups()
-    assert (first.number, first.kind.outcome, first.cases) == (KEEP + 5, Outcome.MISMATCH, "Round 22, float32")
+    assert (first.number, first.kind.outcome, first.cases) == (
+        KEEP + 5,
+        Outcome.MISMATCH,
+        "Round 22, float32",
+    )
     assert (second.number, second.kind.verdict) == (1, Verdict.NEW)
 
 
 def test_a_kept_message_is_short() -> None:
-    long = Result(CASE, "Round", "cpu", Validity.VALID, {}, Outcome.REJECTED, Verdict.REGRESSION, error=Error("Fail", "x" * 1_000_000))
+    long = Result(
+        CASE,
+        "Round",
+        "cpu",
+        Validity.VALID,
+        {},
+        Outcome.REJECTED,
+        Verdict.REGRESSION,
+        error=Error("Fail", "x" * 1_000_000),
+    )
     kept = table(long).attention.results[Verdict.REGRESSION][0]
     assert kept.error is not None
     assert kept.error.message == "x" * MESSAGE_LIMIT + "… [1,000,000 characters in the run file]"
@@ -103,7 +137,9 @@ def test_level_table_counts_every_case_once() -> None:
     assert levels(tables) == ["2_1", "3_0", "4_1", "beyond"]
     rows = level_table(tables)
     assert [(row.operator, row.target) for row in rows] == [
-        (operator, target) for operator in ("GatherElements", "GatherND", "Round") for target in ("cpu", "dml")
+        (operator, target)
+        for operator in ("GatherElements", "GatherND", "Round")
+        for target in ("cpu", "dml")
     ]
     for row in rows:
         assert sum(tally.selected for tally in row.by_level.values()) == row.total.selected
@@ -114,7 +150,10 @@ def test_level_table_counts_every_case_once() -> None:
 
 def test_what_the_devices_level_allows() -> None:
     low = msgspec.structs.replace(DML, max_feature_level="3_0")
-    rows = {(row.operator, row.target): row for row in level_table(synthetic.tables(3000, {"cpu": CPU, "dml": low}))}
+    rows = {
+        (row.operator, row.target): row
+        for row in level_table(synthetic.tables(3000, {"cpu": CPU, "dml": low}))
+    }
     cpu, dml = rows["GatherElements", "cpu"], rows["GatherElements", "dml"]
     assert (cpu.device_level, dml.device_level) == (None, "3_0")
     assert cpu.allowed.selected == sum(cpu.by_level[level].selected for level in ("2_1", "3_0", "4_1"))
@@ -123,7 +162,11 @@ def test_what_the_devices_level_allows() -> None:
 
 def test_a_level_that_no_table_names_gets_a_column() -> None:
     tables = Tables(synthetic.header({"cpu": CPU}))
-    tables.add(Result(CASE, "Round", "cpu", Validity.VALID, {"directml": "6_4"}, Outcome.UNSUPPORTED, Verdict.EXPECTED))
+    tables.add(
+        Result(
+            CASE, "Round", "cpu", Validity.VALID, {"directml": "6_4"}, Outcome.UNSUPPORTED, Verdict.EXPECTED
+        )
+    )
     tables.add(Result(CASE, "Round", "cpu", Validity.VALID, {}, Outcome.UNSUPPORTED, Verdict.EXPECTED))
     tables.finish(None)
     assert levels(tables) == ["2_1", "3_0", "6_4", "beyond"]

@@ -51,14 +51,25 @@ def test_reports_name_the_file_and_the_run_file_where_it_lies(tmp_path: Path) ->
     page = (out / "report.html").read_text("utf-8")
     assert short in page
     assert str(script.parent) not in page
-    assert "target=fake%2Cscript%3D%E2%80%A6%2F" in page  # every link asks for the name that the page's data has
+    assert (
+        "target=fake%2Cscript%3D%E2%80%A6%2F" in page
+    )  # every link asks for the name that the page's data has
 
 
 def test_runs_of_two_files_of_one_name_are_compared(tmp_path: Path) -> None:
     for folder, kind in (("base", "ulp"), ("head", "shape")):
         (tmp_path / folder).mkdir()
         script = script_of(tmp_path / folder, [("Round@22:X=float16[0];shapes=static", kind)])
-        harness("run", ROUND, "-t", f"fake,script={script}", "-k", "Round@22:sweep=empty;X=float16", "-o", tmp_path / folder / "run")
+        harness(
+            "run",
+            ROUND,
+            "-t",
+            f"fake,script={script}",
+            "-k",
+            "Round@22:sweep=empty;X=float16",
+            "-o",
+            tmp_path / folder / "run",
+        )
     ended = harness("compare", tmp_path / "base/run", tmp_path / "head/run")
     assert ended.code in (0, 1), ended.err
     assert f"{tmp_path}/base/" in "".join(ended.out.split())

@@ -9,13 +9,29 @@ from harness.results.tensor_support import DATA_TYPES, RANKS, Status, SupportCel
 REFUSED = Error("CreateOperator E_INVALIDARG")
 
 
-def collected(*given: tuple[str, Outcome, Validity], level: str | None = "6_4") -> dict[SupportKey, SupportCell]:
+def collected(
+    *given: tuple[str, Outcome, Validity], level: str | None = "6_4"
+) -> dict[SupportKey, SupportCell]:
     info = TargetInfo("DirectML", max_feature_level=level)
     support = TensorSupport(Header(1, "r", "", 0, {}, {"directml": info}))
     for number, (call, outcome, validity) in enumerate(given):
         error = REFUSED if outcome is Outcome.REJECTED else None
         placed = "DirectML" if outcome is Outcome.PASS else None
-        support.add(Result(f"c{number}", "O", "directml", validity, {}, outcome, Verdict.EXPECTED, "load", placed, error, call=call))
+        support.add(
+            Result(
+                f"c{number}",
+                "O",
+                "directml",
+                validity,
+                {},
+                outcome,
+                Verdict.EXPECTED,
+                "load",
+                placed,
+                error,
+                call=call,
+            )
+        )
     return {cell.key: cell for cell in support.cells("directml")}
 
 
@@ -28,7 +44,10 @@ PASS, REJECTED, ACCEPTED = Outcome.PASS, Outcome.REJECTED, Outcome.ACCEPTED_INVA
 
 
 def test_there_is_a_cell_for_everything_the_tables_could_speak_of() -> None:
-    calls = [f"{operator} InputTensor=UINT4[1] IndicesTensor=UINT4[1] OutputTensor=INT8[1]" for operator in ("GATHER_ND", "GATHER_ND1")]
+    calls = [
+        f"{operator} InputTensor=UINT4[1] IndicesTensor=UINT4[1] OutputTensor=INT8[1]"
+        for operator in ("GATHER_ND", "GATHER_ND1")
+    ]
     cells = collected(*((call, REJECTED, VALID) for call in calls))
     assert len(cells) == (3 + 3) * len(DATA_TYPES) * len(RANKS) == 594
     assert {cell.status for cell in cells.values()} == {Status.NOT_RUN}
@@ -110,15 +129,22 @@ def test_a_call_of_an_operator_without_tables_has_no_cell() -> None:
 def test_an_optional_tensor_may_be_absent_and_a_required_one_may_not() -> None:
     tensors = "InputTensor=FLOAT32[4] FilterTensor=FLOAT32[4] OutputTensor=FLOAT32[4]"
     assert (
-        collected((f"CONVOLUTION {tensors}", PASS, VALID))[SupportKey("CONVOLUTION", "FilterTensor", "FLOAT32", 4)].status
+        collected((f"CONVOLUTION {tensors}", PASS, VALID))[
+            SupportKey("CONVOLUTION", "FilterTensor", "FLOAT32", 4)
+        ].status
         is Status.AS_DOCUMENTED
     )
     assert collected((f"CONVOLUTION {tensors.replace('FilterTensor', 'BiasTensor')}", PASS, VALID)) == {}
 
 
 def test_two_undocumented_tensors_say_nothing_of_either() -> None:
-    round_cells = collected(("ELEMENT_WISE_ROUND InputTensor=INT8[2] OutputTensor=INT8[2]", REJECTED, INVALID))
-    assert round_cells[SupportKey("ELEMENT_WISE_ROUND", "OutputTensor", "INT8", 2)].status is Status.AS_DOCUMENTED
+    round_cells = collected(
+        ("ELEMENT_WISE_ROUND InputTensor=INT8[2] OutputTensor=INT8[2]", REJECTED, INVALID)
+    )
+    assert (
+        round_cells[SupportKey("ELEMENT_WISE_ROUND", "OutputTensor", "INT8", 2)].status
+        is Status.AS_DOCUMENTED
+    )
     cells = collected((gather("GATHER_ND", "INT64", "INT8", 2), REJECTED, INVALID), level="3_0")
     assert {cell.status for cell in cells.values()} == {Status.NOT_RUN}
 

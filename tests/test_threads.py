@@ -1,4 +1,5 @@
-"""The target option `threads=N`: from the name of a target to the threads of a session, and into its repro."""
+"""The target option `threads=N`: from the name of a target to the threads of a session, and into its
+repro."""
 
 from __future__ import annotations
 
@@ -28,7 +29,10 @@ def rows_of(count: int) -> GraphCases:
     """Return one case of GatherElements with so many rows of 4 elements."""
     specs = (TensorSpec("data", "float32", (count, 4)), TensorSpec("indices", "int64", (count, 4), "first"))
     case = Case(f"GatherElements@13:case=rows{count}", "GatherElements", 13, {"axis": 1}, specs)
-    inputs = (Tensor("float32", np.ones((count, 4), np.float32)), Tensor("int64", np.zeros((count, 4), np.int64)))
+    inputs = (
+        Tensor("float32", np.ones((count, 4), np.float32)),
+        Tensor("int64", np.zeros((count, 4), np.int64)),
+    )
     call = call_of(case)
     return GraphCases(compile_case(case, call, inputs), [Prepared(case, call, inputs)])
 
@@ -73,7 +77,15 @@ def test_one_thread_is_the_default_and_changes_no_configuration() -> None:
 
 
 def test_the_header_of_a_run_says_the_threads(tmp_path: Path) -> None:
-    done = harness("run", "-t", "cpu,threads=2", "-k", "GatherElements@13:sweep=axis;data=float32", "-o", str(tmp_path / "run"))
+    done = harness(
+        "run",
+        "-t",
+        "cpu,threads=2",
+        "-k",
+        "GatherElements@13:sweep=axis;data=float32",
+        "-o",
+        str(tmp_path / "run"),
+    )
     assert done.code == 0, done.err
     (info,) = RunReader(run_file(tmp_path / "run")).header.targets.values()
     assert info.options == {"threads": "2"}

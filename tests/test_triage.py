@@ -1,4 +1,5 @@
-"""Reducing and handing over calls with several outputs, inputs that are left out or several, attributes of every type, and bounds."""
+"""Reducing and handing over calls with several outputs, inputs that are left out or several, attributes of
+every type, and bounds."""
 
 from __future__ import annotations
 
@@ -39,7 +40,10 @@ def _operators(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def spec_of(folder: Path, operator: str, inputs: str, more: str = "") -> LoadedSpec:
     path = folder / f"{operator}.yaml"
-    path.write_text(f"operator: {operator}\nopsets: all\ncases:\n  - {{name: one, {more}inputs: {{{inputs}}}}}\n", encoding="utf-8")
+    path.write_text(
+        f"operator: {operator}\nopsets: all\ncases:\n  - {{name: one, {more}inputs: {{{inputs}}}}}\n",
+        encoding="utf-8",
+    )
     (spec,) = load_specs([path])
     return spec
 
@@ -53,12 +57,21 @@ def read_again(folder: Path, spec: LoadedSpec, case: Case) -> Case:
 
 class TestCandidates:
     def test_one_of_several_inputs_is_taken_away_and_the_others_move_up(self, tmp_path: Path) -> None:
-        spec = spec_of(tmp_path, "Concat", "inputs: [{dtype: float32, values: [1]}]", "attributes: {axis: 0}, opsets: [13], ")
+        spec = spec_of(
+            tmp_path,
+            "Concat",
+            "inputs: [{dtype: float32, values: [1]}]",
+            "attributes: {axis: 0}, opsets: [13], ",
+        )
         inputs = {f"inputs.{n}": floats(n) for n in range(3)}
         subject = Subject(prepared_of(case_of(operators.CONCAT, 13, inputs, {"axis": 0})), spec)
         found = list(fewer_inputs(subject, subject.start))
         assert [candidate.names for candidate in found] == [("inputs.0", "inputs.1")] * 3
-        assert [[float(t.array[0]) for t in candidate.inputs] for candidate in found] == [[0, 1], [0, 2], [1, 2]]
+        assert [[float(t.array[0]) for t in candidate.inputs] for candidate in found] == [
+            [0, 1],
+            [0, 2],
+            [1, 2],
+        ]
         assert all(subject.cost(candidate) < subject.cost(subject.start) for candidate in found)
         last = found[0]._replace(names=("inputs.0",), inputs=(floats(1),))
         assert subject.keeps(last)
@@ -67,16 +80,26 @@ class TestCandidates:
     def test_an_optional_input_is_left_out(self, tmp_path: Path) -> None:
         spec = spec_of(tmp_path, "Clip", "input: {dtype: float32, values: [1]}", "opsets: [13], ")
         low, high = (Tensor("float32", np.array(n, np.float32)) for n in (0, 3))
-        subject = Subject(prepared_of(case_of(operators.CLIP, 13, {"input": floats(1, 9), "min": low, "max": high})), spec)
-        assert [candidate.names for candidate in fewer_inputs(subject, subject.start)] == [("input", "min"), ("input", "max")]
+        subject = Subject(
+            prepared_of(case_of(operators.CLIP, 13, {"input": floats(1, 9), "min": low, "max": high})), spec
+        )
+        assert [candidate.names for candidate in fewer_inputs(subject, subject.start)] == [
+            ("input", "min"),
+            ("input", "max"),
+        ]
         read = read_again(tmp_path, spec, subject.case(next(fewer_inputs(subject, subject.start))))
         assert read.id == "Clip@13:case=written;input=float32[2];min=float32[]"
 
     def test_every_step_of_every_kind_keeps_the_call_valid(self, tmp_path: Path) -> None:
         spec = spec_of(
-            tmp_path, "TopK", "X: {dtype: float32, values: [1]}, K: {dtype: int64, values: [1]}", "attributes: {axis: 0}, opsets: [11], "
+            tmp_path,
+            "TopK",
+            "X: {dtype: float32, values: [1]}, K: {dtype: int64, values: [1]}",
+            "attributes: {axis: 0}, opsets: [11], ",
         )
-        subject = Subject(prepared_of(case_of(operators.TOP_K, 11, {"X": X, "K": K}, {"axis": -1, "largest": 1})), spec)
+        subject = Subject(
+            prepared_of(case_of(operators.TOP_K, 11, {"X": X, "K": K}, {"axis": -1, "largest": 1})), spec
+        )
         found: list[Candidate] = [step for steps in STEPS for step in steps(subject, subject.start)]
         assert len(found) > 20
         assert all(subject.broken(step) is None for step in found)
@@ -85,7 +108,9 @@ class TestCandidates:
 
     def test_inputs_that_share_a_type_keep_one(self, tmp_path: Path) -> None:
         spec = spec_of(tmp_path, "Clip", "input: {dtype: float32, values: [1]}", "opsets: [13], ")
-        subject = Subject(prepared_of(case_of(operators.CLIP, 13, {"input": floats(1), "min": floats(0)})), spec)
+        subject = Subject(
+            prepared_of(case_of(operators.CLIP, 13, {"input": floats(1), "min": floats(0)})), spec
+        )
         other = subject.start.with_input(1, Tensor("float64", np.zeros(1)))
         assert subject.broken(other) == "input and min have one element type, T"
         assert not subject.keeps(other)
@@ -121,7 +146,12 @@ class TestCandidates:
             "pool_strings": ("a, b", "1"),
         }
         written = ", ".join(f"{name}: {attribute(value)}" for name, value in attributes.items())
-        spec = spec_of(tmp_path, "TfIdfVectorizer", "X: {dtype: int32, values: [1]}", f"attributes: {{{written}}}, opsets: [9], ")
+        spec = spec_of(
+            tmp_path,
+            "TfIdfVectorizer",
+            "X: {dtype: int32, values: [1]}",
+            f"attributes: {{{written}}}, opsets: [9], ",
+        )
         (read,) = expand([spec])
         assert read.attributes == attributes
         assert {type(each) for each in read.attributes["weights"]} == {float}  # type: ignore[union-attr]
@@ -134,14 +164,26 @@ class TestCandidates:
             for name, value in attributes.items()
             if dict(candidate.attributes).get(name) != value
         }
-        assert changed == {"min_gram_length", "max_gram_length", "ngram_counts", "ngram_indexes", "weights", "pool_strings"}
+        assert changed == {
+            "min_gram_length",
+            "max_gram_length",
+            "ngram_counts",
+            "ngram_indexes",
+            "weights",
+            "pool_strings",
+        }
         again = read_again(tmp_path, spec, subject.case(subject.start))
         assert again.attributes == attributes
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("-inf"), -0.0, 1e-05, 0.1, 16777216.0, 3.0])
 def test_floats_of_attributes_are_read_as_they_are_written(tmp_path: Path, value: float) -> None:
-    spec = spec_of(tmp_path, "TfIdfVectorizer", "X: {dtype: int32, values: [1]}", _required(f"weights: [{attribute(value)}]"))
+    spec = spec_of(
+        tmp_path,
+        "TfIdfVectorizer",
+        "X: {dtype: int32, values: [1]}",
+        _required(f"weights: [{attribute(value)}]"),
+    )
     (read,) = expand([spec])
     assert repr(read.attributes["weights"]) == repr((value,))
 
@@ -163,7 +205,10 @@ class TestRepros:
         text = script(failure)
         code, told = self.run(tmp_path, text)
         assert code == 0, told
-        assert told["expected"].strip() == f"Values float32[2, 2] {_shown(LARGEST)} (bits {_bits()}); Indices int64[2, 2] {PLACES}"
+        assert (
+            told["expected"].strip()
+            == f"Values float32[2, 2] {_shown(LARGEST)} (bits {_bits()}); Indices int64[2, 2] {PLACES}"
+        )
         assert "wrong" not in told
         assert str(PLACES) in text
         code, told = self.run(tmp_path, text.replace(str(PLACES), "[[0, 2], [1, 1]]"))
@@ -171,7 +216,9 @@ class TestRepros:
         assert told["wrong"].strip() == "Indices"
 
     def test_the_folder_has_all_outputs(self, tmp_path: Path) -> None:
-        failure = failure_of(prepared_of(case_of(operators.TOP_K, 11, {"X": X, "K": K}, initializer="constants")))
+        failure = failure_of(
+            prepared_of(case_of(operators.TOP_K, 11, {"X": X, "K": K}, initializer="constants"))
+        )
         write_repro(failure, tmp_path / "repro", None)
         data = tmp_path / "repro" / "test_data_set_0"
         assert sorted(path.name for path in data.iterdir()) == ["input_0.pb", "output_0.pb", "output_1.pb"]
@@ -181,14 +228,18 @@ class TestRepros:
         assert "`Indices` should be `int64[2,2]` `[[0, 2], [1, 2]]`." in text
 
     @pytest.mark.parametrize(("narrower", "code"), [(1.0, 0), (0.0, 1)])
-    def test_a_bound_is_judged_as_the_harness_judges_it(self, tmp_path: Path, narrower: float, code: int) -> None:
+    def test_a_bound_is_judged_as_the_harness_judges_it(
+        self, tmp_path: Path, narrower: float, code: int
+    ) -> None:
         prepared = prepared_of(case_of(operators.EXP, 13, {"input": floats(-1, 0.3, 5, 200)}))
         with pytest.MonkeyPatch.context() as patch:
             found = oracle(prepared, CPU)
             assert found is not None
             (expected,) = found
             given = type(expected)(
-                expected.dtype, expected.value, np.where(np.isinf(expected.bound), np.inf, expected.bound if narrower else 0.0)
+                expected.dtype,
+                expected.value,
+                np.where(np.isinf(expected.bound), np.inf, expected.bound if narrower else 0.0),
             )  # type: ignore[call-arg,union-attr]
             patch.setitem(OPERATORS, "Exp", operators.EXP._replace(oracle=lambda *_: (given,)))
             failure = failure_of(prepared)
@@ -205,7 +256,11 @@ class TestRepros:
         prepared = prepared_of(case_of(operators.EXP, 13, {"input": floats(0, 0)}))
         for second, code in ((floats(7, 1), 0), (floats(7, 8), 1)):
             with pytest.MonkeyPatch.context() as patch:
-                patch.setitem(OPERATORS, "Exp", operators.EXP._replace(oracle=lambda *_, other=second: (OneOf((floats(1, 2), other)),)))
+                patch.setitem(
+                    OPERATORS,
+                    "Exp",
+                    operators.EXP._replace(oracle=lambda *_, other=second: (OneOf((floats(1, 2), other)),)),
+                )
                 assert self.run(tmp_path, script(failure_of(prepared)))[0] == code
 
     def test_attributes_and_inputs_that_are_left_out_in_an_issue(self) -> None:
@@ -224,6 +279,8 @@ def _bits() -> str:
 
 
 def test_options_with_outputs_are_written_into_an_entry(tmp_path: Path) -> None:
-    spec = spec_of(tmp_path, "TopK", "X: {dtype: float32, values: [1]}, K: {dtype: int64, values: [1]}", "opsets: [11], ")
+    spec = spec_of(
+        tmp_path, "TopK", "X: {dtype: float32, values: [1]}, K: {dtype: int64, values: [1]}", "opsets: [11], "
+    )
     case = case_of(operators.TOP_K, 11, {"X": X, "K": K}, outputs=1, initializer="constants")
     assert read_again(tmp_path, spec, case).options == Options(initializer="constants", outputs=1)

@@ -20,7 +20,9 @@ from tests.processes import gone
 from tests.running import script_of
 
 pytestmark = [
-    pytest.mark.skipif(sys.platform == "win32", reason="the misbehaving workers use signals and process groups"),
+    pytest.mark.skipif(
+        sys.platform == "win32", reason="the misbehaving workers use signals and process groups"
+    ),
     pytest.mark.usefixtures("started"),
 ]
 
@@ -51,11 +53,17 @@ def test_answers_come_in_the_order_of_the_cases_whatever_crashes(tmp_path: Path)
         assert trials.number == len(cases)
         assert trials.restarts == 1
     assert [trial.prepared.case.id for trial in found] == [case.id for case in reversed(cases)]
-    wrong = {trial.prepared.case.id: trial.judgement.outcome for trial in found if trial.judgement.outcome is not Outcome.PASS}
+    wrong = {
+        trial.prepared.case.id: trial.judgement.outcome
+        for trial in found
+        if trial.judgement.outcome is not Outcome.PASS
+    }
     assert wrong == {cases[1].id: Outcome.CRASH, cases[3].id: Outcome.MISMATCH}
 
 
-def test_a_worker_outlives_trials_and_only_a_crash_replaces_it(tmp_path: Path, started: Callable[[], set[int]]) -> None:
+def test_a_worker_outlives_trials_and_only_a_crash_replaces_it(
+    tmp_path: Path, started: Callable[[], set[int]]
+) -> None:
     cases = chosen("Round@22:sweep=sizes;X=float16;values=ordinary")[:3]
     with Probes(fake(tmp_path, (cases[1].id, "crash"))) as trials:
         first = started()
@@ -78,7 +86,8 @@ def test_a_fresh_worker_shares_nothing(started: Callable[[], set[int]]) -> None:
 
 
 def test_apart_each_case_has_a_session_of_its_own(tmp_path: Path) -> None:
-    """A crash at load is that of one session: together it is everyone's after the second, apart each case has its own."""
+    """A crash at load is that of one session: together it is everyone's after the second, apart each case has
+    its own."""
     cases = chosen("Round@22:sweep=sizes;X=float16;values=ordinary")[:4]
     target = fake(tmp_path, *((case.id, "crash_at_load") for case in cases[:3]))
     with Probes(target) as trials:

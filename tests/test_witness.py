@@ -4,19 +4,41 @@ import msgspec
 import pytest
 from msgspec import UNSET, UnsetType
 
-from harness.model.records import NOT_EXPRESSIBLE, Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.model.records import (
+    NOT_EXPRESSIBLE,
+    Error,
+    Header,
+    Outcome,
+    Result,
+    TargetInfo,
+    Validity,
+    Verdict,
+)
 from harness.results.cross_check import CheckedResult, CrossCheck, Suspect, compare, witnesses
 
 DML = TargetInfo("DmlExecutionProvider", directml_sha256="aa", adapter="GPU")
 API = TargetInfo("DirectML", directml_sha256="aa", adapter="GPU")
 CASE = "Round@11:case=a;X=float32[2]"
 VALID, INVALID = Validity.VALID, Validity.INVALID
-PASS, MISMATCH, REJECTED, ACCEPTED = Outcome.PASS, Outcome.MISMATCH, Outcome.REJECTED, Outcome.ACCEPTED_INVALID
+PASS, MISMATCH, REJECTED, ACCEPTED = (
+    Outcome.PASS,
+    Outcome.MISMATCH,
+    Outcome.REJECTED,
+    Outcome.ACCEPTED_INVALID,
+)
 
 
-def result(target: str, outcome: Outcome, output: str | UnsetType = UNSET, case: str = CASE, validity: Validity = VALID) -> Result:
+def result(
+    target: str,
+    outcome: Outcome,
+    output: str | UnsetType = UNSET,
+    case: str = CASE,
+    validity: Validity = VALID,
+) -> Result:
     placed = {"dml": DML, "directml": API}[target].provider if outcome is PASS else None
-    return Result(case, "Round", target, validity, {}, outcome, Verdict.EXPECTED, placed_on=placed, output=output)
+    return Result(
+        case, "Round", target, validity, {}, outcome, Verdict.EXPECTED, placed_on=placed, output=output
+    )
 
 
 @pytest.mark.parametrize(
@@ -51,8 +73,15 @@ def test_witnesses_share_a_dll_and_an_adapter() -> None:
         return Header(1, "r", "", 0, {}, targets)
 
     assert witnesses(header(dml=DML, directml=API)) == ("dml", "directml")
-    assert witnesses(header(directml=API, old=TargetInfo("DmlExecutionProvider", directml_sha256="bb"), dml=DML)) == ("dml", "directml")
-    assert witnesses(header(dml=TargetInfo("DmlExecutionProvider", directml_sha256="bb", adapter="GPU"), directml=API)) is None
+    assert witnesses(
+        header(directml=API, old=TargetInfo("DmlExecutionProvider", directml_sha256="bb"), dml=DML)
+    ) == ("dml", "directml")
+    assert (
+        witnesses(
+            header(dml=TargetInfo("DmlExecutionProvider", directml_sha256="bb", adapter="GPU"), directml=API)
+        )
+        is None
+    )
     assert witnesses(header(dml=DML)) is None
 
 

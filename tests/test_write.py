@@ -34,7 +34,9 @@ def with_data(operator: str, dtype: str, data: Array) -> Case:
     assert made.literals is not None
     first = made.inputs[0].name
     literals = (data, *made.literals[1:])
-    return msgspec.structs.replace(made, inputs=(TensorSpec(first, dtype, data.shape, "literal"), *made.inputs[1:]), literals=literals)
+    return msgspec.structs.replace(
+        made, inputs=(TensorSpec(first, dtype, data.shape, "literal"), *made.inputs[1:]), literals=literals
+    )
 
 
 @pytest.mark.parametrize(("operator", "dtype"), [pair for pair in OPERATOR_DTYPES if pair[0] != "GatherND"])
@@ -57,11 +59,18 @@ def test_elements_are_the_same_bits_again(tmp_path: Path, operator: str, dtype: 
 def test_everything_else_is_the_same_again(tmp_path: Path) -> None:
     options = Options(shapes="static", initializer="indices", optimization="basic", neighbours=True)
     made = prepare(
-        "GatherElements", "int8", options=options, validity=Validity.INVALID, rule="axis in [-r, r-1]: 'so' #2", source='a #1 "source"'
+        "GatherElements",
+        "int8",
+        options=options,
+        validity=Validity.INVALID,
+        rule="axis in [-r, r-1]: 'so' #2",
+        source='a #1 "source"',
     )
     case = msgspec.structs.replace(made.case, attributes={"axis": 2**40})
     read = read_again(tmp_path, case)
-    assert read.id.partition(":")[2].startswith("case=again;data=int8[2,3];indices=int64[2,3];axis=1099511627776;shapes=static")
+    assert read.id.partition(":")[2].startswith(
+        "case=again;data=int8[2,3];indices=int64[2,3];axis=1099511627776;shapes=static"
+    )
     for field in ("opset", "attributes", "options", "validity", "rule", "source"):
         assert getattr(read, field) == getattr(case, field), field
 
@@ -74,7 +83,9 @@ def test_empty_scalar_and_filled_tensors(tmp_path: Path) -> None:
         assert read.inputs[0].shape == array.shape
         assert read.literals is not None
         assert read.literals[0].tobytes() == array.tobytes()
-    filled = msgspec.structs.replace(made, inputs=(TensorSpec("X", "float32", (70000,), "halves"),), literals=(None,))
+    filled = msgspec.structs.replace(
+        made, inputs=(TensorSpec("X", "float32", (70000,), "halves"),), literals=(None,)
+    )
     read = read_again(tmp_path, filled)
     assert (read.inputs[0].shape, read.inputs[0].values, read.literals) == ((70000,), "halves", (None,))
 

@@ -1,4 +1,5 @@
-"""Workers that misbehave in ways that the fake target's scripts cannot act out; run as `python tests/workers.py NAME [ARGUMENT]`."""
+"""Workers that misbehave in ways that the fake target's scripts cannot act out; run as `python
+tests/workers.py NAME [ARGUMENT]`."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from harness.worker import worker
 
 
 def fake(channel: worker.Channel) -> Any:
-    """Make the backend of the fake target; its imports take a while, which most of these workers do not have."""
+    """Make the backend of the fake target; its imports take a while, which most of these workers do not
+    have."""
     from harness.targets.fake import FakeRuntime
     from harness.targets.fake_script import Script
 
@@ -57,7 +59,8 @@ def noisy(_: str) -> None:
 
 
 def removed(size: str) -> None:
-    """Act out DirectML's device that inputs of a size remove: whatever is asked of this process from then on fails as well."""
+    """Act out DirectML's device that inputs of a size remove: whatever is asked of this process from then on
+    fails as well."""
     channel = worker.Channel()
     on_directml = {"provider": "DmlExecutionProvider", "provider_options": {}}
     message = "DmlCommandRecorder.cpp(21)\\onnxruntime_pybind11_state.pyd!00006FFFF6161FA5: Exception(13562) tid(24) 887A0005"
@@ -65,7 +68,9 @@ def removed(size: str) -> None:
     def backend() -> Any:
         made = fake(channel)
         made._after_failure = lambda device_id: False  # Direct3D's device is still there
-        made.after_failure = lambda unit, error: worker.OnnxRuntime.after_failure(made, {**unit, **on_directml}, error)
+        made.after_failure = lambda unit, error: worker.OnnxRuntime.after_failure(
+            made, {**unit, **on_directml}, error
+        )
         session, run, gone = made.session, made.run, []
 
         def sessions(unit: Any, model: bytes) -> Any:
@@ -128,12 +133,30 @@ def malformed_greeting(_: str) -> None:
 
 
 def other_protocol(_: str) -> None:
-    greets({"protocol": worker.PROTOCOL + 1, "onnxruntime": "", "providers": [], "python": "", "numpy": "", "platform": ""})
+    greets(
+        {
+            "protocol": worker.PROTOCOL + 1,
+            "onnxruntime": "",
+            "providers": [],
+            "python": "",
+            "numpy": "",
+            "platform": "",
+        }
+    )
     time.sleep(1e6)
 
 
 def dies_after_the_greeting(_: str) -> None:
-    greets({"protocol": worker.PROTOCOL, "onnxruntime": "", "providers": [], "python": "", "numpy": "", "platform": ""})
+    greets(
+        {
+            "protocol": worker.PROTOCOL,
+            "onnxruntime": "",
+            "providers": [],
+            "python": "",
+            "numpy": "",
+            "platform": "",
+        }
+    )
     os._exit(0)
 
 
@@ -144,7 +167,17 @@ def dies_once_before_a_case(state: str) -> None:
     channel = worker.Channel()
     if first:
         channel.read()
-        channel.add_json("H", {"protocol": worker.PROTOCOL, "onnxruntime": "", "providers": [], "python": "", "numpy": "", "platform": ""})
+        channel.add_json(
+            "H",
+            {
+                "protocol": worker.PROTOCOL,
+                "onnxruntime": "",
+                "providers": [],
+                "python": "",
+                "numpy": "",
+                "platform": "",
+            },
+        )
         channel.send()
         channel.read()
         os._exit(9)
@@ -152,7 +185,8 @@ def dies_once_before_a_case(state: str) -> None:
 
 
 def is_killed_at_two_starts(state: str) -> None:
-    """End before the greeting, and once during it, as an external kill would; every later worker is in order."""
+    """End before the greeting, and once during it, as an external kill would; every later worker is in
+    order."""
     path = Path(state)
     before = len(path.read_bytes()) if path.exists() else 0
     path.write_bytes(b"x" * (before + 1))
@@ -166,7 +200,8 @@ def is_killed_at_two_starts(state: str) -> None:
 
 
 def loses_its_device(state: str) -> None:
-    """Fail each case after the second until there is another process, as onnxruntime does once its Direct3D device is removed."""
+    """Fail each case after the second until there is another process, as onnxruntime does once its Direct3D
+    device is removed."""
     first = not Path(state).exists()
     Path(state).touch()
     channel = worker.Channel()

@@ -9,8 +9,11 @@ from pathlib import Path
 from harness.model.errors import HarnessError, UsageError
 
 
-def print_page(arguments: Sequence[str], usage: str, runs: Sequence[int], make: Callable[..., Iterable[str]]) -> int:
-    """Print the lines that `make` yields for the runs, whose number must be one of `runs`; return the exit code of `harness`."""
+def print_page(
+    arguments: Sequence[str], usage: str, runs: Sequence[int], make: Callable[..., Iterable[str]]
+) -> int:
+    """Print the lines that `make` yields for the runs, whose number must be one of `runs`; return the exit
+    code of `harness`."""
     try:
         if len(arguments) not in runs:
             raise UsageError(f"write: {usage}")

@@ -1,9 +1,11 @@
-"""Writes `docs/directml-findings.md`: what the CPU and the DirectML provider make differently of the same cases, and which is right.
+"""Writes `docs/directml-findings.md`: what the CPU and the DirectML provider make differently of the same
+cases, and which is right.
 
     python -m tools.findings CPU_RUN DML_RUN > docs/directml-findings.md
     python -m tools.findings RUN_OF_BOTH > docs/directml-findings.md
 
-Derived from the run files with the tensors beside them, the specs and the expectations alone; the same runs give the same page.
+Derived from the run files with the tensors beside them, the specs and the expectations alone; the same runs
+give the same page.
 """
 
 from __future__ import annotations
@@ -51,9 +53,11 @@ class Side(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """Cases that share the title of the reviewed entry on each side; `of` counts all cases of their operators.
+    """Cases that share the title of the reviewed entry on each side; `of` counts all cases of their
+    operators.
 
-    `entries` has one entry a side, the first of that title, or None where the side conforms or no entry explains it.
+    `entries` has one entry a side, the first of that title, or None where the side conforms or no entry
+    explains it.
     """
 
     entries: tuple[Entry | None, ...]
@@ -66,18 +70,24 @@ def read_sides(paths: Iterable[Path]) -> list[Side]:
     sides: list[Side] = []
     for path in paths:
         reader = RunReader(path)
-        by_target = {target: Side(target, info, {}, reader.path.parent) for target, info in reader.header.targets.items()}
+        by_target = {
+            target: Side(target, info, {}, reader.path.parent)
+            for target, info in reader.header.targets.items()
+        }
         for result in reader:
             if not inexpressible(result):
                 by_target[result.target].results[result.case] = result
         sides.extend(by_target.values())
     if len(sides) != 2:
-        raise UsageError(f"two targets are compared, the runs have {len(sides)}: {', '.join(side.target for side in sides)}")
+        raise UsageError(
+            f"two targets are compared, the runs have {len(sides)}: {', '.join(side.target for side in sides)}"
+        )
     return sides
 
 
 def findings(sides: Sequence[Side], expectations: Expectations) -> list[Finding]:
-    """Group the cases that do not conform on either side, or that end differently, by their entries; the largest groups first."""
+    """Group the cases that do not conform on either side, or that end differently, by their entries; the
+    largest groups first."""
     known = [expectations.for_target(side.target, side.info) for side in sides]
     groups: dict[tuple[str | None, ...], tuple[tuple[Entry | None, ...], list[str]]] = {}
     both = sorted(sides[0].results.keys() & sides[1].results.keys())
@@ -93,7 +103,11 @@ def findings(sides: Sequence[Side], expectations: Expectations) -> list[Finding]
         key = tuple(None if entry is None else entry.title or entry.reason for entry in entries)
         groups.setdefault(key, (entries, []))[1].append(case)
     found = [
-        Finding(entries, tuple(cases), sum(totals[operator] for operator in {sides[0].results[case].operator for case in cases}))
+        Finding(
+            entries,
+            tuple(cases),
+            sum(totals[operator] for operator in {sides[0].results[case].operator for case in cases}),
+        )
         for entries, cases in groups.values()
     ]
     return sorted(found, key=lambda finding: (-len(finding.cases), finding.cases[0]))
@@ -136,11 +150,22 @@ def page(sides: Sequence[Side], expectations: Expectations, cases: Mapping[str, 
         yield from _section(sides, finding, cases)
     yield "\nWhat older releases do otherwise: [directml-releases.md](directml-releases.md).\n\n## What ONNX leaves open\n"
     yield "Recorded, and right either way. `pass` is the oracle's result, `accepted_invalid` one where the oracle has none.\n"
-    yield from table(("operator", "case", "what is open", *(side.target for side in sides)), _unspecified(sides, cases))
+    yield from table(
+        ("operator", "case", "what is open", *(side.target for side in sides)), _unspecified(sides, cases)
+    )
 
 
 def _device(sides: Sequence[Side]) -> Iterator[tuple[str, ...]]:
-    for field in ("provider", "onnxruntime", "platform", "directml", "max_feature_level", "adapter", "vendor", "driver"):
+    for field in (
+        "provider",
+        "onnxruntime",
+        "platform",
+        "directml",
+        "max_feature_level",
+        "adapter",
+        "vendor",
+        "driver",
+    ):
         yield (field.replace("_", " "), *(line(str(getattr(side.info, field) or "–")) for side in sides))
 
 
@@ -150,7 +175,11 @@ def _entry(finding: Finding) -> Entry | None:
 
 def _short(finding: Finding) -> str:
     entry = _entry(finding)
-    return "not explained by any expectation" if entry is None else line(entry.title or entry.reason.partition(";")[0], 120)
+    return (
+        "not explained by any expectation"
+        if entry is None
+        else line(entry.title or entry.reason.partition(";")[0], 120)
+    )
 
 
 def _operators(finding: Finding) -> str:
@@ -158,21 +187,33 @@ def _operators(finding: Finding) -> str:
 
 
 def _outcomes(side: Side, cases: Iterable[str]) -> str:
-    return ", ".join(f"{outcome.value} {n:,}" for outcome, n in Counter(side.results[case].outcome for case in cases).most_common())
+    return ", ".join(
+        f"{outcome.value} {n:,}"
+        for outcome, n in Counter(side.results[case].outcome for case in cases).most_common()
+    )
 
 
 def _right(sides: Sequence[Side], finding: Finding) -> str:
-    right = [side.target for side in sides if all(conforms(side.results[c].validity, side.results[c].outcome) for c in finding.cases)]
+    right = [
+        side.target
+        for side in sides
+        if all(conforms(side.results[c].validity, side.results[c].outcome) for c in finding.cases)
+    ]
     return " and ".join(right) or "neither"
 
 
 def _section(sides: Sequence[Side], finding: Finding, cases: Mapping[str, Case]) -> Iterator[str]:
-    example = min(finding.cases, key=lambda case: (-_tensors_at(sides, case), bool(_EMPTY.search(case)), len(case), case))
+    example = min(
+        finding.cases,
+        key=lambda case: (-_tensors_at(sides, case), bool(_EMPTY.search(case)), len(case), case),
+    )
     case = cases.get(example)
     validity = sides[0].results[example].validity.value
     says = "; ".join(filter(None, (case.rule, case.source))) if case else ""
     yield f"- Cases: {len(finding.cases):,} of {finding.of:,} of {_operators(finding)}; for example\n  `{example}`"
-    yield f"- ONNX: the case is {validity}" + (f": {cell(says)}" if says else "; the operator's formula defines its result")
+    yield f"- ONNX: the case is {validity}" + (
+        f": {cell(says)}" if says else "; the operator's formula defines its result"
+    )
     documents = [entry.documents for entry in finding.entries if entry is not None and entry.documents]
     yield f"- Microsoft's documents: {' '.join(map(cell, documents)) or 'nothing beyond ONNX'}"
     for side, entry in zip(sides, finding.entries, strict=True):
@@ -192,7 +233,9 @@ def _detail(side: Side, result: Result) -> str:
     if result.error is not None:
         parts.append(f"`{result.error.class_}`: {_code(result.error.message)}")
     if result.diff is not None:
-        parts.append(f"expected `{line(result.diff.expected)}`, got `{line(result.diff.actual)}` at {result.diff.first_index}")
+        parts.append(
+            f"expected `{line(result.diff.expected)}`, got `{line(result.diff.actual)}` at {result.diff.first_index}"
+        )
     tensors = _written(side, result.case)
     return ": " + "; ".join(parts + tensors) if parts or tensors else ""
 
@@ -221,7 +264,9 @@ def _unspecified(sides: Sequence[Side], cases: Mapping[str, Case]) -> Iterator[t
             operator, _, rest = name.partition("@")
             opset, _, terms = rest.partition(":")
             told = (f"`{r.outcome.value}`{_detail(side, r)}" for side, r in zip(sides, results, strict=True))
-            rows.setdefault((operator, f"`{terms}`", cell((case and case.rule) or "–"), *told), []).append(opset)
+            rows.setdefault((operator, f"`{terms}`", cell((case and case.rule) or "–"), *told), []).append(
+                opset
+            )
     for (operator, *cells), opsets in rows.items():
         yield (f"{operator} {', '.join(opsets)}", *cells)
 
@@ -238,7 +283,9 @@ def _page(*runs: Path) -> Iterator[str]:
 
     sides = read_sides(runs)
     operators = sorted({result.operator for side in sides for result in side.results.values()})
-    return page(sides, load_expectations(), {case.id: case for case in expand(load_specs(()), parse_all(operators))})
+    return page(
+        sides, load_expectations(), {case.id: case for case in expand(load_specs(()), parse_all(operators))}
+    )
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -2,7 +2,8 @@
 
     python -m tools.rulings RUN… > docs/rulings.md
 
-The runs can be of different targets; of a target that several have, the last one counts. The same runs give the same page.
+The runs can be of different targets; of a target that several have, the last one counts. The same runs give
+the same page.
 """
 
 from __future__ import annotations
@@ -50,10 +51,14 @@ class Answers:
                     continue
                 head, _, rest = result.case.partition(":")
                 origin = reader.header.origins.get(f"{head.partition('@')[0]}:{rest.partition(';')[0]}")
-                question = Question("", "") if origin is None else Question(origin.rule or "", origin.source or "")
+                question = (
+                    Question("", "") if origin is None else Question(origin.rule or "", origin.source or "")
+                )
                 self.operators.setdefault(question, {})[result.operator] = None
                 self.outcomes.setdefault((question, result.target), Counter())[result.outcome] += 1
-                self.examples[question] = min(self.examples.get(question, result.case), result.case, key=lambda case: (len(case), case))
+                self.examples[question] = min(
+                    self.examples.get(question, result.case), result.case, key=lambda case: (len(case), case)
+                )
 
     def of(self, question: Question) -> Mapping[str, Counter[Outcome]]:
         """Return the outcomes by target."""
@@ -61,7 +66,9 @@ class Answers:
 
     def differ(self, question: Question) -> bool:
         """Say whether the targets, or one target's cases, do not all do the same."""
-        told = {outcome for counted in self.of(question).values() for outcome in counted if outcome not in SILENT}
+        told = {
+            outcome for counted in self.of(question).values() for outcome in counted if outcome not in SILENT
+        }
         return len(told) > 1
 
 
@@ -90,7 +97,9 @@ def page(answers: Answers) -> Iterator[str]:
 
 def _row(answers: Answers, question: Question) -> tuple[str, ...]:
     operators = sorted(answers.operators[question])
-    named = ", ".join(operators[:_NAMED]) + (f" and {len(operators) - _NAMED} more" if len(operators) > _NAMED else "")
+    named = ", ".join(operators[:_NAMED]) + (
+        f" and {len(operators) - _NAMED} more" if len(operators) > _NAMED else ""
+    )
     counted = (_counts(told) for told in answers.of(question).values())
     return escape(question.rule), named, *counted, escape(question.source), code(answers.examples[question])
 
@@ -106,7 +115,9 @@ def _release(info: TargetInfo) -> str:
 
 def main(arguments: list[str]) -> int:
     """Print the page for some runs."""
-    return print_page(arguments, "python -m tools.rulings RUN…", range(1, _MOST_RUNS), lambda *runs: page(Answers(runs)))
+    return print_page(
+        arguments, "python -m tools.rulings RUN…", range(1, _MOST_RUNS), lambda *runs: page(Answers(runs))
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Makes `reports/sample/`: a real run of the default specs on the CPU and on every DirectML release that runs here, small enough for git.
+"""Makes `reports/sample/`: a real run of the default specs on the CPU and on every DirectML release that runs
+here, small enough for git.
 
 python -m tools.sample              run, then publish; an interrupted run is continued
 python -m tools.sample -k QUERY     only these cases, as of harness run
@@ -44,7 +45,8 @@ _OF_THIS_MACHINE = ("-o", "--output", "-j", "--jobs", "--timeout")
 
 
 def targets() -> list[str]:
-    """Return the CPU, for each DirectML release the newest ONNX Runtime that has it, and the newest DirectML itself.
+    """Return the CPU, for each DirectML release the newest ONNX Runtime that has it, and the newest DirectML
+    itself.
 
     Errors: TargetUnavailable with the remedy.
     """
@@ -56,18 +58,24 @@ def targets() -> list[str]:
 
 
 def run(select: str, queries: Sequence[str] = ()) -> int:
-    """Run everything, or the cases of the queries, or go on with the run that broke off; return its exit code."""
-    chosen = [part for target in targets() for part in ("-t", target)] + [part for query in queries for part in ("-k", query)]
+    """Run everything, or the cases of the queries, or go on with the run that broke off; return its exit
+    code."""
+    chosen = [part for target in targets() for part in ("-t", target)] + [
+        part for query in queries for part in ("-k", query)
+    ]
     command = ["run", "--select", select, *chosen, "-o", str(RUN)]
     if (RUN / "run.jsonl").exists():
         command.append("--resume")
-    return subprocess.run([sys.executable, "-m", "harness", *command], stdout=subprocess.DEVNULL, check=False).returncode
+    return subprocess.run(
+        [sys.executable, "-m", "harness", *command], stdout=subprocess.DEVNULL, check=False
+    ).returncode
 
 
 def publish(source: Path, folder: Path) -> dict[str, int]:
     """Write the published form of a run and its reports; return the bytes of each file.
 
-    Errors: UsageError for a run that is not complete; HarnessFault where the files name this machine or are too large: nothing is replaced.
+    Errors: UsageError for a run that is not complete; HarnessFault where the files name this machine or are
+    too large: nothing is replaced.
     """
     partial = folder.with_name(f"{folder.name}.part")
     shutil.rmtree(partial, ignore_errors=True)
@@ -90,18 +98,23 @@ def render(folder: Path) -> dict[str, int]:
         shutil.copy(run_file(folder), partial / "run.jsonl.xz")
         return _replace(partial, folder)
     except OSError as error:
-        raise UsageError(f"{error.filename}: {error.strerror}; run python -m tools.sample without --render first") from error
+        raise UsageError(
+            f"{error.filename}: {error.strerror}; run python -m tools.sample without --render first"
+        ) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
 
 def published(reader: RunReader) -> Iterator[bytes]:
-    """Yield the lines of a run in the order of targets and ids, without what differs only by machine and moment."""
+    """Yield the lines of a run in the order of targets and ids, without what differs only by machine and
+    moment."""
     encode = msgspec.json.Encoder().encode
     position = {target: number for number, target in enumerate(reader.header.targets)}
     held = sorted((position[result.target], result.case, encode(_published(result))) for result in reader)
     if reader.end is None:
-        raise UsageError(f"{reader.path}: the run is not complete: continue it with --resume before it is published")
+        raise UsageError(
+            f"{reader.path}: the run is not complete: continue it with --resume before it is published"
+        )
     yield encode(without_places(reader.header))
     for _, _, line in held:
         yield line
@@ -122,7 +135,9 @@ def without_places(header: Header) -> Header:
     for word in given:
         if word in _OF_THIS_MACHINE:
             next(given, None)
-        elif word != "--resume" and not word.startswith(tuple(f"{option}=" for option in _OF_THIS_MACHINE if option.startswith("--"))):
+        elif word != "--resume" and not word.startswith(
+            tuple(f"{option}=" for option in _OF_THIS_MACHINE if option.startswith("--"))
+        ):
             words.append(word)
     return msgspec.structs.replace(header, command=shlex.join(words))
 
@@ -139,7 +154,9 @@ def _replace(partial: Path, folder: Path) -> dict[str, int]:
                 raise HarnessFault(f"{folder / name} would name this machine: {word!r} stands in it")
     sizes = {name: (partial / name).stat().st_size for name in texts}
     if sum(sizes.values()) > MOST_BYTES:
-        raise HarnessFault(f"{folder}: {sum(sizes.values()):,} bytes, more than {MOST_BYTES:,}: publish a run with --select pairwise")
+        raise HarnessFault(
+            f"{folder}: {sum(sizes.values()):,} bytes, more than {MOST_BYTES:,}: publish a run with --select pairwise"
+        )
     folder.mkdir(exist_ok=True)
     for name in texts:
         (partial / name).replace(folder / name)
@@ -157,17 +174,31 @@ def _private() -> Iterator[str]:
 
 @click.command(help=(__doc__ or "").partition("\n")[0])
 @click.argument("source", required=False, type=NamedPath(), metavar="[RUN]")
-@click.option("--select", type=click.Choice(["default", "pairwise"]), default="pairwise", show_default=True, help="Which cases.")
-@click.option("-k", "--query", "queries", multiple=True, metavar="QUERY", help="Only these cases; repeat for more.")
-@click.option("--render", "only_render", is_flag=True, help="Only make the reports of the published run again.")
-@click.option("-o", "--output", type=NamedPath(), default=FOLDER, show_default=True, help="Folder of the sample.")
+@click.option(
+    "--select",
+    type=click.Choice(["default", "pairwise"]),
+    default="pairwise",
+    show_default=True,
+    help="Which cases.",
+)
+@click.option(
+    "-k", "--query", "queries", multiple=True, metavar="QUERY", help="Only these cases; repeat for more."
+)
+@click.option(
+    "--render", "only_render", is_flag=True, help="Only make the reports of the published run again."
+)
+@click.option(
+    "-o", "--output", type=NamedPath(), default=FOLDER, show_default=True, help="Folder of the sample."
+)
 def main(source: Path | None, select: str, queries: tuple[str, ...], only_render: bool, output: Path) -> None:
     """Make the sample."""
     if only_render and source is not None:
         raise UsageError("--render makes the reports of the published run: give no other one")
     code = run(select, queries) if source is None and not only_render else 0
     if code not in (0, 1):
-        raise HarnessFault(f"the run ended with exit code {code}: see above; what is there is continued by the same command")
+        raise HarnessFault(
+            f"the run ended with exit code {code}: see above; what is there is continued by the same command"
+        )
     sizes = render(output) if only_render else publish(source or RUN, output)
     for name, size in sizes.items():
         click.echo(f"{output / name}  {size:,} bytes")

@@ -14,7 +14,11 @@ from harness.commands.timeout import Seconds
 from harness.model.errors import TargetUnavailable
 from harness.model.query import Query
 from harness.model.records import Case
-from harness.render.bisection import render_bisection_json, render_bisection_markdown, render_bisection_terminal
+from harness.render.bisection import (
+    render_bisection_json,
+    render_bisection_markdown,
+    render_bisection_terminal,
+)
 from harness.results.bisection.search import Bisection, Measured, bisect
 from harness.results.bisection.summary import Searched
 from harness.run.folders import processors
@@ -25,18 +29,46 @@ from harness.triage.bisection import AXES, Measure, axis
 
 UNCHANGED = 1
 """Exit code where nothing changes."""
-RENDERINGS = Renderings(render_bisection_terminal, markdown=render_bisection_markdown, json=render_bisection_json)
+RENDERINGS = Renderings(
+    render_bisection_terminal, markdown=render_bisection_markdown, json=render_bisection_json
+)
 
 
 @click.command("bisect")
 @click.argument("asked", metavar="CASE")
-@click.option("--over", type=click.Choice(sorted(AXES)), default="onnxruntime", show_default=True, help="Releases of which package.")
-@click.option("--good", metavar="VERSION", help="The older end (default: the oldest release since 1.15 that can run CASE).")
-@click.option("--bad", metavar="VERSION", help="The newer end (default: the newest release that can run CASE).")
-@click.option("--all", "everything", is_flag=True, help="Measure every release between the ends, not only those of a binary search.")
-@click.option("-t", "--target", metavar="TARGET", help="cpu or dml, with options such as dml,device_id=1 (default: by --over).")
-@click.option("--spec", "specs", multiple=True, type=NamedPath(), help="Spec files or folders that have the cases.")
-@click.option("-j", "--jobs", type=click.IntRange(1, 256), help="Worker processes (default: the number of processors).")
+@click.option(
+    "--over",
+    type=click.Choice(sorted(AXES)),
+    default="onnxruntime",
+    show_default=True,
+    help="Releases of which package.",
+)
+@click.option(
+    "--good",
+    metavar="VERSION",
+    help="The older end (default: the oldest release since 1.15 that can run CASE).",
+)
+@click.option(
+    "--bad", metavar="VERSION", help="The newer end (default: the newest release that can run CASE)."
+)
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Measure every release between the ends, not only those of a binary search.",
+)
+@click.option(
+    "-t",
+    "--target",
+    metavar="TARGET",
+    help="cpu or dml, with options such as dml,device_id=1 (default: by --over).",
+)
+@click.option(
+    "--spec", "specs", multiple=True, type=NamedPath(), help="Spec files or folders that have the cases."
+)
+@click.option(
+    "-j", "--jobs", type=click.IntRange(1, 256), help="Worker processes (default: the number of processors)."
+)
 @click.option("--timeout", type=Seconds(), default=30.0, show_default=True, help="Seconds a case may take.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The seed of the inputs.")
 @RENDERINGS.options
@@ -56,8 +88,9 @@ def bisect_command(
 ) -> None:
     """Find the release from which CASE does otherwise than in older ones.
 
-    CASE is the id of a case, or a query: then the first release in which other cases fail, or fail in another way. Exit code 0: found;
-    1: nothing changes between the ends; 3: no release can run it; 4: no case matches.
+    CASE is the id of a case, or a query: then the first release in which other cases fail, or fail in another
+    way. Exit code 0: found; 1: nothing changes between the ends; 3: no release can run it; 4: no case
+    matches.
     """
     writable(output)
     query = Query.parse(asked)
@@ -67,21 +100,37 @@ def bisect_command(
 
     def tell(version: str) -> Measured:
         measured = measure(version)
-        failing = f"{measured.failing():,} of {len(measured.seen):,} fail" if len(cases) > 1 else "".join(_outcomes(measured))
-        print(f"{version}: {'skipped: ' + measured.skipped if measured.skipped else failing}", file=sys.stderr, flush=True)
+        failing = (
+            f"{measured.failing():,} of {len(measured.seen):,} fail"
+            if len(cases) > 1
+            else "".join(_outcomes(measured))
+        )
+        print(
+            f"{version}: {'skipped: ' + measured.skipped if measured.skipped else failing}",
+            file=sys.stderr,
+            flush=True,
+        )
         return measured
 
     found = bisect(releases.versions, tell, everything=everything)
     if not found.ran:
         raise TargetUnavailable(_no_release(found))
     name = f"{releases.head}{releases.options}"
-    searched = Searched(over, name, query.text, tuple(case.id for case in cases), found, tuple(filter(None, [releases.remark])))
+    searched = Searched(
+        over,
+        name,
+        query.text,
+        tuple(case.id for case in cases),
+        found,
+        tuple(filter(None, [releases.remark])),
+    )
     RENDERINGS.show(searched, format_, output)
     sys.exit(0 if found.changes else UNCHANGED)
 
 
 def _cases(specs: tuple[Path, ...], query: Query) -> list[Case]:
-    """Return the case with this very id, else all that the query selects; NothingRan with a hint where there is none."""
+    """Return the case with this very id, else all that the query selects; NothingRan with a hint where there
+    is none."""
     selection = select(expand(load_specs(specs), (query,)), (query,))
     selection.total()
     cases = [case for valid in (True, False) for case in selection.cases(valid=valid)]

@@ -1,5 +1,6 @@
-"""The command line. Exit codes: 0 as expected, 1 unexpected results, 2 usage or spec error, 3 a named target is unavailable or placement is
-unproven, 4 nothing ran, 5 fault in the harness; 130 after Ctrl-C. Results go to stdout, progress and errors to stderr.
+"""The command line. Exit codes: 0 as expected, 1 unexpected results, 2 usage or spec error, 3 a named target
+is unavailable or placement is unproven, 4 nothing ran, 5 fault in the harness; 130 after Ctrl-C. Results go
+to stdout, progress and errors to stderr.
 """
 
 from __future__ import annotations
@@ -30,11 +31,19 @@ if TYPE_CHECKING:
     from harness.specs.selection import Shard
 
 _SPECS = click.argument("specs", nargs=-1, type=NamedPath(), metavar="[SPEC]...")
-_QUERY = click.option("-k", "--query", "queries", multiple=True, metavar="QUERY", help="Only cases that match, e.g. 'Round@22:X=float16'.")
+_QUERY = click.option(
+    "-k",
+    "--query",
+    "queries",
+    multiple=True,
+    metavar="QUERY",
+    help="Only cases that match, e.g. 'Round@22:X=float16'.",
+)
 
 
 class _Commands(click.Group):
-    """Loads the command groups of other modules only when they are called: no report needs the Windows runtime's code."""
+    """Loads the command groups of other modules only when they are called: no report needs the Windows
+    runtime's code."""
 
     _ELSEWHERE: ClassVar = {
         "bisect": "harness.commands.bisect:bisect_command",
@@ -53,7 +62,8 @@ class _Commands(click.Group):
         return sorted([*super().list_commands(ctx), *self._ELSEWHERE])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; click itself would end with 1 where the reader of its output leaves, which says that results are unexpected."""
+        """Run the command; click itself would end with 1 where the reader of its output leaves, which says
+        that results are unexpected."""
         try:
             done = super().invoke(ctx)
             sys.stdout.flush()
@@ -74,7 +84,9 @@ class _Commands(click.Group):
         return dressed(name, found)
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.version_option(package_name="onnxruntime-conformance-harness", prog_name="harness")
 def cli() -> None:
     """Bit-exact conformance runs for ONNX Runtime execution providers.
@@ -99,7 +111,12 @@ def cli() -> None:
 )
 @_QUERY
 @click.option("--shard", metavar="I/N", help="Run the I-th of N parts.")
-@click.option("-j", "--jobs", type=click.IntRange(1, 256), help="Worker processes per target (default: the number of processors).")
+@click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(1, 256),
+    help="Worker processes per target (default: the number of processors).",
+)
 @click.option("--timeout", type=Seconds(), default=30.0, show_default=True, help="Seconds a case may take.")
 @click.option(
     "--select",
@@ -108,9 +125,20 @@ def cli() -> None:
     show_default=True,
     help="Of the sweeps what the specs say, the whole product of each, or few cases that have every pair of values.",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Other random inputs for the same cases.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Other random inputs for the same cases.",
+)
 @click.option("--baseline", type=NamedPath(), metavar="RUN", help="Judge against this earlier run.")
-@click.option("--expectations", multiple=True, type=NamedPath(), help="Expectation files or folders (default: the harness's own).")
+@click.option(
+    "--expectations",
+    multiple=True,
+    type=NamedPath(),
+    help="Expectation files or folders (default: the harness's own).",
+)
 @click.option(
     "--rerun-unexpected",
     "reruns",
@@ -119,10 +147,22 @@ def cli() -> None:
     metavar="N",
     help="Repeat unexpected results N times, to tell flakes.",
 )
-@click.option("--resume", is_flag=True, help="Continue the run in -o (default: reports/latest), with the options that it has.")
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Continue the run in -o (default: reports/latest), with the options that it has.",
+)
 @click.option("--force", is_flag=True, help="Replace the run that -o holds.")
-@click.option("--min-cases", type=click.IntRange(1), default=1, show_default=True, help="Fail with 4 if fewer are selected.")
-@click.option("-o", "--output", type=NamedPath(), metavar="DIR", help="Folder of the run (default: reports/<run id>).")
+@click.option(
+    "--min-cases",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Fail with 4 if fewer are selected.",
+)
+@click.option(
+    "-o", "--output", type=NamedPath(), metavar="DIR", help="Folder of the run (default: reports/<run id>)."
+)
 def run(
     specs: tuple[Path, ...],
     targets: tuple[str, ...],
@@ -144,7 +184,8 @@ def run(
 
     SPEC is a spec file or a folder of them (default: the harness's own).
 
-    Exit code 0: as expected; 1: unexpected results; 2: wrong usage or spec; 3: a target is not available; 4: nothing ran.
+    Exit code 0: as expected; 1: unexpected results; 2: wrong usage or spec; 3: a target is not available; 4:
+    nothing ran.
     """
     from harness.commands import graph_files
     from harness.commands.finish import finish
@@ -184,7 +225,9 @@ def run(
         request = continued(request, _given())
     if request.targets_left_out:
         names = " and ".join(request.targets_left_out)
-        click.echo(f"harness: cpu alone, without {names}: {next(iter(request.targets_left_out.values()))}", err=True)
+        click.echo(
+            f"harness: cpu alone, without {names}: {next(iter(request.targets_left_out.values()))}", err=True
+        )
     try:
         with Progress() as progress:
             summary = run_pipeline(request._replace(progress=progress.update))
@@ -201,7 +244,9 @@ def run(
 def _given() -> set[str]:
     """Return the names of the options and arguments that stand on the command line."""
     context = click.get_current_context()
-    return {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    return {
+        name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    }
 
 
 def _kept(request: Request) -> str:
@@ -212,13 +257,20 @@ def _kept(request: Request) -> str:
     if not request.resume and not folders.holds_run(request.out, request.run_id):
         return ""
     repeated = [target.name for target in request.targets if starts_what_it_names(target.name)]
-    command = folders.to_continue(request.out, [target.name for target in request.targets] if repeated else ())
+    command = folders.to_continue(
+        request.out, [target.name for target in request.targets] if repeated else ()
+    )
     return f"; what was finished is kept: continue with: {command}"
 
 
 @cli.command()
 @_SPECS
-@click.option("--expectations", multiple=True, type=NamedPath(), help="Expectation files or folders (default: the harness's own).")
+@click.option(
+    "--expectations",
+    multiple=True,
+    type=NamedPath(),
+    help="Expectation files or folders (default: the harness's own).",
+)
 def check(specs: tuple[Path, ...], expectations: tuple[Path, ...]) -> None:
     """Validate specs and expectations; report all errors at once."""
     from harness.commands.examine import contradictions, unquoted_bits
@@ -231,12 +283,18 @@ def check(specs: tuple[Path, ...], expectations: tuple[Path, ...]) -> None:
     known = load_expectations(expectations)
     cases = list(plan)
     ids = [case.id for case in cases]
-    problems = contradictions(plan.specs, cases) + lint(known, date.today(), ids, ExpectationScope.of(plan.specs))
+    problems = contradictions(plan.specs, cases) + lint(
+        known, date.today(), ids, ExpectationScope.of(plan.specs)
+    )
     for warning in unquoted_bits(plan.specs):
         click.echo(warning, err=True)
     for line in problems:
         click.echo(line, err=True)
-    numbers = count(len(plan.specs), "spec"), count(len(ids), "case"), count(len(known.entries), "expectation")
+    numbers = (
+        count(len(plan.specs), "spec"),
+        count(len(ids), "case"),
+        count(len(known.entries), "expectation"),
+    )
     click.echo(f"{numbers[0]} with {numbers[1]}, {numbers[2]}: {'ok' if not problems else 'see above'}")
     sys.exit(1 if problems else 0)
 
@@ -244,10 +302,19 @@ def check(specs: tuple[Path, ...], expectations: tuple[Path, ...]) -> None:
 @cli.command("list")
 @_SPECS
 @_QUERY
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, with everything the case says.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="One JSON object a line, with everything the case says."
+)
 @click.option("--count", is_flag=True, help="Only how many, and how many combinations are left out and why.")
-@click.option("--all", "everything", is_flag=True, help="The whole product of each sweep, as `run --select all` runs it.")
-def list_(specs: tuple[Path, ...], queries: tuple[str, ...], as_json: bool, count: bool, everything: bool) -> None:
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="The whole product of each sweep, as `run --select all` runs it.",
+)
+def list_(
+    specs: tuple[Path, ...], queries: tuple[str, ...], as_json: bool, count: bool, everything: bool
+) -> None:
     """List the ids of the cases that a query selects."""
     from harness.commands.listing import lines
     from harness.model.query import parse_all
@@ -259,9 +326,19 @@ def list_(specs: tuple[Path, ...], queries: tuple[str, ...], as_json: bool, coun
 @cli.command("compile")
 @_SPECS
 @_QUERY
-@click.option("--check", "only_check", is_flag=True, help="Only compare with the manifest; exit 1 if it is stale.")
-@click.option("-o", "--output", type=NamedPath(), metavar="DIR", help="Folder of the graphs (default: generated_models).")
-def compile_(specs: tuple[Path, ...], queries: tuple[str, ...], only_check: bool, output: Path | None) -> None:
+@click.option(
+    "--check", "only_check", is_flag=True, help="Only compare with the manifest; exit 1 if it is stale."
+)
+@click.option(
+    "-o",
+    "--output",
+    type=NamedPath(),
+    metavar="DIR",
+    help="Folder of the graphs (default: generated_models).",
+)
+def compile_(
+    specs: tuple[Path, ...], queries: tuple[str, ...], only_check: bool, output: Path | None
+) -> None:
     """Write the graphs of the selected cases to generated_models/, with a manifest of hashes."""
     from harness.commands.graph_files import check_manifest, write_graphs
     from harness.model.query import parse_all
@@ -293,8 +370,14 @@ def setup() -> None:
 
 @cli.command()
 @click.argument("runs", nargs=-1, required=True, type=NamedPath(), metavar="RUN...")
-@click.option("-o", "--output", required=True, type=NamedPath(), metavar="DIR", help="Folder of the merged run.")
-@click.option("--partial", is_flag=True, help="Merge what is there of the shards; the merged run says which are missing.")
+@click.option(
+    "-o", "--output", required=True, type=NamedPath(), metavar="DIR", help="Folder of the merged run."
+)
+@click.option(
+    "--partial",
+    is_flag=True,
+    help="Merge what is there of the shards; the merged run says which are missing.",
+)
 @click.option("--force", is_flag=True, help="Replace the run that -o holds.")
 def merge(runs: tuple[Path, ...], output: Path, partial: bool, force: bool) -> None:
     """Join the runs of all shards into one run, with the tensors that they kept."""
@@ -320,10 +403,13 @@ def _shard(text: str | None) -> Shard | None:
 
 
 def main() -> None:
-    """Run the command line; every error is one line and an exit code. Only a defect of the harness itself shows a traceback above it."""
+    """Run the command line; every error is one line and an exit code. Only a defect of the harness itself
+    shows a traceback above it."""
     interrupt.install()
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a file on Windows takes only the characters of its code page
+        sys.stdout.reconfigure(
+            errors="backslashreplace"
+        )  # a file on Windows takes only the characters of its code page
     try:
         cli.main(standalone_mode=False, prog_name="harness")
     except HarnessError as error:
@@ -346,5 +432,7 @@ def main() -> None:
 def _fail(message: str, code: int) -> NoReturn:
     from harness.render.text import visible
 
-    click.echo("\n".join(f"harness: {line}" for line in visible(message).splitlines()) or "harness: failed", err=True)
+    click.echo(
+        "\n".join(f"harness: {line}" for line in visible(message).splitlines()) or "harness: failed", err=True
+    )
     sys.exit(code)

@@ -18,7 +18,12 @@ from harness.results.compare.comparison import compare_runs
 from harness.results.compare.tables import exit_code, summarize_comparison
 from harness.results.runfile import RunReader
 
-RENDERINGS = Renderings(render_compare_terminal, markdown=render_compare_markdown, json=render_compare_json, html=render_compare_html)
+RENDERINGS = Renderings(
+    render_compare_terminal,
+    markdown=render_compare_markdown,
+    json=render_compare_json,
+    html=render_compare_html,
+)
 
 
 @click.command("compare")
@@ -26,7 +31,8 @@ RENDERINGS = Renderings(render_compare_terminal, markdown=render_compare_markdow
 @click.argument("head", type=NamedPath())
 @RENDERINGS.options
 def compare(base: Path, head: Path, format_: str, output: Path | None) -> None:
-    """Compare run HEAD with run BASE; exit 1 only for regressions, 4 if nothing ran in both or one is incomplete."""
+    """Compare run HEAD with run BASE; exit 1 only for regressions, 4 if nothing ran in both or one is
+    incomplete."""
     comparison = compare_runs(RunReader(base), RunReader(head))
     RENDERINGS.show(comparison, format_, output)
     if not comparison.total.compared:

@@ -1,4 +1,5 @@
-"""What `harness check` finds by asking the oracle: documented results that it contradicts; and bits that others read as numbers.
+"""What `harness check` finds by asking the oracle: documented results that it contradicts; and bits that
+others read as numbers.
 
 A run says the same as `oracle_error`, once a target has run the case; here no target is needed.
 """
@@ -21,7 +22,8 @@ _FEW = 3
 
 
 def contradictions(specs: Iterable[LoadedSpec], cases: Iterable[Case]) -> list[str]:
-    """Return where the oracle contradicts the result that a literal case documents, each entry once, by file and line."""
+    """Return where the oracle contradicts the result that a literal case documents, each entry once, by file
+    and line."""
     by_operator = {spec.model.operator: spec for spec in specs}
     documented = (case for case in cases if case.documented is not None)
     return list(dict.fromkeys(line for case in documented for line in _of(by_operator[case.operator], case)))
@@ -44,7 +46,11 @@ def _of(spec: LoadedSpec, case: Case) -> Iterator[str]:
         return
     where = "" if diff.first_index is None else f" at [{', '.join(map(str, diff.first_index))}]"
     what = f"the oracle gives {diff.actual}{where}, not {diff.expected}"
-    more = f"; {diff.differing:,} of {diff.total:,} elements differ" if diff.first_index is not None and diff.total > 1 else ""
+    more = (
+        f"; {diff.differing:,} of {diff.total:,} elements differ"
+        if diff.first_index is not None and diff.total > 1
+        else ""
+    )
     yield spec.problem(("cases", position, "output"), f"{what}{more}")
 
 

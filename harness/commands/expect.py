@@ -31,7 +31,9 @@ def expect() -> None:
 
 @expect.command("lint", short_help="Say what is wrong with the entries of expectation files.")
 @click.argument("files", nargs=-1, type=NamedPath(), metavar="[FILE]...")
-@click.option("--spec", "specs", multiple=True, type=NamedPath(), help="Specs whose cases the entries speak of.")
+@click.option(
+    "--spec", "specs", multiple=True, type=NamedPath(), help="Specs whose cases the entries speak of."
+)
 def lint_files(files: tuple[Path, ...], specs: tuple[Path, ...]) -> None:
     """Say what is wrong with entries: not reviewed yet, expired, written twice, matching no case."""
     known = load_expectations(files)
@@ -46,7 +48,13 @@ def lint_files(files: tuple[Path, ...], specs: tuple[Path, ...]) -> None:
 @expect.command("update", short_help="Make the entries of a file describe a run.")
 @click.argument("run", type=NamedPath())
 @click.argument("file", required=False, type=NamedPath())
-@click.option("--check", "--dry-run", "only_check", is_flag=True, help="Write nothing; print the difference, and exit 1 if there is one.")
+@click.option(
+    "--check",
+    "--dry-run",
+    "only_check",
+    is_flag=True,
+    help="Write nothing; print the difference, and exit 1 if there is one.",
+)
 def update_files(run: Path, file: Path | None, only_check: bool) -> None:
     """Make the entries of FILE (default: the harness's own) describe RUN; reason and link are left to you."""
     rows = RunRows(RunReader(run))
@@ -62,7 +70,9 @@ def update_files(run: Path, file: Path | None, only_check: bool) -> None:
         changed += 1
         if only_check:
             label = label_of(path)
-            lines = difflib.unified_diff(edited.before.splitlines(), text.splitlines(), label, label, lineterm="")
+            lines = difflib.unified_diff(
+                edited.before.splitlines(), text.splitlines(), label, label, lineterm=""
+            )
             click.echo("\n".join(lines))
         else:
             write_whole(path, [text])
@@ -71,7 +81,9 @@ def update_files(run: Path, file: Path | None, only_check: bool) -> None:
     if not changed:
         click.echo("the expectations describe the run: nothing to change")
     elif not only_check:
-        click.echo(f"{changed} file{'s' * (changed > 1)} written; `harness expect lint` names what is to be filled in")
+        click.echo(
+            f"{changed} file{'s' * (changed > 1)} written; `harness expect lint` names what is to be filled in"
+        )
     sys.exit(1 if only_check and changed else 0)
 
 

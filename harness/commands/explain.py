@@ -21,14 +21,31 @@ RENDERINGS = Renderings(render_explain_terminal, markdown=render_explain_markdow
 
 @click.command("explain")
 @click.argument("run", type=NamedPath())
-@click.option("--against", type=NamedPath(), metavar="BASE", help="Explain what differs from this run instead.")
+@click.option(
+    "--against", type=NamedPath(), metavar="BASE", help="Explain what differs from this run instead."
+)
 @click.option("--known", is_flag=True, help="Explain expected deviations as well, after the unexpected ones.")
-@click.option("-k", "--query", "queries", multiple=True, metavar="QUERY", help="Only cases that match, e.g. 'Round@22:X=float16'.")
+@click.option(
+    "-k",
+    "--query",
+    "queries",
+    multiple=True,
+    metavar="QUERY",
+    help="Only cases that match, e.g. 'Round@22:X=float16'.",
+)
 @RENDERINGS.options
-def explain_command(run: Path, against: Path | None, known: bool, queries: tuple[str, ...], format_: str, output: Path | None) -> None:
+def explain_command(
+    run: Path, against: Path | None, known: bool, queries: tuple[str, ...], format_: str, output: Path | None
+) -> None:
     """Group the failures of RUN and state for each group the rule that separates it from what passes."""
     parsed = parse_all(queries)
     if against is not None and known:
-        raise UsageError("--known and --against exclude each other: a difference is explained whether it is expected or not")
-    found = explain(RunReader(run), parsed, known=known) if against is None else explain_changes(RunReader(against), RunReader(run), parsed)
+        raise UsageError(
+            "--known and --against exclude each other: a difference is explained whether it is expected or not"
+        )
+    found = (
+        explain(RunReader(run), parsed, known=known)
+        if against is None
+        else explain_changes(RunReader(against), RunReader(run), parsed)
+    )
     RENDERINGS.show(found, format_, output)

@@ -36,5 +36,7 @@ def finish(path: Path) -> None:
         render_terminal(tables, Console(), common)
         click.echo(f"\n{path}  report.md  report.html")
         sys.stdout.flush()
-    except BrokenPipeError:  # `harness run | head`: the reader has seen enough, the exit code still says how the run ended
+    except (
+        BrokenPipeError
+    ):  # `harness run | head`: the reader has seen enough, the exit code still says how the run ended
         nobody_reads()

@@ -1,8 +1,9 @@
 """`generated_models/`: content-addressed graph files and the tracked manifest of their hashes.
 
-A file is named by the SHA-256 of its bytes. The manifest has one line for each operator and opset of the default specs: how many graphs
-there are, how many cases run on them, and the SHA-256 over the hash of every graph with its number of cases. `harness run` compiles in
-memory and never reads these files, but refuses to run beside edited ones.
+A file is named by the SHA-256 of its bytes. The manifest has one line for each operator and opset of the
+default specs: how many graphs there are, how many cases run on them, and the SHA-256 over the hash of every
+graph with its number of cases. `harness run` compiles in memory and never reads these files, but refuses to
+run beside edited ones.
 """
 
 from __future__ import annotations
@@ -34,28 +35,40 @@ def verify_existing(folder: Path = FOLDER) -> None:
         except OSError as error:
             raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
         if digest != path.stem:
-            raise UsageError(f"{path}: was edited: its content has the hash {digest[:12]}…; delete it, `harness compile` makes it anew")
+            raise UsageError(
+                f"{path}: was edited: its content has the hash {digest[:12]}…; delete it, `harness compile` makes it anew"
+            )
 
 
-def manifest_text(specs: Sequence[Path], queries: tuple[Query, ...] = (), models: dict[str, bytes] | None = None) -> str:
+def manifest_text(
+    specs: Sequence[Path], queries: tuple[Query, ...] = (), models: dict[str, bytes] | None = None
+) -> str:
     """Return the manifest of the selected cases; collect the graphs' bytes in `models` if given."""
     selection = select(expand(load_specs(specs), queries), queries)
     selection.total()
     graphs: dict[str, Counter[str]] = {}
     for valid in (True, False):
         for graph, cases in units(selection.cases(valid=valid), seed=0):
-            graphs.setdefault(f"{cases[0].case.operator}@{cases[0].case.opset}", Counter())[graph.digest] += len(cases)
+            graphs.setdefault(f"{cases[0].case.operator}@{cases[0].case.opset}", Counter())[graph.digest] += (
+                len(cases)
+            )
             if models is not None:
                 models[graph.digest] = graph.model
-    return "".join(f"{name} {len(found)} graphs {found.total()} cases {_digest(found)}\n" for name, found in sorted(graphs.items()))
+    return "".join(
+        f"{name} {len(found)} graphs {found.total()} cases {_digest(found)}\n"
+        for name, found in sorted(graphs.items())
+    )
 
 
 def _digest(graphs: Counter[str]) -> str:
-    return sha256("".join(f"{digest} {number}\n" for digest, number in sorted(graphs.items())).encode()).hexdigest()
+    return sha256(
+        "".join(f"{digest} {number}\n" for digest, number in sorted(graphs.items())).encode()
+    ).hexdigest()
 
 
 def write_graphs(specs: Sequence[Path], queries: tuple[Query, ...], folder: Path | None) -> str:
-    """Write the graphs of the selected cases, and the manifest if they are those of all default specs; return what was done."""
+    """Write the graphs of the selected cases, and the manifest if they are those of all default specs; return
+    what was done."""
     folder = folder or FOLDER
     models: dict[str, bytes] = {}
     text = manifest_text(specs, queries, models)
@@ -81,7 +94,9 @@ def check_manifest(specs: Sequence[Path], folder: Path | None) -> str | None:
     try:
         tracked = read_bytes(path, _LARGEST_MANIFEST).decode()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}; run: harness compile") from error
+        raise UsageError(
+            f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}; run: harness compile"
+        ) from error
     found, wanted = set(tracked.splitlines()), set(manifest_text(specs).splitlines())
     if found == wanted:
         return None

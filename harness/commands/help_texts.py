@@ -1,4 +1,5 @@
-"""What `harness --help` says of each command in one line, and the examples that end each command's own help; made for 80 columns."""
+"""What `harness --help` says of each command in one line, and the examples that end each command's own help;
+made for 80 columns."""
 
 from __future__ import annotations
 

@@ -23,18 +23,39 @@ from harness.results.history.summary import History, limits
 from harness.results.runfile import RunReader
 
 RENDERINGS = Renderings(
-    render_history_terminal, markdown=render_history_markdown, json=render_history_json, html=render_history_html, svg=render_history_svg
+    render_history_terminal,
+    markdown=render_history_markdown,
+    json=render_history_json,
+    html=render_history_html,
+    svg=render_history_svg,
 )
 
 
 @click.command("history")
 @click.argument("runs", nargs=-1, type=NamedPath(), metavar="DIR...")
-@click.option("--db", type=NamedPath(dir_okay=False), metavar="FILE", help="Keep the runs in this file and add to it.")
+@click.option(
+    "--db", type=NamedPath(dir_okay=False), metavar="FILE", help="Keep the runs in this file and add to it."
+)
 @click.option("--case", metavar="ID", help="Since when this case fails.")
-@click.option("-k", "--query", "queries", multiple=True, metavar="QUERY", help="Since when the cases that match fail.")
-@click.option("--flips", "asks_flips", is_flag=True, help="Which cases change back and forth while nothing else does.")
-@click.option("-t", "--target", "targets", multiple=True, metavar="TARGET", help="Only this target, as the runs name it.")
-@click.option("--by-release", is_flag=True, help="Take cpu@ort-1.24.2 and cpu as one target; order by release instead of by run.")
+@click.option(
+    "-k", "--query", "queries", multiple=True, metavar="QUERY", help="Since when the cases that match fail."
+)
+@click.option(
+    "--flips", "asks_flips", is_flag=True, help="Which cases change back and forth while nothing else does."
+)
+@click.option(
+    "-t",
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="TARGET",
+    help="Only this target, as the runs name it.",
+)
+@click.option(
+    "--by-release",
+    is_flag=True,
+    help="Take cpu@ort-1.24.2 and cpu as one target; order by release instead of by run.",
+)
 @RENDERINGS.options
 def history(
     runs: tuple[Path, ...],
@@ -49,7 +70,8 @@ def history(
 ) -> None:
     """Show pass counts by version and level of all runs in DIR..., since when cases fail, and which flip.
 
-    Exit code 2: a run is damaged and was left out, or twice there; 4: there is no run, or none has such a case or target.
+    Exit code 2: a run is damaged and was left out, or twice there; 4: there is no run, or none has such a
+    case or target.
     """
     if not runs and db is None:
         raise UsageError("name runs, folders with runs, or with --db FILE a history made earlier")
@@ -72,7 +94,8 @@ def history(
 
 
 def collect(database: HistoryDatabase, files: list[Path]) -> list[UsageError]:
-    """Add runs to a database; return what is wrong with those that are left out, since they cannot be read to their end.
+    """Add runs to a database; return what is wrong with those that are left out, since they cannot be read to
+    their end.
 
     The same run id in two files is an error. Progress goes to standard error.
     """
@@ -113,17 +136,25 @@ def answer(
     if not points:
         raise NothingRan(f"{database.path}: no run in it yet")
     if unknown := sorted(set(targets) - {point.target for point in points}):
-        raise NothingRan(f"no run has the target {', '.join(unknown)}; there are: {', '.join(sorted({point.target for point in points}))}")
-    lines = timelines([point for point in points if not targets or point.target in targets], by_release=by_release)
+        raise NothingRan(
+            f"no run has the target {', '.join(unknown)}; there are: {', '.join(sorted({point.target for point in points}))}"
+        )
+    lines = timelines(
+        [point for point in points if not targets or point.target in targets], by_release=by_release
+    )
     made = History(lines, tuple(limits(lines)))
 
     def wanted(name: str) -> bool:
-        return (case is None or name == case) and (not queries or any(query.matches(name) for query in queries))
+        return (case is None or name == case) and (
+            not queries or any(query.matches(name) for query in queries)
+        )
 
     if case is not None or queries:
         groups, stand = groups_of(database, lines, wanted, case)
         if not stand:
-            raise NothingRan(f"no run has the case {case}" if case else f"no run has a case that matches {_asked(queries)}")
+            raise NothingRan(
+                f"no run has the case {case}" if case else f"no run has a case that matches {_asked(queries)}"
+            )
         made = made._replace(asked=case or _asked(queries), since=groups, stand=stand)
     if case is not None:
         did = next(did for _, did in database.results(wanted, case))

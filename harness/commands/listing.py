@@ -14,7 +14,9 @@ from harness.specs.load import load_specs
 from harness.specs.selection import select
 
 
-def lines(specs: Sequence[Path], queries: tuple[Query, ...], *, as_json: bool, count: bool, everything: bool = False) -> Iterator[str]:
+def lines(
+    specs: Sequence[Path], queries: tuple[Query, ...], *, as_json: bool, count: bool, everything: bool = False
+) -> Iterator[str]:
     """Yield the lines to print; NothingRan if no case is selected."""
     loaded = load_specs(specs)
     plan = expand(loaded, queries, everything=everything)

@@ -9,7 +9,8 @@ import click
 
 
 class NamedPath(click.Path):
-    """A path that names something: the empty text, which a script's unset variable leaves, is not the current folder."""
+    """A path that names something: the empty text, which a script's unset variable leaves, is not the current
+    folder."""
 
     def __init__(self, *, dir_okay: bool = True) -> None:
         super().__init__(path_type=Path, dir_okay=dir_okay)

@@ -40,13 +40,31 @@ class Reduced(NamedTuple):
 
 @click.command("reduce")
 @click.argument("case_id", metavar="CASE")
-@click.option("-t", "--target", metavar="TARGET", help="Where it fails: dml, cpu@ort-1.22.1 …  [default: cpu, or where RUN says]")
 @click.option(
-    "--conforms-on", "conforms_on", metavar="TARGET", help="Keep what conforms here, so that it stays the same defect: cpu@ort-1.24.3."
+    "-t",
+    "--target",
+    metavar="TARGET",
+    help="Where it fails: dml, cpu@ort-1.22.1 …  [default: cpu, or where RUN says]",
 )
-@click.option("--run", "run", type=NamedPath(), metavar="RUN", help="The run in which it failed, for its target and seed.")
-@click.option("-o", "--output", type=NamedPath(), metavar="FILE", help="Write here instead of to standard output.")
-@click.option("--spec", "specs", multiple=True, type=NamedPath(), help="Spec files or folders that have the case.")
+@click.option(
+    "--conforms-on",
+    "conforms_on",
+    metavar="TARGET",
+    help="Keep what conforms here, so that it stays the same defect: cpu@ort-1.24.3.",
+)
+@click.option(
+    "--run",
+    "run",
+    type=NamedPath(),
+    metavar="RUN",
+    help="The run in which it failed, for its target and seed.",
+)
+@click.option(
+    "-o", "--output", type=NamedPath(), metavar="FILE", help="Write here instead of to standard output."
+)
+@click.option(
+    "--spec", "specs", multiple=True, type=NamedPath(), help="Spec files or folders that have the case."
+)
 @click.option("--seed", type=click.IntRange(0), help="The seed with which the case failed.  [default: 0]")
 @click.option("--timeout", type=Seconds(), default=30.0, show_default=True, help="Seconds a trial may take.")
 def reduce(
@@ -61,8 +79,8 @@ def reduce(
 ) -> None:
     """Shrink the failing CASE to the smallest case that fails in the same way.
 
-    Writes a spec with this one case: run it as it is, or paste its entry into the operator's spec. Exit code 0: reduced; 1: the case is
-    flaky, nothing is written; 4: it conforms, there is nothing to reduce.
+    Writes a spec with this one case: run it as it is, or paste its entry into the operator's spec. Exit code
+    0: reduced; 1: the case is flaky, nothing is written; 4: it conforms, there is nothing to reduce.
     """
     writable(output)
     if run is not None:
@@ -78,7 +96,9 @@ def reduce(
         trials = open_trials.enter_context(Probes(chosen, timeout=timeout, seed=seed or 0))
         conforming = None
         if conforms_on is not None:
-            conforming = open_trials.enter_context(Probes(parse_target(conforms_on), timeout=timeout, seed=seed or 0))
+            conforming = open_trials.enter_context(
+                Probes(parse_target(conforms_on), timeout=timeout, seed=seed or 0)
+            )
         found = reduce_case(trials, case, spec, conforming)
     if isinstance(found, Flaky):
         click.echo(f"harness: {found.what}; nothing is written", err=True)
@@ -90,16 +110,23 @@ def reduce(
         click.echo(f"{output}: {found.reduction.case.id}")
 
 
-def reduce_case(trials: Probes, case: Case, spec: LoadedSpec, conforming: Probes | None = None) -> Reduced | Flaky:
-    """Reduce a failing case on a target to one that conforms on the second, if there is one; says on stderr how many trials that took.
+def reduce_case(
+    trials: Probes, case: Case, spec: LoadedSpec, conforming: Probes | None = None
+) -> Reduced | Flaky:
+    """Reduce a failing case on a target to one that conforms on the second, if there is one; says on stderr
+    how many trials that took.
 
     Raises NothingRan if the case conforms on the first, UsageError if it does not on the second.
     """
     if case.validity is Validity.UNSPECIFIED:
-        raise UsageError(f"{case.id}: ONNX leaves open what this case does, so nothing that it does is a failure to reduce")
+        raise UsageError(
+            f"{case.id}: ONNX leaves open what this case does, so nothing that it does is a failure to reduce"
+        )
     first = trials.one(case)
     if conforms(case.validity, first.judgement.outcome):
-        raise NothingRan(f"{case.id} conforms on {trials.target.name} ({first.judgement.outcome.value}): there is nothing to reduce")
+        raise NothingRan(
+            f"{case.id} conforms on {trials.target.name} ({first.judgement.outcome.value}): there is nothing to reduce"
+        )
     if conforming is not None:
         there = conforming.one(case).judgement.outcome
         if not conforms(case.validity, there):
@@ -112,7 +139,9 @@ def reduce_case(trials: Probes, case: Case, spec: LoadedSpec, conforming: Probes
 
     def progress(number: int, left: int) -> None:
         if live:
-            click.echo(f"\r{number} trials, {left:,} elements in the smallest so far\x1b[K", err=True, nl=False)
+            click.echo(
+                f"\r{number} trials, {left:,} elements in the smallest so far\x1b[K", err=True, nl=False
+            )
 
     reducer = Reducer(trials, Prepared(case, call, inputs), spec, progress, conforming)
     found = reducer.reduce()
@@ -121,8 +150,15 @@ def reduce_case(trials: Probes, case: Case, spec: LoadedSpec, conforming: Probes
     if isinstance(found, Flaky):
         return found
     restarts = f", {found.restarts} of which ended the worker" if found.restarts else ""
-    click.echo(f"{found.trials} trials{restarts}: {found.before:,} elements became {found.after:,}; {found.signature}", err=True)
-    but = "" if conforming is None else f", conforming on {conforming.target.name} (onnxruntime {conforming.hello.onnxruntime})"
+    click.echo(
+        f"{found.trials} trials{restarts}: {found.before:,} elements became {found.after:,}; {found.signature}",
+        err=True,
+    )
+    but = (
+        ""
+        if conforming is None
+        else f", conforming on {conforming.target.name} (onnxruntime {conforming.hello.onnxruntime})"
+    )
     comment = (
         f"{found.signature} on {trials.target.name} (onnxruntime {trials.hello.onnxruntime}){but}{REDUCED_FROM}",
         case.id,

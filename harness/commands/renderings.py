@@ -1,4 +1,5 @@
-"""The formats in which a command shows what it found: the terminal, or a text for a file or standard output."""
+"""The formats in which a command shows what it found: the terminal, or a text for a file or standard
+output."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ _WIDTH = 80
 
 
 class Renderings(Generic[Shown]):
-    """Ways to render one kind of finding, by format; `terminal` writes to a console, the others return their text."""
+    """Ways to render one kind of finding, by format; `terminal` writes to a console, the others return their
+    text."""
 
     def __init__(self, terminal: Callable[[Shown, Console], None], **texts: Callable[[Shown], str]) -> None:
         self._terminal = terminal
@@ -33,8 +35,12 @@ class Renderings(Generic[Shown]):
         """Give a command `--format` and `--output`, as the parameters `format_` and `output`."""
         choice = click.Choice(self.formats)
         file = NamedPath(dir_okay=False)
-        output = click.option("-o", "--output", type=file, metavar="FILE", help="Write here instead of to standard output.")(command)
-        return click.option("--format", "format_", type=choice, default="terminal", show_default=True, help="What to render.")(output)
+        output = click.option(
+            "-o", "--output", type=file, metavar="FILE", help="Write here instead of to standard output."
+        )(command)
+        return click.option(
+            "--format", "format_", type=choice, default="terminal", show_default=True, help="What to render."
+        )(output)
 
     def text(self, shown: Shown, format: str) -> str:
         """Render as text; for the terminal without colour and 80 columns wide."""

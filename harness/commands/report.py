@@ -50,7 +50,8 @@ def rendering(run: Path, format: str) -> Iterator[str]:
 
 
 def write_report(run: Path, format: str, out: Path | None) -> None:
-    """Render a run to a file, or to standard output; a file is replaced only by a whole one. Errors: UsageError."""
+    """Render a run to a file, or to standard output; a file is replaced only by a whole one. Errors:
+    UsageError."""
     pieces = rendering(run, format)
     if out is None:
         for piece in pieces:
@@ -60,7 +61,8 @@ def write_report(run: Path, format: str, out: Path | None) -> None:
 
 
 def write_reports(tables: Tables, payload: Payload, common: InCommon, folder: Path) -> None:
-    """Write `report.md` and `report.html` into a folder, from one reading of a run (`render.html.read_page`). Errors: UsageError."""
+    """Write `report.md` and `report.html` into a folder, from one reading of a run (`render.html.read_page`).
+    Errors: UsageError."""
     try:
         write_whole(folder / "report.md", [render_markdown(tables, common)])
     finally:
@@ -84,7 +86,9 @@ def writable(out: Path | None) -> None:
 def _writable_below(out: Path) -> None:
     place = next(folder for folder in out.absolute().parents if folder.exists())
     if not place.is_dir() or not os.access(place, os.W_OK):
-        raise UsageError(f"{out}: cannot be written: {place} is {'not writable' if place.is_dir() else 'no folder'}")
+        raise UsageError(
+            f"{out}: cannot be written: {place} is {'not writable' if place.is_dir() else 'no folder'}"
+        )
 
 
 def write_whole(out: Path, pieces: Iterable[str]) -> None:
@@ -105,7 +109,9 @@ def write_whole(out: Path, pieces: Iterable[str]) -> None:
 
 @click.command("report")
 @click.argument("run", type=NamedPath())
-@click.option("--format", "format_", type=click.Choice(FORMATS), help="What to render; needed unless --badge is.")
+@click.option(
+    "--format", "format_", type=click.Choice(FORMATS), help="What to render; needed unless --badge is."
+)
 @click.option("-o", "--output", type=NamedPath(), help="Write here instead of to standard output.")
 @click.option("--badge", type=NamedPath(), help="Also draw an SVG badge for a README.")
 def report(run: Path, format_: str | None, output: Path | None, badge: Path | None) -> None:

@@ -42,10 +42,23 @@ _LARGEST = 4 << 20
 @click.argument("run", required=False, type=NamedPath(), metavar="[RUN")
 @click.argument("case_id", required=False, metavar="CASE]")
 @click.option("-o", "--output", required=True, type=NamedPath(), metavar="DIR", help="Folder of the repro.")
-@click.option("--case", "case_file", type=NamedPath(), metavar="FILE", help="Instead of a run: what `harness reduce` wrote.")
-@click.option("-t", "--target", metavar="TARGET", help="Where it fails; needed with --case, or where it fails on several targets.")
+@click.option(
+    "--case",
+    "case_file",
+    type=NamedPath(),
+    metavar="FILE",
+    help="Instead of a run: what `harness reduce` wrote.",
+)
+@click.option(
+    "-t",
+    "--target",
+    metavar="TARGET",
+    help="Where it fails; needed with --case, or where it fails on several targets.",
+)
 @click.option("--reduce", "first_reduce", is_flag=True, help="Reduce the case first.")
-@click.option("--bisect", type=NamedPath(), metavar="FILE", help="A table from `harness bisect --format markdown`.")
+@click.option(
+    "--bisect", type=NamedPath(), metavar="FILE", help="A table from `harness bisect --format markdown`."
+)
 @click.option("--spec", "specs", multiple=True, type=NamedPath(), help="Spec files or folders of the run.")
 @click.option("--timeout", type=Seconds(), default=30.0, show_default=True, help="Seconds a trial may take.")
 def repro(
@@ -61,8 +74,8 @@ def repro(
 ) -> None:
     """Write the failing CASE of RUN to DIR: model.onnx, test_data_set_0/, repro.py and issue.md.
 
-    repro.py needs onnxruntime and numpy only and exits with 1 while the bug is there. Exit code 0: written; 1: the case is flaky, nothing
-    is written; 4: it does not fail.
+    repro.py needs onnxruntime and numpy only and exits with 1 while the bug is there. Exit code 0: written;
+    1: the case is flaky, nothing is written; 4: it does not fail.
     """
     table = None if bisect is None else _read(bisect)
     if case_file is not None:
@@ -80,9 +93,14 @@ def repro(
         chosen = recorded_target(run, record.result.target, target)
         case, spec, seed = record.case, record.spec, record.header.seed
         origin = None
-        commands = [without_paths(record.header.command), f"harness run -t {shlex.quote(chosen.name)} -k {shlex.quote(case.id)}"]
+        commands = [
+            without_paths(record.header.command),
+            f"harness run -t {shlex.quote(chosen.name)} -k {shlex.quote(case.id)}",
+        ]
     if chosen.provider not in (CPU, DML):
-        raise UsageError(f"target {chosen.name!r} is no provider of onnxruntime, which alone a repro needs; reproduce it on cpu or dml")
+        raise UsageError(
+            f"target {chosen.name!r} is no provider of onnxruntime, which alone a repro needs; reproduce it on cpu or dml"
+        )
     failure = _failure(chosen, case, spec, seed, record, commands, first_reduce=first_reduce, timeout=timeout)
     for path in write_repro(failure._replace(origin=failure.origin or origin), output, table):
         click.echo(path)
@@ -105,7 +123,9 @@ def _failure(
     except TargetUnavailable as error:
         if record is None or first_reduce:
             raise
-        click.echo(f"{target.name} cannot run here, so the repro shows what the run recorded: {error}", err=True)
+        click.echo(
+            f"{target.name} cannot run here, so the repro shows what the run recorded: {error}", err=True
+        )
         return _from_record(target, record, commands)
     with trials:
         origin = None
@@ -121,13 +141,29 @@ def _failure(
         info = target_info(target, trials.hello, trials.runtime)
     if conforms(case.validity, now.outcome):
         before = f"; the run recorded {record.result.outcome.value}" if record else ""
-        raise NothingRan(f"{case.id} conforms on {target.name} ({now.outcome.value}){before}: there is nothing to reproduce")
+        raise NothingRan(
+            f"{case.id} conforms on {target.name} ({now.outcome.value}){before}: there is nothing to reproduce"
+        )
     if record is not None and record.result.outcome is not now.outcome:
-        click.echo(f"the run recorded {record.result.outcome.value}, here it is now {now}: the repro shows the latter", err=True)
+        click.echo(
+            f"the run recorded {record.result.outcome.value}, here it is now {now}: the repro shows the latter",
+            err=True,
+        )
     launched = launch(target)
     session = SessionSettings(target.provider, launched.provider_options, launched.config, launched.threads)
     what, actual = trial.judgement.error, trial.execution.outputs
-    return Failure(trial.prepared, trial.graph, target, session, info, now, what, actual, origin, tuple(dict.fromkeys(commands)))
+    return Failure(
+        trial.prepared,
+        trial.graph,
+        target,
+        session,
+        info,
+        now,
+        what,
+        actual,
+        origin,
+        tuple(dict.fromkeys(commands)),
+    )
 
 
 def _from_record(target: Target, record: Recorded, commands: list[str]) -> Failure:
@@ -141,11 +177,24 @@ def _from_record(target: Target, record: Recorded, commands: list[str]) -> Failu
         result.error.class_ if result.error else None,
         difference(result.diff) if result.diff else None,
     )
-    options = {key: value for key, value in info.options.items() if key in ("device_id", "performance_preference", "device_filter")}
+    options = {
+        key: value
+        for key, value in info.options.items()
+        if key in ("device_id", "performance_preference", "device_filter")
+    }
     session = SessionSettings(info.provider, options, session_config(target), session_threads(target))
     graph = compile_case(case, call, inputs)
     return Failure(
-        Prepared(case, call, inputs), graph, target, session, info, found, result.error, None, None, tuple(dict.fromkeys(commands))
+        Prepared(case, call, inputs),
+        graph,
+        target,
+        session,
+        info,
+        found,
+        result.error,
+        None,
+        None,
+        tuple(dict.fromkeys(commands)),
     )
 
 
@@ -153,7 +202,9 @@ def _only_case(path: Path) -> tuple[Case, LoadedSpec]:
     plan = expand(load_specs([path]))
     cases = list(plan)
     if len(cases) != 1:
-        raise UsageError(f"{path}: has {len(cases):,} cases; --case takes a spec with one, such as `harness reduce -o FILE` writes")
+        raise UsageError(
+            f"{path}: has {len(cases):,} cases; --case takes a spec with one, such as `harness reduce -o FILE` writes"
+        )
     return cases[0], spec_of(plan, cases[0])
 
 

@@ -11,7 +11,8 @@ from harness.targets.runtimes.projects import PROJECTS
 
 @click.group("runtimes")
 def runtimes() -> None:
-    """Environments with other releases of onnxruntime, for targets such as cpu@ort-1.22.1, and with plugins, such as ggml@0.2.0."""
+    """Environments with other releases of onnxruntime, for targets such as cpu@ort-1.22.1, and with plugins,
+    such as ggml@0.2.0."""
 
 
 @runtimes.command("list", short_help="Show which releases are installed, and whether whole.")
@@ -24,7 +25,8 @@ def list_command() -> None:
 @runtimes.command("install", short_help="Make the environments of releases now.")
 @click.argument("versions", nargs=-1, required=True, metavar="VERSION...")
 def install_command(versions: tuple[str, ...]) -> None:
-    """Make the environments of releases now, for instance before the network is gone; a target makes its own when it is first used.
+    """Make the environments of releases now, for instance before the network is gone; a target makes its own
+    when it is first used.
 
     VERSION is 1.22.1 for a release of onnxruntime, ggml or ggml@0.2.0 for one of a plugin's package.
     """
@@ -42,13 +44,16 @@ def prune_command(versions: tuple[str, ...], all_: bool) -> None:
         raise UsageError("prune: name releases or say --all, not both")
     gone, kept = environments.prune(versions)
     if gone or not kept:
-        click.echo(f"removed: {', '.join(gone)}" if gone else f"nothing is installed in {environments.cache_dir()}")
+        click.echo(
+            f"removed: {', '.join(gone)}" if gone else f"nothing is installed in {environments.cache_dir()}"
+        )
     if kept:
         click.echo(f"kept, in use by another process: {', '.join(kept)}")
 
 
 def lines() -> list[str]:
-    """Return where the environments are and one line for each: release, Python, NumPy, size on disk, and what is wrong with it."""
+    """Return where the environments are and one line for each: release, Python, NumPy, size on disk, and what
+    is wrong with it."""
     found = [f"cache: {environments.cache_dir()}"]
     for project in PROJECTS:
         for version, stamp in environments.installed(project).items():
@@ -58,4 +63,8 @@ def lines() -> list[str]:
             if project.module:
                 facts = f"onnxruntime {stamp.facts.get('onnxruntime')}, {facts}"
             found.append(f"{project.target_name(version)}: {facts}, {stamp.bytes / 1e6:.0f} MB, {state}")
-    return found if len(found) > 1 else [*found, "none installed; a target such as cpu@ort-1.22.1 makes its own when it is first used"]
+    return (
+        found
+        if len(found) > 1
+        else [*found, "none installed; a target such as cpu@ort-1.22.1 makes its own when it is first used"]
+    )

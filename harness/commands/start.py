@@ -1,4 +1,5 @@
-"""Where the console script and `python -m harness` begin: Ctrl-C ends a command in one line from here on, also while modules load."""
+"""Where the console script and `python -m harness` begin: Ctrl-C ends a command in one line from here on,
+also while modules load."""
 
 from __future__ import annotations
 

@@ -32,14 +32,28 @@ def show_targets() -> None:
             if project.module and not wrong:  # whether it has a device here only its library can say
                 table.add_row(name, *_started(name))
             else:
-                table.add_row(name, "no" if wrong else "yes", f"{wrong[0]}; made anew when next used" if wrong else facts)
+                table.add_row(
+                    name,
+                    "no" if wrong else "yes",
+                    f"{wrong[0]}; made anew when next used" if wrong else facts,
+                )
     for row in releases()[:-1]:
         if sys.platform != "win32" and install.installed(row.onnxruntime):
-            table.add_row(f"dml@ort-{row.onnxruntime}", "yes", f"onnxruntime-directml {row.onnxruntime}, DirectML {row.directml}")
-    table.add_row("cpu@ort-VERSION", "", "any release of the package index, installed when first used: harness runtimes")
+            table.add_row(
+                f"dml@ort-{row.onnxruntime}",
+                "yes",
+                f"onnxruntime-directml {row.onnxruntime}, DirectML {row.directml}",
+            )
+    table.add_row(
+        "cpu@ort-VERSION", "", "any release of the package index, installed when first used: harness runtimes"
+    )
     for name, what in plugins.remedies():
         table.add_row(name, "", what)
-    table.add_row("cpu@ssh:HOST, dml@ssh:HOST", "", "another machine with Python and an onnxruntime wheel: docs/remote.md")
+    table.add_row(
+        "cpu@ssh:HOST, dml@ssh:HOST",
+        "",
+        "another machine with Python and an onnxruntime wheel: docs/remote.md",
+    )
     Console().print(table)
 
 
@@ -62,6 +76,11 @@ def _started(name: str) -> tuple[str, str]:
 def _describe(hello: Hello) -> str:
     facts = [f"onnxruntime {hello.onnxruntime}"] if hello.onnxruntime else []
     facts += [f"Python {hello.python}", f"NumPy {hello.numpy}", hello.platform]
-    labels = {"directml": "DirectML", "adapter": "on", "driver": "driver", "max_feature_level": "feature level"}
+    labels = {
+        "directml": "DirectML",
+        "adapter": "on",
+        "driver": "driver",
+        "max_feature_level": "feature level",
+    }
     facts += [f"{label} {hello.device[key]}" for key, label in labels.items() if hello.device.get(key)]
     return ", ".join(facts)

@@ -9,7 +9,8 @@ import click
 
 
 class Seconds(click.FloatRange):
-    """A time that a program can wait for: from a tenth of a second to eleven days, and neither `nan` nor `inf`."""
+    """A time that a program can wait for: from a tenth of a second to eleven days, and neither `nan` nor
+    `inf`."""
 
     def __init__(self) -> None:
         super().__init__(min=0.1, max=1e6)

@@ -1,4 +1,5 @@
-"""`harness windows install|status|remove|lock`, and what `harness setup` says about DirectML on this machine."""
+"""`harness windows install|status|remove|lock`, and what `harness setup` says about DirectML on this
+machine."""
 
 from __future__ import annotations
 
@@ -15,11 +16,21 @@ from harness.targets.windows import install as installation
 from harness.targets.windows import packages, sandbox
 from harness.targets.windows.fetch import MIRROR_ENV, find_mirrors, note
 from harness.targets.windows.lock import LOCK_FILE, dump, load
-from harness.targets.windows.releases import default_release, release, release_for_level, releases, usable_levels
+from harness.targets.windows.releases import (
+    default_release,
+    release,
+    release_for_level,
+    releases,
+    usable_levels,
+)
 from harness.targets.windows.runtime import BOOT
 
 _SCRIPT = BOOT.with_name("script.py")
-_mirror = click.option("--mirror", metavar="ADDRESS", help=f"Debian mirror; default: {MIRROR_ENV}, else the one in apt's configuration.")
+_mirror = click.option(
+    "--mirror",
+    metavar="ADDRESS",
+    help=f"Debian mirror; default: {MIRROR_ENV}, else the one in apt's configuration.",
+)
 
 
 @click.group("windows")
@@ -29,7 +40,9 @@ def windows() -> None:
 
 @windows.command("install", short_help="Download, verify and set up what is missing.")
 @click.option("--ort", metavar="VERSION", help="An onnxruntime-directml release; default: the newest.")
-@click.option("--levels", is_flag=True, help="The newest release of every feature level that a usable release reaches.")
+@click.option(
+    "--levels", is_flag=True, help="The newest release of every feature level that a usable release reaches."
+)
 @click.option(
     "--from",
     "source",
@@ -38,9 +51,15 @@ def windows() -> None:
     "default: the one in use, else the packages where they are installed as pinned, else a tree.",
 )
 @_mirror
-def install_command(ort: str | None, levels: bool, source: installation.Source | None, mirror: str | None) -> None:
+def install_command(
+    ort: str | None, levels: bool, source: installation.Source | None, mirror: str | None
+) -> None:
     """Download, verify and set up what is missing: 1.3 GB in the user's cache stay, no root needed."""
-    chosen = [release_for_level(level).onnxruntime for level in usable_levels()] if levels else [release(ort).onnxruntime]
+    chosen = (
+        [release_for_level(level).onnxruntime for level in usable_levels()]
+        if levels
+        else [release(ort).onnxruntime]
+    )
     with note:
         for version in chosen:
             installation.install(version, source=source, mirror=mirror)
@@ -76,7 +95,8 @@ def remove_command() -> None:
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.option("--ort", metavar="VERSION", help="An onnxruntime-directml release; default: the newest.")
 def python_command(script: Path, arguments: tuple[str, ...], ort: str | None) -> None:
-    """Run a Python SCRIPT with onnxruntime-directml and numpy in the Windows runtime; its exit code is this command's.
+    """Run a Python SCRIPT with onnxruntime-directml and numpy in the Windows runtime; its exit code is this
+    command's.
 
     The script sees no other file of this machine, for example `harness windows python repro.py --in-process`.
     """
@@ -91,7 +111,13 @@ def python_command(script: Path, arguments: tuple[str, ...], ort: str | None) ->
 
 
 @windows.command("lock", short_help="Pin today's packages and wheels: for maintainers.")
-@click.option("-o", "--output", type=NamedPath(dir_okay=False), default=Path(installation.__file__).with_name(LOCK_FILE), show_default=True)
+@click.option(
+    "-o",
+    "--output",
+    type=NamedPath(dir_okay=False),
+    default=Path(installation.__file__).with_name(LOCK_FILE),
+    show_default=True,
+)
 @_mirror
 def lock_command(output: Path, mirror: str | None) -> None:
     """Pin today's packages and wheels: for maintainers, on Debian, with osslsigncode."""
@@ -99,7 +125,9 @@ def lock_command(output: Path, mirror: str | None) -> None:
 
     fresh = refresh(find_mirrors(mirror), releases())
     output.write_bytes(dump(fresh))
-    click.echo(f"{output}: {len(fresh.debian.packages)} packages with Wine {fresh.debian.wine}, {len(fresh.wheels)} wheels")
+    click.echo(
+        f"{output}: {len(fresh.debian.packages)} packages with Wine {fresh.debian.wine}, {len(fresh.wheels)} wheels"
+    )
 
 
 def status_lines(*, deep: bool = False) -> list[str]:
@@ -115,7 +143,9 @@ def status_lines(*, deep: bool = False) -> list[str]:
         lines.append(f"{name}: {stamp.bytes / 1e6:.0f} MB, {wrong[0] if wrong else 'whole'}")
     ready = [row.onnxruntime for row in releases() if installation.installed(row.onnxruntime)]
     lines.append(f"onnxruntime-directml installed: {', '.join(ready) or 'none'}")
-    lines.append(f"others on demand: {', '.join(row.onnxruntime for row in releases() if row.onnxruntime not in ready) or 'none'}")
+    lines.append(
+        f"others on demand: {', '.join(row.onnxruntime for row in releases() if row.onnxruntime not in ready) or 'none'}"
+    )
     return lines
 
 
@@ -123,12 +153,15 @@ def _wine() -> str:
     """Say which Wine is used."""
     source, locked = installation.installed_source(), load()
     if source == "apt":
-        return "Debian's packages, " + ", ".join(f"{name} {version}" for name, version in packages.decisive_versions(locked).items())
+        return "Debian's packages, " + ", ".join(
+            f"{name} {version}" for name, version in packages.decisive_versions(locked).items()
+        )
     return f"{locked.debian.wine} in a private tree" if source else "none installed"
 
 
 def setup_lines(*, mirror: str | None = None) -> list[str]:
-    """Install what this machine can have of DirectML and return what it can and cannot run, one line each; never raises for the machine."""
+    """Install what this machine can have of DirectML and return what it can and cannot run, one line each;
+    never raises for the machine."""
     if sys.platform == "win32":
         return ["dml: this interpreter's onnxruntime-directml; nothing to install"]
     try:
@@ -138,7 +171,10 @@ def setup_lines(*, mirror: str | None = None) -> list[str]:
         return [f"dml: not on this machine: {exc}", "cpu runs without it"]
     except OSError as exc:  # a disk that fills up meanwhile, a folder without permission
         where = f"{exc.filename or installation.cache_dir()}: {exc.strerror or exc}"
-        return [f"dml: not on this machine: {where}; make room or set {CACHE_ENV} to another folder", "cpu runs without it"]
+        return [
+            f"dml: not on this machine: {where}; make room or set {CACHE_ENV} to another folder",
+            "cpu runs without it",
+        ]
     row = default_release()
     return [
         f"dml: onnxruntime-directml {row.onnxruntime}, DirectML {row.directml}, level {row.level}, on a software device "

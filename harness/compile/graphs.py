@@ -1,7 +1,9 @@
-"""Compiles a case to a ModelProto: the tested operator alone, or a variant composed of several operators, with pinned versions.
+"""Compiles a case to a ModelProto: the tested operator alone, or a variant composed of several operators,
+with pinned versions.
 
-Cases that differ only in shapes and values share one graph with symbolic dimensions, unless a case asks for static shapes or for an input
-as an initializer. Graphs are content-addressed: the same case gives the same bytes on every platform.
+Cases that differ only in shapes and values share one graph with symbolic dimensions, unless a case asks for
+static shapes or for an input as an initializer. Graphs are content-addressed: the same case gives the same
+bytes on every platform.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ PRODUCER = "onnxruntime-conformance-harness"
 
 
 class _Form(NamedTuple):
-    """What cases that share one graph with symbolic dimensions have in common: names, element types, ranks, everything but the shapes."""
+    """What cases that share one graph with symbolic dimensions have in common: names, element types, ranks,
+    everything but the shapes."""
 
     operator: str
     opset: int
@@ -57,7 +60,11 @@ def compile_case(case: Case, call: Call, inputs: tuple[Tensor, ...]) -> Graph:
         tuple((dtype, len(shape)) for dtype, shape in zip(call.outputs, results, strict=False)),
         options,
     )
-    constants = [n for n, spec in enumerate(case.inputs) if options.initializer in (spec.name, CONSTANTS if _decides(case, n) else "")]
+    constants = [
+        n
+        for n, spec in enumerate(case.inputs)
+        if options.initializer in (spec.name, CONSTANTS if _decides(case, n) else "")
+    ]
     if options.shapes == "static" and not constants:
         template = _template(form)
         extents = [extent for shape in shapes for extent in shape]
@@ -87,7 +94,8 @@ def _shared(form: _Form) -> Graph:
 def _model(form: _Form) -> ModelProto:
     """Build the model with symbolic dimensions.
 
-    The outputs' dimensions have names of their own: onnx's checker wants a shape on them, and nothing is to be inferred from it.
+    The outputs' dimensions have names of their own: onnx's checker wants a shape on them, and nothing is to
+    be inferred from it.
     """
     schema = operator_schema(form.operator, form.opset)
     options = form.options
@@ -99,15 +107,26 @@ def _model(form: _Form) -> ModelProto:
         first, last = f"{first}_before", f"{last}_after"
     if options.variant is None:
         operands = _operands(form)
-        node = helper.make_node(form.operator, [first, *operands[1:]] if operands else [], [last, *results[1:]], name="tested")
-        node.attribute.extend(_attribute(name, value, schema.attributes[name].type) for name, value in form.attributes)
+        node = helper.make_node(
+            form.operator, [first, *operands[1:]] if operands else [], [last, *results[1:]], name="tested"
+        )
+        node.attribute.extend(
+            _attribute(name, value, schema.attributes[name].type) for name, value in form.attributes
+        )
         nodes.append(node)
     else:
-        nodes.extend(map(_node, OPERATORS[form.operator].variants[options.variant](first, last, form.dtypes[0])))
+        nodes.extend(
+            map(_node, OPERATORS[form.operator].variants[options.variant](first, last, form.dtypes[0]))
+        )
     if options.neighbours:
         nodes.append(helper.make_node("Identity", [last], [results[0]], name="after"))
-    values = [_value_info(name, dtype, rank) for name, dtype, rank in zip(form.names, form.dtypes, form.ranks, strict=True)]
-    outputs = [_value_info(name, dtype, rank) for name, (dtype, rank) in zip(results, form.outputs, strict=True)]
+    values = [
+        _value_info(name, dtype, rank)
+        for name, dtype, rank in zip(form.names, form.dtypes, form.ranks, strict=True)
+    ]
+    outputs = [
+        _value_info(name, dtype, rank) for name, (dtype, rank) in zip(results, form.outputs, strict=True)
+    ]
     graph = helper.make_graph(nodes, form.operator, values, outputs)
     return helper.make_model(
         graph,
@@ -118,7 +137,8 @@ def _model(form: _Form) -> ModelProto:
 
 
 def _operands(form: _Form) -> list[str]:
-    """Return the node's inputs by position: an optional one that is left out before others is an empty name."""
+    """Return the node's inputs by position: an optional one that is left out before others is an empty
+    name."""
     found: list[str] = []
     for parameter in operator_schema(form.operator, form.opset).inputs:
         given = [name for name in form.names if name.partition(".")[0] == parameter.name]
@@ -142,7 +162,9 @@ def _attribute(name: str, value: Value, kind: str) -> AttributeProto:
 
 def _node(node: Node) -> NodeProto:
     if node.value is not None:
-        return helper.make_node(node.operator, list(node.inputs), [node.output], value=_tensor_proto(node.output, node.value))
+        return helper.make_node(
+            node.operator, list(node.inputs), [node.output], value=_tensor_proto(node.output, node.value)
+        )
     made = helper.make_node(node.operator, list(node.inputs), [node.output])
     made.attribute.extend(_attribute(name, value, "INTS") for name, value in sorted(node.attributes.items()))
     return made
@@ -156,7 +178,8 @@ def _set_dimensions(model: ModelProto, shapes: Sequence[Shape]) -> None:
 
 
 class _Template(NamedTuple):
-    """A graph with static shapes, and for each dimension of its inputs the place of its extent among the graph's bytes."""
+    """A graph with static shapes, and for each dimension of its inputs the place of its extent among the
+    graph's bytes."""
 
     graph: Graph
     places: tuple[int, ...]
@@ -171,7 +194,8 @@ class _Template(NamedTuple):
 
 @lru_cache(maxsize=512)
 def _template(form: _Form) -> _Template:
-    """Build the model with extents of 1 and of 2: the bytes that differ are the extents, in the order of the inputs."""
+    """Build the model with extents of 1 and of 2: the bytes that differ are the extents, in the order of the
+    inputs."""
     model = _model(form)
     ones, twos = (_sized(model, form, extent) for extent in (1, 2))
     places = tuple(n for n, (one, two) in enumerate(zip(ones.model, twos.model, strict=True)) if one != two)
@@ -204,14 +228,24 @@ def _tensor_proto(name: str, tensor: Tensor) -> TensorProto:
 
 
 def control_graph(opset: int) -> Graph:
-    """Return a graph of one Identity of float32 at an opset: where it does not run, no case of this opset says anything."""
+    """Return a graph of one Identity of float32 at an opset: where it does not run, no case of this opset
+    says anything."""
     x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [f"{name}_0"]) for name in ("X", "Y"))
-    graph = helper.make_graph([helper.make_node("Identity", ["X"], ["Y"], name="tested")], "control", [x], [y])
-    imports = [helper.make_opsetid("", opset)]
-    data = helper.make_model(graph, producer_name=PRODUCER, ir_version=IR_VERSIONS[opset], opset_imports=imports).SerializeToString(
-        deterministic=True
+    graph = helper.make_graph(
+        [helper.make_node("Identity", ["X"], ["Y"], name="tested")], "control", [x], [y]
     )
-    return Graph(data, sha256(data).hexdigest(), (0,), (("X", TensorProto.FLOAT),), (("Y", TensorProto.FLOAT),), ("Identity",))
+    imports = [helper.make_opsetid("", opset)]
+    data = helper.make_model(
+        graph, producer_name=PRODUCER, ir_version=IR_VERSIONS[opset], opset_imports=imports
+    ).SerializeToString(deterministic=True)
+    return Graph(
+        data,
+        sha256(data).hexdigest(),
+        (0,),
+        (("X", TensorProto.FLOAT),),
+        (("Y", TensorProto.FLOAT),),
+        ("Identity",),
+    )
 
 
 def _graph(model: ModelProto, form: _Form, constants: Sequence[int]) -> Graph:
@@ -224,8 +258,12 @@ def _graph(model: ModelProto, form: _Form, constants: Sequence[int]) -> Graph:
         digest=sha256(data).hexdigest(),
         fed=fed,
         inputs=tuple((form.names[n], DTYPES[form.dtypes[n]].onnx) for n in fed),
-        outputs=tuple((schema.output_name(n), DTYPES[dtype].onnx) for n, (dtype, _) in enumerate(form.outputs)),
-        tested=(form.operator,) if options.variant is None else tuple(sorted({node.op_type for node in model.graph.node} - _UNTESTED)),
+        outputs=tuple(
+            (schema.output_name(n), DTYPES[dtype].onnx) for n, (dtype, _) in enumerate(form.outputs)
+        ),
+        tested=(form.operator,)
+        if options.variant is None
+        else tuple(sorted({node.op_type for node in model.graph.node} - _UNTESTED)),
         optimization=options.optimization,
         in_place=options.in_place,
     )

@@ -1,4 +1,5 @@
-"""From cases to units: inputs generated, graphs compiled or DirectML calls lowered, consecutive cases of one graph together."""
+"""From cases to units: inputs generated, graphs compiled or DirectML calls lowered, consecutive cases of one
+graph together."""
 
 from __future__ import annotations
 
@@ -16,8 +17,11 @@ _UNIT_CASES = 512
 Refuse = Callable[[Case, str], None]
 
 
-def units(cases: Iterable[Case], seed: int, provider: str = "", refuse: Refuse = lambda _case, _reason: None) -> Iterator[GraphCases]:
-    """Yield the cases as units of at most some hundred cases each; `refuse` is told of each that the provider's API cannot express."""
+def units(
+    cases: Iterable[Case], seed: int, provider: str = "", refuse: Refuse = lambda _case, _reason: None
+) -> Iterator[GraphCases]:
+    """Yield the cases as units of at most some hundred cases each; `refuse` is told of each that the
+    provider's API cannot express."""
     prepare = _lowered if provider == DIRECTML else _compiled
     current: Graph | None = None
     collected: list[Prepared] = []
@@ -67,5 +71,6 @@ def _lowered(case: Case, seed: int) -> tuple[Graph, Prepared]:
 
 
 def _alike(a: Graph, b: Graph) -> bool:
-    """Say whether one session can run both: the same bytes, optimised and bound in the same way, with the same element types."""
+    """Say whether one session can run both: the same bytes, optimised and bound in the same way, with the
+    same element types."""
     return a is b or (a.digest == b.digest and a._replace(model=b.model) == b)

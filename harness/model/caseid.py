@@ -2,9 +2,10 @@
 
     GatherElements@13:sweep=dtype_rank;data=float16[3,4];indices=int64[3,2];axis=1;values=negative
 
-An id is `operator@opset:` and `;`-separated `key=value` terms: the origin (`sweep` or `case`) with its name, one term a tensor
-(`name=dtype[shape]`; `axes=int64{0,2}` or `k=int64(3)` for one whose elements decide shapes), the attributes, the kinds of values, then the
-options that differ from their defaults. It never depends on position.
+An id is `operator@opset:` and `;`-separated `key=value` terms: the origin (`sweep` or `case`) with its name,
+one term a tensor (`name=dtype[shape]`; `axes=int64{0,2}` or `k=int64(3)` for one whose elements decide
+shapes), the attributes, the kinds of values, then the options that differ from their defaults. It never
+depends on position.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ def input_term(spec: TensorSpec) -> str:
 
 
 def value_text(value: Value) -> str:
-    """Write the value of an attribute: `1`, `0.5`, `linear`, `[0,2]`, `float32{1.5}`; what would end the term is written as `%3B`."""
+    """Write the value of an attribute: `1`, `0.5`, `linear`, `[0,2]`, `float32{1.5}`; what would end the term
+    is written as `%3B`."""
     if isinstance(value, TensorValue):
         written = elements_text(value.elements)
         return f"{value.dtype}{{{written}}}" if value.shape else f"{value.dtype}({written})"
@@ -92,7 +94,8 @@ def option_terms(options: Options) -> str:
 
 
 def directml_terms(options: DirectmlOptions | None) -> str:
-    """Write what a case asks of DirectML's own API as terms of an id; members that it replaces are told by the case's name."""
+    """Write what a case asks of DirectML's own API as terms of an id; members that it replaces are told by
+    the case's name."""
     if options is None:
         return ""
     terms = [";api=directml"]

@@ -1,6 +1,7 @@
 """Files that may be compressed: xz and gzip are told by their first bytes, and read in bounded memory.
 
-A line has a limit and so has the memory that an xz file may ask for, so that a small hostile file cannot fill this machine's memory.
+A line has a limit and so has the memory that an xz file may ask for, so that a small hostile file cannot fill
+this machine's memory.
 """
 
 from __future__ import annotations
@@ -20,24 +21,30 @@ SUFFIXES = ("", ".xz", ".gz")
 """What the name of such a file ends in, the plain one first."""
 LONGEST_LINE = 16 << 20
 XZ_MEMORY = 512 << 20
-"""Bytes that decoding may take: those of the strongest preset are 65 MiB, larger windows join repeats that are further apart."""
+"""Bytes that decoding may take: those of the strongest preset are 65 MiB, larger windows join repeats that
+are further apart."""
 _BUFFER = 1 << 16
 _XZ, _GZIP = b"\xfd7zXZ\x00", b"\x1f\x8b"
 
 
 def lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a file with their ends; only the last one can lack it. Errors: UsageError that names the file."""
+    """Yield the lines of a file with their ends; only the last one can lack it. Errors: UsageError that names
+    the file."""
     try:
         with buffered(path, _BUFFER) as file:
             unpacked = _unpacked(file)
             number = 1
             while line := unpacked.readline(LONGEST_LINE):
                 if len(line) == LONGEST_LINE:
-                    raise UsageError(f"{path}:{number}: longer than {LONGEST_LINE >> 20} MiB: no line of a run file is")
+                    raise UsageError(
+                        f"{path}:{number}: longer than {LONGEST_LINE >> 20} MiB: no line of a run file is"
+                    )
                 yield line
                 number += 1
     except EOFError as error:
-        raise UsageError(f"{path}: the compressed file is cut off: copy it again, or take the uncompressed one") from error
+        raise UsageError(
+            f"{path}: the compressed file is cut off: copy it again, or take the uncompressed one"
+        ) from error
     except (lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
         raise UsageError(f"{path}: damaged compressed file: {error}") from error
     except NotPlain as error:

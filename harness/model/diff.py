@@ -1,10 +1,13 @@
-"""Compares an output with what it may be: shape, dtype, then bytes where bits are expected; equal bytes end it.
+"""Compares an output with what it may be: shape, dtype, then bytes where bits are expected; equal bytes end
+it.
 
-By element: NaN equals any NaN whatever its payload, and nothing else; infinities equal themselves; the sign of zero matters; integers, bool
-and strings are exact. Finite floats are measured in units of the last place: the distance of their ordered-integer views, in which
-neighbouring floats are neighbouring integers and -0.0 lies one below 0.0 (Dawson, "Comparing Floating Point Numbers").
+By element: NaN equals any NaN whatever its payload, and nothing else; infinities equal themselves; the sign
+of zero matters; integers, bool and strings are exact. Finite floats are measured in units of the last place:
+the distance of their ordered-integer views, in which neighbouring floats are neighbouring integers and -0.0
+lies one below 0.0 (Dawson, "Comparing Floating Point Numbers").
 
-Where a bound is expected, an element is right if it lies within the bound of the value; see `expected.Approx`.
+Where a bound is expected, an element is right if it lies within the bound of the value; see
+`expected.Approx`.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ from harness.model.records import Accuracy, Diff, Tensor
 
 
 class OutputComparison(NamedTuple):
-    """How an output differs from what was expected, None if it does not; and how near it came, where a bound was expected."""
+    """How an output differs from what was expected, None if it does not; and how near it came, where a bound
+    was expected."""
 
     diff: Diff | None
     accuracy: Accuracy | None = None
@@ -40,7 +44,11 @@ def compare(expected: Expected | Tensor, actual: Tensor) -> OutputComparison | D
         return OutputComparison(_against(expected.tensor, actual))
     if expected.dtype != actual.dtype or expected.shape != actual.array.shape:
         return OutputComparison(_another_kind(expected.dtype, expected.shape, actual))
-    return _within(expected, actual) if isinstance(expected, Approx) else OutputComparison(_among(expected, actual))
+    return (
+        _within(expected, actual)
+        if isinstance(expected, Approx)
+        else OutputComparison(_among(expected, actual))
+    )
 
 
 def _against(expected: Tensor, actual: Tensor) -> Diff | None:
@@ -95,9 +103,11 @@ def _among(expected: OneOf, actual: Tensor) -> Diff | None:
 
 
 def errors(expected: Approx, actual: Tensor) -> tuple[Float64, NDArray[np.bool_]]:
-    """Return the distance of each element from its value, and which are outside their bound; dtype and shape are those expected.
+    """Return the distance of each element from its value, and which are outside their bound; dtype and shape
+    are those expected.
 
-    The distance is 0 where value and element are the same infinity or both NaN, and infinite where only one of them is finite or a number.
+    The distance is 0 where value and element are the same infinity or both NaN, and infinite where only one
+    of them is finite or a number.
     """
     form, value, bound = FORMATS[expected.dtype], expected.value, expected.bound
     found = decode(actual.dtype, actual.array)
@@ -105,7 +115,9 @@ def errors(expected: Approx, actual: Tensor) -> tuple[Float64, NDArray[np.bool_]
         apart = np.abs(found - value)
         same = (found == value) | (np.isnan(found) & np.isnan(value))
         apart = np.where(same, 0.0, np.where(np.isnan(apart), np.inf, apart))
-        overflowed = np.isinf(found) & np.isfinite(value) & (np.copysign(1.0, found) * value + bound >= form.overflow)
+        overflowed = (
+            np.isinf(found) & np.isfinite(value) & (np.copysign(1.0, found) * value + bound >= form.overflow)
+        )
         wrong = ~((apart <= bound) | overflowed)
     return apart, np.asarray(wrong)
 
@@ -149,7 +161,8 @@ def _accuracy(expected: Approx, apart: Float64) -> Accuracy:
 
 
 def write_bounded(value: float, bound: float) -> str:
-    """Write a value with its bound: `0.1234567890123 ± 3.1e-09`; the value has more digits than any type that it is held against."""
+    """Write a value with its bound: `0.1234567890123 ± 3.1e-09`; the value has more digits than any type that
+    it is held against."""
     return f"{value:.17g} ± {bound:.3g}"
 
 
@@ -170,7 +183,8 @@ def differing(expected: Tensor, actual: Tensor) -> NDArray[np.bool_]:
 
 
 def ulps(expected: Tensor, actual: Tensor) -> NDArray[np.uint64] | None:
-    """Return the distances of all pairs of finite elements in units of the last place; None for types without one."""
+    """Return the distances of all pairs of finite elements in units of the last place; None for types without
+    one."""
     found = _distances(expected, actual)
     return None if found is None else found[found != _NO_DISTANCE]
 
@@ -180,7 +194,8 @@ _NO_DISTANCE = np.uint64((1 << 64) - 1)
 
 
 def _distances(expected: Tensor, actual: Tensor) -> NDArray[np.uint64] | None:
-    """Return the distance of each pair in units of the last place, `_NO_DISTANCE` where an element is not finite."""
+    """Return the distance of each pair in units of the last place, `_NO_DISTANCE` where an element is not
+    finite."""
     dtype = DTYPES[expected.dtype]
     if not dtype.is_float:
         return None
@@ -199,7 +214,8 @@ def _described(dtype: str, shape: tuple[int, ...]) -> str:
 
 
 def write_at(dtype: str, array: Array, place: Any) -> str:
-    """Write the element of an array at a place; a bool whose byte is neither 0 nor 1 with that byte, which NumPy's scalars lose."""
+    """Write the element of an array at a place; a bool whose byte is neither 0 nor 1 with that byte, which
+    NumPy's scalars lose."""
     byte = int(array.view(np.uint8)[place]) if dtype == "bool" else 0
     return f"True (0x{byte:02x})" if byte > 1 else write_element(dtype, array[place])
 
@@ -246,7 +262,8 @@ def _is_finite(array: Array, dtype: DType) -> NDArray[np.bool_]:
 
 
 def _ordered(array: Array, dtype: DType) -> NDArray[np.uint64]:
-    """Map floats to unsigned integers in their order: flip all bits of negative ones, the sign bit of the others."""
+    """Map floats to unsigned integers in their order: flip all bits of negative ones, the sign bit of the
+    others."""
     bits = _bits(array, dtype).astype(np.uint64)
     width = dtype.itemsize * 8
     sign = np.uint64(1 << (width - 1))

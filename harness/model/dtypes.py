@@ -1,7 +1,8 @@
 """The tensor element types of ONNX, with what NumPy and DirectML call them.
 
-bfloat16 has no NumPy type: its tensors are held as uint16 arrays of the same bits. Everything that must know the
-difference asks the `DType`, never the array. Numbers: onnx.proto `TensorProto.DataType`; `DML_TENSOR_DATA_TYPE` in DirectML.h.
+bfloat16 has no NumPy type: its tensors are held as uint16 arrays of the same bits. Everything that must know
+the difference asks the `DType`, never the array. Numbers: onnx.proto `TensorProto.DataType`;
+`DML_TENSOR_DATA_TYPE` in DirectML.h.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ def _itemsize(storage: str) -> int:
 class DType(NamedTuple):
     """One element type.
 
-    `storage` is the NumPy dtype that carries its bits; `mantissa` the number of explicit significand bits of a binary
-    float (None for anything else); `directml` the DirectML type that carries it, or None.
+    `storage` is the NumPy dtype that carries its bits; `mantissa` the number of explicit significand bits of
+    a binary float (None for anything else); `directml` the DirectML type that carries it, or None.
     """
 
     name: str

@@ -1,6 +1,8 @@
-"""What a case's output may be: exactly one tensor, one of a few by element, or a value with a bound on the error.
+"""What a case's output may be: exactly one tensor, one of a few by element, or a value with a bound on the
+error.
 
-An operator's formula gives one of these for each output, and `diff.compare` judges accordingly; no tolerance is chosen anywhere else.
+An operator's formula gives one of these for each output, and `diff.compare` judges accordingly; no tolerance
+is chosen anywhere else.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ class Exact(msgspec.Struct, frozen=True, eq=False):
 
 
 class OneOf(msgspec.Struct, frozen=True, eq=False):
-    """Each element equals, to the bit, the element at its place of one of the candidates; they share dtype and shape."""
+    """Each element equals, to the bit, the element at its place of one of the candidates; they share dtype
+    and shape."""
 
     candidates: tuple[Tensor, ...]
 
@@ -48,8 +51,9 @@ class OneOf(msgspec.Struct, frozen=True, eq=False):
 class Approx(msgspec.Struct, frozen=True, eq=False):
     """|actual - value| <= bound for each element; an infinite bound claims nothing for its element.
 
-    `value` and `bound` are float64 of the output's shape. A NaN or an infinity with a finite bound is required. Where |value| + bound
-    reaches the magnitude from which `dtype` rounds to infinity, that infinity is admissible too. The sign of zero is not judged.
+    `value` and `bound` are float64 of the output's shape. A NaN or an infinity with a finite bound is
+    required. Where |value| + bound reaches the magnitude from which `dtype` rounds to infinity, that infinity
+    is admissible too. The sign of zero is not judged.
     """
 
     dtype: str
@@ -73,7 +77,8 @@ class Approx(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def claims(self) -> bool:
-        """Say whether anything is claimed of any element; a tensor without elements has nothing left to claim and counts as claimed."""
+        """Say whether anything is claimed of any element; a tensor without elements has nothing left to claim
+        and counts as claimed."""
         return not self.bound.size or bool(np.isfinite(self.bound).any())
 
 
@@ -81,7 +86,8 @@ Expected = Exact | OneOf | Approx
 
 
 def nearest(expected: Expected) -> Tensor:
-    """Return one tensor that is as expected: the exact one, the first candidate, or the values rounded to their type."""
+    """Return one tensor that is as expected: the exact one, the first candidate, or the values rounded to
+    their type."""
     if isinstance(expected, Exact):
         return expected.tensor
     if isinstance(expected, OneOf):

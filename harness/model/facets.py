@@ -23,8 +23,9 @@ _STATED = "{}"
 class Facets(NamedTuple):
     """`rank` is -1 and the element types are empty where the id does not say.
 
-    `dtype` and `rank` are those of the first input, `types` names the element types of all others in their order, as `Tind=int64 B=float32`
-    with `{}` behind one whose elements the id states; inputs of one list (`x.0`, `x.1`) stand as one. `telling` says which of them matter.
+    `dtype` and `rank` are those of the first input, `types` names the element types of all others in their
+    order, as `Tind=int64 B=float32` with `{}` behind one whose elements the id states; inputs of one list
+    (`x.0`, `x.1`) stand as one. `telling` says which of them matter.
     """
 
     operator: str
@@ -33,7 +34,8 @@ class Facets(NamedTuple):
     rank: int
     types: str
     variant: str
-    """What is computed in place of the operator alone, such as another rounding mode; empty for the operator itself."""
+    """What is computed in place of the operator alone, such as another rounding mode; empty for the operator
+    itself."""
 
     def others(self) -> Iterator[tuple[str, str, bool]]:
         """Yield name and element type of each input but the first, and whether the id states its elements."""
@@ -45,13 +47,16 @@ class Facets(NamedTuple):
         """Keep only the types of the named inputs, without saying whether their elements are stated."""
         if not self.types:
             return self
-        return self._replace(types=" ".join(f"{name}={dtype}" for name, dtype, _ in self.others() if name in names))
+        return self._replace(
+            types=" ".join(f"{name}={dtype}" for name, dtype, _ in self.others() if name in names)
+        )
 
 
 def facets(case_id: str) -> Facets:
     """Read the facets of a case from its id.
 
-    Costs a fraction of `caseid.parse`, because every result of a run passes through here; a text that is no id has few facets and no error.
+    Costs a fraction of `caseid.parse`, because every result of a run passes through here; a text that is no
+    id has few facets and no error.
     """
     told = case_id[: max(case_id.rfind("]"), case_id.rfind("}"), case_id.rfind(")")) + 1] or case_id
     known = _known.get(told)
@@ -83,10 +88,11 @@ def _read(told: str) -> Facets:
 
 
 def telling(found: Iterable[Facets]) -> dict[str, frozenset[str]]:
-    """Return by operator the inputs whose element types say something that the first one's does not, from the facets of valid cases.
+    """Return by operator the inputs whose element types say something that the first one's does not, from the
+    facets of valid cases.
 
-    An input that always has the type of the first shares its type parameter; one whose elements are stated (`axes`) has only one type in
-    most operators, and tells where it has several.
+    An input that always has the type of the first shares its type parameter; one whose elements are stated
+    (`axes`) has only one type in most operators, and tells where it has several.
     """
     kinds: dict[tuple[str, str], set[str]] = {}
     unlike: dict[tuple[str, str], bool] = {}
@@ -104,7 +110,8 @@ def telling(found: Iterable[Facets]) -> dict[str, frozenset[str]]:
 
 
 def written(types: Iterable[str]) -> str:
-    """Write the element types of further inputs that occur together or in turn: `Tind=int32, int64; B=float16`."""
+    """Write the element types of further inputs that occur together or in turn: `Tind=int32, int64;
+    B=float16`."""
     found: dict[str, dict[str, None]] = {}
     for each in types:
         for part in each.split():

@@ -1,4 +1,5 @@
-"""One writer of a file at a time, also among processes; the system takes a claim back when its process ends, however it ends."""
+"""One writer of a file at a time, also among processes; the system takes a claim back when its process ends,
+however it ends."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ _BEYOND = 1 << 40
 
 
 def claim(descriptor: int) -> bool:
-    """Claim an open file for as long as it is open; False if another has it. A file system without locks has no claims to respect."""
+    """Claim an open file for as long as it is open; False if another has it. A file system without locks has
+    no claims to respect."""
     if sys.platform == "win32":
         place = os.lseek(descriptor, 0, os.SEEK_CUR)
         os.lseek(descriptor, _BEYOND, os.SEEK_SET)

@@ -1,4 +1,5 @@
-"""The binary floating-point formats by their numbers: precision, range, spacing; and their values as float64, which holds each of them.
+"""The binary floating-point formats by their numbers: precision, range, spacing; and their values as float64,
+which holds each of them.
 
 IEEE 754-2019, table 3.2 for float16, float32 and float64; bfloat16 is float32 cut to 8 significant bits.
 """
@@ -16,7 +17,8 @@ Float64 = NDArray[np.float64]
 
 
 class Format(NamedTuple):
-    """One format: significant bits with the implied one, and the exponents of its smallest and largest normal powers of two."""
+    """One format: significant bits with the implied one, and the exponents of its smallest and largest normal
+    powers of two."""
 
     dtype: str
     precision: int
@@ -44,20 +46,25 @@ class Format(NamedTuple):
 
     @property
     def overflow(self) -> float:
-        """Magnitude from which rounding to nearest gives an infinity; of float64 infinity, since sums in it overflow by that rule."""
+        """Magnitude from which rounding to nearest gives an infinity; of float64 infinity, since sums in it
+        overflow by that rule."""
         with np.errstate(over="ignore"):
             return float(np.ldexp(np.float64(2.0) - np.float64(2.0**-self.precision), self.max_exponent))
 
     def ulp(self, values: Float64) -> Float64:
-        """Return the spacing of the format at each value, as if its range had no upper end; infinite for infinities, NaN for NaN."""
+        """Return the spacing of the format at each value, as if its range had no upper end; infinite for
+        infinities, NaN for NaN."""
         with np.errstate(all="ignore"):
             _, exponents = np.frexp(values)
             lowest = self.min_exponent - self.precision + 1
-            spacing = np.ldexp(1.0, np.maximum(np.where(values == 0, lowest, exponents - self.precision), lowest))
+            spacing = np.ldexp(
+                1.0, np.maximum(np.where(values == 0, lowest, exponents - self.precision), lowest)
+            )
         return np.where(np.isfinite(values), spacing, np.abs(values))
 
     def rounded(self, values: Float64) -> Float64:
-        """Round to the nearest value of the format, of two equally near ones to the even one; beyond its range to an infinity."""
+        """Round to the nearest value of the format, of two equally near ones to the even one; beyond its
+        range to an infinity."""
         if self.dtype == "float64":
             return values
         with np.errstate(all="ignore"):
@@ -79,7 +86,8 @@ FORMATS: dict[str, Format] = {
 
 
 def decode(dtype: str, array: Array) -> Float64:
-    """Widen the stored elements of a float dtype, or of an integer one whose values float64 holds, to float64."""
+    """Widen the stored elements of a float dtype, or of an integer one whose values float64 holds, to
+    float64."""
     with np.errstate(all="ignore"):
         if dtype == "bfloat16":
             return np.asarray((np.asarray(array).astype(np.uint32) << 16).view(np.float32), np.float64)
@@ -87,7 +95,8 @@ def decode(dtype: str, array: Array) -> Float64:
 
 
 def encode(dtype: str, values: Float64) -> Array:
-    """Round float64 values to a float dtype and return them in its storage; bits of NaNs are those of the quiet NaN."""
+    """Round float64 values to a float dtype and return them in its storage; bits of NaNs are those of the
+    quiet NaN."""
     near = FORMATS[dtype].rounded(np.asarray(values, np.float64))
     with np.errstate(all="ignore"):
         if dtype == "bfloat16":

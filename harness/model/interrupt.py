@@ -1,4 +1,5 @@
-"""Ctrl-C and SIGTERM: the first ends the command in order, those that follow at once are the same wish, a late one ends it where it stands.
+"""Ctrl-C and SIGTERM: the first ends the command in order, those that follow at once are the same wish, a
+late one ends it where it stands.
 
 It imports next to nothing, so that the handlers are there before anything else is imported.
 """
@@ -37,7 +38,8 @@ def watch_finalizers() -> None:
 
 
 def behind(error: BaseException) -> bool:
-    """Say whether an error stands for an interruption: until 3.11 Python makes a RuntimeError of one that comes while a class is made."""
+    """Say whether an error stands for an interruption: until 3.11 Python makes a RuntimeError of one that
+    comes while a class is made."""
     return isinstance(error, KeyboardInterrupt) or (error.__cause__ is not None and behind(error.__cause__))
 
 
@@ -45,8 +47,9 @@ def ignore() -> None:
     """Take no more: the command has ended, only the interpreter has not."""
     for number in (signal.SIGINT, signal.SIGTERM, *((signal.SIGALRM,) if _CAN_WAIT else ())):
         signal.signal(number, signal.SIG_IGN)
-    # Python remembers a KeyboardInterrupt that left code run from a string, as dataclasses and named tuples are made, though it was caught
-    # later, and would end by SIGINT in place of the exit code; running any string forgets it (CPython, Python/pythonrun.c)
+    # Python remembers a KeyboardInterrupt that left code run from a string, as dataclasses and named tuples
+    # are made, though it was caught later, and would end by SIGINT in place of the exit code; running any
+    # string forgets it (CPython, Python/pythonrun.c)
     exec("")
 
 
@@ -63,9 +66,12 @@ def _interrupted(number: int, frame: FrameType | None) -> None:
 
 
 def _within_extension(frame: FrameType | None) -> bool:
-    """Say whether an extension module is being made: an exception out of Python that its code calls there can abort the process."""
+    """Say whether an extension module is being made: an exception out of Python that its code calls there can
+    abort the process."""
     while frame is not None:
-        if frame.f_code.co_name in ("create_module", "exec_module") and isinstance(frame.f_locals.get("self"), ExtensionFileLoader):
+        if frame.f_code.co_name in ("create_module", "exec_module") and isinstance(
+            frame.f_locals.get("self"), ExtensionFileLoader
+        ):
             return True
         frame = frame.f_back
     return False

@@ -7,7 +7,8 @@ import re
 from harness.model.records import Diff
 
 NEAR_ULP = 4
-"""Up to this distance a wrong finite float is an error of rounding (`ulp`), beyond it another number (`value`)."""
+"""Up to this distance a wrong finite float is an error of rounding (`ulp`), beyond it another number
+(`value`)."""
 VALUES = frozenset({"NaN", "infinity", "sign", "ulp", "bound", "value", "element"})
 """Kinds that one defect can show on different inputs."""
 
@@ -17,8 +18,9 @@ _FLOAT = re.compile(r"(?P<value>\S+) \(0x(?P<bits>[0-9a-f]+)\)\Z")
 def difference(diff: Diff) -> str:
     """Name the kind of a difference by its first wrong element.
 
-    dtype, shape; for floats NaN (on one side), infinity, sign of zero, sign, ulp (at most `NEAR_ULP` apart) or value; else element. Where
-    the expected result has a bound: NaN, infinity, sign, bound (an error of at most `NEAR_ULP` bounds) or value.
+    dtype, shape; for floats NaN (on one side), infinity, sign of zero, sign, ulp (at most `NEAR_ULP` apart)
+    or value; else element. Where the expected result has a bound: NaN, infinity, sign, bound (an error of at
+    most `NEAR_ULP` bounds) or value.
     """
     if diff.first_index is None:
         return "dtype" if diff.expected.partition("[")[0] != diff.actual.partition("[")[0] else "shape"

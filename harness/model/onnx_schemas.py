@@ -1,7 +1,7 @@
 """What ONNX itself says of an operator: inputs, outputs, attributes and element types, from `onnx.defs`.
 
-Nothing of this is restated in a spec. Only registry look-ups happen here: no checker and no shape inference, which are native code
-and can crash on bad attributes.
+Nothing of this is restated in a spec. Only registry look-ups happen here: no checker and no shape inference,
+which are native code and can crash on bad attributes.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ IR_VERSIONS = {
     **dict.fromkeys(range(1, 10), 4), 10: 5, 11: 6, 12: 7, 13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11,
     24: 12, 25: 13, 26: 13, 27: 13, 28: 14,
 }  # fmt: skip
-"""The IR version that ONNX released together with each opset (onnx/docs/Versioning.md): the oldest that all tools of that opset read.
+"""The IR version that ONNX released together with each opset (onnx/docs/Versioning.md): the oldest that all
+tools of that opset read.
 
-Before opset 9 that was 3, in which every initializer is also an input that a caller may replace; from 4 on it is a constant."""
+Before opset 9 that was 3, in which every initializer is also an input that a caller may replace; from 4 on it
+is a constant."""
 
 
 class UnknownOperator(LookupError):
@@ -35,9 +37,11 @@ class OpsetUnavailable(LookupError):
 
 
 class Parameter(NamedTuple):
-    """An input or output: its name, type parameter (or its only type) and the dtypes allowed, as `dtypes.DTYPES` names them.
+    """An input or output: its name, type parameter (or its only type) and the dtypes allowed, as
+    `dtypes.DTYPES` names them.
 
-    A variadic one stands for several tensors, `least` of them at the least; `alike` says that all have one element type.
+    A variadic one stands for several tensors, `least` of them at the least; `alike` says that all have one
+    element type.
     """
 
     name: str
@@ -50,7 +54,8 @@ class Parameter(NamedTuple):
 
 
 class Attribute(NamedTuple):
-    """An attribute: its type as ONNX names it (`INT`, `INTS`, `STRING` …), its default (None without one), and whether it must be given."""
+    """An attribute: its type as ONNX names it (`INT`, `INTS`, `STRING` …), its default (None without one),
+    and whether it must be given."""
 
     type: str
     default: Value | None
@@ -85,10 +90,13 @@ class OperatorSchema(NamedTuple):
     def output_name(self, position: int) -> str:
         """Return what a graph calls an output: its formal name, `outputs.1` for one of several."""
         parameter = self.output(position)
-        return f"{parameter.name}.{position - len(self.outputs) + 1}" if parameter.variadic else parameter.name
+        return (
+            f"{parameter.name}.{position - len(self.outputs) + 1}" if parameter.variadic else parameter.name
+        )
 
     def output_dtype(self, inputs: Mapping[str, str], position: int = 0) -> str | None:
-        """Return the element type of an output for inputs of the given element types; None where they do not decide it."""
+        """Return the element type of an output for inputs of the given element types; None where they do not
+        decide it."""
         output = self.output(position)
         for name, dtype in inputs.items():
             parameter = self.input(name)
@@ -98,7 +106,11 @@ class OperatorSchema(NamedTuple):
 
     def defaults(self) -> dict[str, Value]:
         """Return the attributes that have a default."""
-        return {name: attribute.default for name, attribute in self.attributes.items() if attribute.default is not None}
+        return {
+            name: attribute.default
+            for name, attribute in self.attributes.items()
+            if attribute.default is not None
+        }
 
 
 def latest_opset() -> int:
@@ -121,18 +133,24 @@ OLDEST_OPSET = 7
 
 
 def opsets_of_versions(name: str) -> tuple[int, ...]:
-    """Return one opset for each version of an operator that opset 7 or a later one uses, those of deprecated versions left out."""
+    """Return one opset for each version of an operator that opset 7 or a later one uses, those of deprecated
+    versions left out."""
     versions = operator_versions().get(name, ())
-    usable = [version for version in versions if not any(version < other <= OLDEST_OPSET for other in versions)]
+    usable = [
+        version for version in versions if not any(version < other <= OLDEST_OPSET for other in versions)
+    ]
     found = sorted({max(version, OLDEST_OPSET) for version in usable})
     return tuple(opset for opset in found if not onnx.defs.get_schema(name, opset, "").deprecated)
 
 
 @lru_cache(maxsize=1024)
 def operator_schema(name: str, opset: int) -> OperatorSchema:
-    """Return the schema of an operator at an opset; raise UnknownOperator or OpsetUnavailable with a message for users."""
+    """Return the schema of an operator at an opset; raise UnknownOperator or OpsetUnavailable with a message
+    for users."""
     if opset > latest_opset():
-        raise OpsetUnavailable(f"opset {opset} is not in the installed onnx {onnx.__version__}, whose newest is {latest_opset()}")
+        raise OpsetUnavailable(
+            f"opset {opset} is not in the installed onnx {onnx.__version__}, whose newest is {latest_opset()}"
+        )
     try:
         schema = onnx.defs.get_schema(name, opset, "")
     except onnx.defs.SchemaError as error:
@@ -150,7 +168,9 @@ def operator_schema(name: str, opset: int) -> OperatorSchema:
     )
 
 
-def _parameter(formal: onnx.defs.OpSchema.FormalParameter, constraints: Mapping[str, tuple[str, ...]]) -> Parameter:
+def _parameter(
+    formal: onnx.defs.OpSchema.FormalParameter, constraints: Mapping[str, tuple[str, ...]]
+) -> Parameter:
     option = onnx.defs.OpSchema.FormalParameterOption
     allowed = {_dtype(text) for text in constraints.get(formal.type_str, (formal.type_str,))}
     dtypes = tuple(name for name in DTYPES if name in allowed)

@@ -1,7 +1,8 @@
 """Files as the harness reads them: regular ones, and no more of them than they hold when they are opened.
 
-A pipe or a device may wait for ever, and so may what only looks like a file: those of /proc say that they are empty, and are taken at
-their word. What a name stands for is asked of the opened file, so that nobody can exchange it in between.
+A pipe or a device may wait for ever, and so may what only looks like a file: those of /proc say that they are
+empty, and are taken at their word. What a name stands for is asked of the opened file, so that nobody can
+exchange it in between.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ from pathlib import Path
 
 _BLOCK = 1 << 20
 # without O_NONBLOCK opening a pipe waits until somebody writes to it
-_FLAGS = sum(getattr(os, name, 0) for name in ("O_RDONLY", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY", "O_NOINHERIT"))
+_FLAGS = sum(
+    getattr(os, name, 0)
+    for name in ("O_RDONLY", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY", "O_NOINHERIT")
+)
 
 
 class NotPlain(OSError):

@@ -1,4 +1,5 @@
-"""Progress of runs and installations on stderr: a bar with the time left on a terminal, a plain line every few seconds elsewhere."""
+"""Progress of runs and installations on stderr: a bar with the time left on a terminal, a plain line every
+few seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -33,7 +34,11 @@ class Progress:
             self._show(target, done, total)
         elif time.monotonic() - self._last >= _PLAIN_EVERY:
             self._last = time.monotonic()
-            print(f"{target}: {done:,} of {total:,} {'specs' if target == PLANNING else 'cases'}", file=sys.stderr, flush=True)
+            print(
+                f"{target}: {done:,} of {total:,} {'specs' if target == PLANNING else 'cases'}",
+                file=sys.stderr,
+                flush=True,
+            )
 
     def _show(self, target: str, done: int, total: int) -> None:
         if self._bar is None:
@@ -47,7 +52,9 @@ class Progress:
     def __enter__(self) -> Progress:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._bar is not None:
             self._bar.stop()
 
@@ -65,7 +72,8 @@ class ProgressStep(NamedTuple):
 
 
 class Steps:
-    """Shows the messages and steps of an installation; within `with`, on a terminal, as one line that is written over.
+    """Shows the messages and steps of an installation; within `with`, on a terminal, as one line that is
+    written over.
 
     Elsewhere a message is a line, and a step one every few seconds and one at its end.
     """
@@ -85,7 +93,11 @@ class Steps:
             self._what, self._began, self._last = what, now, now
         if self._bar is not None:
             self._show(self._bar, told, begins)
-        elif not isinstance(told, ProgressStep) or now - self._last >= _PLAIN_EVERY or (told.done >= told.total and not begins):
+        elif (
+            not isinstance(told, ProgressStep)
+            or now - self._last >= _PLAIN_EVERY
+            or (told.done >= told.total and not begins)
+        ):
             self._last = now
             left = _left(told, now - self._began) if isinstance(told, ProgressStep) else ""
             print(f"{self._name}: {told}{left}", file=sys.stderr, flush=True)
@@ -107,14 +119,17 @@ class Steps:
             self._bar = _bar(TextColumn("{task.fields[unit]}"))
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
 
 
 def _left(step: ProgressStep, seconds: float) -> str:
-    """Say how long a step still takes at the pace that it had so far, or nothing as long as that is a guess."""
+    """Say how long a step still takes at the pace that it had so far, or nothing as long as that is a
+    guess."""
     if seconds < _ESTIMATE_AFTER or not 0 < step.done < step.total:
         return ""
     left = round(seconds / step.done * (step.total - step.done))
@@ -122,12 +137,20 @@ def _left(step: ProgressStep, seconds: float) -> str:
 
 
 def _bar(*columns: ProgressColumn) -> Bar:
-    """Start a bar on stderr that goes when it is stopped: what it is about, how far, how long so far and how long still."""
+    """Start a bar on stderr that goes when it is stopped: what it is about, how far, how long so far and how
+    long still."""
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    shown = (TextColumn("{task.description}"), BarColumn(12), *columns, TimeElapsedColumn(), TextColumn("left:"), TimeRemainingColumn())
+    shown = (
+        TextColumn("{task.description}"),
+        BarColumn(12),
+        *columns,
+        TimeElapsedColumn(),
+        TextColumn("left:"),
+        TimeRemainingColumn(),
+    )
     bar = Bar(*shown, console=Console(stderr=True), transient=True)
     bar.start()
     return bar

@@ -1,11 +1,13 @@
-"""Queries select cases by their ids: `GatherND`, `GatherND@13:sweep=batch`, `Gather*:data=float16;axis=-1`, `indices=int64`.
+"""Queries select cases by their ids: `GatherND`, `GatherND@13:sweep=batch`, `Gather*:data=float16;axis=-1`,
+`indices=int64`.
 
-A query is `operator[@opset][:term;term…]`, or terms alone for every operator. Each term `key=value` must occur in the id, in any
-order; so a query is also any prefix of an id that ends where a term ends, and a whole id selects itself (and ids that add terms to
-it). `*` and `?` stand for any characters and for one, in operator, opset and values; brackets are literal, and between them `*` is one
-dimension: `data=*[*,*,1]` has rank 3, and `,...` at the end any further ones: `data=*[*,*,...]` has rank 2 or more, `data=*[...]` any.
-A tensor's term may end before its shape: `data=float16` is that dtype at any shape. Integers can be compared: `axis>=1`, `batch_dims<=0`.
-Alternatives are separate queries.
+A query is `operator[@opset][:term;term…]`, or terms alone for every operator. Each term `key=value` must
+occur in the id, in any order; so a query is also any prefix of an id that ends where a term ends, and a whole
+id selects itself (and ids that add terms to it). `*` and `?` stand for any characters and for one, in
+operator, opset and values; brackets are literal, and between them `*` is one dimension: `data=*[*,*,1]` has
+rank 3, and `,...` at the end any further ones: `data=*[*,*,...]` has rank 2 or more, `data=*[...]` any. A
+tensor's term may end before its shape: `data=float16` is that dtype at any shape. Integers can be compared:
+`axis>=1`, `batch_dims<=0`. Alternatives are separate queries.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ _STARS = 8
 
 
 class _Term(NamedTuple):
-    """A term: text that must be in the id, the pattern that decides, and what the integer that it finds may be."""
+    """A term: text that must be in the id, the pattern that decides, and what the integer that it finds may
+    be."""
 
     key: str
     needle: str
@@ -59,7 +62,11 @@ class Query:
         self._start = f"{operator}@" if literal else ""
         if literal and opset is not None and not _GLOB.search(opset):
             self._start = head
-        self._head = None if self._start == head or (literal and opset is None) or head == "*@*:" else re.compile(_regex(head, "[^;]"))
+        self._head = (
+            None
+            if self._start == head or (literal and opset is None) or head == "*@*:"
+            else re.compile(_regex(head, "[^;]"))
+        )
 
     @classmethod
     def parse(cls, text: str) -> Query:
@@ -68,7 +75,9 @@ class Query:
         if not text:
             raise UsageError(f"the query is empty; write for example {EXAMPLE!r}")
         if len(text) > _LONGEST:
-            raise UsageError(f"the query is longer than {_LONGEST:,} characters: what it should select has a shorter one")
+            raise UsageError(
+                f"the query is longer than {_LONGEST:,} characters: what it should select has a shorter one"
+            )
         text = re.sub(r"\*{2,}", "*", text)
         head, colon, tail = text.partition(":")
         if not colon and "=" in head:
@@ -91,10 +100,14 @@ class Query:
             if key + relation in terms:
                 raise _malformed(text, f"{key!r} is given twice; alternatives are separate queries")
             if relation != "=" and not _INTEGER.match(value):
-                raise _malformed(text, f"{part!r} compares with {value!r}, which is no integer of at most 19 digits")
+                raise _malformed(
+                    text, f"{part!r} compares with {value!r}, which is no integer of at most 19 digits"
+                )
             if _SHAPE.sub("", value).count("*") > _STARS:
                 raise _malformed(text, f"{part!r} has more than {_STARS} '*'")
-            terms[key + relation] = _term(key, value) if relation == "=" else _bound(key, relation, int(value))
+            terms[key + relation] = (
+                _term(key, value) if relation == "=" else _bound(key, relation, int(value))
+            )
         return cls(text, operator, opset, list(terms.values()))
 
     def matches(self, case_id: str) -> bool:
@@ -114,8 +127,11 @@ class Query:
         return self.operator is None or re.match(_regex(self.operator, ".") + r"\Z", operator) is not None
 
     def may_select(self, operator: str, first: str) -> bool:
-        """Say whether it can select ids of an operator whose first term is `first`, `sweep=NAME` or `case=NAME`."""
-        return self.speaks_of(operator) and all(term.pattern.search(f":{first}") for term in self.terms if term.key in ("sweep", "case"))
+        """Say whether it can select ids of an operator whose first term is `first`, `sweep=NAME` or
+        `case=NAME`."""
+        return self.speaks_of(operator) and all(
+            term.pattern.search(f":{first}") for term in self.terms if term.key in ("sweep", "case")
+        )
 
     def __repr__(self) -> str:
         return f"Query({self.text!r})"
@@ -141,15 +157,22 @@ def of_case(text: str) -> Query:
 
 
 def explain_no_match(queries: Sequence[Query], operators: Collection[str], keys: Collection[str]) -> str:
-    """Return a hint why queries select nothing: an operator or key that no case has, or that each exists but not together."""
+    """Return a hint why queries select nothing: an operator or key that no case has, or that each exists but
+    not together."""
     hints: dict[str, None] = {}
     for query in queries:
-        if query.operator is not None and not any(re.match(_regex(query.operator, ".") + r"\Z", name) for name in operators):
+        if query.operator is not None and not any(
+            re.match(_regex(query.operator, ".") + r"\Z", name) for name in operators
+        ):
             hints[f"no operator {query.operator!r}{_near(query.operator, operators)}"] = None
             continue
         for key in query.keys:
             if key not in keys:
-                word = " (ids do not hold it)" if key in ("validity", "outcome", "verdict", "target", "level", "opset") else ""
+                word = (
+                    " (ids do not hold it)"
+                    if key in ("validity", "outcome", "verdict", "target", "level", "opset")
+                    else ""
+                )
                 hints[f"no case has the key {key!r}{word}{_near(key, keys)}"] = None
     if not hints:
         return "no case has all of these terms together; `harness list` shows the ids"
@@ -168,7 +191,9 @@ def _malformed(text: str, what: str) -> UsageError:
 
 def _term(key: str, value: str) -> _Term:
     needle = max(_GLOB.split(f"{key}={value}".replace("[...]", "*").replace(",...]", "*")), key=len)
-    start = re.escape(f"{key}=")  # literal text first: `re` finds that fastest; what stands before it is looked up afterwards
+    start = re.escape(
+        f"{key}="
+    )  # literal text first: `re` finds that fastest; what stands before it is looked up afterwards
     return _Term(key, needle, re.compile(rf"{start}(?<=[:;]{start}){_regex(value, '[^;]')}(?=[;\[]|\Z)"))
 
 
@@ -182,9 +207,14 @@ def _regex(glob: str, any_character: str) -> str:
     """Translate `*` and `?`, which between brackets stand for digits; everything else is literal."""
     pattern, in_shape = [], False
     glob = glob.replace("[...]", "\1")
-    glob = re.sub(r"(?<=[\[,])\*(?=[,\]])", "\0", glob)  # a whole dimension: at least one digit, so that rank 0 is not rank 1
+    glob = re.sub(
+        r"(?<=[\[,])\*(?=[,\]])", "\0", glob
+    )  # a whole dimension: at least one digit, so that rank 0 is not rank 1
     for part in re.split(r"([*?\[\]\0\1]|,\.\.\.(?=\]))", glob):
         in_shape = (in_shape or part == "[") and part != "]"
         one = r"\d" if in_shape else any_character
-        pattern.append({"*": one + "*", "?": one, "\0": r"\d+", "\1": r"\[[\d,]*\]", ",...": r"(?:,\d+)*"}.get(part) or re.escape(part))
+        pattern.append(
+            {"*": one + "*", "?": one, "\0": r"\d+", "\1": r"\[[\d,]*\]", ",...": r"(?:,\d+)*"}.get(part)
+            or re.escape(part)
+        )
     return "".join(pattern)

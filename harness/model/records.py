@@ -83,7 +83,8 @@ class Tensor(NamedTuple):
 
 
 class TensorValue(NamedTuple):
-    """A tensor as the value of an attribute: element type, shape, and its elements as Python numbers or texts in row-major order."""
+    """A tensor as the value of an attribute: element type, shape, and its elements as Python numbers or texts
+    in row-major order."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -102,7 +103,8 @@ Value = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...
 class TensorSpec(msgspec.Struct, frozen=True, gc=False):
     """Name, element type and shape of one input; `values` names how its elements are chosen (`values.py`).
 
-    `elements` are those of an input that decides shapes (`axes`, `pads`): they stand in the id, in place of the shape.
+    `elements` are those of an input that decides shapes (`axes`, `pads`): they stand in the id, in place of
+    the shape.
     """
 
     name: str
@@ -119,8 +121,8 @@ CONSTANTS = "constants"
 class Options(msgspec.Struct, frozen=True, gc=False):
     """How a case's graph is built and run; a default is not written into the case's id.
 
-    `initializer` names the input that is one, or `constants`. `outputs` is the number of outputs that the node has where that is not
-    the operator's usual one.
+    `initializer` names the input that is one, or `constants`. `outputs` is the number of outputs that the
+    node has where that is not the operator's usual one.
     """
 
     shapes: Literal["symbolic", "static"] = "symbolic"
@@ -133,7 +135,8 @@ class Options(msgspec.Struct, frozen=True, gc=False):
 
 
 class DirectmlTensor(msgspec.Struct, frozen=True, gc=False):
-    """What a case writes into one DML_BUFFER_TENSOR_DESC instead of what lowering would; None leaves a member alone."""
+    """What a case writes into one DML_BUFFER_TENSOR_DESC instead of what lowering would; None leaves a member
+    alone."""
 
     dtype: str | None = None
     sizes: tuple[int, ...] | None = None
@@ -144,11 +147,13 @@ class DirectmlTensor(msgspec.Struct, frozen=True, gc=False):
 
 
 class DirectmlOptions(msgspec.Struct, frozen=True, gc=False):
-    """What only a call of DirectML's own API can ask for; a case that has these is expressed for the target `directml` alone.
+    """What only a call of DirectML's own API can ask for; a case that has these is expressed for the target
+    `directml` alone.
 
-    `operator` is a DML_OPERATOR_TYPE; `dimension_count` the DimensionCount that shapes are padded to with leading 1s; `in_place` names the
-    input tensor that OutputTensor aliases; `layout` names by tensor how its elements lie in the buffer (`directml/layout.py`). `attributes`
-    and `tensors` replace members of the descriptions, which is how a case breaks a rule.
+    `operator` is a DML_OPERATOR_TYPE; `dimension_count` the DimensionCount that shapes are padded to with
+    leading 1s; `in_place` names the input tensor that OutputTensor aliases; `layout` names by tensor how its
+    elements lie in the buffer (`directml/layout.py`). `attributes` and `tensors` replace members of the
+    descriptions, which is how a case breaks a rule.
     """
 
     operator: str | None = None
@@ -162,11 +167,12 @@ class DirectmlOptions(msgspec.Struct, frozen=True, gc=False):
 class Case(msgspec.Struct, frozen=True):
     """One concrete operator call.
 
-    `inputs` are those that are present, in the order of the specification. `literals` holds written-out input elements (None for an
-    input that is filled) and `documented` the documented result of each output (None for one that is not documented).
-    `rule` says for an invalid case which rule it breaks and for an unspecified one what the sources leave open. `levels` are
-    derived (`levels.py`) from the DirectML operators of `lowers_to`. With `directml`, validity is what Microsoft's documents say of the
-    call; without, what ONNX says.
+    `inputs` are those that are present, in the order of the specification. `literals` holds written-out input
+    elements (None for an input that is filled) and `documented` the documented result of each output (None
+    for one that is not documented). `rule` says for an invalid case which rule it breaks and for an
+    unspecified one what the sources leave open. `levels` are derived (`levels.py`) from the DirectML
+    operators of `lowers_to`. With `directml`, validity is what Microsoft's documents say of the call;
+    without, what ONNX says.
     """
 
     id: str
@@ -200,9 +206,10 @@ class Error(msgspec.Struct, frozen=True):
 class Diff(msgspec.Struct, frozen=True):
     """How an output differs from the oracle's.
 
-    `max_ulp` is the largest distance between finite values of a float tensor in units of the last place, None where that has no meaning;
-    `expected` and `actual` are the two elements at `first_index` (or the two shapes or dtypes), written out. Where the expected result has
-    a bound, `error` and `bound` are those at `first_index`; `error` is None where the output is NaN or infinite.
+    `max_ulp` is the largest distance between finite values of a float tensor in units of the last place, None
+    where that has no meaning; `expected` and `actual` are the two elements at `first_index` (or the two
+    shapes or dtypes), written out. Where the expected result has a bound, `error` and `bound` are those at
+    `first_index`; `error` is None where the output is NaN or infinite.
     """
 
     max_ulp: Count | None
@@ -220,8 +227,9 @@ class Diff(msgspec.Struct, frozen=True):
 class Accuracy(msgspec.Struct, frozen=True):
     """How near an output with a bound came to it, whether it kept to it or not.
 
-    `ratio` is the largest error divided by its bound and `ulp` the largest error in units of the last place of the output's type, both over
-    the elements where value and output are finite and something is claimed. Of `compared` elements, nothing is claimed of `unclaimed`.
+    `ratio` is the largest error divided by its bound and `ulp` the largest error in units of the last place
+    of the output's type, both over the elements where value and output are finite and something is claimed.
+    Of `compared` elements, nothing is claimed of `unclaimed`.
     """
 
     ratio: Magnitude
@@ -231,14 +239,17 @@ class Accuracy(msgspec.Struct, frozen=True):
 
     @property
     def claims(self) -> bool:
-        """Say whether the comparison tested anything: there was an element with a claim, or no element at all."""
+        """Say whether the comparison tested anything: there was an element with a claim, or no element at
+        all."""
         return not self.compared or self.unclaimed < self.compared
 
 
 class Repeats(msgspec.Struct, frozen=True):
-    """How an unexpected result came out when its case was repeated: in `runs` repeats, of which `failed` did, and runs by outcome.
+    """How an unexpected result came out when its case was repeated: in `runs` repeats, of which `failed` did,
+    and runs by outcome.
 
-    The run that selected the case counts in none of them, since it failed by choice of the case; older files count it too.
+    The run that selected the case counts in none of them, since it failed by choice of the case; older files
+    count it too.
     """
 
     runs: Count
@@ -247,9 +258,11 @@ class Repeats(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct, frozen=True, tag_field="type", tag="result"):
-    """One line of a run file: what one target did with one case. A pass without a proven provider cannot be made.
+    """One line of a run file: what one target did with one case. A pass without a proven provider cannot be
+    made.
 
-    `repeats` stands only in a result that was repeated; outcome, error and difference are always those of the first run.
+    `repeats` stands only in a result that was repeated; outcome, error and difference are always those of the
+    first run.
     """
 
     case: CaseId
@@ -266,15 +279,18 @@ class Result(msgspec.Struct, frozen=True, tag_field="type", tag="result"):
     seconds: Seconds = 0.0
     repeats: Repeats | msgspec.UnsetType = msgspec.UNSET
     call: str | msgspec.UnsetType = msgspec.UNSET
-    """What a case was lowered to, on `directml` alone: the operator, and each tensor's data type and DimensionCount."""
+    """What a case was lowered to, on `directml` alone: the operator, and each tensor's data type and
+    DimensionCount."""
     output: str | msgspec.UnsetType = msgspec.UNSET
-    """A hash of outputs that are not the oracle's, by which targets are compared bit for bit; 16 hexadecimal digits."""
+    """A hash of outputs that are not the oracle's, by which targets are compared bit for bit; 16 hexadecimal
+    digits."""
 
     accuracy: Accuracy | msgspec.UnsetType = msgspec.UNSET
     """How near the outputs came to their bounds, where results have one."""
 
     expectation: Count | msgspec.UnsetType = msgspec.UNSET
-    """The number, in the header's `expectations`, of the entry that it was judged by; absent for a valid or invalid case that conforms."""
+    """The number, in the header's `expectations`, of the entry that it was judged by; absent for a valid or
+    invalid case that conforms."""
 
     @property
     def beyond(self) -> bool:
@@ -288,20 +304,26 @@ class Result(msgspec.Struct, frozen=True, tag_field="type", tag="result"):
 
     @property
     def tests_nothing(self) -> bool:
-        """Say whether it passes only because nothing is claimed of its outputs: it counts apart, as no pass."""
-        return self.outcome is Outcome.PASS and isinstance(self.accuracy, Accuracy) and not self.accuracy.claims
+        """Say whether it passes only because nothing is claimed of its outputs: it counts apart, as no
+        pass."""
+        return (
+            self.outcome is Outcome.PASS and isinstance(self.accuracy, Accuracy) and not self.accuracy.claims
+        )
 
     def __post_init__(self) -> None:
-        if self.outcome is Outcome.PASS and (not self.placed_on or self.diff is not None or self.error is not None):
+        if self.outcome is Outcome.PASS and (
+            not self.placed_on or self.diff is not None or self.error is not None
+        ):
             raise ValueError("a pass needs a proven provider and has neither diff nor error")
 
 
 class TargetInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     """A target as the run's header records it; fields that its runtime cannot tell stay None.
 
-    `unavailable` is the reason why it did not run, with the remedy. `artifact_limit_bytes` bounds the tensors kept of failing cases.
-    `plugin` is the file name of a provider's own library, `plugin_vendor` what it says of its maker, `package` and `package_version` where
-    the library is from, and `device_metadata` what provider and hardware say of the device.
+    `unavailable` is the reason why it did not run, with the remedy. `artifact_limit_bytes` bounds the tensors
+    kept of failing cases. `plugin` is the file name of a provider's own library, `plugin_vendor` what it says
+    of its maker, `package` and `package_version` where the library is from, and `device_metadata` what
+    provider and hardware say of the device.
     """
 
     provider: str
@@ -330,7 +352,8 @@ class TargetInfo(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a spec says of one of its entries: the document it is from, and the rule that its cases break or that is left open."""
+    """What a spec says of one of its entries: the document it is from, and the rule that its cases break or
+    that is left open."""
 
     source: str | None = None
     rule: str | None = None
@@ -339,7 +362,8 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
 class Against(msgspec.Struct, frozen=True):
     """The earlier run that a run is judged against.
 
-    `targets` names for each target of the run the earlier one's, `differing` what is not the same: `specs`, `oracle`, `seed`.
+    `targets` names for each target of the run the earlier one's, `differing` what is not the same: `specs`,
+    `oracle`, `seed`.
     """
 
     run_id: str
@@ -355,13 +379,16 @@ class ShardOf(msgspec.Struct, frozen=True):
 
 
 Select = Literal["default", "all", "pairwise"]
-"""Which cases of the sweeps: what the specs say, the whole product also where they keep as few as show every pair, or few of each sweep."""
+"""Which cases of the sweeps: what the specs say, the whole product also where they keep as few as show every
+pair, or few of each sweep."""
 
 
 class Asked(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a run was asked for beside its targets and seed: what `--resume` goes on with. Paths are as the command line had them.
+    """What a run was asked for beside its targets and seed: what `--resume` goes on with. Paths are as the
+    command line had them.
 
-    Without `specs` and `expectations` it is the harness's own ones; `reruns` is how often unexpected results are repeated.
+    Without `specs` and `expectations` it is the harness's own ones; `reruns` is how often unexpected results
+    are repeated.
     """
 
     specs: tuple[str, ...] = ()
@@ -403,10 +430,11 @@ class Expectation(msgspec.Struct, frozen=True, omit_defaults=True):
 class Header(msgspec.Struct, frozen=True, tag_field="type", tag="run", omit_defaults=True):
     """The first line of a run file.
 
-    `origins` are by operator and entry as ids begin, for instance `GatherND:sweep=tuple_empty`; entries that say nothing are left out.
-    `targets_left_out` are those that a run of the default targets does without, each with the reason. `selection` is None in files that are
-    older than this key. `expectations` are the entries that hold on one of the targets and speak of one of the run's operators, by their
-    place among all entries.
+    `origins` are by operator and entry as ids begin, for instance `GatherND:sweep=tuple_empty`; entries that
+    say nothing are left out. `targets_left_out` are those that a run of the default targets does without,
+    each with the reason. `selection` is None in files that are older than this key. `expectations` are the
+    entries that hold on one of the targets and speak of one of the run's operators, by their place among all
+    entries.
     """
 
     schema: int
@@ -424,15 +452,17 @@ class Header(msgspec.Struct, frozen=True, tag_field="type", tag="run", omit_defa
 
 
 def in_another_order(one: Header, other: Header) -> bool:
-    """Say whether two headers give an entry's number to different ones, so that their results cannot stand in one file."""
+    """Say whether two headers give an entry's number to different ones, so that their results cannot stand in
+    one file."""
     return any(other.expectations.get(number, entry) != entry for number, entry in one.expectations.items())
 
 
 class End(msgspec.Struct, frozen=True, tag_field="type", tag="end"):
     """The last line of a complete run file.
 
-    `selected` and `run` count results (cases x targets, without those that a target's API cannot express); `left_out` counts cases by
-    reason; `problems` are stale, unmatched or expired expectations, which fail the run.
+    `selected` and `run` count results (cases x targets, without those that a target's API cannot express);
+    `left_out` counts cases by reason; `problems` are stale, unmatched or expired expectations, which fail the
+    run.
     """
 
     selected: Count
@@ -454,11 +484,17 @@ NOT_EXPRESSIBLE = "NotExpressible"
 
 
 def inexpressible(result: Result) -> bool:
-    """Say whether a target's API cannot express a case: it was not run, that is expected, and it counts in no rate.
+    """Say whether a target's API cannot express a case: it was not run, that is expected, and it counts in no
+    rate.
 
-    What only this release cannot be asked (an opset that it does not load) is not run as well, but selected, and its rate says so.
+    What only this release cannot be asked (an opset that it does not load) is not run as well, but selected,
+    and its rate says so.
     """
-    return result.outcome is Outcome.NOT_RUN and result.error is not None and result.error.class_ == NOT_EXPRESSIBLE
+    return (
+        result.outcome is Outcome.NOT_RUN
+        and result.error is not None
+        and result.error.class_ == NOT_EXPRESSIBLE
+    )
 
 
 ORACLE_ERROR = "OracleError"
@@ -466,7 +502,8 @@ ORACLE_ERROR = "OracleError"
 
 
 CONFORMING = {Validity.VALID: Outcome.PASS, Validity.INVALID: Outcome.REJECTED}
-"""The outcome that conforms, by validity; anything an unspecified case does is recorded and never a failure."""
+"""The outcome that conforms, by validity; anything an unspecified case does is recorded and never a
+failure."""
 
 
 def conforms(validity: Validity, outcome: Outcome) -> bool:
@@ -475,7 +512,8 @@ def conforms(validity: Validity, outcome: Outcome) -> bool:
 
 
 def fails(validity: Validity, outcome: Outcome, verdict: Verdict) -> bool:
-    """Say whether a result deviates and nobody expected that. What an unspecified case does is recorded and never a failure."""
+    """Say whether a result deviates and nobody expected that. What an unspecified case does is recorded and
+    never a failure."""
     if validity is Validity.UNSPECIFIED:
         return False
     if verdict is Verdict.NEW:
@@ -484,9 +522,11 @@ def fails(validity: Validity, outcome: Outcome, verdict: Verdict) -> bool:
 
 
 def unexpected(validity: Validity, outcome: Outcome, verdict: Verdict, *, baseline: bool) -> bool:
-    """Say whether a result turns a run red: by the exit code, in JUnit and CTRF, and in every total of unexpected results.
+    """Say whether a result turns a run red: by the exit code, in JUnit and CTRF, and in every total of
+    unexpected results.
 
-    An improvement does where it contradicts an expectation, which is wrong by then; against an earlier run (`baseline`) it is welcome.
+    An improvement does where it contradicts an expectation, which is wrong by then; against an earlier run
+    (`baseline`) it is welcome.
     """
     improved = verdict is Verdict.IMPROVEMENT and validity is not Validity.UNSPECIFIED and not baseline
     return improved or fails(validity, outcome, verdict)
@@ -494,14 +534,22 @@ def unexpected(validity: Validity, outcome: Outcome, verdict: Verdict, *, baseli
 
 def run_json_schema() -> str:
     """Return the JSON Schema of a run file's lines, as the text of `docs/run.schema.json`."""
-    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A line of a run file", **msgspec.json.schema(_Line)}
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A line of a run file",
+        **msgspec.json.schema(_Line),
+    }
     return msgspec.json.format(msgspec.json.encode(_dedented(schema)), indent=2).decode() + "\n"
 
 
 def _dedented(schema: Any) -> Any:
-    """Return a schema whose descriptions, which are docstrings, have no indentation: Python 3.13 takes it away, older ones do not."""
+    """Return a schema whose descriptions, which are docstrings, have no indentation: Python 3.13 takes it
+    away, older ones do not."""
     if isinstance(schema, dict):
-        return {key: inspect.cleandoc(value) if key == "description" else _dedented(value) for key, value in schema.items()}
+        return {
+            key: inspect.cleandoc(value) if key == "description" else _dedented(value)
+            for key, value in schema.items()
+        }
     return [_dedented(value) for value in schema] if isinstance(schema, list) else schema
 
 

@@ -28,7 +28,8 @@ class LocalNumbers:
 
 
 class SharedNumbers(LocalNumbers):
-    """Integers that processes forked later share. They lie in a pipe: who has taken them out has them alone, the others wait."""
+    """Integers that processes forked later share. They lie in a pipe: who has taken them out has them alone,
+    the others wait."""
 
     def __init__(self, count: int) -> None:
         self._record = struct.Struct(f"<{count}q")
@@ -47,9 +48,11 @@ class SharedNumbers(LocalNumbers):
 
 
 class Share:
-    """What one lane takes of a sequence that every lane walks through: the next free block whenever it has use for one.
+    """What one lane takes of a sequence that every lane walks through: the next free block whenever it has
+    use for one.
 
-    Neighbours share graphs, so they stay together; and since a block is taken only when it is needed, all lanes end at about the same time.
+    Neighbours share graphs, so they stay together; and since a block is taken only when it is needed, all
+    lanes end at about the same time.
     """
 
     def __init__(self, blocks: LocalNumbers | None = None) -> None:

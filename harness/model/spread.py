@@ -1,4 +1,5 @@
-"""Which cases a group of results holds, as far as a table says it: counted one by one, written as opsets and element types."""
+"""Which cases a group of results holds, as far as a table says it: counted one by one, written as opsets and
+element types."""
 
 from __future__ import annotations
 

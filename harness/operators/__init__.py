@@ -1,6 +1,8 @@
-"""The operators that the harness knows: of every module here its `OPERATOR`, or several as `OPERATORS`; each has a file in `specs/`.
+"""The operators that the harness knows: of every module here its `OPERATOR`, or several as `OPERATORS`; each
+has a file in `specs/`.
 
-Folders named in the environment variable `HARNESS_OPERATORS` are searched for further modules, for operators of one's own.
+Folders named in the environment variable `HARNESS_OPERATORS` are searched for further modules, for operators
+of one's own.
 """
 
 from __future__ import annotations

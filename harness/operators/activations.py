@@ -97,7 +97,9 @@ def _unidirectional(call: Call) -> str | None:
 
 def _named(**members: str | float) -> Callable[[Call], dict[str, Any]]:
     """Name DirectML's members by the attributes that they are, or give their values."""
-    return lambda call: {name: call.attributes[given] if isinstance(given, str) else given for name, given in members.items()}
+    return lambda call: {
+        name: call.attributes[given] if isinstance(given, str) else given for name, given in members.items()
+    }
 
 
 OPERATORS = (

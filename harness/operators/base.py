@@ -1,8 +1,10 @@
-"""The contract between an operator and the stages: what a call is, what a family knows of many operators, and what one operator adds.
+"""The contract between an operator and the stages: what a call is, what a family knows of many operators, and
+what one operator adds.
 
-An operator is a formula with the name of its family (`OPERATORS` of the package collects them) and one file in `specs/`. Nothing in this
-package knows ONNX or ONNX Runtime: it is the independent side of every comparison. What ONNX itself says of an operator (inputs, types,
-attributes and their defaults) reaches it as a `Call`, which `harness.specs.calls` makes.
+An operator is a formula with the name of its family (`OPERATORS` of the package collects them) and one file
+in `specs/`. Nothing in this package knows ONNX or ONNX Runtime: it is the independent side of every
+comparison. What ONNX itself says of an operator (inputs, types, attributes and their defaults) reaches it as
+a `Call`, which `harness.specs.calls` makes.
 """
 
 from __future__ import annotations
@@ -33,10 +35,11 @@ class TensorType(NamedTuple):
 class Call(NamedTuple):
     """One call of an operator before its elements are chosen: what every hook is given.
 
-    `inputs` holds the inputs that are present, in the order of the specification, under their formal names; a variadic input `data_0`
-    stands as `data_0.0`, `data_0.1` and so on. `attributes` holds ONNX's defaults where the case gives none; an attribute without a
-    default that is not given is absent. `constants` holds the elements of those inputs that are known before a run (`axes`, `shape`,
-    `pads`). `outputs` are the element types of the outputs that are asked for.
+    `inputs` holds the inputs that are present, in the order of the specification, under their formal names; a
+    variadic input `data_0` stands as `data_0.0`, `data_0.1` and so on. `attributes` holds ONNX's defaults
+    where the case gives none; an attribute without a default that is not given is absent. `constants` holds
+    the elements of those inputs that are known before a run (`axes`, `shape`, `pads`). `outputs` are the
+    element types of the outputs that are asked for.
     """
 
     inputs: Mapping[str, TensorType]
@@ -57,7 +60,8 @@ class Call(NamedTuple):
         return next(iter(self.inputs.values()))
 
     def parameter(self, name: str, default: Any = None) -> Any:
-        """Return what decides shapes under a name: an attribute, or at later opsets the elements of an input of that name, as a tuple."""
+        """Return what decides shapes under a name: an attribute, or at later opsets the elements of an input
+        of that name, as a tuple."""
         if name in self.constants:
             found = self.constants[name]
             return tuple(found.tolist()) if found.ndim else found.item()
@@ -71,8 +75,8 @@ class NoDomain(Exception):
 class ValueKind(NamedTuple):
     """One way to choose the elements of an input.
 
-    `negative` states that the elements contain negative indices (DirectML allows them from level 3_0); `breaks` the rule of the ONNX
-    specification that at least one of them breaks.
+    `negative` states that the elements contain negative indices (DirectML allows them from level 3_0);
+    `breaks` the rule of the ONNX specification that at least one of them breaks.
     """
 
     name: str
@@ -86,8 +90,9 @@ RANDOM = ValueKind("random")
 class CallTensor(NamedTuple):
     """A tensor of a DirectML call before sizes are padded to a common DimensionCount.
 
-    `carries` is the name of the input, or the position of the output, whose elements it holds, `dtype` the element type that DirectML is
-    told (a name of `dtypes.DTYPES`), `strides` in elements where they are not those of packed elements (a broadcast dimension has 0).
+    `carries` is the name of the input, or the position of the output, whose elements it holds, `dtype` the
+    element type that DirectML is told (a name of `dtypes.DTYPES`), `strides` in elements where they are not
+    those of packed elements (a broadcast dimension has 0).
     """
 
     carries: str | int
@@ -99,10 +104,11 @@ class CallTensor(NamedTuple):
 class DirectmlCall(NamedTuple):
     """The call of DirectML's API that an operator is lowered to.
 
-    `operator` is a DML_OPERATOR_TYPE; `tensors` are the tensor members of its description by name, None for an optional one that is left
-    out, a tuple for an array of tensors; `dimension_count` is the least DimensionCount that sizes are padded to with leading 1s.
-    `attributes` are the description's other members: numbers, tuples of numbers, None for an optional one that is left out. Those in
-    `axes` count dimensions from the left and move with the padding; those in `per_dimension` hold a value for each dimension and are
+    `operator` is a DML_OPERATOR_TYPE; `tensors` are the tensor members of its description by name, None for
+    an optional one that is left out, a tuple for an array of tensors; `dimension_count` is the least
+    DimensionCount that sizes are padded to with leading 1s. `attributes` are the description's other members:
+    numbers, tuples of numbers, None for an optional one that is left out. Those in `axes` count dimensions
+    from the left and move with the padding; those in `per_dimension` hold a value for each dimension and are
     padded in front with the value given there.
     """
 
@@ -114,33 +120,41 @@ class DirectmlCall(NamedTuple):
     per_dimension: Mapping[str, int] = {}
 
     def each(self) -> Iterator[tuple[str, CallTensor]]:
-        """Yield the tensors with the names of their members: those of an array one by one, none for one that is left out."""
+        """Yield the tensors with the names of their members: those of an array one by one, none for one that
+        is left out."""
         for name, given in self.tensors.items():
             for tensor in (given,) if isinstance(given, CallTensor) else given or ():
                 yield name, tensor
 
 
 class Family:
-    """What many operators have in common: shapes that fit, attributes, values, rules, lowering, and the sweeps that try them.
+    """What many operators have in common: shapes that fit, attributes, values, rules, lowering, and the
+    sweeps that try them.
 
-    A method that a family does not override answers for the plainest operator: one input, one output of its shape, no attribute.
+    A method that a family does not override answers for the plainest operator: one input, one output of its
+    shape, no attribute.
     """
 
     name = "plain"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """By input, the words that its `shape:` may use in a sweep, or the keys of the mapping that it may be."""
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    """By key of such a mapping, the words that may stand there; a key that is not named here takes numbers or shapes."""
+    """By key of such a mapping, the words that may stand there; a key that is not named here takes numbers or
+    shapes."""
 
-    def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Shape | tuple[Shape, ...] | None:
-        """Return the shape of an input by its relation to the inputs before it (those in `call`), of a variadic one all the shapes.
+    def shape(
+        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
+    ) -> Shape | tuple[Shape, ...] | None:
+        """Return the shape of an input by its relation to the inputs before it (those in `call`), of a
+        variadic one all the shapes.
 
         None where that is impossible.
         """
         raise NotImplementedError
 
     def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[Value]:
-        """Return the values of an attribute, or of an input that decides shapes, that `all` stands for with inputs of these shapes.
+        """Return the values of an attribute, or of an input that decides shapes, that `all` stands for with
+        inputs of these shapes.
 
         Raises NoDomain where the operator says of none.
         """
@@ -153,7 +167,8 @@ class Family:
         raise NotImplementedError
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
-        """Return the rule of the ONNX specification that types, shapes, attributes and constants break, or None."""
+        """Return the rule of the ONNX specification that types, shapes, attributes and constants break, or
+        None."""
         return None
 
     def broken_by_values(self, operator: Operator, call: Call, inputs: Mapping[str, Tensor]) -> str | None:
@@ -161,7 +176,8 @@ class Family:
         return None
 
     def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
-        """Return the ways to choose the elements of an input, the usual one first; () for an input that takes any bits."""
+        """Return the ways to choose the elements of an input, the usual one first; () for an input that takes
+        any bits."""
         return ()
 
     def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
@@ -169,7 +185,8 @@ class Family:
         return True
 
     def natural_shape(self, operator: Operator, kind: str, dtype: str) -> Shape | None:
-        """Return the shape that a kind of values of the first input needs where the spec gives none, or None."""
+        """Return the shape that a kind of values of the first input needs where the spec gives none, or
+        None."""
         return None
 
     def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
@@ -181,31 +198,37 @@ class Family:
         return 1
 
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
-        """Return the shapes of the outputs, of at least those that are asked for; for calls that break a rule any shapes."""
+        """Return the shapes of the outputs, of at least those that are asked for; for calls that break a rule
+        any shapes."""
         return (call.first.shape,) if operator.outputs is None else operator.outputs(call)
 
     def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:
-        """Return the element types of the outputs that ONNX's type parameters do not tell; None for one that they tell."""
+        """Return the element types of the outputs that ONNX's type parameters do not tell; None for one that
+        they tell."""
         return ()
 
     def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
-        """Return the DirectML call; `candidate` is one of those that the spec lowers to, None for what ONNX Runtime's provider chooses.
+        """Return the DirectML call; `candidate` is one of those that the spec lowers to, None for what ONNX
+        Runtime's provider chooses.
 
         None where the candidate cannot express the call.
         """
         return None if operator.lower is None else operator.lower(candidate, call)
 
     def unsigned_inputs(self, operator: Operator) -> tuple[str, ...]:
-        """Return the inputs that hold indices: where none is negative, int32 may be passed as UINT32, since the bits are the same."""
+        """Return the inputs that hold indices: where none is negative, int32 may be passed as UINT32, since
+        the bits are the same."""
         return ()
 
 
 Oracle = Callable[[Call, Mapping[str, Tensor], str], tuple[Expected, ...]]
-"""Takes a call, its inputs by name and the name of a declared arithmetic; returns what each output is held against."""
+"""Takes a call, its inputs by name and the name of a declared arithmetic; returns what each output is held
+against."""
 
 
 class Node(NamedTuple):
-    """One operator of a composed graph: its type, the values it takes and the one it makes; `value` is that of a Constant."""
+    """One operator of a composed graph: its type, the values it takes and the one it makes; `value` is that
+    of a Constant."""
 
     operator: str
     inputs: tuple[str, ...]
@@ -215,16 +238,20 @@ class Node(NamedTuple):
 
 
 Composition = Callable[[str, str, str], Sequence[Node]]
-"""Takes the names of a graph's input and output and their element type; returns nodes that compute the one from the other."""
+"""Takes the names of a graph's input and output and their element type; returns nodes that compute the one
+from the other."""
 
 
 class Operator(NamedTuple):
-    """One operator: its name in ONNX, its family, its formula made an oracle by `formulas`, and what differs from the family.
+    """One operator: its name in ONNX, its family, its formula made an oracle by `formulas`, and what differs
+    from the family.
 
-    `rule` is asked before the family's rules. `variants` are graphs composed of several ONNX operators that stand for another mode of the
-    DirectML operator. `constants` are the inputs whose elements decide shapes or that are attributes at older opsets, with their rank.
-    Where they are given, `outputs` infers the outputs' shapes, `domains` the values that `all` stands for, and `lower` makes the DirectML
-    call, in place of the family. `options` is whatever the family wants to know of its operator, such as the names of DirectML's members.
+    `rule` is asked before the family's rules. `variants` are graphs composed of several ONNX operators that
+    stand for another mode of the DirectML operator. `constants` are the inputs whose elements decide shapes
+    or that are attributes at older opsets, with their rank. Where they are given, `outputs` infers the
+    outputs' shapes, `domains` the values that `all` stands for, and `lower` makes the DirectML call, in place
+    of the family. `options` is whatever the family wants to know of its operator, such as the names of
+    DirectML's members.
     """
 
     name: str
@@ -243,7 +270,8 @@ class Operator(NamedTuple):
         return {each.name: each for each in (*self.family.kinds(self, name), RANDOM)}[kind]
 
     def broken_rule(self, call: Call) -> str | None:
-        """Return the rule that types, shapes, attributes and constants break, the operator's own or its family's."""
+        """Return the rule that types, shapes, attributes and constants break, the operator's own or its
+        family's."""
         return self.rule(call) or self.family.broken_rule(self, call)
 
     def broken(self, call: Call, inputs: Mapping[str, Tensor]) -> str | None:

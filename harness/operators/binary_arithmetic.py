@@ -27,11 +27,16 @@ def divide(a: Any, b: Any) -> Any:
 
 
 def modulo(a: Any, b: Any, fmod: int) -> Any:
-    """Take the remainder by the formula above. What is left of A after whole B is exact in binary; adding B once more may round."""
+    """Take the remainder by the formula above. What is left of A after whole B is exact in binary; adding B
+    once more may round."""
     if not isinstance(a, Bounded):
         return np.fmod(a, b) if fmod else np.mod(a, b)
     value = np.fmod(a.value, b.value)
-    rest = Bounded(value, np.where(np.broadcast_to((a.error > 0) | (b.error > 0), value.shape), np.inf, 0.0), a.arithmetic)
+    rest = Bounded(
+        value,
+        np.where(np.broadcast_to((a.error > 0) | (b.error > 0), value.shape), np.inf, 0.0),
+        a.arithmetic,
+    )
     return rest if fmod else where((value != 0) & (np.signbit(value) != np.signbit(b.value)), rest + b, rest)
 
 
@@ -56,7 +61,8 @@ def mean(data_0: Sequence[Bounded]) -> Bounded:
 
 
 def _stacked(terms: Sequence[Bounded]) -> Bounded:
-    """Put terms after one another, to be summed in the working type: elementwise operators have no wider accumulator."""
+    """Put terms after one another, to be summed in the working type: elementwise operators have no wider
+    accumulator."""
     shape = np.broadcast_shapes(*(term.shape for term in terms))
     found = stack([broadcast_to(term, shape) for term in terms])
     a = found.arithmetic
@@ -79,6 +85,14 @@ OPERATORS = (
     Operator("Div", ELEMENTWISE, bounded(divide)),
     Operator("Mod", ELEMENTWISE, bounded(modulo), rule=_integers_without_fmod, lower=decides(_modulus)),
     Operator("Pow", ELEMENTWISE, bounded(raised)),
-    Operator("Sum", ELEMENTWISE, bounded(total), rule=alike_before_8, lower=of_two("DML_OPERATOR_ELEMENT_WISE_ADD")),
-    Operator("Mean", ELEMENTWISE, bounded(mean), rule=alike_before_8, lower=of_two("DML_OPERATOR_ELEMENT_WISE_MEAN")),
+    Operator(
+        "Sum", ELEMENTWISE, bounded(total), rule=alike_before_8, lower=of_two("DML_OPERATOR_ELEMENT_WISE_ADD")
+    ),
+    Operator(
+        "Mean",
+        ELEMENTWISE,
+        bounded(mean),
+        rule=alike_before_8,
+        lower=of_two("DML_OPERATOR_ELEMENT_WISE_MEAN"),
+    ),
 )

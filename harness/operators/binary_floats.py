@@ -1,4 +1,5 @@
-"""The binary floating-point types by their bits: encoding, special values, and the values around which rounding goes wrong (IEEE 754)."""
+"""The binary floating-point types by their bits: encoding, special values, and the values around which
+rounding goes wrong (IEEE 754)."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ def decode_bfloat16(bits: Array) -> NDArray[np.float32]:
 
 
 def encode_bfloat16(values: Array) -> NDArray[np.uint16]:
-    """Narrow float32 values that bfloat16 holds exactly to bfloat16 bits; raise ValueError for any other value."""
+    """Narrow float32 values that bfloat16 holds exactly to bfloat16 bits; raise ValueError for any other
+    value."""
     wide = np.asarray(values, np.float32).view(np.uint32)
     if np.any((wide & 0xFFFF != 0) & ~np.isnan(values)):
         raise ValueError("a value is not representable in bfloat16")
@@ -24,7 +26,8 @@ def encode_bfloat16(values: Array) -> NDArray[np.uint16]:
 
 
 def encode(values: Array, dtype: str) -> Array:
-    """Convert float64 values to the storage of a float dtype, rounding to nearest where the type is narrower."""
+    """Convert float64 values to the storage of a float dtype, rounding to nearest where the type is
+    narrower."""
     if dtype != "bfloat16":
         return np.asarray(values).astype(DTYPES[dtype].storage)
     wide = np.asarray(values, np.float32).view(np.uint32)
@@ -40,14 +43,21 @@ def _layout(dtype: str) -> tuple[int, int, str]:
 
 @lru_cache(maxsize=8)
 def special_patterns(dtype: str) -> Array:
-    """Both signs of: zero, infinity, NaNs (quiet and signalling, several payloads), the smallest and largest subnormal and normal, ±1."""
+    """Both signs of: zero, infinity, NaNs (quiet and signalling, several payloads), the smallest and largest
+    subnormal and normal, ±1."""
     width, mantissa, unsigned = _layout(dtype)
     exponent = ((1 << (width - 1 - mantissa)) - 1) << mantissa
     quiet = 1 << (mantissa - 1)
     one = ((1 << (width - 2 - mantissa)) - 1) << mantissa
     patterns = [
         *(0, 1, (1 << mantissa) - 1, 1 << mantissa, one, exponent - 1, exponent),
-        *(exponent | quiet, exponent | quiet | 1, exponent | quiet | (quiet - 1), exponent | 1, exponent | (quiet - 1)),
+        *(
+            exponent | quiet,
+            exponent | quiet | 1,
+            exponent | quiet | (quiet - 1),
+            exponent | 1,
+            exponent | (quiet - 1),
+        ),
     ]
     both = [p | sign for p in patterns for sign in (0, 1 << (width - 1))]
     return np.array(both, unsigned).view(DTYPES[dtype].storage)
@@ -55,10 +65,11 @@ def special_patterns(dtype: str) -> Array:
 
 @lru_cache(maxsize=8)
 def halfway_values(dtype: str) -> Array:
-    """Both signs of k + 0.5 for small k, around every power of two, and the last 32 below the precision limit; integers at the limit.
+    """Both signs of k + 0.5 for small k, around every power of two, and the last 32 below the precision
+    limit; integers at the limit.
 
-    With p significant bits the largest halfway value is 2**(p-1) - 0.5; from 2**(p-1) on every value is an integer. Each value stands
-    between its two neighbours in the type.
+    With p significant bits the largest halfway value is 2**(p-1) - 0.5; from 2**(p-1) on every value is an
+    integer. Each value stands between its two neighbours in the type.
     """
     width, mantissa, unsigned = _layout(dtype)
     p = mantissa + 1

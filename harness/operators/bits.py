@@ -9,8 +9,9 @@ from harness.operators.base import Call, Operator
 from harness.operators.elementwise import ELEMENTWISE, decides
 from harness.operators.formulas import decided
 
-# BitwiseAnd, BitwiseOr, BitwiseXor: each bit of C is A's and B's, A's or B's, one of them alone; BitwiseNot: each bit of Y is not X's
-# BitShift: Z = X << Y (LEFT) or X >> Y (RIGHT), the sign of X moving in; for Y < 0 or Y >= bits of T all bits of X are moved out
+# BitwiseAnd, BitwiseOr, BitwiseXor: each bit of C is A's and B's, A's or B's, one of them alone; BitwiseNot:
+# each bit of Y is not X's BitShift: Z = X << Y (LEFT) or X >> Y (RIGHT), the sign of X moving in; for Y < 0
+# or Y >= bits of T all bits of X are moved out
 
 
 def bit_shift(x: Array, y: Array, direction: str) -> Array:

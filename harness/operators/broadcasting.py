@@ -1,4 +1,5 @@
-"""Multidirectional broadcasting (ONNX, docs/Broadcasting.md): which shapes go together, how they are related, what comes out."""
+"""Multidirectional broadcasting (ONNX, docs/Broadcasting.md): which shapes go together, how they are related,
+what comes out."""
 
 from __future__ import annotations
 
@@ -6,10 +7,22 @@ from collections.abc import Sequence
 
 from harness.operators.base import Shape
 
-RELATIONS = ("same", "scalar", "one", "row", "column", "first_only", "ones", "lower", "higher", "spread", "unlike")
-"""The shape of a further input for the first one's (a, b, c): same; scalar (); one (1,); row (c,); column (a, b, 1); first_only (a, 1, 1);
-ones (1, 1, 1); lower (b, c); higher (2, a, b, c); spread: 3 for each dimension of 1 and 1 for every other; unlike: one that cannot be
-broadcast."""
+RELATIONS = (
+    "same",
+    "scalar",
+    "one",
+    "row",
+    "column",
+    "first_only",
+    "ones",
+    "lower",
+    "higher",
+    "spread",
+    "unlike",
+)
+"""The shape of a further input for the first one's (a, b, c): same; scalar (); one (1,); row (c,); column (a,
+b, 1); first_only (a, 1, 1); ones (1, 1, 1); lower (b, c); higher (2, a, b, c); spread: 3 for each dimension
+of 1 and 1 for every other; unlike: one that cannot be broadcast."""
 
 
 def related(relation: str, first: Shape) -> Shape | None:
@@ -41,7 +54,9 @@ def broadcast(shapes: Sequence[Shape]) -> Shape | None:
     rank = max(map(len, shapes), default=0)
     found = []
     for place in range(rank):
-        extents = {shape[place - rank + len(shape)] for shape in shapes if place - rank + len(shape) >= 0} - {1}
+        extents = {shape[place - rank + len(shape)] for shape in shapes if place - rank + len(shape) >= 0} - {
+            1
+        }
         if len(extents) > 1:
             return None
         found.append(extents.pop() if extents else 1)
@@ -49,7 +64,8 @@ def broadcast(shapes: Sequence[Shape]) -> Shape | None:
 
 
 def strides(shape: Shape, wide: Shape) -> tuple[int, ...] | None:
-    """Return the strides, in elements, with which a packed tensor is read as one of a wider shape; None where it is that shape."""
+    """Return the strides, in elements, with which a packed tensor is read as one of a wider shape; None where
+    it is that shape."""
     if shape == wide:
         return None
     padded = (1,) * (len(wide) - len(shape)) + shape

@@ -63,24 +63,30 @@ def _whole(texts: Array, storage: str) -> Array:
 
 
 def _rounded(integers: Array, to: str) -> Array:
-    """Round integers once, those of 64 bits too, which float64 does not hold: what it would drop is kept as an odd last bit."""
+    """Round integers once, those of 64 bits too, which float64 does not hold: what it would drop is kept as
+    an odd last bit."""
     if to == "float64" or integers.dtype.itemsize < 8:
         return integers.astype(np.float64) if to == "float64" else encode(to, integers.astype(np.float64))
     near = integers.astype(np.float64)
     back = np.array([int(each) for each in near.reshape(-1).tolist()], object).reshape(integers.shape)
     apart = np.asarray(integers.astype(object) - back, np.float64)
     bits = near.view(np.int64)
-    toward = np.where((apart != 0) & (bits % 2 == 0), np.where((apart > 0) == (near > 0), bits + 1, bits - 1), bits)
+    toward = np.where(
+        (apart != 0) & (bits % 2 == 0), np.where((apart > 0) == (near > 0), bits + 1, bits - 1), bits
+    )
     return encode(to, toward.view(np.float64))
 
 
 class Casting(Computing):
-    """One input; the type of the output by `to`, or that of a second input, whose shape is `scalar` or `vector`."""
+    """One input; the type of the output by `to`, or that of a second input, whose shape is `scalar` or
+    `vector`."""
 
     name = "casting"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"target_type": ("scalar", "vector")}
 
-    def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Shape | None:
+    def shape(
+        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
+    ) -> Shape | None:
         """The second input's shape, which does not matter."""
         return (2,) if relation == "vector" else ()
 
@@ -96,12 +102,20 @@ class Casting(Computing):
         return [each for each in BY_ONNX_NUMBER if each not in (14, 15)]
 
     def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
-        """Text that spells nothing is cast to text alone, floats below 0 to no unsigned integers; `specials` and `normal` lie beyond."""
+        """Text that spells nothing is cast to text alone, floats below 0 to no unsigned integers; `specials`
+        and `normal` lie beyond."""
         source, to = call.inputs[name].dtype, DTYPES[call.outputs[0]]
-        if name == "input" and "string" in (source, to.name) and source != to.name and operator.options != "bits":
+        if (
+            name == "input"
+            and "string" in (source, to.name)
+            and source != to.name
+            and operator.options != "bits"
+        ):
             return False
         if name == "input" and to.is_integer and DTYPES[source].is_float and operator.options != "bits":
-            return kind in ("positive", "specials", "normal") or (kind in ("ordinary", "integers", "unit") and np.iinfo(to.storage).min < 0)
+            return kind in ("positive", "specials", "normal") or (
+                kind in ("ordinary", "integers", "unit") and np.iinfo(to.storage).min < 0
+            )
         return elements.applies(kind, source)
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
@@ -109,16 +123,26 @@ class Casting(Computing):
         to = call.attributes.get("to")
         if to is not None and to not in BY_ONNX_NUMBER:
             return "to is an element type"
-        if operator.options == "bits" and DTYPES[call.first.dtype].itemsize != DTYPES[call.outputs[0]].itemsize:
+        if (
+            operator.options == "bits"
+            and DTYPES[call.first.dtype].itemsize != DTYPES[call.outputs[0]].itemsize
+        ):
             return "both types have as many bits"
         return None
 
     def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
         """DML_OPERATOR_CAST; bool is UINT8, whose numbers beyond 1 are clipped by a second operator."""
-        if candidate != "DML_OPERATOR_CAST" or operator.broken_rule(call) is not None or call.outputs[0] == "bool":
+        if (
+            candidate != "DML_OPERATOR_CAST"
+            or operator.broken_rule(call) is not None
+            or call.outputs[0] == "bool"
+        ):
             return None
         name = next(iter(call.inputs))
-        tensors = {"InputTensor": CallTensor(name, *call.first), "OutputTensor": CallTensor(0, call.outputs[0], call.first.shape)}
+        tensors = {
+            "InputTensor": CallTensor(name, *call.first),
+            "OutputTensor": CallTensor(0, call.outputs[0], call.first.shape),
+        }
         return DirectmlCall(candidate, tensors, 1, {})
 
 

@@ -1,4 +1,5 @@
-"""InstanceNormalization, GroupNormalization, BatchNormalization: X [N, C, ...], and vectors with an element for each channel or group."""
+"""InstanceNormalization, GroupNormalization, BatchNormalization: X [N, C, ...], and vectors with an element
+for each channel or group."""
 
 from __future__ import annotations
 
@@ -17,8 +18,9 @@ from harness.operators.layer_norms import STASHED
 # BatchNormalization:    Y = (X - mean) / sqrt(var + epsilon) * scale + B; in training (from version 14 on) mean and var are those of X by
 #                        channel, and running_mean = input_mean * momentum + mean * (1 - momentum), running_var likewise
 #
-# In InstanceNormalization and BatchNormalization either as written, or as X * factor + rest with factor = scale / sqrt(variance + epsilon)
-# and rest = B - mean * factor, which are computed once for each channel: ONNX prescribes no order.
+# In InstanceNormalization and BatchNormalization either as written, or as X * factor + rest with factor =
+# scale / sqrt(variance + epsilon) and rest = B - mean * factor, which are computed once for each channel:
+# ONNX prescribes no order.
 
 BY_CHANNEL = 21
 """The version of GroupNormalization from which scale and bias have an element for each channel."""
@@ -47,7 +49,9 @@ def instance_norm(x: Bounded, weight: Bounded, bias: Bounded, *, epsilon: float)
     return _scaled(x, mean, (d * d).mean(axes, keepdims=True) + epsilon, _wide(weight, x), _wide(bias, x))
 
 
-def group_norm(x: Bounded, weight: Bounded, offset: Bounded, *, call: Call, epsilon: float, num_groups: int) -> Bounded:
+def group_norm(
+    x: Bounded, weight: Bounded, offset: Bounded, *, call: Call, epsilon: float, num_groups: int
+) -> Bounded:
     """Normalise by the formula above."""
     groups = x.reshape(x.shape[0], num_groups, -1)
     if call.opset < BY_CHANNEL:
@@ -59,10 +63,20 @@ def group_norm(x: Bounded, weight: Bounded, offset: Bounded, *, call: Call, epsi
 
 
 def batch_norm(
-    x: Bounded, weight: Bounded, bias: Bounded, centre: Bounded, square: Bounded, *, epsilon: float, momentum: float, training_mode: int = 0
+    x: Bounded,
+    weight: Bounded,
+    bias: Bounded,
+    centre: Bounded,
+    square: Bounded,
+    *,
+    epsilon: float,
+    momentum: float,
+    training_mode: int = 0,
 ) -> tuple[Bounded, ...]:
     """Normalise by the formula above; of unlike types in the least precise."""
-    least = min((each.arithmetic.form for each in (x, weight, bias, centre, square)), key=lambda form: form.precision).dtype
+    least = min(
+        (each.arithmetic.form for each in (x, weight, bias, centre, square)), key=lambda form: form.precision
+    ).dtype
     x, weight, bias, centre, square = (converted(each, least) for each in (x, weight, bias, centre, square))
     running: tuple[Bounded, ...] = ()
     if training_mode:
@@ -70,8 +84,13 @@ def batch_norm(
         centre = x.mean(axes)
         d = x - _wide(centre, x)
         square = (d * d).mean(axes)
-        running = tuple(old * momentum + new * (1 - momentum) for old, new in zip(given, (centre, square), strict=True))
-    return (_scaled(x, _wide(centre, x), _wide(square, x) + epsilon, _wide(weight, x), _wide(bias, x)), *running)
+        running = tuple(
+            old * momentum + new * (1 - momentum) for old, new in zip(given, (centre, square), strict=True)
+        )
+    return (
+        _scaled(x, _wide(centre, x), _wide(square, x) + epsilon, _wide(weight, x), _wide(bias, x)),
+        *running,
+    )
 
 
 class Channels(NamedTuple):
@@ -88,7 +107,9 @@ class ChannelNormalising(Conditioned):
     name = "channel_normalising"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"*": ("each", "unlike")}
 
-    def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Shape | None:
+    def shape(
+        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
+    ) -> Shape | None:
         """One element for each channel or group."""
         return (operator.options.extent(call) + (relation == "unlike"),)
 
@@ -111,7 +132,11 @@ class ChannelNormalising(Conditioned):
 
     def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
         """As the operator says; training has no operator."""
-        if candidate is None or call.parameter("training_mode", 0) or self.broken_rule(operator, call) is not None:
+        if (
+            candidate is None
+            or call.parameter("training_mode", 0)
+            or self.broken_rule(operator, call) is not None
+        ):
             return None
         found: DirectmlCall | None = operator.options.lower(candidate, call)
         return found
@@ -129,7 +154,12 @@ def _tensors(call: Call, members: tuple[str, ...]) -> dict[str, CallTensor]:
 
 def _instance(candidate: str, call: Call) -> DirectmlCall | None:
     axes = tuple(range(2, len(call.first.shape)))
-    members: dict[str, Any] = {"AxisCount": len(axes), "Axes": axes, "NormalizeVariance": 1, "Epsilon": call.parameter("epsilon")}
+    members: dict[str, Any] = {
+        "AxisCount": len(axes),
+        "Axes": axes,
+        "NormalizeVariance": 1,
+        "Epsilon": call.parameter("epsilon"),
+    }
     tensors = _tensors(call, ("InputTensor", "ScaleTensor", "BiasTensor"))
     return DirectmlCall(candidate, tensors, 1, {**members, "FusedActivation": None}, axes=("Axes",))
 
@@ -138,7 +168,9 @@ def _batch(candidate: str, call: Call) -> DirectmlCall | None:
     if len(call.first.shape) < 2 or len({each.dtype for each in call.inputs.values()}) > 1:
         return None
     tensors = _tensors(call, ("InputTensor", "ScaleTensor", "BiasTensor", "MeanTensor", "VarianceTensor"))
-    return DirectmlCall(candidate, tensors, 1, {"Spatial": 1, "Epsilon": call.parameter("epsilon"), "FusedActivation": None})
+    return DirectmlCall(
+        candidate, tensors, 1, {"Spatial": 1, "Epsilon": call.parameter("epsilon"), "FusedActivation": None}
+    )
 
 
 def _groups(call: Call) -> int:

@@ -1,4 +1,5 @@
-"""Where, Clip, Max, Min, Relu, ThresholdedRelu: one of the elements that are given, unchanged, or a constant."""
+"""Where, Clip, Max, Min, Relu, ThresholdedRelu: one of the elements that are given, unchanged, or a
+constant."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ from harness.operators.formulas import Either, decided, moved
 # Of two zeros with unlike signs, which are equal, either is the greater and the lesser.
 
 
-def clip(input: Array, call: Call, min: Array | float | None = None, max: Array | float | None = None) -> Array | Either:
+def clip(
+    input: Array, call: Call, min: Array | float | None = None, max: Array | float | None = None
+) -> Array | Either:
     """Clip by the formula above; the limits are a scalar each."""
     least_of_all, greatest_of_all = limits(call.first.dtype)
     low = np.asarray(least_of_all if min is None else min, input.dtype)
@@ -81,13 +84,17 @@ def _clipped(candidate: str | None, call: Call) -> DirectmlCall | None:
     ends = limits(dtype)
     given = call.parameter("min", ends[0]), call.parameter("max", ends[1])
     found = {
-        name: min(max(value, ends[0]), ends[1]) if np.isfinite(value) else value for name, value in zip(("Min", "Max"), given, strict=True)
+        name: min(max(value, ends[0]), ends[1]) if np.isfinite(value) else value
+        for name, value in zip(("Min", "Max"), given, strict=True)
     }
     if candidate == "DML_OPERATOR_ELEMENT_WISE_CLIP":
         attributes: dict[str, Any] = {name: float(value) for name, value in found.items()}
     else:
         number = float if dtype.startswith("float") else int
-        attributes = {"MinMaxDataType": _DATA_TYPES[dtype], **{name: {dtype: number(value)} for name, value in found.items()}}
+        attributes = {
+            "MinMaxDataType": _DATA_TYPES[dtype],
+            **{name: {dtype: number(value)} for name, value in found.items()},
+        }
     return broadcast_call(candidate, call, attributes, constants=("min", "max"))
 
 
@@ -101,8 +108,21 @@ _DATA_TYPES = {
 OPERATORS = (
     Operator("Where", ELEMENTWISE, moved(np.where)),
     Operator("Clip", ELEMENTWISE, decided(clip), constants={"min": 0, "max": 0}, lower=_clipped),
-    Operator("Max", ELEMENTWISE, decided(greatest), rule=alike_before_8, lower=of_two("DML_OPERATOR_ELEMENT_WISE_MAX")),
-    Operator("Min", ELEMENTWISE, decided(least), rule=alike_before_8, lower=of_two("DML_OPERATOR_ELEMENT_WISE_MIN")),
+    Operator(
+        "Max",
+        ELEMENTWISE,
+        decided(greatest),
+        rule=alike_before_8,
+        lower=of_two("DML_OPERATOR_ELEMENT_WISE_MAX"),
+    ),
+    Operator(
+        "Min", ELEMENTWISE, decided(least), rule=alike_before_8, lower=of_two("DML_OPERATOR_ELEMENT_WISE_MIN")
+    ),
     Operator("Relu", ELEMENTWISE, decided(relu)),
-    Operator("ThresholdedRelu", ELEMENTWISE, decided(thresholded_relu), options=lambda call: {"Alpha": call.attributes["alpha"]}),
+    Operator(
+        "ThresholdedRelu",
+        ELEMENTWISE,
+        decided(thresholded_relu),
+        options=lambda call: {"Alpha": call.attributes["alpha"]},
+    ),
 )

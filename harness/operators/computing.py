@@ -1,4 +1,5 @@
-"""A family whose inputs of numbers are chosen by what they mean (`elements`); the base of families that compute."""
+"""A family whose inputs of numbers are chosen by what they mean (`elements`); the base of families that
+compute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The base of families that sum or multiply along axes: beside the usual kinds of elements two that such operators are sensitive to."""
+"""The base of families that sum or multiply along axes: beside the usual kinds of elements two that such
+operators are sensitive to."""
 
 from __future__ import annotations
 
@@ -12,8 +13,9 @@ from harness.operators.binary_floats import encode
 from harness.operators.computing import Computing
 
 OFFSET, NEAR_ONE = map(ValueKind, ("offset", "near_one"))
-"""offset: near 1000, at most 4 off in halves (integers: near 100), so that a mean is far greater than the deviation and an exponential
-overflows; near_one: of both signs, a few 128ths off 1, so that a product of many neither overflows nor vanishes (integers: 1 and -1)."""
+"""offset: near 1000, at most 4 off in halves (integers: near 100), so that a mean is far greater than the
+deviation and an exponential overflows; near_one: of both signs, a few 128ths off 1, so that a product of many
+neither overflows nor vanishes (integers: 1 and -1)."""
 
 
 class Conditioned(Computing):
@@ -45,5 +47,11 @@ class Conditioned(Computing):
             chosen: Array = 1000 + steps / 2 if entry.is_float else 100 + steps
         else:
             sign = 1.0 - 2.0 * (raw >> 16 & 1)
-            chosen = sign * (1 + (raw % 9 - 4.0) / 128) if entry.is_float else np.abs(sign) if dtype.startswith("u") else sign
+            chosen = (
+                sign * (1 + (raw % 9 - 4.0) / 128)
+                if entry.is_float
+                else np.abs(sign)
+                if dtype.startswith("u")
+                else sign
+            )
         return (encode(chosen, dtype) if entry.is_float else chosen.astype(entry.storage)).reshape(shape)

@@ -25,15 +25,21 @@ def conv_transpose(X: Any, W: Any, group: int, call: Call, B: Any = None) -> Any
     """Convolve as `functions.conv_transpose` writes the formula."""
     found = TRANSPOSED.window(call)
     begins = found.pads[: len(found.kernel)]
-    return functions.conv_transpose(X, W, B, found.strides, begins, found.dilations, group, TRANSPOSED.extents(call))
+    return functions.conv_transpose(
+        X, W, B, found.strides, begins, found.dilations, group, TRANSPOSED.extents(call)
+    )
 
 
 # y = the convolution of (x - x_zero_point), padded with 0, and (w - w_zero_point), in 32 bits
-def conv_integer(x: Array, w: Array, group: int, call: Call, x_zero_point: Any = 0, w_zero_point: Any = 0) -> Array:
+def conv_integer(
+    x: Array, w: Array, group: int, call: Call, x_zero_point: Any = 0, w_zero_point: Any = 0
+) -> Array:
     """Convolve by the formula above; a zero point of w may be one for each output."""
     zero = np.asarray(w_zero_point, np.int64)
     filters = w.astype(np.int64) - (zero.reshape(-1, *[1] * (w.ndim - 1)) if zero.ndim else zero)
-    return integral(x.astype(np.int64) - np.asarray(x_zero_point, np.int64).reshape(()), filters, group, call).astype(np.int32)
+    return integral(
+        x.astype(np.int64) - np.asarray(x_zero_point, np.int64).reshape(()), filters, group, call
+    ).astype(np.int32)
 
 
 def integral(x: Array, w: Array, group: int, call: Call) -> Array:
@@ -42,7 +48,9 @@ def integral(x: Array, w: Array, group: int, call: Call) -> Array:
     count = len(found.kernel)
     padded = np.pad(x, [(0, 0), (0, 0), *zip(found.pads[:count], found.pads[count:], strict=True)])
     parts = zip(np.split(padded, group, axis=1), np.split(w, group), strict=True)
-    return np.concatenate([functions.convolved(p, q, found.strides, found.dilations) for p, q in parts], axis=1)
+    return np.concatenate(
+        [functions.convolved(p, q, found.strides, found.dilations) for p, q in parts], axis=1
+    )
 
 
 class IntegerConvolving(Convolving):
@@ -71,9 +79,14 @@ class IntegerConvolving(Convolving):
             "FilterTensor": CallTensor("w", call.inputs["w"].dtype, widened(call.inputs["w"].shape)),
             "OutputTensor": CallTensor(0, call.outputs[0], widened(self.output_shapes(operator, call)[0])),
         }
-        for member, name in (("InputZeroPointTensor", "x_zero_point"), ("FilterZeroPointTensor", "w_zero_point")):
+        for member, name in (
+            ("InputZeroPointTensor", "x_zero_point"),
+            ("FilterZeroPointTensor", "w_zero_point"),
+        ):
             given = call.inputs.get(name)
-            tensors[member] = given and CallTensor(name, given.dtype, (1, prod(given.shape), *(1,) * (count - 2)))
+            tensors[member] = given and CallTensor(
+                name, given.dtype, (1, prod(given.shape), *(1,) * (count - 2))
+            )
         return DirectmlCall(candidate, tensors, count, held)
 
 

@@ -1,4 +1,5 @@
-"""The family of convolutions: X [N, C, spatial], W [M, C / group, kernel] or, transposed, [C, M / group, kernel], B [M]."""
+"""The family of convolutions: X [N, C, spatial], W [M, C / group, kernel] or, transposed, [C, M / group,
+kernel], B [M]."""
 
 from __future__ import annotations
 
@@ -15,8 +16,9 @@ def weights(call: Call) -> Shape:
 
 
 class Convolving(Windowed):
-    """The shape of W by `kernel`, an extent for all axes or `uneven`, and `outputs`, the outputs of each group; `unlike` gives W another
-    number of channels. Other inputs are `channels`, one element for each output, or `scalar`; B `unlike` has one too many.
+    """The shape of W by `kernel`, an extent for all axes or `uneven`, and `outputs`, the outputs of each
+    group; `unlike` gives W another number of channels. Other inputs are `channels`, one element for each
+    output, or `scalar`; B `unlike` has one too many.
     """
 
     name = "convolving"
@@ -35,11 +37,15 @@ class Convolving(Windowed):
         """Return the number of outputs, M."""
         return weights(call)[0]
 
-    def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Shape | None:
+    def shape(
+        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
+    ) -> Shape | None:
         """Derive the shapes of W and of what belongs to it."""
         x = call.first.shape
         if name not in ("W", "w"):
-            return (self.channels(call) + (relation == "unlike"),) if relation in ("channels", "unlike") else ()
+            return (
+                (self.channels(call) + (relation == "unlike"),) if relation in ("channels", "unlike") else ()
+            )
         group = call.attributes["group"]
         assert isinstance(group, int)
         if len(x) < 2 or x[1] % group or isinstance(relation, str):
@@ -99,7 +105,11 @@ class Convolving(Windowed):
         names, types = list(call.inputs), list(call.inputs.values())
         held = members(found)
         count = held["DimensionCount"]
-        bias = CallTensor(names[2], types[2].dtype, (1, *types[2].shape, *(1,) * count)) if len(names) > 2 else None
+        bias = (
+            CallTensor(names[2], types[2].dtype, (1, *types[2].shape, *(1,) * count))
+            if len(names) > 2
+            else None
+        )
         output = (call.first.shape[0], self.channels(call), *self.extents(call))
         tensors = {
             "InputTensor": CallTensor(names[0], types[0].dtype, widened(types[0].shape)),
@@ -118,7 +128,8 @@ class Convolving(Windowed):
 
 
 class Transposed(Convolving):
-    """Convolutions the other way: each element of X adds a filter's multiple to the output, `stride` apart."""
+    """Convolutions the other way: each element of X adds a filter's multiple to the output, `stride`
+    apart."""
 
     name = "transposed"
 
@@ -140,7 +151,8 @@ class Transposed(Convolving):
         return "C is a multiple of group" if group < 1 or x[1] % group else None
 
     def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[Any]:
-        """Beside the window's: `output_padding` of one, and uneven; an `output_shape` of twice the extents, and of one more."""
+        """Beside the window's: `output_padding` of one, and uneven; an `output_shape` of twice the extents,
+        and of one more."""
         spatial = call.first.shape[2:]
         if attribute == "output_padding":
             return [None, (1,) * len(spatial), tuple(n % 2 for n in range(len(spatial)))]
@@ -153,7 +165,9 @@ class Transposed(Convolving):
         found = window(call, self.kernel(call))
         wanted, auto = call.parameter("output_shape"), call.attributes.get("auto_pad", "NOTSET")
         if wanted is None and auto in ("SAME_UPPER", "SAME_LOWER"):
-            wanted = tuple(extent * stride for extent, stride in zip(call.first.shape[2:], found.strides, strict=True))
+            wanted = tuple(
+                extent * stride for extent, stride in zip(call.first.shape[2:], found.strides, strict=True)
+            )
         if wanted is None or len(wanted) != len(found.kernel):
             return found
         totals = [max(0, full - extent) for full, extent in zip(self.full(call, found), wanted, strict=True)]
@@ -172,9 +186,13 @@ class Transposed(Convolving):
         if wanted := call.parameter("output_shape"):
             return tuple(wanted)
         if call.attributes.get("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER"):
-            return tuple(extent * stride for extent, stride in zip(call.first.shape[2:], found.strides, strict=True))
+            return tuple(
+                extent * stride for extent, stride in zip(call.first.shape[2:], found.strides, strict=True)
+            )
         count = len(found.kernel)
-        return tuple(full - found.pads[n] - found.pads[n + count] for n, full in enumerate(self.full(call, found)))
+        return tuple(
+            full - found.pads[n] - found.pads[n + count] for n, full in enumerate(self.full(call, found))
+        )
 
     def fits(self, call: Call) -> str | None:
         """Paddings that there can be, and an output that is left."""
@@ -182,9 +200,13 @@ class Transposed(Convolving):
         if any(given is not None and len(given) != len(self.kernel(call)) for given in (more, wanted)):
             return "output_padding and output_shape have a value for each spatial axis"
         found = self.window(call)
-        if more is not None and any(n < 0 or n >= stride for n, stride in zip(more, found.strides, strict=True)):
+        if more is not None and any(
+            n < 0 or n >= stride for n, stride in zip(more, found.strides, strict=True)
+        ):
             return "output_padding is less than the stride"
-        beyond = [extent - full for extent, full in zip(self.extents(call), self.full(call, found), strict=True)]
+        beyond = [
+            extent - full for extent, full in zip(self.extents(call), self.full(call, found), strict=True)
+        ]
         if any(more >= stride for more, stride in zip(beyond, found.strides, strict=True)):
             return "the output is no larger than output_padding can make it"
         return None if min(self.extents(call)) >= 1 else "the output has elements"

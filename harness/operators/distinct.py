@@ -15,13 +15,15 @@ DISTINCT_KINDS = (
     ValueKind("distinct_negative", negative=True),
     ValueKind("distinct_mixed", negative=True),
 )
-"""Legal indices without two alike: of 0..s-1, of -s..-1, of both (an index and the same less s are the same place)."""
+"""Legal indices without two alike: of 0..s-1, of -s..-1, of both (an index and the same less s are the same
+place)."""
 
 
 def distinct(kind: str, dtype: str, shape: Shape, axis: int, size: int, entropy: Entropy) -> Array:
     """Choose indices of `shape` that differ along the axis, where there are at most as many as `size`.
 
-    Each lane begins anywhere, goes on by a step that has no divisor in common with the size, and is then put in disorder.
+    Each lane begins anywhere, goes on by a step that has no divisor in common with the size, and is then put
+    in disorder.
     """
     drawn: NDArray[np.int64] = np.frombuffer(entropy, "<u4", prod(shape)).astype(np.int64)
     raw: NDArray[np.int64] = np.moveaxis(drawn.reshape(shape), axis, -1)
@@ -40,7 +42,8 @@ def distinct(kind: str, dtype: str, shape: Shape, axis: int, size: int, entropy:
 
 
 def repeated(indices: Array, data: Shape) -> bool:
-    """Say whether two tuples of coordinates, in the last dimension of indices, name the same place of data."""
+    """Say whether two tuples of coordinates, in the last dimension of indices, name the same place of
+    data."""
     sizes: NDArray[np.int64] = np.maximum(np.array(data[: indices.shape[-1]], np.int64), 1)
     tuples = (indices.reshape(-1, indices.shape[-1]) % sizes).tolist()
     return len(set(map(tuple, tuples))) < len(tuples)

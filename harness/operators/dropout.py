@@ -24,7 +24,9 @@ class Dropping(Computing):
 
     name = "dropping"
 
-    def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Shape | None:
+    def shape(
+        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
+    ) -> Shape | None:
         """Both are scalars."""
         return ()
 

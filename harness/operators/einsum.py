@@ -14,7 +14,8 @@ from harness.operators.bounded import Bounded, contracted, number
 from harness.operators.computing import Computing
 from harness.operators.formulas import bounded
 
-# output[output-term] = sum over all letters that the output-term lacks of Inputs[0][term 0] Inputs[1][term 1] ...
+# output[output-term] = sum over all letters that the output-term lacks of Inputs[0][term 0] Inputs[1][term 1]
+# ...
 
 
 class Equation:
@@ -24,15 +25,22 @@ class Equation:
         left, arrow, right = text.replace(" ", "").partition("->")
         terms = left.split(",")
         letters = [len(term.replace("...", "")) for term in terms]
-        ranks = [len(shape) - count if "..." in term else 0 for term, shape, count in zip(terms, shapes, letters, strict=False)]
+        ranks = [
+            len(shape) - count if "..." in term else 0
+            for term, shape, count in zip(terms, shapes, letters, strict=False)
+        ]
         free = [letter for letter in "ZYXWVUTSRQPONMLKJIHGFEDCBA" if letter not in text]
         self.ellipsis = "".join(free[: max([0, *ranks])])
         if not arrow:
             once = sorted(each for each in set(left) if each.isalpha() and left.count(each) == 1)
             right = ("..." if "..." in left else "") + "".join(once)
-        self.terms = [self._spelt(term, rank) for term, rank in zip(terms, [*ranks, *[0] * len(terms)], strict=False)]
+        self.terms = [
+            self._spelt(term, rank) for term, rank in zip(terms, [*ranks, *[0] * len(terms)], strict=False)
+        ]
         self.output = self._spelt(right, len(self.ellipsis))
-        self.fits = len(terms) == len(shapes) and all(len(t) == len(s) for t, s in zip(self.terms, shapes, strict=True))
+        self.fits = len(terms) == len(shapes) and all(
+            len(t) == len(s) for t, s in zip(self.terms, shapes, strict=True)
+        )
         self.extents: dict[str, int] = {}
         for term, shape in zip(self.terms, shapes, strict=False):
             for letter, extent in zip(term, shape, strict=False):
@@ -82,15 +90,17 @@ def _over(x: Bounded, term: str, every: str) -> Bounded:
 
 
 class Summing(Computing):
-    """Operands whose shapes follow from the equation: `extents` of the letters in the order in which they first stand, and `ellipsis`;
-    `unlike` makes the last extent of the last operand another.
+    """Operands whose shapes follow from the equation: `extents` of the letters in the order in which they
+    first stand, and `ellipsis`; `unlike` makes the last extent of the last operand another.
     """
 
     name = "summing"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"Inputs": ("extents", "ellipsis", "unlike")}
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {"unlike": ("extent", "rank")}
 
-    def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> tuple[Shape, ...] | None:
+    def shape(
+        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
+    ) -> tuple[Shape, ...] | None:
         """Derive the shapes of all operands."""
         if isinstance(relation, str):
             return None
@@ -106,7 +116,9 @@ class Summing(Computing):
         shapes = []
         for term in left.split(","):
             before, dots, after = term.partition("...")
-            shapes.append((*(by_letter[e] for e in before), *(ellipsis if dots else ()), *(by_letter[e] for e in after)))
+            shapes.append(
+                (*(by_letter[e] for e in before), *(ellipsis if dots else ()), *(by_letter[e] for e in after))
+            )
         last = shapes[-1]
         if relation.get("unlike") == "extent":
             shapes[-1] = (*last[:-1], last[-1] + 1) if last else (2,)
@@ -116,7 +128,11 @@ class Summing(Computing):
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Terms that are not those of the operands."""
-        return None if Equation(call.parameter("equation"), call.shapes).fits else "the terms of the equation fit the operands"
+        return (
+            None
+            if Equation(call.parameter("equation"), call.shapes).fits
+            else "the terms of the equation fit the operands"
+        )
 
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """The extents of the output-term."""

@@ -1,4 +1,5 @@
-"""Functions of one number: roots, reciprocals, exponentials and logarithms, the trigonometric and hyperbolic ones, the error function."""
+"""Functions of one number: roots, reciprocals, exponentials and logarithms, the trigonometric and hyperbolic
+ones, the error function."""
 
 from __future__ import annotations
 

@@ -1,14 +1,16 @@
 """Ways to choose elements that mean something for any operator that computes with them, by element type.
 
-ordinary: multiples of 1/4 in -100..100, for integers all in -100..100 (unsigned: 0..200); integers: whole numbers in -8..8 (0..16), whose
-sums and products stay exact in every type; unit: in -1..1; positive: above 0, to 100; normal: any bit pattern but NaNs and subnormals;
-specials: zeros of both signs, infinities, ones, the largest and the smallest normal numbers, for integers their limits and neighbours;
-nans: specials and NaNs with payloads; subnormal: subnormals of both signs, beside zeros; fine: any float in -20..20.
+ordinary: multiples of 1/4 in -100..100, for integers all in -100..100 (unsigned: 0..200); integers: whole
+numbers in -8..8 (0..16), whose sums and products stay exact in every type; unit: in -1..1; positive: above 0,
+to 100; normal: any bit pattern but NaNs and subnormals; specials: zeros of both signs, infinities, ones, the
+largest and the smallest normal numbers, for integers their limits and neighbours; nans: specials and NaNs
+with payloads; subnormal: subnormals of both signs, beside zeros; fine: any float in -20..20.
 
-Kinds for operators that integers overflow or forbid: terms, half of the range about 0, of which two can be added; upper, for unsigned
-integers the upper half, of which a term can be subtracted; factors, of half as many bits, of which two can be multiplied; negatable:
-specials without the least integer; nonzero; shifts: 0 up to the number of bits, exclusive; digits: 0..9. Floats are ordinary there, but
-for negatable (specials), nonzero and digits.
+Kinds for operators that integers overflow or forbid: terms, half of the range about 0, of which two can be
+added; upper, for unsigned integers the upper half, of which a term can be subtracted; factors, of half as
+many bits, of which two can be multiplied; negatable: specials without the least integer; nonzero; shifts: 0
+up to the number of bits, exclusive; digits: 0..9. Floats are ordinary there, but for negatable (specials),
+nonzero and digits.
 """
 
 from __future__ import annotations
@@ -28,7 +30,18 @@ _KINDS = ("ordinary", "integers", "unit", "positive", "normal", "specials", "nan
 _FITTING = ("terms", "upper", "factors", "negatable", "nonzero", "shifts", "digits")
 ELEMENT_KINDS = tuple(map(ValueKind, (*_KINDS, *_FITTING)))
 _FLOATS_ONLY = frozenset(("nans", "subnormal", "fine"))
-_ALPHABET = ("", "a", "B", "\u00e9", "\u4e2d", "\U0001f600", " ", "\x01", "'", "longer text, so that it is not stored in place")
+_ALPHABET = (
+    "",
+    "a",
+    "B",
+    "\u00e9",
+    "\u4e2d",
+    "\U0001f600",
+    " ",
+    "\x01",
+    "'",
+    "longer text, so that it is not stored in place",
+)
 
 
 def applies(kind: str, dtype: str) -> bool:
@@ -40,7 +53,8 @@ def applies(kind: str, dtype: str) -> bool:
 
 
 def choose(kind: str, dtype: str, shape: Shape, entropy: Entropy) -> Array:
-    """Choose elements by kind; KeyError for an unknown one. `entropy` holds for each element its width, at least 4 bytes."""
+    """Choose elements by kind; KeyError for an unknown one. `entropy` holds for each element its width, at
+    least 4 bytes."""
     entry, count = DTYPES[dtype], prod(shape)
     raw = np.frombuffer(entropy, "<u4", count)
     if dtype == "bool":
@@ -108,7 +122,9 @@ _FLOATS: dict[str, Callable[[NDArray[np.uint32], str, Entropy], Array]] = {
     "upper": _ordinary,
     "factors": _ordinary,
     "negatable": lambda raw, dtype, _: _listed(dtype, False, False)[raw % _listed(dtype, False, False).size],
-    "nonzero": lambda raw, dtype, _: encode(np.copysign(_range(raw, 0.25, 400, 0.25), (raw >> 16 & 1) - 0.5), dtype),
+    "nonzero": lambda raw, dtype, _: encode(
+        np.copysign(_range(raw, 0.25, 400, 0.25), (raw >> 16 & 1) - 0.5), dtype
+    ),
     "digits": lambda raw, dtype, _: encode(_range(raw, 0.0, 10, 1.0), dtype),
 }
 
@@ -117,16 +133,33 @@ def _integers(kind: str, raw: NDArray[np.uint32], storage: str, entropy: Entropy
     limits = np.iinfo(storage)
     wide = raw.astype(np.int64)
     if kind in _OF_BITS:
-        bits = np.frombuffer(entropy, storage, len(raw) * max(4, limits.bits // 8) // (limits.bits // 8))[: len(raw)]
+        bits = np.frombuffer(entropy, storage, len(raw) * max(4, limits.bits // 8) // (limits.bits // 8))[
+            : len(raw)
+        ]
         return np.asarray(_OF_BITS[kind](bits, limits))
     if kind in ("specials", "negatable"):
-        edges = [limits.min, limits.min + 1, limits.max - 1, limits.max, 0, 1, limits.max // 2, limits.max // 2 + 1]
+        edges = [
+            limits.min,
+            limits.min + 1,
+            limits.max - 1,
+            limits.max,
+            0,
+            1,
+            limits.max // 2,
+            limits.max // 2 + 1,
+        ]
         listed = np.array([*edges, *((-1, -2) if limits.min else (2, 3))], storage)
         listed = listed[1:] if kind == "negatable" and limits.min else listed
         return np.asarray(listed[raw % listed.size])
     if kind == "shifts":
         return (raw % limits.bits).astype(storage)
-    least, steps = {"ordinary": (-100, 201), "integers": (-8, 17), "unit": (-1, 3), "positive": (1, 100), "digits": (0, 10)}[kind]
+    least, steps = {
+        "ordinary": (-100, 201),
+        "integers": (-8, 17),
+        "unit": (-1, 3),
+        "positive": (1, 100),
+        "digits": (0, 10),
+    }[kind]
     if limits.min == 0 and least < 0:
         least = 0
     return (least + wide % steps).astype(storage)

@@ -1,4 +1,5 @@
-"""The family of elementwise operators: each element of the output from the elements of the inputs at its place, after broadcasting."""
+"""The family of elementwise operators: each element of the output from the elements of the inputs at its
+place, after broadcasting."""
 
 from __future__ import annotations
 
@@ -12,13 +13,24 @@ from numpy.typing import NDArray
 
 from harness.model.dtypes import DTYPES, Array
 from harness.operators import broadcasting
-from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Entropy, Family, Operator, Shape, ValueKind
+from harness.operators.base import (
+    Call,
+    CallTensor,
+    Choice,
+    DirectmlCall,
+    Entropy,
+    Family,
+    Operator,
+    Shape,
+    ValueKind,
+)
 from harness.operators.binary_floats import encode, halfway_values, special_patterns
 from harness.operators.computing import Computing
 
 FLOAT_KINDS = tuple(map(ValueKind, ("ordinary", "random", "specials", "halves", "subnormal", "patterns")))
-"""Ways to choose floats: ordinary, uniform in -100..100; random, any bit pattern; specials and halves, lists that `natural_shape` holds
-whole; subnormal, random nonzero subnormals; patterns, every bit pattern of a 16-bit type, in order."""
+"""Ways to choose floats: ordinary, uniform in -100..100; random, any bit pattern; specials and halves, lists
+that `natural_shape` holds whole; subnormal, random nonzero subnormals; patterns, every bit pattern of a
+16-bit type, in order."""
 
 
 def floats(kind: str, dtype: str, shape: Shape, entropy: Entropy) -> Array:
@@ -34,7 +46,11 @@ def floats(kind: str, dtype: str, shape: Shape, entropy: Entropy) -> Array:
         quarters = np.frombuffer(entropy, "<u4", count) % 801
         return encode(quarters / 4.0 - 100.0, dtype).reshape(shape)
     if kind == "patterns":
-        whole = np.arange(1 << (8 * storage.itemsize), dtype=f"<u{storage.itemsize}") if storage.itemsize == 2 else None
+        whole = (
+            np.arange(1 << (8 * storage.itemsize), dtype=f"<u{storage.itemsize}")
+            if storage.itemsize == 2
+            else None
+        )
         if whole is None:
             raise ValueError("only 16-bit types have few enough bit patterns")
         return np.resize(whole, shape).view(storage)
@@ -86,11 +102,16 @@ class Elementwise(Computing):
     """
 
     name = "elementwise"
-    relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"*": (*broadcasting.RELATIONS, "of", "count", "others")}
+    relations: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "*": (*broadcasting.RELATIONS, "of", "count", "others")
+    }
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {"others": broadcasting.RELATIONS}
 
-    def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Shape | tuple[Shape, ...] | None:
-        """Derive the shape of a further input from the first one's by a word of `broadcasting.RELATIONS`; of a variadic one, all shapes."""
+    def shape(
+        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
+    ) -> Shape | tuple[Shape, ...] | None:
+        """Derive the shape of a further input from the first one's by a word of `broadcasting.RELATIONS`; of
+        a variadic one, all shapes."""
         if isinstance(relation, str):
             return broadcasting.related(relation, call.first.shape)
         first = relation.get("of")
@@ -121,13 +142,22 @@ class Elementwise(Computing):
         if operator.lower is not None:
             return operator.lower(candidate, call)
         attributes = {} if operator.options is None else operator.options(call)
-        return None if candidate is None else broadcast_call(candidate, call, attributes, constants=operator.constants)
+        return (
+            None
+            if candidate is None
+            else broadcast_call(candidate, call, attributes, constants=operator.constants)
+        )
 
 
 def broadcast_call(
-    candidate: str, call: Call, attributes: Mapping[str, Any] = MappingProxyType({}), *, constants: Container[str] = ()
+    candidate: str,
+    call: Call,
+    attributes: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    constants: Container[str] = (),
 ) -> DirectmlCall | None:
-    """Return the DirectML call whose tensors are the inputs, but for those in `constants`; None for more of them than it has tensors."""
+    """Return the DirectML call whose tensors are the inputs, but for those in `constants`; None for more of
+    them than it has tensors."""
     inputs = {name: given for name, given in call.inputs.items() if name not in constants}
     names = _MEMBERS_OF.get(candidate, _MEMBERS.get(len(inputs), ()))
     wide = broadcasting.broadcast([given.shape for given in inputs.values()])
@@ -142,7 +172,8 @@ def broadcast_call(
 
 
 def decides(choice: Callable[[Call], str | None]) -> Callable[[str | None, Call], DirectmlCall | None]:
-    """Make the lowering of an operator of which a call decides the DirectML operator, or that there is none."""
+    """Make the lowering of an operator of which a call decides the DirectML operator, or that there is
+    none."""
 
     def lowered(candidate: str | None, call: Call) -> DirectmlCall | None:
         chosen = choice(call)

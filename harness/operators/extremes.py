@@ -1,4 +1,5 @@
-"""ReduceMax and ReduceMin, ArgMax and ArgMin: the greatest or least element along axes, and where it stands."""
+"""ReduceMax and ReduceMin, ArgMax and ArgMin: the greatest or least element along axes, and where it
+stands."""
 
 from __future__ import annotations
 
@@ -26,9 +27,15 @@ def _extreme(choose: Callable[..., Any], sign: int) -> Callable[..., Array | Eit
         found = np.asarray(choose(data, axis=axis, keepdims=keepdims, initial=_last(data.dtype, sign)))
         if found.dtype.kind != "f":
             return found
-        negative, positive = (((data == 0) & (np.signbit(data) == one)).any(axis=axis, keepdims=keepdims) for one in (True, False))
+        negative, positive = (
+            ((data == 0) & (np.signbit(data) == one)).any(axis=axis, keepdims=keepdims)
+            for one in (True, False)
+        )
         kind = found.dtype.type
-        return Either(np.where((found == 0) & positive, kind(0), found), np.where((found == 0) & negative, kind(-0.0), found))
+        return Either(
+            np.where((found == 0) & positive, kind(0), found),
+            np.where((found == 0) & negative, kind(-0.0), found),
+        )
 
     return formula
 
@@ -72,10 +79,13 @@ class Locating(Conditioned):
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """What is left of the shape of data."""
         shape = call.first.shape
-        return (reduced(shape, (call.parameter("axis") % max(1, len(shape)),), bool(call.parameter("keepdims"))),)
+        return (
+            reduced(shape, (call.parameter("axis") % max(1, len(shape)),), bool(call.parameter("keepdims"))),
+        )
 
     def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
-        """The dimension of the axis is kept with the size 1; of several the one with the lowest or the highest index."""
+        """The dimension of the axis is kept with the size 1; of several the one with the lowest or the
+        highest index."""
         shape = call.first.shape
         if candidate is None or self.broken_rule(operator, call) is not None:
             return None
@@ -90,8 +100,20 @@ class Locating(Conditioned):
 
 LOCATING = Locating()
 OPERATORS = (
-    Operator("ReduceMax", REDUCING, decided(over_axes(_extreme(np.max, -1))), constants={"axes": 1}, options=ReduceFunction(7)),
-    Operator("ReduceMin", REDUCING, decided(over_axes(_extreme(np.min, 1))), constants={"axes": 1}, options=ReduceFunction(8)),
+    Operator(
+        "ReduceMax",
+        REDUCING,
+        decided(over_axes(_extreme(np.max, -1))),
+        constants={"axes": 1},
+        options=ReduceFunction(7),
+    ),
+    Operator(
+        "ReduceMin",
+        REDUCING,
+        decided(over_axes(_extreme(np.min, 1))),
+        constants={"axes": 1},
+        options=ReduceFunction(8),
+    ),
     Operator("ArgMax", LOCATING, decided(_place(np.argmax))),
     Operator("ArgMin", LOCATING, decided(_place(np.argmin))),
 )

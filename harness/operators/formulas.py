@@ -1,8 +1,9 @@
 """Makes an oracle of a formula: what the formula is given, and what its results are held to.
 
-A formula is a function of arrays. It takes the inputs that are present by position, or, where one of its parameters is called as ONNX
-calls an input, those that it names; a variadic input is a list under its formal name. It takes those attributes that it names, with ONNX's
-defaults; `call` gives it the whole call. It returns an array, or a tuple of them, one an output.
+A formula is a function of arrays. It takes the inputs that are present by position, or, where one of its
+parameters is called as ONNX calls an input, those that it names; a variadic input is a list under its formal
+name. It takes those attributes that it names, with ONNX's defaults; `call` gives it the whole call. It
+returns an array, or a tuple of them, one an output.
 """
 
 from __future__ import annotations
@@ -25,28 +26,33 @@ Formula = Callable[..., Any]
 
 
 class Either:
-    """What a formula gives where each element may be that of any of a few arrays, as the zeros of both signs often may."""
+    """What a formula gives where each element may be that of any of a few arrays, as the zeros of both signs
+    often may."""
 
     def __init__(self, *choices: Array) -> None:
         self.choices = choices
 
 
 class FormulaError(ValueError):
-    """A formula gave what is no result of the call: another number of outputs, or another element type than ONNX infers."""
+    """A formula gave what is no result of the call: another number of outputs, or another element type than
+    ONNX infers."""
 
 
 def moved(formula: Formula) -> Oracle:
-    """Make the oracle of a formula that moves elements without looking at them: it works on their bits, bfloat16 as uint16."""
+    """Make the oracle of a formula that moves elements without looking at them: it works on their bits,
+    bfloat16 as uint16."""
     return _exact(formula, lambda tensor: tensor.array, lambda dtype, array: array)
 
 
 def decided(formula: Formula) -> Oracle:
-    """Make the oracle of a formula that compares, chooses or counts without rounding: bfloat16 as float32, which holds all its values."""
+    """Make the oracle of a formula that compares, chooses or counts without rounding: bfloat16 as float32,
+    which holds all its values."""
     return _exact(formula, values, stored)
 
 
 def bounded(formula: Formula) -> Oracle:
-    """Make the oracle of a formula that rounds: floats carry a bound on the error of the declared arithmetic, integers wrap as NumPy's do.
+    """Make the oracle of a formula that rounds: floats carry a bound on the error of the declared arithmetic,
+    integers wrap as NumPy's do.
 
     The result is held to that bound where it is a float that was computed, to the bit otherwise.
     """
@@ -54,17 +60,27 @@ def bounded(formula: Formula) -> Oracle:
 
     def oracle(call: Call, inputs: Mapping[str, Tensor], arithmetic: str) -> tuple[Expected, ...]:
         def taken(tensor: Tensor) -> Any:
-            return number(tensor, declared(arithmetic, tensor.dtype)) if DTYPES[tensor.dtype].is_float else tensor.array
+            return (
+                number(tensor, declared(arithmetic, tensor.dtype))
+                if DTYPES[tensor.dtype].is_float
+                else tensor.array
+            )
 
         with np.errstate(all="ignore"):
             result = formula(*positional(names, call, inputs, taken), **named(names, call, inputs, taken))
-        return tuple(_held(dtype, one) for dtype, one in zip(call.outputs, results(result, call), strict=True))
+        return tuple(
+            _held(dtype, one) for dtype, one in zip(call.outputs, results(result, call), strict=True)
+        )
 
     return oracle
 
 
 def _held(dtype: str, result: Any) -> Expected:
-    return result.stored(dtype) if isinstance(result, Bounded) else Exact(_tensor(dtype, stored(dtype, np.asarray(result))))
+    return (
+        result.stored(dtype)
+        if isinstance(result, Bounded)
+        else Exact(_tensor(dtype, stored(dtype, np.asarray(result))))
+    )
 
 
 def values(tensor: Tensor) -> Array:
@@ -84,11 +100,15 @@ def _exact(formula: Formula, taken: Callable[[Tensor], Any], given: Callable[[st
         del arithmetic
         with np.errstate(all="ignore"):
             result = formula(*positional(names, call, inputs, taken), **named(names, call, inputs, taken))
-        return tuple(one(dtype, each) for dtype, each in zip(call.outputs, results(result, call), strict=True))
+        return tuple(
+            one(dtype, each) for dtype, each in zip(call.outputs, results(result, call), strict=True)
+        )
 
     def one(dtype: str, result: Any) -> Expected:
         if isinstance(result, Either):
-            return OneOf(tuple(_tensor(dtype, given(dtype, _array(dtype, array))) for array in result.choices))
+            return OneOf(
+                tuple(_tensor(dtype, given(dtype, _array(dtype, array))) for array in result.choices)
+            )
         return Exact(_tensor(dtype, given(dtype, _array(dtype, result))))
 
     return oracle
@@ -111,18 +131,26 @@ def parameters(formula: Formula) -> frozenset[str]:
     if isinstance(formula, np.ufunc):
         return frozenset()
     found = inspect.signature(formula).parameters.values()
-    return frozenset(each.name for each in found if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY))
+    return frozenset(
+        each.name for each in found if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)
+    )
 
 
-def positional(names: frozenset[str], call: Call, inputs: Mapping[str, Tensor], taken: Callable[[Tensor], Any]) -> list[Any]:
-    """Return the inputs that a formula takes by position: all, where none of its parameters is named after one."""
+def positional(
+    names: frozenset[str], call: Call, inputs: Mapping[str, Tensor], taken: Callable[[Tensor], Any]
+) -> list[Any]:
+    """Return the inputs that a formula takes by position: all, where none of its parameters is named after
+    one."""
     if any(name.partition(".")[0] in names for name in inputs):
         return []
     return [taken(tensor) for tensor in inputs.values()]
 
 
-def named(names: frozenset[str], call: Call, inputs: Mapping[str, Tensor], taken: Callable[[Tensor], Any]) -> dict[str, Any]:
-    """Return what a formula takes by name: inputs, attributes that are given or have a default, and the call."""
+def named(
+    names: frozenset[str], call: Call, inputs: Mapping[str, Tensor], taken: Callable[[Tensor], Any]
+) -> dict[str, Any]:
+    """Return what a formula takes by name: inputs, attributes that are given or have a default, and the
+    call."""
     found: dict[str, Any] = {name: value for name, value in call.attributes.items() if name in names}
     for name, tensor in inputs.items():
         formal, dot, _ = name.partition(".")
@@ -138,7 +166,8 @@ def named(names: frozenset[str], call: Call, inputs: Mapping[str, Tensor], taken
 
 
 def results(result: Any, call: Call) -> Sequence[Any]:
-    """Return a formula's results, one for each output of the call; raise FormulaError for another number of them."""
+    """Return a formula's results, one for each output of the call; raise FormulaError for another number of
+    them."""
     found = result if isinstance(result, (tuple, list)) else (result,)
     if len(found) < len(call.outputs):
         raise FormulaError(f"the formula gives {len(found)} outputs where {len(call.outputs)} are asked for")

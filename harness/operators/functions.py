@@ -1,4 +1,5 @@
-"""Formulas of operators that compute, over numbers with a bound: each as the ONNX operator specification writes it, and nothing else.
+"""Formulas of operators that compute, over numbers with a bound: each as the ONNX operator specification
+writes it, and nothing else.
 
 Inputs and results are `Bounded`; shapes and attributes are those of the ONNX operator, valid ones.
 """
@@ -11,7 +12,19 @@ from math import prod
 import numpy as np
 
 from harness.model.float_formats import Float64
-from harness.operators.bounded import Bounded, concatenate, contracted, exp, flip, log, pad, split, sqrt, squeeze, where
+from harness.operators.bounded import (
+    Bounded,
+    concatenate,
+    contracted,
+    exp,
+    flip,
+    log,
+    pad,
+    split,
+    sqrt,
+    squeeze,
+    where,
+)
 
 Axes = int | tuple[int, ...]
 
@@ -42,7 +55,9 @@ def layer_norm(x: Bounded, scale: Bounded, bias: Bounded | None, axis: int, epsi
 
 
 # Y = alpha * A' B' + beta * C                                      (Gemm)
-def gemm(a: Bounded, b: Bounded, c: Bounded | None, alpha: float, beta: float, transpose_a: bool, transpose_b: bool) -> Bounded:
+def gemm(
+    a: Bounded, b: Bounded, c: Bounded | None, alpha: float, beta: float, transpose_a: bool, transpose_b: bool
+) -> Bounded:
     y = (a.T if transpose_a else a) @ (b.T if transpose_b else b)
     y = y if alpha == 1 else alpha * y
     if c is None:
@@ -52,14 +67,29 @@ def gemm(a: Bounded, b: Bounded, c: Bounded | None, alpha: float, beta: float, t
 
 # Y[n, m, o] = sum over c, k of X[n, c, o * stride + k * dilation - pad] W[m, c, k] + B[m]         (Conv, in each group)
 def conv(
-    x: Bounded, w: Bounded, b: Bounded | None, strides: Sequence[int], pads: Sequence[int], dilations: Sequence[int], group: int
+    x: Bounded,
+    w: Bounded,
+    b: Bounded | None,
+    strides: Sequence[int],
+    pads: Sequence[int],
+    dilations: Sequence[int],
+    group: int,
 ) -> Bounded:
-    """`pads` are the begins of all spatial axes, then the ends; X is [N, C, spatial], W [M, C / group, kernel], B [M]."""
+    """`pads` are the begins of all spatial axes, then the ends; X is [N, C, spatial], W [M, C / group,
+    kernel], B [M]."""
     spatial = x.ndim - 2
     padded = pad(x, [(0, 0), (0, 0), *zip(pads[:spatial], pads[spatial:], strict=True)])
     parts = zip(split(padded, group, axis=1), split(w, group), strict=True)
-    y = concatenate([contracted(lambda p, q: convolved(p, q, strides, dilations), p, q, prod(q.shape[1:])) for p, q in parts], axis=1)
-    if any(pads) and not np.isfinite(w.value).all():  # 0 times infinity in the padding: implementations may leave it out
+    y = concatenate(
+        [
+            contracted(lambda p, q: convolved(p, q, strides, dilations), p, q, prod(q.shape[1:]))
+            for p, q in parts
+        ],
+        axis=1,
+    )
+    if (
+        any(pads) and not np.isfinite(w.value).all()
+    ):  # 0 times infinity in the padding: implementations may leave it out
         y = Bounded(y.value, np.full(y.shape, np.inf), y.arithmetic)
     return y if b is None else y + b.reshape(-1, *[1] * spatial)
 
@@ -69,9 +99,16 @@ def convolved(x: Float64, w: Float64, strides: Sequence[int], dilations: Sequenc
     spatial = x.ndim - 2
     reach = [(k - 1) * d + 1 for k, d in zip(w.shape[2:], dilations, strict=True)]
     windows = np.lib.stride_tricks.sliding_window_view(x, reach, axis=tuple(range(2, x.ndim)))
-    taken = (slice(None), slice(None), *(slice(None, None, s) for s in strides), *(slice(None, None, d) for d in dilations))
+    taken = (
+        slice(None),
+        slice(None),
+        *(slice(None, None, s) for s in strides),
+        *(slice(None, None, d) for d in dilations),
+    )
     over = (1, *range(2 + spatial, 2 + 2 * spatial))
-    return np.asarray(np.moveaxis(np.tensordot(windows[taken], w, axes=(over, tuple(range(1, w.ndim)))), -1, 1))
+    return np.asarray(
+        np.moveaxis(np.tensordot(windows[taken], w, axes=(over, tuple(range(1, w.ndim)))), -1, 1)
+    )
 
 
 # Y[n, m, i * stride + k * dilation - pad] = sum over c, i, k of X[n, c, i] W[c, m, k] + B[m]   (ConvTranspose, in each group)
@@ -79,19 +116,31 @@ def conv_transpose(
     x: Bounded, w: Bounded, b: Bounded | None, strides: Sequence[int], begins: Sequence[int], dilations: Sequence[int], group: int,
     extents: Sequence[int],
 ) -> Bounded:  # fmt: skip
-    """`begins` are the pads before; X is [N, C, spatial], W [C, M / group, kernel], B [M], the output [N, M, extents]."""
+    """`begins` are the pads before; X is [N, C, spatial], W [C, M / group, kernel], B [M], the output [N, M,
+    extents]."""
     reached = [pad + extent for pad, extent in zip(begins, extents, strict=True)]
     parts = zip(split(x, group, axis=1), split(w, group), strict=True)
-    added = [contracted(lambda p, q: _scattered(p, q, strides, dilations, reached), p, q, q.shape[0] * prod(q.shape[2:])) for p, q in parts]
+    added = [
+        contracted(
+            lambda p, q: _scattered(p, q, strides, dilations, reached), p, q, q.shape[0] * prod(q.shape[2:])
+        )
+        for p, q in parts
+    ]
     kept = (slice(None), slice(None), *(slice(pad, None) for pad in begins))
     y = concatenate(added, axis=1)[kept]
     return y if b is None else y + b.reshape(-1, *[1] * (x.ndim - 2))
 
 
-def _scattered(x: Float64, w: Float64, strides: Sequence[int], dilations: Sequence[int], extents: Sequence[int]) -> Float64:
-    """Add x [N, C, spatial] times w [C, M, kernel], summed over C, to [N, M, extents] at i * stride + k * dilation, as far as it goes."""
+def _scattered(
+    x: Float64, w: Float64, strides: Sequence[int], dilations: Sequence[int], extents: Sequence[int]
+) -> Float64:
+    """Add x [N, C, spatial] times w [C, M, kernel], summed over C, to [N, M, extents] at i * stride + k *
+    dilation, as far as it goes."""
     spatial = x.shape[2:]
-    full = [max((n - 1) * s + (k - 1) * d + 1, e) for n, s, k, d, e in zip(spatial, strides, w.shape[2:], dilations, extents, strict=True)]
+    full = [
+        max((n - 1) * s + (k - 1) * d + 1, e)
+        for n, s, k, d, e in zip(spatial, strides, w.shape[2:], dilations, extents, strict=True)
+    ]
     y = np.zeros((x.shape[0], w.shape[1], *full))
     filters = np.moveaxis(w, (0, 1), (-2, -1))
     for place in np.ndindex(*w.shape[2:]):
@@ -140,7 +189,8 @@ def reduce_log_sum(x: Bounded, axes: Axes, keepdims: bool) -> Bounded:
 
 # log(sum exp x) = max x + log(sum exp(x - max x))                  (ReduceLogSumExp)
 def reduce_log_sum_exp(x: Bounded, axes: Axes, keepdims: bool) -> Bounded:
-    """The formula with the maximum, where that is finite: the one without it overflows for arguments whose result is finite."""
+    """The formula with the maximum, where that is finite: the one without it overflows for arguments whose
+    result is finite."""
     most = x.max(axes, True)
     most = where(np.isfinite(most.value), most, np.zeros(most.shape))
     y = log(exp(x - most).sum(axes, True)) + most

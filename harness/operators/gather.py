@@ -15,11 +15,13 @@ from harness.operators.moving import wrong_axis
 
 # output[o..., i..., s...] = data[o..., indices[i...], s...]
 #
-# o: the coordinates of data before the axis; s: those after it; i: all coordinates of indices. An index below 0 counts from the end.
+# o: the coordinates of data before the axis; s: those after it; i: all coordinates of indices. An index below
+# 0 counts from the end.
 
 
 def formula(data: Array, indices: Array, axis: int) -> Array:
-    """Gather by the formula above; the output has shape data.shape[:axis] + indices.shape + data.shape[axis + 1:]."""
+    """Gather by the formula above; the output has shape data.shape[:axis] + indices.shape + data.shape[axis +
+    1:]."""
     return np.asarray(np.take(data, indices, axis))
 
 
@@ -55,7 +57,8 @@ class GatherFamily(Indexing):
         return (data[:axis] + index + data[axis + 1 :],)
 
     def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
-        """Lower to DML_OPERATOR_GATHER: all tensors have one DimensionCount, IndexDimensions are those of indices that count."""
+        """Lower to DML_OPERATOR_GATHER: all tensors have one DimensionCount, IndexDimensions are those of
+        indices that count."""
         if self.broken_rule(operator, call) not in (None, RANGE):
             return None
         (name, data), (indices, index) = call.inputs.items()
@@ -69,7 +72,10 @@ class GatherFamily(Indexing):
                 "OutputTensor": CallTensor(0, data.dtype, output),
             },
             count,
-            {"Axis": _axis(call) % len(data.shape) + count - len(data.shape), "IndexDimensions": len(index.shape)},
+            {
+                "Axis": _axis(call) % len(data.shape) + count - len(data.shape),
+                "IndexDimensions": len(index.shape),
+            },
             ("Axis",),
         )
 

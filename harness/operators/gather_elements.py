@@ -1,4 +1,5 @@
-"""GatherElements: picks one element of `data` per element of `indices`, along one axis (ONNX GatherElements, versions 11 and 13)."""
+"""GatherElements: picks one element of `data` per element of `indices`, along one axis (ONNX GatherElements,
+versions 11 and 13)."""
 
 from __future__ import annotations
 
@@ -20,16 +21,20 @@ from harness.operators.indexing import RANGE, Indexing
 
 
 def formula(data: Array, indices: Array, axis: int) -> Array:
-    """Gather by the formula above: data [d...], indices [i...] of the same rank; the output has the shape of indices, the dtype of data."""
+    """Gather by the formula above: data [d...], indices [i...] of the same rank; the output has the shape of
+    indices, the dtype of data."""
     axis %= data.ndim
     elsewhere, stride = _offsets(data.shape, indices.shape, axis)
-    along = indices.astype(np.int64, copy=False) % max(data.shape[axis], 1)  # index + size for a negative one, since -size <= index < size
+    along = indices.astype(np.int64, copy=False) % max(
+        data.shape[axis], 1
+    )  # index + size for a negative one, since -size <= index < size
     return np.asarray(data.reshape(-1)[elsewhere + along * stride])
 
 
 @lru_cache(maxsize=4096)
 def _offsets(data: Shape, index: Shape, axis: int) -> tuple[NDArray[np.int64], int]:
-    """Return for each output position the flat offset of data[i, j, k] with the axis coordinate 0, and the axis' stride, in elements."""
+    """Return for each output position the flat offset of data[i, j, k] with the axis coordinate 0, and the
+    axis' stride, in elements."""
     strides = [int(np.prod(data[d + 1 :], dtype=np.int64)) for d in range(len(data))]
     total = np.zeros(index, np.int64)
     for dimension, extent in enumerate(index):
@@ -49,11 +54,14 @@ class GatherElementsFamily(Indexing):
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"indices": ("extent",)}
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {"extent": EXTENTS}
 
-    def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Shape | None:
+    def shape(
+        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
+    ) -> Shape | None:
         """Derive the shape of indices by `extent`.
 
-        Along the axis: none 0, one 1, fewer s-1, same s, more s+2. Elsewhere as data; with `narrow` one less there (ONNX allows it, the
-        DirectML document does not), with `wide` one more (no data element is defined for it: invalid).
+        Along the axis: none 0, one 1, fewer s-1, same s, more s+2. Elsewhere as data; with `narrow` one less
+        there (ONNX allows it, the DirectML document does not), with `wide` one more (no data element is
+        defined for it: invalid).
         """
         first = call.first.shape
         rank, axis = len(first), call.attributes["axis"]
@@ -108,7 +116,8 @@ class GatherElementsFamily(Indexing):
         return (call.shapes[1],)
 
     def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
-        """Lower to DML_OPERATOR_GATHER_ELEMENTS: each tensor keeps its rank, since equal ranks are a rule of both specifications."""
+        """Lower to DML_OPERATOR_GATHER_ELEMENTS: each tensor keeps its rank, since equal ranks are a rule of
+        both specifications."""
         data, index = call.inputs.values()
         axis = call.attributes["axis"]
         assert isinstance(axis, int)

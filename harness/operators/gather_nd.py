@@ -16,19 +16,23 @@ from harness.operators.indexing import RANGE, Indexing
 
 # out[b..., o..., s...] = data[b..., *indices[b..., o..., :], s...]
 #
-# b: the first batch_dims coordinates; o: the remaining coordinates of indices without its last; the last axis of indices holds tuples
-# of k coordinates; s: the coordinates of data that the tuple leaves. A coordinate below 0 counts from the end.
+# b: the first batch_dims coordinates; o: the remaining coordinates of indices without its last; the last axis
+# of indices holds tuples of k coordinates; s: the coordinates of data that the tuple leaves. A coordinate
+# below 0 counts from the end.
 
 
 def formula(data: Array, indices: Array, batch_dims: int = 0) -> Array:
-    """Gather by the formula above; the output has shape indices.shape[:-1] + data.shape[batch_dims + k:], the dtype of data."""
+    """Gather by the formula above; the output has shape indices.shape[:-1] + data.shape[batch_dims + k:], the
+    dtype of data."""
     indices = indices.astype(np.int64, copy=False)
     width = indices.shape[-1]
     sizes = data.shape[batch_dims : batch_dims + width]
     rest = data.shape[batch_dims + width :]
     flat = np.zeros(indices.shape[:-1], np.int64)
     for coordinate, size in enumerate(sizes):
-        flat = flat * size + indices[..., coordinate] % max(size, 1)  # index + size for a negative one, since -size <= index < size
+        flat = flat * size + indices[..., coordinate] % max(
+            size, 1
+        )  # index + size for a negative one, since -size <= index < size
     if batch_dims:
         batches = data.shape[:batch_dims]
         number = np.arange(prod(batches)).reshape(batches + (1,) * (flat.ndim - batch_dims))
@@ -44,13 +48,17 @@ def _batch(call: Call) -> int:
 
 
 class GatherNDFamily(Indexing):
-    """Indices that hold tuples of coordinates in their last dimension, after the batch dimensions of data and any others."""
+    """Indices that hold tuples of coordinates in their last dimension, after the batch dimensions of data and
+    any others."""
 
     name = "gather_nd"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"indices": ("outer", "tuple")}
 
-    def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Shape | None:
-        """Derive the shape of indices: the batch dimensions of data, then `outer`, then the `tuple` length."""
+    def shape(
+        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
+    ) -> Shape | None:
+        """Derive the shape of indices: the batch dimensions of data, then `outer`, then the `tuple`
+        length."""
         first, batch = call.first.shape, _batch(call)
         assert not isinstance(relation, str)
         outer = relation.get("outer", ())
@@ -86,7 +94,8 @@ class GatherNDFamily(Indexing):
         return None
 
     def sizes(self, call: Call) -> int | NDArray[np.int64]:
-        """The size of data for each coordinate of a tuple; a coordinate for which data has no dimension counts as of size 1."""
+        """The size of data for each coordinate of a tuple; a coordinate for which data has no dimension
+        counts as of size 1."""
         data, index = call.shapes[:2]
         batch = max(_batch(call), 0)
         width = index[-1] if index else 1
@@ -102,9 +111,9 @@ class GatherNDFamily(Indexing):
     def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
         """Lower to DML_OPERATOR_GATHER_ND, or to DML_OPERATOR_GATHER_ND1 with its BatchDimensionCount.
 
-        The size of the output is that of the examples in their documents, {3,4,5,6,7} by {1,2,3} to {1,2,6,7}; the formula printed above
-        them, which lets InputTensor.Sizes begin at DimensionCount - indexTupleSize, would give {1,2,5,6,7}. A call has one DimensionCount
-        for all three tensors.
+        The size of the output is that of the examples in their documents, {3,4,5,6,7} by {1,2,3} to
+        {1,2,6,7}; the formula printed above them, which lets InputTensor.Sizes begin at DimensionCount -
+        indexTupleSize, would give {1,2,5,6,7}. A call has one DimensionCount for all three tensors.
         """
         data, index = call.inputs.values()
         members = {"InputDimensionCount": len(data.shape), "IndicesDimensionCount": len(index.shape)}

@@ -16,7 +16,8 @@ from harness.operators.formulas import bounded
 
 
 def gemm(a: Any, b: Any, c: Any = None, *, alpha: float, beta: float, transA: int, transB: int) -> Any:  # noqa: N803 # as ONNX names them
-    """Multiply by the formula above; integers wrap, and what a factor makes of them that is no integer is cut off."""
+    """Multiply by the formula above; integers wrap, and what a factor makes of them that is no integer is cut
+    off."""
     if isinstance(a, Bounded):
         return functions.gemm(a, b, c, alpha, beta, bool(transA), bool(transB))
     y = (a.T if transA else a) @ (b.T if transB else b)
@@ -27,8 +28,9 @@ def gemm(a: Any, b: Any, c: Any = None, *, alpha: float, beta: float, transA: in
 class Gemm(Computing):
     """Two matrices and what can be broadcast to their product [M, N].
 
-    By words: B is `wide` (N = 5), `narrow` (N = 1), `square` (N = K), `unlike` (another K), each as transB wants it; C is `full` (M, N),
-    `scalar` (), `one` (1,), `row` (N,), `flat_row` (1, N), `column` (M, 1), `ones` (1, 1), `unlike` (M + 1, N), `higher` (1, M, N).
+    By words: B is `wide` (N = 5), `narrow` (N = 1), `square` (N = K), `unlike` (another K), each as transB
+    wants it; C is `full` (M, N), `scalar` (), `one` (1,), `row` (N,), `flat_row` (1, N), `column` (M, 1),
+    `ones` (1, 1), `unlike` (M + 1, N), `higher` (1, M, N).
     """
 
     name = "gemm"
@@ -37,7 +39,9 @@ class Gemm(Computing):
         "C": ("full", "scalar", "one", "row", "flat_row", "column", "ones", "unlike", "higher"),
     }
 
-    def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Shape | None:
+    def shape(
+        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
+    ) -> Shape | None:
         """Derive the shapes of B and C."""
         if len(call.first.shape) != 2:
             return None
@@ -77,7 +81,11 @@ class Gemm(Computing):
         if candidate != "DML_OPERATOR_GEMM" or self.broken_rule(operator, call) is not None:
             return None
         names, types, wide = list(call.inputs), list(call.inputs.values()), self._product(call)
-        third = CallTensor(names[2], types[2].dtype, wide, strides(types[2].shape, wide)) if len(names) > 2 else None
+        third = (
+            CallTensor(names[2], types[2].dtype, wide, strides(types[2].shape, wide))
+            if len(names) > 2
+            else None
+        )
         tensors = {
             "ATensor": CallTensor(names[0], *types[0]),
             "BTensor": CallTensor(names[1], *types[1]),

@@ -1,4 +1,5 @@
-"""Operators that make a tensor of what they are told: EyeLike, ConstantOfShape, Range, Shape, Size, OneHot."""
+"""Operators that make a tensor of what they are told: EyeLike, ConstantOfShape, Range, Shape, Size,
+OneHot."""
 
 from __future__ import annotations
 
@@ -27,7 +28,11 @@ from harness.operators.moving import Moving, rank, wrong_axis
 def _numbers(dtype: str, numbers: Any) -> Array:
     """Return numbers in the storage of an element type."""
     array = np.asarray(numbers)
-    return encode(array.astype(np.float64), dtype) if DTYPES[dtype].is_float else array.astype(DTYPES[dtype].storage)
+    return (
+        encode(array.astype(np.float64), dtype)
+        if DTYPES[dtype].is_float
+        else array.astype(DTYPES[dtype].storage)
+    )
 
 
 def eye_like(input: Array, call: Call, k: int) -> Array:
@@ -44,10 +49,14 @@ def constant_of_shape(input: Array, value: TensorValue | None = None) -> Array:
 
 def span(start: Array, limit: Array, delta: Array, call: Call) -> Array:
     """Numbers by steps of delta; all arithmetic is exact where they are whole or quarters."""
-    first, last, step = (float(each) if each.dtype.kind == "f" else int(each) for each in (start, limit, delta))
+    first, last, step = (
+        float(each) if each.dtype.kind == "f" else int(each) for each in (start, limit, delta)
+    )
     count = max(ceil((last - first) / step), 0)
     dtype = call.outputs[0]
-    return np.array([first + n * step for n in range(count)], "f4" if dtype == "bfloat16" else DTYPES[dtype].storage)
+    return np.array(
+        [first + n * step for n in range(count)], "f4" if dtype == "bfloat16" else DTYPES[dtype].storage
+    )
 
 
 def shape(data: Array, start: int = 0, end: int | None = None) -> Array:
@@ -87,7 +96,8 @@ class Generating(Moving):
     name = "generating"
 
     def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:
-        """The element type that `dtype` names, or that of `value`; for EyeLike without it that of the input."""
+        """The element type that `dtype` names, or that of `value`; for EyeLike without it that of the
+        input."""
         value = call.attributes.get("value")
         if "value" in operator.options:
             return (value.dtype if isinstance(value, TensorValue) else "float32",)
@@ -143,9 +153,15 @@ class OneHot(Indexing):
             return name != "values" or elements.applies(kind, dtype)
         entry = DTYPES[dtype]
         narrow = entry.is_float or entry.itemsize < 4
-        if entry.storage[0] == "u" and not entry.is_float and kind not in ("in_range", "first", "last", "repeated", "above"):
+        if (
+            entry.storage[0] == "u"
+            and not entry.is_float
+            and kind not in ("in_range", "first", "last", "repeated", "above")
+        ):
             return False
-        return not (narrow and kind.startswith(("far", "wraps"))) and super().applies(operator, kind, name, call)
+        return not (narrow and kind.startswith(("far", "wraps"))) and super().applies(
+            operator, kind, name, call
+        )
 
     def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
         """Choose indices, as numbers of their type, or values."""
@@ -199,8 +215,22 @@ class OneHot(Indexing):
 GENERATING = Generating()
 OPERATORS = (
     Operator("EyeLike", GENERATING, moved(eye_like), _no_matrix, options=("dtype",)),
-    Operator("ConstantOfShape", GENERATING, moved(constant_of_shape), _no_shape, constants={"input": 1}, options=("value",)),
-    Operator("Range", GENERATING, decided(span), _no_range, constants={"start": 0, "limit": 0, "delta": 0}, options=()),
+    Operator(
+        "ConstantOfShape",
+        GENERATING,
+        moved(constant_of_shape),
+        _no_shape,
+        constants={"input": 1},
+        options=("value",),
+    ),
+    Operator(
+        "Range",
+        GENERATING,
+        decided(span),
+        _no_range,
+        constants={"start": 0, "limit": 0, "delta": 0},
+        options=(),
+    ),
     Operator("Shape", GENERATING, moved(shape), options=()),
     Operator("Size", GENERATING, moved(size), options=()),
     Operator("OneHot", OneHot(), moved(one_hot), constants={"depth": 0}),

@@ -1,7 +1,8 @@
 """Operators with an input of indices: how these are chosen and when they are out of range.
 
-An index i into a dimension of size s is legal when -s <= i <= s - 1 (ONNX, GatherElements and GatherND). `sizes` is the size of the
-indexed dimension, or one size per coordinate of an index tuple, broadcast along the last axis of the indices.
+An index i into a dimension of size s is legal when -s <= i <= s - 1 (ONNX, GatherElements and GatherND).
+`sizes` is the size of the indexed dimension, or one size per coordinate of an index tuple, broadcast along
+the last axis of the indices.
 """
 
 from __future__ import annotations
@@ -34,18 +35,21 @@ INDEX_KINDS = (
     ValueKind("wraps_to_legal", breaks=RANGE),
     ValueKind("wraps_to_legal_negative", negative=True, breaks=RANGE),
 )
-"""in_range: 0..s-1; repeated: one legal index everywhere; first, last: 0, s-1; negative: -s..-1; mixed: both signs; boundary: -s, -1, 0,
-s-1. Invalid, in one element of otherwise legal ones: above: s; below: -s-1; far_*: the extreme of the index type (for uint64 2**63 - 1);
-wraps_to_legal*: a legal index plus or minus 2**32 (an implementation that truncates to 32 bits reads a wrong element instead of refusing;
-64 bits only)."""
+"""in_range: 0..s-1; repeated: one legal index everywhere; first, last: 0, s-1; negative: -s..-1; mixed: both
+signs; boundary: -s, -1, 0, s-1. Invalid, in one element of otherwise legal ones: above: s; below: -s-1;
+far_*: the extreme of the index type (for uint64 2**63 - 1); wraps_to_legal*: a legal index plus or minus
+2**32 (an implementation that truncates to 32 bits reads a wrong element instead of refusing; 64 bits
+only)."""
 
 _BELOW_ZERO = frozenset(kind.name for kind in INDEX_KINDS if kind.negative)
 
 
 def indices(kind: str, dtype: str, shape: Shape, sizes: int | NDArray[np.int64], entropy: Entropy) -> Array:
-    """Choose indices of `shape` by kind, which must apply to them; in an empty dimension, where none is legal, as if it had one element.
+    """Choose indices of `shape` by kind, which must apply to them; in an empty dimension, where none is
+    legal, as if it had one element.
 
-    `sizes` is the size of the indexed dimension, or an array of one size per coordinate, int64, along the last axis.
+    `sizes` is the size of the indexed dimension, or an array of one size per coordinate, int64, along the
+    last axis.
     """
     count = prod(shape)
     sizes = max(sizes, 1) if isinstance(sizes, int) else np.maximum(sizes, 1)
@@ -80,7 +84,9 @@ def _boundary(raw: NDArray[np.int64], sizes: int | NDArray[np.int64]) -> NDArray
     return np.take_along_axis(edges, pick, axis=0)
 
 
-def _with_one_illegal(kind: str, legal: NDArray[np.int64], sizes: int | NDArray[np.int64], dtype: str, pick: int) -> NDArray[np.int64]:
+def _with_one_illegal(
+    kind: str, legal: NDArray[np.int64], sizes: int | NDArray[np.int64], dtype: str, pick: int
+) -> NDArray[np.int64]:
     flat = legal.reshape(-1)
     limits = np.iinfo(DTYPES[dtype].storage)
     at = pick % flat.size
@@ -118,7 +124,8 @@ def out_of_range(values: Array, sizes: int | NDArray[np.int64]) -> bool:
 
 
 class Indexing(Family):
-    """Operators whose input `indices` selects along dimensions of another input; `sizes` says how many there are to select from."""
+    """Operators whose input `indices` selects along dimensions of another input; `sizes` says how many there
+    are to select from."""
 
     name = "indexing"
 

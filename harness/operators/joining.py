@@ -101,7 +101,13 @@ def _cut(call: Call, outputs: tuple[Shape, ...]) -> DirectmlCall:
     dtype, shape = call.first
     parts = tuple(CallTensor(place, dtype, output) for place, output in enumerate(outputs))
     tensors: Tensors = {"InputTensor": CallTensor("input", dtype, shape), "OutputTensors": parts}
-    return DirectmlCall("DML_OPERATOR_SPLIT", tensors, 1, {"OutputCount": len(parts), "Axis": _axis(call) % len(shape)}, ("Axis",))
+    return DirectmlCall(
+        "DML_OPERATOR_SPLIT",
+        tensors,
+        1,
+        {"OutputCount": len(parts), "Axis": _axis(call) % len(shape)},
+        ("Axis",),
+    )
 
 
 class Joining(Moving):
@@ -111,10 +117,11 @@ class Joining(Moving):
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"inputs": ("of", "count", "others")}
 
     def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Any:
-        """Return the shapes of a variadic input: `count` of them, the first is `of`, the `others` are related to it.
+        """Return the shapes of a variadic input: `count` of them, the first is `of`, the `others` are related
+        to it.
 
-        Along the axis: same; none 0; one 1; more n+1 with each further input. Beside it: unlike, another extent off the axis; lower, one
-        dimension less.
+        Along the axis: same; none 0; one 1; more n+1 with each further input. Beside it: unlike, another
+        extent off the axis; lower, one dimension less.
         """
         assert not isinstance(relation, str)
         first, count = relation["of"], relation.get("count", 2)
@@ -129,9 +136,18 @@ class Joining(Moving):
         if others == "lower":
             return (first,) + (first[1:],) * (count - 1)
         if others == "unlike":
-            return None if len(first) == 1 else (first,) + (tuple(n + (d != axis) for d, n in enumerate(first)),) * (count - 1)
-        along = {"same": (first[axis], 0), "none": (0, 0), "one": (1, 0), "more": (first[axis], 1)}[str(others)]
-        return (first, *((*first[:axis], along[0] + n * along[1], *first[axis + 1 :]) for n in range(1, count)))
+            return (
+                None
+                if len(first) == 1
+                else (first,) + (tuple(n + (d != axis) for d, n in enumerate(first)),) * (count - 1)
+            )
+        along = {"same": (first[axis], 0), "none": (0, 0), "one": (1, 0), "more": (first[axis], 1)}[
+            str(others)
+        ]
+        return (
+            first,
+            *((*first[:axis], along[0] + n * along[1], *first[axis + 1 :]) for n in range(1, count)),
+        )
 
     def output_count(self, operator: Operator, call: Call) -> int:
         """As many as sizes are given, or as num_outputs says; two where neither does."""
@@ -139,7 +155,13 @@ class Joining(Moving):
             return 1
         given = call.parameter("split")
         parts = call.attributes.get("num_outputs")
-        return max(1, len(given)) if given is not None else parts if isinstance(parts, int) and 0 < parts < 64 else 2
+        return (
+            max(1, len(given))
+            if given is not None
+            else parts
+            if isinstance(parts, int) and 0 < parts < 64
+            else 2
+        )
 
 
 JOINING = Joining()

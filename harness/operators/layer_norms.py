@@ -1,4 +1,5 @@
-"""LayerNormalization and RMSNormalization: over all axes from one on, in the precision that `stash_type` says."""
+"""LayerNormalization and RMSNormalization: over all axes from one on, in the precision that `stash_type`
+says."""
 
 from __future__ import annotations
 
@@ -41,25 +42,36 @@ def rms_norm(x: Bounded, weight: Bounded, *, axis: int, epsilon: float, stash_ty
 
 
 class LayerNormalising(Conditioned):
-    """X and what can be broadcast to it: `normalized` (the axes from `axis` on), `same`, `last`, `scalar`, `one`, `ones`, `unlike`.
+    """X and what can be broadcast to it: `normalized` (the axes from `axis` on), `same`, `last`, `scalar`,
+    `one`, `ones`, `unlike`.
 
     `options` is the number of outputs that there can be.
     """
 
     name = "layer_normalising"
-    relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"*": ("normalized", "same", "last", "scalar", "one", "ones", "unlike")}
+    relations: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "*": ("normalized", "same", "last", "scalar", "one", "ones", "unlike")
+    }
 
     def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[int]:
         """All axes of rank r: -r to r-1."""
         rank = len(call.first.shape)
         return range(-rank, rank)
 
-    def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Shape | None:
+    def shape(
+        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
+    ) -> Shape | None:
         """Derive the shapes of scale and bias."""
         shape, axis = call.first.shape, call.parameter("axis")
         if not shape or not -len(shape) <= axis < len(shape):
             return shape[-1:]
-        found: dict[str, Shape] = {"same": shape, "last": shape[-1:], "scalar": (), "one": (1,), "ones": (1,) * len(shape)}
+        found: dict[str, Shape] = {
+            "same": shape,
+            "last": shape[-1:],
+            "scalar": (),
+            "one": (1,),
+            "ones": (1,) * len(shape),
+        }
         found["unlike"] = (*shape[axis % len(shape) : -1], shape[-1] + 1)
         return found.get(str(relation), shape[axis % len(shape) :])
 
@@ -84,10 +96,15 @@ class LayerNormalising(Conditioned):
         return (None, stashed, stashed)[: operator.options]
 
     def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
-        """DML_OPERATOR_MEAN_VARIANCE_NORMALIZATION2: scale and bias have as many dimensions, those that they lack of the size 1."""
+        """DML_OPERATOR_MEAN_VARIANCE_NORMALIZATION2: scale and bias have as many dimensions, those that they
+        lack of the size 1."""
         x = call.first
         rank = len(x.shape)
-        if candidate != "DML_OPERATOR_MEAN_VARIANCE_NORMALIZATION2" or self.broken_rule(operator, call) or len(call.outputs) > 1:
+        if (
+            candidate != "DML_OPERATOR_MEAN_VARIANCE_NORMALIZATION2"
+            or self.broken_rule(operator, call)
+            or len(call.outputs) > 1
+        ):
             return None
         names = list(call.inputs)
         first = call.parameter("axis") % rank

@@ -13,10 +13,16 @@ from harness.operators.broadcasting import broadcast, strides
 from harness.operators.formulas import decided
 from harness.operators.products import Products
 
-# Y[..., i, j] = sum over k of (A[..., i, k] - a_zero_point[..., i]) (B[..., k, j] - b_zero_point[..., j]), in int32
+# Y[..., i, j] = sum over k of (A[..., i, k] - a_zero_point[..., i]) (B[..., k, j] - b_zero_point[..., j]), in
+# int32
 
 
-def matmul_integer(A: Array, B: Array, a_zero_point: Array | None = None, b_zero_point: Array | None = None) -> Array:  # noqa: N803
+def matmul_integer(
+    A: Array,  # noqa: N803
+    B: Array,  # noqa: N803
+    a_zero_point: Array | None = None,
+    b_zero_point: Array | None = None,
+) -> Array:
     """Multiply by the formula above; a vector of zero points of A has one for each row."""
     a, b = A.astype(np.int32), B.astype(np.int32)
     if a_zero_point is not None:
@@ -28,8 +34,8 @@ def matmul_integer(A: Array, B: Array, a_zero_point: Array | None = None, b_zero
 
 
 class IntegerProducts(Products):
-    """Two inputs as in `Products`, and zero points: `scalar`; `one` (1,); `each` (M,) of A and (N,) of B; `wide` (..., M, 1), (..., 1, N);
-    `unlike`, one more than that.
+    """Two inputs as in `Products`, and zero points: `scalar`; `one` (1,); `each` (M,) of A and (N,) of B;
+    `wide` (..., M, 1), (..., 1, N); `unlike`, one more than that.
     """
 
     name = "integer_products"
@@ -39,7 +45,9 @@ class IntegerProducts(Products):
         "b_zero_point": ("scalar", "one", "each", "wide", "unlike"),
     }
 
-    def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Shape | None:
+    def shape(
+        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
+    ) -> Shape | None:
         """Derive the shapes of B and of the zero points."""
         if name == "B":
             return super().shape(operator, name, relation, call)
@@ -58,8 +66,12 @@ class IntegerProducts(Products):
         return super().broken_rule(operator, call)
 
     def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
-        """DML_OPERATOR_MATRIX_MULTIPLY_INTEGER: vectors become matrices, a stack is broadcast by strides of 0."""
-        if candidate != "DML_OPERATOR_MATRIX_MULTIPLY_INTEGER" or self.broken_rule(operator, call) is not None:
+        """DML_OPERATOR_MATRIX_MULTIPLY_INTEGER: vectors become matrices, a stack is broadcast by strides of
+        0."""
+        if (
+            candidate != "DML_OPERATOR_MATRIX_MULTIPLY_INTEGER"
+            or self.broken_rule(operator, call) is not None
+        ):
             return None
         (first, a), (second, b) = list(call.inputs.items())[:2]
         left = a.shape if len(a.shape) > 1 else (1, *a.shape)
@@ -91,7 +103,13 @@ def _zero_tensor(call: Call, name: str, *, rows: bool) -> CallTensor | None:
     given = call.inputs.get(name)
     if given is None:
         return None
-    shape = given.shape if len(given.shape) > 1 else (*given.shape, 1) if rows and given.shape else (1, *given.shape)
+    shape = (
+        given.shape
+        if len(given.shape) > 1
+        else (*given.shape, 1)
+        if rows and given.shape
+        else (1, *given.shape)
+    )
     return CallTensor(name, given.dtype, shape if len(shape) > 1 else (1, 1))
 
 

@@ -1,7 +1,8 @@
 """The family of operators that move, repeat or leave out elements of their first input and compute nothing.
 
-An operator of it is its formula: shapes of outputs are those that the formula gives for inputs of zeros, so that nothing is said twice.
-`options` is the operator's way to DirectML: a function of the call and the shapes of its outputs.
+An operator of it is its formula: shapes of outputs are those that the formula gives for inputs of zeros, so
+that nothing is said twice. `options` is the operator's way to DirectML: a function of the call and the shapes
+of its outputs.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ NEGATIVE_AXES = 11
 
 
 class Moving(Family):
-    """Data that takes any bits; everything else is an attribute, or an input whose elements are known before a run."""
+    """Data that takes any bits; everything else is an attribute, or an input whose elements are known before
+    a run."""
 
     name = "moving"
 
@@ -42,7 +44,10 @@ class Moving(Family):
 def shapes_by_formula(operator: Operator, call: Call) -> tuple[Shape, ...]:
     """Return the shapes of what the formula makes of zeros, and of those elements that are known."""
     zeros = {
-        name: Tensor(given.dtype, call.constants.get(name, np.broadcast_to(np.zeros((), DTYPES[given.dtype].storage), given.shape)))
+        name: Tensor(
+            given.dtype,
+            call.constants.get(name, np.broadcast_to(np.zeros((), DTYPES[given.dtype].storage), given.shape)),
+        )
         for name, given in call.inputs.items()
     }
     return tuple(found.shape for found in operator.oracle(call, zeros, "opencl"))
@@ -79,16 +84,29 @@ def wrong_axes(call: Call, axes: tuple[int, ...], dimensions: int, since: int = 
 
 
 def sampled_axes(call: Call, dimensions: int | None = None) -> list[tuple[int, ...]]:
-    """Return lists of axes worth trying: the first, the last, a middle one, several, out of order, all, and negative ones."""
+    """Return lists of axes worth trying: the first, the last, a middle one, several, out of order, all, and
+    negative ones."""
     count = rank(call) if dimensions is None else dimensions
     low = least_axis(call, count)
     last = -1 if low else count - 1
-    tried = [(0,), (count - 1,), (low,), (last,), (count // 2,), (count - 1, 0), (0, last), tuple(range(count))]
+    tried = [
+        (0,),
+        (count - 1,),
+        (low,),
+        (last,),
+        (count // 2,),
+        (count - 1, 0),
+        (0, last),
+        tuple(range(count)),
+    ]
     return [axes for axes in dict.fromkeys(tried) if wrong_axes(call, axes, count) is None]
 
 
-def one_to_one(operator: str, members: Mapping[str, object], call: Call, output: Shape, sizes: Shape | None = None) -> DirectmlCall:
-    """Make a call of one tensor in, one out, of one DimensionCount; `sizes` are the input's where they are not ONNX's."""
+def one_to_one(
+    operator: str, members: Mapping[str, object], call: Call, output: Shape, sizes: Shape | None = None
+) -> DirectmlCall:
+    """Make a call of one tensor in, one out, of one DimensionCount; `sizes` are the input's where they are
+    not ONNX's."""
     name, (dtype, shape) = next(iter(call.inputs.items()))
     given = shape if sizes is None else sizes
     tensors = {"InputTensor": CallTensor(name, dtype, given), "OutputTensor": CallTensor(0, dtype, output)}

@@ -1,4 +1,5 @@
-"""LpNormalization, MeanVarianceNormalization, LRN: each element divided by what its neighbours along some axes amount to."""
+"""LpNormalization, MeanVarianceNormalization, LRN: each element divided by what its neighbours along some
+axes amount to."""
 
 from __future__ import annotations
 
@@ -48,7 +49,9 @@ class MeanVariance(Conditioned):
     def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[Any]:
         """One axis from either side, the first and the last two, all, and every one but the second."""
         every = tuple(range(len(call.first.shape)))
-        return dict.fromkeys([every[:1], (-1,), every[:2], every[-2:], every, tuple(each for each in every if each != 1)])
+        return dict.fromkeys(
+            [every[:1], (-1,), every[:2], every[-2:], every, tuple(each for each in every if each != 1)]
+        )
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Axes out of range."""
@@ -61,8 +64,19 @@ class MeanVariance(Conditioned):
         if candidate is None or self.broken_rule(operator, call) is not None:
             return None
         axes = tuple(sorted(axis % len(x.shape) for axis in call.parameter("axes")))
-        tensors = {"InputTensor": CallTensor("X", *x), "ScaleTensor": None, "BiasTensor": None, "OutputTensor": CallTensor(0, *x)}
-        members = {"AxisCount": len(axes), "Axes": axes, "NormalizeVariance": 1, "Epsilon": 0.0, "FusedActivation": None}
+        tensors = {
+            "InputTensor": CallTensor("X", *x),
+            "ScaleTensor": None,
+            "BiasTensor": None,
+            "OutputTensor": CallTensor(0, *x),
+        }
+        members = {
+            "AxisCount": len(axes),
+            "Axes": axes,
+            "NormalizeVariance": 1,
+            "Epsilon": 0.0,
+            "FusedActivation": None,
+        }
         return DirectmlCall(candidate, tensors, 1, members, axes=("Axes",))
 
 
@@ -84,7 +98,9 @@ class LocalResponse(Conditioned):
             return None
         members = {name: call.parameter(name.lower()) for name in ("Alpha", "Beta", "Bias")}
         tensors = {"InputTensor": CallTensor("X", *x), "OutputTensor": CallTensor(0, *x)}
-        return DirectmlCall(candidate, tensors, 4, {"CrossChannel": 1, "LocalSize": call.parameter("size"), **members})
+        return DirectmlCall(
+            candidate, tensors, 4, {"CrossChannel": 1, "LocalSize": call.parameter("size"), **members}
+        )
 
 
 def _lp(candidate: str | None, call: Call) -> DirectmlCall | None:

@@ -16,23 +16,45 @@ from harness.operators.reshaping import MOVING
 
 # output[.., i, ..] = data[.., f(i - begin), ..]
 #
-# f(j) = j within the data; outside of it the nearest place (edge), the place that mirrors it about the first or last element (reflect),
-# j modulo the extent (wrap), or a constant instead. A pad below 0 takes elements away.
+# f(j) = j within the data; outside of it the nearest place (edge), the place that mirrors it about the first
+# or last element (reflect), j modulo the extent (wrap), or a constant instead. A pad below 0 takes elements
+# away.
 
 Mode = Literal["constant", "edge", "reflect", "wrap"]
 _MODES = {"constant": 7, "edge": 7, "reflect": 7, "wrap": 19}
 """The opset since which there is a mode."""
-_DATA_TYPES = ("float32", "float16", "uint32", "uint16", "uint8", "int32", "int16", "int8", "float64", "uint64", "int64")
+_DATA_TYPES = (
+    "float32",
+    "float16",
+    "uint32",
+    "uint16",
+    "uint8",
+    "int32",
+    "int16",
+    "int8",
+    "float64",
+    "uint64",
+    "int64",
+)
 """DML_TENSOR_DATA_TYPE, from 1 on."""
 
 
 def formula(
-    data: Array, call: Call, mode: str, value: float = 0.0, constant_value: Array | None = None, pads: object = None, axes: object = None
+    data: Array,
+    call: Call,
+    mode: str,
+    value: float = 0.0,
+    constant_value: Array | None = None,
+    pads: object = None,
+    axes: object = None,
 ) -> Array:
     """Take away, then put on, by the formula above."""
     del pads, axes  # elements that are known before a run: the call has them
     given = _widths(call)
-    inner = [slice(max(0, -before), extent + min(0, after)) for (before, after), extent in zip(given, data.shape, strict=True)]
+    inner = [
+        slice(max(0, -before), extent + min(0, after))
+        for (before, after), extent in zip(given, data.shape, strict=True)
+    ]
     places: tuple[Any, ...] = (..., *inner)
     kept = data[places]
     widths = np.array([(max(0, before), max(0, after)) for before, after in given], np.int64).reshape(-1, 2)
@@ -56,7 +78,11 @@ def _widths(call: Call) -> list[tuple[int, int]]:
 
 
 def _cannot_pad(call: Call) -> str | None:
-    pads, axes, mode = call.parameter("pads"), call.parameter("axes"), str(call.attributes.get("mode", "constant"))
+    pads, axes, mode = (
+        call.parameter("pads"),
+        call.parameter("axes"),
+        str(call.attributes.get("mode", "constant")),
+    )
     if not isinstance(pads, tuple) or len(pads) != 2 * (rank(call) if axes is None else len(axes)):
         return "pads hold a begin and an end for each axis"
     if axes is not None and (wrong := wrong_axes(call, axes, rank(call))):
@@ -82,7 +108,8 @@ def _axes(call: Call) -> Iterable[tuple[int, ...] | None]:
 
 
 def _pads(call: Call) -> Iterable[tuple[int, ...]]:
-    """1 at both ends; nothing; less than there is; other widths at each end; taken away; taken away at one end, put on at the other."""
+    """1 at both ends; nothing; less than there is; other widths at each end; taken away; taken away at one
+    end, put on at the other."""
     axes = call.parameter("axes")
     extents = [call.first.shape[axis] for axis in (range(rank(call)) if axes is None else axes)]
     count = len(extents)

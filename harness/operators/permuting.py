@@ -1,4 +1,5 @@
-"""Operators that put elements into another order: Transpose, DepthToSpace, SpaceToDepth, ReverseSequence, Trilu."""
+"""Operators that put elements into another order: Transpose, DepthToSpace, SpaceToDepth, ReverseSequence,
+Trilu."""
 
 from __future__ import annotations
 
@@ -54,15 +55,25 @@ def trilu(input: Array, upper: int, k: Array | None = None) -> Array:
 
 def _cannot_transpose(call: Call) -> str | None:
     perm = call.parameter("perm")
-    return None if perm is None or sorted(perm) == list(range(rank(call))) else "perm is a permutation of 0 to r-1"
+    return (
+        None
+        if perm is None or sorted(perm) == list(range(rank(call)))
+        else "perm is a permutation of 0 to r-1"
+    )
 
 
 def _orders(call: Call) -> Iterable[tuple[int, ...] | None]:
-    """None, which turns round; as it is, the last two, the first two, the first and the last changed; turned by one, both ways; halves."""
+    """None, which turns round; as it is, the last two, the first two, the first and the last changed; turned
+    by one, both ways; halves."""
     every = tuple(range(rank(call)))
     tried = [None, every, every[1:] + every[:1], every[-1:] + every[:-1]]
     if len(every) > 1:
-        tried += [every[:-2] + every[:-3:-1], every[1::-1] + every[2:], every[-1:] + every[1:-1] + every[:1], every[::2] + every[1::2]]
+        tried += [
+            every[:-2] + every[:-3:-1],
+            every[1::-1] + every[2:],
+            every[-1:] + every[1:-1] + every[:1],
+            every[::2] + every[1::2],
+        ]
     return list(dict.fromkeys(tried))
 
 
@@ -71,7 +82,10 @@ def _strided(call: Call, outputs: tuple[Shape, ...]) -> DirectmlCall:
     name, (dtype, shape) = next(iter(call.inputs.items()))
     perm: tuple[int, ...] = call.parameter("perm", tuple(range(len(shape)))[::-1])
     strides = tuple(prod(shape[axis + 1 :]) for axis in perm)
-    tensors = {"InputTensor": CallTensor(name, dtype, outputs[0], strides), "OutputTensor": CallTensor(0, dtype, outputs[0])}
+    tensors = {
+        "InputTensor": CallTensor(name, dtype, outputs[0], strides),
+        "OutputTensor": CallTensor(0, dtype, outputs[0]),
+    }
     return DirectmlCall(IDENTITY, tensors, 1, {"ScaleBias": None})
 
 
@@ -91,16 +105,23 @@ def _not_blocked(call: Call) -> str | None:
 
 
 def _too_flat(call: Call) -> str | None:
-    return _not_blocked(call) or ("the depth is divisible by blocksize²" if call.first.shape[1] % _block(call) ** 2 else None)
+    return _not_blocked(call) or (
+        "the depth is divisible by blocksize²" if call.first.shape[1] % _block(call) ** 2 else None
+    )
 
 
 def _uneven(call: Call) -> str | None:
     high, wide = call.first.shape[-2:] if rank(call) == 4 else (0, 0)
-    return _not_blocked(call) or ("height and width are divisible by blocksize" if high % _block(call) or wide % _block(call) else None)
+    return _not_blocked(call) or (
+        "height and width are divisible by blocksize" if high % _block(call) or wide % _block(call) else None
+    )
 
 
 def _to_space(call: Call, outputs: tuple[Shape, ...]) -> DirectmlCall:
-    members = {"BlockSize": _block(call), "Order": ("DCR", "CRD").index(str(call.attributes.get("mode", "DCR")))}
+    members = {
+        "BlockSize": _block(call),
+        "Order": ("DCR", "CRD").index(str(call.attributes.get("mode", "DCR"))),
+    }
     return one_to_one("DML_OPERATOR_DEPTH_TO_SPACE1", members, call, outputs[0])
 
 
@@ -117,7 +138,14 @@ def _no_matrix(call: Call) -> str | None:
 
 
 OPERATORS = (
-    Operator("Transpose", MOVING, moved(transpose), _cannot_transpose, domains={"perm": _orders}, options=_strided),  # type: ignore[dict-item] # None leaves out
+    Operator(
+        "Transpose",
+        MOVING,
+        moved(transpose),
+        _cannot_transpose,
+        domains={"perm": _orders},  # type: ignore[dict-item] # None leaves out
+        options=_strided,
+    ),
     Operator("DepthToSpace", MOVING, moved(depth_to_space), _too_flat, options=_to_space),
     Operator("SpaceToDepth", MOVING, moved(space_to_depth), _uneven, options=_to_depth),
     Operator("Trilu", MOVING, moved(trilu), _no_matrix, constants={"k": 0}),

@@ -20,8 +20,8 @@ from harness.operators.windows import Window, Windowed, members, widened, window
 
 
 def outputs(call: Call, found: Window) -> Shape:
-    """Return how many windows there are along each spatial axis: what does not fit counts with `ceil_mode`, where nothing is padded
-    automatically.
+    """Return how many windows there are along each spatial axis: what does not fit counts with `ceil_mode`,
+    where nothing is padded automatically.
     """
     explicit = call.attributes.get("auto_pad", "NOTSET") in ("NOTSET", "")
     return found.outputs(call.first.shape[2:], bool(call.attributes.get("ceil_mode")) and explicit)
@@ -37,7 +37,9 @@ def windows_of(x: Any, call: Call, filler: Any) -> Any:
         for n, s, r, extent, p in zip(fitted, found.strides, found.reach, spatial, found.pads, strict=False)
     ]
     padded = np.pad(x, [(0, 0), (0, 0), *zip(found.pads, ends, strict=False)], constant_values=filler)
-    view = np.lib.stride_tricks.sliding_window_view(padded, found.reach, axis=tuple(range(2, 2 + len(spatial))))
+    view = np.lib.stride_tricks.sliding_window_view(
+        padded, found.reach, axis=tuple(range(2, 2 + len(spatial)))
+    )
     steps = (slice(None, n * s, s) for n, s in zip(fitted, found.strides, strict=True))
     taken = (slice(None), slice(None), *steps, *(slice(None, None, d) for d in found.dilations))
     return view[taken]
@@ -61,16 +63,23 @@ def max_pool(x: Array, call: Call, storage_order: int = 0) -> tuple[Array | Eith
     here = (taken.reshape(*found.shape, elements) == found[..., None]) & (places >= 0)
     first = np.take_along_axis(places, np.argmax(here, axis=-1)[..., None], axis=-1)
     choices = np.where(here, places, first)
-    return zeros_of_either_sign(found, taken, kernel_axes(call)), Either(first[..., 0], *np.moveaxis(choices, -1, 0))
+    return zeros_of_either_sign(found, taken, kernel_axes(call)), Either(
+        first[..., 0], *np.moveaxis(choices, -1, 0)
+    )
 
 
 def zeros_of_either_sign(found: Array, taken: Array, axes: Shape) -> Array | Either:
     """Return maxima; one that is zero may have the sign of any zero that it was chosen from."""
     if found.dtype.kind != "f":
         return found
-    negative, positive = (((taken == 0) & (np.signbit(taken) == sign)).any(axis=axes) for sign in (True, False))
+    negative, positive = (
+        ((taken == 0) & (np.signbit(taken) == sign)).any(axis=axes) for sign in (True, False)
+    )
     kind = found.dtype.type
-    return Either(np.where((found == 0) & positive, kind(0), found), np.where((found == 0) & negative, kind(-0.0), found))
+    return Either(
+        np.where((found == 0) & positive, kind(0), found),
+        np.where((found == 0) & negative, kind(-0.0), found),
+    )
 
 
 def _least(dtype: np.dtype[Any]) -> Any:
@@ -84,7 +93,9 @@ def average_pool(x: Any, call: Call, count_include_pad: int = 0) -> Any:
         found = window(call, tuple(call.parameter("kernel_shape")))
         count = len(found.kernel)
         spread = [(0, 0), (0, 0), *((found.pads[n], found.pads[n + count]) for n in range(count))]
-        unpadded = call._replace(attributes={**call.attributes, "pads": (0,) * 2 * count, "auto_pad": "NOTSET"})
+        unpadded = call._replace(
+            attributes={**call.attributes, "pads": (0,) * 2 * count, "auto_pad": "NOTSET"}
+        )
         grown = np.pad(counted, spread, constant_values=1.0)
         wider = call.first._replace(shape=(*call.first.shape[:2], *grown.shape[2:]))
         number = windows_of(grown, unpadded._replace(inputs={"X": wider}), 0.0).sum(axis=kernel_axes(call))
@@ -117,7 +128,11 @@ def global_max_pool(x: Array) -> Array | Either:
     found = x.max(axis=spatial(x))
     chosen = zeros_of_either_sign(found, x, spatial(x))
     shape = (*x.shape[:2], *(1 for _ in spatial(x)))
-    return Either(*(each.reshape(shape) for each in chosen.choices)) if isinstance(chosen, Either) else chosen.reshape(shape)
+    return (
+        Either(*(each.reshape(shape) for each in chosen.choices))
+        if isinstance(chosen, Either)
+        else chosen.reshape(shape)
+    )
 
 
 def global_average_pool(x: Any) -> Any:
@@ -163,7 +178,8 @@ class Pooling(Windowed):
         return ((*x[:2], *outputs(call, window(call, self.kernel(call)))),) * 2
 
     def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
-        """The windows of `ceil_mode` are reached by padding behind, which no result but an average that counts it sees."""
+        """The windows of `ceil_mode` are reached by padding behind, which no result but an average that
+        counts it sees."""
         found = window(call, self.kernel(call)) if operator.broken_rule(call) is None else None
         pool: PoolCall = operator.options
         if candidate != pool.name or found is None or call.parameter("storage_order", 0):
@@ -171,7 +187,10 @@ class Pooling(Windowed):
         shape = self.output_shapes(operator, call)[0]
         count = len(found.kernel)
         ends = [
-            max(found.pads[n + count], (extent - 1) * found.strides[n] + found.reach[n] - call.first.shape[2 + n] - found.pads[n])
+            max(
+                found.pads[n + count],
+                (extent - 1) * found.strides[n] + found.reach[n] - call.first.shape[2 + n] - found.pads[n],
+            )
             for n, extent in enumerate(shape[2:])
         ]
         if tuple(ends) != found.pads[count:] and call.parameter("count_include_pad", 0):
@@ -190,7 +209,9 @@ def pooled(call: Call, found: Window, pool: PoolCall, shape: Shape) -> DirectmlC
     if pool.name == "DML_OPERATOR_MAX_POOLING2":
         indices = CallTensor(1, "uint64", widened(shape)) if len(call.outputs) > 1 else None
         tensors["OutputIndicesTensor"] = indices
-    held |= {"WindowSize": (1,) * missing + found.kernel} | {key: call.parameter(name) for key, name in pool.members.items()}
+    held |= {"WindowSize": (1,) * missing + found.kernel} | {
+        key: call.parameter(name) for key, name in pool.members.items()
+    }
     if pool.name in ("DML_OPERATOR_MAX_POOLING", "DML_OPERATOR_AVERAGE_POOLING", "DML_OPERATOR_LP_POOLING"):
         del held["Dilations"]
     held = {key: 0 if value is None else value for key, value in held.items()}
@@ -225,14 +246,29 @@ POOLING, GLOBAL_POOLING = Pooling(), GlobalPooling()
 PADDED = {"IncludePadding": "count_include_pad"}
 OPERATORS = (
     Operator("MaxPool", POOLING, decided(max_pool), options=PoolCall("DML_OPERATOR_MAX_POOLING2")),
-    Operator("AveragePool", POOLING, bounded(average_pool), options=PoolCall("DML_OPERATOR_AVERAGE_POOLING1", PADDED)),
+    Operator(
+        "AveragePool",
+        POOLING,
+        bounded(average_pool),
+        options=PoolCall("DML_OPERATOR_AVERAGE_POOLING1", PADDED),
+    ),
     Operator("LpPool", POOLING, bounded(lp_pool), options=PoolCall("DML_OPERATOR_LP_POOLING1", {"P": "p"})),
-    Operator("GlobalMaxPool", GLOBAL_POOLING, decided(global_max_pool), options=PoolCall("DML_OPERATOR_MAX_POOLING")),
+    Operator(
+        "GlobalMaxPool",
+        GLOBAL_POOLING,
+        decided(global_max_pool),
+        options=PoolCall("DML_OPERATOR_MAX_POOLING"),
+    ),
     Operator(
         "GlobalAveragePool",
         GLOBAL_POOLING,
         bounded(global_average_pool),
         options=PoolCall("DML_OPERATOR_AVERAGE_POOLING", PADDED),
     ),
-    Operator("GlobalLpPool", GLOBAL_POOLING, bounded(global_lp_pool), options=PoolCall("DML_OPERATOR_LP_POOLING", {"P": "p"})),
+    Operator(
+        "GlobalLpPool",
+        GLOBAL_POOLING,
+        bounded(global_lp_pool),
+        options=PoolCall("DML_OPERATOR_LP_POOLING", {"P": "p"}),
+    ),
 )

@@ -12,7 +12,8 @@ from harness.operators.broadcasting import broadcast, strides
 from harness.operators.computing import Computing
 from harness.operators.formulas import bounded
 
-# Y[..., i, j] = sum over k of A[..., i, k] B[..., k, j]; a vector A is a row, a vector B a column, whose dimension is left out again
+# Y[..., i, j] = sum over k of A[..., i, k] B[..., k, j]; a vector A is a row, a vector B a column, whose
+# dimension is left out again
 
 
 def matmul(a: Any, b: Any) -> Any:
@@ -23,8 +24,9 @@ def matmul(a: Any, b: Any) -> Any:
 class Products(Computing):
     """Two inputs, stacks of matrices. The shape of the second for a first one (..., m, k), by words:
 
-    square (k, k); wide (k, 5); narrow (k, 1); vector (k,); stack (..., k, 3); ones (1, ..., k, 3) with a 1 for each dimension of the stack;
-    deeper (2, ..., k, 3); unlike (k + 1, 3), which has no product; unlike_stack, whose stack cannot be broadcast.
+    square (k, k); wide (k, 5); narrow (k, 1); vector (k,); stack (..., k, 3); ones (1, ..., k, 3) with a 1
+    for each dimension of the stack; deeper (2, ..., k, 3); unlike (k + 1, 3), which has no product;
+    unlike_stack, whose stack cannot be broadcast.
     """
 
     name = "products"
@@ -32,7 +34,9 @@ class Products(Computing):
         "B": ("square", "wide", "narrow", "vector", "stack", "ones", "deeper", "unlike", "unlike_stack")
     }
 
-    def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Shape | None:
+    def shape(
+        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
+    ) -> Shape | None:
         """Derive the shape of the second input."""
         first = call.first.shape
         if not first:

@@ -19,11 +19,13 @@ from harness.operators.products import Products
 from harness.operators.quantising import SCALE, rounded, scales
 from harness.operators.windows import members, widened, window
 
-# y = saturate(round(A * a_scale * b_scale / y_scale) + y_zero_point), where A is the product, or the convolution, of the integers
-# (a - a_zero_point) and (b - b_zero_point), exact, to which QLinearConv adds B
+# y = saturate(round(A * a_scale * b_scale / y_scale) + y_zero_point), where A is the product, or the
+# convolution, of the integers (a - a_zero_point) and (b - b_zero_point), exact, to which QLinearConv adds B
 
 
-def requantized(call: Call, inputs: Mapping[str, Tensor], exact: Array, declared: str, names: str, shape: Shape) -> tuple[Expected, ...]:
+def requantized(
+    call: Call, inputs: Mapping[str, Tensor], exact: Array, declared: str, names: str, shape: Shape
+) -> tuple[Expected, ...]:
     """Multiply integers by scales and round them; scales that stand for each output have a shape."""
     first, second = (inputs[f"{name}_scale"] for name in names)
     worked = arithmetic(declared, first.dtype)
@@ -31,19 +33,25 @@ def requantized(call: Call, inputs: Mapping[str, Tensor], exact: Array, declared
     factor = one * other / last
     zero = inputs["y_zero_point"].array.astype(np.int64).reshape(())
     with np.errstate(all="ignore"):
-        scaled = number(exact.astype(np.float64), worked) * (factor.reshape(shape) if factor.size > 1 else factor.reshape(()))
+        scaled = number(exact.astype(np.float64), worked) * (
+            factor.reshape(shape) if factor.size > 1 else factor.reshape(())
+        )
     return (rounded(scaled, zero, call.outputs[0]),)
 
 
 def centred(inputs: Mapping[str, Tensor], name: str, shape: Shape = ()) -> Array:
     """Return integers less their zero point."""
     zero = inputs[f"{name}_zero_point"].array.astype(np.int64)
-    return np.asarray(inputs[name].array.astype(np.int64) - (zero.reshape(shape) if zero.size > 1 else zero.reshape(())))
+    return np.asarray(
+        inputs[name].array.astype(np.int64) - (zero.reshape(shape) if zero.size > 1 else zero.reshape(()))
+    )
 
 
 def qlinear_matmul(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[Expected, ...]:
     """Multiply by the formula above."""
-    return requantized(call, inputs, np.matmul(centred(inputs, "a"), centred(inputs, "b")), declared, "ab", ())
+    return requantized(
+        call, inputs, np.matmul(centred(inputs, "a"), centred(inputs, "b")), declared, "ab", ()
+    )
 
 
 def qlinear_conv(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[Expected, ...]:
@@ -84,11 +92,22 @@ class QuantisedProducts(_Scales, Products):
     """a and b with their scales and zero points, one for a whole tensor."""
 
     name = "quantised products"
-    relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"b": Products.relations["B"], "*": ("scalar", "one")}
+    relations: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "b": Products.relations["B"],
+        "*": ("scalar", "one"),
+    }
 
-    def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Shape | None:
+    def shape(
+        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
+    ) -> Shape | None:
         """Derive the shape of b, and those of scalars."""
-        return super().shape(operator, name, relation, call) if name == "b" else (1,) if relation == "one" else ()
+        return (
+            super().shape(operator, name, relation, call)
+            if name == "b"
+            else (1,)
+            if relation == "one"
+            else ()
+        )
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Those of products, and the shapes of scales."""
@@ -102,7 +121,10 @@ class QuantisedProducts(_Scales, Products):
 
     def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
         """DML_OPERATOR_QUANTIZED_LINEAR_MATRIX_MULTIPLY."""
-        if candidate != "DML_OPERATOR_QUANTIZED_LINEAR_MATRIX_MULTIPLY" or operator.broken_rule(call) is not None:
+        if (
+            candidate != "DML_OPERATOR_QUANTIZED_LINEAR_MATRIX_MULTIPLY"
+            or operator.broken_rule(call) is not None
+        ):
             return None
         made = super().directml(operator, "DML_OPERATOR_GEMM", factors(call))
         assert made is not None
@@ -128,7 +150,11 @@ class QuantisedConvolving(_Scales, Convolving):
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Those of convolutions, and the shapes of scales."""
         for name, each in call.inputs.items():
-            if name.endswith(("_scale", "_zero_point")) and prod(each.shape) != 1 and not name.startswith("w"):
+            if (
+                name.endswith(("_scale", "_zero_point"))
+                and prod(each.shape) != 1
+                and not name.startswith("w")
+            ):
                 return "one scale and zero point for the whole tensor"
             if name in ("w_scale", "w_zero_point") and each.shape not in ((), (1,), (weights(call)[0],)):
                 return "one scale and zero point of w, or one for each output"

@@ -1,5 +1,5 @@
-"""QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear: real numbers to integers by a scale and a zero point, and back; for the whole
-tensor, for each slice of an axis, or in blocks.
+"""QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear: real numbers to integers by a scale and a zero
+point, and back; for the whole tensor, for each slice of an axis, or in blocks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from harness.operators.computing import Computing
 
 
 def spread(values: Any, shape: Shape, call: Call) -> Any:
-    """Return a scale or zero point for every element of a tensor: one for all, one for each slice of the axis, or one for each block."""
+    """Return a scale or zero point for every element of a tensor: one for all, one for each slice of the
+    axis, or one for each block."""
     if values.ndim == 0 or (values.shape == (1,) and len(shape) != 1):
         return values.reshape(())
     axis = call.parameter("axis", 1)
@@ -37,10 +38,12 @@ def spread(values: Any, shape: Shape, call: Call) -> Any:
 
 
 def quantize(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[Expected, ...]:
-    """Quantise by the formula above; where the quotient lies so near to a tie that its rounding decides, both integers are admissible.
+    """Quantise by the formula above; where the quotient lies so near to a tie that its rounding decides, both
+    integers are admissible.
 
-    The quotient is one division in the type of x, whose rounding moves it by at most half a unit in the last place: 2 ** -p of it. Where
-    it is a tie exactly, that is no matter: the even one of the two is the only one.
+    The quotient is one division in the type of x, whose rounding moves it by at most half a unit in the last
+    place: 2 ** -p of it. Where it is a tie exactly, that is no matter: the even one of the two is the only
+    one.
     """
     del declared
     x, scale = inputs["x"], inputs["y_scale"]
@@ -57,27 +60,38 @@ def quantize(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[E
         slack = np.abs(quotient) * 2.0 ** -(mantissa + 1)
         exact = np.abs(quotient) * 2 == np.abs(np.rint(quotient * 2))
         low, high = (np.rint(np.where(exact, quotient, quotient + by)) for by in (-slack, slack))
-    candidates = [Tensor(dtype, _saturated(each, offset, limits, dtype)) for each in (np.rint(quotient), low, high)]
+    candidates = [
+        Tensor(dtype, _saturated(each, offset, limits, dtype)) for each in (np.rint(quotient), low, high)
+    ]
     return (OneOf(tuple(candidates)),)
 
 
 def _saturated(rounded: Any, offset: Any, limits: Any, dtype: str) -> Array:
     held = np.clip(rounded, -(2.0**40), 2.0**40)
-    return np.asarray(np.clip(np.nan_to_num(held).astype(np.int64) + offset, limits.min, limits.max).astype(DTYPES[dtype].storage))
+    return np.asarray(
+        np.clip(np.nan_to_num(held).astype(np.int64) + offset, limits.min, limits.max).astype(
+            DTYPES[dtype].storage
+        )
+    )
 
 
 def rounded(value: Bounded, zero: Any, dtype: str) -> OneOf:
-    """Return what may come of rounding numbers with a bound, adding a zero point and saturating: every integer within the bound."""
+    """Return what may come of rounding numbers with a bound, adding a zero point and saturating: every
+    integer within the bound."""
     limits = np.iinfo(DTYPES[dtype].storage)
     low, high = limits.min - np.max(zero), limits.max - np.min(zero)
     least, most = (np.clip(np.rint(value.value + by), low, high) for by in (-value.error, value.error))
     steps = int(np.max(most - least, initial=0))
-    numbers = [np.clip(np.rint(value.value), low, high), *(np.minimum(least + step, most) for step in range(steps + 1))]
+    numbers = [
+        np.clip(np.rint(value.value), low, high),
+        *(np.minimum(least + step, most) for step in range(steps + 1)),
+    ]
     return OneOf(tuple(Tensor(dtype, _saturated(each, zero, limits, dtype)) for each in numbers))
 
 
 def dequantize(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[Expected, ...]:
-    """Dequantise by the formula above: the difference is one of integers, the product is rounded in the type of the scale."""
+    """Dequantise by the formula above: the difference is one of integers, the product is rounded in the type
+    of the scale."""
     x, scale = inputs["x"], inputs["x_scale"]
     zero = inputs.get("x_zero_point")
     shape = x.array.shape
@@ -97,7 +111,11 @@ def dynamically(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tupl
         scale = (most - least) / 255.0
         zero = rounded(-least / scale, 0, "uint8")
         quotient = x / scale
-        found = [each for point in zero.candidates for each in rounded(quotient, point.array.astype(np.int64), "uint8").candidates]
+        found = [
+            each
+            for point in zero.candidates
+            for each in rounded(quotient, point.array.astype(np.int64), "uint8").candidates
+        ]
     return (OneOf(tuple(found)), scale.stored("float32"), zero)[: len(call.outputs)]
 
 
@@ -106,12 +124,17 @@ SCALE = ValueKind("scale")
 
 
 class Quantising(Computing):
-    """A tensor, scales and zero points: `scalar`, `axis` (one for each slice of the axis), `one` (a vector of one), `unlike`."""
+    """A tensor, scales and zero points: `scalar`, `axis` (one for each slice of the axis), `one` (a vector of
+    one), `unlike`."""
 
     name = "quantising"
-    relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"*": ("same", "scalar", "axis", "one", "unlike", "blocks")}
+    relations: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "*": ("same", "scalar", "axis", "one", "unlike", "blocks")
+    }
 
-    def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Shape | None:
+    def shape(
+        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
+    ) -> Shape | None:
         """Derive the shape of scales; zero points have that of the scales."""
         shape = call.first.shape
         if len(call.inputs) > 1 and relation in ("same", "scalar", {}):
@@ -121,10 +144,16 @@ class Quantising(Computing):
             return None
         if relation == "blocks":
             block = call.parameter("block_size") or 0
-            return tuple(-(-n // block) if place == axis % len(shape) else n for place, n in enumerate(shape)) if block else None
-        return {"scalar": (), "one": (1,), "axis": shape[axis : axis + 1] if axis >= 0 else (shape[axis],)}.get(
-            str(relation), (shape[axis] + 1,) if relation == "unlike" else None
-        )
+            return (
+                tuple(-(-n // block) if place == axis % len(shape) else n for place, n in enumerate(shape))
+                if block
+                else None
+            )
+        return {
+            "scalar": (),
+            "one": (1,),
+            "axis": shape[axis : axis + 1] if axis >= 0 else (shape[axis],),
+        }.get(str(relation), (shape[axis] + 1,) if relation == "unlike" else None)
 
     def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
         """The usual ones, and one for scales."""
@@ -132,11 +161,19 @@ class Quantising(Computing):
 
     def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
         """Say whether a kind has a meaning for the input's type."""
-        return DTYPES[call.inputs[name].dtype].is_float if kind == SCALE.name else super().applies(operator, kind, name, call)
+        return (
+            DTYPES[call.inputs[name].dtype].is_float
+            if kind == SCALE.name
+            else super().applies(operator, kind, name, call)
+        )
 
     def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
         """Choose elements by kind."""
-        return scales(call, name, entropy) if kind == SCALE.name else super().generate(operator, kind, name, call, entropy)
+        return (
+            scales(call, name, entropy)
+            if kind == SCALE.name
+            else super().generate(operator, kind, name, call, entropy)
+        )
 
     def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[Any]:
         """All axes of rank r: -r to r-1."""
@@ -154,7 +191,9 @@ class Quantising(Computing):
         if not -len(shape) <= axis < len(shape):
             return None if scale == (1,) else "axis in [-r, r-1]"
         if block:
-            blocks = tuple(-(-n // block) if place == axis % len(shape) else n for place, n in enumerate(shape))
+            blocks = tuple(
+                -(-n // block) if place == axis % len(shape) else n for place, n in enumerate(shape)
+            )
             return None if block > 0 and scale == blocks else "one scale for each block"
         if len(scale) > 1:
             return "scales of more than one dimension belong to blocks"
@@ -163,7 +202,8 @@ class Quantising(Computing):
         return None
 
     def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:
-        """That of `output_dtype`, else that of the zero point or uint8; of DequantizeLinear that of the scale."""
+        """That of `output_dtype`, else that of the zero point or uint8; of DequantizeLinear that of the
+        scale."""
         asked = call.parameter("output_dtype")
         if asked:
             return (BY_ONNX_NUMBER[asked].name if asked in BY_ONNX_NUMBER else None,)
@@ -178,7 +218,12 @@ class Quantising(Computing):
             return None
         name = operator.options or "DML_OPERATOR_ELEMENT_WISE_QUANTIZE_LINEAR"
         optional = operator.options is not None
-        if candidate is None or candidate != name or len(call.inputs) < 3 - optional or len(call.shapes[1]) > 1:
+        if (
+            candidate is None
+            or candidate != name
+            or len(call.inputs) < 3 - optional
+            or len(call.shapes[1]) > 1
+        ):
             return None
         shape = call.first.shape
         axis = call.parameter("axis", 1)
@@ -190,7 +235,9 @@ class Quantising(Computing):
         tensors = {
             "InputTensor": CallTensor(names[0], *call.first),
             "ScaleTensor": CallTensor(names[1], call.inputs[names[1]].dtype, shape, steps),
-            "ZeroPointTensor": CallTensor(names[2], call.inputs[names[2]].dtype, shape, steps) if len(names) > 2 else None,
+            "ZeroPointTensor": CallTensor(names[2], call.inputs[names[2]].dtype, shape, steps)
+            if len(names) > 2
+            else None,
             "OutputTensor": CallTensor(0, call.outputs[0], shape),
         }
         return DirectmlCall(candidate, tensors, 1, {})
@@ -225,7 +272,10 @@ class Dynamic(Computing):
 
     def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
         """DML_OPERATOR_DYNAMIC_QUANTIZE_LINEAR; scalars have as many dimensions as x, of size 1."""
-        if candidate != "DML_OPERATOR_DYNAMIC_QUANTIZE_LINEAR" or self.broken_rule(operator, call) is not None:
+        if (
+            candidate != "DML_OPERATOR_DYNAMIC_QUANTIZE_LINEAR"
+            or self.broken_rule(operator, call) is not None
+        ):
             return None
         one = (1,) * max(1, len(call.first.shape))
         tensors = {
@@ -240,6 +290,8 @@ class Dynamic(Computing):
 QUANTISING = Quantising()
 OPERATORS = (
     Operator("QuantizeLinear", QUANTISING, quantize),
-    Operator("DequantizeLinear", QUANTISING, dequantize, options="DML_OPERATOR_ELEMENT_WISE_DEQUANTIZE_LINEAR"),
+    Operator(
+        "DequantizeLinear", QUANTISING, dequantize, options="DML_OPERATOR_ELEMENT_WISE_DEQUANTIZE_LINEAR"
+    ),
     Operator("DynamicQuantizeLinear", Dynamic(), dynamically),
 )

@@ -11,14 +11,16 @@ from harness.operators.formulas import Formula
 
 
 class ReduceFunction(NamedTuple):
-    """What differs between reductions: the DML_REDUCE_FUNCTION (DirectML.h), and whether an axis without elements has a result."""
+    """What differs between reductions: the DML_REDUCE_FUNCTION (DirectML.h), and whether an axis without
+    elements has a result."""
 
     function: int
     empty: bool = True
 
 
 def axes_of(call: Call) -> tuple[int, ...] | None:
-    """Return the axes, counted from the left and each once, that a call reduces; None where one is out of range.
+    """Return the axes, counted from the left and each once, that a call reduces; None where one is out of
+    range.
 
     Without axes all are reduced, or none with `noop_with_empty_axes`.
     """
@@ -33,7 +35,9 @@ def axes_of(call: Call) -> tuple[int, ...] | None:
 def reduced(shape: Shape, axes: Iterable[int], keepdims: bool) -> Shape:
     """Return the shape that is left."""
     gone = set(axes)
-    return tuple(1 if place in gone else extent for place, extent in enumerate(shape) if keepdims or place not in gone)
+    return tuple(
+        1 if place in gone else extent for place, extent in enumerate(shape) if keepdims or place not in gone
+    )
 
 
 def over_axes(function: Callable[..., Any]) -> Formula:
@@ -53,12 +57,15 @@ class Reducing(Conditioned):
     name = "reducing"
 
     def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[Any]:
-        """The first and the last axis from both sides, the two outermost, every second, all, and none given."""
+        """The first and the last axis from both sides, the two outermost, every second, all, and none
+        given."""
         rank = len(call.first.shape)
         if not rank:
             return [()]
         every = tuple(range(rank))
-        return dict.fromkeys([(0,), (-1,), (rank - 1,), (-rank,), every[:2], every[-2:], every[::2], every[::-1], every])
+        return dict.fromkeys(
+            [(0,), (-1,), (rank - 1,), (-rank,), every[:2], every[-2:], every[::2], every[::-1], every]
+        )
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Axes out of range; an empty reduction without a result."""
@@ -66,7 +73,11 @@ class Reducing(Conditioned):
         if axes is None:
             return "axes in [-r, r-1]"
         shape = call.first.shape
-        if not operator.options.empty and 0 in [shape[axis] for axis in axes] and 0 not in reduced(shape, axes, False):
+        if (
+            not operator.options.empty
+            and 0 in [shape[axis] for axis in axes]
+            and 0 not in reduced(shape, axes, False)
+        ):
             return "a reduction of no elements has no value"
         return None
 
@@ -81,7 +92,10 @@ class Reducing(Conditioned):
             return None
         data = call.first
         kept = reduced(data.shape, axes, True)
-        tensors = {"InputTensor": CallTensor("data", *data), "OutputTensor": CallTensor(0, call.outputs[0], kept)}
+        tensors = {
+            "InputTensor": CallTensor("data", *data),
+            "OutputTensor": CallTensor(0, call.outputs[0], kept),
+        }
         members = {"Function": operator.options.function, "AxisCount": len(axes), "Axes": tuple(sorted(axes))}
         return DirectmlCall(candidate, tensors, 1, members, axes=("Axes",))
 

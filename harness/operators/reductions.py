@@ -22,11 +22,19 @@ Axes = tuple[int, ...]
 
 
 def _sum(data: Any, axis: Axes, keepdims: bool) -> Any:
-    return data.sum(axis, keepdims) if isinstance(data, Bounded) else data.sum(axis, data.dtype, keepdims=keepdims)
+    return (
+        data.sum(axis, keepdims)
+        if isinstance(data, Bounded)
+        else data.sum(axis, data.dtype, keepdims=keepdims)
+    )
 
 
 def _prod(data: Any, axis: Axes, keepdims: bool) -> Any:
-    return data.prod(axis, keepdims) if isinstance(data, Bounded) else data.prod(axis, data.dtype, keepdims=keepdims)
+    return (
+        data.prod(axis, keepdims)
+        if isinstance(data, Bounded)
+        else data.prod(axis, data.dtype, keepdims=keepdims)
+    )
 
 
 def _l1(data: Any, axis: Axes, keepdims: bool) -> Any:
@@ -44,7 +52,8 @@ def _log_sum_exp(data: Bounded, axis: Axes, keepdims: bool) -> Bounded:
 
 
 def _real(function: Callable[[Bounded, Axes, bool], Bounded]) -> Callable[..., Any]:
-    """Make a function of integers of one whose results are none; what becomes of them ONNX does not say: here they are cut off."""
+    """Make a function of integers of one whose results are none; what becomes of them ONNX does not say: here
+    they are cut off."""
 
     def formula(data: Any, axis: Axes, keepdims: bool) -> Any:
         if isinstance(data, Bounded):
@@ -56,7 +65,13 @@ def _real(function: Callable[[Bounded, Axes, bool], Bounded]) -> Callable[..., A
 
 
 def _reduction(name: str, function: Callable[..., Any], number: int, *, empty: bool = True) -> Operator:
-    return Operator(name, REDUCING, bounded(over_axes(function)), constants={"axes": 1}, options=ReduceFunction(number, empty))
+    return Operator(
+        name,
+        REDUCING,
+        bounded(over_axes(function)),
+        constants={"axes": 1},
+        options=ReduceFunction(number, empty),
+    )
 
 
 OPERATORS = (

@@ -33,11 +33,16 @@ def _cannot_expand(call: Call) -> str | None:
         return "shape has one dimension"
     if any(extent < 0 for extent in shape):
         return "dimensions are not negative"
-    return None if broadcasting.broadcast((call.first.shape, shape)) is not None else "the shapes can be broadcast"
+    return (
+        None
+        if broadcasting.broadcast((call.first.shape, shape)) is not None
+        else "the shapes can be broadcast"
+    )
 
 
 def _shapes(call: Call) -> Iterable[tuple[int, ...]]:
-    """Its own; 3 where it has 1; a dimension more before it; ones; fewer dimensions; nothing at all; 0 in place of 1."""
+    """Its own; 3 where it has 1; a dimension more before it; ones; fewer dimensions; nothing at all; 0 in
+    place of 1."""
     data = call.first.shape
     spread = tuple(3 if extent == 1 else extent for extent in data)
     none = tuple(0 if extent == 1 else extent for extent in data)
@@ -49,7 +54,12 @@ def _stretched(call: Call, outputs: tuple[Shape, ...]) -> DirectmlCall:
     """Copy, the input read with strides of 0."""
     name, (dtype, shape) = next(iter(call.inputs.items()))
     given = CallTensor(name, dtype, outputs[0], broadcasting.strides(shape, outputs[0]))
-    return DirectmlCall(IDENTITY, {"InputTensor": given, "OutputTensor": CallTensor(0, dtype, outputs[0])}, 1, {"ScaleBias": None})
+    return DirectmlCall(
+        IDENTITY,
+        {"InputTensor": given, "OutputTensor": CallTensor(0, dtype, outputs[0])},
+        1,
+        {"ScaleBias": None},
+    )
 
 
 def _cannot_tile(call: Call) -> str | None:
@@ -60,20 +70,47 @@ def _cannot_tile(call: Call) -> str | None:
 
 
 def _repeats(call: Call) -> Iterable[tuple[int, ...]]:
-    """Once; twice along the last, the first, every dimension; three times along the first; different ones; not at all."""
+    """Once; twice along the last, the first, every dimension; three times along the first; different ones;
+    not at all."""
     count = rank(call)
     ones = (1,) * count
-    tried = [ones, (*ones[1:], 2), (2, *ones[1:]), (3, *ones[1:]), (*ones[1:], 5), tuple(2 - n % 2 for n in range(count)), (*ones[1:], 0)]
+    tried = [
+        ones,
+        (*ones[1:], 2),
+        (2, *ones[1:]),
+        (3, *ones[1:]),
+        (*ones[1:], 5),
+        tuple(2 - n % 2 for n in range(count)),
+        (*ones[1:], 0),
+    ]
     return [each for each in dict.fromkeys(tried) if len(each) == count]
 
 
 def _tiled(call: Call, outputs: tuple[Shape, ...]) -> DirectmlCall:
     repeats = call.parameter("repeats") or (1,)
-    made = one_to_one("DML_OPERATOR_TILE", {"Repeats": repeats, "RepeatsCount": len(repeats)}, call, outputs[0])
+    made = one_to_one(
+        "DML_OPERATOR_TILE", {"Repeats": repeats, "RepeatsCount": len(repeats)}, call, outputs[0]
+    )
     return made._replace(per_dimension={"Repeats": 1})
 
 
 OPERATORS = (
-    Operator("Expand", MOVING, moved(expand), _cannot_expand, constants={"shape": 1}, domains={"shape": _shapes}, options=_stretched),
-    Operator("Tile", MOVING, moved(tile), _cannot_tile, constants={"repeats": 1}, domains={"repeats": _repeats}, options=_tiled),
+    Operator(
+        "Expand",
+        MOVING,
+        moved(expand),
+        _cannot_expand,
+        constants={"shape": 1},
+        domains={"shape": _shapes},
+        options=_stretched,
+    ),
+    Operator(
+        "Tile",
+        MOVING,
+        moved(tile),
+        _cannot_tile,
+        constants={"repeats": 1},
+        domains={"repeats": _repeats},
+        options=_tiled,
+    ),
 )

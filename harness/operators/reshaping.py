@@ -1,4 +1,5 @@
-"""Operators that keep the order of elements and change only the shape: Reshape, Squeeze, Unsqueeze, Flatten, Identity."""
+"""Operators that keep the order of elements and change only the shape: Reshape, Squeeze, Unsqueeze, Flatten,
+Identity."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ MOVING = Moving()
 
 def reshape(data: Array, shape: Array, allowzero: int = 0) -> Array:
     """Reshape: 0 keeps the dimension of the input, or with allowzero is 0; -1 is what is left."""
-    wanted = [data.shape[n] if extent == 0 and not allowzero else int(extent) for n, extent in enumerate(shape)]
+    wanted = [
+        data.shape[n] if extent == 0 and not allowzero else int(extent) for n, extent in enumerate(shape)
+    ]
     rest = prod(extent for extent in wanted if extent != -1)
     return data.reshape([data.size // max(rest, 1) if extent == -1 else extent for extent in wanted])
 
@@ -65,7 +68,8 @@ def _cannot_reshape(call: Call) -> str | None:
 
 
 def _sampled_shapes(call: Call) -> Iterable[tuple[int, ...]]:
-    """One dimension, itself, turned round, 0s that keep, a dimension more, halves, as many as there may be."""
+    """One dimension, itself, turned round, 0s that keep, a dimension more, halves, as many as there may
+    be."""
     data = call.first.shape
     size = prod(data)
     tried: list[tuple[int, ...]] = [
@@ -103,18 +107,30 @@ def _ones(call: Call) -> Iterable[tuple[int, ...] | None]:
     ones = tuple(axis for axis, extent in enumerate(call.first.shape) if extent == 1)
     ending = tuple(axis - rank(call) for axis in ones)
     tried = [None, ones, ones[:1], ones[-1:], ones[::-1], ending, ending[-1:], ending[:1] + ones[1:]]
-    return [axes for axes in dict.fromkeys(tried) if axes != () and (axes is None or wrong_axes(call, axes, rank(call)) is None)]
+    return [
+        axes
+        for axes in dict.fromkeys(tried)
+        if axes != () and (axes is None or wrong_axes(call, axes, rank(call)) is None)
+    ]
 
 
 def _cannot_unsqueeze(call: Call) -> str | None:
     axes = call.parameter("axes")
-    return wrong_axes(call, axes, rank(call) + len(axes)) if isinstance(axes, tuple) else "axes has one dimension"
+    return (
+        wrong_axes(call, axes, rank(call) + len(axes))
+        if isinstance(axes, tuple)
+        else "axes has one dimension"
+    )
 
 
 def _places(call: Call) -> Iterable[tuple[int, ...]]:
     """Lists of one and of two axes of the output, that of no axis, and three in disorder."""
     two, one = sampled_axes(call, rank(call) + 2), sampled_axes(call, rank(call) + 1)
-    tried = [*(axes for axes in one if len(axes) == 1)][:3] + [*(axes for axes in two if len(axes) == 2)][:3] + [(2, 0, 1)]
+    tried = (
+        [*(axes for axes in one if len(axes) == 1)][:3]
+        + [*(axes for axes in two if len(axes) == 2)][:3]
+        + [(2, 0, 1)]
+    )
     return [axes for axes in dict.fromkeys(tried) if wrong_axes(call, axes, rank(call) + len(axes)) is None]
 
 
@@ -135,9 +151,13 @@ def moving(name: str, *rest: object, **more: object) -> Operator:
 
 
 OPERATORS = (
-    moving("Reshape", moved(reshape), _cannot_reshape, constants={"shape": 1}, domains={"shape": _sampled_shapes}),
+    moving(
+        "Reshape", moved(reshape), _cannot_reshape, constants={"shape": 1}, domains={"shape": _sampled_shapes}
+    ),
     moving("Squeeze", moved(squeeze), _cannot_squeeze, constants={"axes": 1}, domains={"axes": _ones}),
-    moving("Unsqueeze", moved(unsqueeze), _cannot_unsqueeze, constants={"axes": 1}, domains={"axes": _places}),
+    moving(
+        "Unsqueeze", moved(unsqueeze), _cannot_unsqueeze, constants={"axes": 1}, domains={"axes": _places}
+    ),
     moving("Flatten", moved(flatten), _cannot_flatten, domains={"axis": _cuts}),
     moving("Identity", moved(identity)),
 )

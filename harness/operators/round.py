@@ -1,4 +1,5 @@
-"""Round: nearest integer, halves to even (ONNX Round, versions 11 and 22), and DirectML's two other rounding modes as variants."""
+"""Round: nearest integer, halves to even (ONNX Round, versions 11 and 22), and DirectML's two other rounding
+modes as variants."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ HALVES_AWAY = "halves_away_from_zero"
 # Y = X without its fraction                                                    (toward_zero; DML_ROUNDING_MODE_TOWARD_ZERO)
 # Y = the integer nearest to X, of two equally near ones the one farther from 0 (halves_away_from_zero; DML_ROUNDING_MODE_TOWARD_INFINITY)
 #
-# X itself where X is integral, 0, -0, NaN or infinite. A result 0 keeps the sign of X, as IEEE 754's roundToIntegral operations do.
+# X itself where X is integral, 0, -0, NaN or infinite. A result 0 keeps the sign of X, as IEEE 754's
+# roundToIntegral operations do.
 
 
 def formula(X: Array, call: Call) -> Array:  # noqa: N803 - as ONNX calls its input
@@ -39,8 +41,14 @@ ROUNDING_MODES = {None: 0, TOWARD_ZERO: 1, HALVES_AWAY: 2}
 
 def _lowered(candidate: str | None, call: Call) -> DirectmlCall | None:
     """Lower to DML_OPERATOR_ELEMENT_WISE_ROUND, whose RoundingMode is the variant."""
-    lowered = ELEMENTWISE.directml(OPERATOR._replace(lower=None), candidate or "DML_OPERATOR_ELEMENT_WISE_ROUND", call)
-    return None if lowered is None else lowered._replace(attributes={"RoundingMode": ROUNDING_MODES[call.variant]})
+    lowered = ELEMENTWISE.directml(
+        OPERATOR._replace(lower=None), candidate or "DML_OPERATOR_ELEMENT_WISE_ROUND", call
+    )
+    return (
+        None
+        if lowered is None
+        else lowered._replace(attributes={"RoundingMode": ROUNDING_MODES[call.variant]})
+    )
 
 
 def _toward_zero(x: str, y: str, dtype: str) -> list[Node]:
@@ -51,8 +59,8 @@ def _toward_zero(x: str, y: str, dtype: str) -> list[Node]:
 def _halves_away(x: str, y: str, dtype: str) -> list[Node]:
     """Y = sign(X) * (Floor(|X|) + 1) where |X| - Floor(|X|) is not below 0.5, sign(X) * Floor(|X|) elsewhere.
 
-    The difference is exact, and one is added only where |X| has a fraction and is therefore small; for NaN and infinity the difference
-    is NaN, which is not below 0.5, and adding one changes neither.
+    The difference is exact, and one is added only where |X| has a fraction and is therefore small; for NaN
+    and infinity the difference is NaN, which is not below 0.5, and adding one changes neither.
     """
     return [
         *_sign_and_floor(x, dtype),
@@ -69,8 +77,8 @@ def _halves_away(x: str, y: str, dtype: str) -> list[Node]:
 def _sign_and_floor(x: str, dtype: str) -> list[Node]:
     """Make `sign` (-1, 1, and X itself for a zero), `magnitude` |X| and `floor` of it.
 
-    `sign` is Z / |Z| for X clipped to Z in [-1, 1], which keeps infinity from becoming NaN, with 1 for |Z| where Z is zero. Where would be
-    shorter, but ONNX Runtime's CPU kernel of it turns -0 into 0.
+    `sign` is Z / |Z| for X clipped to Z in [-1, 1], which keeps infinity from becoming NaN, with 1 for |Z|
+    where Z is zero. Where would be shorter, but ONNX Runtime's CPU kernel of it turns -0 into 0.
     """
     return [
         _constant("zero", 0.0, dtype),
@@ -89,7 +97,8 @@ def _sign_and_floor(x: str, dtype: str) -> list[Node]:
 
 
 def _through_float32(compose: Composition) -> Composition:
-    """Compose on float32 where the type is narrower: both casts are exact, and few providers have all the operators in 16 bits."""
+    """Compose on float32 where the type is narrower: both casts are exact, and few providers have all the
+    operators in 16 bits."""
 
     def composed(x: str, y: str, dtype: str) -> Sequence[Node]:
         if dtype not in ("float16", "bfloat16"):

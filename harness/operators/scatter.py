@@ -1,4 +1,5 @@
-"""ScatterElements and ScatterND: a copy of `data` in which elements or slices at given places are replaced or combined with updates."""
+"""ScatterElements and ScatterND: a copy of `data` in which elements or slices at given places are replaced or
+combined with updates."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ from harness.operators.indexing import INDEX_KINDS
 # ScatterElements: output = data, then output[indices[i, j, k], j, k] = f(output[...], updates[i, j, k])     axis = 0, and so on
 # ScatterND:       output = data, then output[*indices[i..., :], ...] = f(output[...], updates[i...])
 #
-# f is the update itself (reduction none), or their sum, product, greater or smaller one. No order of updates is defined.
+# f is the update itself (reduction none), or their sum, product, greater or smaller one. No order of updates
+# is defined.
 
 REPEATED = "no place is named twice, unless they are reduced"
 _COMBINED: Mapping[str, tuple[np.ufunc, int | None]] = {
@@ -55,11 +57,14 @@ def scatter_nd(data: Any, indices: Array, updates: Any, call: Call) -> Any:
     tuples = [indices[..., n].reshape(-1) % max(extent, 1) for n, extent in enumerate(data.shape[:width])]
     rows = np.ravel_multi_index(tuples, tuple(max(extent, 1) for extent in data.shape[:width]))
     rest = (prod(data.shape[width:]),)
-    return _written(data.reshape((prod(data.shape[:width]), *rest)), rows, updates.reshape((len(rows), *rest)), call).reshape(data.shape)
+    return _written(
+        data.reshape((prod(data.shape[:width]), *rest)), rows, updates.reshape((len(rows), *rest)), call
+    ).reshape(data.shape)
 
 
 def _written(data: Any, rows: NDArray[np.int64], updates: Any, call: Call) -> Any:
-    """Write each update to its row; with a reduction all that a row gets are combined at once, since they have no order."""
+    """Write each update to its row; with a reduction all that a row gets are combined at once, since they
+    have no order."""
     reduction = call.attributes.get("reduction", "none")
     if reduction == "none":
         found = data.copy()
@@ -76,7 +81,8 @@ def _written(data: Any, rows: NDArray[np.int64], updates: Any, call: Call) -> An
 
 
 def _turns(rows: NDArray[np.int64], count: int) -> Iterator[NDArray[np.int64]]:
-    """Yield for each row the number of an update, -1 where there is none: first updates of rows, then second ones, and so on."""
+    """Yield for each row the number of an update, -1 where there is none: first updates of rows, then second
+    ones, and so on."""
     order = np.argsort(rows, kind="stable")
     turn = np.zeros(len(rows), np.int64)
     turn[order] = np.arange(len(rows)) - np.searchsorted(rows[order], rows[order])
@@ -88,7 +94,13 @@ def _turns(rows: NDArray[np.int64], count: int) -> Iterator[NDArray[np.int64]]:
 
 def _by_reduction(formula: Any) -> Any:
     """Make the oracle of a formula that moves, chooses or computes, as the reduction says."""
-    oracles = {"none": moved(formula), "add": bounded(formula), "mul": bounded(formula), "max": decided(formula), "min": decided(formula)}
+    oracles = {
+        "none": moved(formula),
+        "add": bounded(formula),
+        "mul": bounded(formula),
+        "max": decided(formula),
+        "min": decided(formula),
+    }
 
     def oracle(call: Call, inputs: Mapping[str, Tensor], arithmetic: str) -> tuple[Expected, ...]:
         return oracles[str(call.attributes.get("reduction", "none"))](call, inputs, arithmetic)
@@ -104,7 +116,11 @@ def _axis(call: Call) -> int:
 
 def _unknown_reduction(call: Call) -> str | None:
     since = _REDUCTIONS.get(str(call.attributes.get("reduction", "none")))
-    return "reduction is none, add, mul, max or min, as far as the version has it" if since is None or call.opset < since else None
+    return (
+        "reduction is none, add, mul, max or min, as far as the version has it"
+        if since is None or call.opset < since
+        else None
+    )
 
 
 def _combines(call: Call) -> bool:
@@ -112,7 +128,8 @@ def _combines(call: Call) -> bool:
 
 
 class _Values:
-    """What both families say of elements: data and updates hold what can be computed with, indices name places once or several times."""
+    """What both families say of elements: data and updates hold what can be computed with, indices name
+    places once or several times."""
 
     def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
         """Indices by where they point, everything else by what it means."""
@@ -120,7 +137,8 @@ class _Values:
 
 
 class ScatterElementsFamily(_Values, GatherElementsFamily):
-    """Indices and updates of one shape, of the rank of data, along the axis of any extent and elsewhere at most that of data."""
+    """Indices and updates of one shape, of the rank of data, along the axis of any extent and elsewhere at
+    most that of data."""
 
     name = "scatter_elements"
 
@@ -130,14 +148,18 @@ class ScatterElementsFamily(_Values, GatherElementsFamily):
         assert isinstance(size, int)
         return size
 
-    def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Shape | None:
+    def shape(
+        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
+    ) -> Shape | None:
         """Indices as GatherElements has them; updates have their shape."""
         return call.shapes[1] if name == "updates" else super().shape(operator, name, relation, call)
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Rules of GatherElements, and that updates have the shape of indices."""
         found = super().broken_rule(operator, call)
-        return found or (None if call.shapes[1] == call.shapes[2] else "indices and updates have the same shape")
+        return found or (
+            None if call.shapes[1] == call.shapes[2] else "indices and updates have the same shape"
+        )
 
     def broken_by_values(self, operator: Operator, call: Call, inputs: Mapping[str, Tensor]) -> str | None:
         """The rule on index values; and where nothing is reduced, that no place is named twice."""
@@ -171,20 +193,32 @@ class ScatterElementsFamily(_Values, GatherElementsFamily):
 
     def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
         """Lower to DML_OPERATOR_SCATTER, which replaces; without reduction."""
-        if _combines(call) or self.broken_rule(operator, call) not in (None, "indices and updates have the same shape"):
+        if _combines(call) or self.broken_rule(operator, call) not in (
+            None,
+            "indices and updates have the same shape",
+        ):
             return None
         tensors = _tensors(call)
-        return DirectmlCall("DML_OPERATOR_SCATTER", tensors, 1, {"Axis": _axis(call) % len(call.first.shape)}, ("Axis",))
+        return DirectmlCall(
+            "DML_OPERATOR_SCATTER", tensors, 1, {"Axis": _axis(call) % len(call.first.shape)}, ("Axis",)
+        )
 
 
 class ScatterNDFamily(_Values, GatherNDFamily):
-    """Indices that hold tuples of coordinates in their last dimension; updates hold a slice of data for each."""
+    """Indices that hold tuples of coordinates in their last dimension; updates hold a slice of data for
+    each."""
 
     name = "scatter_nd"
 
-    def shape(self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call) -> Shape | None:
+    def shape(
+        self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
+    ) -> Shape | None:
         """Indices as GatherND has them; updates have the shape that gathering would give."""
-        return super().output_shapes(operator, call)[0] if name == "updates" else super().shape(operator, name, relation, call)
+        return (
+            super().output_shapes(operator, call)[0]
+            if name == "updates"
+            else super().shape(operator, name, relation, call)
+        )
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Rules of GatherND, and that updates have the shape that gathering would give."""
@@ -197,7 +231,9 @@ class ScatterNDFamily(_Values, GatherNDFamily):
     def broken_by_values(self, operator: Operator, call: Call, inputs: Mapping[str, Tensor]) -> str | None:
         """The rule on index values; and where nothing is reduced, that no place is named twice."""
         found = super().broken_by_values(operator, call, inputs)
-        return found or (REPEATED if not _combines(call) and repeated(inputs["indices"].array, call.first.shape) else None)
+        return found or (
+            REPEATED if not _combines(call) and repeated(inputs["indices"].array, call.first.shape) else None
+        )
 
     def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
         """Say whether there are as many places as a kind wants, and whether it has a meaning for the type."""
@@ -236,7 +272,10 @@ class ScatterNDFamily(_Values, GatherNDFamily):
 
 def _tensors(call: Call) -> dict[str, CallTensor]:
     names = ("InputTensor", "IndicesTensor", "UpdatesTensor")
-    tensors = {member: CallTensor(name, *given) for member, (name, given) in zip(names, call.inputs.items(), strict=True)}
+    tensors = {
+        member: CallTensor(name, *given)
+        for member, (name, given) in zip(names, call.inputs.items(), strict=True)
+    }
     return tensors | {"OutputTensor": CallTensor(0, *call.first)}
 
 

@@ -1,4 +1,5 @@
-"""Operators whose elements decide how many they give: Compress, NonZero, Unique; and ReverseSequence, whose lengths are elements."""
+"""Operators whose elements decide how many they give: Compress, NonZero, Unique; and ReverseSequence, whose
+lengths are elements."""
 
 from __future__ import annotations
 
@@ -10,7 +11,17 @@ import numpy as np
 from harness.model.dtypes import Array
 from harness.model.records import Tensor
 from harness.operators import elements
-from harness.operators.base import UNKNOWN, Call, CallTensor, DirectmlCall, Entropy, Family, Operator, Shape, ValueKind
+from harness.operators.base import (
+    UNKNOWN,
+    Call,
+    CallTensor,
+    DirectmlCall,
+    Entropy,
+    Family,
+    Operator,
+    Shape,
+    ValueKind,
+)
 from harness.operators.formulas import decided, moved
 from harness.operators.moving import rank, wrong_axis
 
@@ -34,12 +45,18 @@ def nonzero(X: Array) -> Array:  # noqa: N803 - as ONNX calls it
 
 
 def unique(X: Array, sorted: int, axis: int | None = None) -> tuple[Array, ...]:  # noqa: N803 - as ONNX calls it
-    """Find what there is, with the places of first occurrence, of each element among what there is, and how often."""
+    """Find what there is, with the places of first occurrence, of each element among what there is, and how
+    often."""
     found, first, inverse, counts = np.unique(X, True, True, True, axis=axis)
     order = np.arange(len(first)) if sorted else np.argsort(first)
     back = np.argsort(order)
     values = np.take(found, order, 0 if axis is None else axis)
-    return values, first[order].astype(np.int64), back[inverse.reshape(-1)].astype(np.int64), counts[order].astype(np.int64)
+    return (
+        values,
+        first[order].astype(np.int64),
+        back[inverse.reshape(-1)].astype(np.int64),
+        counts[order].astype(np.int64),
+    )
 
 
 def reverse_sequence(input: Array, sequence_lens: Array, time_axis: int, batch_axis: int) -> Array:
@@ -62,12 +79,16 @@ class Selecting(Family):
     name = "selecting"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"condition": ("length",)}
 
-    def shape(self, operator: Operator, name: str, relation: Mapping[str, object] | str, call: Call) -> Shape | None:
+    def shape(
+        self, operator: Operator, name: str, relation: Mapping[str, object] | str, call: Call
+    ) -> Shape | None:
         """The length of a condition: that of the axis, or shorter, longer, none."""
         length = relation.get("length", "same") if isinstance(relation, Mapping) else "same"
         data, axis = call.first.shape, _axis(call)
         extent = int(np.prod(data)) if axis is None else data[axis] if -len(data) <= axis < len(data) else 1
-        return ({"same": extent, "shorter": max(0, extent - 1), "longer": extent + 3, "none": 0}[str(length)],)
+        return (
+            {"same": extent, "shorter": max(0, extent - 1), "longer": extent + 3, "none": 0}[str(length)],
+        )
 
     def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
         """Elements by what they mean: some are alike, some are 0."""
@@ -102,12 +123,21 @@ class Selecting(Family):
         if operator.name == "NonZero":
             return ((len(data), UNKNOWN),)
         wrong = axis is None or not -len(data) <= axis < len(data)
-        one = (UNKNOWN,) if wrong or axis is None else (*data[: axis % len(data)], UNKNOWN, *data[axis % len(data) + 1 :])
+        one = (
+            (UNKNOWN,)
+            if wrong or axis is None
+            else (*data[: axis % len(data)], UNKNOWN, *data[axis % len(data) + 1 :])
+        )
         inverse = int(np.prod(data)) if wrong or axis is None else data[axis]
         return (one,) if len(call.outputs) <= 1 else (one, (UNKNOWN,), (inverse,), (UNKNOWN,))
 
 
-LENGTHS = (ValueKind("any_length"), ValueKind("full"), ValueKind("one"), ValueKind("too_long", breaks="lengths within the time axis"))
+LENGTHS = (
+    ValueKind("any_length"),
+    ValueKind("full"),
+    ValueKind("one"),
+    ValueKind("too_long", breaks="lengths within the time axis"),
+)
 
 
 class Reversing(Family):
@@ -161,10 +191,15 @@ class Reversing(Family):
     def broken_by_values(self, operator: Operator, call: Call, inputs: Mapping[str, Tensor]) -> str | None:
         """Lengths from 0 to the extent of the time axis."""
         lengths = inputs["sequence_lens"].array
-        return "lengths within the time axis" if np.any((lengths < 0) | (lengths > call.first.shape[self.axes(call)[0]])) else None
+        return (
+            "lengths within the time axis"
+            if np.any((lengths < 0) | (lengths > call.first.shape[self.axes(call)[0]]))
+            else None
+        )
 
     def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
-        """REVERSE_SUBSEQUENCES: lengths with a dimension of 1 at the time axis, and at all that follow both."""
+        """REVERSE_SUBSEQUENCES: lengths with a dimension of 1 at the time axis, and at all that follow
+        both."""
         if self.broken_rule(operator, call) is not None or 0 in call.first.shape:
             return None
         shape, (time, batch) = call.first.shape, self.axes(call)
@@ -176,7 +211,9 @@ class Reversing(Family):
             "SequenceLengthsTensor": CallTensor("sequence_lens", "int64", lengths),
             "OutputTensor": CallTensor(0, *call.first),
         }
-        return DirectmlCall("DML_OPERATOR_REVERSE_SUBSEQUENCES", tensors, len(shape), {"Axis": time}, ("Axis",))
+        return DirectmlCall(
+            "DML_OPERATOR_REVERSE_SUBSEQUENCES", tensors, len(shape), {"Axis": time}, ("Axis",)
+        )
 
 
 SELECTING = Selecting()

@@ -17,7 +17,11 @@ from harness.operators.formulas import Either, decided
 def sign(x: Array) -> Array | Either:
     """Take the sign by the formula above; for -0, which equals 0, it may be a zero of either sign."""
     found = np.sign(x)
-    return Either(found + found.dtype.type(0), np.where(found == 0, x, found)) if found.dtype.kind == "f" else found
+    return (
+        Either(found + found.dtype.type(0), np.where(found == 0, x, found))
+        if found.dtype.kind == "f"
+        else found
+    )
 
 
 OPERATORS = (

@@ -14,15 +14,23 @@ from harness.operators.reshaping import MOVING
 
 # output[.., i, ..] = data[.., start + i * step, ..]      as long as start + i * step lies before end
 #
-# A start or end below 0 counts from the end of the dimension d. Then start is held in [0, d] for a positive step, in [0, d-1] for a
-# negative one, and end in [0, d] or [-1, d-1]. So says version 13; NumPy takes a start before the first element for one behind nothing
-# when the step is negative, and versions 10 and 11 say nothing of it.
+# A start or end below 0 counts from the end of the dimension d. Then start is held in [0, d] for a positive
+# step, in [0, d-1] for a negative one, and end in [0, d] or [-1, d-1]. So says version 13; NumPy takes a
+# start before the first element for one behind nothing when the step is negative, and versions 10 and 11 say
+# nothing of it.
 
 LEAST, MOST = -(2**63), 2**63 - 1
 _INT_MAX = (2**31 - 1, MOST)
 
 
-def formula(data: Array, call: Call, starts: object = None, ends: object = None, axes: object = None, steps: object = None) -> Array:
+def formula(
+    data: Array,
+    call: Call,
+    starts: object = None,
+    ends: object = None,
+    axes: object = None,
+    steps: object = None,
+) -> Array:
     """Cut each axis by the formula above."""
     del starts, ends, axes, steps  # elements that are known before a run: the call has them
     for axis, places in _ranges(call).items():
@@ -46,7 +54,10 @@ def _parts(call: Call) -> list[tuple[int, int, int, int]]:
     """Return (axis, start, end, step) as they are given."""
     starts, ends = _list(call, "starts"), _list(call, "ends")
     axes, steps = _list(call, "axes", tuple(range(len(starts)))), _list(call, "steps", (1,) * len(starts))
-    return [(axis % rank(call), start, end, step) for axis, start, end, step in zip(axes, starts, ends, steps, strict=True)]
+    return [
+        (axis % rank(call), start, end, step)
+        for axis, start, end, step in zip(axes, starts, ends, steps, strict=True)
+    ]
 
 
 def _ranges(call: Call) -> dict[int, range]:
@@ -87,7 +98,8 @@ def _extents(call: Call) -> tuple[int, ...]:
 
 
 def _starts(call: Call) -> Iterable[tuple[int, ...]]:
-    """The first, the second, the last, one behind it, one of the middle, the last from the end, far below, far above."""
+    """The first, the second, the last, one behind it, one of the middle, the last from the end, far below,
+    far above."""
     each = [
         tuple(pick(extent) for extent in _extents(call))
         for pick in (
@@ -105,7 +117,8 @@ def _starts(call: Call) -> Iterable[tuple[int, ...]]:
 
 
 def _ends(call: Call) -> Iterable[tuple[int, ...]]:
-    """The end, far behind it, before the last, the first, its place from the end, before everything, as far as integers go."""
+    """The end, far behind it, before the last, the first, its place from the end, before everything, as far
+    as integers go."""
     each = [
         tuple(pick(extent) for extent in _extents(call))
         for pick in (
@@ -140,7 +153,9 @@ def _window(call: Call, outputs: tuple[Shape, ...]) -> DirectmlCall | None:
         "InputWindowStrides": tuple(each.step for each in found),
     }
     made = one_to_one("DML_OPERATOR_SLICE1", members, call, outputs[0])
-    return made._replace(per_dimension={"InputWindowOffsets": 0, "InputWindowSizes": 1, "InputWindowStrides": 1})
+    return made._replace(
+        per_dimension={"InputWindowOffsets": 0, "InputWindowSizes": 1, "InputWindowStrides": 1}
+    )
 
 
 OPERATOR = Operator(

@@ -1,5 +1,5 @@
-"""Softmax, LogSoftmax and Hardmax: along an axis (before version 13: along all from an axis on) exponentials divided by their sum, or 1 at
-the first maximum."""
+"""Softmax, LogSoftmax and Hardmax: along an axis (before version 13: along all from an axis on) exponentials
+divided by their sum, or 1 at the first maximum."""
 
 from __future__ import annotations
 

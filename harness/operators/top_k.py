@@ -11,8 +11,8 @@ from harness.operators.base import Call, CallTensor, DirectmlCall, Operator, Sha
 from harness.operators.conditioned import Conditioned
 from harness.operators.formulas import decided
 
-# Indices[..., j, ...] = where the j-th greatest (with largest = 0: least) element of X along `axis` stands, of equal ones the one with the
-# lower index first; Values[..., j, ...] = X there
+# Indices[..., j, ...] = where the j-th greatest (with largest = 0: least) element of X along `axis` stands,
+# of equal ones the one with the lower index first; Values[..., j, ...] = X there
 
 
 def top_k(X: Array, call: Call, axis: int, largest: int = 1) -> tuple[Array, Array]:  # noqa: N803 # as ONNX names it
@@ -69,7 +69,11 @@ class Ranking(Conditioned):
 
     def directml(self, operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
         """DML_OPERATOR_TOP_K1; its indices are unsigned."""
-        if candidate != "DML_OPERATOR_TOP_K1" or not call.parameter("sorted", 1) or self.broken_rule(operator, call) is not None:
+        if (
+            candidate != "DML_OPERATOR_TOP_K1"
+            or not call.parameter("sorted", 1)
+            or self.broken_rule(operator, call) is not None
+        ):
             return None
         x = call.first
         (kept, _) = self.output_shapes(operator, call)
@@ -78,7 +82,11 @@ class Ranking(Conditioned):
             "OutputValueTensor": CallTensor(0, x.dtype, kept),
             "OutputIndexTensor": CallTensor(1, "uint64", kept),
         }
-        members = {"Axis": call.parameter("axis") % len(x.shape), "K": wanted(call), "AxisDirection": call.parameter("largest", 1)}
+        members = {
+            "Axis": call.parameter("axis") % len(x.shape),
+            "K": wanted(call),
+            "AxisDirection": call.parameter("largest", 1),
+        }
         return DirectmlCall(candidate, tensors, 1, members, axes=("Axis",))
 
 

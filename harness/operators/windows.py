@@ -1,7 +1,8 @@
-"""The family of operators with a sliding window: kernels, strides, dilations, pads and what `auto_pad` makes of them.
+"""The family of operators with a sliding window: kernels, strides, dilations, pads and what `auto_pad` makes
+of them.
 
-Spatial axes are those after the first two, (N, C, spatial...). The window at o begins at o * stride - pad and reads every `dilation`-th
-element.
+Spatial axes are those after the first two, (N, C, spatial...). The window at o begins at o * stride - pad and
+reads every `dilation`-th element.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from harness.operators.computing import Computing
 
 
 class Window(NamedTuple):
-    """A call's window with every default filled in; `pads` are the begins of all spatial axes, then the ends."""
+    """A call's window with every default filled in; `pads` are the begins of all spatial axes, then the
+    ends."""
 
     kernel: Shape
     strides: Shape
@@ -23,8 +25,8 @@ class Window(NamedTuple):
     pads: Shape
 
     def outputs(self, spatial: Shape, ceil_mode: bool = False) -> Shape:
-        """Return how many windows fit along each axis; with `ceil_mode` also a last one that begins before the padding behind and ends
-        beyond it.
+        """Return how many windows fit along each axis; with `ceil_mode` also a last one that begins before
+        the padding behind and ends beyond it.
         """
         count = len(spatial)
         found = []
@@ -42,7 +44,8 @@ class Window(NamedTuple):
 
 
 def window(call: Call, kernel: Shape) -> Window:
-    """Return the window of a call on its first input; `auto_pad` SAME_* pads so that ceil(extent / stride) windows fit."""
+    """Return the window of a call on its first input; `auto_pad` SAME_* pads so that ceil(extent / stride)
+    windows fit."""
     spatial = call.first.shape[2:]
     count = len(spatial)
     strides = tuple(call.parameter("strides") or (1,) * count)
@@ -77,7 +80,13 @@ class Windowed(Computing):
             "kernel_shape": [(2,) * count, (3,) * count, tuple(1 + n for n in range(count)), (1,) * count],
             "strides": [None, (1,) * count, (2,) * count, tuple(1 + n for n in range(count)), (3,) * count],
             "dilations": [None, (1,) * count, (2,) * count, tuple(2 - n % 2 for n in range(count))],
-            "pads": [None, (0,) * 2 * count, (1,) * 2 * count, tuple(n % 3 for n in range(2 * count)), (2,) * count + (0,) * count],
+            "pads": [
+                None,
+                (0,) * 2 * count,
+                (1,) * 2 * count,
+                tuple(n % 3 for n in range(2 * count)),
+                (2,) * count + (0,) * count,
+            ],
         }
         return every[attribute]
 
@@ -97,19 +106,32 @@ class Windowed(Computing):
                 return f"{name} has a value for each spatial axis"
             if given is not None and min(given, default=1) < (0 if name == "pads" else 1):
                 return f"{name} are positive"
-        if call.attributes.get("auto_pad", "NOTSET") not in ("NOTSET", "") and any(call.parameter("pads") or ()):
+        if call.attributes.get("auto_pad", "NOTSET") not in ("NOTSET", "") and any(
+            call.parameter("pads") or ()
+        ):
             return "pads cannot be used with auto_pad"
-        if call.attributes.get("auto_pad", "NOTSET") not in ("NOTSET", "", "VALID", "SAME_UPPER", "SAME_LOWER"):
+        if call.attributes.get("auto_pad", "NOTSET") not in (
+            "NOTSET",
+            "",
+            "VALID",
+            "SAME_UPPER",
+            "SAME_LOWER",
+        ):
             return "auto_pad is NOTSET, VALID, SAME_UPPER or SAME_LOWER"
         return self.fits(call)
 
     def fits(self, call: Call) -> str | None:
         """Return the rule that a window breaks that has no place, or None."""
-        return None if min(window(call, self.kernel(call)).outputs(call.first.shape[2:])) >= 1 else "the window fits at least once"
+        return (
+            None
+            if min(window(call, self.kernel(call)).outputs(call.first.shape[2:])) >= 1
+            else "the window fits at least once"
+        )
 
 
 def widened(shape: Shape) -> Shape:
-    """Return a shape (N, C, spatial...) for DirectML, whose windows have two or three axes: one becomes the second of two."""
+    """Return a shape (N, C, spatial...) for DirectML, whose windows have two or three axes: one becomes the
+    second of two."""
     return (*shape[:2], 1, *shape[2:]) if len(shape) == 3 else shape
 
 

@@ -20,8 +20,14 @@ def render_badge(tables: Tables) -> str:
     """Draw the badge; its words say what its colour says."""
     summary = summarize(tables)
     total = tables.tally()
-    words = {"good": "as expected", "warn": "incomplete or changed", "bad": f"{total.unexpected:,} unexpected"}[summary.tone]
-    value = f"{total.conforming:,} / {tables.selected:,} conform, {words}" if tables.selected else "nothing ran"
+    words = {
+        "good": "as expected",
+        "warn": "incomplete or changed",
+        "bad": f"{total.unexpected:,} unexpected",
+    }[summary.tone]
+    value = (
+        f"{total.conforming:,} / {tables.selected:,} conform, {words}" if tables.selected else "nothing ran"
+    )
     left, right = _width(_LABEL), _width(value)
     title = escape(f"{_LABEL}: {value}")
     return f"""<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img" aria-label="{title}">

@@ -25,35 +25,61 @@ def render_bisection_terminal(searched: Searched, console: Console) -> None:
     for remark in remarks(searched):
         indented(console, line(remark, 400), "yellow")
     console.print()
-    console.print(Text(visible(searched.single or f"{len(searched.cases):,} cases: {searched.asked}")), soft_wrap=True)
+    console.print(
+        Text(visible(searched.single or f"{len(searched.cases):,} cases: {searched.asked}")), soft_wrap=True
+    )
     if searched.single is not None:
         output = grid(searched.over, "outcome", "", "what happened")
         for row in rows(searched):
-            output.add_row(row.version, _outcome(row), Text(row.change, style="bold"), Text(_detail(row), style="dim"))
+            output.add_row(
+                row.version, _outcome(row), Text(row.change, style="bold"), Text(_detail(row), style="dim")
+            )
     else:
-        output = grid(searched.over, "ran", "conform", "fail", "outcomes", "against the release above", right=(1, 2, 3))
+        output = grid(
+            searched.over, "ran", "conform", "fail", "outcomes", "against the release above", right=(1, 2, 3)
+        )
         for row in rows(searched):
             if row.skipped:
-                output.add_row(row.version, "", "", "", Text("skip", style="yellow"), Text(_detail(row), style="dim"))
+                output.add_row(
+                    row.version, "", "", "", Text("skip", style="yellow"), Text(_detail(row), style="dim")
+                )
                 continue
             failing = Text(f"{row.failing:,}", style="red" if row.failing else "green")
-            output.add_row(row.version, f"{row.ran:,}", f"{row.conform:,}", failing, _plain(row), Text(row.change, style="bold"))
+            output.add_row(
+                row.version,
+                f"{row.ran:,}",
+                f"{row.conform:,}",
+                failing,
+                _plain(row),
+                Text(row.change, style="bold"),
+            )
     console.print(output)
     console.print(Text(f"{len(found.measured)} of {len(found.versions)} releases measured", style="dim"))
 
 
 def render_bisection_markdown(searched: Searched) -> str:
     """Write the same as Markdown."""
-    shown = code(searched.single) if searched.single is not None else f"{len(searched.cases):,} cases: {code(searched.asked)}"
+    shown = (
+        code(searched.single)
+        if searched.single is not None
+        else f"{len(searched.cases):,} cases: {code(searched.asked)}"
+    )
     lines = [f"**{escape(sentence(searched))}**", "", shown, ""]
     if searched.single is not None:
         heads = (searched.over, "outcome", "", "what happened")
-        lines += table(heads, ((row.version, _plain(row), row.change, escape(_detail(row))) for row in rows(searched)))
+        lines += table(
+            heads, ((row.version, _plain(row), row.change, escape(_detail(row))) for row in rows(searched))
+        )
     else:
         wide = (searched.over, "ran", "conform", "fail", "outcomes", "against the release above")
         numbers = ((row, (f"{row.ran:,}", f"{row.conform:,}", f"{row.failing:,}")) for row in rows(searched))
         lines += table(
-            wide, ((row.version, *three, _plain(row), row.change or escape(_detail(row))) for row, three in numbers), right=(1, 2, 3)
+            wide,
+            (
+                (row.version, *three, _plain(row), row.change or escape(_detail(row)))
+                for row, three in numbers
+            ),
+            right=(1, 2, 3),
         )
     lines += [f"{len(searched.found.measured)} of {len(searched.found.versions)} releases measured.", ""]
     lines += [f"- {escape(remark)}" for remark in remarks(searched)]
@@ -82,7 +108,11 @@ def render_bisection_json(searched: Searched) -> str:
                 "left_out": measured.left_out,
                 "ran": len(measured.seen),
                 "outcomes": dict(row.outcomes),
-                "not_conforming": {case: seen.outcome.value for case, seen in sorted(measured.seen.items()) if seen.failure is not None},
+                "not_conforming": {
+                    case: seen.outcome.value
+                    for case, seen in sorted(measured.seen.items())
+                    if seen.failure is not None
+                },
             }
             for measured, row in zip(found.measured, rows(searched), strict=True)
         ],
@@ -93,7 +123,11 @@ def render_bisection_json(searched: Searched) -> str:
 def _change(change: ReleaseChange) -> dict[str, Any]:
     worse, better, other = moves(change)
     cases = {
-        case: {"before": change.before.seen[case].outcome.value, "after": change.after.seen[case].outcome.value} for case in change.cases
+        case: {
+            "before": change.before.seen[case].outcome.value,
+            "after": change.after.seen[case].outcome.value,
+        }
+        for case in change.cases
     }
     return {
         "before": change.before.version,
@@ -113,7 +147,11 @@ def _outcome(row: ReleaseRow) -> Text:
 def _plain(row: ReleaseRow) -> str:
     if row.skipped:
         return "skip"
-    return row.outcomes[0][0] if row.ran == 1 else ", ".join(f"{name} {number:,}" for name, number in row.outcomes)
+    return (
+        row.outcomes[0][0]
+        if row.ran == 1
+        else ", ".join(f"{name} {number:,}" for name, number in row.outcomes)
+    )
 
 
 def _detail(row: ReleaseRow) -> str:

@@ -1,4 +1,5 @@
-"""A comparison as one self-contained HTML page, with the look, the table of cases and the view of a case of a run's report (`html.py`)."""
+"""A comparison as one self-contained HTML page, with the look, the table of cases and the view of a case of a
+run's report (`html.py`)."""
 
 from __future__ import annotations
 
@@ -26,12 +27,24 @@ from harness.results.compare.tables import (
 )
 from harness.results.tables import Numbering, shown_kinds
 
-LISTED = {Change.REGRESSION: 50_000, Change.FIX: 50_000, Change.CHANGED: 50_000, Change.NEW: 20_000, Change.MISSING: 20_000}
+LISTED = {
+    Change.REGRESSION: 50_000,
+    Change.FIX: 50_000,
+    Change.CHANGED: 50_000,
+    Change.NEW: 20_000,
+    Change.MISSING: 20_000,
+}
 """Changed results in the page's table, by kind of change."""
 _FIELDS = ("target", "outcome", "before", "judged")
 _SIGNS = {"worse": "✗", "better": "✓", "other": "~", "same": "=", "none": "–"}
 _SHADES = {"worse": "failing", "better": "pass", "other": "partial", "same": "same", "none": "none"}
-_WORDS = {"worse": "has regressions", "better": "only fixes", "other": "other changes", "same": "equal", "none": "no case"}
+_WORDS = {
+    "worse": "has regressions",
+    "better": "only fixes",
+    "other": "other changes",
+    "same": "equal",
+    "none": "no case",
+}
 
 
 def render_compare_html(comparison: Comparison) -> str:
@@ -52,7 +65,9 @@ def _data(comparison: Comparison) -> str:
             result = found.result
             kind = kinds[facets(result.case), result.levels.get("directml", BEYOND), result.validity]
             state = states[visible(found.pair.head), outcome_of(found.after), outcome_of(found.before), place]
-            payload.add(result, kind, state, message(" · ".join(filter(None, [said(found), repeated(result)])), 400))
+            payload.add(
+                result, kind, state, message(" · ".join(filter(None, [said(found), repeated(result)])), 400)
+            )
     return payload.encode_with(
         {
             "targets": [visible(pair.head) for pair in comparison.pairs],
@@ -114,5 +129,7 @@ def _context(comparison: Comparison) -> dict[str, Any]:
         "state_words": _WORDS,
         "shown": sum(map(len, listed.values())),
         "total_changes": total.changes.total(),
-        "left_out": ", ".join(f"{number:,} {PLURALS[change]}" for change, number in left_out.items() if number),
+        "left_out": ", ".join(
+            f"{number:,} {PLURALS[change]}" for change, number in left_out.items() if number
+        ),
     }

@@ -7,7 +7,15 @@ from typing import Any
 import msgspec
 
 from harness.model.records import Repeats
-from harness.results.compare.comparison import Change, Changed, ChangeGroup, ComparedCounts, ComparedResult, Comparison, Pair
+from harness.results.compare.comparison import (
+    Change,
+    Changed,
+    ChangeGroup,
+    ComparedCounts,
+    ComparedResult,
+    Comparison,
+    Pair,
+)
 from harness.results.compare.tables import environment_differences, exit_code, placed_on, summarize_comparison
 from harness.results.tables import Tables
 
@@ -27,16 +35,25 @@ def render_compare_json(comparison: Comparison) -> str:
         "base": _run(comparison.base),
         "head": _run(comparison.head),
         "environment": [
-            {"target": None if name == "run" else name, "name": fact.name, "base": fact.base or None, "head": fact.head or None}
+            {
+                "target": None if name == "run" else name,
+                "name": fact.name,
+                "base": fact.base or None,
+                "head": fact.head or None,
+            }
             for name, fact in environment_differences(comparison)
         ],
         "counts": _counts(comparison.total),
         "flaky": {change.value: number for change, number in comparison.flaky.items() if number},
-        "targets": [{**pair._asdict(), "counts": _counts(counts)} for pair, counts in comparison.counts.items()],
+        "targets": [
+            {**pair._asdict(), "counts": _counts(counts)} for pair, counts in comparison.counts.items()
+        ],
         "not_compared": {"base": base_only, "head": head_only},
         "groups": [_group(comparison, group) for group in comparison.groups()],
         "changes": [_changed(comparison, found) for change in Change for found in comparison.kept[change]],
-        "changes_left_out": {change.value: comparison.left_out(change) for change in Change if comparison.left_out(change)},
+        "changes_left_out": {
+            change.value: comparison.left_out(change) for change in Change if comparison.left_out(change)
+        },
     }
     return msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n"
 
@@ -56,7 +73,12 @@ def _run(tables: Tables) -> dict[str, Any]:
 
 def _counts(counts: ComparedCounts) -> dict[str, int]:
     changes = {change.value: counts.changes[change] for change in Change}
-    return {"compared": counts.compared, "equal": counts.equal, **changes, "not_run_in_either": counts.neither}
+    return {
+        "compared": counts.compared,
+        "equal": counts.equal,
+        **changes,
+        "not_run_in_either": counts.neither,
+    }
 
 
 def _group(comparison: Comparison, group: ChangeGroup) -> dict[str, Any]:
@@ -102,7 +124,9 @@ def _where(pair: Pair) -> dict[str, str]:
     return {"base_target": pair.base, "head_target": pair.head}
 
 
-def _sides(comparison: Comparison, pair: Pair, before: ComparedResult | None, after: ComparedResult | None) -> dict[str, Any]:
+def _sides(
+    comparison: Comparison, pair: Pair, before: ComparedResult | None, after: ComparedResult | None
+) -> dict[str, Any]:
     base, head = comparison.base.header.targets[pair.base], comparison.head.header.targets[pair.head]
     return {"before": _did(before, base.provider), "after": _did(after, head.provider)}
 
@@ -110,4 +134,9 @@ def _sides(comparison: Comparison, pair: Pair, before: ComparedResult | None, af
 def _did(did: ComparedResult | None, provider: str) -> dict[str, Any] | None:
     if did is None:
         return None
-    return {"outcome": did.outcome, "error_class": did.error or None, "placed_on": placed_on(did, provider), "flaky": did.flaky}
+    return {
+        "outcome": did.outcome,
+        "error_class": did.error or None,
+        "placed_on": placed_on(did, provider),
+        "flaky": did.flaky,
+    }

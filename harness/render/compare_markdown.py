@@ -1,4 +1,5 @@
-"""A comparison as Markdown for a pull request or a job summary: what differs between the runs, then regressions first."""
+"""A comparison as Markdown for a pull request or a job summary: what differs between the runs, then
+regressions first."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ _SIGNS = {"none": "", "same": "", "worse": " ✗", "better": " ✓", "other": " 
 
 
 def render_compare_markdown(comparison: Comparison, *, limit: int = LIMIT) -> str:
-    """Write the comparison; what does not fit in `limit` bytes is left out by whole rows and named at the end."""
+    """Write the comparison; what does not fit in `limit` bytes is left out by whole rows and named at the
+    end."""
     return assemble(
         [
             ("verdict", _verdict(comparison)),
@@ -56,7 +58,12 @@ def _verdict(comparison: Comparison) -> Iterator[str]:
     if len(rows) > 1:
         rows.append(("all", comparison.total))
     cells = (
-        [escape(name), f"{counts.compared:,}", f"{counts.equal:,}", *(f"{counts.changes[change]:,}" for change in Change)]
+        [
+            escape(name),
+            f"{counts.compared:,}",
+            f"{counts.equal:,}",
+            *(f"{counts.changes[change]:,}" for change in Change),
+        ]
         for name, counts in rows
     )
     heads = ["target", "ran in both", "equal", "regressions", "fixes", "changed", "new", "missing"]
@@ -70,7 +77,12 @@ def _differences(comparison: Comparison) -> Iterator[str]:
     yield "## What differs between the runs"
     yield ""
     cells = (
-        [escape(name), escape(fact.name), *(escape(line(text, 300)) or "–" for text in (fact.base, fact.head))] for name, fact in found
+        [
+            escape(name),
+            escape(fact.name),
+            *(escape(line(text, 300)) or "–" for text in (fact.base, fact.head)),
+        ]
+        for name, fact in found
     )
     yield from table(["target", "", "BASE", "HEAD"], cells)
 
@@ -95,7 +107,11 @@ def _groups(comparison: Comparison) -> Iterator[str]:
             ]
             for group in of_change[:_ROWS]
         )
-        yield from table(["results", "target", "cases", "BASE", "HEAD", "what happened, for instance", "for instance"], cells, right=(0,))
+        yield from table(
+            ["results", "target", "cases", "BASE", "HEAD", "what happened, for instance", "for instance"],
+            cells,
+            right=(0,),
+        )
 
 
 def what_happened(found: Changed) -> str:
@@ -163,9 +179,15 @@ def _environment(comparison: Comparison) -> Iterator[str]:
     yield ""
     for pair in comparison.pairs:
         for name, place, target in (("BASE", 1, pair.base), ("HEAD", 2, pair.head)):
-            facts = "; ".join(f"{fact.name} {escape(line(fact[place], 400))}" for fact in pair_facts(comparison, pair) if fact[place])
+            facts = "; ".join(
+                f"{fact.name} {escape(line(fact[place], 400))}"
+                for fact in pair_facts(comparison, pair)
+                if fact[place]
+            )
             yield f"- {name} **{escape(target)}**: {facts}"
     for name, place, tables in (("BASE", 1, comparison.base), ("HEAD", 2, comparison.head)):
-        facts = "; ".join(f"{escape(fact.name)} {code(fact[place])}" for fact in run_facts(comparison) if fact[place])
+        facts = "; ".join(
+            f"{escape(fact.name)} {code(fact[place])}" for fact in run_facts(comparison) if fact[place]
+        )
         yield f"- {name}: run {code(tables.header.run_id)}, command {code(line(tables.header.command, 400))}; {facts}"
     yield ""

@@ -8,7 +8,15 @@ from rich.text import Text
 from harness.render.terminal import TONES, details, grid, indented
 from harness.render.text import line, one_line
 from harness.results.compare.comparison import Change, ComparedCounts, Comparison
-from harness.results.compare.tables import BothCell, both_levels, both_rows, environment_differences, outcome_of, said, summarize_comparison
+from harness.results.compare.tables import (
+    BothCell,
+    both_levels,
+    both_rows,
+    environment_differences,
+    outcome_of,
+    said,
+    summarize_comparison,
+)
 from harness.results.summary import count
 
 SHOWN = 12
@@ -17,7 +25,8 @@ _SIGNS = {Change.REGRESSION: "✗", Change.FIX: "✓", Change.CHANGED: "~", Chan
 
 
 def render_compare_terminal(comparison: Comparison, console: Console) -> None:
-    """Print the verdict, how the environments differ, groups of changes, counts, and the changes by feature level."""
+    """Print the verdict, how the environments differ, groups of changes, counts, and the changes by feature
+    level."""
     summary = summarize_comparison(comparison)
     console.print(Text(f"{summary.mark} {summary.sentence}", style=TONES[summary.tone]))
     for remark in summary.remarks:
@@ -57,7 +66,10 @@ def _groups(comparison: Comparison, console: Console) -> None:
         console.print()
         head = Text(f"{kind.change.value} ", style="bold")
         console.print(
-            head.append(f"{group.number:,} × {one_line(group.cases)} ({kind.validity.value}) on {one_line(kind.pair.name)}", style="")
+            head.append(
+                f"{group.number:,} × {one_line(group.cases)} ({kind.validity.value}) on {one_line(kind.pair.name)}",
+                style="",
+            )
         )
         outcomes = f"{outcome_of(kind.before)} → {outcome_of(kind.after)}"
         happened = [outcomes, *filter(None, [line(said(example))]), *details(example.result)]
@@ -68,7 +80,9 @@ def _groups(comparison: Comparison, console: Console) -> None:
 
 
 def _counts(comparison: Comparison, console: Console) -> None:
-    table = grid("target", "compared", "equal", "regr.", "fixes", "changed", "new", "missing", right=range(1, 8))
+    table = grid(
+        "target", "compared", "equal", "regr.", "fixes", "changed", "new", "missing", right=range(1, 8)
+    )
     rows = [(pair.name, counts) for pair, counts in comparison.counts.items()]
     if len(rows) > 1:
         rows.append(("all", comparison.total))
@@ -78,7 +92,10 @@ def _counts(comparison: Comparison, console: Console) -> None:
 
 
 def _numbers(counts: ComparedCounts) -> list[Text]:
-    return [Text(f"{counts.changes[c]:,}", style="red" if c is Change.REGRESSION and counts.changes[c] else "") for c in Change]
+    return [
+        Text(f"{counts.changes[c]:,}", style="red" if c is Change.REGRESSION and counts.changes[c] else "")
+        for c in Change
+    ]
 
 
 def _levels(comparison: Comparison, console: Console) -> None:
@@ -92,9 +109,16 @@ def _levels(comparison: Comparison, console: Console) -> None:
         if len(comparison.pairs) > 1:
             table.add_row(Text(f"{one_line(row.operator)} on {one_line(row.pair.name)}", style="bold"))
         name = "" if len(comparison.pairs) > 1 else one_line(row.operator)
-        table.add_row(Text(name, style="bold"), *(_cell(row.by_level[level]) for level in columns), _cell(row.total))
+        table.add_row(
+            Text(name, style="bold"), *(_cell(row.by_level[level]) for level in columns), _cell(row.total)
+        )
     console.print(table)
-    console.print(Text("changed valid cases by feature level: ✗ regressions  ✓ fixes  ~ changed  + new  - missing", style="dim"))
+    console.print(
+        Text(
+            "changed valid cases by feature level: ✗ regressions  ✓ fixes  ~ changed  + new  - missing",
+            style="dim",
+        )
+    )
 
 
 def _cell(cell: BothCell) -> Text:

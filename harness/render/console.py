@@ -12,7 +12,8 @@ LEFT = 141
 
 
 class Console(rich.console.Console):
-    """A console that lets a reader's leaving be known: rich itself would end the process with 1, which says that results are unexpected."""
+    """A console that lets a reader's leaving be known: rich itself would end the process with 1, which says
+    that results are unexpected."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError

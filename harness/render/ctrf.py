@@ -1,4 +1,5 @@
-"""CTRF, the Common Test Report Format (ctrf.io, specification 0.0.0): one JSON document, written piece by piece.
+"""CTRF, the Common Test Report Format (ctrf.io, specification 0.0.0): one JSON document, written piece by
+piece.
 
 A report has no clock, so `start` is the moment that the run id names, or 0.
 """
@@ -48,7 +49,9 @@ def render_ctrf(open_run: Callable[[], RunReader]) -> Iterator[str]:
         "stop": start + length,
         "duration": length,
     }
-    environment = {"extra": {target: dict(target_facts(info)) for target, info in first.header.targets.items()}}
+    environment = {
+        "extra": {target: dict(target_facts(info)) for target, info in first.header.targets.items()}
+    }
     yield '{"reportFormat":"CTRF","specVersion":"0.0.0","generatedBy":"onnxruntime-conformance-harness","results":{'
     yield '"tool":{"name":"onnxruntime-conformance-harness"},'
     yield f'"summary":{_dump(head)},"environment":{_dump(environment)},"tests":['
@@ -64,7 +67,12 @@ def _start(header: Header) -> int:
     if moment is None:
         return 0
     try:
-        return int(datetime.strptime("".join(moment.groups()), "%Y%m%d%H%M%S").replace(tzinfo=timezone.utc).timestamp() * 1000)
+        return int(
+            datetime.strptime("".join(moment.groups()), "%Y%m%d%H%M%S")
+            .replace(tzinfo=timezone.utc)
+            .timestamp()
+            * 1000
+        )
     except ValueError:
         return 0
 
@@ -87,5 +95,9 @@ def _test(result: Result, header: Header) -> dict[str, Any]:
         if result.error is not None and state != "skipped":
             test["trace"] = message(result.error.message, MESSAGE)
     if (entry := entry_of(result, header)) is not None:
-        test["extra"] = {"known deviation": line(entry.name), "reason": line(entry.reason, 1000), "link": line(entry.link, 1000)}
+        test["extra"] = {
+            "known deviation": line(entry.name),
+            "reason": line(entry.reason, 1000),
+            "link": line(entry.link, 1000),
+        }
     return test

@@ -1,8 +1,9 @@
-"""Deflate (RFC 1951) with Huffman codes and runs of one byte, so that the same data gives the same bytes whatever zlib a platform has.
+"""Deflate (RFC 1951) with Huffman codes and runs of one byte, so that the same data gives the same bytes
+whatever zlib a platform has.
 
-zlib, zlib-ng and their releases choose different matches, and a report has to be the same bytes everywhere. The data are columns of small
-numbers, in which targets that do alike give long runs, and dictionaries without repeats: that is most of what there is to get. Any inflater
-reads the result.
+zlib, zlib-ng and their releases choose different matches, and a report has to be the same bytes everywhere.
+The data are columns of small numbers, in which targets that do alike give long runs, and dictionaries without
+repeats: that is most of what there is to get. Any inflater reads the result.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ _RUN = re.compile(rb"(.)\1{7,}", re.DOTALL)
 
 def deflate(parts: Sequence[bytes]) -> bytes:
     """Compress the parts as one stream, with codes of its own for each of them."""
-    chunks = [part[start : start + _CHUNK] for part in parts for start in range(0, len(part), _CHUNK)] or [b""]
+    chunks = [part[start : start + _CHUNK] for part in parts for start in range(0, len(part), _CHUNK)] or [
+        b""
+    ]
     out = bytearray()
     waiting = ""
     for number, chunk in enumerate(chunks):
@@ -93,7 +96,8 @@ def _number(value: int, width: int) -> str:
 
 
 def code_lengths(counts: Mapping[int, int], longest: int) -> dict[int, int]:
-    """Return the length of each symbol's code, at most `longest`, by Huffman's method on counts flattened until they fit."""
+    """Return the length of each symbol's code, at most `longest`, by Huffman's method on counts flattened
+    until they fit."""
     weights = dict(counts)
     if len(weights) == 1:
         return dict.fromkeys(weights, 1)
@@ -106,7 +110,9 @@ def code_lengths(counts: Mapping[int, int], longest: int) -> dict[int, int]:
 
 def _huffman(weights: Mapping[int, int]) -> dict[int, int]:
     depths = dict.fromkeys(weights, 0)
-    heap: list[tuple[int, int, tuple[int, ...]]] = [(weight, symbol, (symbol,)) for symbol, weight in weights.items()]
+    heap: list[tuple[int, int, tuple[int, ...]]] = [
+        (weight, symbol, (symbol,)) for symbol, weight in weights.items()
+    ]
     heapq.heapify(heap)
     while len(heap) > 1:
         first_weight, first, first_symbols = heapq.heappop(heap)

@@ -1,4 +1,5 @@
-"""What a run shows of DirectML's own API: tensor support, both sides of the documents' rules, the second witness."""
+"""What a run shows of DirectML's own API: tensor support, both sides of the documents' rules, the second
+witness."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ LEGEND = (
 
 
 def support_summary(tables: Tables) -> Iterator[str]:
-    """Yield the section of the report: a line a target, operator and tensor, then every cell that is not as documented."""
+    """Yield the section of the report: a line a target, operator and tensor, then every cell that is not as
+    documented."""
     support = tables.tensor_support
     if not support.targets:
         return
@@ -51,9 +53,17 @@ def _counts(tables: Tables, cells: dict[str, list[SupportCell]]) -> Iterator[lis
     kinds = dict.fromkeys((cell.key.operator, cell.key.tensor) for found in cells.values() for cell in found)
     for operator, tensor in kinds:
         for target, found in cells.items():
-            mine = [cell.status for cell in found if (cell.key.operator, cell.key.tensor) == (operator, tensor)]
+            mine = [
+                cell.status for cell in found if (cell.key.operator, cell.key.tensor) == (operator, tensor)
+            ]
             level = escape(tables.tensor_support.level(target))
-            yield [escape(operator), tensor, escape(target), level, *(f"{mine.count(status):,}" for status in Status)]
+            yield [
+                escape(operator),
+                tensor,
+                escape(target),
+                level,
+                *(f"{mine.count(status):,}" for status in Status),
+            ]
 
 
 def _disagreements(cells: dict[str, list[SupportCell]]) -> Iterator[str]:
@@ -71,7 +81,9 @@ def _disagreements(cells: dict[str, list[SupportCell]]) -> Iterator[str]:
         if cell.status in (Status.REJECTED, Status.ACCEPTED) and cell.result is not None
     ]
     if rows:
-        yield from table(["target", "tensor", "data type × DimensionCount", "status", "what happened", "case"], rows)
+        yield from table(
+            ["target", "tensor", "data type × DimensionCount", "status", "what happened", "case"], rows
+        )
 
 
 def _did(result: Result | None) -> str:
@@ -126,7 +138,16 @@ def witness_section(tables: Tables) -> Iterator[str]:
         for group in groups
         if group.testimony.points is not Suspect.NOWHERE
     )
-    heads = ["cases", "points at", "why", "operator", "validity", escape(provider), escape(api), "for instance"]
+    heads = [
+        "cases",
+        "points at",
+        "why",
+        "operator",
+        "validity",
+        escape(provider),
+        escape(api),
+        "for instance",
+    ]
     yield from table(heads, rows, right=(0,))
 
 
@@ -144,7 +165,9 @@ def rules_section(tested: Iterable[Tested], target: str) -> Iterator[str]:
         ]
         for each in tested
     )
-    yield from table(["document", "sentence", "calls that keep it", "calls that break it", "for instance"], rows)
+    yield from table(
+        ["document", "sentence", "calls that keep it", "calls that break it", "for instance"], rows
+    )
 
 
 def did_text(did: ObservedResult) -> str:
@@ -179,7 +202,9 @@ def render_directml(run: Path) -> str:
     tables.finish(reader.end, truncated=reader.truncated)
     lines = ["# DirectML's own API, documented and executed", ""]
     for target, info in reader.header.targets.items():
-        lines.append(f"- **{escape(target)}**: {'; '.join(f'{name} {escape(value)}' for name, value in target_facts(info))}")
+        lines.append(
+            f"- **{escape(target)}**: {'; '.join(f'{name} {escape(value)}' for name, value in target_facts(info))}"
+        )
     lines.append("")
     if not by_target:
         lines += ["No target of this run is DirectML's own API: `harness run -t directml`.", ""]
@@ -201,7 +226,19 @@ def render_cells(run: Path) -> str:
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(
-        ["target", "level", "operator", "tensor", "data_type", "dimension_count", "documented_since", "status", "outcome", "error", "case"]
+        [
+            "target",
+            "level",
+            "operator",
+            "tensor",
+            "data_type",
+            "dimension_count",
+            "documented_since",
+            "status",
+            "outcome",
+            "error",
+            "case",
+        ]
     )
     for target in tables.tensor_support.targets:
         for cell in tables.tensor_support.cells(target):
@@ -209,5 +246,7 @@ def render_cells(run: Path) -> str:
             error = behind.error.class_ if behind is not None and behind.error is not None else ""
             outcome, case = ("", "") if behind is None else (behind.outcome.value, behind.case)
             level = tables.tensor_support.level(target)
-            rows.writerow([target, level, *cell.key, cell.since or "", cell.status.value, outcome, error, case])
+            rows.writerow(
+                [target, level, *cell.key, cell.since or "", cell.status.value, outcome, error, case]
+            )
     return text.getvalue()

@@ -35,7 +35,13 @@ def render_explain_json(found: Explanation) -> str:
 
 
 def _run(header: Header) -> dict[str, Any]:
-    return {"run_id": header.run_id, "command": header.command, "seed": header.seed, "hashes": header.hashes, "targets": header.targets}
+    return {
+        "run_id": header.run_id,
+        "command": header.command,
+        "seed": header.seed,
+        "hashes": header.hashes,
+        "targets": header.targets,
+    }
 
 
 def _group(group: FailureGroup) -> dict[str, Any]:
@@ -50,7 +56,9 @@ def _group(group: FailureGroup) -> dict[str, Any]:
         "held_against": group.population,
         "all_changed": group.all_changed,
         "operators": dict(sorted(group.operators.items())),
-        "differences": {each.difference: number for each, number in group.signatures.most_common() if each.difference},
+        "differences": {
+            each.difference: number for each, number in group.signatures.most_common() if each.difference
+        },
         "exact": separation.exact,
         "rules": [_rule(rule) for rule in separation.rules] if group.population else [],
         "failing_elsewhere": len(separation.missed),

@@ -10,14 +10,25 @@ from harness.render.terminal import describe
 from harness.render.text import line
 from harness.results.explain.explanation import Explanation
 from harness.results.explain.failures import FailureGroup
-from harness.results.explain.words import apart, differences, elsewhere, headline, inseparable, statement, title, verdict_of, witnessed
+from harness.results.explain.words import (
+    apart,
+    differences,
+    elsewhere,
+    headline,
+    inseparable,
+    statement,
+    title,
+    verdict_of,
+    witnessed,
+)
 from harness.results.summary import count, target_facts
 
 _MARKS = {"good": "✓", "bad": "✗", "warn": "!"}
 
 
 def render_explain_markdown(found: Explanation, *, limit: int = LIMIT) -> str:
-    """Write the explanation; what does not fit in `limit` bytes is left out by whole lines and named at the end."""
+    """Write the explanation; what does not fit in `limit` bytes is left out by whole lines and named at the
+    end."""
     sections = [("the headline", _headline(found))]
     sections += [(f"group {number}", _group(group)) for number, group in enumerate(found.groups, start=1)]
     sections.append(("what ran where", _environment(found)))

@@ -9,7 +9,17 @@ from harness.render.terminal import TONES, describe, indented
 from harness.render.text import line, one_line, visible
 from harness.results.explain.explanation import Explanation
 from harness.results.explain.failures import FailureGroup
-from harness.results.explain.words import apart, differences, elsewhere, headline, inseparable, statement, title, verdict_of, witnessed
+from harness.results.explain.words import (
+    apart,
+    differences,
+    elsewhere,
+    headline,
+    inseparable,
+    statement,
+    title,
+    verdict_of,
+    witnessed,
+)
 from harness.results.summary import count
 
 _MARKS = {"good": "✓", "bad": "✗", "warn": "!"}
@@ -26,7 +36,9 @@ def render_explain_terminal(found: Explanation, console: Console) -> None:
         _group(group, console)
     if found.unexplained:
         console.print()
-        console.print(Text(f"{count(found.unexplained, 'smaller group')} not explained: narrow with -k", style="yellow"))
+        console.print(
+            Text(f"{count(found.unexplained, 'smaller group')} not explained: narrow with -k", style="yellow")
+        )
 
 
 def _group(group: FailureGroup, console: Console) -> None:

@@ -39,7 +39,11 @@ def status(result: Result, header: Header) -> Status:
 def entry_of(result: Result, header: Header) -> Expectation | None:
     """Return the entry that explains a known deviation; None where the result is none, or names none."""
     number = result.expectation
-    return header.expectations.get(number) if isinstance(number, int) and status(result, header) == "known" else None
+    return (
+        header.expectations.get(number)
+        if isinstance(number, int) and status(result, header) == "known"
+        else None
+    )
 
 
 def summary(result: Result, header: Header) -> str:

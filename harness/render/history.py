@@ -16,13 +16,24 @@ from harness.render.terminal import grid, indented
 from harness.render.text import line, one_line
 from harness.results.history.database import INVALID, Rate, RecordedResult
 from harness.results.history.runs import HistoryRow, Moment, differing
-from harness.results.history.summary import History, did, explained, flipping, headline, seen, sentence, standing
+from harness.results.history.summary import (
+    History,
+    did,
+    explained,
+    flipping,
+    headline,
+    seen,
+    sentence,
+    standing,
+)
 
 SCHEMA = 1
 SHOWN = 20
 _ROOM = 40
 """Columns of a terminal that rates may take; larger ones are written in two lines."""
-RATES = "passed / valid cases that ran, by the feature level that first allows them; invalid: rejected / that ran"
+RATES = (
+    "passed / valid cases that ran, by the feature level that first allows them; invalid: rejected / that ran"
+)
 
 
 def render_history_terminal(history: History, console: Console) -> None:
@@ -43,14 +54,26 @@ def render_history_terminal(history: History, console: Console) -> None:
 def _counts(history: History) -> Table:
     levels = history.levels
     invalid = ["invalid"] * history.has_invalid
-    found = grid("since", "runs", "version", *levels, "all", *invalid, right=(1, *range(3, 5 + len(levels))), gap=1)
+    found = grid(
+        "since", "runs", "version", *levels, "all", *invalid, right=(1, *range(3, 5 + len(levels))), gap=1
+    )
     rates = {
         target: [
-            (row, [*(row.rates.get(level) for level in levels), row.total, *(row.rates.get(each) for each in invalid)]) for row in rows
+            (
+                row,
+                [
+                    *(row.rates.get(level) for level in levels),
+                    row.total,
+                    *(row.rates.get(each) for each in invalid),
+                ],
+            )
+            for row in rows
         ]
         for target, rows in history.rows.items()
     }
-    widest = max((len(rate(each)) for rows in rates.values() for _, cells in rows for each in cells), default=0)
+    widest = max(
+        (len(rate(each)) for rows in rates.values() for _, cells in rows for each in cells), default=0
+    )
     folded = widest * (len(levels) + 1 + len(invalid)) > _ROOM
     for target, rows in rates.items():
         found.add_row(Text(one_line(target), style="bold"))
@@ -81,16 +104,22 @@ def _since(history: History, console: Console) -> None:
         console.print()
         head = f"{group.number:,} × {one_line(group.cases)} ({finding.validity.value}) on {one_line(finding.target)}"
         console.print(Text(head, style="bold"))
-        console.print(_indented(Text(line(sentence(finding), 400), style="green" if finding.until else "red")))
+        console.print(
+            _indented(Text(line(sentence(finding), 400), style="green" if finding.until else "red"))
+        )
         was = f"{did(finding.before)} → " if finding.before else ""
-        runs = " → ".join(moment.run_id for moment in (finding.last_good, finding.since, finding.until) if moment)
+        runs = " → ".join(
+            moment.run_id for moment in (finding.last_good, finding.since, finding.until) if moment
+        )
         for said in (f"{was}{did(finding.after)}", explained(finding), f"runs: {runs}"):
             if said:
                 console.print(_indented(Text(line(said, 400), style="dim")))
         if group.example != history.asked:
             console.print(Text(f"  {one_line(group.example)}"), soft_wrap=True)
     if len(history.since or []) > SHOWN:
-        console.print(Text(f"and {len(history.since or []) - SHOWN:,} more groups: see --format html", style="dim"))
+        console.print(
+            Text(f"and {len(history.since or []) - SHOWN:,} more groups: see --format html", style="dim")
+        )
     if history.story:
         console.print()
         console.print(Text("what changed", style="bold"))
@@ -105,7 +134,9 @@ def _indented(text: Text) -> Padding:
 
 
 def _story(history: History) -> Iterable[tuple[str, Moment, RecordedResult]]:
-    return ((target, moment, what) for target, turns in (history.story or {}).items() for moment, what in turns)
+    return (
+        (target, moment, what) for target, turns in (history.story or {}).items() for moment, what in turns
+    )
 
 
 def _flips(history: History, console: Console) -> None:
@@ -114,7 +145,10 @@ def _flips(history: History, console: Console) -> None:
     for flip in (history.flips or [])[:SHOWN]:
         console.print()
         console.print(
-            Text(f"{flip.changes:,} changes in {flip.runs:,} runs on {one_line(flip.target)} ({line(flip.version)})", style="bold")
+            Text(
+                f"{flip.changes:,} changes in {flip.runs:,} runs on {one_line(flip.target)} ({line(flip.version)})",
+                style="bold",
+            )
         )
         console.print(_indented(Text(line(seen(flip)), style="dim")))
         console.print(Text(f"  {one_line(flip.case)}"), soft_wrap=True)
@@ -145,18 +179,36 @@ def render_history_markdown(history: History) -> str:
             right=(0,),
         )
     if history.story:
-        told = ((escape(target), escape(moment.when), escape(moment.version), did(what)) for target, moment, what in _story(history))
+        told = (
+            (escape(target), escape(moment.when), escape(moment.version), did(what))
+            for target, moment, what in _story(history)
+        )
         lines += table(("target", "since", "version", "outcome"), told)
     if history.flips is not None:
         lines += ["## Flips", "", escape(flipping(history)), ""]
         if history.flips:
             flips = (
-                (f"{flip.changes:,}", f"{flip.runs:,}", escape(flip.target), escape(flip.version), escape(seen(flip)), code(flip.case))
+                (
+                    f"{flip.changes:,}",
+                    f"{flip.runs:,}",
+                    escape(flip.target),
+                    escape(flip.version),
+                    escape(seen(flip)),
+                    code(flip.case),
+                )
                 for flip in history.flips
             )
             lines += table(("changes", "runs", "target", "version", "outcomes", "case"), flips, right=(0, 1))
     lines += ["## By version and level", "", f"{RATES[0].upper()}{RATES[1:]}.", ""]
-    heads = ("target", "since", "runs", "version", *map(escape, history.levels), "all", *(["invalid"] * history.has_invalid))
+    heads = (
+        "target",
+        "since",
+        "runs",
+        "version",
+        *map(escape, history.levels),
+        "all",
+        *(["invalid"] * history.has_invalid),
+    )
     counted = (
         (
             escape(target),
@@ -200,7 +252,10 @@ def render_history_json(history: History) -> str:
             for group in history.since
         ]
     if history.story is not None:
-        document["changes"] = [{"target": target, "at": _moment(moment), "did": _did(what)} for target, moment, what in _story(history)]
+        document["changes"] = [
+            {"target": target, "at": _moment(moment), "did": _did(what)}
+            for target, moment, what in _story(history)
+        ]
     if history.flips is not None:
         document["flips_number"] = history.flips_number
         document["flips"] = [
@@ -227,7 +282,12 @@ def _moment(moment: Moment | None) -> dict[str, Any] | None:
     if moment is None:
         return None
     info = moment.point.info
-    return {"run_id": moment.run_id, "target": moment.point.target, "onnxruntime": info.onnxruntime, "directml": info.directml}
+    return {
+        "run_id": moment.run_id,
+        "target": moment.point.target,
+        "onnxruntime": info.onnxruntime,
+        "directml": info.directml,
+    }
 
 
 def _did(what: RecordedResult | None) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""Pass counts by version and level as one SVG: a bar in each cell with its count, the part that does not conform hatched."""
+"""Pass counts by version and level as one SVG: a bar in each cell with its count, the part that does not
+conform hatched."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ def render_history_svg(history: History) -> str:
     height = max([_TOP, *(y for y, _ in body)]) + 40
     title = "Cases that conform, by version and DirectML feature level"
     heads = "\n".join(
-        f'<text class="bold" x="{_LABEL + _COLUMN * place}" y="34">{escape(line(level, 20))}</text>' for place, level in enumerate(levels)
+        f'<text class="bold" x="{_LABEL + _COLUMN * place}" y="34">{escape(line(level, 20))}</text>'
+        for place, level in enumerate(levels)
     )
     key = height - 8
     legend = (
@@ -74,7 +76,10 @@ def _body(history: History, levels: list[str]) -> Iterator[tuple[int, str]]:
             y += _HEIGHT
             yield y, _label(row, y)
             for place, level in enumerate(levels):
-                yield y, _bar(row.total if level == "all" else row.rates.get(level), _LABEL + _COLUMN * place, y)
+                yield (
+                    y,
+                    _bar(row.total if level == "all" else row.rates.get(level), _LABEL + _COLUMN * place, y),
+                )
 
 
 def _label(row: HistoryRow, y: int) -> str:
@@ -86,14 +91,21 @@ def _label(row: HistoryRow, y: int) -> str:
 
 
 def _bar(rate: Rate | None, x: int, y: int) -> str:
-    """Draw one cell; what does not conform is at least three pixels wide, and a bar that has some is never full."""
+    """Draw one cell; what does not conform is at least three pixels wide, and a bar that has some is never
+    full."""
     if rate is None or not rate.ran:
         return f'<rect class="none" x="{x}" y="{y}" width="{_BAR}" height="3"/><text class="soft" x="{x}" y="{y - 8}">nothing ran</text>'
     lost = rate.ran - rate.passed
     failing = 0 if not lost else max(3, round(_BAR * lost / rate.ran))
-    parts = [f'<rect class="pass" x="{x}" y="{y - 4}" width="{_BAR - failing}" height="9"/>'] if failing < _BAR else []
+    parts = (
+        [f'<rect class="pass" x="{x}" y="{y - 4}" width="{_BAR - failing}" height="9"/>']
+        if failing < _BAR
+        else []
+    )
     if failing:
-        parts.append(f'<rect class="fail" x="{x + _BAR - failing + 0.5}" y="{y - 3.5}" width="{failing - 1}" height="8"/>')
+        parts.append(
+            f'<rect class="fail" x="{x + _BAR - failing + 0.5}" y="{y - 3.5}" width="{failing - 1}" height="8"/>'
+        )
     words = f"{rate.passed:,} / {rate.ran:,}" + (f" ✗ {lost:,}" if lost else "")
     parts.append(f'<text x="{x}" y="{y - 10}">{words}</text>')
     return "".join(parts)

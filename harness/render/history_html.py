@@ -7,7 +7,17 @@ from markupsafe import Markup
 from harness.render.history import RATES, rate
 from harness.render.history_chart import render_history_svg
 from harness.render.html import fill
-from harness.results.history.summary import History, at, did, explained, flipping, headline, seen, sentence, standing
+from harness.results.history.summary import (
+    History,
+    at,
+    did,
+    explained,
+    flipping,
+    headline,
+    seen,
+    sentence,
+    standing,
+)
 
 ROWS = 2000
 """Rows of each table of the page."""

@@ -1,7 +1,8 @@
-"""The report as one self-contained HTML page: tables as markup, single cases as compressed data that the page decodes.
+"""The report as one self-contained HTML page: tables as markup, single cases as compressed data that the page
+decodes.
 
-The page loads nothing and runs only its own module. Markup comes from the template alone: every text passes through Jinja2's autoescape,
-and what the module shows it sets as text.
+The page loads nothing and runs only its own module. Markup comes from the template alone: every text passes
+through Jinja2's autoescape, and what the module shows it sets as text.
 """
 
 from __future__ import annotations
@@ -27,7 +28,15 @@ from harness.results.cross_check import Suspect
 from harness.results.explain.in_common import InCommon, in_common, rules
 from harness.results.explain.words import inseparable
 from harness.results.known_deviations import PENDING
-from harness.results.level_table import STATUS_WORDS, LevelRow, level_table, levels, rate, status, validity_table
+from harness.results.level_table import (
+    STATUS_WORDS,
+    LevelRow,
+    level_table,
+    levels,
+    rate,
+    status,
+    validity_table,
+)
 from harness.results.nearness import ratio_text
 from harness.results.overview import conform, many, overview
 from harness.results.runfile import RunReader
@@ -37,11 +46,20 @@ from harness.results.tables import Tables
 from harness.results.tensor_support import FLOOR, Status
 
 GROUPS = 300
-_MARKS = {"pass": "✓", "known": "~", "failing": "✗", "partial": "!", "unclaimed": "∞", "absent": "⊘", "none": "–"}
+_MARKS = {
+    "pass": "✓",
+    "known": "~",
+    "failing": "✗",
+    "partial": "!",
+    "unclaimed": "∞",
+    "absent": "⊘",
+    "none": "–",
+}
 
 
 def render_html(run: Path) -> str:
-    """Render the run file at `run`, or the one in that folder, with the tensors of failing cases that lie beside it. Errors: UsageError."""
+    """Render the run file at `run`, or the one in that folder, with the tensors of failing cases that lie
+    beside it. Errors: UsageError."""
     tables, payload = read_page(run)
     return page(tables, payload, in_common(run, tables))
 
@@ -64,7 +82,8 @@ def page(tables: Tables, payload: Payload, common: InCommon) -> str:
 
 
 def fill(template: str, context: dict[str, Any], data: str) -> str:
-    """Make a self-contained page of a template, with `Payload`'s data and the look and module that all pages share."""
+    """Make a self-contained page of a template, with `Payload`'s data and the look and module that all pages
+    share."""
     made = _environment().get_template(template)
     return made.render(context, data=Markup(data), css=Markup(_asset("report.css")), script=Markup(_script()))
 
@@ -88,12 +107,28 @@ def _environment() -> Environment:
         newline_sequence="\n",
     )
     made.filters.update(
-        host=host, shown=visible, line=lambda text: line(text, 1000), number=lambda number: f"{number:,}", ranks=ranks, written=written
+        host=host,
+        shown=visible,
+        line=lambda text: line(text, 1000),
+        number=lambda number: f"{number:,}",
+        ranks=ranks,
+        written=written,
     )
     made.globals.update(
         {
             function.__name__: function
-            for function in (status, rate, query, levels_within, details, rules, inseparable, conform, anchor, ratio_text)
+            for function in (
+                status,
+                rate,
+                query,
+                levels_within,
+                details,
+                rules,
+                inseparable,
+                conform,
+                anchor,
+                ratio_text,
+            )
         },
         marks=_MARKS,
         words=STATUS_WORDS,
@@ -113,7 +148,8 @@ def query(**terms: object) -> str:
 
 
 def anchor(operator: str, *, plain: bool = False) -> str:
-    """Name the part of the page that shows an operator's matrices, `plain` as an id and else as a URL fragment."""
+    """Name the part of the page that shows an operator's matrices, `plain` as an id and else as a URL
+    fragment."""
     name = f"of-{visible(operator)}"
     return name if plain else quote(name, safe="")
 
@@ -125,7 +161,8 @@ def _context(tables: Tables) -> dict[str, Any]:
     facts_of = {target: dict(target_facts(info)) for target, info in header.targets.items()}
     names = list(dict.fromkeys(name for facts in facts_of.values() for name in facts))
     counted = [
-        {"name": target, "tally": tables.tally(target=target), "link": query(target=target), "all": False} for target in tables.targets
+        {"name": target, "tally": tables.tally(target=target), "link": query(target=target), "all": False}
+        for target in tables.targets
     ]
     if len(counted) > 1:
         counted.append({"name": "all", "tally": tables.tally(), "link": "target=", "all": True})
@@ -146,7 +183,10 @@ def _context(tables: Tables) -> dict[str, Any]:
         "levels": levels(tables),
         "level_rows": level_table(tables),
         "validity_rows": [
-            {**row._asdict(), "outcomes": [(o, row.tally.outcomes[o]) for o in Outcome if row.tally.outcomes[o]]}
+            {
+                **row._asdict(),
+                "outcomes": [(o, row.tally.outcomes[o]) for o in Outcome if row.tally.outcomes[o]],
+            }
             for row in validity_table(tables)
         ],
         "overview": overview(tables),
@@ -178,16 +218,29 @@ def _directml(tables: Tables) -> dict[str, Any]:
         for cell in cells:
             rows.setdefault((cell.key.operator, cell.key.tensor, target), Counter())[cell.status] += 1
     witness = tables.witness
-    groups = [] if witness is None else [group for group in witness.groups() if group.testimony.points is not Suspect.NOWHERE]
+    groups = (
+        []
+        if witness is None
+        else [group for group in witness.groups() if group.testimony.points is not Suspect.NOWHERE]
+    )
     return {
         "floor": FLOOR,
         "cell_statuses": list(Status),
         "cells": [
-            {"operator": operator, "tensor": tensor, "target": target, "level": support.level(target), "counts": counts}
+            {
+                "operator": operator,
+                "tensor": tensor,
+                "target": target,
+                "level": support.level(target),
+                "counts": counts,
+            }
             for (operator, tensor, target), counts in sorted(rows.items(), key=lambda row: row[0][:2])
         ],
         "odd_cells": [
-            (target, cell) for target, cells in found.items() for cell in cells if cell.status in (Status.REJECTED, Status.ACCEPTED)
+            (target, cell)
+            for target, cells in found.items()
+            for cell in cells
+            if cell.status in (Status.REJECTED, Status.ACCEPTED)
         ],
         "witnesses": witness.pair if witness is not None and witness.pair else ("", ""),
         "compared": 0 if witness is None else witness.compared,

@@ -1,6 +1,8 @@
-"""JUnit XML: a suite a target, a test case a result, versions as properties; written piece by piece, so that any run fits in memory.
+"""JUnit XML: a suite a target, a test case a result, versions as properties; written piece by piece, so that
+any run fits in memory.
 
-Read by the GitHub, GitLab and Jenkins plugins, of which none knows a state for a known deviation: see `foreign`.
+Read by the GitHub, GitLab and Jenkins plugins, of which none knows a state for a known deviation: see
+`foreign`.
 """
 
 from __future__ import annotations

@@ -20,7 +20,8 @@ def _cell(text: str) -> str:
 
 
 def render_csv(tables: Tables) -> str:
-    """Write the table with a header line; lines end with a line feed, and no cell can be taken for a formula."""
+    """Write the table with a header line; lines end with a line feed, and no cell can be taken for a
+    formula."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     outcomes = list(Outcome)
@@ -47,7 +48,14 @@ def render_csv(tables: Tables) -> str:
                     tally = cells.get((operator, target, validity, level))
                     if tally is None:
                         continue
-                    counts = [tally.selected, tally.run, tally.conforming, tally.known, tally.unexpected, tally.unclaimed]
+                    counts = [
+                        tally.selected,
+                        tally.run,
+                        tally.conforming,
+                        tally.known,
+                        tally.unexpected,
+                        tally.unclaimed,
+                    ]
                     row = [_cell(operator), _cell(target), validity.value, _cell(level)]
                     table.writerow([*row, *counts, *(tally.outcomes[outcome] for outcome in outcomes)])
     return text.getvalue()

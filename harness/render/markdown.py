@@ -25,9 +25,18 @@ LIMIT = 900 * 1024
 """A job summary may have 1 MiB; the rest is left to whatever else writes into it."""
 _SECTION_ROWS = 2000
 _OTHER_TYPES = ("other types",)
-"""The head of the column of further inputs' element types, which only stands where one has another type than the first."""
+"""The head of the column of further inputs' element types, which only stands where one has another type than
+the first."""
 _LISTED = 500
-_MARKS = {"none": "", "absent": " ⊘", "pass": " ✓", "failing": " ✗", "known": " ~", "partial": " !", "unclaimed": " ∞"}
+_MARKS = {
+    "none": "",
+    "absent": " ⊘",
+    "pass": " ✓",
+    "failing": " ✗",
+    "known": " ~",
+    "partial": " !",
+    "unclaimed": " ∞",
+}
 _LEGEND = "✓ all pass · ✗ unexpected results · ~ known deviations · ! not all ran · ∞ some test nothing · ⊘ nothing ran · – no case"
 
 
@@ -62,7 +71,8 @@ def render_markdown(tables: Tables, common: InCommon = NOTHING, *, limit: int = 
 
 
 def assemble(sections: Iterable[tuple[str, Iterator[str]]], limit: int) -> str:
-    """Join named sections of lines to a document; what does not fit in `limit` bytes is left out by whole lines and named at the end."""
+    """Join named sections of lines to a document; what does not fit in `limit` bytes is left out by whole
+    lines and named at the end."""
     budget = limit - 1024
     written: list[str] = []
     left_out = []
@@ -104,12 +114,23 @@ def _verdict(tables: Tables) -> Iterator[str]:
             rows.append([escape(target), *_numbers(tally), escape(counts(tally))])
         if len(rows) > 1:
             rows.append(["all", *_numbers(total), escape(counts(total))])
-        heads = ["target", "selected", "run", "conform", "known deviations", "unexpected", "outcomes other than pass"]
+        heads = [
+            "target",
+            "selected",
+            "run",
+            "conform",
+            "known deviations",
+            "unexpected",
+            "outcomes other than pass",
+        ]
         yield from table(heads, rows, right=range(1, 6))
 
 
 def _numbers(tally: Tally) -> list[str]:
-    return [f"{number:,}" for number in (tally.selected, tally.run, tally.conforming, tally.known, tally.unexpected)]
+    return [
+        f"{number:,}"
+        for number in (tally.selected, tally.run, tally.conforming, tally.known, tally.unexpected)
+    ]
 
 
 def _operators(tables: Tables) -> Iterator[str]:
@@ -121,10 +142,15 @@ def _operators(tables: Tables) -> Iterator[str]:
     yield "Conforming / selected cases of every validity; operators with unexpected results come first."
     yield ""
     cells = (
-        [escape(row.operator), *(conform(tally) + _MARKS[status(tally)] + _failing(tally) for tally in row.by_target.values())]
+        [
+            escape(row.operator),
+            *(conform(tally) + _MARKS[status(tally)] + _failing(tally) for tally in row.by_target.values()),
+        ]
         for row in rows
     )
-    yield from table(["operator", *map(escape, tables.targets)], cells, right=range(1, 1 + len(tables.targets)))
+    yield from table(
+        ["operator", *map(escape, tables.targets)], cells, right=range(1, 1 + len(tables.targets))
+    )
     yield _LEGEND
     yield ""
 
@@ -158,7 +184,17 @@ def _nearness(tables: Tables) -> Iterator[str]:
         ]
         for row in rows
     )
-    heads = ["operator", "target", "error / bound", "dtype", "ULP", "results", "outside", "nothing claimed", "largest ratio at"]
+    heads = [
+        "operator",
+        "target",
+        "error / bound",
+        "dtype",
+        "ULP",
+        "results",
+        "outside",
+        "nothing claimed",
+        "largest ratio at",
+    ]
     yield from table(heads, cells, right=(2, 4, 5, 6, 7))
 
 
@@ -180,7 +216,11 @@ def _attention(tables: Tables) -> Iterator[str]:
         ]
         for group in groups[:_SECTION_ROWS]
     )
-    yield from table(["results", "verdict", "target", "cases", "what happened, for instance", "for instance"], cells, right=(0,))
+    yield from table(
+        ["results", "verdict", "target", "cases", "what happened, for instance", "for instance"],
+        cells,
+        right=(0,),
+    )
 
 
 def _in_common(common: InCommon) -> Iterator[str]:
@@ -209,7 +249,10 @@ def _listing(tables: Tables) -> Iterator[str]:
         which = f"the first {len(shown):,} of {number:,}" if number > len(shown) else f"{number:,}"
         yield f"<details><summary>{verdict.value}: {which}</summary>"
         yield ""
-        rows = ([escape(result.target), code(line(result.case, 400)), escape(describe(result))] for result in shown)
+        rows = (
+            [escape(result.target), code(line(result.case, 400)), escape(describe(result))]
+            for result in shown
+        )
         yield from table(["target", "case", "what happened"], rows)
         yield "</details>"
         yield ""
@@ -221,7 +264,11 @@ def _left_out(tables: Tables) -> Iterator[str]:
     yield f"<details><summary>Left out before the run: {sum(tables.left_out.values()):,} combinations</summary>"
     yield ""
     reasons = sorted(tables.left_out.items(), key=lambda item: (-item[1], item[0]))
-    yield from table(["combinations", "reason"], ([f"{number:,}", escape(line(reason))] for reason, number in reasons), right=(0,))
+    yield from table(
+        ["combinations", "reason"],
+        ([f"{number:,}", escape(line(reason))] for reason, number in reasons),
+        right=(0,),
+    )
     yield "</details>"
     yield ""
 
@@ -246,7 +293,14 @@ def _levels(tables: Tables) -> Iterator[str]:
         ]
         for row in level_table(tables)
     )
-    heads = ["operator", "target", *map(level_head, columns), "all", "device's level", "outcomes other than pass"]
+    heads = [
+        "operator",
+        "target",
+        *map(level_head, columns),
+        "all",
+        "device's level",
+        "outcomes other than pass",
+    ]
     yield from _folded(tables, "Levels", table(heads, rows, right=range(2, 4 + len(columns))))
     yield _LEGEND
     yield ""
@@ -278,7 +332,13 @@ def _validities(tables: Tables) -> Iterator[str]:
             escape(row.target),
             row.validity.value,
             f"{row.tally.conforming:,} / {row.tally.selected:,}" if row.validity is Validity.INVALID else "–",
-            escape(", ".join(f"{outcome.value} {number:,}" for outcome, number in sorted(row.tally.outcomes.items()) if number)),
+            escape(
+                ", ".join(
+                    f"{outcome.value} {number:,}"
+                    for outcome, number in sorted(row.tally.outcomes.items())
+                    if number
+                )
+            ),
         ]
         for row in rows
     )
@@ -308,7 +368,17 @@ def _differences(tables: Tables) -> Iterator[str]:
         for group in groups[:_SECTION_ROWS]
     )
     targets = [escape(target) for target in tables.targets]
-    heads = ["cases", "operator, opsets", "dtypes", *_OTHER_TYPES[:several], "ranks", "levels", "validity", *targets, "for instance"]
+    heads = [
+        "cases",
+        "operator, opsets",
+        "dtypes",
+        *_OTHER_TYPES[:several],
+        "ranks",
+        "levels",
+        "validity",
+        *targets,
+        "for instance",
+    ]
     yield from table(heads, rows, right=(0,))
 
 
@@ -334,7 +404,17 @@ def _support(tables: Tables) -> Iterator[str]:
         for row in found
     )
     yield from table(
-        ["operator, opsets", "target", "dtypes", *_OTHER_TYPES[:several], "documented", "registered", "measured", "disagreement"], cells
+        [
+            "operator, opsets",
+            "target",
+            "dtypes",
+            *_OTHER_TYPES[:several],
+            "documented",
+            "registered",
+            "measured",
+            "disagreement",
+        ],
+        cells,
     )
 
 
@@ -343,11 +423,19 @@ def _matrices(tables: Tables) -> Iterator[str]:
         yield f"<details><summary>{escape(each.operator)} on {escape(each.target)}: {escape(each.title)}</summary>"
         yield ""
         rows = (
-            [escape(each.label(row)), *(_cell(each.cells[row, rank].tally) if (row, rank) in each.cells else "–" for rank in each.ranks)]
+            [
+                escape(each.label(row)),
+                *(
+                    _cell(each.cells[row, rank].tally) if (row, rank) in each.cells else "–"
+                    for rank in each.ranks
+                ),
+            ]
             for row in each.rows
         )
         ranks = [str(rank) if rank >= 0 else "?" for rank in each.ranks]
-        yield from table([escape(", ".join(each.names)) or "dtype", *ranks], rows, right=range(1, 1 + len(ranks)))
+        yield from table(
+            [escape(", ".join(each.names)) or "dtype", *ranks], rows, right=range(1, 1 + len(ranks))
+        )
         yield "</details>"
         yield ""
 
@@ -358,7 +446,12 @@ def _deviations(tables: Tables) -> Iterator[str]:
         return
     yield f"## Known deviations: {count(sum(row.results for row in (*rows, *pending)), 'result')}"
     yield ""
-    yield " ".join(["What deviates as expected, by the entry that says why.", *tables.deviations.remarks(tables.tally().known)])
+    yield " ".join(
+        [
+            "What deviates as expected, by the entry that says why.",
+            *tables.deviations.remarks(tables.tally().known),
+        ]
+    )
     yield ""
     heads = ["known deviation", "expected", "results", "by target", "by level", "why", "more"]
     yield from table(heads, map(_deviation, rows[:_SECTION_ROWS]), right=(2,))
@@ -390,7 +483,9 @@ def _environment(tables: Tables) -> Iterator[str]:
     yield ""
     for target, info in header.targets.items():
         facts = "; ".join(f"{name} {escape(value)}" for name, value in target_facts(info))
-        yield f"- **{escape(target)}**: {facts}" + (f"; not available: {escape(line(info.unavailable, 400))}" if info.unavailable else "")
+        yield f"- **{escape(target)}**: {facts}" + (
+            f"; not available: {escape(line(info.unavailable, 400))}" if info.unavailable else ""
+        )
     yield f"- run {code(header.run_id)}, seed {header.seed}, command {code(line(header.command, 400))}"
     for name, value in sorted(header.hashes.items()):
         yield f"- {escape(name)} {code(value)}"

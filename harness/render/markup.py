@@ -13,12 +13,14 @@ _ENTITY = re.compile(r"&(?=#?\w+;)")
 _MENTION = re.compile(r"(?<![\w])@(?=\w)")
 _LINK = re.compile(r"(?i)\b(https?|ftp)://")
 _URL = re.compile(r"https?://([A-Za-z0-9.-]+)(?:/[!#-;=?-\[\]-_a-{}~]*)?")
-"""Printable ASCII without what could end a link in Markdown or HTML: space, `"`, `<`, `>`, backslash, backtick and `|`."""
+"""Printable ASCII without what could end a link in Markdown or HTML: space, `"`, `<`, `>`, backslash,
+backtick and `|`."""
 _WWW = re.compile(r"(?i)\b(www)\.")
 
 
 def escape(text: str) -> str:
-    """Make a text inert in a table cell and readable in the source: no markup, mention, link or formula; one line."""
+    """Make a text inert in a table cell and readable in the source: no markup, mention, link or formula; one
+    line."""
     flat = " ".join(visible(text).split())
     flat = _ENTITY.sub("&amp;", _NUMBERED.sub(r"\1\\\2", _SPECIAL.sub(r"\\\1", flat)))
     return _MENTION.sub("&#64;", _LINK.sub(r"\1&#58;//", _WWW.sub(r"\1&#46;", flat)))
@@ -30,13 +32,15 @@ def level_head(level: str) -> str:
 
 
 def code(text: str) -> str:
-    """Write a text as a code span in a table cell; a backtick in it becomes an apostrophe, because it would end the span."""
+    """Write a text as a code span in a table cell; a backtick in it becomes an apostrophe, because it would
+    end the span."""
     flat = " ".join(visible(text).split()).replace("`", "'").replace("|", r"\|")
     return f"`{flat or ' '}`"
 
 
 def link(url: str) -> str:
-    """Write a web address as a link that says the host; anything else, which no expectation holds, as text."""
+    """Write a web address as a link that says the host; anything else, which no expectation holds, as
+    text."""
     name = host(url)
     return f"[{name}](<{url}>)" if name else escape(url)
 

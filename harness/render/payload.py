@@ -1,12 +1,12 @@
 """The single results of a run as compact columns, which the page's module decodes (`report.js`).
 
-Layout: a deflate stream in base64 of a little-endian 32-bit length, that many bytes of JSON (dictionaries, and a directory of the columns),
-then the columns. A column is unsigned, and written as its lowest bytes, then its next bytes, and so on, because each of these planes
-compresses well alone.
+Layout: a deflate stream in base64 of a little-endian 32-bit length, that many bytes of JSON (dictionaries,
+and a directory of the columns), then the columns. A column is unsigned, and written as its lowest bytes, then
+its next bytes, and so on, because each of these planes compresses well alone.
 
-Case ids are split at `;` and told as numbers of a dictionary of their parts; kinds of cases and states of results are numbered as `Tables`
-numbers them; times are numbers of a dictionary of milliseconds in two digits. Texts are data in JSON in base64: nothing of them can become
-markup.
+Case ids are split at `;` and told as numbers of a dictionary of their parts; kinds of cases and states of
+results are numbered as `Tables` numbers them; times are numbers of a dictionary of milliseconds in two
+digits. Texts are data in JSON in base64: nothing of them can become markup.
 """
 
 from __future__ import annotations
@@ -22,7 +22,18 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from harness.model.records import NOT_EXECUTED, Accuracy, Header, Outcome, Result, Validity, Verdict, conforms, fails, inexpressible
+from harness.model.records import (
+    NOT_EXECUTED,
+    Accuracy,
+    Header,
+    Outcome,
+    Result,
+    Validity,
+    Verdict,
+    conforms,
+    fails,
+    inexpressible,
+)
 from harness.render.deflate import deflate
 from harness.render.markup import host
 from harness.render.tensors import artifact_name, read_tensors
@@ -37,7 +48,15 @@ DETAILS_BUDGET = 4 << 20
 TENSORS_BUDGET = 2 << 20
 """Characters of tensors in a page."""
 TENSOR_CASES = 300
-JUDGED = ("failing", "improvement", "known deviation", "not run", "tests nothing", "conforms", "not expressible")
+JUDGED = (
+    "failing",
+    "improvement",
+    "known deviation",
+    "not run",
+    "tests nothing",
+    "conforms",
+    "not expressible",
+)
 """What a result means to a reader, in the order of the page's table."""
 FAILING, IMPROVEMENT, _KNOWN, _NOT_RUN, _NOTHING, _CONFORMS, _INEXPRESSIBLE = range(7)
 COUNTED_IN_RATES = f"!{JUDGED[_INEXPRESSIBLE]}"
@@ -49,7 +68,8 @@ class Payload:
     """Takes the results of a run as they stream by, after `Tables` has counted them."""
 
     def __init__(self, *, one_target: bool = False) -> None:
-        """Take results of several targets, or of one alone: then no case comes twice, and none need be remembered."""
+        """Take results of several targets, or of one alone: then no case comes twice, and none need be
+        remembered."""
         self._cases: dict[str, int] | None = None if one_target else {}
         self._parts: Numbering[str] = Numbering()
         self._places: Numbering[tuple[str | None, str | None]] = Numbering()
@@ -67,7 +87,8 @@ class Payload:
         self._before = -1
 
     def add(self, result: Result, kind: int, state: int, note: str = "") -> None:
-        """Take one result with the numbers of its kind and state, as `Tables.add` returns them; `note` says more of what happened."""
+        """Take one result with the numbers of its kind and state, as `Tables.add` returns them; `note` says
+        more of what happened."""
         case = None if self._cases is None else self._cases.get(result.case)
         if case is None:
             case = len(self._lengths)
@@ -89,11 +110,20 @@ class Payload:
         self._times.append(self._durations[float(f"{result.seconds * 1000:.2g}")])
 
     def _want(self, result: Result) -> None:
-        """Note a result whose tensors are worth showing: failing ones before known ones, and of each kind the first before the second."""
-        judged = judgement(result.validity, result.outcome, result.verdict, inexpressible=inexpressible(result))
+        """Note a result whose tensors are worth showing: failing ones before known ones, and of each kind the
+        first before the second."""
+        judged = judgement(
+            result.validity, result.outcome, result.verdict, inexpressible=inexpressible(result)
+        )
         if judged not in (FAILING, _KNOWN):
             return
-        kind = (result.operator, result.target, result.outcome.value, result.error.class_ if result.error else "", result.verdict.value)
+        kind = (
+            result.operator,
+            result.target,
+            result.outcome.value,
+            result.error.class_ if result.error else "",
+            result.verdict.value,
+        )
         place = self._wanted_kinds[kind]
         self._wanted_kinds[kind] += 1
         if place < TENSOR_CASES:
@@ -107,12 +137,21 @@ class Payload:
         numbers: tuple[Any, ...] = ()
         if diff is not None:
             at = None if diff.first_index is None else tuple(diff.first_index)
-            numbers = (diff.max_ulp, diff.differing, diff.total, at, message(diff.expected, 400), message(diff.actual, 400))
+            numbers = (
+                diff.max_ulp,
+                diff.differing,
+                diff.total,
+                at,
+                message(diff.expected, 400),
+                message(diff.actual, 400),
+            )
             if diff.bound is not UNSET or diff.output is not UNSET:
                 numbers += tuple(None if each is UNSET else each for each in (diff.error, diff.bound))
             if diff.output is not UNSET:
                 numbers += (diff.output,)
-        if self._spent > (DETAILS_BUDGET if fails(result.validity, result.outcome, result.verdict) else DETAILS_BUDGET // 2):
+        if self._spent > (
+            DETAILS_BUDGET if fails(result.validity, result.outcome, result.verdict) else DETAILS_BUDGET // 2
+        ):
             kept = (words[:1], ())  # the page filters by the error's class
             return self._details[(*kept, note) if note else kept] if words else self._details["left out"]
         known = len(self._details)
@@ -122,7 +161,8 @@ class Payload:
         return number
 
     def add_tensors(self, folder: Path) -> None:
-        """Take tensors kept of results that do not conform, as far as they fit; pass over absent and damaged files."""
+        """Take tensors kept of results that do not conform, as far as they fit; pass over absent and damaged
+        files."""
         try:
             present = {entry.name for entry in folder.iterdir()}
         except OSError:
@@ -152,12 +192,16 @@ class Payload:
                 "judgements": JUDGED,
                 "red": red(tables.header).split(","),
                 "expectations": self._expectations(tables.header),
-                "origins": {name: (visible(each.source or ""), visible(each.rule or "")) for name, each in tables.header.origins.items()},
+                "origins": {
+                    name: (visible(each.source or ""), visible(each.rule or ""))
+                    for name, each in tables.header.origins.items()
+                },
             }
         )
 
     def _expectations(self, header: Header) -> list[tuple[Any, ...]]:
-        """Return of each entry that a result names its number, then what a reader of the result is told of it."""
+        """Return of each entry that a result names its number, then what a reader of the result is told of
+        it."""
         found = ((number, header.expectations[number]) for number in self._named if number is not None)
         return [
             (
@@ -216,12 +260,14 @@ def red(header: Header) -> str:
 
 
 def kind_rows(kinds: Iterable[CaseKind]) -> dict[str, Any]:
-    """Write kinds of cases as the page reads them: words as numbers of a dictionary, opsets and ranks as they are."""
+    """Write kinds of cases as the page reads them: words as numbers of a dictionary, opsets and ranks as they
+    are."""
     words: Numbering[str] = Numbering()
     rows = []
     for facets, level, validity in kinds:
         operator, dtype, types, variant, allowed, named = (
-            words[visible(word)] for word in (facets.operator, facets.dtype, facets.types, facets.variant, level, validity.value)
+            words[visible(word)]
+            for word in (facets.operator, facets.dtype, facets.types, facets.variant, level, validity.value)
         )
         rows.append((operator, facets.opset, dtype, facets.rank, types, variant, allowed, named))
     return {"kinds": rows, "words": list(words)}
@@ -232,7 +278,14 @@ def _error(class_: str, text: str) -> tuple[str, str]:
     return message(class_, 200), message(text, MESSAGE)
 
 
-def judgement(validity: Validity, outcome: Outcome, verdict: Verdict, *, inexpressible: bool, tests_nothing: bool = False) -> int:
+def judgement(
+    validity: Validity,
+    outcome: Outcome,
+    verdict: Verdict,
+    *,
+    inexpressible: bool,
+    tests_nothing: bool = False,
+) -> int:
     """Return what a result means, as a place in `JUDGED`."""
     if fails(validity, outcome, verdict):
         return FAILING
@@ -248,12 +301,19 @@ def judgement(validity: Validity, outcome: Outcome, verdict: Verdict, *, inexpre
 
 
 def _state(state: State) -> tuple[Any, ...]:
-    judged = judgement(state.validity, state.outcome, state.verdict, inexpressible=state.inexpressible, tests_nothing=state.tests_nothing)
+    judged = judgement(
+        state.validity,
+        state.outcome,
+        state.verdict,
+        inexpressible=state.inexpressible,
+        tests_nothing=state.tests_nothing,
+    )
     return visible(state.target), state.outcome.value, state.verdict.value, judged
 
 
 def _nearness(result: Result) -> tuple[float, ...]:
-    """Return ratio and ULP in two digits, then how many elements nothing is claimed of and all of them where there are such."""
+    """Return ratio and ULP in two digits, then how many elements nothing is claimed of and all of them where
+    there are such."""
     near = result.accuracy
     if not isinstance(near, Accuracy):
         return ()

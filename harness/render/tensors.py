@@ -1,7 +1,8 @@
-"""The tensors that a run kept of a failing case, as small grids of text with the wrong elements marked, and a histogram of ULP distances.
+"""The tensors that a run kept of a failing case, as small grids of text with the wrong elements marked, and a
+histogram of ULP distances.
 
-Tensors lie beside the run file in `artifacts/`, one `.npz` a result. They are only shown: a file that is absent, damaged, too large or not
-what the case id says is no error and gives nothing.
+Tensors lie beside the run file in `artifacts/`, one `.npz` a result. They are only shown: a file that is
+absent, damaged, too large or not what the case id says is no error and gives nothing.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ def read_tensors(path: Path, case_id: str) -> dict[str, Any] | None:
     data = next(iter(dtypes.values()), "")
     plain = ("expected", "bound") if "bound" in arrays else ()  # float64, whatever the output's type
     ordered = sorted(arrays.items(), key=lambda item: _order(item[0]))
-    tensors = {name: _tensor(array, "" if name in plain else dtypes.get(name, data)) for name, array in ordered}
+    tensors = {
+        name: _tensor(array, "" if name in plain else dtypes.get(name, data)) for name, array in ordered
+    }
     expected, actual = tensors.get("expected"), tensors.get("actual")
     shown: dict[str, Any] = {"grids": []}
     rows: dict[tuple[int, ...], list[int]] = {}
@@ -60,7 +63,9 @@ def read_tensors(path: Path, case_id: str) -> dict[str, Any] | None:
         rows[bounded.shape] = _rows(bounded.shape, np.flatnonzero(wrong).tolist())
         shown["columns"] = BOUNDED_COLUMNS
         shown["wrong"] = _beside(bounded, actual, apart.reshape(-1), wrong)
-    elif expected and actual and expected.dtype == actual.dtype and expected.array.shape == actual.array.shape:
+    elif (
+        expected and actual and expected.dtype == actual.dtype and expected.array.shape == actual.array.shape
+    ):
         wrong = differing(expected, actual).reshape(-1)
         rows[expected.array.shape] = _rows(expected.array.shape, np.flatnonzero(wrong).tolist())
         shown["wrong"] = _differences(expected, actual, wrong)
@@ -70,7 +75,9 @@ def read_tensors(path: Path, case_id: str) -> dict[str, Any] | None:
     for name, tensor in tensors.items():
         shape = tensor.array.shape
         marks = wrong if name in ("expected", "actual") else None
-        shown["grids"].append(_grid(name.removeprefix("input_"), tensor, rows.get(shape) or _rows(shape, ()), marks))
+        shown["grids"].append(
+            _grid(name.removeprefix("input_"), tensor, rows.get(shape) or _rows(shape, ()), marks)
+        )
     return shown if shown["grids"] else None
 
 
@@ -86,7 +93,8 @@ def _bounded(tensors: dict[str, Tensor]) -> Approx | None:
 
 
 def _beside(expected: Approx, actual: Tensor, apart: Array, wrong: Array) -> list[list[str]]:
-    """Write the wrong elements with value, error, bound and the ratio of these; what is not a number is left empty."""
+    """Write the wrong elements with value, error, bound and the ratio of these; what is not a number is left
+    empty."""
     value, bound = expected.value.reshape(-1), expected.bound.reshape(-1)
     found = np.ascontiguousarray(actual.array).reshape(-1)
     lines = []
@@ -95,7 +103,16 @@ def _beside(expected: Approx, actual: Tensor, apart: Array, wrong: Array) -> lis
         error, most = float(apart[offset]), float(bound[offset])
         ratio = f"{error / most:,.3g}" if most and math.isfinite(error) else ""
         written = f"{error:.3g}" if math.isfinite(error) else ""
-        lines.append([index, f"{float(value[offset]):.17g}", write_at(actual.dtype, found, offset), written, f"{most:.3g}", ratio])
+        lines.append(
+            [
+                index,
+                f"{float(value[offset]):.17g}",
+                write_at(actual.dtype, found, offset),
+                written,
+                f"{most:.3g}",
+                ratio,
+            ]
+        )
     return lines
 
 
@@ -107,11 +124,15 @@ def _tensor(array: Array, dtype: str) -> Tensor:
     known = DTYPES.get(dtype)
     if known is not None and known.storage != "O" and np.dtype(known.storage) == array.dtype:
         return Tensor(dtype, array)
-    return Tensor(next((name for name, entry in DTYPES.items() if entry.storage == array.dtype.str[1:]), "float64"), array)
+    return Tensor(
+        next((name for name, entry in DTYPES.items() if entry.storage == array.dtype.str[1:]), "float64"),
+        array,
+    )
 
 
 def _rows(shape: tuple[int, ...], marked: Iterable[int]) -> list[int]:
-    """Choose up to `ROWS` rows of `ROW` elements, as the offsets at which they start: those with marked elements, then the first others."""
+    """Choose up to `ROWS` rows of `ROW` elements, as the offsets at which they start: those with marked
+    elements, then the first others."""
     width = shape[-1] if shape else 1
     size = int(np.prod(shape))
     if not size:
@@ -137,7 +158,14 @@ def _grid(name: str, tensor: Tensor, rows: list[int], wrong: Array | None) -> di
         marks = [place for place in range(stop - start) if wrong is not None and wrong[start + place]]
         shown += len(cells)
         lines.append({"at": _index(start, tensor.array.shape), "cells": cells, "wrong": marks})
-    return {"name": name, "dtype": tensor.dtype, "shape": list(tensor.array.shape), "rows": lines, "size": flat.size, "shown": shown}
+    return {
+        "name": name,
+        "dtype": tensor.dtype,
+        "shape": list(tensor.array.shape),
+        "rows": lines,
+        "size": flat.size,
+        "shown": shown,
+    }
 
 
 def _index(offset: int, shape: tuple[int, ...]) -> list[int]:
@@ -149,7 +177,9 @@ def _differences(expected: Tensor, actual: Tensor, wrong: Array) -> list[list[st
     shape = expected.array.shape
     found = []
     for offset in np.flatnonzero(wrong)[:WRONG]:
-        distance = ulps(Tensor(expected.dtype, a[offset : offset + 1]), Tensor(actual.dtype, b[offset : offset + 1]))
+        distance = ulps(
+            Tensor(expected.dtype, a[offset : offset + 1]), Tensor(actual.dtype, b[offset : offset + 1])
+        )
         far = "" if distance is None or not distance.size else f"{int(distance[0]):,}"
         index = ", ".join(map(str, _index(int(offset), shape)))
         found.append([index, write_at(expected.dtype, a, offset), write_at(actual.dtype, b, offset), far])

@@ -35,11 +35,20 @@ _STYLES = {
     "partial": "yellow",
     "unclaimed": "yellow",
 }
-_MARKS = {"none": "", "absent": " ?", "pass": "", "failing": " ✗", "known": " ~", "partial": " !", "unclaimed": " ∞"}
+_MARKS = {
+    "none": "",
+    "absent": " ?",
+    "pass": "",
+    "failing": " ✗",
+    "known": " ~",
+    "partial": " !",
+    "unclaimed": " ∞",
+}
 
 
 def render_terminal(tables: Tables, console: Console, common: InCommon = NOTHING) -> None:
-    """Print verdict, unexpected results and what they have in common, level table, validity table and where targets differ.
+    """Print verdict, unexpected results and what they have in common, level table, validity table and where
+    targets differ.
 
     Colour is the console's affair.
     """
@@ -55,14 +64,27 @@ def render_terminal(tables: Tables, console: Console, common: InCommon = NOTHING
     folded = many(tables)
     if folded:
         beside = _operators(tables, beside=True)
-        console.print(beside if len(tables.targets) <= _BESIDE and _fits(beside, console) else _operators(tables, beside=False))
-        console.print(Text("conforming / selected cases; levels and validities of each operator are in the report", style="dim"))
+        console.print(
+            beside
+            if len(tables.targets) <= _BESIDE and _fits(beside, console)
+            else _operators(tables, beside=False)
+        )
+        console.print(
+            Text(
+                "conforming / selected cases; levels and validities of each operator are in the report",
+                style="dim",
+            )
+        )
     elif _fits(by_level := _levels(tables, levels(tables)), console):
         console.print(by_level)
-        console.print(Text("passed / selected valid cases by the feature level that first allows them", style="dim"))
+        console.print(
+            Text("passed / selected valid cases by the feature level that first allows them", style="dim")
+        )
     else:
         console.print(_levels(tables, []))
-        console.print(Text("passed / selected valid cases; the report has them by feature level", style="dim"))
+        console.print(
+            Text("passed / selected valid cases; the report has them by feature level", style="dim")
+        )
     if marks := _legend(tables, folded=folded):
         console.print(Text(marks, style="dim"))
     if not folded:
@@ -120,7 +142,11 @@ def error_words(error: object, bound: float) -> str:
     """Say how an error compares with its bound."""
     if not isinstance(error, float):
         return f"no number within {bound:.3g}"
-    return f"error {error:.3g}, {error / bound:,.3g} × its bound" if bound else f"error {error:.3g} where none is admissible"
+    return (
+        f"error {error:.3g}, {error / bound:,.3g} × its bound"
+        if bound
+        else f"error {error:.3g} where none is admissible"
+    )
 
 
 def details(result: Result) -> list[str]:
@@ -149,7 +175,8 @@ def details(result: Result) -> list[str]:
 
 
 def repeated(result: Result) -> str:
-    """Say how a repeated result came out: `flaky: failed 2 of 5 repeats (mismatch 2, pass 3)`; empty for one that was not repeated."""
+    """Say how a repeated result came out: `flaky: failed 2 of 5 repeats (mismatch 2, pass 3)`; empty for one
+    that was not repeated."""
     repeats = result.repeats
     if not isinstance(repeats, Repeats):
         return ""
@@ -159,7 +186,8 @@ def repeated(result: Result) -> str:
 
 
 def grid(*columns: str, right: Iterable[int] = (), gap: int = 2) -> Table:
-    """Make a table without lines; `right` names the columns of numbers. What the first column names is broken last."""
+    """Make a table without lines; `right` names the columns of numbers. What the first column names is broken
+    last."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, gap, 0, 0))
     numeric = set(right)
     for place, column in enumerate(columns):
@@ -186,39 +214,55 @@ def _levels(tables: Tables, columns: list[str]) -> Table:
     for row in level_table(tables):
         if row.operator != before:
             table.add_row(Text(one_line(row.operator), style="bold"))
-        table.add_row(Text(f"  {row.target}"), *(_cell(row.by_level[level]) for level in columns), _cell(row.total))
+        table.add_row(
+            Text(f"  {row.target}"), *(_cell(row.by_level[level]) for level in columns), _cell(row.total)
+        )
         before = row.operator
     return table
 
 
 def _operators(tables: Tables, *, beside: bool) -> Table:
-    """A line for each operator, those with unexpected results first; targets `beside` each other, else their sum and what is unexpected."""
+    """A line for each operator, those with unexpected results first; targets `beside` each other, else their
+    sum and what is unexpected."""
     columns = [*tables.targets, ""] if beside else ["all", ""]
     shown = grid("", *columns, right=range(1, len(columns)), gap=1)
     for row in overview(tables):
         tallies = [*row.by_target.values()] if beside else [row.total]
         cells = [
-            Text(conform(tally).replace(" / ", "/").replace(",", "") + _MARKS[status(tally)], style=_STYLES[status(tally)])
+            Text(
+                conform(tally).replace(" / ", "/").replace(",", "") + _MARKS[status(tally)],
+                style=_STYLES[status(tally)],
+            )
             for tally in tallies
         ]
         where = [target for target, tally in row.by_target.items() if tally.unexpected]
         on = "" if beside else f" on {count(len(where), 'target')}"
         said = f"{row.total.unexpected:,} unexpected{on}" if where else ""
-        shown.add_row(Text(one_line(row.operator), style="bold" if where else ""), *cells, Text(said, style="red"))
+        shown.add_row(
+            Text(one_line(row.operator), style="bold" if where else ""), *cells, Text(said, style="red")
+        )
     return shown
 
 
 def _nearness(tables: Tables, console: Console) -> None:
-    rows = sorted(tables.nearnesses.rows(tables.targets), key=lambda row: (-row.all.ratio, row.operator, row.target))
+    rows = sorted(
+        tables.nearnesses.rows(tables.targets), key=lambda row: (-row.all.ratio, row.operator, row.target)
+    )
     if not rows:
         return
     console.print()
     console.print(Text("largest error / bound", style="bold"))
     for row in rows[:SHOWN]:
         near = row.all
-        said = [f"{ratio_text(near.ratio)}{' ✗' if near.ratio > 1 else ''} ({row.worst}, {near.ulp:.2g} ULP)"] if near.example else []
+        said = (
+            [f"{ratio_text(near.ratio)}{' ✗' if near.ratio > 1 else ''} ({row.worst}, {near.ulp:.2g} ULP)"]
+            if near.example
+            else []
+        )
         said.append(f"{near.results:,} results")
-        said += [f"{near.outside:,} outside"] * bool(near.outside) + [f"nothing claimed of {near.unclaimed:,}"] * bool(near.unclaimed)
+        said += [f"{near.outside:,} outside"] * bool(near.outside) + [
+            f"nothing claimed of {near.unclaimed:,}"
+        ] * bool(near.unclaimed)
         indented(console, f"{one_line(row.operator)} on {one_line(row.target)}: {', '.join(said)}")
     if len(rows) > SHOWN:
         console.print(Text(f"  and {len(rows) - SHOWN:,} more in the report", style="dim"))
@@ -228,7 +272,9 @@ def _legend(tables: Tables, *, folded: bool = False) -> str:
     if folded:
         states = {status(tally) for row in overview(tables) for tally in row.by_target.values()}
     else:
-        states = {status(tally) for row in level_table(tables) for tally in (*row.by_level.values(), row.total)}
+        states = {
+            status(tally) for row in level_table(tables) for tally in (*row.by_level.values(), row.total)
+        }
     words = {
         "failing": "✗ unexpected results",
         "known": "~ known deviations",
@@ -255,9 +301,19 @@ def _validities(tables: Tables, console: Console) -> None:
     console.print()
     table = grid("operator", "target", "validity", "conform", "outcomes", right=(3,))
     for row in rows:
-        outcomes = ", ".join(f"{outcome.value} {row.tally.outcomes[outcome]:,}" for outcome in Outcome if row.tally.outcomes[outcome])
-        conform = f"{row.tally.conforming:,}/{row.tally.selected:,}" if row.validity is Validity.INVALID else "recorded"
-        table.add_row(Text(row.operator), Text(row.target), Text(row.validity.value), Text(conform), Text(outcomes))
+        outcomes = ", ".join(
+            f"{outcome.value} {row.tally.outcomes[outcome]:,}"
+            for outcome in Outcome
+            if row.tally.outcomes[outcome]
+        )
+        conform = (
+            f"{row.tally.conforming:,}/{row.tally.selected:,}"
+            if row.validity is Validity.INVALID
+            else "recorded"
+        )
+        table.add_row(
+            Text(row.operator), Text(row.target), Text(row.validity.value), Text(conform), Text(outcomes)
+        )
     console.print(table)
 
 
@@ -268,9 +324,17 @@ def _differences(tables: Tables, console: Console) -> None:
     console.print()
     console.print(Text(f"targets differ on {sum(group.number for group in groups):,} cases", style="bold"))
     for group in groups[:SHOWN]:
-        said = [f"{target}: {o.value}" for target, o in zip(tables.targets, group.outcomes, strict=True) if o and o not in NOT_EXECUTED]
+        said = [
+            f"{target}: {o.value}"
+            for target, o in zip(tables.targets, group.outcomes, strict=True)
+            if o and o not in NOT_EXECUTED
+        ]
         dtypes = ", ".join(group.dtypes) if len(group.dtypes) <= 3 else f"{len(group.dtypes)} dtypes"
-        kind = " ".join(part for part in (group.operator, dtypes, f"rank {ranks(group.ranks)}" if group.ranks else "") if part)
+        kind = " ".join(
+            part
+            for part in (group.operator, dtypes, f"rank {ranks(group.ranks)}" if group.ranks else "")
+            if part
+        )
         indented(console, f"{group.number:,} × {kind} ({group.validity.value}): {', '.join(said)}")
     if len(groups) > SHOWN:
         console.print(Text(f"  and {len(groups) - SHOWN:,} more groups in the report", style="dim"))
@@ -281,4 +345,9 @@ def _disagreements(tables: Tables, console: Console) -> None:
     if rows:
         console.print()
         places = count(len(rows), "group")
-        console.print(Text(f"documented, registered and measured support disagree in {places}: see the report", style="bold"))
+        console.print(
+            Text(
+                f"documented, registered and measured support disagree in {places}: see the report",
+                style="bold",
+            )
+        )

@@ -1,4 +1,5 @@
-"""How text from specs, errors and tensors is made safe to show: one line, no control or direction marks, no machine paths."""
+"""How text from specs, errors and tensors is made safe to show: one line, no control or direction marks, no
+machine paths."""
 
 from __future__ import annotations
 
@@ -12,8 +13,11 @@ _LONG = 4000
 _PREAMBLE = re.compile(
     r"^\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : (Non-zero status code returned while running \S+ node\. Name:'[^']*' Status Message: )?"
 )
-_WHERE = re.compile(r"(?:\\[\w.]+)?!(?:\w+!)?[0-9A-F]{4,16}: (?:\(caller: [0-9A-F]{4,16}\) )?Exception\(\d+\) tid\([0-9a-f]+\) ?")
-"""Where and as which of its exceptions Windows' own code met an error: addresses and counters that differ from run to run."""
+_WHERE = re.compile(
+    r"(?:\\[\w.]+)?!(?:\w+!)?[0-9A-F]{4,16}: (?:\(caller: [0-9A-F]{4,16}\) )?Exception\(\d+\) tid\([0-9a-f]+\) ?"
+)
+"""Where and as which of its exceptions Windows' own code met an error: addresses and counters that differ
+from run to run."""
 _HIDDEN = re.compile(  # spelled out, because Unicode's categories change between releases of Python
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
     "\uffa0\ufff9-\ufffb\ufffe\uffff\ud800-\udfff\U000e0000-\U000e0fff]"
@@ -34,11 +38,18 @@ def one_line(text: str) -> str:
 
 def _escape(character: str) -> str:
     number = ord(character)
-    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+    return (
+        f"\\x{number:02x}"
+        if number < 0x100
+        else f"\\u{number:04x}"
+        if number < 0x10000
+        else f"\\U{number:08x}"
+    )
 
 
 def without_paths(text: str) -> str:
-    """Shorten absolute paths to their last part, and leave addresses out: where they lay on one machine says nothing on another."""
+    """Shorten absolute paths to their last part, and leave addresses out: where they lay on one machine says
+    nothing on another."""
     return _WHERE.sub(" ", _PATH.sub(lambda path: f"…/{path[1]}", text))
 
 
@@ -61,7 +72,8 @@ def line(text: str, limit: int = 200) -> str:
 
 
 def gist(text: str, limit: int = 240) -> str:
-    """Make ONNX Runtime's message fit one line without what stands before every one of them; the error class says the same."""
+    """Make ONNX Runtime's message fit one line without what stands before every one of them; the error class
+    says the same."""
     return line(_PREAMBLE.sub("", text[: limit * 4]), limit) if len(text) <= _LONG else line(text, limit)
 
 

@@ -19,7 +19,9 @@ class Counts:
         self.inexpressible = 0
         self.only_placement = True
 
-    def add(self, validity: Validity, outcome: Outcome, verdict: Verdict, *, inexpressible: bool = False) -> None:
+    def add(
+        self, validity: Validity, outcome: Outcome, verdict: Verdict, *, inexpressible: bool = False
+    ) -> None:
         self.outcomes[outcome.value] += 1
         self.verdicts[verdict.value] += 1
         self.inexpressible += inexpressible
@@ -40,7 +42,8 @@ class Counts:
         self.only_placement &= other.only_placement
 
     def exit_code(self, problems: tuple[str, ...], *, baseline: bool) -> int:
-        """1 for unexpected results, 3 if all that is unexpected is missing targets or unproven placement, 4 if no target could be asked."""
+        """1 for unexpected results, 3 if all that is unexpected is missing targets or unproven placement, 4
+        if no target could be asked."""
         failing = self.failing - (self.improved if baseline else 0)
         if (problems and not self.lost) or (failing and not self.only_placement):
             return 1

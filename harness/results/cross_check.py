@@ -1,8 +1,10 @@
-"""The second witness: what ONNX Runtime's DirectML provider and DirectML's own API make of the same case, held against each other.
+"""The second witness: what ONNX Runtime's DirectML provider and DirectML's own API make of the same case,
+held against each other.
 
-Both compute on the same DLL. A difference between them points at ONNX Runtime's lowering, since the API was given the call that the
-documents describe; an agreement against the oracle points at DirectML or its driver. Outputs are compared bit for bit: two passes equal the
-oracle and so each other, and any other output has its hash in its result.
+Both compute on the same DLL. A difference between them points at ONNX Runtime's lowering, since the API was
+given the call that the documents describe; an agreement against the oracle points at DirectML or its driver.
+Outputs are compared bit for bit: two passes equal the oracle and so each other, and any other output has its
+hash in its result.
 """
 
 from __future__ import annotations
@@ -13,7 +15,18 @@ from typing import NamedTuple
 from msgspec import UNSET, UnsetType
 
 from harness.model.facets import facets
-from harness.model.records import DIRECTML, DML, NOT_EXECUTED, Header, Outcome, Result, TargetInfo, Validity, conforms, inexpressible
+from harness.model.records import (
+    DIRECTML,
+    DML,
+    NOT_EXECUTED,
+    Header,
+    Outcome,
+    Result,
+    TargetInfo,
+    Validity,
+    conforms,
+    inexpressible,
+)
 
 _SILENT = NOT_EXECUTED | {Outcome.CRASH, Outcome.TIMEOUT, Outcome.ORACLE_ERROR}
 _RAN = frozenset({Outcome.PASS, Outcome.MISMATCH, Outcome.ACCEPTED_INVALID})
@@ -39,7 +52,9 @@ class Agreement(NamedTuple):
     why: str
 
 
-COMPOSED = Agreement(Suspect.UNCLEAR, "the provider composes this mode of several operators, DirectML has it in one")
+COMPOSED = Agreement(
+    Suspect.UNCLEAR, "the provider composes this mode of several operators, DirectML has it in one"
+)
 """What two results say that are not of the same call."""
 
 
@@ -78,13 +93,22 @@ def compare(provider: CheckedResult, api: CheckedResult) -> Agreement:
     if provider.outcome in _SILENT or api.outcome in _SILENT:
         return Agreement(Suspect.UNCLEAR, "one of the two did not finish")
     if provider.outcome is Outcome.REJECTED and provider.validity is Validity.INVALID and api.outcome in _RAN:
-        return Agreement(Suspect.CHECKED, "ONNX Runtime refuses what ONNX forbids, DirectML by itself would take it")
+        return Agreement(
+            Suspect.CHECKED, "ONNX Runtime refuses what ONNX forbids, DirectML by itself would take it"
+        )
     if (provider.outcome in _RAN) != (api.outcome in _RAN):
         taken = "DirectML takes the call that ONNX Runtime's provider refuses or does not make"
         refused = "ONNX Runtime's provider makes another call than the one that DirectML refuses, or none"
         return Agreement(Suspect.LOWERING, taken if api.outcome in _RAN else refused)
-    if provider.outcome not in _RAN and conforms(api.validity, api.outcome) and not conforms(provider.validity, provider.outcome):
-        return Agreement(Suspect.LOWERING, "DirectML refuses the call as it should, ONNX Runtime's provider never comes to it")
+    if (
+        provider.outcome not in _RAN
+        and conforms(api.validity, api.outcome)
+        and not conforms(provider.validity, provider.outcome)
+    ):
+        return Agreement(
+            Suspect.LOWERING,
+            "DirectML refuses the call as it should, ONNX Runtime's provider never comes to it",
+        )
     if provider.outcome not in _RAN:
         return _agreement(provider, api, "both refuse it")
     if provider.outcome is api.outcome is Outcome.PASS:
@@ -113,7 +137,8 @@ def did(result: Result) -> CheckedResult:
 
 
 def witnesses(header: Header) -> tuple[str, str] | None:
-    """Return the provider's target and the API's of a run: the first two with the same DirectML.dll; None where there are none."""
+    """Return the provider's target and the API's of a run: the first two with the same DirectML.dll; None
+    where there are none."""
     by_provider: dict[str, list[tuple[str, TargetInfo]]] = {DML: [], DIRECTML: []}
     for target, info in header.targets.items():
         if info.provider in by_provider and info.unavailable is None:
@@ -162,7 +187,11 @@ class CrossCheck:
         return sum(number for number, _ in self._groups.values())
 
     def groups(self) -> list[CrossCheckGroup]:
-        """Return what the two say together, by operator and outcomes; what points somewhere first, then the largest."""
+        """Return what the two say together, by operator and outcomes; what points somewhere first, then the
+        largest."""
         order = {points: place for place, points in enumerate(_ORDER)}
         groups = [CrossCheckGroup(*kind, number, example) for kind, (number, example) in self._groups.items()]
-        return sorted(groups, key=lambda group: (order[group.testimony.points], -group.number, group.operator, group.example))
+        return sorted(
+            groups,
+            key=lambda group: (order[group.testimony.points], -group.number, group.operator, group.example),
+        )

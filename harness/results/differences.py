@@ -17,7 +17,8 @@ _BITS = 4
 
 
 class Difference(NamedTuple):
-    """The cases of an operator on which the targets disagree in one way; `outcomes` is by target, None for one that has no such case.
+    """The cases of an operator on which the targets disagree in one way; `outcomes` is by target, None for
+    one that has no such case.
 
     The tuples name everything that occurs among these cases, sorted.
     """
@@ -55,7 +56,9 @@ class Differences:
             self._kind[case] = self._kinds.setdefault(kind, kind)
 
     def _outcomes(self, packed: int) -> tuple[Outcome | None, ...]:
-        return tuple(_OUTCOMES.get(packed >> place * _BITS & (1 << _BITS) - 1) for place in range(len(self.targets)))
+        return tuple(
+            _OUTCOMES.get(packed >> place * _BITS & (1 << _BITS) - 1) for place in range(len(self.targets))
+        )
 
     def groups(self) -> list[Difference]:
         """Group the cases whose outcomes differ between targets that ran them; the largest groups first."""
@@ -63,7 +66,8 @@ class Differences:
         differing = {
             packed: outcomes
             for packed, outcomes in unpacked.items()
-            if len({outcome for outcome in outcomes if outcome is not None and outcome not in NOT_EXECUTED}) > 1
+            if len({outcome for outcome in outcomes if outcome is not None and outcome not in NOT_EXECUTED})
+            > 1
         }
         found: dict[tuple[str, Validity, tuple[Outcome | None, ...]], dict[tuple[Facets, str], int]] = {}
         examples: dict[tuple[str, Validity, tuple[Outcome | None, ...]], str] = {}
@@ -82,7 +86,9 @@ class Differences:
         return sorted(groups, key=lambda group: (-group.number, group.operator, group.example))
 
 
-def _group(key: tuple[str, Validity, tuple[Outcome | None, ...]], kinds: dict[tuple[Facets, str], int], example: str) -> Difference:
+def _group(
+    key: tuple[str, Validity, tuple[Outcome | None, ...]], kinds: dict[tuple[Facets, str], int], example: str
+) -> Difference:
     return Difference(
         *key,
         opsets=tuple(sorted({read.opset for read, _ in kinds})),

@@ -1,4 +1,5 @@
-"""Known deviations by the reviewed entry that explains them: what the section of the same name shows in every report."""
+"""Known deviations by the reviewed entry that explains them: what the section of the same name shows in every
+report."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from harness.model.records import Expectation, Result, Validity, Verdict
 from harness.model.reference.feature_levels import level_key
 
 PENDING = (
-    "Nobody has looked yet at why these cases deviate, so nothing is said of who is right. Whatever they do is recorded and fails no run."
+    "Nobody has looked yet at why these cases deviate, so nothing is said of who is right. "
+    "Whatever they do is recorded and fails no run."
 )
 
 
@@ -25,7 +27,8 @@ class DeviationKey(NamedTuple):
 
 
 class DeviationRow(NamedTuple):
-    """An entry: how many results do what it expects, by target and by feature level, and how many contradict it."""
+    """An entry: how many results do what it expects, by target and by feature level, and how many contradict
+    it."""
 
     number: int
     entry: Expectation
@@ -41,7 +44,8 @@ class DeviationRow(NamedTuple):
 
 
 def in_words(outcomes: Iterable[str]) -> str:
-    """Write the outcomes that an entry allows: `rejected, unsupported or not_placed`, and `any` for none in particular."""
+    """Write the outcomes that an entry allows: `rejected, unsupported or not_placed`, and `any` for none in
+    particular."""
     *most, last = [*outcomes] or ["any"]
     return f"{', '.join(most)} or {last}" if most else last
 
@@ -66,13 +70,20 @@ class Deviations:
         self._counts[DeviationKey(number, result.target, level, result.validity, contradicts)] += 1
 
     def remarks(self, known: int) -> list[str]:
-        """Say why the results of all rows together are not the `known` deviations of the run; nothing where they are these."""
-        as_expected = [(key.validity is Validity.UNSPECIFIED, count) for key, count in self._counts.items() if not key.contradicts]
+        """Say why the results of all rows together are not the `known` deviations of the run; nothing where
+        they are these."""
+        as_expected = [
+            (key.validity is Validity.UNSPECIFIED, count)
+            for key, count in self._counts.items()
+            if not key.contradicts
+        ]
         unspecified = sum(count for is_unspecified, count in as_expected if is_unspecified)
         without = known + unspecified - sum(count for _, count in as_expected)
         said = []
         if unspecified:
-            said.append(f"{unspecified:,} of the results are of unspecified cases, which no total counts as deviations.")
+            said.append(
+                f"{unspecified:,} of the results are of unspecified cases, which no total counts as deviations."
+            )
         if without:
             said.append(
                 f"{without:,} more known deviations have no entry in the run file: an earlier run is what they are judged against, or an "

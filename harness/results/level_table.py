@@ -1,6 +1,7 @@
 """The level table: operator × target × the feature level at which a case is first allowed.
 
-Only valid cases have a pass rate; what targets did with invalid and unspecified cases stands in a table of its own.
+Only valid cases have a pass rate; what targets did with invalid and unspecified cases stands in a table of
+its own.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from harness.results.tables import Tables, Tally
 class LevelRow(NamedTuple):
     """One operator on one target: a tally for each of the table's levels, and their sum.
 
-    `allowed` sums the levels up to `device_level`, the one that the target's device reports; all published levels where it reports none.
+    `allowed` sums the levels up to `device_level`, the one that the target's device reports; all published
+    levels where it reports none.
     """
 
     operator: str
@@ -28,7 +30,8 @@ class LevelRow(NamedTuple):
 
 
 def levels(tables: Tables) -> list[str]:
-    """Return the columns: the levels at which the tables of the run's operators change, any other that occurs, and `beyond`."""
+    """Return the columns: the levels at which the tables of the run's operators change, any other that
+    occurs, and `beyond`."""
     lowered = {name for operator in tables.operators for name in directml_operators(operator)}
     return sorted({*table_levels(lowered), *(cell.level for cell in tables.cells)}, key=level_key)
 
@@ -48,7 +51,9 @@ def level_table(tables: Tables) -> list[LevelRow]:
             for level, tally in by_level.items():
                 if level != BEYOND and (device is None or level_key(level) <= level_key(device)):
                     allowed.include(tally)
-            rows.append(LevelRow(operator, target, by_level, totals.get((operator, target), Tally()), allowed, device))
+            rows.append(
+                LevelRow(operator, target, by_level, totals.get((operator, target), Tally()), allowed, device)
+            )
     return rows
 
 
@@ -85,10 +90,11 @@ def rate(tally: Tally) -> str:
 
 
 def status(tally: Tally) -> str:
-    """Name the state of a cell: `none`, `absent` (nothing ran), `pass`, `failing`, `known`, `partial` or `unclaimed`.
+    """Name the state of a cell: `none`, `absent` (nothing ran), `pass`, `failing`, `known`, `partial` or
+    `unclaimed`.
 
-    `known` cells hold only expected deviations beside their passes, `partial` ones miss results that did not run, and `unclaimed` ones
-    hold results that test nothing.
+    `known` cells hold only expected deviations beside their passes, `partial` ones miss results that did not
+    run, and `unclaimed` ones hold results that test nothing.
     """
     if not tally.selected:
         return "none"

@@ -1,4 +1,5 @@
-"""The matrices of an operator on a target: element type × rank, and the element types of its other inputs × rank where these differ."""
+"""The matrices of an operator on a target: element type × rank, and the element types of its other inputs ×
+rank where these differ."""
 
 from __future__ import annotations
 
@@ -32,7 +33,11 @@ class Matrix(NamedTuple):
     @property
     def names(self) -> tuple[str, ...]:
         """The inputs whose element types the rows are; () for the first input."""
-        return tuple(dict.fromkeys(part.partition("=")[0] for row in self.rows for part in row.split())) if self.rows_are == "types" else ()
+        return (
+            tuple(dict.fromkeys(part.partition("=")[0] for row in self.rows for part in row.split()))
+            if self.rows_are == "types"
+            else ()
+        )
 
     @property
     def title(self) -> str:
@@ -44,17 +49,30 @@ class Matrix(NamedTuple):
         return row.partition("=")[2] if len(self.names) == 1 else row
 
 
-def _cells(tables: Tables, rows_are: Rows, **where: object) -> dict[tuple[str, str], dict[tuple[str, int], MatrixCell]]:
+def _cells(
+    tables: Tables, rows_are: Rows, **where: object
+) -> dict[tuple[str, str], dict[tuple[str, int], MatrixCell]]:
     """Sum valid cases over every opset, by operator and target."""
     found: dict[tuple[str, str], dict[tuple[str, int], tuple[Tally, set[str]]]] = {}
-    for key, tally in tables.by("operator", "target", rows_are, "rank", "level", validity=Validity.VALID, **where).items():
-        operator, target, row, rank, level = str(key[0]), str(key[1]), str(key[2]), int(str(key[3])), str(key[4])
+    for key, tally in tables.by(
+        "operator", "target", rows_are, "rank", "level", validity=Validity.VALID, **where
+    ).items():
+        operator, target, row, rank, level = (
+            str(key[0]),
+            str(key[1]),
+            str(key[2]),
+            int(str(key[3])),
+            str(key[4]),
+        )
         if row:
             total, levels = found.setdefault((operator, target), {}).setdefault((row, rank), (Tally(), set()))
             total.include(tally)
             levels.add(level)
     return {
-        of: {place: MatrixCell(tally, tuple(sorted(levels, key=level_key))) for place, (tally, levels) in cells.items()}
+        of: {
+            place: MatrixCell(tally, tuple(sorted(levels, key=level_key)))
+            for place, (tally, levels) in cells.items()
+        }
         for of, cells in found.items()
     }
 
@@ -75,9 +93,11 @@ def _row_key(row: str) -> list[tuple[int, str]]:
 
 
 def matrices(tables: Tables) -> list[Matrix]:
-    """Return every matrix that has a cell, by operator, then kind of rows, then target; none of a target on which nothing ran.
+    """Return every matrix that has a cell, by operator, then kind of rows, then target; none of a target on
+    which nothing ran.
 
-    Types of further inputs have one only where there are several of them: one row would repeat what the first matrix says.
+    Types of further inputs have one only where there are several of them: one row would repeat what the first
+    matrix says.
     """
     ran = [target for target in tables.targets if tables.tally(target=target).run]
     kinds: tuple[Rows, ...] = ("dtype", "types")

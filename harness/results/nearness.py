@@ -9,10 +9,11 @@ from harness.model.records import Accuracy, Outcome, Result
 
 
 class Nearness(NamedTuple):
-    """`ratio` is the largest error divided by its bound, of `example`; `ulp` the largest error in units of the last place.
+    """`ratio` is the largest error divided by its bound, of `example`; `ulp` the largest error in units of
+    the last place.
 
-    `results` counts what was held against a bound, `outside` what was not within it. Of `unclaimed` results nothing was claimed: they test
-    nothing and count in no ratio.
+    `results` counts what was held against a bound, `outside` what was not within it. Of `unclaimed` results
+    nothing was claimed: they test nothing and count in no ratio.
     """
 
     dtypes: tuple[str, ...]
@@ -59,7 +60,15 @@ class Nearnesses:
             return
         outside = result.outcome is Outcome.MISMATCH
         example = result.case if near.claims else ""
-        one = Nearness((read.dtype,), near.ratio if near.claims else 0.0, near.ulp, 1, int(outside), int(not near.claims), example)
+        one = Nearness(
+            (read.dtype,),
+            near.ratio if near.claims else 0.0,
+            near.ulp,
+            1,
+            int(outside),
+            int(not near.claims),
+            example,
+        )
         key = result.operator, result.target, read.dtype
         before = self._found.get(key)
         self._found[key] = one if before is None else before.join(one)
@@ -75,15 +84,20 @@ class Nearnesses:
             total = each[0]
             for further in each[1:]:
                 total = total.join(further)
-            rows.append(NearnessRow(operator, target, total, max(each, key=lambda found: found.ratio).dtypes[0]))
+            rows.append(
+                NearnessRow(operator, target, total, max(each, key=lambda found: found.ratio).dtypes[0])
+            )
         return sorted(rows, key=lambda row: (row.operator, order.get(row.target, len(order))))
 
 
 def in_words(near: Accuracy) -> str:
-    """Say how near one result came: `error 0.31 of its bound, 1.5 ULP; nothing claimed of 2 of 12 elements`."""
+    """Say how near one result came: `error 0.31 of its bound, 1.5 ULP; nothing claimed of 2 of 12
+    elements`."""
     if not near.claims:
         return f"nothing is claimed of its {near.compared:,} elements"
-    unclaimed = f"; nothing claimed of {near.unclaimed:,} of {near.compared:,} elements" if near.unclaimed else ""
+    unclaimed = (
+        f"; nothing claimed of {near.unclaimed:,} of {near.compared:,} elements" if near.unclaimed else ""
+    )
     return f"error {ratio_text(near.ratio)} of its bound, {near.ulp:.2g} ULP{unclaimed}"
 
 

@@ -1,4 +1,5 @@
-"""Arrays of an `.npz` file that anybody may have written or damaged: read in bounded memory and time, or not at all."""
+"""Arrays of an `.npz` file that anybody may have written or damaged: read in bounded memory and time, or not
+at all."""
 
 from __future__ import annotations
 
@@ -23,15 +24,37 @@ _MEMBERS = 64
 """More arrays than any case has tensors."""
 _HEADER = 1 << 16
 _STORAGES = frozenset(entry.storage for entry in DTYPES.values() if entry.storage != "O")
-# NumPy reads the header of an array as Python, and zipfile trusts the numbers in a directory: what damage there raises is not one kind
+# NumPy reads the header of an array as Python, and zipfile trusts the numbers in a directory: what damage
+# there raises is not one kind
 _DAMAGE = (
-    *(OSError, ValueError, EOFError, KeyError, IndexError, AttributeError, TypeError, SyntaxError, OverflowError, MemoryError),
-    *(RecursionError, RuntimeError, AssertionError, zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, lzma.LZMAError, struct.error),
+    *(
+        OSError,
+        ValueError,
+        EOFError,
+        KeyError,
+        IndexError,
+        AttributeError,
+        TypeError,
+        SyntaxError,
+        OverflowError,
+        MemoryError,
+    ),
+    *(
+        RecursionError,
+        RuntimeError,
+        AssertionError,
+        zipfile.BadZipFile,
+        zipfile.LargeZipFile,
+        zlib.error,
+        lzma.LZMAError,
+        struct.error,
+    ),
 )
 
 
 def load_arrays(path: Path) -> dict[str, Array] | None:
-    """Return the arrays that have an element type of `dtypes`, by name in the file's order; None where the file cannot be read so.
+    """Return the arrays that have an element type of `dtypes`, by name in the file's order; None where the
+    file cannot be read so.
 
     Arrays of strings would be stored as pickles, which are never read.
     """
@@ -50,7 +73,10 @@ def _members(file: io.BytesIO) -> Iterator[tuple[str, Array]]:
         if len(members) > _MEMBERS or sum(member.file_size for member in members) > FILE_LIMIT:
             raise ValueError("too large")
         for member in members:
-            if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or not member.filename.endswith(".npy"):
+            if member.compress_type not in (
+                zipfile.ZIP_STORED,
+                zipfile.ZIP_DEFLATED,
+            ) or not member.filename.endswith(".npy"):
                 raise ValueError("not as NumPy writes it")
             with archive.open(member) as opened:
                 array = _array(opened.read(member.file_size))
@@ -59,7 +85,8 @@ def _members(file: io.BytesIO) -> Iterator[tuple[str, Array]]:
 
 
 def _array(data: bytes) -> Array | None:
-    """Return one array, None if it has another element type; its header must describe just the bytes that follow it."""
+    """Return one array, None if it has another element type; its header must describe just the bytes that
+    follow it."""
     stream = io.BytesIO(data)
     version = npy.read_magic(stream)
     if version not in ((1, 0), (2, 0)):

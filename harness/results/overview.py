@@ -1,4 +1,5 @@
-"""The first table of every report: operator × target, one cell each, and the order in which operators are worth reading."""
+"""The first table of every report: operator × target, one cell each, and the order in which operators are
+worth reading."""
 
 from __future__ import annotations
 
@@ -30,7 +31,11 @@ def overview(tables: Tables) -> list[OverviewRow]:
     cells = tables.by("operator", "target")
     totals = tables.by("operator")
     rows = [
-        OverviewRow(operator, {target: cells.get((operator, target), Tally()) for target in tables.targets}, totals[(operator,)])
+        OverviewRow(
+            operator,
+            {target: cells.get((operator, target), Tally()) for target in tables.targets},
+            totals[(operator,)],
+        )
         for operator in tables.operators
     ]
     return sorted(rows, key=lambda row: (not row.total.unexpected, row.operator))

@@ -1,6 +1,8 @@
-"""Both sides of each sentence of Microsoft's documents: what a target did with the calls that keep it and with those that break it.
+"""Both sides of each sentence of Microsoft's documents: what a target did with the calls that keep it and
+with those that break it.
 
-The sentences stand in `data/directml_rules.yaml`, with the queries that name their cases; a run file alone tells the rest.
+The sentences stand in `data/directml_rules.yaml`, with the queries that name their cases; a run file alone
+tells the rest.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ class Requirement(NamedTuple):
 
 
 class ObservedResult(NamedTuple):
-    """What a target did with some cases in the same way; `error` is the class of its error: the call that failed and the HRESULT."""
+    """What a target did with some cases in the same way; `error` is the class of its error: the call that
+    failed and the HRESULT."""
 
     validity: Validity
     outcome: Outcome
@@ -72,7 +75,8 @@ def rules() -> tuple[Requirement, ...]:
 
 @cache
 def by_origin() -> dict[str, list[tuple[int, bool, Query]]]:
-    """Return number of the rule, side and query, by what the query begins with: `operator:sweep=…` or `operator:case=…`."""
+    """Return number of the rule, side and query, by what the query begins with: `operator:sweep=…` or
+    `operator:case=…`."""
     found: dict[str, list[tuple[int, bool, Query]]] = {}
     for number, rule in enumerate(rules()):
         for holds, queries in ((True, rule.holds), (False, rule.breaks)):
@@ -98,17 +102,28 @@ class Rules:
         candidates = self._by_origin.get(f"{head.partition('@')[0]}:{terms.partition(';')[0]}")
         if candidates is None:
             return
-        did = ObservedResult(result.validity, result.outcome, result.stage or "", result.error.class_ if result.error else "")
-        for number, holds in {(number, holds) for number, holds, query in candidates if query.matches(result.case)}:
+        did = ObservedResult(
+            result.validity, result.outcome, result.stage or "", result.error.class_ if result.error else ""
+        )
+        for number, holds in {
+            (number, holds) for number, holds, query in candidates if query.matches(result.case)
+        }:
             self._counts[number, holds, did] += 1
-            self._examples[number, holds, did] = min(self._examples.get((number, holds, did), result.case), result.case, key=_shortest)
+            self._examples[number, holds, did] = min(
+                self._examples.get((number, holds, did), result.case), result.case, key=_shortest
+            )
 
     def tested(self) -> list[Tested]:
         """Return every rule with both of its sides."""
-        return [Tested(rule, self._side(number, True), self._side(number, False)) for number, rule in enumerate(self._known)]
+        return [
+            Tested(rule, self._side(number, True), self._side(number, False))
+            for number, rule in enumerate(self._known)
+        ]
 
     def _side(self, number: int, holds: bool) -> Side:
-        found = {did: count for (rule, side, did), count in self._counts.items() if (rule, side) == (number, holds)}
+        found = {
+            did: count for (rule, side, did), count in self._counts.items() if (rule, side) == (number, holds)
+        }
         counts = dict(sorted(found.items(), key=lambda each: (-each[1], each[0].outcome.value, *each[0])))
         return Side(counts, {did: self._examples[number, holds, did] for did in counts})
 

@@ -1,4 +1,5 @@
-"""What failing results of a run file have in common before any rule: outcome, stage, error class, how the output differs, flaky or not."""
+"""What failing results of a run file have in common before any rule: outcome, stage, error class, how the
+output differs, flaky or not."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ _WORDS = {
 
 
 class ResultSignature(NamedTuple):
-    """How results failed. `difference` is of a mismatch: a kind of `difference_kind`, or `any` for all that one defect can show."""
+    """How results failed. `difference` is of a mismatch: a kind of `difference_kind`, or `any` for all that
+    one defect can show."""
 
     validity: Validity
     outcome: Outcome

@@ -1,7 +1,8 @@
 """Run files: append-only JSON lines, written as results arrive and readable when cut off.
 
-Line 1 is a `Header`, then one `Result` a line, last an `End`. A run that dies loses at most its last line, which is then incomplete; the
-reader leaves such a line out and says so. Any other damage is an error that names the line.
+Line 1 is a `Header`, then one `Result` a line, last an `End`. A run that dies loses at most its last line,
+which is then incomplete; the reader leaves such a line out and says so. Any other damage is an error that
+names the line.
 """
 
 from __future__ import annotations
@@ -35,10 +36,13 @@ def _create(path: str, flags: int) -> int:
 class RunWriter:
     """Writes a run file in whole lines, as the only one who does."""
 
-    def __init__(self, path: Path, header: Header | None = None, *, keep: int | None = None, after_full: str = FREE) -> None:
+    def __init__(
+        self, path: Path, header: Header | None = None, *, keep: int | None = None, after_full: str = FREE
+    ) -> None:
         """Open `path` for a new run that starts with `header`, or continue it after its first `keep` bytes.
 
-        Raises UsageError where it cannot be written or another process is writing it; `after_full` is what to do after a full disk.
+        Raises UsageError where it cannot be written or another process is writing it; `after_full` is what to
+        do after a full disk.
         """
         self.path = path
         self._after_full = after_full
@@ -67,7 +71,8 @@ class RunWriter:
                 raise
 
     def add(self, record: Result | Header | End) -> None:
-        """Append one line; it is in the hands of the operating system with the next `flush`, after some dozen lines at the latest."""
+        """Append one line; it is in the hands of the operating system with the next `flush`, after some dozen
+        lines at the latest."""
         self._pending.append(self._encode(record))
         if len(self._pending) >= _LINES:
             self.flush()
@@ -81,7 +86,8 @@ class RunWriter:
         self.append(data)
 
     def append(self, data: bytes) -> None:
-        """Write whole lines at once. A full disk leaves whole lines and is an error that says how to go on."""
+        """Write whole lines at once. A full disk leaves whole lines and is an error that says how to go
+        on."""
         view = memoryview(data)
         try:
             while view:
@@ -111,7 +117,9 @@ class RunWriter:
     def __enter__(self) -> RunWriter:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if not self._file.closed:
             self.close()
 
@@ -142,7 +150,8 @@ def _why(error: Exception) -> str:
 
 
 def run_file(path: Path) -> Path:
-    """Return the run file in a folder, the plain one before a compressed one; a path that is no folder is the file itself."""
+    """Return the run file in a folder, the plain one before a compressed one; a path that is no folder is the
+    file itself."""
     if not path.is_dir():
         return path
     names = [path / f"run.jsonl{suffix}" for suffix in packed.SUFFIXES]
@@ -152,12 +161,13 @@ def run_file(path: Path) -> Path:
 class RunReader:
     """Reads a run file once, result by result; `end` and `truncated` are known after the last one.
 
-    A result that contradicts itself (`contradictions`) or is for a target that the header does not name, a line after the end, or an end
-    that counts other results than there are is damage.
+    A result that contradicts itself (`contradictions`) or is for a target that the header does not name, a
+    line after the end, or an end that counts other results than there are is damage.
     """
 
     def __init__(self, path: Path) -> None:
-        """Open a run file, plain or compressed (`packed`), or the one in a folder. Errors: UsageError naming file and line."""
+        """Open a run file, plain or compressed (`packed`), or the one in a folder. Errors: UsageError naming
+        file and line."""
         self.path = run_file(path)
         self.end: End | None = None
         self.truncated = False
@@ -171,7 +181,9 @@ class RunReader:
 
     def _header(self, line: bytes) -> Header:
         if not line.endswith(b"\n"):
-            raise UsageError(f"{self.path}:1: the header is cut off: nothing of this run was kept; start a new one")
+            raise UsageError(
+                f"{self.path}:1: the header is cut off: nothing of this run was kept; start a new one"
+            )
         try:
             header = msgspec.json.decode(line, type=Header)
         except _UNREADABLE as error:
@@ -221,7 +233,8 @@ class RunReader:
 
 
 def rewrite(path: Path, header: Header, keep: Callable[[Result], bool]) -> int:
-    """Give a run file another header and only the results to keep, all or nothing; return its bytes, which a continued run goes on after.
+    """Give a run file another header and only the results to keep, all or nothing; return its bytes, which a
+    continued run goes on after.
 
     Errors: UsageError where another process is writing it, or it cannot be written.
     """
@@ -243,4 +256,6 @@ def rewrite(path: Path, header: Header, keep: Callable[[Result], bool]) -> int:
 
 def busy(path: Path) -> UsageError:
     """Return the error for a run file that another process is writing."""
-    return UsageError(f"{path}: another harness is writing it: wait for its end, or choose another folder with -o")
+    return UsageError(
+        f"{path}: another harness is writing it: wait for its end, or choose another folder with -o"
+    )

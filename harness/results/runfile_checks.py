@@ -1,7 +1,9 @@
-"""What a line of a run file says against itself: no measurement can have led to it, so the line was altered or damaged.
+"""What a line of a run file says against itself: no measurement can have led to it, so the line was altered
+or damaged.
 
-Each rule holds whatever the target does, since it follows from how outcomes and verdicts are made. That a failure is `expected` without an
-expectation of the header contradicts nothing: it may be known from an earlier run, and older files do not name entries.
+Each rule holds whatever the target does, since it follows from how outcomes and verdicts are made. That a
+failure is `expected` without an expectation of the header contradicts nothing: it may be known from an
+earlier run, and older files do not name entries.
 """
 
 from __future__ import annotations
@@ -30,7 +32,16 @@ from harness.model.records import (
 _WITH_OUTPUT = frozenset({Outcome.PASS, Outcome.MISMATCH, Outcome.ACCEPTED_INVALID, Outcome.ORACLE_ERROR})
 """Outcomes of cases whose output was there, from the provider under test."""
 _WITH_DIFF = frozenset({Outcome.MISMATCH, Outcome.ORACLE_ERROR})
-_WITH_ERROR = frozenset({Outcome.REJECTED, Outcome.UNSUPPORTED, Outcome.NOT_PLACED, Outcome.CRASH, Outcome.TIMEOUT, Outcome.NOT_RUN})
+_WITH_ERROR = frozenset(
+    {
+        Outcome.REJECTED,
+        Outcome.UNSUPPORTED,
+        Outcome.NOT_PLACED,
+        Outcome.CRASH,
+        Outcome.TIMEOUT,
+        Outcome.NOT_RUN,
+    }
+)
 _WITH_HASH = (_WITH_OUTPUT - {Outcome.PASS}) | {Outcome.NOT_PLACED}
 _ORACLE_ASKED = frozenset({Outcome.PASS, Outcome.MISMATCH, Outcome.ORACLE_ERROR})
 _OUTPUT = re.compile(r"[0-9a-f]{16}")
@@ -43,7 +54,8 @@ Kind = tuple[object, ...]
 
 
 class Count:
-    """How many results of a kind there are; `first` stands for all of them, `detailed` says whether `contradiction` looks at each."""
+    """How many results of a kind there are; `first` stands for all of them, `detailed` says whether
+    `contradiction` looks at each."""
 
     __slots__ = ("detailed", "first", "number")
 
@@ -54,7 +66,8 @@ class Count:
 
 
 def kind_of(result: Result) -> Kind:
-    """Return what decides whether a result is possible, its outcome and verdict first: a run has few kinds, so each is looked at once."""
+    """Return what decides whether a result is possible, its outcome and verdict first: a run has few kinds,
+    so each is looked at once."""
     error = result.error
     return (
         result.outcome,
@@ -82,7 +95,9 @@ def impossible(result: Result, header: Header) -> str | None:
         return f"operator {result.operator[:40]!r} of a case of {result.case.partition('@')[0][:40]!r}"
     if target.unavailable and outcome not in NOT_EXECUTED:
         return f"{outcome.value} on {result.target}, which was unavailable according to the header"
-    if (validity is Validity.INVALID and outcome in _ORACLE_ASKED) or (validity is Validity.VALID and outcome is Outcome.ACCEPTED_INVALID):
+    if (validity is Validity.INVALID and outcome in _ORACLE_ASKED) or (
+        validity is Validity.VALID and outcome is Outcome.ACCEPTED_INVALID
+    ):
         return f"{outcome.value} of a case that is {validity.value}"
     return _fields(result, target.provider) or _verdict(result) or _expectation(result, header)
 
@@ -111,7 +126,11 @@ def _fields(result: Result, provider: str) -> str | None:
 
 def _formula_failed(result: Result) -> bool:
     """Say whether the formula failed, so that there is an error in place of a difference."""
-    return result.outcome is Outcome.ORACLE_ERROR and result.error is not None and result.error.class_ == ORACLE_ERROR
+    return (
+        result.outcome is Outcome.ORACLE_ERROR
+        and result.error is not None
+        and result.error.class_ == ORACLE_ERROR
+    )
 
 
 def _verdict(result: Result) -> str | None:
@@ -125,7 +144,11 @@ def _verdict(result: Result) -> str | None:
         allowed = {Verdict.EXPECTED, Verdict.IMPROVEMENT, Verdict.NEW}
     else:
         allowed = {Verdict.EXPECTED, Verdict.REGRESSION, Verdict.CHANGED, Verdict.NEW}
-    return None if verdict in allowed else f"the verdict {verdict.value!r} for {outcome.value} of a case that is {validity.value}"
+    return (
+        None
+        if verdict in allowed
+        else f"the verdict {verdict.value!r} for {outcome.value} of a case that is {validity.value}"
+    )
 
 
 def _expectation(result: Result, header: Header) -> str | None:

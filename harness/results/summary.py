@@ -6,7 +6,15 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-from harness.model.records import CANNOT_BE_ASKED, DIRECTML, NOT_EXECUTED, Against, Outcome, TargetInfo, Verdict
+from harness.model.records import (
+    CANNOT_BE_ASKED,
+    DIRECTML,
+    NOT_EXECUTED,
+    Against,
+    Outcome,
+    TargetInfo,
+    Verdict,
+)
 from harness.results.tables import Tables, Tally
 
 Tone = Literal["good", "bad", "warn"]
@@ -41,19 +49,24 @@ def count(number: int, one: str, many: str = "") -> str:
 
 
 def summarize(tables: Tables) -> Summary:
-    """Judge a run: bad with anything unexpected, a warning where it is incomplete or nothing ran, good otherwise."""
+    """Judge a run: bad with anything unexpected, a warning where it is incomplete or nothing ran, good
+    otherwise."""
     total = tables.tally()
     remarks = _remarks(tables)
     if not total.run:
         return Summary("warn", f"Nothing ran: 0 of {count(tables.selected, 'selected result')}.", remarks)
-    unexpected = [count(number, *_UNEXPECTED[verdict]) for verdict, number in tables.attention.numbers.items() if number]
+    unexpected = [
+        count(number, *_UNEXPECTED[verdict]) for verdict, number in tables.attention.numbers.items() if number
+    ]
     if tables.problems:
         unexpected.append(count(len(tables.problems), "problem") + " in the expectations")
     known = "all conform" if total.conforming == total.run else _conforming(total)
     if unexpected:
         tone: Tone = "bad" if total.unexpected or tables.problems else "warn"
         return Summary(tone, f"{', '.join(unexpected)} in {count(total.run, 'result')}; {known}.", remarks)
-    as_expected = "The only result is as expected" if total.run == 1 else f"All {total.run:,} results are as expected"
+    as_expected = (
+        "The only result is as expected" if total.run == 1 else f"All {total.run:,} results are as expected"
+    )
     without = f"; without {_listed(left_out)}" if (left_out := tables.header.targets_left_out) else ""
     if tables.truncated:
         return Summary("warn", f"The run is incomplete. {as_expected}: {known}{without}.", remarks)
@@ -67,7 +80,9 @@ _NAMED = 2
 
 
 def _conforming(total: Tally) -> str:
-    known = f", {count(total.known, 'deviates in a known way', 'deviate in known ways')}" if total.known else ""
+    known = (
+        f", {count(total.known, 'deviates in a known way', 'deviate in known ways')}" if total.known else ""
+    )
     nothing = f", {count(total.unclaimed, 'tests nothing', 'test nothing')}" if total.unclaimed else ""
     return count(total.conforming, "conforms", "conform") + known + nothing
 
@@ -76,17 +91,23 @@ def _remarks(tables: Tables) -> tuple[str, ...]:
     remarks = []
     held = tables.tally().selected
     if tables.truncated:
-        remarks.append(f"The run file ends after {count(held, 'result')}, without its last line. Continue the run with --resume.")
+        remarks.append(
+            f"The run file ends after {count(held, 'result')}, without its last line. Continue the run with --resume."
+        )
     elif held < tables.selected:
         remarks.append(f"The run file holds {held:,} of {count(tables.selected, 'selected result')}.")
     if (merged := tables.header.merged) is not None and merged.missing:
         numbers = _listed([str(number) for number in merged.missing])
         plural = len(merged.missing) > 1
-        remarks.append(f"Merged without shard{'s' if plural else ''} {numbers}: what {'they' if plural else 'it'} held is not in this run.")
+        remarks.append(
+            f"Merged without shard{'s' if plural else ''} {numbers}: what {'they' if plural else 'it'} held is not in this run."
+        )
     reasons: dict[str, list[str]] = {}
     for target, why in tables.header.targets_left_out.items():
         reasons.setdefault(one_line(why), []).append(target)
-    remarks += [f"Run without {_listed(targets)}, which are not here: {why}." for why, targets in reasons.items()]
+    remarks += [
+        f"Run without {_listed(targets)}, which are not here: {why}." for why, targets in reasons.items()
+    ]
     if tables.header.baseline is not None:
         remarks.append(_judged(tables.header.baseline, tuple(tables.header.targets)))
     alike: dict[str, list[str]] = {}
@@ -95,7 +116,9 @@ def _remarks(tables: Tables) -> tuple[str, ...]:
         if info.unavailable:
             remarks.append(f"{target} is not available here: {one_line(info.unavailable)}")
         elif missing := sum(tally.outcomes[outcome] for outcome in NOT_EXECUTED):
-            alike.setdefault(f"did not run {missing:,} of {count(tally.selected, 'result')}{_why(tables, target)}", []).append(target)
+            alike.setdefault(
+                f"did not run {missing:,} of {count(tally.selected, 'result')}{_why(tables, target)}", []
+            ).append(target)
     remarks += [f"{_together(targets)} {what}." for what, targets in alike.items()]
     if tables.attention.flaky:
         number = tables.attention.flaky
@@ -108,21 +131,33 @@ def _remarks(tables: Tables) -> tuple[str, ...]:
     alone = len(tables.targets) == 1
     remarks += [what if alone else f"{_together(targets)}: {what}" for what, targets in alike.items()]
     if nothing := tables.tally().unclaimed:
-        which, its, none = ("1 result tests", "its", "it is not") if nothing == 1 else (f"{nothing:,} results test", "their", "none is")
-        remarks.append(f"{which} nothing, since the bound on {its} error is infinite: {none} counted as a pass.")
+        which, its, none = (
+            ("1 result tests", "its", "it is not")
+            if nothing == 1
+            else (f"{nothing:,} results test", "their", "none is")
+        )
+        remarks.append(
+            f"{which} nothing, since the bound on {its} error is infinite: {none} counted as a pass."
+        )
     if pending := sum(row.results for row in tables.deviations.rows(pending=True)):
-        remarks.append(f"{count(pending, 'deviation is', 'deviations are')} not reviewed yet: nobody has looked at why.")
+        remarks.append(
+            f"{count(pending, 'deviation is', 'deviations are')} not reviewed yet: nobody has looked at why."
+        )
     if tables.left_out:
         largest = sorted(tables.left_out.items(), key=lambda item: (-item[1], item[0]))
         named = ", ".join(f"{one_line(reason)}: {number:,}" for reason, number in largest[:REASONS])
         more = f", and {count(len(largest) - REASONS, 'more reason')}" if len(largest) > REASONS else ""
-        remarks.append(f"Left out before the run: {count(sum(tables.left_out.values()), 'combination')} ({named}{more}).")
+        remarks.append(
+            f"Left out before the run: {count(sum(tables.left_out.values()), 'combination')} ({named}{more})."
+        )
     return tuple(remarks)
 
 
 def _not_counted(number: int, provider: str) -> str:
     """Say that a target's API has no words for some cases, so that they stand in no count."""
-    cases, they, call, have = ("case is", "it", "calls", "has") if number == 1 else ("cases are", "they", "call", "have")
+    cases, they, call, have = (
+        ("case is", "it", "calls", "has") if number == 1 else ("cases are", "they", "call", "have")
+    )
     if provider == DIRECTML:
         return f"{number:,} {cases} not counted: no call of DirectML's own API can express {'it' if number == 1 else 'them'}."
     return f"{number:,} {cases} not counted: {they} {call} DirectML's own API and {have} no ONNX graph."
@@ -130,8 +165,13 @@ def _not_counted(number: int, provider: str) -> str:
 
 def _why(tables: Tables, target: str) -> str:
     """Say why a target did not run what it did not run, the most frequent reason first."""
-    found = Counter({class_: number for (of, class_), number in tables.not_run.items() if of == target and class_})
-    reasons = [f"{one_line(CANNOT_BE_ASKED.get(class_, class_))}: {number:,}" for class_, number in found.most_common()]
+    found = Counter(
+        {class_: number for (of, class_), number in tables.not_run.items() if of == target and class_}
+    )
+    reasons = [
+        f"{one_line(CANNOT_BE_ASKED.get(class_, class_))}: {number:,}"
+        for class_, number in found.most_common()
+    ]
     return f" ({', '.join(reasons)})" if reasons else ""
 
 
@@ -179,7 +219,10 @@ def target_facts(info: TargetInfo) -> list[tuple[str, str]]:
         ("driver", info.driver),
         ("maximum feature level", info.max_feature_level),
         ("device dtypes", ", ".join(info.device_dtypes)),
-        ("device metadata", ", ".join(f"{key}={value}" for key, value in sorted(info.device_metadata.items()))),
+        (
+            "device metadata",
+            ", ".join(f"{key}={value}" for key, value in sorted(info.device_metadata.items())),
+        ),
         ("Python", info.python),
         ("NumPy", info.numpy),
         ("platform", info.platform),

@@ -1,7 +1,7 @@
 """Documented, registered and measured support side by side, with their disagreements.
 
-Only valid cases of the operator itself speak of support; a variant is composed of other operators. Documented support is DirectML's alone
-and is compared for targets that lower to it.
+Only valid cases of the operator itself speak of support; a variant is composed of other operators. Documented
+support is DirectML's alone and is compared for targets that lower to it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ _DENIED = (Outcome.UNSUPPORTED, Outcome.NOT_PLACED, Outcome.REJECTED)
 
 
 class Support(NamedTuple):
-    """What holds for the valid cases of one kind on one target; rows that agree in everything else are joined."""
+    """What holds for the valid cases of one kind on one target; rows that agree in everything else are
+    joined."""
 
     operator: str
     target: str
@@ -48,19 +49,28 @@ def measured(tally: Tally) -> Measured:
 
 
 def support(tables: Tables) -> list[Support]:
-    """Compare the three for everything that the run's valid cases cover, in the order of operator, target, opset and element type."""
+    """Compare the three for everything that the run's valid cases cover, in the order of operator, target,
+    opset and element type."""
     levels: dict[tuple[object, ...], dict[str, Tally]] = {}
     fields = ("operator", "opset", "target", "dtype", "types")
     for leaf, tally in tables.by(*fields, "level", validity=Validity.VALID, variant="").items():
         levels.setdefault(leaf[:-1], {})[str(leaf[-1])] = tally
     joined: dict[tuple[object, ...], list[tuple[int, str, str, Tally]]] = {}
     for key, total in tables.by(*fields, validity=Validity.VALID, variant="").items():
-        operator, opset, target, dtype, types = str(key[0]), int(str(key[1])), str(key[2]), str(key[3]), str(key[4])
+        operator, opset, target, dtype, types = (
+            str(key[0]),
+            int(str(key[1])),
+            str(key[2]),
+            str(key[3]),
+            str(key[4]),
+        )
         if not dtype:
             continue
         info = tables.header.targets[target]
         first = next((name for name, _ in formal_inputs(operator, opset)), "")
-        kernel = registered(info, operator, opset, {first: dtype, **dict(part.split("=") for part in types.split())})
+        kernel = registered(
+            info, operator, opset, {first: dtype, **dict(part.split("=") for part in types.split())}
+        )
         by_level = levels[key]
         found = _disagreements(kernel, total, by_level if info.provider in LOWERS_TO_DIRECTML else {})
         documented = tuple(sorted(by_level, key=level_key))
@@ -68,7 +78,17 @@ def support(tables: Tables) -> list[Support]:
         joined.setdefault(row, []).append((opset, dtype, types, total))
     order = {target: place for place, target in enumerate(tables.targets)}
     rows = [_row(key, kinds) for key, kinds in joined.items()]
-    return sorted(rows, key=lambda row: (row.operator, order[row.target], row.opsets, dtype_key(row.dtypes[0]), row.dtypes, row.types))
+    return sorted(
+        rows,
+        key=lambda row: (
+            row.operator,
+            order[row.target],
+            row.opsets,
+            dtype_key(row.dtypes[0]),
+            row.dtypes,
+            row.types,
+        ),
+    )
 
 
 def _row(key: tuple[Any, ...], kinds: list[tuple[int, str, str, Tally]]) -> Support:
@@ -83,7 +103,8 @@ def _row(key: tuple[Any, ...], kinds: list[tuple[int, str, str, Tally]]) -> Supp
 
 
 def _disagreements(kernel: Registered, total: Tally, documented: dict[str, Tally]) -> tuple[str, ...]:
-    """Name what does not agree. A device-dependent kernel may do either; a registered one may refuse what no document allows."""
+    """Name what does not agree. A device-dependent kernel may do either; a registered one may refuse what no
+    document allows."""
     within = Tally()
     for level, tally in documented.items():
         if level != BEYOND:

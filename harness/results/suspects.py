@@ -11,7 +11,8 @@ from harness.results.cross_check import COMPOSED, Agreement, CheckedResult, comp
 
 
 class Testimonies:
-    """Holds both targets' results of a case against each other; one result a case is remembered until the other one comes."""
+    """Holds both targets' results of a case against each other; one result a case is remembered until the
+    other one comes."""
 
     def __init__(self, header: Header) -> None:
         self.pair = witnesses(header)
@@ -39,7 +40,8 @@ class Testimonies:
                 self._said[where] = testimony
 
     def of(self, target: str, lines: Iterable[int]) -> tuple[str, Counter[Agreement]]:
-        """Return who the other witness of a target is, and what the two say of the failing results on some lines; ("", {}) without one."""
+        """Return who the other witness of a target is, and what the two say of the failing results on some
+        lines; ("", {}) without one."""
         if self.pair is None or target not in self.pair:
             return "", Counter()
         other = self.pair[1] if target == self.pair[0] else self.pair[0]

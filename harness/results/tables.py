@@ -1,8 +1,9 @@
 """The tables of a run: results counted as they stream by, and what every report asks of the counts.
 
-A result is counted in one cell: operator, opset, element types, rank, variant, level, validity, target. Every table is a sum over cells, so
-memory grows with the variety of the cases and not with their number. Kept beside the counts: results that must be read (`attention`), the
-entries that explain known deviations (`deviations`), and, where there is more than one target, one small integer a case (`differences`).
+A result is counted in one cell: operator, opset, element types, rank, variant, level, validity, target. Every
+table is a sum over cells, so memory grows with the variety of the cases and not with their number. Kept
+beside the counts: results that must be read (`attention`), the entries that explain known deviations
+(`deviations`), and, where there is more than one target, one small integer a case (`differences`).
 """
 
 from __future__ import annotations
@@ -62,9 +63,12 @@ class State(NamedTuple):
 
 
 def shown_kinds(found: Collection[tuple[Facets, str, Validity]]) -> list[CaseKind]:
-    """Keep of the facets of cases the element types that tell something (`facets.telling`), which only all cases together show."""
+    """Keep of the facets of cases the element types that tell something (`facets.telling`), which only all
+    cases together show."""
     names = telling(read for read, _, validity in found if validity is Validity.VALID)
-    return [CaseKind(read.shown(names.get(read.operator, ())), level, validity) for read, level, validity in found]
+    return [
+        CaseKind(read.shown(names.get(read.operator, ())), level, validity) for read, level, validity in found
+    ]
 
 
 _Key = TypeVar("_Key", bound=Hashable)
@@ -95,7 +99,16 @@ class Cell(NamedTuple):
 class Tally:
     """Counts of some results by outcome and verdict. A rate is never given without `selected`."""
 
-    __slots__ = ("conforming", "failing", "known", "outcomes", "selected", "unclaimed", "unexpected", "verdicts")
+    __slots__ = (
+        "conforming",
+        "failing",
+        "known",
+        "outcomes",
+        "selected",
+        "unclaimed",
+        "unexpected",
+        "verdicts",
+    )
 
     def __init__(self) -> None:
         self.selected = 0
@@ -108,12 +121,20 @@ class Tally:
         self.unexpected = 0
         """What turns a run red: the failing ones, and improvements on what was expected."""
         self.unclaimed = 0
-        """Results that ran and of whose outputs nothing is claimed: they test nothing, and neither pass nor conform."""
+        """Results that ran and of whose outputs nothing is claimed: they test nothing, and neither pass nor
+        conform."""
         self.outcomes: Counter[Outcome] = Counter()
         self.verdicts: Counter[Verdict] = Counter()
 
     def add(
-        self, validity: Validity, outcome: Outcome, verdict: Verdict, number: int, *, baseline: bool, tests_nothing: bool = False
+        self,
+        validity: Validity,
+        outcome: Outcome,
+        verdict: Verdict,
+        number: int,
+        *,
+        baseline: bool,
+        tests_nothing: bool = False,
     ) -> None:
         self.selected += number
         self.outcomes[outcome] += number
@@ -162,11 +183,14 @@ class Tally:
 class Tables:
     """Counts the results of one run. Feed it with `add`, then ask; `finish` says how the run file ended.
 
-    `across_targets=False` leaves out where targets differ, and what that costs a case; `whole_names=True` names targets as the header does.
+    `across_targets=False` leaves out where targets differ, and what that costs a case; `whole_names=True`
+    names targets as the header does.
     """
 
     def __init__(self, header: Header, *, across_targets: bool = True, whole_names: bool = False) -> None:
-        self.names = {target: target for target in header.targets} if whole_names else short_names(header.targets)
+        self.names = (
+            {target: target for target in header.targets} if whole_names else short_names(header.targets)
+        )
         """The targets as everything here names them, by the names in the run file."""
         self._renamed = {target: name for target, name in self.names.items() if target != name}
         self.header = header = renamed(header, self.names) if self._renamed else header
@@ -182,7 +206,8 @@ class Tables:
         self._states: Numbering[tuple[str, Validity, Outcome, Verdict, bool, bool]] = Numbering()
         self._counts: dict[int, int] = {}
         self.not_run: Counter[tuple[str, str]] = Counter()
-        """Results that were not run though the target's API has words for them, by target and error class (empty: none is recorded)."""
+        """Results that were not run though the target's API has words for them, by target and error class
+        (empty: none is recorded)."""
 
     def add(self, result: Result) -> tuple[int, int]:
         """Count one result; return the numbers of its `CaseKind` and of its `State`."""
@@ -192,7 +217,9 @@ class Tables:
         read = facets(result.case)
         level = result.levels.get("directml", BEYOND)
         kind = self._kinds[read, level, validity]
-        state = self._states[result.target, validity, result.outcome, verdict, inexpressible(result), result.tests_nothing]
+        state = self._states[
+            result.target, validity, result.outcome, verdict, inexpressible(result), result.tests_nothing
+        ]
         key = kind << _STATE_BITS | state
         self._counts[key] = self._counts.get(key, 0) + 1
         if result.outcome is Outcome.NOT_RUN and not inexpressible(result):
@@ -207,13 +234,18 @@ class Tables:
             self.witness.add(result)
         if self.differences.needed:
             self.differences.add(result, read, level)
-        if verdict is Verdict.IMPROVEMENT or verdict is Verdict.CHANGED or fails(validity, result.outcome, verdict):
+        if (
+            verdict is Verdict.IMPROVEMENT
+            or verdict is Verdict.CHANGED
+            or fails(validity, result.outcome, verdict)
+        ):
             self.attention.add(result, read)
         return kind, state
 
     @property
     def kinds(self) -> list[CaseKind]:
-        """The kinds of cases by number, with the element types of those further inputs that tell something."""
+        """The kinds of cases by number, with the element types of those further inputs that tell
+        something."""
         return shown_kinds(self._kinds)
 
     @property
@@ -241,7 +273,14 @@ class Tables:
                 continue
             cell = Cell(*kind.facets, kind.level, kind.validity, state.target)
             tally = cells.setdefault(cell, Tally())
-            tally.add(kind.validity, state.outcome, state.verdict, number, baseline=baseline, tests_nothing=state.tests_nothing)
+            tally.add(
+                kind.validity,
+                state.outcome,
+                state.verdict,
+                number,
+                baseline=baseline,
+                tests_nothing=state.tests_nothing,
+            )
         return cells
 
     @cached_property

@@ -1,4 +1,5 @@
-"""Names of targets as reports show them: where a file lies on one machine says nothing on another, and takes a table's width."""
+"""Names of targets as reports show them: where a file lies on one machine says nothing on another, and takes
+a table's width."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ _FOLDERS = re.compile(r"(?<==)(?:[A-Za-z]:)?[^,=]*[\\/](?=[^,\\/]+(?:,|$))")
 
 
 def short_names(targets: Collection[str]) -> dict[str, str]:
-    """Return `fake,script=…/b.yaml` for `fake,script=/a/b.yaml`, by the whole name; two targets that would share a name keep theirs."""
+    """Return `fake,script=…/b.yaml` for `fake,script=/a/b.yaml`, by the whole name; two targets that would
+    share a name keep theirs."""
     short = {target: _FOLDERS.sub("…/", target) for target in targets}
     times = Counter(short.values())
     return {target: name if times[name] == 1 else target for target, name in short.items()}
@@ -24,6 +26,8 @@ def renamed(header: Header, names: dict[str, str]) -> Header:
     """Return a header whose targets have these names."""
     baseline = header.baseline
     if baseline is not None:
-        baseline = msgspec.structs.replace(baseline, targets={names.get(now, now): then for now, then in baseline.targets.items()})
+        baseline = msgspec.structs.replace(
+            baseline, targets={names.get(now, now): then for now, then in baseline.targets.items()}
+        )
     targets = {names[target]: info for target, info in header.targets.items()}
     return msgspec.structs.replace(header, targets=targets, baseline=baseline)

@@ -1,8 +1,10 @@
-"""Microsoft's tables of tensor support, executed: every operator × tensor × data type × DimensionCount, with the case behind each cell.
+"""Microsoft's tables of tensor support, executed: every operator × tensor × data type × DimensionCount, with
+the case behind each cell.
 
-A call is evidence for the cell of a tensor only if nothing else in it is undocumented: all tensors have the same DimensionCount, input and
-output the same data type, and the other tensors a data type of their tables. A cell that is documented counts as rejected only by cases
-that the documents allow, since others may break another rule.
+A call is evidence for the cell of a tensor only if nothing else in it is undocumented: all tensors have the
+same DimensionCount, input and output the same data type, and the other tensors a data type of their tables. A
+cell that is documented counts as rejected only by cases that the documents allow, since others may break
+another rule.
 """
 
 from __future__ import annotations
@@ -25,7 +27,19 @@ from harness.model.reference.feature_levels import (
     tensors_documented,
 )
 
-DATA_TYPES = ("FLOAT64", "FLOAT32", "FLOAT16", "INT64", "INT32", "INT16", "INT8", "UINT64", "UINT32", "UINT16", "UINT8")
+DATA_TYPES = (
+    "FLOAT64",
+    "FLOAT32",
+    "FLOAT16",
+    "INT64",
+    "INT32",
+    "INT16",
+    "INT8",
+    "UINT64",
+    "UINT32",
+    "UINT16",
+    "UINT8",
+)
 """DML_TENSOR_DATA_TYPE, in the order of the documents' tables."""
 RANKS = tuple(range(1, 10))
 """DimensionCounts: all that the documents name, and the one above."""
@@ -37,7 +51,8 @@ _OUTPUT, _INPUT = "OutputTensor", "InputTensor"
 _RAN = frozenset({Outcome.PASS, Outcome.MISMATCH, Outcome.ACCEPTED_INVALID, Outcome.ORACLE_ERROR})
 _REFUSED = frozenset({Outcome.REJECTED, Outcome.UNSUPPORTED})
 _FAILED = frozenset({Outcome.CRASH, Outcome.TIMEOUT})
-"""No refusal: a documented cell counts as rejected by it, one that is not documented is not as documented by it."""
+"""No refusal: a documented cell counts as rejected by it, one that is not documented is not as documented by
+it."""
 
 
 class Status(str, Enum):
@@ -59,7 +74,8 @@ class SupportKey(NamedTuple):
 
 
 class SupportCell(NamedTuple):
-    """`since` is the level whose table first has the cell, None for none; `result` the case behind the status, None where none ran."""
+    """`since` is the level whose table first has the cell, None for none; `result` the case behind the
+    status, None where none ran."""
 
     key: SupportKey
     documented: bool
@@ -114,12 +130,14 @@ class TensorSupport:
         return [target for target in self._header.targets if target in named]
 
     def level(self, target: str) -> str:
-        """Return the level that a target is held against: what its device reports, else the highest published."""
+        """Return the level that a target is held against: what its device reports, else the highest
+        published."""
         reported = self._header.targets[target].max_feature_level
         return reported or max((level for level in level_order() if level != BEYOND), key=level_key)
 
     def cells(self, target: str) -> list[SupportCell]:
-        """Return every cell of the tables of the operators that the target's results name, and of what borders on them."""
+        """Return every cell of the tables of the operators that the target's results name, and of what
+        borders on them."""
         evidence: dict[SupportKey, dict[bool, _Seen]] = {}
         operators: set[str] = set()
         level = self.level(target)
@@ -158,7 +176,9 @@ def _cell(key: SupportKey, level: str, evidence: dict[bool, _Seen]) -> SupportCe
     if ran is not None:
         return SupportCell(key, False, since, Status.ACCEPTED, ran)
     refused = valid.refused or others.refused
-    return SupportCell(key, False, since, Status.NOT_RUN if refused is None else Status.AS_DOCUMENTED, refused)
+    return SupportCell(
+        key, False, since, Status.NOT_RUN if refused is None else Status.AS_DOCUMENTED, refused
+    )
 
 
 @lru_cache(maxsize=256)
@@ -178,7 +198,11 @@ def _speaks_of(call: _Call, level: str) -> Iterator[SupportKey]:
     if len(ranks) != 1 or dtypes.get(_INPUT) != dtypes.get(_OUTPUT):
         return
     rank = ranks.pop()
-    unlisted = {name for name, dtype in dtypes.items() if dtype not in documented_tensor(call.operator, name, level)[2]}
+    unlisted = {
+        name
+        for name, dtype in dtypes.items()
+        if dtype not in documented_tensor(call.operator, name, level)[2]
+    }
     for name, dtype in dtypes.items():
         linked = {_INPUT, _OUTPUT} if name in (_INPUT, _OUTPUT) else {name}
         if unlisted <= linked:
@@ -189,7 +213,8 @@ def _speaks_of(call: _Call, level: str) -> Iterator[SupportKey]:
 def _parse(text: str) -> _Call | None:
     """Read `GATHER_ND1 InputTensor=FLOAT32[4] …`; None for what is not a call of a documented operator.
 
-    An optional tensor may be absent; those of an array are named `InputTensors.0`, `InputTensors.1` and so on.
+    An optional tensor may be absent; those of an array are named `InputTensors.0`, `InputTensors.1` and so
+    on.
     """
     operator, *terms = text.split()
     tensors = []
@@ -198,4 +223,8 @@ def _parse(text: str) -> _Call | None:
         dtype, _, rank = rest.partition("[")
         tensors.append((name, dtype, int(rank.removesuffix("]"))))
     named = {name.partition(".")[0] for name, *_ in tensors}
-    return _Call(operator, tuple(tensors)) if named and required_tensors(operator) <= named <= set(tensors_documented(operator)) else None
+    return (
+        _Call(operator, tuple(tensors))
+        if named and required_tensors(operator) <= named <= set(tensors_documented(operator))
+        else None
+    )

@@ -1,4 +1,5 @@
-"""Results that must be read: whatever is not as expected, grouped by what happened, with the first of them kept whole.
+"""Results that must be read: whatever is not as expected, grouped by what happened, with the first of them
+kept whole.
 
 The number of groups is bounded like the number of kept results, because an error class is a target's text.
 """
@@ -67,7 +68,9 @@ class Unexpected:
         if len(kept) < KEEP:
             kept.append(clipped(result))
         error = result.error.class_[:200] if result.error else ""
-        kind = UnexpectedKind(verdict, result.target, result.operator, result.validity, result.outcome, error, result.flaky)
+        kind = UnexpectedKind(
+            verdict, result.target, result.operator, result.validity, result.outcome, error, result.flaky
+        )
         group = self._groups.get(kind)
         if group is None:
             if len(self._groups) >= GROUPS:
@@ -78,12 +81,16 @@ class Unexpected:
     def groups(self) -> list[UnexpectedGroup]:
         """Return the groups, worst verdict first, then the largest."""
         order = {verdict: place for place, verdict in enumerate(READ)}
-        return sorted(self._groups.values(), key=lambda group: (order[group.kind.verdict], -group.number, group.kind))
+        return sorted(
+            self._groups.values(), key=lambda group: (order[group.kind.verdict], -group.number, group.kind)
+        )
 
 
 def clipped(result: Result) -> Result:
     """Cut an error message to `MESSAGE_LIMIT` characters."""
     if result.error is None or len(result.error.message) <= MESSAGE_LIMIT:
         return result
-    message = f"{result.error.message[:MESSAGE_LIMIT]}… [{len(result.error.message):,} characters in the run file]"
+    message = (
+        f"{result.error.message[:MESSAGE_LIMIT]}… [{len(result.error.message):,} characters in the run file]"
+    )
     return msgspec.structs.replace(result, error=Error(result.error.class_, message))

@@ -1,7 +1,9 @@
-"""Tensors of failing cases, kept beside the run file: `artifacts/<name>.npz` with `input_<name>`, `expected` and `actual`.
+"""Tensors of failing cases, kept beside the run file: `artifacts/<name>.npz` with `input_<name>`, `expected`
+and `actual`.
 
-Of further outputs `expected.1`, `actual.1` and so on. Where the expected result has a bound, `expected` and `bound` are float64, whatever
-the output's type; of several admissible tensors the first is `expected` and the others `expected_2` and so on.
+Of further outputs `expected.1`, `actual.1` and so on. Where the expected result has a bound, `expected` and
+`bound` are float64, whatever the output's type; of several admissible tensors the first is `expected` and the
+others `expected_2` and so on.
 """
 
 from __future__ import annotations
@@ -42,12 +44,16 @@ def expected_arrays(expected: Expected | Tensor) -> dict[str, Array]:
     if isinstance(expected, Approx):
         return {"expected": expected.value, "bound": expected.bound}
     if isinstance(expected, OneOf):
-        return {f"expected_{n}" if n > 1 else "expected": tensor.array for n, tensor in enumerate(expected.candidates, 1)}
+        return {
+            f"expected_{n}" if n > 1 else "expected": tensor.array
+            for n, tensor in enumerate(expected.candidates, 1)
+        }
     return {"expected": (expected.tensor if isinstance(expected, Exact) else expected).array}
 
 
 class Kept:
-    """What the results of an interrupted run keep already, as the limits count it: bytes, cases and expected cases of each target."""
+    """What the results of an interrupted run keep already, as the limits count it: bytes, cases and expected
+    cases of each target."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -79,16 +85,23 @@ def _size(path: Path) -> int:
 
 
 class Artifacts:
-    """Writes tensors until the limit is reached; strings are left out, since they could only be stored as pickles."""
+    """Writes tensors until the limit is reached; strings are left out, since they could only be stored as
+    pickles."""
 
     def __init__(self, folder: Path, used: LocalNumbers | None = None) -> None:
-        """Write to `folder`; `used` are bytes, cases and expected cases so far, shared by all who write there for one target."""
+        """Write to `folder`; `used` are bytes, cases and expected cases so far, shared by all who write there
+        for one target."""
         self._folder = folder
         self._used = used or LocalNumbers(3)
 
-    def keep(self, target: str, prepared: Prepared, execution: Execution, judgement: Judgement, *, expected: bool) -> None:
+    def keep(
+        self, target: str, prepared: Prepared, execution: Execution, judgement: Judgement, *, expected: bool
+    ) -> None:
         """Keep the tensors of one result, if there is room."""
-        arrays = {f"input_{spec.name}": tensor.array for spec, tensor in zip(prepared.case.inputs, prepared.inputs, strict=True)}
+        arrays = {
+            f"input_{spec.name}": tensor.array
+            for spec, tensor in zip(prepared.case.inputs, prepared.inputs, strict=True)
+        }
         for position, wanted in enumerate(judgement.expected or ()):
             arrays |= {_numbered(name, position): array for name, array in expected_arrays(wanted).items()}
         for position, output in enumerate(execution.outputs or ()):
@@ -108,7 +121,11 @@ class Artifacts:
     def _room(self, size: int, *, expected: bool) -> bool:
         """Reserve room for a case's tensors, if there is any left."""
         held, cases, known = self._used.take()
-        fits = held + size <= LIMIT_BYTES and cases < _LIMIT_CASES and not (expected and known >= _LIMIT_EXPECTED)
+        fits = (
+            held + size <= LIMIT_BYTES
+            and cases < _LIMIT_CASES
+            and not (expected and known >= _LIMIT_EXPECTED)
+        )
         if fits:
             held, cases, known = held + size, cases + 1, known + expected
         self._used.put(held, cases, known)

@@ -17,16 +17,20 @@ _OUTCOMES = tuple(Outcome)
 class Baseline:
     """Outcomes of an earlier run by case and target, in a few bytes each.
 
-    Targets are paired by name; the only one of the earlier run with the only one of the present, whatever they are called.
+    Targets are paired by name; the only one of the earlier run with the only one of the present, whatever
+    they are called.
     """
 
     def __init__(self, path: Path, targets: Sequence[str]) -> None:
-        """Read the run that `targets` are judged against. Errors: UsageError for a damaged run, or one that has none of the targets."""
+        """Read the run that `targets` are judged against. Errors: UsageError for a damaged run, or one that
+        has none of the targets."""
         reader = RunReader(path)
         self._header = reader.header
         there = tuple(reader.header.targets)
         alone = len(there) == len(targets) == 1
-        self._pairs = {targets[0]: there[0]} if alone else {target: target for target in targets if target in there}
+        self._pairs = (
+            {targets[0]: there[0]} if alone else {target: target for target in targets if target in there}
+        )
         if not self._pairs:
             names = f"it has {', '.join(there)}, this run {', '.join(targets)}"
             raise UsageError(
@@ -39,18 +43,24 @@ class Baseline:
             self._held[result.target, result.operator] += 1
 
     def gone(self, case_ids: Iterable[str], operators: Iterable[str], targets: Sequence[str]) -> int:
-        """Return how many results the earlier run has, for these operators on these targets, of cases that are none of these."""
+        """Return how many results the earlier run has, for these operators on these targets, of cases that
+        are none of these."""
         then = [self._pairs[target] for target in targets if target in self._pairs]
         kept = sum(_key(case_id, target) in self._outcomes for case_id in case_ids for target in then)
         return sum(self._held[target, operator] for operator in set(operators) for target in then) - kept
 
     def against(self, hashes: Mapping[str, str], seed: int) -> Against:
         """Say for the header what the earlier run is, and what differs in it."""
-        differing = [name for name in ("specs", "oracle") if self._header.hashes.get(name) != hashes.get(name)]
-        return Against(self._header.run_id, self._pairs, (*differing, *(["seed"] if self._header.seed != seed else [])))
+        differing = [
+            name for name in ("specs", "oracle") if self._header.hashes.get(name) != hashes.get(name)
+        ]
+        return Against(
+            self._header.run_id, self._pairs, (*differing, *(["seed"] if self._header.seed != seed else []))
+        )
 
     def verdict(self, case_id: str, target: str, validity: Validity, outcome: Outcome) -> Verdict:
-        """Hold an outcome against the earlier run's; a case that ran then and cannot be asked now is missing."""
+        """Hold an outcome against the earlier run's; a case that ran then and cannot be asked now is
+        missing."""
         position = self._outcomes.get(_key(case_id, self._pairs.get(target, "")))
         if outcome is Outcome.NOT_RUN:
             ran = position is not None and _OUTCOMES[position] not in NOT_EXECUTED

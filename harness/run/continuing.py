@@ -1,4 +1,5 @@
-"""What `--resume` takes from the run that it continues, and what it refuses: a run file holds the results of one selection."""
+"""What `--resume` takes from the run that it continues, and what it refuses: a run file holds the results of
+one selection."""
 
 from __future__ import annotations
 
@@ -26,10 +27,12 @@ _OPTIONS = {
 
 
 def continued(request: Request, given: Collection[str]) -> Request:
-    """Return a request to continue the run in `request.out`; `given` are the options that stand on the command line, by their names.
+    """Return a request to continue the run in `request.out`; `given` are the options that stand on the
+    command line, by their names.
 
-    What is not given is the run's. Specs and expectations that are given may lie elsewhere by now: they are held against the run by their
-    hashes. Errors: UsageError that names the option where the run was asked for something else, or has a target that must be repeated.
+    What is not given is the run's. Specs and expectations that are given may lie elsewhere by now: they are
+    held against the run by their hashes. Errors: UsageError that names the option where the run was asked for
+    something else, or has a target that must be repeated.
     """
     path = request.out / "run.jsonl"
     if not path.exists():
@@ -52,14 +55,20 @@ def continued(request: Request, given: Collection[str]) -> Request:
         targets=parse_targets(list(header.targets)),
         targets_left_out=header.targets_left_out,
         specs=request.specs if "specs" in given else tuple(map(Path, asked.specs)),
-        expectations=request.expectations if "expectations" in given else tuple(map(Path, asked.expectations)),
+        expectations=request.expectations
+        if "expectations" in given
+        else tuple(map(Path, asked.expectations)),
         queries=parse_all(asked.queries),
         shard=None if asked.shard is None else Shard(asked.shard.index, asked.shard.of),
         select=asked.select,
         seed=header.seed,
         timeout=asked.timeout,
         reruns=asked.reruns,
-        baseline=request.baseline if "baseline" in given else None if asked.baseline is None else Path(asked.baseline),
+        baseline=request.baseline
+        if "baseline" in given
+        else None
+        if asked.baseline is None
+        else Path(asked.baseline),
     )
 
 
@@ -68,7 +77,9 @@ def _check_repeated(path: Path, header: Header) -> None:
     named = next(filter(starts_what_it_names, header.targets), None)
     if named is not None:
         again = " ".join(f"-t {shlex.quote(name)}" for name in header.targets)
-        raise UsageError(f"{path}:1: {named} names what it starts: repeat the targets on the command line, {again}")
+        raise UsageError(
+            f"{path}:1: {named} names what it starts: repeat the targets on the command line, {again}"
+        )
 
 
 def _words(targets: Iterable[str], seed: int, asked: Asked) -> dict[str, list[str]]:

@@ -1,4 +1,5 @@
-"""Flakes: unexpected results are repeated before they are written, and a case that does not always do the same says so with its rate.
+"""Flakes: unexpected results are repeated before they are written, and a case that does not always do the
+same says so with its rate.
 
 The first result stays what it was, with its outcome and verdict: a flaky case is still unexpected.
 """
@@ -18,7 +19,8 @@ from harness.targets.execution import Graph, GraphCases, Prepared
 from harness.targets.pool import WorkerPool
 
 LIMIT = 500
-"""Results that each part of a run repeats of the valid cases of a target, and of the others; a target with more is broken, not flaky."""
+"""Results that each part of a run repeats of the valid cases of a target, and of the others; a target with
+more is broken, not flaky."""
 
 
 class Reruns:
@@ -45,7 +47,8 @@ class Reruns:
             yield result
 
     def results(self, pool: WorkerPool, provider: str) -> Iterator[Result]:
-        """Repeat what is held, each time in a session of its own, and yield its results; none is lost where the target goes away."""
+        """Repeat what is held, each time in a session of its own, and yield its results; none is lost where
+        the target goes away."""
         held, self._held = self._held, []
         outcomes: list[Counter[Outcome]] = [Counter() for _ in held]
         place = {id(prepared): number for number, (prepared, _, _) in enumerate(held)}
@@ -55,7 +58,9 @@ class Reruns:
             if held:
                 with closing(pool.run(units)) as answers:
                     for prepared, graph, execution in answers:
-                        outcomes[place[id(prepared)]][judge(prepared, graph, execution, provider).outcome] += 1
+                        outcomes[place[id(prepared)]][
+                            judge(prepared, graph, execution, provider).outcome
+                        ] += 1
         except TargetUnavailable as error:
             gone = error
         for (_, _, result), found in zip(held, outcomes, strict=True):

@@ -21,7 +21,8 @@ _END = b'{"type":"end"'
 
 
 def run_folder(output: Path | None, run_id: str, *, resume: bool) -> Path:
-    """Return the folder for a run: the one asked for, the latest one to resume, or a new one named by the run id."""
+    """Return the folder for a run: the one asked for, the latest one to resume, or a new one named by the run
+    id."""
     if output is not None:
         if output.exists() and not output.is_dir():
             raise UsageError(f"{output}: is a file; -o names a folder")
@@ -68,13 +69,18 @@ def check_vacant(folder: Path, *, force: bool) -> None:
     for line in lines(path):
         number, last = number + 1, line
     if last.startswith(_END) and last.endswith(b"\n"):
-        raise UsageError(f"{path}: holds a complete run: choose another folder with -o, or replace the run with --force")
+        raise UsageError(
+            f"{path}: holds a complete run: choose another folder with -o, or replace the run with --force"
+        )
     if number > 1:
-        raise UsageError(f"{path}: holds an unfinished run: continue it with `{to_continue(folder)}`, or replace it with --force")
+        raise UsageError(
+            f"{path}: holds an unfinished run: continue it with `{to_continue(folder)}`, or replace it with --force"
+        )
 
 
 def clear(folder: Path) -> None:
-    """Take away what an earlier run left beside its run file: tensors and reports, which would pass for the new one's."""
+    """Take away what an earlier run left beside its run file: tensors and reports, which would pass for the
+    new one's."""
     with contextlib.suppress(OSError):
         for path in (folder / "artifacts").iterdir():
             if _TENSORS.fullmatch(path.name):
@@ -85,7 +91,8 @@ def clear(folder: Path) -> None:
 
 
 def point_latest(folder: Path) -> None:
-    """Let `latest` beside a run's folder name it: a symbolic link, or a file with its path where links are not allowed."""
+    """Let `latest` beside a run's folder name it: a symbolic link, or a file with its path where links are
+    not allowed."""
     whole = folder.resolve()
     if whole.parent != REPORTS.resolve() or whole == (folder.parent / "latest").resolve():
         return

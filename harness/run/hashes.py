@@ -25,7 +25,8 @@ def hash_files(paths: Iterable[Path], salt: str = "") -> str:
 
 
 def output_hash(outputs: tuple[Tensor, ...] | None) -> str | UnsetType:
-    """Return 16 hexadecimal digits of the SHA-256 of the outputs' element types, shapes and bytes; UNSET for none."""
+    """Return 16 hexadecimal digits of the SHA-256 of the outputs' element types, shapes and bytes; UNSET for
+    none."""
     if outputs is None:
         return UNSET
     total = sha256()
@@ -37,12 +38,20 @@ def output_hash(outputs: tuple[Tensor, ...] | None) -> str | UnsetType:
 
 def run_hashes(specs: Iterable[Path], expectations: Expectations) -> dict[str, str]:
     """Return the hashes of a run's header."""
-    oracle = [file for folder in ("operators", "operators/bounded") for file in (_PACKAGE / folder).glob("*.py")]
+    oracle = [
+        file for folder in ("operators", "operators/bounded") for file in (_PACKAGE / folder).glob("*.py")
+    ]
     oracle += [_PACKAGE / "specs" / "values.py"]
-    oracle += [_PACKAGE / "model" / name for name in ("diff.py", "expected.py", "float_formats.py", "data/arithmetics.yaml")]
+    oracle += [
+        _PACKAGE / "model" / name
+        for name in ("diff.py", "expected.py", "float_formats.py", "data/arithmetics.yaml")
+    ]
     return {
         "specs": hash_files(specs),
         "oracle": hash_files(oracle),
-        "graphs": hash_files([_PACKAGE / "compile" / "graphs.py", *(_PACKAGE / "compile" / "directml").glob("*.py")], onnx.__version__),
+        "graphs": hash_files(
+            [_PACKAGE / "compile" / "graphs.py", *(_PACKAGE / "compile" / "directml").glob("*.py")],
+            onnx.__version__,
+        ),
         "expectations": hash_files({entry.file.path for entry in expectations.entries}),
     }

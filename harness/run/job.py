@@ -40,7 +40,8 @@ from harness.targets.registry import Target
 
 
 class RunInputs(NamedTuple):
-    """What a run is made of, before any target is known to be here; `artifacts` is the folder for tensors of failing cases."""
+    """What a run is made of, before any target is known to be here; `artifacts` is the folder for tensors of
+    failing cases."""
 
     targets: tuple[Target, ...]
     selection: Selection
@@ -64,7 +65,8 @@ class TargetRun(NamedTuple):
     portion: Share
 
     def results(self, pool: WorkerPool | None) -> Iterator[Result]:
-        """Yield one result a case; invalid and unspecified cases run in workers of their own, after the valid ones."""
+        """Yield one result a case; invalid and unspecified cases run in workers of their own, after the valid
+        ones."""
         for valid in (True, False):
             cases = self._cases(valid=valid)
             yield from map(self._unavailable, cases) if pool is None else self._run(pool, cases)
@@ -72,7 +74,9 @@ class TargetRun(NamedTuple):
     def _run(self, pool: WorkerPool, cases: Iterator[Case]) -> Iterator[Result]:
         reruns = Reruns(self.work.reruns)
         refused: list[tuple[Case, str]] = []
-        supply = units(cases, self.work.seed, self.target.provider, lambda case, why: refused.append((case, why)))
+        supply = units(
+            cases, self.work.seed, self.target.provider, lambda case, why: refused.append((case, why))
+        )
         try:
             with closing(pool.run(supply)) as answers:
                 for prepared, graph, execution in answers:
@@ -110,11 +114,17 @@ class TargetRun(NamedTuple):
         if baseline is not None and not (expected is outcome and found is Verdict.EXPECTED):
             found = baseline.verdict(case.id, self.target.name, case.validity, outcome)
             known = None
-        if outcome in NOT_EXECUTED or (found is Verdict.EXPECTED and CONFORMING.get(case.validity) is outcome):
+        if outcome in NOT_EXECUTED or (
+            found is Verdict.EXPECTED and CONFORMING.get(case.validity) is outcome
+        ):
             known = None
-        worth = execution.outputs is not None or found is not Verdict.EXPECTED  # inputs alone can be made again
+        worth = (
+            execution.outputs is not None or found is not Verdict.EXPECTED
+        )  # inputs alone can be made again
         if case.validity is Validity.UNSPECIFIED or (worth and not conforming):
-            self.artifacts.keep(self.target.name, prepared, execution, judgement, expected=found is Verdict.EXPECTED)
+            self.artifacts.keep(
+                self.target.name, prepared, execution, judgement, expected=found is Verdict.EXPECTED
+            )
         return self._record(case, judgement, found, execution, graph, known)
 
     def _record(
@@ -139,17 +149,22 @@ class TargetRun(NamedTuple):
             error=judgement.error,
             diff=judgement.diff,
             seconds=round(execution.seconds, 6) if execution else 0.0,
-            output=UNSET if execution is None or judgement.outcome is Outcome.PASS else output_hash(execution.outputs),
+            output=UNSET
+            if execution is None or judgement.outcome is Outcome.PASS
+            else output_hash(execution.outputs),
             accuracy=UNSET if judgement.accuracy is None else judgement.accuracy,
             call=UNSET if graph is None or self.target.provider != DIRECTML else call_of(graph.model),
             expectation=UNSET if known is None else known.number,
         )
 
     def _inexpressible(self, case: Case, why: str) -> Result:
-        return self._record(case, Judgement(Outcome.NOT_RUN, error=Error(NOT_EXPRESSIBLE, why)), Verdict.EXPECTED, None)
+        return self._record(
+            case, Judgement(Outcome.NOT_RUN, error=Error(NOT_EXPRESSIBLE, why)), Verdict.EXPECTED, None
+        )
 
     def _unavailable(self, case: Case) -> Result:
-        """Say that the target is not here, with the reason once, in the header; what it could not express stays inexpressible."""
+        """Say that the target is not here, with the reason once, in the header; what it could not express
+        stays inexpressible."""
         why = refusal(case, self.target.provider)
         if why is not None:
             return self._inexpressible(case, why)

@@ -24,13 +24,16 @@ from harness.run.oracle import OracleError, contradiction, oracle
 from harness.targets.execution import Execution, Graph, Prepared
 
 _NO_KERNEL = frozenset({"NotImplemented"})
-"""Error classes by which onnxruntime says that a provider has no kernel for a node; the class, since wording changes between releases."""
+"""Error classes by which onnxruntime says that a provider has no kernel for a node; the class, since wording
+changes between releases."""
 _FUSED = "DmlFusedNode"
-"""How the type of a node begins that the DirectML provider compiled of several, where a release cannot be told not to (before 1.15)."""
+"""How the type of a node begins that the DirectML provider compiled of several, where a release cannot be
+told not to (before 1.15)."""
 
 
 class Judgement(NamedTuple):
-    """An outcome with what led to it; `expected` is one an output, `accuracy` that of the output with the largest ratio."""
+    """An outcome with what led to it; `expected` is one an output, `accuracy` that of the output with the
+    largest ratio."""
 
     outcome: Outcome
     placed_on: str | None = None
@@ -43,7 +46,8 @@ class Judgement(NamedTuple):
 def judge(prepared: Prepared, graph: Graph, execution: Execution, provider: str) -> Judgement:
     """Compare what a target did with what the case asks for.
 
-    A pass needs all tested nodes on `provider`, as the session itself reports them; the oracle is asked only where there is an output.
+    A pass needs all tested nodes on `provider`, as the session itself reports them; the oracle is asked only
+    where there is an output.
     """
     case = prepared.case
     if execution.ended is not None:
@@ -52,8 +56,13 @@ def judge(prepared: Prepared, graph: Graph, execution: Execution, provider: str)
     placed_on, doubt = placement(execution, graph, provider)
     if execution.outputs is None:
         assert execution.error is not None
-        # the profile of a run that failed lacks the node that failed: misplaced is a node that is known to be elsewhere
-        return Judgement(_outcome_of_error(execution, doubt is not None and placed_on is not None), placed_on, execution.error)
+        # the profile of a run that failed lacks the node that failed: misplaced is a node that is known to be
+        # elsewhere
+        return Judgement(
+            _outcome_of_error(execution, doubt is not None and placed_on is not None),
+            placed_on,
+            execution.error,
+        )
     if doubt is not None:
         return Judgement(Outcome.NOT_PLACED, placed_on, Error("NotPlaced", doubt))
     if case.validity is Validity.INVALID:
@@ -62,23 +71,32 @@ def judge(prepared: Prepared, graph: Graph, execution: Execution, provider: str)
         expected = oracle(prepared, provider)
     except OracleError as error:
         return Judgement(Outcome.ORACLE_ERROR, placed_on, Error(ORACLE_ERROR, str(error)))
-    if expected is None:  # an unspecified case whose result no source defines: it ran, and that is all that can be said
+    if (
+        expected is None
+    ):  # an unspecified case whose result no source defines: it ran, and that is all that can be said
         return Judgement(Outcome.ACCEPTED_INVALID, placed_on)
     wrong = contradiction(case, expected)
     if wrong is not None:
         return Judgement(Outcome.ORACLE_ERROR, placed_on, None, wrong, expected)
     diff, accuracy = compare_all(expected, execution.outputs)
-    return Judgement(Outcome.PASS if diff is None else Outcome.MISMATCH, placed_on, None, diff, expected, accuracy)
+    return Judgement(
+        Outcome.PASS if diff is None else Outcome.MISMATCH, placed_on, None, diff, expected, accuracy
+    )
 
 
-def compare_all(expected: tuple[Expected, ...], outputs: tuple[Tensor, ...]) -> tuple[Diff | None, Accuracy | None]:
-    """Return how the first output that differs does so, and the accuracy of the output that is farthest from its value."""
+def compare_all(
+    expected: tuple[Expected, ...], outputs: tuple[Tensor, ...]
+) -> tuple[Diff | None, Accuracy | None]:
+    """Return how the first output that differs does so, and the accuracy of the output that is farthest from
+    its value."""
     diff = accuracy = None
     for position, (wanted, output) in enumerate(zip(expected, outputs, strict=True)):
         found, near = compare(wanted, output)
         if found is not None and diff is None:
             diff = found if position == 0 else msgspec.structs.replace(found, output=position)
-        if near is not None and (accuracy is None or (near.claims, near.ratio) > (accuracy.claims, accuracy.ratio)):
+        if near is not None and (
+            accuracy is None or (near.claims, near.ratio) > (accuracy.claims, accuracy.ratio)
+        ):
             accuracy = near
     return diff, accuracy
 
@@ -95,18 +113,25 @@ def _outcome_of_error(execution: Execution, misplaced: bool) -> Outcome:
 def placement(execution: Execution, graph: Graph, provider: str) -> tuple[str | None, str | None]:
     """Return (provider that is proven to run the tested nodes, None), or (what is known, why it is no proof).
 
-    With optimisation off nothing is folded or left out, so a tested node that is not listed under its own type is inside a node that the
-    provider fused, if there is one.
+    With optimisation off nothing is folded or left out, so a tested node that is not listed under its own
+    type is inside a node that the provider fused, if there is one.
     """
     nodes = execution.nodes
     if nodes is None:
         return None, "the runtime did not say where the node was placed"
-    if len(nodes) == 1 and nodes[0][0] == provider and nodes[0][1] == graph.tested[0] and len(graph.tested) == 1:
+    if (
+        len(nodes) == 1
+        and nodes[0][0] == provider
+        and nodes[0][1] == graph.tested[0]
+        and len(graph.tested) == 1
+    ):
         return provider, None
     elsewhere = sorted({where for where, operator in nodes if operator in graph.tested and where != provider})
     if elsewhere:
         return ", ".join(elsewhere), f"{', '.join(graph.tested)} ran on {', '.join(elsewhere)}"
-    if graph.optimization == "off" and any(where == provider and operator.startswith(_FUSED) for where, operator in nodes):
+    if graph.optimization == "off" and any(
+        where == provider and operator.startswith(_FUSED) for where, operator in nodes
+    ):
         return provider, None
     absent = [operator for operator in graph.tested if operator not in {found for _, found in nodes}]
     if absent:
@@ -115,7 +140,8 @@ def placement(execution: Execution, graph: Graph, provider: str) -> tuple[str | 
 
 
 def verdict(validity: Validity, outcome: Outcome, expected: Outcome | None) -> Verdict:
-    """Hold an outcome against a reviewed expectation: `expected` is the outcome other than conforming that is known, None where none is.
+    """Hold an outcome against a reviewed expectation: `expected` is the outcome other than conforming that is
+    known, None where none is.
 
     What a release cannot be asked contradicts no expectation.
     """

@@ -26,10 +26,13 @@ from harness.specs.load import default_folder
 from harness.specs.selection import OTHER_SHARD, PARTIAL
 
 
-def merge_runs(runs: Sequence[Path], folder: Path, *, partial: bool = False, force: bool = False) -> RunOutcome:
+def merge_runs(
+    runs: Sequence[Path], folder: Path, *, partial: bool = False, force: bool = False
+) -> RunOutcome:
     """Write the union of all shards of one run, with their tensors; `partial` takes some of them for now.
 
-    Errors: UsageError for a case that two of them hold, for a run of other specs, seed, targets or queries, and where a shard is missing.
+    Errors: UsageError for a case that two of them hold, for a run of other specs, seed, targets or queries,
+    and where a shard is missing.
     """
     readers = [RunReader(run) for run in runs]
     shards = Shards(readers)
@@ -62,12 +65,16 @@ def merge_runs(runs: Sequence[Path], folder: Path, *, partial: bool = False, for
             for result in reader:
                 key = blake2b(f"{result.case}|{result.target}".encode(), digest_size=10).digest()
                 if key in seen:
-                    raise UsageError(f"{reader.path}: {result.case} on {result.target} is in an earlier run too: shards do not overlap")
+                    raise UsageError(
+                        f"{reader.path}: {result.case} on {result.target} is in an earlier run too: shards do not overlap"
+                    )
                 seen.add(key)
                 writer.add(result)
                 operators.add(result.operator)
                 tensors.note(artifact_name(result.case, result.target))
-                counts.add(result.validity, result.outcome, result.verdict, inexpressible=inexpressible(result))
+                counts.add(
+                    result.validity, result.outcome, result.verdict, inexpressible=inexpressible(result)
+                )
                 if result.target in known:
                     known[result.target].record(
                         result.case,
@@ -76,7 +83,9 @@ def merge_runs(runs: Sequence[Path], folder: Path, *, partial: bool = False, for
                         beyond=result.beyond,
                     )
             if reader.end is None:
-                raise UsageError(f"{reader.path}: the run is not complete: continue it with --resume before merging")
+                raise UsageError(
+                    f"{reader.path}: the run is not complete: continue it with --resume before merging"
+                )
             counts.lost += shards.ended(reader, reader.end, len(seen) - held, counts.inexpressible - before)
             # every shard walks through the whole plan: the reasons that they share are counted once
             left_out |= Counter({why: n for why, n in reader.end.left_out.items() if why != OTHER_SHARD})
@@ -88,7 +97,9 @@ def merge_runs(runs: Sequence[Path], folder: Path, *, partial: bool = False, for
         whole = not absent and not counts.lost and not any(left_out[why] for why in PARTIAL)
         scope = ExpectationScope(operators, _own_specs(first))
         for target, expected in known.items():
-            problems += expected.problems(date.today(), scope if whole and not first.targets[target].unavailable else None)
+            problems += expected.problems(
+                date.today(), scope if whole and not first.targets[target].unavailable else None
+            )
         end = End(
             selected=shards.selected + absent * len(first.targets),
             run=len(seen) - sum(counts.outcomes[outcome.value] for outcome in NOT_EXECUTED),
@@ -150,7 +161,8 @@ def _own_specs(header: Header) -> bool:
 
 
 def _known(header: Header) -> dict[str, TargetExpectations]:
-    """Return the expectations of each target, to hold the shards' results against together; none if the runs had other files than these."""
+    """Return the expectations of each target, to hold the shards' results against together; none if the runs
+    had other files than these."""
     paths = () if header.selection is None else tuple(map(Path, header.selection.expectations))
     try:
         found = load_expectations(paths)

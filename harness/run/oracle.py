@@ -1,4 +1,5 @@
-"""What the outputs of a case are held against, in the arithmetic that a provider is held to; and whether its documents agree with that."""
+"""What the outputs of a case are held against, in the arithmetic that a provider is held to; and whether its
+documents agree with that."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from harness.operators.base import UNKNOWN
 from harness.targets.execution import Prepared
 
 _DECLARED = {DML: "d3d", DIRECTML: "d3d"}
-"""The arithmetic that a provider is held to; any other to that of a good mathematical library (`data/arithmetics.yaml`)."""
+"""The arithmetic that a provider is held to; any other to that of a good mathematical library
+(`data/arithmetics.yaml`)."""
 
 
 class OracleError(Exception):
@@ -24,8 +26,8 @@ class OracleError(Exception):
 def oracle(prepared: Prepared, provider: str) -> tuple[Expected, ...] | None:
     """Return what each output is held against, in the arithmetic declared of a provider.
 
-    None for an unspecified case on which the operator's formula says nothing. Raises OracleError where the formula fails, or gives another
-    shape than the operator's family infers.
+    None for an unspecified case on which the operator's formula says nothing. Raises OracleError where the
+    formula fails, or gives another shape than the operator's family infers.
     """
     case, call = prepared.case, prepared.call
     operator = OPERATORS[case.operator]
@@ -38,8 +40,13 @@ def oracle(prepared: Prepared, provider: str) -> tuple[Expected, ...] | None:
     except Exception as error:
         raise OracleError(f"{case.operator}: {type(error).__name__}: {error}") from error
     for position, (found, shape) in enumerate(zip(expected, shapes, strict=False)):
-        if tuple(known if known != UNKNOWN else extent for extent, known in zip_longest(found.shape, shape)) != found.shape:
-            raise OracleError(f"{case.operator}: output {position} of the formula has shape {list(found.shape)}, inferred is {list(shape)}")
+        if (
+            tuple(known if known != UNKNOWN else extent for extent, known in zip_longest(found.shape, shape))
+            != found.shape
+        ):
+            raise OracleError(
+                f"{case.operator}: output {position} of the formula has shape {list(found.shape)}, inferred is {list(shape)}"
+            )
     return expected
 
 
@@ -54,7 +61,11 @@ def contradiction(case: Case, expected: tuple[Expected, ...]) -> Diff | None:
         if documented is None:
             continue
         written = Tensor(found.dtype, np.asarray(documented))
-        diff = compare(Exact(written), found.tensor).diff if isinstance(found, Exact) else compare(found, written).diff
+        diff = (
+            compare(Exact(written), found.tensor).diff
+            if isinstance(found, Exact)
+            else compare(found, written).diff
+        )
         if diff is not None:
             return diff
     return None

@@ -1,4 +1,5 @@
-"""The run: load -> select -> (prepare -> execute -> judge, in lanes) -> write. The only module that knows this order."""
+"""The run: load -> select -> (prepare -> execute -> judge, in lanes) -> write. The only module that knows
+this order."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ from harness.targets.registry import Target, greeted, make_ready
 
 
 class RunOutcome(NamedTuple):
-    """How a run ended: its file and end record, and the exit code; `was_complete` if there was nothing left to run."""
+    """How a run ended: its file and end record, and the exit code; `was_complete` if there was nothing left
+    to run."""
 
     path: Path
     end: End
@@ -45,7 +47,8 @@ class RunOutcome(NamedTuple):
 
 
 def run(request: Request) -> RunOutcome:
-    """Run everything that is asked for and write the run file; errors are of `errors`, results are never lost by one."""
+    """Run everything that is asked for and write the run file; errors are of `errors`, results are never lost
+    by one."""
     started = time.monotonic()
     earlier = Earlier(request.out) if request.resume else None
     if earlier is None:
@@ -55,7 +58,11 @@ def run(request: Request) -> RunOutcome:
     tell = partial(request.progress, PLANNING)
     plan = expand(specs, request.queries, everything=request.select == "all", tell=tell)
     expectations = load_expectations(request.expectations)
-    baseline = None if request.baseline is None else Baseline(request.baseline, [target.name for target in request.targets])
+    baseline = (
+        None
+        if request.baseline is None
+        else Baseline(request.baseline, [target.name for target in request.targets])
+    )
     hashes = run_hashes([spec.path for spec in specs], expectations)
     against = None if baseline is None else baseline.against(hashes, request.seed)
     header = Header(
@@ -75,7 +82,9 @@ def run(request: Request) -> RunOutcome:
         if (end := earlier.complete()) is not None:
             counts = Counts()
             earlier.done.count(counts)
-            return RunOutcome(earlier.path, end, _exit_code(end, counts, baselined=against is not None), was_complete=True)
+            return RunOutcome(
+                earlier.path, end, _exit_code(end, counts, baselined=against is not None), was_complete=True
+            )
     selection = select(plan, request.queries, request.shard, pairwise=request.select == "pairwise")
     total, left_out = selection.counted()
     if total < request.min_cases:
@@ -84,14 +93,25 @@ def run(request: Request) -> RunOutcome:
     scope = ExpectationScope.of(specs)
     make_ready(request.targets)
     work = RunInputs(
-        request.targets, selection, expectations, baseline, request.out / "artifacts", request.seed, request.timeout, request.reruns
+        request.targets,
+        selection,
+        expectations,
+        baseline,
+        request.out / "artifacts",
+        request.seed,
+        request.timeout,
+        request.reruns,
     )
     path = request.out / "run.jsonl"
     gc.freeze()  # modules and plan stay: the collector need not walk through them again and again
     with lanes(work, request.jobs, total) as crew:
         opened = [crew.open(number) for number in range(len(request.targets))]
-        infos = {target.name: _info(target, found) for target, found in zip(request.targets, opened, strict=True)}
-        header = msgspec.structs.replace(header, targets=infos, expectations=expectations.stated(infos, plan.operators))
+        infos = {
+            target.name: _info(target, found) for target, found in zip(request.targets, opened, strict=True)
+        }
+        header = msgspec.structs.replace(
+            header, targets=infos, expectations=expectations.stated(infos, plan.operators)
+        )
         done = None if earlier is None else earlier.continued(header)
         with _writer(path, header, done) as writer:
             point_latest(request.out)
@@ -109,8 +129,12 @@ def run(request: Request) -> RunOutcome:
                     counts.merge(report.counts)
                     known.merge(report.findings)
                     problems += [] if report.problem is None else [report.problem]
-                problems += known.problems(date.today(), scope if selection.complete and here is not None else None)
-            ran = sum(counts.outcomes.values()) - sum(counts.outcomes[outcome.value] for outcome in NOT_EXECUTED)
+                problems += known.problems(
+                    date.today(), scope if selection.complete and here is not None else None
+                )
+            ran = sum(counts.outcomes.values()) - sum(
+                counts.outcomes[outcome.value] for outcome in NOT_EXECUTED
+            )
             end = End(
                 selected=total * len(request.targets) - counts.inexpressible,
                 run=ran,
@@ -132,7 +156,9 @@ def _exit_code(end: End, counts: Counts, *, baselined: bool) -> int:
 class _Written:
     """Appends lines to the run file and tells the progress; `number` counts them."""
 
-    def __init__(self, writer: RunWriter, progress: Callable[[str, int, int], None], target: str, total: int) -> None:
+    def __init__(
+        self, writer: RunWriter, progress: Callable[[str, int, int], None], target: str, total: int
+    ) -> None:
         self._writer = writer
         self._progress = progress
         self._target = target
@@ -150,7 +176,11 @@ def _gone(baseline: Baseline | None, selection: Selection, request: Request) -> 
     if baseline is None or not selection.complete:
         return {}
     ids = (case.id for valid in (True, False) for case in selection.cases(valid=valid))
-    gone = baseline.gone(ids, (spec.model.operator for spec in selection.plan.specs), [target.name for target in request.targets])
+    gone = baseline.gone(
+        ids,
+        (spec.model.operator for spec in selection.plan.specs),
+        [target.name for target in request.targets],
+    )
     return {"in the baseline, no longer in the specs": gone} if gone else {}
 
 
@@ -164,7 +194,9 @@ def _writer(path: Path, header: Header, done: Done | None) -> RunWriter:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"{path.parent}: cannot be made: {error.strerror}; choose another folder with -o") from error
+        raise UsageError(
+            f"{path.parent}: cannot be made: {error.strerror}; choose another folder with -o"
+        ) from error
     if done is not None:
         return RunWriter(path, keep=done.keep)
     writer = RunWriter(path, header)

@@ -1,7 +1,7 @@
 """Trials: cases run on a target one by one, to find out what they do rather than whether that is expected.
 
-For `reduce`, `repro` and `bisect`: the cases may be made up, the workers stay alive between trials, and whatever ends a worker costs the
-one case that it was at.
+For `reduce`, `repro` and `bisect`: the cases may be made up, the workers stay alive between trials, and
+whatever ends a worker costs the one case that it was at.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ class Probe(NamedTuple):
 class Probes:
     """Runs cases on one target; use it in a `with` statement, or call `close`.
 
-    `number` counts the cases that were run, `restarts` the workers that had to be replaced. Raises TargetUnavailable where the target is
-    not on this machine, at once and again whenever its workers no longer start.
+    `number` counts the cases that were run, `restarts` the workers that had to be replaced. Raises
+    TargetUnavailable where the target is not on this machine, at once and again whenever its workers no
+    longer start.
     """
 
     def __init__(self, target: Target, *, timeout: float = 30.0, seed: int = 0, jobs: int = 1) -> None:
@@ -56,7 +57,8 @@ class Probes:
     def run(self, cases: Iterable[Case], *, apart: bool = False) -> list[Probe]:
         """Run the cases and return one trial for each, in their order.
 
-        Cases of one graph share a session unless they run `apart`; the valid ones run first and share no worker with others, as in a run.
+        Cases of one graph share a session unless they run `apart`; the valid ones run first and share no
+        worker with others, as in a run.
         """
         given = list(cases)
         valid = [case for case in given if case.validity is Validity.VALID]
@@ -94,7 +96,9 @@ class Probes:
 
     def _units(self, cases: Sequence[Case], apart: bool) -> Iterator[GraphCases]:
         groups = [[case] for case in cases] if apart else [cases]
-        return (unit for group in groups for unit in units(group, self.seed, self.target.provider, self._refuse))
+        return (
+            unit for group in groups for unit in units(group, self.seed, self.target.provider, self._refuse)
+        )
 
     def _refuse(self, case: Case, why: str) -> None:
         raise UsageError(f"{case.id}: not expressible on target {self.target.name!r}: {why}")
@@ -106,22 +110,28 @@ class Probes:
     def __enter__(self) -> Probes:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
 
 def open_pool(target: Target, *, jobs: int, timeout: float) -> tuple[WorkerPool, Hello]:
-    """Start the target's first worker and return the pool with its greeting; TargetUnavailable where it lacks the provider."""
+    """Start the target's first worker and return the pool with its greeting; TargetUnavailable where it lacks
+    the provider."""
     pool = WorkerPool(launch(target), size=jobs, timeout=timeout)
     return pool, greeting(pool, target)
 
 
 def greeting(pool: WorkerPool, target: Target) -> Hello:
-    """Return the greeting of the target's first worker; TargetUnavailable, and an empty pool, where it lacks the provider."""
+    """Return the greeting of the target's first worker; TargetUnavailable, and an empty pool, where it lacks
+    the provider."""
     hello = pool.probe()
     if greeted(target, hello).provider not in hello.providers:
         pool.close()
         offered = ", ".join(hello.providers)
         remedy = f"; install {wheel(target)} on that machine" if target.host else ""
-        raise TargetUnavailable(f"target {target.name!r}: onnxruntime {hello.onnxruntime} offers {offered}, not {target.provider}{remedy}")
+        raise TargetUnavailable(
+            f"target {target.name!r}: onnxruntime {hello.onnxruntime} offers {offered}, not {target.provider}{remedy}"
+        )
     return hello

@@ -17,7 +17,8 @@ from harness.targets.registry import Target
 class Request(NamedTuple):
     """What to run; `out` is the folder of this run, `command` and `run_id` what the header records.
 
-    `targets_left_out` says of the default targets that are not here why; `force` replaces a run that `out` holds.
+    `targets_left_out` says of the default targets that are not here why; `force` replaces a run that `out`
+    holds.
     """
 
     out: Path
@@ -55,5 +56,6 @@ class Request(NamedTuple):
 
 
 def new_run_id() -> str:
-    """Return an id for a run that begins now: the time in UTC, and four digits that tell runs of one second apart."""
+    """Return an id for a run that begins now: the time in UTC, and four digits that tell runs of one second
+    apart."""
     return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"

@@ -9,7 +9,17 @@ from pathlib import Path
 import msgspec
 
 from harness.model.errors import TargetUnavailable, UsageError
-from harness.model.records import End, Header, Outcome, Result, Validity, Verdict, conforms, in_another_order, inexpressible
+from harness.model.records import (
+    End,
+    Header,
+    Outcome,
+    Result,
+    Validity,
+    Verdict,
+    conforms,
+    in_another_order,
+    inexpressible,
+)
 from harness.results.counts import Counts
 from harness.results.runfile import RunReader, rewrite
 from harness.run.artifacts import Kept
@@ -18,7 +28,8 @@ ANEW = "start a new run without --resume"
 
 
 class Done:
-    """The results of an interrupted run; `keep` are the bytes of its file that stay, `kept` the tensors beside it."""
+    """The results of an interrupted run; `keep` are the bytes of its file that stay, `kept` the tensors
+    beside it."""
 
     def __init__(self, keep: int, kept: Kept) -> None:
         self.keep = keep
@@ -82,23 +93,33 @@ class Earlier:
         """Return the end of a run that has every result that it was to have; None if some are missing."""
         counts = Counts()
         self.done.count(counts)
-        whole = self.end is not None and not self.absent and len(self.done) == self.end.selected + counts.inexpressible
+        whole = (
+            self.end is not None
+            and not self.absent
+            and len(self.done) == self.end.selected + counts.inexpressible
+        )
         return self.end if whole else None
 
     def check(self, header: Header) -> None:
-        """Hold all that is known before the targets start against the run. Errors: UsageError for another seed, spec or baseline."""
+        """Hold all that is known before the targets start against the run. Errors: UsageError for another
+        seed, spec or baseline."""
         for what, then, now in (
             ("seed", self.header.seed, header.seed),
-            *((f"hash of the {name}", self.header.hashes.get(name), value) for name, value in header.hashes.items()),
+            *(
+                (f"hash of the {name}", self.header.hashes.get(name), value)
+                for name, value in header.hashes.items()
+            ),
             ("baseline", self.header.baseline, header.baseline),
         ):
             if then != now:
                 raise self._refused(f"the {what} changed since")
 
     def continued(self, present: Header) -> Done:
-        """Make the run file ready to be continued on these targets, and return what it has; a target may have been out of reach before.
+        """Make the run file ready to be continued on these targets, and return what it has; a target may have
+        been out of reach before.
 
-        Errors: UsageError for another target, or for expectations in another order; TargetUnavailable for a target out of reach now.
+        Errors: UsageError for another target, or for expectations in another order; TargetUnavailable for a
+        target out of reach now.
         """
         then, targets = self.header.targets, present.targets
         if in_another_order(self.header, present):
@@ -109,14 +130,18 @@ class Earlier:
             if then[name].unavailable:
                 continue
             if info.unavailable:
-                raise TargetUnavailable(f"{self.path}:1: cannot be continued: {name} was there and is not now: {info.unavailable}")
+                raise TargetUnavailable(
+                    f"{self.path}:1: cannot be continued: {name} was there and is not now: {info.unavailable}"
+                )
             for field in info.__struct_fields__:
                 if getattr(then[name], field) != getattr(info, field):
                     was, now = (getattr(each, field) or "unknown" for each in (then[name], info))
                     raise self._refused(f"{name} changed since: its {field} was {was} and is {now}")
         header = msgspec.structs.replace(self.header, targets=targets, expectations=present.expectations)
         if header != self.header or self.absent:
-            self.done.keep = rewrite(self.path, header, lambda result: result.outcome is not Outcome.UNAVAILABLE)
+            self.done.keep = rewrite(
+                self.path, header, lambda result: result.outcome is not Outcome.UNAVAILABLE
+            )
         return self.done
 
     def _refused(self, why: str) -> UsageError:

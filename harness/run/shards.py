@@ -1,4 +1,5 @@
-"""The shards of a run: whether runs are shards of one, which of them are there, and how many cases the others have."""
+"""The shards of a run: whether runs are shards of one, which of them are there, and how many cases the others
+have."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from harness.specs.selection import OTHER_SHARD
 
 
 class Shards:
-    """Runs that are shards of one run; each says at its end how many cases it selected and how many the others have."""
+    """Runs that are shards of one run; each says at its end how many cases it selected and how many the
+    others have."""
 
     def __init__(self, readers: Sequence[RunReader]) -> None:
         """Hold the headers against each other. Errors: UsageError where two are not of one run."""
@@ -41,7 +43,8 @@ class Shards:
         return max(0, self._all - self._cases)
 
     def missing(self) -> tuple[int, ...]:
-        """Return the numbers of the shards that are not there; of files that are older than these numbers none."""
+        """Return the numbers of the shards that are not there; of files that are older than these numbers
+        none."""
         of = max((shard.of for shard in self._there), default=0)
         return tuple(sorted(set(range(1, of + 1)) - {shard.index for shard in self._there}))
 
@@ -49,8 +52,14 @@ class Shards:
         """Say what is missing, and what to do."""
         of = max((shard.of for shard in self._there), default=0)
         missing = self.missing()
-        names = f"shard{'s' if len(missing) > 1 else ''} {', '.join(f'{index}/{of}' for index in missing)}" if missing else "a shard"
-        what = f"{names} {'are' if len(missing) > 1 else 'is'} missing, with {absent:,} of {self._all:,} cases"
+        names = (
+            f"shard{'s' if len(missing) > 1 else ''} {', '.join(f'{index}/{of}' for index in missing)}"
+            if missing
+            else "a shard"
+        )
+        what = (
+            f"{names} {'are' if len(missing) > 1 else 'is'} missing, with {absent:,} of {self._all:,} cases"
+        )
         return f"{self._first.path}: {what}: merge all shards, or what is there with --partial"
 
 
@@ -58,7 +67,9 @@ def merged_header(readers: Sequence[RunReader], missing: tuple[int, ...], run_id
     """Return the header of the merged run: a run of its own, with room for the tensors of all."""
     first = readers[0].header
     targets = {
-        name: msgspec.structs.replace(info, artifact_limit_bytes=info.artifact_limit_bytes and info.artifact_limit_bytes * len(readers))
+        name: msgspec.structs.replace(
+            info, artifact_limit_bytes=info.artifact_limit_bytes and info.artifact_limit_bytes * len(readers)
+        )
         for name, info in first.targets.items()
     }
     return msgspec.structs.replace(
@@ -67,7 +78,9 @@ def merged_header(readers: Sequence[RunReader], missing: tuple[int, ...], run_id
         command=" + ".join(dict.fromkeys(reader.header.command for reader in readers)),
         targets=targets,
         selection=None if first.selection is None else msgspec.structs.replace(first.selection, shard=None),
-        expectations=dict(sorted(chain.from_iterable(reader.header.expectations.items() for reader in readers))),
+        expectations=dict(
+            sorted(chain.from_iterable(reader.header.expectations.items() for reader in readers))
+        ),
         merged=Merged(tuple(reader.header.run_id for reader in readers), missing),
     )
 
@@ -89,7 +102,9 @@ def _same(first: Header, other: Header, path: Path) -> None:
         if a != b:
             raise UsageError(f"{path}:1: cannot be merged with the first run: the {what} differs")
     if in_another_order(first, other):
-        raise UsageError(f"{path}:1: cannot be merged with the first run: the order of the expectations differs")
+        raise UsageError(
+            f"{path}:1: cannot be merged with the first run: the order of the expectations differs"
+        )
 
 
 def _queries(header: Header) -> Iterable[str] | None:

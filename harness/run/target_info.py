@@ -42,6 +42,8 @@ def target_info(target: Target, hello: Hello, runtime: str) -> TargetInfo:
         device_dtypes=tuple(map(str, dtypes)) if isinstance(dtypes, list) else (),
         package=None if package is None else package.name,
         package_version=None if package is None else runtime.rpartition(" ")[2],
-        device_metadata={str(key): str(value) for key, value in metadata.items()} if isinstance(metadata, dict) else {},
+        device_metadata={str(key): str(value) for key, value in metadata.items()}
+        if isinstance(metadata, dict)
+        else {},
         **texts,
     )

@@ -1,4 +1,5 @@
-"""Entries of a spec that speak of DirectML's own API: what `directml:` asks for, and what is wrong with it for an operator."""
+"""Entries of a spec that speak of DirectML's own API: what `directml:` asks for, and what is wrong with it
+for an operator."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ from harness.specs.schema import CaseDirectml, LayoutName, LiteralCase, Sweep, S
 from harness.specs.source import KeyPath, shown
 
 _UINT = 1 << 32
-DTYPES_OF_DIRECTML = tuple(name for name, entry in DTYPES.items() if entry.directml is not None and name != "bool")
+DTYPES_OF_DIRECTML = tuple(
+    name for name, entry in DTYPES.items() if entry.directml is not None and name != "bool"
+)
 """What `dtype: all` means to DirectML: one element type for each DML_TENSOR_DATA_TYPE."""
 
 
@@ -44,7 +47,9 @@ def sweep_options(given: SweepDirectml | None) -> Iterator[DirectmlOptions | Non
         return
     for operator, count, in_place in product(given.operator, given.dimension_count, given.in_place):
         for layouts in product(*given.layout.values()):
-            yield DirectmlOptions(operator, count, in_place, _layouts(dict(zip(given.layout, layouts, strict=True))))
+            yield DirectmlOptions(
+                operator, count, in_place, _layouts(dict(zip(given.layout, layouts, strict=True)))
+            )
 
 
 def _layouts(layout: Mapping[TensorName, LayoutName]) -> tuple[tuple[str, str], ...]:
@@ -59,35 +64,60 @@ def problems(
     asked: DirectmlOptions | None,
     at: KeyPath,
 ) -> Iterator[str]:
-    """Yield what is wrong with `directml:` for an operator, as it is `given` and as a combination of it, beside the options of a graph."""
+    """Yield what is wrong with `directml:` for an operator, as it is `given` and as a combination of it,
+    beside the options of a graph."""
     if given is None or asked is None:
         return
     for name in ("shapes", "initializer", "in_place", "optimization", "neighbours"):
         if getattr(graph, name) != getattr(Options(), name):
-            yield spec.problem((*at, "options", name), f"{name} is an option of a graph, and a call of DirectML's API has none")
+            yield spec.problem(
+                (*at, "options", name),
+                f"{name} is an option of a graph, and a call of DirectML's API has none",
+            )
     lowers_to = spec.directml
     if asked.operator is not None and asked.operator not in lowers_to:
         what = f"{spec.model.operator} does not lower to {asked.operator!r}"
         yield spec.problem((*at, "directml", "operator"), what, given=asked.operator, allowed=lowers_to)
         return
     schema = spec.schema(spec.opsets[-1])
-    required = {p.name: TensorType("float32", (1,)) for p in schema.inputs if not p.optional and not p.variadic}
-    call = operator.family.directml(operator, asked.operator, Call(required, schema.defaults(), outputs=("float32",) * len(schema.outputs)))
+    required = {
+        p.name: TensorType("float32", (1,)) for p in schema.inputs if not p.optional and not p.variadic
+    }
+    call = operator.family.directml(
+        operator,
+        asked.operator,
+        Call(required, schema.defaults(), outputs=("float32",) * len(schema.outputs)),
+    )
     if call is None:
-        yield spec.problem((*at, "directml"), f"the harness does not know how {spec.model.operator} is lowered")
+        yield spec.problem(
+            (*at, "directml"), f"the harness does not know how {spec.model.operator} is lowered"
+        )
         return
     tensors = tuple(call.tensors)
-    inputs = tuple(name for name, tensor in call.tensors.items() if isinstance(tensor, CallTensor) and tensor.carries != 0)
+    inputs = tuple(
+        name
+        for name, tensor in call.tensors.items()
+        if isinstance(tensor, CallTensor) and tensor.carries != 0
+    )
     named = [("layout", name) for name in given.layout] + [("tensors", name) for name, _ in asked.tensors]
     for key, name in named:
         if name not in tensors:
-            yield spec.problem((*at, "directml", key, name), f"the operator has no {name}", given=name, allowed=tensors)
+            yield spec.problem(
+                (*at, "directml", key, name), f"the operator has no {name}", given=name, allowed=tensors
+            )
     for name, members in asked.tensors:
         if members.dtype is not None and members.dtype not in DTYPES_OF_DIRECTML:
             what = f"DML_TENSOR_DATA_TYPE has no {members.dtype}"
-            yield spec.problem((*at, "directml", "tensors", name, "dtype"), what, given=members.dtype, allowed=DTYPES_OF_DIRECTML)
+            yield spec.problem(
+                (*at, "directml", "tensors", name, "dtype"),
+                what,
+                given=members.dtype,
+                allowed=DTYPES_OF_DIRECTML,
+            )
     if asked.in_place is not None and asked.in_place not in inputs:
-        yield spec.problem((*at, "directml", "in_place"), f"the operator has no {asked.in_place}", allowed=inputs)
+        yield spec.problem(
+            (*at, "directml", "in_place"), f"the operator has no {asked.in_place}", allowed=inputs
+        )
     for name, value in asked.attributes:
         at_member = (*at, "directml", "attributes", name)
         if name not in call.attributes:
@@ -113,5 +143,12 @@ def unfit(operator: Operator, asked: DirectmlOptions | None, call: Call) -> str 
     made = operator.family.directml(operator, asked.operator, call)
     if made is None:
         return "DirectML's operator cannot express it"
-    needed = max(made.dimension_count, *(len(each.sizes) for each in made.tensors.values() if isinstance(each, CallTensor)))
-    return f"more dimensions than dimension_count {asked.dimension_count}" if needed > asked.dimension_count else None
+    needed = max(
+        made.dimension_count,
+        *(len(each.sizes) for each in made.tensors.values() if isinstance(each, CallTensor)),
+    )
+    return (
+        f"more dimensions than dimension_count {asked.dimension_count}"
+        if needed > asked.dimension_count
+        else None
+    )

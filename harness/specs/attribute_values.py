@@ -1,7 +1,9 @@
-"""What a value under `attributes:` means, by the type that ONNX gives the attribute, and which alternatives a sweep lists.
+"""What a value under `attributes:` means, by the type that ONNX gives the attribute, and which alternatives a
+sweep lists.
 
-An input that decides shapes stands there as well: at older opsets most are attributes. A list is one value where the type is a list; a
-list of lists are alternatives. A tensor is written `{dtype: float32, values: [1.5]}`.
+An input that decides shapes stands there as well: at older opsets most are attributes. A list is one value
+where the type is a list; a list of lists are alternatives. A tensor is written `{dtype: float32, values:
+[1.5]}`.
 """
 
 from __future__ import annotations
@@ -42,7 +44,11 @@ def typed(kind: str, given: Any) -> Value:
 def alternatives(kind: str, given: Any) -> tuple[Value | None, ...]:
     """Return the alternatives that a sweep lists for an attribute; null leaves it out. Raises WrongValue."""
     if kind in LISTS:
-        several = isinstance(given, tuple) and (not given or any(each is None or isinstance(each, tuple) for each in given)) and given != ()
+        several = (
+            isinstance(given, tuple)
+            and (not given or any(each is None or isinstance(each, tuple) for each in given))
+            and given != ()
+        )
         listed = given if several else (given,)
     else:
         listed = given if isinstance(given, tuple) else (given,)
@@ -83,7 +89,12 @@ def _text(given: Any) -> str:
     return given
 
 
-_ELEMENTS: Mapping[str, Callable[[Any], Any]] = {"INT": _integer, "FLOAT": _float, "STRING": _text, "NUMBER": _number}
+_ELEMENTS: Mapping[str, Callable[[Any], Any]] = {
+    "INT": _integer,
+    "FLOAT": _float,
+    "STRING": _text,
+    "NUMBER": _number,
+}
 
 
 def _tensor(given: Any) -> TensorValue:

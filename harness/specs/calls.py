@@ -1,4 +1,5 @@
-"""Makes the `Call` of a case as its operator sees it: ONNX's defaults filled in, elements that decide shapes as arrays, output types."""
+"""Makes the `Call` of a case as its operator sees it: ONNX's defaults filled in, elements that decide shapes
+as arrays, output types."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from harness.operators.base import Call, Operator, TensorType
 
 
 def call_of(case: Case) -> Call:
-    """Return the call of a case; raise LookupError for an operator or opset that ONNX or the harness does not know."""
+    """Return the call of a case; raise LookupError for an operator or opset that ONNX or the harness does not
+    know."""
     operator = OPERATORS[case.operator]
     constants: dict[str, Array] = {}
     for number, spec in enumerate(case.inputs):
@@ -27,7 +29,9 @@ def call_of(case: Case) -> Call:
             if written is not None:
                 constants[spec.name] = written
     inputs = {spec.name: _tensor_type(spec.dtype, spec.shape) for spec in case.inputs}
-    return make_call(operator, case.opset, inputs, case.attributes, constants, case.options.variant, case.options.outputs)
+    return make_call(
+        operator, case.opset, inputs, case.attributes, constants, case.options.variant, case.options.outputs
+    )
 
 
 @lru_cache(maxsize=65536)
@@ -36,7 +40,8 @@ def _tensor_type(dtype: str, shape: tuple[int, ...]) -> TensorType:
 
 
 def constant(spec: TensorSpec) -> Array:
-    """Return the elements of an input that decides shapes as an array of its type and shape; ValueError where the type lacks one."""
+    """Return the elements of an input that decides shapes as an array of its type and shape; ValueError where
+    the type lacks one."""
     assert spec.elements is not None
     try:
         if DTYPES[spec.dtype].is_float:
@@ -58,7 +63,8 @@ def make_call(
     variant: str | None = None,
     outputs: int | None = None,
 ) -> Call:
-    """Make a call of what a case says: `outputs` is the number of outputs where that is not the operator's usual one."""
+    """Make a call of what a case says: `outputs` is the number of outputs where that is not the operator's
+    usual one."""
     held = {name: _held(value) for name, value in attributes.items()}
     call = Call(inputs, {**_defaults(operator.name, opset), **held}, constants, opset, variant)
     told = operator.family.output_dtypes(operator, call)
@@ -85,7 +91,9 @@ def _defaults(operator: str, opset: int) -> dict[str, Value]:
 
 
 @lru_cache(maxsize=4096)
-def _output_dtypes(operator: str, opset: int, names: tuple[str, ...], dtypes: tuple[str, ...], count: int) -> tuple[str | None, ...]:
+def _output_dtypes(
+    operator: str, opset: int, names: tuple[str, ...], dtypes: tuple[str, ...], count: int
+) -> tuple[str | None, ...]:
     schema = operator_schema(operator, opset)
     inputs = dict(zip(names, dtypes, strict=True))
     return tuple(schema.output_dtype(inputs, position) for position in range(count))

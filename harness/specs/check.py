@@ -21,7 +21,8 @@ _MAX_PER_TENSOR = 3
 
 
 class Checks:
-    """What the format alone cannot say; works on the parts of a file that are well-formed, so that one mistake hides few others."""
+    """What the format alone cannot say; works on the parts of a file that are well-formed, so that one
+    mistake hides few others."""
 
     def __init__(self, file: Source) -> None:
         self.file = file
@@ -29,7 +30,9 @@ class Checks:
         self.operator = file.tree.get("operator")
         self.opsets = self._opsets(file.tree.get("opsets"))
 
-    def problem(self, path: KeyPath, what: str, *, given: str | None = None, allowed: Iterable[str] = ()) -> None:
+    def problem(
+        self, path: KeyPath, what: str, *, given: str | None = None, allowed: Iterable[str] = ()
+    ) -> None:
         """Note a problem at its line."""
         self.problems.append(self.file.problem(path, what, given=given, allowed=allowed))
 
@@ -54,7 +57,12 @@ class Checks:
                     what = f"a run cannot do opset {opset}: its IR version is not known"
                     self.problem(("opsets", position), what, allowed=map(str, onnx_schemas.IR_VERSIONS))
         if not found and self.operator not in (names := onnx_schemas.operator_versions()):
-            self.problem(("operator",), f"ONNX has no operator {shown(self.operator)}", given=self.operator, allowed=names)
+            self.problem(
+                ("operator",),
+                f"ONNX has no operator {shown(self.operator)}",
+                given=self.operator,
+                allowed=names,
+            )
         return found
 
     def input_names(self) -> list[str]:
@@ -62,12 +70,19 @@ class Checks:
         return list(dict.fromkeys(p.name for schema in self.opsets.values() for p in schema.inputs))
 
     def sweep_keys(self) -> None:
-        """Report keys of sweeps that are neither the format's nor an input, and drop them, or they would be read as inputs."""
+        """Report keys of sweeps that are neither the format's nor an input, and drop them, or they would be
+        read as inputs."""
         sweeps = self.file.tree.get("sweeps")
         inputs = self.input_names()
         for position, sweep in enumerate(sweeps if isinstance(sweeps, tuple) else ()):
-            fields = list(Use.model_fields if isinstance(sweep, dict) and "use" in sweep else Sweep.model_fields)
-            unknown = [k for k in sweep if k not in fields and k not in inputs] if isinstance(sweep, dict) and inputs else []
+            fields = list(
+                Use.model_fields if isinstance(sweep, dict) and "use" in sweep else Sweep.model_fields
+            )
+            unknown = (
+                [k for k in sweep if k not in fields and k not in inputs]
+                if isinstance(sweep, dict) and inputs
+                else []
+            )
             for key in unknown:
                 what = f"unknown key {shown(key)}; it is no input of {self.operator} either"
                 self.problem(("sweeps", position, key), what, given=key, allowed=[*fields, *inputs])
@@ -85,10 +100,17 @@ class Checks:
                 self.names(path, raw, kind)
                 continue
             if (first := names.setdefault((path[0], entry.name), path)) != path:
-                self.problem((*path, "name"), f"the name {entry.name!r} is already used, {self.file.where(*first, 'name')}")
+                self.problem(
+                    (*path, "name"),
+                    f"the name {entry.name!r} is already used, {self.file.where(*first, 'name')}",
+                )
             for position, opset in enumerate(entry.opsets or ()):
                 if self.opsets and opset not in self.opsets:
-                    self.problem((*path, "opsets", position), f"opset {opset} is not one of the spec's", allowed=map(str, self.opsets))
+                    self.problem(
+                        (*path, "opsets", position),
+                        f"opset {opset} is not one of the spec's",
+                        allowed=map(str, self.opsets),
+                    )
             schemas = {n: s for n, s in self.opsets.items() if entry.opsets is None or n in entry.opsets}
             if entry.directml is not None:  # it has no opset, and stands once, at the newest
                 schemas = dict(list(schemas.items())[-1:])
@@ -112,7 +134,9 @@ class Checks:
             if name not in self.input_names():
                 what = f"{self.operator} has no input {shown(name)}"
                 self.problem((*path, "inputs", name), what, given=name, allowed=self.input_names())
-        for name in dict.fromkeys(p.name for schema in schemas.values() for p in schema.inputs if not p.optional):
+        for name in dict.fromkeys(
+            p.name for schema in schemas.values() for p in schema.inputs if not p.optional
+        ):
             if name not in names:
                 self.problem((*path, "inputs"), f"{self.operator} needs the input {name!r}")
 
@@ -124,7 +148,11 @@ class Checks:
         for name, each in case.inputs.items():
             for number, given in enumerate(each):
                 at = (*path, "inputs", name) if len(each) == 1 else (*path, "inputs", name, number)
-                if name in self.input_names() and case.validity is not Validity.INVALID and case.directml is None:
+                if (
+                    name in self.input_names()
+                    and case.validity is not Validity.INVALID
+                    and case.directml is None
+                ):
                     self._dtype((*at, "dtype"), name, given.dtype, schemas, every=True)
                 self.elements(at, given)
         if case.documents_output and case.validity is Validity.INVALID:
@@ -140,7 +168,12 @@ class Checks:
         for name, values in case.outputs.items():
             formal = name.partition(".")[0]
             if formal not in names:
-                self.problem((*path, "outputs", name), f"{self.operator} has no output {shown(name)}", given=name, allowed=names)
+                self.problem(
+                    (*path, "outputs", name),
+                    f"{self.operator} has no output {shown(name)}",
+                    given=name,
+                    allowed=names,
+                )
             elif (dtype := schema.output_dtype(inputs, names.index(formal))) is not None:
                 self.convert((*path, "outputs", name), dtype, values, None)
 
@@ -163,21 +196,35 @@ class Checks:
             return None
 
     def sweep(self, path: KeyPath, sweep: Sweep, schemas: dict[int, OperatorSchema]) -> None:
-        """Check a sweep; what it names must exist at one of its opsets, since combinations that do not are left out."""
+        """Check a sweep; what it names must exist at one of its opsets, since combinations that do not are
+        left out."""
         self._attributes(path, sweep.attributes, schemas, every=False, alternatives_=True)
         self._options(path, sweep.options.initializer)
-        for name in dict.fromkeys(p.name for schema in schemas.values() for p in schema.inputs if not p.optional):
+        for name in dict.fromkeys(
+            p.name for schema in schemas.values() for p in schema.inputs if not p.optional
+        ):
             if name not in sweep.inputs and name not in sweep.attributes:
                 self.problem(path, f"the input {name!r} of {self.operator} is missing")
         for name, given in sweep.inputs.items():
-            free = given.dtype in (ALL, None) or sweep.validity is Validity.INVALID or sweep.directml is not None
+            free = (
+                given.dtype in (ALL, None) or sweep.validity is Validity.INVALID or sweep.directml is not None
+            )
             for position, dtype in enumerate(() if free else given.dtype or ()):
                 self._dtype((*path, name, "dtype", position), name, dtype, schemas, every=False)
         if sweep.select == "all" and (count := combinations(sweep, schemas)) > MAX_COMBINATIONS:
-            self.problem(path, f"up to {count:,} combinations are above the limit of {MAX_COMBINATIONS:,} per sweep; shorten its lists")
+            self.problem(
+                path,
+                f"up to {count:,} combinations are above the limit of {MAX_COMBINATIONS:,} per sweep; shorten its lists",
+            )
 
     def _attributes(
-        self, path: KeyPath, given: Mapping[str, Any], schemas: dict[int, OperatorSchema], *, every: bool, alternatives_: bool = False
+        self,
+        path: KeyPath,
+        given: Mapping[str, Any],
+        schemas: dict[int, OperatorSchema],
+        *,
+        every: bool,
+        alternatives_: bool = False,
     ) -> None:
         """Check names and values; in a sweep an input that decides shapes may stand among the attributes."""
         known = list(dict.fromkeys(name for schema in self.opsets.values() for name in schema.attributes))
@@ -193,33 +240,53 @@ class Checks:
             elif not having or (every and len(having) < len(schemas)):
                 lacking = [n for n in schemas if n not in having]
                 hint = f"; restrict 'opsets' to {having}" if having else ""
-                self.problem(at, f"{self.operator} has no attribute {shown(name)} at opset {', '.join(map(str, lacking))}{hint}")
+                self.problem(
+                    at,
+                    f"{self.operator} has no attribute {shown(name)} at opset {', '.join(map(str, lacking))}{hint}",
+                )
 
     def _wrong_value(self, name: str, given: Any, alternatives_: bool) -> str | None:
         """Say why a value is none of an attribute's type."""
-        kind = next(schema.attributes[name].type for schema in self.opsets.values() if name in schema.attributes)
+        kind = next(
+            schema.attributes[name].type for schema in self.opsets.values() if name in schema.attributes
+        )
         if alternatives_ and given == ALL and kind != "STRING":
             return None
         try:
             alternatives(kind, given) if alternatives_ else typed(kind, given)
         except WrongValue as wrong:
-            return str(wrong).replace("an integer, not", "an integer or 'all', not") if alternatives_ else str(wrong)
+            return (
+                str(wrong).replace("an integer, not", "an integer or 'all', not")
+                if alternatives_
+                else str(wrong)
+            )
         return None
 
     def _options(self, path: KeyPath, initializers: Iterable[str | None]) -> None:
         for name in initializers:
             if name is not None and name not in (*self.input_names(), CONSTANTS):
                 at = (*path, "options", "initializer")
-                self.problem(at, f"{self.operator} has no input {shown(name)}", given=name, allowed=[*self.input_names(), CONSTANTS])
+                self.problem(
+                    at,
+                    f"{self.operator} has no input {shown(name)}",
+                    given=name,
+                    allowed=[*self.input_names(), CONSTANTS],
+                )
 
-    def _dtype(self, at: KeyPath, name: str, dtype: str, schemas: dict[int, OperatorSchema], *, every: bool) -> None:
-        allowing = {n: dtype in parameter.dtypes for n, schema in schemas.items() if (parameter := schema.input(name))}
+    def _dtype(
+        self, at: KeyPath, name: str, dtype: str, schemas: dict[int, OperatorSchema], *, every: bool
+    ) -> None:
+        allowing = {
+            n: dtype in parameter.dtypes for n, schema in schemas.items() if (parameter := schema.input(name))
+        }
         if all(allowing.values()) if every else any(allowing.values()):
             return
         refusing = ", ".join(str(n) for n, allowed in allowing.items() if not allowed)
         parameters = [p for schema in schemas.values() if (p := schema.input(name))]
         allowed = [d for d in parameters[0].dtypes if all(d in p.dtypes for p in parameters)]
-        self.problem(at, f"{self.operator} does not take {dtype} for {name!r} at opset {refusing}", allowed=allowed)
+        self.problem(
+            at, f"{self.operator} does not take {dtype} for {name!r} at opset {refusing}", allowed=allowed
+        )
 
 
 def _entries(file: Source) -> Iterator[tuple[KeyPath, object, type[LiteralCase | Sweep]]]:
@@ -238,11 +305,18 @@ def combinations(sweep: Sweep, schemas: dict[int, OperatorSchema]) -> int:
         total *= allowed if given.dtype == ALL else _length(given.dtype)
         total *= _length(given.values)
         if isinstance(given.shape, dict):
-            total *= math.prod(_range(sweep) if listed == ALL else _length(listed) for listed in given.shape.values())
+            total *= math.prod(
+                _range(sweep) if listed == ALL else _length(listed) for listed in given.shape.values()
+            )
         else:
             total *= _length(given.shape)
     if (asked := sweep.directml) is not None:
-        total *= len(asked.operator) * len(asked.dimension_count) * len(asked.in_place) * math.prod(map(len, asked.layout.values()))
+        total *= (
+            len(asked.operator)
+            * len(asked.dimension_count)
+            * len(asked.in_place)
+            * math.prod(map(len, asked.layout.values()))
+        )
     for values in sweep.attributes.values():
         total *= 2 * _range(sweep) if values == ALL else _length(values)
     return total * math.prod(len(getattr(sweep.options, name)) for name in type(sweep.options).model_fields)
@@ -253,7 +327,8 @@ def _length(listed: Any) -> int:
 
 
 def _range(sweep: Sweep) -> int:
-    """Return the largest rank of any input: `all` axes are at most twice as many, `all` index tuples at most as many."""
+    """Return the largest rank of any input: `all` axes are at most twice as many, `all` index tuples at most
+    as many."""
     inputs: Iterable[SweepInput] = sweep.inputs.values()
     listed = [shape for given in inputs for shape in (given.shape if isinstance(given.shape, tuple) else ())]
     return max((len(shape) for shape in listed if isinstance(shape, tuple)), default=1) or 1

@@ -1,7 +1,8 @@
 """One combination of what a sweep lists: the call that it makes, and whether the sweep has it as a case.
 
-It is made in an order in which each choice can depend on those before it: opset and options, the shape of the first input, the attributes,
-the shapes of the other inputs by their relation to the first, element types, kinds of values.
+It is made in an order in which each choice can depend on those before it: opset and options, the shape of the
+first input, the attributes, the shapes of the other inputs by their relation to the first, element types,
+kinds of values.
 """
 
 from __future__ import annotations
@@ -17,7 +18,17 @@ from harness.operators.base import UNKNOWN, Call, Choice, Shape, TensorType
 from harness.specs import api
 from harness.specs.attribute_values import NUMBERS
 from harness.specs.calls import constant, make_call
-from harness.specs.listed import IMPLIED, PLACEHOLDER, Choices, Listed, Nth, Picked, Relation, as_shape, named_shape
+from harness.specs.listed import (
+    IMPLIED,
+    PLACEHOLDER,
+    Choices,
+    Listed,
+    Nth,
+    Picked,
+    Relation,
+    as_shape,
+    named_shape,
+)
 from harness.specs.literals import shape_problem
 from harness.specs.schema import OMITTED
 
@@ -49,7 +60,8 @@ class SweepStep(NamedTuple):
 
 
 class CallGroup(NamedTuple):
-    """One combination of element types and shapes with its call, and the combinations of kinds of values that it is called with."""
+    """One combination of element types and shapes with its call, and the combinations of kinds of values that
+    it is called with."""
 
     step: SweepStep
     call: Call
@@ -71,9 +83,15 @@ class Combinations:
         self._steps: dict[Hashable, SweepStep | None] = {}
 
     def step(
-        self, opset: int, options: Options, relations: Mapping[str, Relation], picked: Picked, asked: DirectmlOptions | None
+        self,
+        opset: int,
+        options: Options,
+        relations: Mapping[str, Relation],
+        picked: Picked,
+        asked: DirectmlOptions | None,
     ) -> SweepStep:
-        """Make one combination of shapes and attributes, or return the one made before; raise Impossible where it makes no call."""
+        """Make one combination of shapes and attributes, or return the one made before; raise Impossible
+        where it makes no call."""
         key = opset, options, tuple(relations.items()), repr(picked), asked
         if key not in self._steps:
             try:
@@ -86,7 +104,12 @@ class Combinations:
         return found
 
     def _step(
-        self, opset: int, options: Options, relations: Mapping[str, Relation], picked: Picked, asked: DirectmlOptions | None
+        self,
+        opset: int,
+        options: Options,
+        relations: Mapping[str, Relation],
+        picked: Picked,
+        asked: DirectmlOptions | None,
     ) -> SweepStep:
         operator, listed = self.operator, self.listed
         defaults = listed.schema(opset).defaults()
@@ -119,13 +142,20 @@ class Combinations:
         self._check_sizes(call)
         broken = operator.broken_rule(call)
         inputs = tuple(Input(name, each.shape, elements.get(name)) for name, each in present.items())
-        return SweepStep(opset, tuple(attributes.items()), options, inputs, broken, asked, api.unfit(operator, asked, call))
+        return SweepStep(
+            opset, tuple(attributes.items()), options, inputs, broken, asked, api.unfit(operator, asked, call)
+        )
 
     def _explicit(self, opset: int, relations: Mapping[str, Relation]) -> dict[str, TensorType]:
-        """Return the inputs whose shapes are known before any attribute is: the first, and those that are written out."""
+        """Return the inputs whose shapes are known before any attribute is: the first, and those that are
+        written out."""
         parameters = self.listed.parameters(opset)
         variadic = {p.name for p in parameters if p.variadic}
-        written = {name: shape for name, each in relations.items() if name not in variadic and (shape := as_shape(each)) is not None}
+        written = {
+            name: shape
+            for name, each in relations.items()
+            if name not in variadic and (shape := as_shape(each)) is not None
+        }
         first = next((p.name for p in parameters if p.name in relations), None)
         if first is not None and first not in written:
             written = {first: named_shape(relations[first]), **written}
@@ -151,14 +181,20 @@ class Combinations:
         elif relation == IMPLIED:
             relation = Choices(())
         if isinstance(relation, Choices):
-            wanted: Mapping[str, Choice] | str = {key: self._choice(name, key, choice, call) for key, choice in relation.by_key}
+            wanted: Mapping[str, Choice] | str = {
+                key: self._choice(name, key, choice, call) for key, choice in relation.by_key
+            }
         else:
             assert isinstance(relation, str)
             wanted = relation
         try:
             found = self.operator.family.shape(self.operator, name, wanted, call)
         except (KeyError, AssertionError) as error:
-            given = wanted if isinstance(wanted, str) else ", ".join(f"{key}: {_written(choice)}" for key, choice in wanted.items())
+            given = (
+                wanted
+                if isinstance(wanted, str)
+                else ", ".join(f"{key}: {_written(choice)}" for key, choice in wanted.items())
+            )
             self.wrong = f"{self.operator.name} makes no shape of {name} by {given!r}"
             raise Impossible from error
         if found is None:
@@ -182,7 +218,10 @@ class Combinations:
         """Note a shape that no tensor can have: the sweep is wrong, not the combination."""
         outputs = self.operator.family.output_shapes(self.operator, call)
         schema = self.listed.schema(call.opset)
-        named = [*((name, each.shape) for name, each in call.inputs.items()), *((schema.output_name(n), s) for n, s in enumerate(outputs))]
+        named = [
+            *((name, each.shape) for name, each in call.inputs.items()),
+            *((schema.output_name(n), s) for n, s in enumerate(outputs)),
+        ]
         for what, shape in named:
             if problem := shape_problem([0 if extent == UNKNOWN else extent for extent in shape]):
                 self.wrong = f"{what} would have shape {list(shape)}: {problem}"
@@ -190,16 +229,21 @@ class Combinations:
 
     # with element types and kinds of values
 
-    def inputs(self, step: SweepStep, dtypes: Mapping[str, str], kinds: Sequence[str]) -> tuple[Input, ...] | None:
+    def inputs(
+        self, step: SweepStep, dtypes: Mapping[str, str], kinds: Sequence[str]
+    ) -> tuple[Input, ...] | None:
         """Return the inputs of a step; None where a kind of values has no shape for the element type."""
         if step.inputs is not None:
             return step.inputs
         name = self.listed.chosen[0]
-        natural = self.operator.family.natural_shape(self.operator, kinds[0], dtypes[self._parameter(step, name).type_param])
+        natural = self.operator.family.natural_shape(
+            self.operator, kinds[0], dtypes[self._parameter(step, name).type_param]
+        )
         return None if natural is None else (Input(name, natural),)
 
     def call(self, step: SweepStep, inputs: Sequence[Input], dtypes: Mapping[str, str]) -> Call:
-        """Return the call of a step with element types, by type parameter; raise Impossible where a type lacks a constant."""
+        """Return the call of a step with element types, by type parameter; raise Impossible where a type
+        lacks a constant."""
         types: dict[str, TensorType] = {}
         constants: dict[str, Array] = {}
         for name, shape, elements in inputs:
@@ -210,7 +254,15 @@ class Combinations:
                     constants[name] = constant(TensorSpec(name, dtype, shape, elements=elements))
                 except ValueError:
                     raise Impossible from None
-        return make_call(self.operator, step.opset, types, dict(step.attributes), constants, step.options.variant, step.options.outputs)
+        return make_call(
+            self.operator,
+            step.opset,
+            types,
+            dict(step.attributes),
+            constants,
+            step.options.variant,
+            step.options.outputs,
+        )
 
     def _parameter(self, step: SweepStep, name: str) -> Parameter:
         parameter = self.listed.schema(step.opset).input(name)
@@ -219,7 +271,9 @@ class Combinations:
 
     def group(self, step: SweepStep, inputs: Sequence[Input], call: Call, kept: list[Kinds]) -> CallGroup:
         """Return the group of a step with its call."""
-        specs = tuple(_spec(name, call.inputs[name].dtype, shape, elements) for name, shape, elements in inputs)
+        specs = tuple(
+            _spec(name, call.inputs[name].dtype, shape, elements) for name, shape, elements in inputs
+        )
         return CallGroup(step, call, specs, kept)
 
     def no_meaning(self, kinds: Sequence[str]) -> str:
@@ -233,18 +287,28 @@ class Combinations:
             return step.unfit
         for name in call.inputs:
             formal = name.partition(".")[0]
-            if formal in chosen and not operator.family.applies(operator, kinds[chosen.index(formal)], name, call):
+            if formal in chosen and not operator.family.applies(
+                operator, kinds[chosen.index(formal)], name, call
+            ):
                 return self.no_meaning(kinds)
-        breaks = next((b for name, kind in zip(chosen, kinds, strict=True) if (b := operator.kind(name, kind).breaks)), None)
+        breaks = next(
+            (b for name, kind in zip(chosen, kinds, strict=True) if (b := operator.kind(name, kind).breaks)),
+            None,
+        )
         if sweep.validity is Validity.VALID and (step.broken or breaks):
             return step.broken or breaks
-        if sweep.validity is Validity.INVALID and sweep.directml is None and not (step.broken or breaks or illegal):
+        if (
+            sweep.validity is Validity.INVALID
+            and sweep.directml is None
+            and not (step.broken or breaks or illegal)
+        ):
             return "breaks no rule"
         return None
 
 
 def _spec(name: str, dtype: str, shape: Shape, elements: Elements | None) -> TensorSpec:
-    """Return an input with elements of its type: a number that is listed as 3.0 is the integer 3 where the input holds integers."""
+    """Return an input with elements of its type: a number that is listed as 3.0 is the integer 3 where the
+    input holds integers."""
     if elements is not None and DTYPES[dtype].is_integer:
         elements = tuple(map(int, elements))
     return TensorSpec(name, dtype, shape, "random", elements)
@@ -267,7 +331,9 @@ def _widest(elements: Sequence[int | float | bool]) -> str:
     return "int64" if all(isinstance(each, int) for each in elements) else "float64"
 
 
-def graph_key(step: SweepStep) -> tuple[int, tuple[tuple[str, Value], ...], Options, str, DirectmlOptions | None]:
+def graph_key(
+    step: SweepStep,
+) -> tuple[int, tuple[tuple[str, Value], ...], Options, str, DirectmlOptions | None]:
     """Return what is equal for the cases of one graph with symbolic dimensions."""
     ranks = "" if step.inputs is None else ",".join(str(len(each.shape)) for each in step.inputs)
     return step.opset, step.attributes, step.options, ranks, step.directml

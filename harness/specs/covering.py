@@ -1,10 +1,12 @@
-"""Covering arrays: few rows in which every pair of alternatives of any two factors stands together at least once.
+"""Covering arrays: few rows in which every pair of alternatives of any two factors stands together at least
+once.
 
-A factor is a number of alternatives, a row one alternative of each, by number. Rows are built greedily (as AETG does: Cohen, Dalal,
-Fredman, Patton, "The AETG System", 1997): the pair that is to be covered next is fixed, every further factor takes the alternative that
-covers most pairs still open. What cannot stand together is not told beforehand: a row is offered, and may be refused. A pair whose greedy
-rows are refused waits until the others are done; then it is completed with pairs that stand together in rows that were taken, so that
-whatever is impossible is most likely the pair itself.
+A factor is a number of alternatives, a row one alternative of each, by number. Rows are built greedily (as
+AETG does: Cohen, Dalal, Fredman, Patton, "The AETG System", 1997): the pair that is to be covered next is
+fixed, every further factor takes the alternative that covers most pairs still open. What cannot stand
+together is not told beforehand: a row is offered, and may be refused. A pair whose greedy rows are refused
+waits until the others are done; then it is completed with pairs that stand together in rows that were taken,
+so that whatever is impossible is most likely the pair itself.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ Row = tuple[int, ...]
 
 
 class Covered(NamedTuple):
-    """The rows that were taken; `refused` pairs were found in no possible row, `left` are uncovered because the budget was spent."""
+    """The rows that were taken; `refused` pairs were found in no possible row, `left` are uncovered because
+    the budget was spent."""
 
     rows: list[Row]
     refused: int
@@ -28,7 +31,8 @@ class Covered(NamedTuple):
 
 
 def covering(sizes: Sequence[int], take: Callable[[Row], bool], seed: str, budget: int) -> Covered:
-    """Return rows that cover every pair that some accepted row can; `take` says whether a row is possible. The same seed, the same rows."""
+    """Return rows that cover every pair that some accepted row can; `take` says whether a row is possible.
+    The same seed, the same rows."""
     if len(sizes) < 2:
         alone: list[Row] = [(x,) for x in range(sizes[0])] if sizes else [()]
         taken = [row for row in alone if take(row)]
@@ -36,8 +40,8 @@ def covering(sizes: Sequence[int], take: Callable[[Row], bool], seed: str, budge
     starts = list(accumulate(sizes, initial=0))
     owner = [factor for factor, size in enumerate(sizes) for _ in range(size)]
     everything = (1 << starts[-1]) - 1
-    # for each alternative, by its place among all, as bits the alternatives of other factors: those that no row has shown it with yet,
-    # those that one has, and those with which rows were refused
+    # for each alternative, by its place among all, as bits the alternatives of other factors: those that no
+    # row has shown it with yet, those that one has, and those with which rows were refused
     unseen = [everything ^ ((1 << starts[factor + 1]) - (1 << starts[factor])) for factor in owner]
     shown, suspect = [0] * len(owner), [0] * len(owner)
     rows: list[Row] = []
@@ -79,8 +83,11 @@ def covering(sizes: Sequence[int], take: Callable[[Row], bool], seed: str, budge
     return Covered(rows, refused, sum(bits.bit_count() for bits in unseen) // 2)
 
 
-def _row(starts: Sequence[int], fixed: dict[int, int], worth: Callable[[int, int], int], random: Random) -> list[int]:
-    """Complete a pair of alternatives to a row, all by place; among alternatives that are worth as much one is drawn."""
+def _row(
+    starts: Sequence[int], fixed: dict[int, int], worth: Callable[[int, int], int], random: Random
+) -> list[int]:
+    """Complete a pair of alternatives to a row, all by place; among alternatives that are worth as much one
+    is drawn."""
     bits = sum(1 << place for place in fixed.values())
     rest = [factor for factor in range(len(starts) - 1) if factor not in fixed]
     random.shuffle(rest)

@@ -1,8 +1,9 @@
-"""Expands specs to cases: literal ones as written, sweeps as the product of their lists without what the operator forbids, or as few of
-it as show every pair.
+"""Expands specs to cases: literal ones as written, sweeps as the product of their lists without what the
+operator forbids, or as few of it as show every pair.
 
-A plan is made eagerly, from shapes and attributes alone, so that every mistake in a spec is found before anything runs; the cases are made
-lazily, one after the other, in an order that keeps the cases of one graph together.
+A plan is made eagerly, from shapes and attributes alone, so that every mistake in a spec is found before
+anything runs; the cases are made lazily, one after the other, in an order that keeps the cases of one graph
+together.
 """
 
 from __future__ import annotations
@@ -38,12 +39,14 @@ class SweepPlan:
     calls: SweepCalls
 
     def cases(self, left_out: Counter[str], portion: Share = WHOLE) -> Iterator[Case]:
-        """Yield the sweep's cases, or a portion of its calls, and count by reason what the whole sweep leaves out."""
+        """Yield the sweep's cases, or a portion of its calls, and count by reason what the whole sweep leaves
+        out."""
         for group in portion.of(self.calls.groups(left_out)):
             yield from self._cases(group)
 
     def _cases(self, group: CallGroup) -> Iterator[Case]:
-        """Yield the cases of one combination of element types and shapes: one for each combination of kinds of values."""
+        """Yield the cases of one combination of element types and shapes: one for each combination of kinds
+        of values."""
         sweep, operator, step = self.sweep, self.operator, group.step
         prefix, suffix = self._text(group)
         indices = operator.family.unsigned_inputs(operator)
@@ -87,7 +90,8 @@ def _with_values(spec: TensorSpec, kinds: Mapping[str, str]) -> TensorSpec:
 
 @dataclass(frozen=True)
 class Plan:
-    """All cases of some specs; `left_out` counts by reason the combinations that iterating has passed over."""
+    """All cases of some specs; `left_out` counts by reason the combinations that iterating has passed
+    over."""
 
     specs: tuple[LoadedSpec, ...]
     literals: tuple[Case, ...]
@@ -101,14 +105,19 @@ class Plan:
     @property
     def operators(self) -> frozenset[str]:
         """The operators that there are cases of, before a query chooses among these."""
-        return frozenset(case.operator for case in self.literals) | {sweep.operator.name for sweep in self.sweeps}
+        return frozenset(case.operator for case in self.literals) | {
+            sweep.operator.name for sweep in self.sweeps
+        }
 
     def count(self) -> int:
         """Count the cases without making them, and by reason what is left out."""
         return len(self.literals) + sum(sweep.count(self.left_out) for sweep in self.sweeps)
 
-    def cases(self, *, valid: bool, portion: Share = WHOLE, wanted: Callable[[SweepPlan], bool] | None = None) -> Iterator[Case]:
-        """Yield the valid cases, or the others: the two kinds never share a worker. A portion walks through both, in this order.
+    def cases(
+        self, *, valid: bool, portion: Share = WHOLE, wanted: Callable[[SweepPlan], bool] | None = None
+    ) -> Iterator[Case]:
+        """Yield the valid cases, or the others: the two kinds never share a worker. A portion walks through
+        both, in this order.
 
         Of sweeps only those that are `wanted`.
         """
@@ -127,14 +136,18 @@ def expand(
 ) -> Plan:
     """Check what only the operator can tell and plan all cases; raise SpecError with every problem.
 
-    Of operators that no query can select, the harness's own specs are passed over: planning all takes many seconds, and they were checked
-    when they were written. With `everything` a sweep that keeps as few cases as show every pair keeps the whole product.
-    `tell` is told how many of the specs are planned.
+    Of operators that no query can select, the harness's own specs are passed over: planning all takes many
+    seconds, and they were checked when they were written. With `everything` a sweep that keeps as few cases
+    as show every pair keeps the whole product. `tell` is told how many of the specs are planned.
     """
     problems: list[str] = []
     literals: list[Case] = []
     sweeps: list[SweepPlan] = []
-    wanted = [spec for spec in specs if not (queries and spec.built_in) or any(query.speaks_of(spec.model.operator) for query in queries)]
+    wanted = [
+        spec
+        for spec in specs
+        if not (queries and spec.built_in) or any(query.speaks_of(spec.model.operator) for query in queries)
+    ]
     for done, spec in enumerate(wanted):
         tell(done, len(wanted))
         operator = OPERATORS.get(spec.model.operator)
@@ -145,14 +158,18 @@ def expand(
         unknown = [name for name in spec.directml if name not in known_operators()]
         for name in unknown:
             what = f"no published table for {name!r}"
-            problems.append(spec.problem(("lowers_to", "directml"), what, given=name, allowed=known_operators()))
+            problems.append(
+                spec.problem(("lowers_to", "directml"), what, given=name, allowed=known_operators())
+            )
         if unknown:
             continue  # no level of its cases could be told
         literals.extend(literal_cases(spec, operator, problems))
         for number, sweep in sweeps_of(spec, operator, problems):
             found = sweep_problems(spec, operator, number, sweep)
             if not found:
-                calls = SweepCalls(spec, operator, sweep, pairwise=sweep.select == "pairwise" and not everything)
+                calls = SweepCalls(
+                    spec, operator, sweep, pairwise=sweep.select == "pairwise" and not everything
+                )
                 try:
                     found = calls.problems(number)
                 except NoDomain as error:

@@ -1,7 +1,7 @@
 """The sweeps of a spec: those it writes out, and those of families that it uses.
 
-A family's sweeps stand in `families/<name>.yaml` beside the specs, in the format of a spec's; inputs are named by their place, `input_0`,
-`input_1`, since each operator calls them otherwise.
+A family's sweeps stand in `families/<name>.yaml` beside the specs, in the format of a spec's; inputs are
+named by their place, `input_0`, `input_1`, since each operator calls them otherwise.
 """
 
 from __future__ import annotations
@@ -37,27 +37,35 @@ def families() -> list[str]:
 
 
 def sweeps_of(spec: LoadedSpec, operator: Operator, problems: list[str]) -> Iterator[tuple[int, Sweep]]:
-    """Yield the sweeps of a spec, each with the number of the entry that it is from; add what is wrong with a `use` to `problems`."""
+    """Yield the sweeps of a spec, each with the number of the entry that it is from; add what is wrong with a
+    `use` to `problems`."""
     for number, entry in enumerate(spec.model.sweeps):
         if isinstance(entry, Sweep):
             yield number, entry
             continue
         if entry.use not in families():
             what = f"no family has sweeps of the name {entry.use!r}"
-            problems.append(spec.problem(("sweeps", number, "use"), what, given=entry.use, allowed=families()))
+            problems.append(
+                spec.problem(("sweeps", number, "use"), what, given=entry.use, allowed=families())
+            )
             continue
         known = {sweep.name for sweep in family_sweeps(entry.use)}
         for place, name in enumerate(entry.without):
             if name not in known:
                 what = f"the family {entry.use} has no sweep {name!r}"
-                problems.append(spec.problem(("sweeps", number, "without", place), what, given=name, allowed=sorted(known)))
+                problems.append(
+                    spec.problem(
+                        ("sweeps", number, "without", place), what, given=name, allowed=sorted(known)
+                    )
+                )
         for sweep in family_sweeps(entry.use):
             if sweep.name not in entry.without:
                 yield number, _used(spec, operator, entry, sweep)
 
 
 def named_sweeps(spec: Spec) -> Iterator[Sweep]:
-    """Yield the sweeps whose names the cases of a spec carry: its own, and those of the families that it uses, as they stand there."""
+    """Yield the sweeps whose names the cases of a spec carry: its own, and those of the families that it
+    uses, as they stand there."""
     for entry in spec.sweeps:
         if isinstance(entry, Sweep):
             yield entry
@@ -76,7 +84,8 @@ def family_sweeps(name: str) -> tuple[Sweep, ...]:
 
 
 def _named(key: str, names: list[str]) -> str | None:
-    """Return what an operator calls the input at a place, `input_1`; None where it has none there; any other name as it is."""
+    """Return what an operator calls the input at a place, `input_1`; None where it has none there; any other
+    name as it is."""
     place = _PLACE.match(key)
     if place is None:
         return key
@@ -84,7 +93,8 @@ def _named(key: str, names: list[str]) -> str | None:
 
 
 def _used(spec: LoadedSpec, operator: Operator, entry: Use, sweep: Sweep) -> Sweep:
-    """Return a family's sweep as an operator uses it: its inputs under the operator's names, what the entry gives in place of its own."""
+    """Return a family's sweep as an operator uses it: its inputs under the operator's names, what the entry
+    gives in place of its own."""
     schema = spec.schema(spec.opsets[-1])
     names = [parameter.name for parameter in schema.inputs]
     inputs = {name: given for key, given in sweep.inputs.items() if (name := _named(key, names)) is not None}

@@ -52,7 +52,10 @@ def _look(plan: Plan, text: str, query: Query | None) -> tuple[list[Case], list[
     near: list[str] = []
     for valid in (True, False):
         for case in plan.cases(
-            valid=valid, wanted=lambda each: query is None or query.may_select(each.operator.name, f"sweep={each.sweep.name}")
+            valid=valid,
+            wanted=lambda each: (
+                query is None or query.may_select(each.operator.name, f"sweep={each.sweep.name}")
+            ),
         ):
             if case.id == text:
                 return [case], near

@@ -1,9 +1,11 @@
-"""The DirectML feature level of a case: the lowest level whose published tables allow the lowered call. Derived from data, never typed.
+"""The DirectML feature level of a case: the lowest level whose published tables allow the lowered call.
+Derived from data, never typed.
 
-A case is lowered to one DirectML call (operator, element types, DimensionCount). Lowering may pad shapes with leading 1s to the rank that a
-level demands, and may pass non-negative int32 indices as UINT32, since the bits are the same. Sizes are not part of the published tables;
-a size of 0 no call of DirectML has (DML_BUFFER_TENSOR_DESC).
-A case of DirectML's own API is taken as it is written: its operator, its data types, and its DimensionCount if it names one.
+A case is lowered to one DirectML call (operator, element types, DimensionCount). Lowering may pad shapes with
+leading 1s to the rank that a level demands, and may pass non-negative int32 indices as UINT32, since the bits
+are the same. Sizes are not part of the published tables; a size of 0 no call of DirectML has
+(DML_BUFFER_TENSOR_DESC). A case of DirectML's own API is taken as it is written: its operator, its data
+types, and its DimensionCount if it names one.
 """
 
 from __future__ import annotations
@@ -34,16 +36,25 @@ def levels_of(case: Case, call: Call) -> dict[str, str]:
     for position, spec in enumerate(case.inputs):
         if spec.name in operator.family.unsigned_inputs(operator):
             written = case.literals[position] if case.literals is not None else None
-            negative |= operator.kind(spec.name, spec.values).negative if written is None else _any_below_zero(written)
+            negative |= (
+                operator.kind(spec.name, spec.values).negative
+                if written is None
+                else _any_below_zero(written)
+            )
     return levels(operator, call, case.lowers_to, negative, case.directml)
 
 
 def levels(
-    operator: Operator, call: Call, lowers_to: Sequence[str], negative: bool, directml: DirectmlOptions | None = None
+    operator: Operator,
+    call: Call,
+    lowers_to: Sequence[str],
+    negative: bool,
+    directml: DirectmlOptions | None = None,
 ) -> dict[str, str]:
     """Return the levels of all cases with one call, with or without negative indices.
 
-    A case of DirectML's own API is taken as it is written; otherwise an index input that holds no negative one may be UINT32 for INT32.
+    A case of DirectML's own API is taken as it is written; otherwise an index input that holds no negative
+    one may be UINT32 for INT32.
     """
     asked = directml.operator if directml is not None else None
     widened = () if negative or directml is not None else operator.family.unsigned_inputs(operator)
@@ -56,7 +67,8 @@ def levels(
 
 
 def lowered_to(operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
-    """Return a call of a DirectML operator; None where it cannot express the call, as it may not where that breaks a rule."""
+    """Return a call of a DirectML operator; None where it cannot express the call, as it may not where that
+    breaks a rule."""
     if operator.broken_rule(call) is None:
         return operator.family.directml(operator, candidate, call)
     try:
@@ -75,11 +87,17 @@ def _shared(level: str) -> dict[str, str]:
 
 
 def _level(made: DirectmlCall, widened: Sequence[str], count: int | None) -> str:
-    """Return the lowest level that allows a call; `count` is the DimensionCount that a case asks for, None where it may be any."""
+    """Return the lowest level that allows a call; `count` is the DimensionCount that a case asks for, None
+    where it may be any."""
     if any(0 in tensor.sizes for _, tensor in _tensors(made)):
         return BEYOND
     tensors = tuple(
-        (name, tensor.dtype, tensor.carries in widened, max(made.dimension_count, len(tensor.sizes)) if count is None else count)
+        (
+            name,
+            tensor.dtype,
+            tensor.carries in widened,
+            max(made.dimension_count, len(tensor.sizes)) if count is None else count,
+        )
         for name, tensor in _tensors(made)
     )
     decided = directml_operator(made.operator).by_value
@@ -94,10 +112,17 @@ def _tensors(made: DirectmlCall) -> Iterator[tuple[str, CallTensor]]:
 
 
 @lru_cache(maxsize=65536)
-def _lowest(operator: str, tensors: tuple[tuple[str, str, bool, int], ...], members: tuple[tuple[str, object], ...], exact: bool) -> str:
+def _lowest(
+    operator: str,
+    tensors: tuple[tuple[str, str, bool, int], ...],
+    members: tuple[tuple[str, object], ...],
+    exact: bool,
+) -> str:
     """Return the lowest level whose table allows tensors (name, element type, unsigned is as good, rank)."""
     tables: Mapping[str, Table] = directml_operator(operator).tables_for(dict(members))
-    return next((level for level in sorted(tables, key=_order) if _allows(tables[level], tensors, exact)), BEYOND)
+    return next(
+        (level for level in sorted(tables, key=_order) if _allows(tables[level], tensors, exact)), BEYOND
+    )
 
 
 def _allows(table: Table, tensors: tuple[tuple[str, str, bool, int], ...], exact: bool) -> bool:
@@ -108,7 +133,11 @@ def _allows(table: Table, tensors: tuple[tuple[str, str, bool, int], ...], exact
         if rank > documented.dims[1] or (exact and rank < documented.dims[0]):
             return False
         own = DTYPES[dtype].directml or ""
-        if documented.dtypes and own not in documented.dtypes and not (widened and _SAME_BITS.get(own) in documented.dtypes):
+        if (
+            documented.dtypes
+            and own not in documented.dtypes
+            and not (widened and _SAME_BITS.get(own) in documented.dtypes)
+        ):
             return False
     return True
 

@@ -1,4 +1,5 @@
-"""What a sweep lists: the alternatives for options, attributes, element types, shapes and kinds of values, as its operator reads them."""
+"""What a sweep lists: the alternatives for options, attributes, element types, shapes and kinds of values, as
+its operator reads them."""
 
 from __future__ import annotations
 
@@ -83,7 +84,8 @@ class Listed:
     def value_terms(self, kinds: Sequence[str]) -> str:
         """Write the kinds of values that the sweep lists as terms of an id.
 
-        Those of the first input that has any carry no name, unless an input is called `values`, as OneHot's is.
+        Those of the first input that has any carry no name, unless an input is called `values`, as OneHot's
+        is.
         """
         bare = None if "values" in self.sweep.inputs else 0
         given = [(n, name) for n, name in enumerate(self.chosen) if self.sweep.inputs[name].values]
@@ -104,7 +106,8 @@ class Listed:
         return self._remembered(self._dtypes, opset)
 
     def attribute_kinds(self, opset: int) -> Mapping[str, str]:
-        """Return the types of what stands under `attributes` and exists at an opset; NUMBER or NUMBERS for an input."""
+        """Return the types of what stands under `attributes` and exists at an opset; NUMBER or NUMBERS for an
+        input."""
         return self._remembered(self._attribute_kinds, opset)
 
     def _remembered(self, make: Callable[[int], _T], opset: int) -> _T:
@@ -116,7 +119,11 @@ class Listed:
         return found
 
     def _parameters(self, opset: int) -> list[Parameter]:
-        return [p for p in self.schema(opset).inputs if p.name in self.sweep.inputs or p.name in self.sweep.attributes]
+        return [
+            p
+            for p in self.schema(opset).inputs
+            if p.name in self.sweep.inputs or p.name in self.sweep.attributes
+        ]
 
     def _dtypes(self, opset: int) -> dict[str, tuple[str, ...]]:
         found: dict[str, tuple[str, ...]] = {}
@@ -125,11 +132,22 @@ class Listed:
             if parameter.type_param in found:
                 continue
             sharing = [p.name for p in parameters if p.type_param == parameter.type_param]
-            given = next((d for name in sharing if (one := self.sweep.inputs.get(name)) and (d := one.dtype) is not None), None)
+            given = next(
+                (
+                    d
+                    for name in sharing
+                    if (one := self.sweep.inputs.get(name)) and (d := one.dtype) is not None
+                ),
+                None,
+            )
             if given is None and all(name in self.sweep.attributes for name in sharing):
-                found[parameter.type_param] = ("int64",) if "int64" in parameter.dtypes else parameter.dtypes[:1]
+                found[parameter.type_param] = (
+                    ("int64",) if "int64" in parameter.dtypes else parameter.dtypes[:1]
+                )
             elif given is None or given == ALL:
-                found[parameter.type_param] = parameter.dtypes if self.sweep.directml is None else api.DTYPES_OF_DIRECTML
+                found[parameter.type_param] = (
+                    parameter.dtypes if self.sweep.directml is None else api.DTYPES_OF_DIRECTML
+                )
             else:
                 found[parameter.type_param] = tuple(given)
         return found
@@ -143,7 +161,8 @@ class Listed:
     # shapes
 
     def relations(self, given: SweepInput, name: str, first: Call | None) -> list[Relation]:
-        """Return the alternatives for the shape of an input; without the first input's shape `all` stands for its places."""
+        """Return the alternatives for the shape of an input; without the first input's shape `all` stands for
+        its places."""
         shape = given.shape
         if shape is None:
             return [IMPLIED]
@@ -173,7 +192,11 @@ class Listed:
 
     def relation_choices(self, opset: int) -> Iterator[dict[str, Relation] | None]:
         """Yield a relation for each input; None where the kind of values decides the only input's shape."""
-        names = [p.name for p in self.parameters(opset) if p.name in self.sweep.inputs and p.name not in self.sweep.attributes]
+        names = [
+            p.name
+            for p in self.parameters(opset)
+            if p.name in self.sweep.inputs and p.name not in self.sweep.attributes
+        ]
         if not names:
             yield {}
             return
@@ -207,13 +230,20 @@ class Listed:
         for name, kind in kinds.items():
             listed = self.sweep.attributes[name]
             if stands_for_all(kind, listed):
-                found = [{**picked, name: each} for picked in found for each in self.domain(opset, name, relations or {}, picked)]
+                found = [
+                    {**picked, name: each}
+                    for picked in found
+                    for each in self.domain(opset, name, relations or {}, picked)
+                ]
             else:
                 found = [{**picked, name: each} for picked in found for each in alternatives(kind, listed)]
         yield from found
 
-    def domain(self, opset: int, name: str, relations: Mapping[str, Relation], picked: Mapping[str, Value | None]) -> list[Value]:
-        """Return what `all` stands for with these shapes and what is picked already, as far as it does not depend on further inputs."""
+    def domain(
+        self, opset: int, name: str, relations: Mapping[str, Relation], picked: Mapping[str, Value | None]
+    ) -> list[Value]:
+        """Return what `all` stands for with these shapes and what is picked already, as far as it does not
+        depend on further inputs."""
         attributes = self.schema(opset).defaults()
         constants: dict[str, Array] = {}
         kinds = self.attribute_kinds(opset)
@@ -229,7 +259,13 @@ class Listed:
             for n, (key, relation) in enumerate(relations.items())
             if n == 0 or as_shape(relation) is not None
         }
-        return list(self.operator.family.domain(self.operator, name, Call(explicit, attributes, constants, opset))) if explicit else []
+        return (
+            list(
+                self.operator.family.domain(self.operator, name, Call(explicit, attributes, constants, opset))
+            )
+            if explicit
+            else []
+        )
 
 
 def stands_for_all(kind: str, listed: object) -> bool:

@@ -10,7 +10,16 @@ import numpy as np
 from harness.model.caseid import directml_terms, input_term, option_terms, value_text
 from harness.model.dtypes import DTYPES, Array
 from harness.model.onnx_schemas import OperatorSchema
-from harness.model.records import CONSTANTS, Case, DirectmlOptions, Options, Tensor, TensorSpec, Validity, Value
+from harness.model.records import (
+    CONSTANTS,
+    Case,
+    DirectmlOptions,
+    Options,
+    Tensor,
+    TensorSpec,
+    Validity,
+    Value,
+)
 from harness.operators.base import Call, Operator
 from harness.specs import api
 from harness.specs.attribute_values import typed
@@ -23,7 +32,8 @@ from harness.specs.source import Key
 
 
 def literal_cases(spec: LoadedSpec, operator: Operator, problems: list[str]) -> Iterator[Case]:
-    """Yield the literal cases of a spec at each of their opsets; add what is wrong with them to `problems`."""
+    """Yield the literal cases of a spec at each of their opsets; add what is wrong with them to
+    `problems`."""
     for number, literal in enumerate(spec.model.cases):
         at = ("cases", number)
         options = Options(**{field: getattr(literal.options, field) for field in Options.__struct_fields__})
@@ -52,7 +62,9 @@ def literal_cases(spec: LoadedSpec, operator: Operator, problems: list[str]) -> 
             yield msgspec.structs.replace(case, levels=levels_of(case, call))
 
 
-def _inputs(spec: LoadedSpec, opset: int, literal: LiteralCase) -> tuple[tuple[Array | None, ...], tuple[TensorSpec, ...]]:
+def _inputs(
+    spec: LoadedSpec, opset: int, literal: LiteralCase
+) -> tuple[tuple[Array | None, ...], tuple[TensorSpec, ...]]:
     arrays: list[Array | None] = []
     specs = []
     for parameter in spec.schema(opset).inputs:
@@ -108,14 +120,23 @@ def _documented(spec: LoadedSpec, literal: LiteralCase, call: Call) -> tuple[Arr
     return tuple(found)
 
 
-def literal_id(operator: str, opset: int, name: str, specs: Sequence[TensorSpec], attributes: Mapping[str, Value], options: Options) -> str:
+def literal_id(
+    operator: str,
+    opset: int,
+    name: str,
+    specs: Sequence[TensorSpec],
+    attributes: Mapping[str, Value],
+    options: Options,
+) -> str:
     """Return the id of a written-out case."""
     terms = [f"case={name}", *map(input_term, specs)]
     terms.extend(f"{key}={value_text(value)}" for key, value in sorted(attributes.items()))
     return f"{operator}@{opset}:{';'.join(terms)}{option_terms(options)}"
 
 
-def _validity_problem(spec: LoadedSpec, operator: Operator, literal: LiteralCase, case: Case, call: Call) -> str | None:
+def _validity_problem(
+    spec: LoadedSpec, operator: Operator, literal: LiteralCase, case: Case, call: Call
+) -> str | None:
     """Say why the case is not as valid as it claims: the rules of the operator are asked, not the author."""
     if literal.validity is Validity.UNSPECIFIED:
         return None
@@ -124,7 +145,9 @@ def _validity_problem(spec: LoadedSpec, operator: Operator, literal: LiteralCase
     deciding = [n for n, one in enumerate(case.inputs) if operator.family.kinds(operator, one.name)]
     if broken is None and all(arrays[n] is not None for n in deciding):
         tensors = {
-            one.name: Tensor(one.dtype, np.zeros(one.shape, DTYPES[one.dtype].storage) if array is None else array)
+            one.name: Tensor(
+                one.dtype, np.zeros(one.shape, DTYPES[one.dtype].storage) if array is None else array
+            )
             for one, array in zip(case.inputs, arrays, strict=True)
         }
         broken = operator.family.broken_by_values(operator, call, tensors)
@@ -134,9 +157,14 @@ def _validity_problem(spec: LoadedSpec, operator: Operator, literal: LiteralCase
     schema = spec.schema(case.opset)
     if literal.directml is not None and literal.validity is Validity.INVALID:
         return None  # it breaks a rule of DirectML's documents, which are no program that could be asked
-    if literal.validity is Validity.INVALID and broken is not None and not (literal.rule or "").startswith(broken):
+    if (
+        literal.validity is Validity.INVALID
+        and broken is not None
+        and not (literal.rule or "").startswith(broken)
+    ):
         return (
-            f"the case says that it breaks the rule {literal.rule!r}, but what it breaks is {broken!r}: write that, and after it what else"
+            f"the case says that it breaks the rule {literal.rule!r}, but what it breaks is {broken!r}: "
+            "write that, and after it what else"
         )
     for one in case.inputs if literal.directml is None else ():
         parameter = schema.input(one.name)
@@ -164,7 +192,9 @@ def unlike(schema: OperatorSchema, inputs: Iterable[TensorSpec]) -> str | None:
     return None
 
 
-def _fill_problems(spec: LoadedSpec, operator: Operator, literal: LiteralCase, at: tuple[Key, ...]) -> Iterator[str]:
+def _fill_problems(
+    spec: LoadedSpec, operator: Operator, literal: LiteralCase, at: tuple[Key, ...]
+) -> Iterator[str]:
     for name, each in literal.inputs.items():
         allowed = [kind.name for kind in operator.family.kinds(operator, name)] or ["random"]
         for given in each:
@@ -173,16 +203,25 @@ def _fill_problems(spec: LoadedSpec, operator: Operator, literal: LiteralCase, a
                 yield spec.problem((*at, "inputs", name, "fill"), what, given=given.fill, allowed=allowed)
 
 
-def option_problems(spec: LoadedSpec, operator: Operator, options: Options, at: tuple[Key, ...]) -> Iterator[str]:
+def option_problems(
+    spec: LoadedSpec, operator: Operator, options: Options, at: tuple[Key, ...]
+) -> Iterator[str]:
     """Yield what is wrong with options for an operator."""
     inputs = [parameter.name for parameter in spec.schema(spec.opsets[-1]).inputs]
     if options.initializer is not None and options.initializer not in (*inputs, CONSTANTS):
         what = f"{operator.name} has no input {options.initializer!r}"
-        yield spec.problem((*at, "initializer"), what, given=options.initializer, allowed=(*inputs, CONSTANTS))
+        yield spec.problem(
+            (*at, "initializer"), what, given=options.initializer, allowed=(*inputs, CONSTANTS)
+        )
     elif options.initializer is not None and len(inputs) == 1:
-        yield spec.problem((*at, "initializer"), f"the only input of {operator.name} as initializer is folded away and tests nothing")
+        yield spec.problem(
+            (*at, "initializer"),
+            f"the only input of {operator.name} as initializer is folded away and tests nothing",
+        )
     if options.variant is not None and options.variant not in operator.variants:
         what = f"{operator.name} has no variant {options.variant!r}"
         yield spec.problem((*at, "variant"), what, given=options.variant, allowed=tuple(operator.variants))
     if options.in_place and len(inputs) != 1:
-        yield spec.problem((*at, "in_place"), f"in_place needs an operator with one input; {operator.name} has {len(inputs)}")
+        yield spec.problem(
+            (*at, "in_place"), f"in_place needs an operator with one input; {operator.name} has {len(inputs)}"
+        )

@@ -6,8 +6,9 @@ What an element may be, by dtype:
     floats          a number; .nan, .inf or "nan", "inf", "-inf", "-0.0"; a bit pattern such as "0x7fc00001"
     complex         a number, or text such as "1-2j" that Python's `complex` reads (real and imaginary part each as a float)
     string          text
-A decimal number is rounded to the nearest float32, float16 or complex64, while an integer must be exact, no finite number may become
-infinite and none but zero may become zero. bfloat16 takes only exact values, so that a rounding mode never has to be guessed.
+A decimal number is rounded to the nearest float32, float16 or complex64, while an integer must be exact, no
+finite number may become infinite and none but zero may become zero. bfloat16 takes only exact values, so that
+a rounding mode never has to be guessed.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ _UINT = {2: "u2", 4: "u4", 8: "u8"}
 
 
 class LiteralError(ValueError):
-    """Literal values are not a tensor of the dtype; `problems` holds (path below the values, what is wrong)."""
+    """Literal values are not a tensor of the dtype; `problems` holds (path below the values, what is
+    wrong)."""
 
     def __init__(self, problems: Sequence[tuple[KeyPath, str]]) -> None:
         self.problems = tuple(problems)
@@ -50,13 +52,19 @@ def shape_problem(shape: Sequence[int]) -> str | None:
         return "a dimension must not be negative"
     # Zeros count as 1: NumPy cannot hold an empty array whose other dimensions overflow either.
     count = math.prod(max(n, 1) for n in shape)
-    return f"{count:,} elements are above the limit of {MAX_ELEMENTS:,} per tensor" if count > MAX_ELEMENTS else None
+    return (
+        f"{count:,} elements are above the limit of {MAX_ELEMENTS:,} per tensor"
+        if count > MAX_ELEMENTS
+        else None
+    )
 
 
 def to_array(dtype: str, values: Any, shape: Sequence[int] | None = None) -> Array:
-    """Convert nested tuples or lists, or a scalar, to an array in the storage dtype of `dtype`; raise LiteralError.
+    """Convert nested tuples or lists, or a scalar, to an array in the storage dtype of `dtype`; raise
+    LiteralError.
 
-    With a shape, `values` are nested accordingly or one flat list in row-major order; without one, the nesting is the shape.
+    With a shape, `values` are nested accordingly or one flat list in row-major order; without one, the
+    nesting is the shape.
     """
     nested = infer_shape(values)
     wanted = nested if shape is None else tuple(shape)
@@ -119,7 +127,9 @@ def _element(dtype: DType, value: Any) -> Any:
 def _bits(dtype: DType, value: str) -> int:
     bits = int(value, 16)
     if bits >> (8 * dtype.itemsize):
-        raise _NotAnElement(f"the bit pattern {value} does not fit the {8 * dtype.itemsize} bits of {dtype.name}")
+        raise _NotAnElement(
+            f"the bit pattern {value} does not fit the {8 * dtype.itemsize} bits of {dtype.name}"
+        )
     return bits
 
 
@@ -140,7 +150,9 @@ def _number(dtype: DType, value: Any) -> float:
     if isinstance(value, str) and value in _NAMED:
         return _NAMED[value]
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise _NotAnElement(f'{shown(value)} is not a number, "nan", "inf", "-inf", "-0.0" or bits such as "0x7fc0", as {dtype.name} needs')
+        raise _NotAnElement(
+            f'{shown(value)} is not a number, "nan", "inf", "-inf", "-0.0" or bits such as "0x7fc0", as {dtype.name} needs'
+        )
     if isinstance(value, int) and (value.bit_length() > 1023 or int(float(value)) != value):
         raise _NotAnElement(f"the integer {shown(value)} is not exact in {dtype.name}")
     return float(value)
@@ -162,7 +174,12 @@ def _floats(dtype: DType, leaves: Sequence[tuple[KeyPath, Any]]) -> Array:
     array, back = _narrow(dtype, numbers)
     for position in np.flatnonzero((back != numbers) & ~np.isnan(numbers)).tolist():
         path, value = leaves[position]
-        if dtype.name == "bfloat16" or isinstance(value, int) or not math.isfinite(back[position]) or back[position] == 0:
+        if (
+            dtype.name == "bfloat16"
+            or isinstance(value, int)
+            or not math.isfinite(back[position])
+            or back[position] == 0
+        ):
             problems.append((path, f"{shown(value)} is not {_lost(dtype, back[position])} {dtype.name}"))
     if problems:
         raise LiteralError(sorted(problems, key=lambda p: p[0]))
@@ -173,10 +190,16 @@ def _floats(dtype: DType, leaves: Sequence[tuple[KeyPath, Any]]) -> Array:
 
 
 def _lost(dtype: DType, result: float) -> str:
-    return "in the range of" if not math.isfinite(result) or (result == 0 and dtype.name != "bfloat16") else "exact in"
+    return (
+        "in the range of"
+        if not math.isfinite(result) or (result == 0 and dtype.name != "bfloat16")
+        else "exact in"
+    )
 
 
-def _narrow(dtype: DType, numbers: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[Array, np.ndarray[Any, np.dtype[np.float64]]]:
+def _narrow(
+    dtype: DType, numbers: np.ndarray[Any, np.dtype[np.float64]]
+) -> tuple[Array, np.ndarray[Any, np.dtype[np.float64]]]:
     """Return the numbers in a float dtype's storage, and what they are there, as float64."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         if dtype.name != "bfloat16":

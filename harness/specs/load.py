@@ -1,4 +1,5 @@
-"""Load spec files: read, check the format, check against what ONNX says of the operator. All problems of all files come at once."""
+"""Load spec files: read, check the format, check against what ONNX says of the operator. All problems of all
+files come at once."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ class LoadedSpec:
         """Return `file:line` of a part of the file."""
         return self.source.where(*path)
 
-    def problem(self, path: KeyPath, what: str, *, given: str | None = None, allowed: Iterable[str] = ()) -> str:
+    def problem(
+        self, path: KeyPath, what: str, *, given: str | None = None, allowed: Iterable[str] = ()
+    ) -> str:
         """Return one line for SpecError: `file:line: path: what; did you mean 'x'?; allowed: a, b`."""
         return self.source.problem(path, what, given=given, allowed=allowed)
 
@@ -45,11 +48,16 @@ class LoadedSpec:
     def opsets(self) -> tuple[int, ...]:
         """The opsets of the spec; `all` are the versions of the operator that opset 7 or a later one uses."""
         given = self.model.opsets
-        return onnx_schemas.opsets_of_versions(self.model.operator) if given == ALL else tuple(int(opset) for opset in given)
+        return (
+            onnx_schemas.opsets_of_versions(self.model.operator)
+            if given == ALL
+            else tuple(int(opset) for opset in given)
+        )
 
     @property
     def directml(self) -> tuple[str, ...]:
-        """The DirectML operators that the operator lowers to: as the spec claims, else those that ONNX Runtime's provider creates."""
+        """The DirectML operators that the operator lowers to: as the spec claims, else those that ONNX
+        Runtime's provider creates."""
         claimed = self.model.lowers_to
         return kernels.directml_operators(self.model.operator) if claimed is None else claimed.directml
 
@@ -59,7 +67,8 @@ class LoadedSpec:
 
 
 def default_folder() -> Path:
-    """Return the folder of the specs that come with the harness: inside an installed wheel, else beside the package."""
+    """Return the folder of the specs that come with the harness: inside an installed wheel, else beside the
+    package."""
     package = Path(__file__).resolve().parent.parent
     packaged = package / "_specs"
     return packaged if packaged.is_dir() else package.parent / "specs"
@@ -71,7 +80,8 @@ def is_whole(paths: Collection[Path]) -> bool:
 
 
 def load_specs(paths: Sequence[Path] = ()) -> list[LoadedSpec]:
-    """Load spec files, or the `*.yaml` directly in folders; without any, the harness's own. Raise SpecError with every problem."""
+    """Load spec files, or the `*.yaml` directly in folders; without any, the harness's own. Raise SpecError
+    with every problem."""
     problems: list[str] = []
     specs: list[LoadedSpec] = []
     for path in yaml_files(paths or [default_folder()], problems):
@@ -88,20 +98,27 @@ def load_specs(paths: Sequence[Path] = ()) -> list[LoadedSpec]:
     for spec in specs:
         earlier = first.setdefault(spec.model.operator, spec)
         if earlier is not spec:
-            problems.append(spec.problem(("operator",), f"{spec.model.operator} already has a spec, {earlier.where('operator')}"))
+            problems.append(
+                spec.problem(
+                    ("operator",), f"{spec.model.operator} already has a spec, {earlier.where('operator')}"
+                )
+            )
     if problems:
         raise SpecError(problems)
     return specs
 
 
 def yaml_files(paths: Sequence[Path], problems: list[str], *, empty: bool = False) -> list[Path]:
-    """Return the YAML files that the paths name, each once, in order; a folder without any is a problem unless `empty`."""
+    """Return the YAML files that the paths name, each once, in order; a folder without any is a problem
+    unless `empty`."""
     found: dict[Path, None] = {}
     for path in paths:
         try:
             inside = sorted(p for p in path.iterdir() if p.suffix == ".yaml") if path.is_dir() else [path]
         except (OSError, ValueError) as error:
-            problems.append(f"{source.label_of(path)}: cannot read the folder: {getattr(error, 'strerror', None) or error}")
+            problems.append(
+                f"{source.label_of(path)}: cannot read the folder: {getattr(error, 'strerror', None) or error}"
+            )
             continue
         if not inside and not empty:
             problems.append(f"{source.label_of(path)}: no *.yaml file in this folder")
@@ -112,7 +129,13 @@ def yaml_files(paths: Sequence[Path], problems: list[str], *, empty: bool = Fals
 def _load(path: Path) -> LoadedSpec:
     file = source.read(path)
     if not isinstance(file.tree, dict):
-        raise SpecError([file.problem((), f"a spec should be a mapping that begins with 'operator:', not {shown(file.tree)}")])
+        raise SpecError(
+            [
+                file.problem(
+                    (), f"a spec should be a mapping that begins with 'operator:', not {shown(file.tree)}"
+                )
+            ]
+        )
     checks = Checks(file)
     checks.sweep_keys()
     model: Spec | None = None

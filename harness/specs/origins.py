@@ -7,7 +7,8 @@ from harness.specs.expand import Plan
 
 
 def origins(plan: Plan) -> dict[str, Origin]:
-    """Return source and rule of each entry that gives one, by operator and entry as ids begin: `GatherND:sweep=tuple_empty`."""
+    """Return source and rule of each entry that gives one, by operator and entry as ids begin:
+    `GatherND:sweep=tuple_empty`."""
     found = {}
     for spec in plan.specs:
         for case in spec.model.cases:

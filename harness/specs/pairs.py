@@ -67,7 +67,9 @@ class Pairs:
         taken: dict[tuple[SweepStep, tuple[Input, ...], tuple[str, ...]], tuple[Call, list[Kinds]]] = {}
 
         def take(row: tuple[int, ...]) -> bool:
-            found = self._case({name: level[place] for name, level, place in zip(names, levels, row, strict=True)})
+            found = self._case(
+                {name: level[place] for name, level, place in zip(names, levels, row, strict=True)}
+            )
             if found is None:
                 return False
             _, kept = taken.setdefault((found.step, found.inputs, found.dtypes), (found.call, []))
@@ -76,13 +78,17 @@ class Pairs:
             return True
 
         sweep = self.listed.sweep
-        found = covering([len(level) for level in levels], take, f"{self.listed.operator.name}:{sweep.name}", sweep.budget)
+        found = covering(
+            [len(level) for level in levels], take, f"{self.listed.operator.name}:{sweep.name}", sweep.budget
+        )
         ordered = sorted(taken.items(), key=lambda item: (sort_key(item[0][0]), item[0][2]))
         number = sum(len(kept) for _, kept in taken.values())
         left_out = Counter({NO_NEW_PAIR: max(0, prod(map(len, levels)) - number)})
         if found.left:
             left_out[BEYOND_BUDGET] = found.left
-        groups = (self.combinations.group(step, inputs, call, kept) for (step, inputs, _), (call, kept) in ordered)
+        groups = (
+            self.combinations.group(step, inputs, call, kept) for (step, inputs, _), (call, kept) in ordered
+        )
         return list(once(groups)), left_out
 
     def factors(self) -> dict[tuple[str, str], Sequence[object]]:
@@ -98,8 +104,12 @@ class Pairs:
                 types.setdefault(param, {}).update(dict.fromkeys(dtypes))
         found |= {("dtype", param): list(dtypes) for param, dtypes in types.items()}
         for name, each in sweep.attributes.items():
-            kind = next(kinds[name] for opset in listed.opsets if name in (kinds := listed.attribute_kinds(opset)))
-            found["attribute", name] = self._places(name) if stands_for_all(kind, each) else alternatives(kind, each)
+            kind = next(
+                kinds[name] for opset in listed.opsets if name in (kinds := listed.attribute_kinds(opset))
+            )
+            found["attribute", name] = (
+                self._places(name) if stands_for_all(kind, each) else alternatives(kind, each)
+            )
         for name in listed.chosen:
             found["values", name] = listed.kinds(name)
         if sweep.directml is not None:
@@ -133,7 +143,9 @@ class Pairs:
         if illegal and listed.sweep.validity is not Validity.INVALID:
             return None
         try:
-            step = combinations.step(opset, options, by_part.get("shape", {}), picked, chosen.get(("directml", "")))
+            step = combinations.step(
+                opset, options, by_part.get("shape", {}), picked, chosen.get(("directml", ""))
+            )
         except Impossible:
             return None
         inputs = combinations.inputs(step, dtypes, kinds)

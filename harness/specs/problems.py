@@ -1,4 +1,5 @@
-"""Turn pydantic's errors into the project's lines: `file:line: path: what; did you mean 'x'?; allowed: a, b`."""
+"""Turn pydantic's errors into the project's lines: `file:line: path: what; did you mean 'x'?; allowed: a,
+b`."""
 
 from __future__ import annotations
 
@@ -23,9 +24,14 @@ _WANTED = {
 
 
 def validation_problems(source: Source, error: ValidationError, model: type[BaseModel]) -> list[str]:
-    """Return one line for each error, at the line of the part that is wrong; `model` is what the whole file was read as."""
+    """Return one line for each error, at the line of the part that is wrong; `model` is what the whole file
+    was read as."""
     found = cast(list[dict[str, Any]], error.errors(include_url=False))
-    lines = [_line(source, details, model) for details in found if not (details["type"] == "too_short" and details["input"])]
+    lines = [
+        _line(source, details, model)
+        for details in found
+        if not (details["type"] == "too_short" and details["input"])
+    ]
     return list(dict.fromkeys(lines))  # `too_short` of a list with elements: these have their own errors
 
 
@@ -36,19 +42,27 @@ def _line(source: Source, details: dict[str, Any], model: type[BaseModel]) -> st
         return source.problem(path, context["what"], given=context["given"], allowed=context["allowed"])
     if kind == "extra_forbidden":
         key = str(path[-1])
-        what = f"unknown key {shown(key)}" + ("; quote text that contains a comma" if value is None and " " in key else "")
+        what = f"unknown key {shown(key)}" + (
+            "; quote text that contains a comma" if value is None and " " in key else ""
+        )
         return source.problem(path, what, given=key, allowed=_keys(model, path[:-1]))
     if kind == "missing":
         return source.problem(path, f"the key {details['loc'][-1]!r} is missing")
     if kind in ("literal_error", "enum"):
-        allowed = [word for word in context["expected"].replace(" or ", ", ").replace("'", "").split(", ") if word]
+        allowed = [
+            word for word in context["expected"].replace(" or ", ", ").replace("'", "").split(", ") if word
+        ]
         given = value if isinstance(value, str) else None
         return source.problem(path, f"{shown(value)} is not allowed here", given=given, allowed=allowed)
     if kind in _WANTED:
         everything = " or 'all'" if LISTED in details["loc"] else ""
         return source.problem(path, f"should be {_WANTED[kind]}{everything}, not {shown(value)}")
     if kind == "string_pattern_mismatch":
-        what = "must not be blank" if context["pattern"] == r"\S" else f"{shown(value)} is not a name; use lower-case letters, digits and _"
+        what = (
+            "must not be blank"
+            if context["pattern"] == r"\S"
+            else f"{shown(value)} is not a name; use lower-case letters, digits and _"
+        )
         return source.problem(path, what)
     return source.problem(path, _sentence(kind, value, context, details["msg"]))
 

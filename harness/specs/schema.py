@@ -1,6 +1,8 @@
-"""The format of a spec file as types. What ONNX knows of an operator is checked in `load`, what a sweep expands to in `expand`.
+"""The format of a spec file as types. What ONNX knows of an operator is checked in `load`, what a sweep
+expands to in `expand`.
 
-Field names are the YAML's keys. Sequences are tuples, single values where a list may stand are tuples of one, everything is frozen.
+Field names are the YAML's keys. Sequences are tuples, single values where a list may stand are tuples of one,
+everything is frozen.
 """
 
 from __future__ import annotations
@@ -52,9 +54,13 @@ class _OneOrMore:
     """Lets a single value stand for a list of one, in the file and in the JSON Schema."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_before_validator_function(lambda v: v if isinstance(v, tuple) else (v,), handler(source))
+        return core_schema.no_info_before_validator_function(
+            lambda v: v if isinstance(v, tuple) else (v,), handler(source)
+        )
 
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
         many = handler(schema)
         return {"anyOf": [many["items"], many]}
 
@@ -96,14 +102,30 @@ _Listed = BeforeValidator(_listed)
 _Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=60)]
 Dtype = Annotated[str, AfterValidator(_dtype), WithJsonSchema({"type": "string", "enum": list(DTYPES)})]
 Shape = Annotated[tuple[Annotated[int, Field(ge=0)], ...], AfterValidator(_shape)]
-Opsets = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1), AfterValidator(_sorted_opsets)]
+Opsets = Annotated[
+    tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1), AfterValidator(_sorted_opsets)
+]
 Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
 _All = Annotated[Literal["all"], Tag("<all>")]
-_Dtypes = Annotated[tuple[Annotated[str, AfterValidator(_dtype_or_all)], ...], Field(min_length=1), AfterValidator(_distinct), Tag(LISTED)]
+_Dtypes = Annotated[
+    tuple[Annotated[str, AfterValidator(_dtype_or_all)], ...],
+    Field(min_length=1),
+    AfterValidator(_distinct),
+    Tag(LISTED),
+]
 _OPSETS = {"type": "array", "items": {"type": "integer", "minimum": 1}, "minItems": 1}
 _ONE_DTYPE = {"enum": list(DTYPES)}
-_ALL_DTYPES = {"anyOf": [{"enum": [ALL, *DTYPES]}, {"type": "array", "items": _ONE_DTYPE, "minItems": 1, "uniqueItems": True}]}
-AllOrOpsets = Annotated[_All | Annotated[Opsets, Tag(LISTED)], Discriminator(_kind), WithJsonSchema({"anyOf": [{"const": ALL}, _OPSETS]})]
+_ALL_DTYPES = {
+    "anyOf": [
+        {"enum": [ALL, *DTYPES]},
+        {"type": "array", "items": _ONE_DTYPE, "minItems": 1, "uniqueItems": True},
+    ]
+}
+AllOrOpsets = Annotated[
+    _All | Annotated[Opsets, Tag(LISTED)],
+    Discriminator(_kind),
+    WithJsonSchema({"anyOf": [{"const": ALL}, _OPSETS]}),
+]
 AllOrDtypes = Annotated[_All | _Dtypes, Discriminator(_kind), _Listed, WithJsonSchema(_ALL_DTYPES)]
 Alternatives = Annotated[tuple[_T, ...], Field(min_length=1), AfterValidator(_distinct), _OneOrMore()]
 Kinds = Alternatives[_Name]
@@ -111,13 +133,15 @@ Elements = Annotated[Any, WithJsonSchema({"type": ["number", "string", "boolean"
 """Literal tensor elements: a scalar or nested tuples; `literals.to_array` gives them their meaning."""
 _VALUE = {"type": ["number", "string", "boolean", "array", "object", "null"]}
 AttributeValue = Annotated[Any, WithJsonSchema(_VALUE)]
-"""The value of an attribute, or alternatives for it; `attribute_values` gives it its meaning, by the type that ONNX says."""
+"""The value of an attribute, or alternatives for it; `attribute_values` gives it its meaning, by the type
+that ONNX says."""
 OMITTED = "omitted"
 """Stands in place of a shape for an optional input that is left out."""
 
 
 def _relation(shape: object) -> object:
-    """Check what stands under `shape:` of a sweep: shapes and words, or a mapping of an operator's own keys to alternatives."""
+    """Check what stands under `shape:` of a sweep: shapes and words, or a mapping of an operator's own keys
+    to alternatives."""
     if isinstance(shape, dict):
         for key, given in shape.items():
             if given is None or given == ():
@@ -139,7 +163,9 @@ def _relation(shape: object) -> object:
     return _distinct(listed)
 
 
-_RELATION = {"anyOf": [{"type": "array", "minItems": 1}, {"type": "string"}, {"type": "object", "minProperties": 1}]}
+_RELATION = {
+    "anyOf": [{"type": "array", "minItems": 1}, {"type": "string"}, {"type": "object", "minProperties": 1}]
+}
 Relation = Annotated[Any, AfterValidator(_relation), WithJsonSchema(_RELATION)]
 
 
@@ -180,7 +206,9 @@ class SweepOptions(Strict):
 
 
 TensorName = Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9]*$")]
-LayoutName = Literal["packed", "explicit", "padded", "stepped", "transposed", "broadcast", "broadcast_last", "zero"]
+LayoutName = Literal[
+    "packed", "explicit", "padded", "stepped", "transposed", "broadcast", "broadcast_last", "zero"
+]
 DimensionCount = Annotated[int, Field(ge=1, le=9)]
 _Uint = Annotated[int, Field(ge=0, le=2**32 - 1)]
 _Uint64 = Annotated[int, Field(ge=0, le=2**64 - 1)]
@@ -238,9 +266,11 @@ CaseInputs = Annotated[tuple[CaseInput, ...], Field(min_length=1), _OneOrMore()]
 
 
 class SweepInput(Strict):
-    """The alternatives for one input. What words and keys under `shape`, and what `values` mean is the operator's to say.
+    """The alternatives for one input. What words and keys under `shape`, and what `values` mean is the
+    operator's to say.
 
-    Without `dtype` an input has the element type of those that share its type parameter, or all that ONNX allows.
+    Without `dtype` an input has the element type of those that share its type parameter, or all that ONNX
+    allows.
     """
 
     dtype: AllOrDtypes | None = None
@@ -262,13 +292,18 @@ class _Entry(Strict):
         if self.validity is Validity.VALID and self.rule is not None:
             raise refuse("'rule' says why a case is not valid, but its validity is 'valid'")
         if self.validity is not Validity.VALID and self.rule is None:
-            broken = "which rule of the operator it breaks" if self.validity is Validity.INVALID else "what the sources leave open"
+            broken = (
+                "which rule of the operator it breaks"
+                if self.validity is Validity.INVALID
+                else "what the sources leave open"
+            )
             raise refuse(f"an {self.validity.value} case needs a 'rule': {broken}")
         return self
 
 
 class LiteralCase(_Entry):
-    """One written-out case; `output` is the documented result, `outputs` are several by their names; a variadic input is a list."""
+    """One written-out case; `output` is the documented result, `outputs` are several by their names; a
+    variadic input is a list."""
 
     attributes: dict[str, AttributeValue] = {}
     inputs: dict[str, CaseInputs]
@@ -284,9 +319,11 @@ class LiteralCase(_Entry):
 
 
 class Sweep(_Entry):
-    """Alternatives for everything that a case says; a key that is none of the fields is an input of the operator.
+    """Alternatives for everything that a case says; a key that is none of the fields is an input of the
+    operator.
 
-    Of their product either all is kept, or as many cases as show every pair of alternatives together, at most `budget`.
+    Of their product either all is kept, or as many cases as show every pair of alternatives together, at most
+    `budget`.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -327,14 +364,19 @@ def _sweep_or_use(value: object) -> str:
 
 
 class _ByUse:
-    """Lets an editor know by the key `use` which of the two an entry is, as the loader does, and so name what is wrong in it."""
+    """Lets an editor know by the key `use` which of the two an entry is, as the loader does, and so name what
+    is wrong in it."""
 
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
         sweep, use = handler(schema)["oneOf"]
         return {"if": {"required": ["use"]}, "then": use, "else": sweep}
 
 
-SweepEntry = Annotated[Annotated[Sweep, Tag("<sweep>")] | Annotated[Use, Tag("<use>")], Discriminator(_sweep_or_use), _ByUse()]
+SweepEntry = Annotated[
+    Annotated[Sweep, Tag("<sweep>")] | Annotated[Use, Tag("<use>")], Discriminator(_sweep_or_use), _ByUse()
+]
 
 
 class Spec(Strict):

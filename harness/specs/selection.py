@@ -23,13 +23,17 @@ _FEW = 5000
 
 
 class Shard(NamedTuple):
-    """Shard `number` of `of`, counted from 1; a case belongs to one shard by the hash of its id, wherever it stands."""
+    """Shard `number` of `of`, counted from 1; a case belongs to one shard by the hash of its id, wherever it
+    stands."""
 
     number: int
     of: int
 
     def holds(self, case_id: str) -> bool:
-        return int.from_bytes(blake2b(case_id.encode(), digest_size=8).digest(), "little") % self.of == self.number - 1
+        return (
+            int.from_bytes(blake2b(case_id.encode(), digest_size=8).digest(), "little") % self.of
+            == self.number - 1
+        )
 
 
 @dataclass(frozen=True)
@@ -42,15 +46,18 @@ class Selection:
     pairwise: bool = False
     left_out: Counter[str] = field(default_factory=Counter)
     _few: list[Case] = field(default_factory=list)
-    """All selected cases, where counting them found few enough to remember: each target would look for them again."""
+    """All selected cases, where counting them found few enough to remember: each target would look for them
+    again."""
 
     @property
     def complete(self) -> bool:
-        """Say whether every planned case runs: only then is an expectation that matches nothing known to be stale."""
+        """Say whether every planned case runs: only then is an expectation that matches nothing known to be
+        stale."""
         return not self.queries and self.shard is None and not self.pairwise
 
     def cases(self, *, valid: bool, portion: Share = WHOLE) -> Iterator[Case]:
-        """Yield the selected valid cases, or the selected others; a portion of them can be had where `divisible`."""
+        """Yield the selected valid cases, or the selected others; a portion of them can be had where
+        `divisible`."""
         if self._few:
             yield from portion.of(case for case in self._few if (case.validity is Validity.VALID) is valid)
         else:
@@ -61,10 +68,17 @@ class Selection:
             yield from self.plan.cases(valid=valid, portion=portion)
             return
         pairs = _Pairs() if self.pairwise else None
-        for case in self.plan.cases(valid=valid, portion=portion, wanted=self._wants if self.queries else None):
+        for case in self.plan.cases(
+            valid=valid, portion=portion, wanted=self._wants if self.queries else None
+        ):
             if self.queries and not any(query.matches(case.id) for query in self.queries):
                 self.left_out[NOT_ASKED] += 1
-            elif pairs is not None and case.validity is Validity.VALID and case.literals is None and not pairs.adds(case.id):
+            elif (
+                pairs is not None
+                and case.validity is Validity.VALID
+                and case.literals is None
+                and not pairs.adds(case.id)
+            ):
                 self.left_out[NO_NEW_PAIR] += 1
             elif self.shard is not None and not self.shard.holds(case.id):
                 self.left_out[OTHER_SHARD] += 1
@@ -88,7 +102,8 @@ class Selection:
         return self.counted()[0]
 
     def counted(self) -> tuple[int, dict[str, int]]:
-        """Count the selected cases, and by reason what is left out; NothingRan with a hint if none is selected."""
+        """Count the selected cases, and by reason what is left out; NothingRan with a hint if none is
+        selected."""
         count = self.plan.count() if self.complete else self._count_one_by_one()
         left_out = dict(sorted((self.plan.left_out + self.left_out).items()))
         self.left_out.clear()
@@ -109,19 +124,26 @@ class Selection:
 
     def _why_nothing(self) -> str:
         if not self.queries:
-            return "no case is selected: the shard is empty" if self.shard else "no case is selected: the specs expand to none"
+            return (
+                "no case is selected: the shard is empty"
+                if self.shard
+                else "no case is selected: the specs expand to none"
+            )
         operators = {spec.model.operator for spec in self.plan.specs}
         keys = {key for case in self.plan for key in parse(case.id).terms}
         return f"no case matches {' or '.join(query.text for query in self.queries)}; {explain_no_match(self.queries, operators, keys)}"
 
 
-def select(plan: Plan, queries: tuple[Query, ...] = (), shard: Shard | None = None, *, pairwise: bool = False) -> Selection:
+def select(
+    plan: Plan, queries: tuple[Query, ...] = (), shard: Shard | None = None, *, pairwise: bool = False
+) -> Selection:
     """Choose cases of a plan."""
     return Selection(plan, queries, shard, pairwise)
 
 
 class _Pairs:
-    """Keeps a case if it shows a pair of terms that no case before it showed: every pair that occurs at all stays covered."""
+    """Keeps a case if it shows a pair of terms that no case before it showed: every pair that occurs at all
+    stays covered."""
 
     def __init__(self) -> None:
         self._seen: set[tuple[str, str]] = set()

@@ -1,9 +1,9 @@
 """Read a YAML file as plain data and remember on which line each part of it stands.
 
-The YAML is a small, safe subset: one document of mappings, sequences and scalars with the scalar rules of YAML 1.2 (`no` is a
-string). Refused: anchors and aliases, tags, directives, duplicate or non-string keys, integers that other readers take for octal,
-text that is not UTF-8, and anything too large or too deep. Sequences become tuples; a plain `0x7fc00001` stays a string, since a
-spec means a bit pattern by it.
+The YAML is a small, safe subset: one document of mappings, sequences and scalars with the scalar rules of
+YAML 1.2 (`no` is a string). Refused: anchors and aliases, tags, directives, duplicate or non-string keys,
+integers that other readers take for octal, text that is not UTF-8, and anything too large or too deep.
+Sequences become tuples; a plain `0x7fc00001` stays a string, since a spec means a bit pattern by it.
 """
 
 from __future__ import annotations
@@ -23,11 +23,14 @@ from yaml.error import MarkedYAMLError, YAMLError
 from harness.model.errors import SpecError
 from harness.model.plain_file import NotPlain, PlainFile
 
-_LOADER: Any = getattr(yaml, "CLoader", yaml.Loader)  # only its parser is used, which makes no objects; libyaml's where the wheel has it
+_LOADER: Any = getattr(
+    yaml, "CLoader", yaml.Loader
+)  # only its parser is used, which makes no objects; libyaml's where the wheel has it
 
 MAX_BYTES = 1 << 20
 MAX_VALUES = 100_000
-"""Keys and values in a file: each takes 10 µs to read with libyaml and 0.2 ms without, so that the first too many ends the reading soon."""
+"""Keys and values in a file: each takes 10 µs to read with libyaml and 0.2 ms without, so that the first too
+many ends the reading soon."""
 MAX_DEPTH = 40
 _MAX_DIGITS = 400
 _MAX_LISTED = 20
@@ -100,7 +103,9 @@ class Source:
         """Return `file:line` of a path, or of the nearest part around it."""
         return f"{self.label}:{self.lines[self.known(path)]}"
 
-    def problem(self, path: KeyPath, what: str, *, given: str | None = None, allowed: Iterable[str] = ()) -> str:
+    def problem(
+        self, path: KeyPath, what: str, *, given: str | None = None, allowed: Iterable[str] = ()
+    ) -> str:
         """Return one line: `file:line: path: what; did you mean 'x'?; allowed: a, b`."""
         while path and isinstance(path[-1], int) and path not in self.lines:
             path = path[:-1]  # a single value stands where a list may
@@ -109,12 +114,21 @@ class Source:
 
     def by_line(self, problems: Iterable[str]) -> list[str]:
         """Return this file's problems, each once, in the order of their lines, and not thousands of them."""
-        return _few(self.label, sorted(dict.fromkeys(problems), key=lambda text: int(text[len(self.label) + 1 :].partition(":")[0])))
+        return _few(
+            self.label,
+            sorted(
+                dict.fromkeys(problems), key=lambda text: int(text[len(self.label) + 1 :].partition(":")[0])
+            ),
+        )
 
 
 def _few(label: str, problems: list[str]) -> list[str]:
     more = len(problems) - _MAX_PROBLEMS
-    return problems if more <= 0 else [*problems[:_MAX_PROBLEMS], f"{label}:1: {more:,} more problems in this file"]
+    return (
+        problems
+        if more <= 0
+        else [*problems[:_MAX_PROBLEMS], f"{label}:1: {more:,} more problems in this file"]
+    )
 
 
 class _Refused(Exception):
@@ -133,12 +147,17 @@ def label_of(path: Path) -> str:
 
 
 def read(path: Path) -> Source:
-    """Read a YAML file; raise SpecError with its problems, one for each place up to where reading must stop."""
+    """Read a YAML file; raise SpecError with its problems, one for each place up to where reading must
+    stop."""
     label = label_of(path)
     try:
         with PlainFile(path) as file:
             if file.size > MAX_BYTES:
-                raise SpecError([f"{label}:1: the file is larger than {MAX_BYTES:,} bytes; split it, or use `fill` for large tensors"])
+                raise SpecError(
+                    [
+                        f"{label}:1: the file is larger than {MAX_BYTES:,} bytes; split it, or use `fill` for large tensors"
+                    ]
+                )
             data = file.readall()
     except NotPlain as error:
         raise SpecError([f"{label}: {error.strerror}, because it is read more than once"]) from error
@@ -158,7 +177,16 @@ def parse(data: bytes, *, path: Path, label: str) -> Source:
         builder.problems.append((refused.line, refused.what))
     except MarkedYAMLError as error:
         builder.problems.append(_malformed(error, data.splitlines()))
-    except (YAMLError, ValueError, IndexError, AttributeError, AssertionError, TypeError, KeyError, RecursionError) as error:
+    except (
+        YAMLError,
+        ValueError,
+        IndexError,
+        AttributeError,
+        AssertionError,
+        TypeError,
+        KeyError,
+        RecursionError,
+    ) as error:
         # The parser's own defects on odd input (an empty directive, a truncated escape) come out as these.
         builder.problems.append((1, f"not YAML: {' '.join(str(error).split()) or type(error).__name__}"))
     if builder.problems:
@@ -171,7 +199,12 @@ def _malformed(error: MarkedYAMLError, lines: list[bytes]) -> tuple[int, str]:
     mark, began = error.problem_mark, error.context_mark
     line = min(mark.line + 1, max(1, len(lines))) if mark else 1
     what = f"not YAML: {error.problem}"
-    if mark and line == mark.line + 1 and lines and lines[mark.line].decode(errors="replace")[mark.column :][:1] == "\t":
+    if (
+        mark
+        and line == mark.line + 1
+        and lines
+        and lines[mark.line].decode(errors="replace")[mark.column :][:1] == "\t"
+    ):
         what += " (a tab: indent with spaces)"
     if error.context and began and began.line + 1 < line:
         what += f" {error.context} that begins on line {began.line + 1}"
@@ -183,11 +216,16 @@ def _decode(data: bytes) -> str:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise _Refused(line, f"not UTF-8 text: byte 0x{data[error.start]:02x}; save the file as UTF-8") from error
-    bad = re.search(r"[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]", text)
+        raise _Refused(
+            line, f"not UTF-8 text: byte 0x{data[error.start]:02x}; save the file as UTF-8"
+        ) from error
+    bad = re.search(
+        r"[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]", text
+    )
     if bad:
         raise _Refused(
-            text.count("\n", 0, bad.start()) + 1, f"not text: the control character U+{ord(bad[0]):04X}; in a string write it as an escape"
+            text.count("\n", 0, bad.start()) + 1,
+            f"not text: the control character U+{ord(bad[0]):04X}; in a string write it as an escape",
         )
     return text
 
@@ -225,7 +263,10 @@ class _Builder:
         line = _line(event)
         self._values += 1
         if self._values > MAX_VALUES:
-            raise _Refused(line, f"more than {MAX_VALUES:,} keys and values in one file; split it, or use `fill` for large tensors")
+            raise _Refused(
+                line,
+                f"more than {MAX_VALUES:,} keys and values in one file; split it, or use `fill` for large tensors",
+            )
         self.lines.setdefault(path, line)
         if isinstance(event, events.AliasEvent) or event.anchor is not None:
             raise _Refused(line, "anchors and aliases are not allowed; write the value out")
@@ -234,8 +275,16 @@ class _Builder:
         if len(path) > MAX_DEPTH:
             raise _Refused(line, f"nested deeper than {MAX_DEPTH} levels")
         if isinstance(event, events.ScalarEvent):
-            return self.checked(line, _scalar, event.value) if event.implicit[0] else self.checked(line, _text, event.value)
-        return self.mapping(stream, path) if isinstance(event, events.MappingStartEvent) else self.sequence(stream, path)
+            return (
+                self.checked(line, _scalar, event.value)
+                if event.implicit[0]
+                else self.checked(line, _text, event.value)
+            )
+        return (
+            self.mapping(stream, path)
+            if isinstance(event, events.MappingStartEvent)
+            else self.sequence(stream, path)
+        )
 
     def sequence(self, stream: Iterator[Any], path: KeyPath) -> tuple[Any, ...]:
         items: list[Any] = []
@@ -252,9 +301,13 @@ class _Builder:
                 raise _Refused(line, "a key must be a word, not a list or a mapping")
             key = self.node(event, stream, path)
             if not isinstance(key, str):
-                raise _Refused(line, f"a key must be a word, not {shown(event.value)}; quote it if you mean text")
+                raise _Refused(
+                    line, f"a key must be a word, not {shown(event.value)}; quote it if you mean text"
+                )
             if key in first:
-                self.problems.append((line, f"{show_path((*path, key))}: the key is used twice; first on line {first[key]}"))
+                self.problems.append(
+                    (line, f"{show_path((*path, key))}: the key is used twice; first on line {first[key]}")
+                )
             first.setdefault(key, line)
             self.lines.setdefault((*path, key), line)
             items[key] = self.node(next(stream), stream, (*path, key))
@@ -281,7 +334,10 @@ def _scalar(text: str) -> object:
     if len(text) > _MAX_DIGITS and (_INT.match(text) or _FLOAT.match(text)):
         raise _Refused(0, f"a number of more than {_MAX_DIGITS} digits")
     if _OCTAL.match(text):
-        raise _Refused(0, f"{shown(text)} is octal to some readers and decimal to others; write a decimal number without leading zeros")
+        raise _Refused(
+            0,
+            f"{shown(text)} is octal to some readers and decimal to others; write a decimal number without leading zeros",
+        )
     if _INT.match(text):
         if text == "-0":
             raise _Refused(0, "'-0' is the integer 0; write -0.0 for the negative zero of a float")

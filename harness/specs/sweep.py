@@ -1,4 +1,5 @@
-"""The cases of one sweep: the product of what it lists without what the operator forbids, or as few as show every pair."""
+"""The cases of one sweep: the product of what it lists without what the operator forbids, or as few as show
+every pair."""
 
 from __future__ import annotations
 
@@ -11,7 +12,16 @@ from harness.model.records import Validity, Value
 from harness.operators.base import Call, Operator
 from harness.specs import api
 from harness.specs.attribute_values import alternatives
-from harness.specs.combination import CallGroup, Combinations, Impossible, Input, Kinds, SweepStep, graph_key, sort_key
+from harness.specs.combination import (
+    CallGroup,
+    Combinations,
+    Impossible,
+    Input,
+    Kinds,
+    SweepStep,
+    graph_key,
+    sort_key,
+)
 from harness.specs.listed import Listed
 from harness.specs.load import LoadedSpec
 from harness.specs.pairs import Pairs, once
@@ -36,7 +46,8 @@ class SweepCalls:
 
     @cached_property
     def steps(self) -> list[SweepStep]:
-        """Every combination of shapes and attributes in the product of the lists, the cases of one graph together."""
+        """Every combination of shapes and attributes in the product of the lists, the cases of one graph
+        together."""
         found: dict[SweepStep, None] = {}
         listed = self.listed
         asked = list(api.sweep_options(self.sweep.directml))
@@ -47,7 +58,9 @@ class SweepCalls:
                     for picked in listed.attribute_choices(opset, kinds, relations):
                         for each in asked:
                             if relations is None:
-                                given = tuple((name, value) for name, value in picked.items() if value is not None)
+                                given = tuple(
+                                    (name, value) for name, value in picked.items() if value is not None
+                                )
                                 found[SweepStep(opset, given, options, None, None, each, None)] = None
                                 continue
                             try:
@@ -62,7 +75,8 @@ class SweepCalls:
         return sorted(found, key=sort_key)
 
     def groups(self, left_out: Counter[str]) -> Iterator[CallGroup]:
-        """Yield what the sweep keeps, the cases of one graph together, and count by reason what it leaves out."""
+        """Yield what the sweep keeps, the cases of one graph together, and count by reason what it leaves
+        out."""
         if self.pairwise:
             yield from self.pairs.groups
             left_out.update(self.pairs.left_out)
@@ -86,8 +100,11 @@ class SweepCalls:
                 for step in group:
                     yield from self._groups(step, by_param, illegal, left_out)
 
-    def _groups(self, step: SweepStep, dtypes: Mapping[str, str], illegal: bool, left_out: Counter[str]) -> Iterator[CallGroup]:
-        """Yield the groups of a step with element types: one, or one for each shape that kinds of values ask for."""
+    def _groups(
+        self, step: SweepStep, dtypes: Mapping[str, str], illegal: bool, left_out: Counter[str]
+    ) -> Iterator[CallGroup]:
+        """Yield the groups of a step with element types: one, or one for each shape that kinds of values ask
+        for."""
         combinations = self.combinations
         by_shape: dict[tuple[Input, ...], tuple[Call, list[Kinds]]] = {}
         for kinds in product(*map(self.listed.kinds, self.listed.chosen)):
@@ -126,12 +143,20 @@ class SweepCalls:
             first = self.pairs.groups[0]
         if self.combinations.wrong is not None:
             return [self.spec.problem(at, self.combinations.wrong)]
-        return [] if first is not None else [self.spec.problem(at, "the sweep has no case: the operator forbids every combination")]
+        return (
+            []
+            if first is not None
+            else [self.spec.problem(at, "the sweep has no case: the operator forbids every combination")]
+        )
 
     def _unused(self, at: tuple[str, int]) -> list[str]:
         found = []
         for name, listed in self.sweep.attributes.items():
-            for value in () if listed == ALL else dict.fromkeys(v for o in self.listed.opsets for v in self._values(o, name)):
+            for value in (
+                ()
+                if listed == ALL
+                else dict.fromkeys(v for o in self.listed.opsets for v in self._values(o, name))
+            ):
                 if (name, value) not in self._used and any(step.inputs is not None for step in self.steps):
                     shown = list(value) if isinstance(value, tuple) else value
                     what = f"{name}: {shown} is outside its domain for every shape of the sweep; if that is meant, write validity: invalid"

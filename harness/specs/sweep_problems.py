@@ -30,7 +30,9 @@ def sweep_problems(spec: LoadedSpec, operator: Operator, number: int, sweep: Swe
         for position, kind in enumerate(given.values or ()):
             if kind not in kinds:
                 what = f"unknown kind of values {kind!r}"
-                problems.append(spec.problem((*at, name, "values", position), what, given=kind, allowed=kinds))
+                problems.append(
+                    spec.problem((*at, name, "values", position), what, given=kind, allowed=kinds)
+                )
     problems += _first_problems(spec, operator, sweep, at)
     for options in Listed(spec, operator, sweep).options():
         problems.extend(option_problems(spec, operator, options, (*at, "options")))
@@ -39,7 +41,9 @@ def sweep_problems(spec: LoadedSpec, operator: Operator, number: int, sweep: Swe
     return list(dict.fromkeys(problems))
 
 
-def _shape_problems(spec: LoadedSpec, operator: Operator, name: str, given: SweepInput, at: KeyPath) -> list[str]:
+def _shape_problems(
+    spec: LoadedSpec, operator: Operator, name: str, given: SweepInput, at: KeyPath
+) -> list[str]:
     """Return the words and keys under `shape:` that the family has not."""
     known = operator.family.relations.get(name, operator.family.relations.get("*", ()))
     if isinstance(given.shape, dict):
@@ -55,25 +59,42 @@ def _shape_problems(spec: LoadedSpec, operator: Operator, name: str, given: Swee
 
 
 def _word_problems(spec: LoadedSpec, operator: Operator, shape: Mapping[str, Any], at: KeyPath) -> list[str]:
-    """Return the words below a key of `shape:` that the family has not, and what should be a number or a shape."""
+    """Return the words below a key of `shape:` that the family has not, and what should be a number or a
+    shape."""
     found = []
     for key, given in shape.items():
         allowed = operator.family.words.get(key, ())
         if not allowed:
             continue  # the family says itself what it lacks
         for position, word in enumerate(given if isinstance(given, tuple) else (given,)):
-            if word != ALL and (word not in allowed if isinstance(word, str) else not isinstance(word, (int, tuple))):
+            if word != ALL and (
+                word not in allowed if isinstance(word, str) else not isinstance(word, (int, tuple))
+            ):
                 what = f"unknown {key} {shown(word)}"
                 given_word = word if isinstance(word, str) else None
-                found.append(spec.problem((*at, "shape", key, position), what, given=given_word, allowed=allowed))
+                found.append(
+                    spec.problem((*at, "shape", key, position), what, given=given_word, allowed=allowed)
+                )
     return found
 
 
 def _first_problems(spec: LoadedSpec, operator: Operator, sweep: Sweep, at: KeyPath) -> list[str]:
-    names = [p.name for p in spec.schema(spec.opsets[-1]).inputs if p.name in sweep.inputs and p.name not in sweep.attributes]
+    names = [
+        p.name
+        for p in spec.schema(spec.opsets[-1]).inputs
+        if p.name in sweep.inputs and p.name not in sweep.attributes
+    ]
     if not names or sweep.inputs[names[0]].shape is not None:
         return []
     kinds = sweep.inputs[names[0]].values or ()
     floats = [dtype for dtype in DTYPES if DTYPES[dtype].is_float]
-    natural = [kind for kind in kinds if any(operator.family.natural_shape(operator, kind, dtype) for dtype in floats)]
-    return [] if kinds and len(natural) == len(kinds) else [spec.problem((*at, names[0]), "the input needs a 'shape'")]
+    natural = [
+        kind
+        for kind in kinds
+        if any(operator.family.natural_shape(operator, kind, dtype) for dtype in floats)
+    ]
+    return (
+        []
+        if kinds and len(natural) == len(kinds)
+        else [spec.problem((*at, names[0]), "the input needs a 'shape'")]
+    )

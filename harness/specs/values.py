@@ -16,11 +16,23 @@ from harness.model.records import Case, Tensor, TensorSpec
 from harness.operators import OPERATORS
 from harness.operators.base import Call
 
-_ALPHABET = ("", "a", "B", "\u00e9", "\u4e2d", "\U0001f600", " ", "\x01", "'", "longer text, so that it is not stored in place")
+_ALPHABET = (
+    "",
+    "a",
+    "B",
+    "\u00e9",
+    "\u4e2d",
+    "\U0001f600",
+    " ",
+    "\x01",
+    "'",
+    "longer text, so that it is not stored in place",
+)
 
 
 def case_inputs(call: Call, case: Case, seed: int) -> tuple[Tensor, ...]:
-    """Return the tensors of all inputs of a case and its call, in the order of the specification; written-out elements come first."""
+    """Return the tensors of all inputs of a case and its call, in the order of the specification; written-out
+    elements come first."""
     operator = OPERATORS[case.operator]
     chosen, counts, ends = _layout(case.operator, case.inputs)
     stream = memoryview(shake_128(f"{seed}:{case.id}".encode()).digest(ends[-1])) if ends else memoryview(b"")
@@ -45,7 +57,8 @@ def case_inputs(call: Call, case: Case, seed: int) -> tuple[Tensor, ...]:
 
 @lru_cache(maxsize=1024)
 def _layout(operator: str, inputs: tuple[TensorSpec, ...]) -> tuple[list[bool], list[int], list[int]]:
-    """Return which inputs the operator chooses, their element counts, and where the bytes of each end in the case's stream."""
+    """Return which inputs the operator chooses, their element counts, and where the bytes of each end in the
+    case's stream."""
     entry = OPERATORS[operator]
     chosen = [bool(entry.family.kinds(entry, spec.name)) for spec in inputs]
     counts = [prod(spec.shape) for spec in inputs]
@@ -61,7 +74,8 @@ def _random_bytes(dtype: str, count: int) -> int:
 
 
 def random_tensor(dtype: str, shape: tuple[int, ...], count: int, entropy: memoryview) -> Array:
-    """Return any bit patterns of a dtype: NaNs with payloads, subnormals and infinities are as likely as their share of the patterns."""
+    """Return any bit patterns of a dtype: NaNs with payloads, subnormals and infinities are as likely as
+    their share of the patterns."""
     if dtype == "string":
         return _strings(count, shape, entropy)
     if dtype == "bool":
@@ -72,5 +86,7 @@ def random_tensor(dtype: str, shape: tuple[int, ...], count: int, entropy: memor
 def _strings(count: int, shape: tuple[int, ...], picks: memoryview) -> Array:
     array = np.empty(count, object)
     for n in range(count):
-        array[n] = f"{_ALPHABET[picks[2 * n] % len(_ALPHABET)]}{picks[2 * n + 1]}" if picks[2 * n + 1] % 8 else ""
+        array[n] = (
+            f"{_ALPHABET[picks[2 * n] % len(_ALPHABET)]}{picks[2 * n + 1]}" if picks[2 * n + 1] % 8 else ""
+        )
     return array.reshape(shape)

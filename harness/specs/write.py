@@ -1,4 +1,5 @@
-"""Writes a case as an entry of a spec: every element exact, so that the entry read again is the same case, bit for bit.
+"""Writes a case as an entry of a spec: every element exact, so that the entry read again is the same case,
+bit for bit.
 
 Only the payload of a NaN inside a complex number has no way to be written; no comparison looks at it.
 """
@@ -29,9 +30,11 @@ _FLOAT_INTEGERS = 1 << 24
 
 
 def spec_text(spec: LoadedSpec, case: Case, name: str, comment: Sequence[str] = ()) -> str:
-    """Return a whole spec file with the case as its only entry, so that it can be run as it is or its entry pasted into another.
+    """Return a whole spec file with the case as its only entry, so that it can be run as it is or its entry
+    pasted into another.
 
-    The inputs of the case are written out (`case.literals`) or filled as it says. Raises UsageError where a tensor is too large for a file.
+    The inputs of the case are written out (`case.literals`) or filled as it says. Raises UsageError where a
+    tensor is too large for a file.
     """
     model = spec.model
     lines = [f"# {line}" for line in comment]
@@ -51,9 +54,14 @@ def spec_text(spec: LoadedSpec, case: Case, name: str, comment: Sequence[str] = 
 
 
 def reduced_from(text: str) -> str | None:
-    """Return the id of the case that a spec says in its comment to be reduced from, None if it says nothing."""
+    """Return the id of the case that a spec says in its comment to be reduced from, None if it says
+    nothing."""
     first, _, rest = text.partition("\n")
-    return rest.partition("\n")[0].removeprefix("# ") if first.startswith("# ") and first.endswith(REDUCED_FROM) else None
+    return (
+        rest.partition("\n")[0].removeprefix("# ")
+        if first.startswith("# ") and first.endswith(REDUCED_FROM)
+        else None
+    )
 
 
 def entry_lines(case: Case, name: str) -> list[str]:
@@ -71,18 +79,29 @@ def entry_lines(case: Case, name: str) -> list[str]:
     for name, given in _inputs(case).items():
         lines += _wrapped(f"      {name}: {given}")
     default = Options()
-    changed = [(key, value) for key in Options.__struct_fields__ if (value := getattr(case.options, key)) != getattr(default, key)]
+    changed = [
+        (key, value)
+        for key in Options.__struct_fields__
+        if (value := getattr(case.options, key)) != getattr(default, key)
+    ]
     if changed:
-        written = ", ".join(f"{key}: {json.dumps(value) if isinstance(value, bool) else value}" for key, value in changed)
+        written = ", ".join(
+            f"{key}: {json.dumps(value) if isinstance(value, bool) else value}" for key, value in changed
+        )
         lines.append(f"    options: {{{written}}}")
     return lines
 
 
 def _rule(case: Case) -> str:
-    """Return the rule as an entry must have it: that of an invalid case begins with the one that the operator finds broken."""
+    """Return the rule as an entry must have it: that of an invalid case begins with the one that the operator
+    finds broken."""
     told = case.rule or ""
     operator = OPERATORS.get(case.operator)
-    broken = operator.broken_rule(call_of(case)) if operator is not None and case.validity is Validity.INVALID else None
+    broken = (
+        operator.broken_rule(call_of(case))
+        if operator is not None and case.validity is Validity.INVALID
+        else None
+    )
     return told if broken is None or told.startswith(broken) or case.directml is not None else broken
 
 
@@ -92,7 +111,11 @@ def _inputs(case: Case) -> dict[str, str]:
     variadic = set()
     for position, spec in enumerate(case.inputs):
         array = case.literals[position] if case.literals is not None else None
-        given = f"shape: {list(spec.shape)}, fill: {spec.values}" if array is None else _values(Tensor(spec.dtype, array))
+        given = (
+            f"shape: {list(spec.shape)}, fill: {spec.values}"
+            if array is None
+            else _values(Tensor(spec.dtype, array))
+        )
         formal, dot, _ = spec.name.partition(".")
         found.setdefault(formal, []).append(f"{{dtype: {spec.dtype}, {given}}}")
         if dot:
@@ -116,7 +139,9 @@ def attribute(value: Any) -> str:
 def _wrapped(line: str) -> list[str]:
     if len(line) <= _WIDTH or '"' in line:  # a break inside a quoted text would change it
         return [line]
-    return textwrap.wrap(line, _WIDTH, subsequent_indent=" " * 8, break_long_words=False, break_on_hyphens=False)
+    return textwrap.wrap(
+        line, _WIDTH, subsequent_indent=" " * 8, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def _values(tensor: Tensor) -> str:
@@ -132,7 +157,8 @@ def _nested(dtype: str, array: Array) -> str:
 
 
 def element(dtype: str, scalar: Array) -> str:
-    """Write one element, an array of rank 0, so that `to_array` reads the same bits: a decimal number where it can be, else the pattern."""
+    """Write one element, an array of rank 0, so that `to_array` reads the same bits: a decimal number where
+    it can be, else the pattern."""
     entry = DTYPES[dtype]
     if dtype == "string":
         return quoted(str(scalar.item()))

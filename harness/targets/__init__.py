@@ -1,1 +1,2 @@
-"""Where cases run: which targets there are, what they need on this machine, and the processes that serve them."""
+"""Where cases run: which targets there are, what they need on this machine, and the processes that serve
+them."""

@@ -1,4 +1,5 @@
-"""Components of the user's cache: folders that are whole or not there, with a stamp by which changes are found before use.
+"""Components of the user's cache: folders that are whole or not there, with a stamp by which changes are
+found before use.
 
     <cache>/<kind>/install.lock           one installation at a time
     <cache>/<kind>/<component>/           files and `stamp.json`
@@ -37,7 +38,8 @@ Progress = Callable[[str], None]
 
 
 class Stamp(msgspec.Struct, frozen=True):
-    """What a complete component is: size on disk in bytes, (size, time in ns, SHA-256) of its key files, and facts such as versions."""
+    """What a complete component is: size on disk in bytes, (size, time in ns, SHA-256) of its key files, and
+    facts such as versions."""
 
     component: str
     bytes: int
@@ -59,12 +61,23 @@ def digest(*parts: str) -> str:
 
 def seal(folder: Path, patterns: Iterable[str], facts: dict[str, str] | None = None) -> None:
     """Stamp a complete component whose key files are those that the patterns find."""
-    total = sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    total = sum(
+        path.lstat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink()
+    )
     files = {}
-    for path in sorted({path for pattern in patterns for path in folder.glob(pattern) if path.is_file() and not path.is_symlink()}):
+    for path in sorted(
+        {
+            path
+            for pattern in patterns
+            for path in folder.glob(pattern)
+            if path.is_file() and not path.is_symlink()
+        }
+    ):
         status = path.stat()
         files[path.relative_to(folder).as_posix()] = (status.st_size, status.st_mtime_ns, sha256_of(path))
-    (folder / _STAMP).write_bytes(msgspec.json.encode(Stamp(folder.name.removesuffix(PARTIAL), total, files, facts or {})))
+    (folder / _STAMP).write_bytes(
+        msgspec.json.encode(Stamp(folder.name.removesuffix(PARTIAL), total, files, facts or {}))
+    )
 
 
 def stamp_of(folder: Path) -> Stamp | None:
@@ -77,12 +90,17 @@ def stamp_of(folder: Path) -> Stamp | None:
 
 def stamps(base: Path) -> dict[str, Stamp]:
     """Return the stamp of each component in a folder by its name, sorted."""
-    found = {path.parent.name: stamp_of(path.parent) for path in sorted(base.glob(f"*/{_STAMP}")) if path.parent.suffix != PARTIAL}
+    found = {
+        path.parent.name: stamp_of(path.parent)
+        for path in sorted(base.glob(f"*/{_STAMP}"))
+        if path.parent.suffix != PARTIAL
+    }
     return {name: stamp for name, stamp in found.items() if stamp is not None}
 
 
 def problems(folder: Path, *, deep: bool = False) -> list[str]:
-    """Return what is wrong with a component: key files that are gone or differ; `deep` hashes the large ones too."""
+    """Return what is wrong with a component: key files that are gone or differ; `deep` hashes the large ones
+    too."""
     stamp = stamp_of(folder)
     if stamp is None:
         return [f"{folder.name}: not installed"]
@@ -119,7 +137,8 @@ def remove_tree(path: Path) -> None:
 
 @contextlib.contextmanager
 def exclusive(base: Path, progress: Progress) -> Iterator[None]:
-    """Hold the installation lock of a folder; a second installation waits for the first and then finds its work done.
+    """Hold the installation lock of a folder; a second installation waits for the first and then finds its
+    work done.
 
     Raises TargetUnavailable with the remedy where the folder cannot be written.
     """
@@ -142,7 +161,9 @@ def _open_lock(base: Path) -> int:
         base.mkdir(parents=True, exist_ok=True)
         return os.open(base / "install.lock", os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
     except OSError as exc:
-        raise TargetUnavailable(f"cannot write to {base} ({exc.strerror}): set {CACHE_ENV} to a folder of your own") from exc
+        raise TargetUnavailable(
+            f"cannot write to {base} ({exc.strerror}): set {CACHE_ENV} to a folder of your own"
+        ) from exc
 
 
 def _lock(handle: int, *, wait: bool) -> bool:

@@ -1,4 +1,5 @@
-"""Computes the outputs of a compiled case with the operator's formula: what the fake target does in place of a provider."""
+"""Computes the outputs of a compiled case with the operator's formula: what the fake target does in place of
+a provider."""
 
 from __future__ import annotations
 
@@ -18,23 +19,31 @@ from harness.specs.calls import make_call
 
 
 def evaluate(model: ModelProto, case_id: str, fed: Mapping[str, Tensor]) -> list[Tensor]:
-    """Return the outputs of a case's graph for the tensors that are fed, by name; a result with a bound as the value nearest to it."""
+    """Return the outputs of a case's graph for the tensors that are fed, by name; a result with a bound as
+    the value nearest to it."""
     graph = model.graph
     told = parse(case_id)
     operator = OPERATORS[told.operator]
     given = {**fed, **{proto.name: tensor_of(proto) for proto in graph.initializer}}
     node = next((node for node in graph.node if node.name == "tested"), None)
-    names = [value.name for value in graph.input] if node is None else _names(node, told.operator, told.opset, given)
+    names = (
+        [value.name for value in graph.input]
+        if node is None
+        else _names(node, told.operator, told.opset, given)
+    )
     inputs = {name: given[name] for name in names}
     attributes = {} if node is None else {entry.name: _value(entry) for entry in node.attribute}
     types = {name: TensorType(tensor.dtype, tensor.array.shape) for name, tensor in inputs.items()}
     constants = {name: tensor.array for name, tensor in inputs.items() if name in operator.constants}
-    call = make_call(operator, told.opset, types, attributes, constants, told.terms.get("variant"), len(graph.output))
+    call = make_call(
+        operator, told.opset, types, attributes, constants, told.terms.get("variant"), len(graph.output)
+    )
     return [nearest(expected) for expected in operator.oracle(call, inputs, "ieee")]
 
 
 def _names(node: NodeProto, operator: str, opset: int, given: Mapping[str, Tensor]) -> list[str]:
-    """Return the formal names of a node's inputs that are present: its first one may come from a neighbour."""
+    """Return the formal names of a node's inputs that are present: its first one may come from a
+    neighbour."""
     formal = [parameter.name for parameter in operator_schema(operator, opset).inputs]
     return [name if name in given else formal[position] for position, name in enumerate(node.input) if name]
 
@@ -43,12 +52,18 @@ def _value(entry: AttributeProto) -> Value:
     value = helper.get_attribute_value(entry)
     if entry.type == AttributeProto.TENSOR:
         array = numpy_helper.to_array(value)
-        return TensorValue(BY_ONNX_NUMBER[value.data_type].name, array.shape, tuple(array.reshape(-1).tolist()))
+        return TensorValue(
+            BY_ONNX_NUMBER[value.data_type].name, array.shape, tuple(array.reshape(-1).tolist())
+        )
     if entry.type == AttributeProto.STRING:
         return str(value.decode())
     if entry.type == AttributeProto.STRINGS:
         return tuple(text.decode() for text in value)
-    return tuple(value) if isinstance(value, (list, tuple)) or entry.type in (AttributeProto.INTS, AttributeProto.FLOATS) else value
+    return (
+        tuple(value)
+        if isinstance(value, (list, tuple)) or entry.type in (AttributeProto.INTS, AttributeProto.FLOATS)
+        else value
+    )
 
 
 def tensor_of(proto: TensorProto) -> Tensor:

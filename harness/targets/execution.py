@@ -8,13 +8,15 @@ from harness.model.records import Case, Error, Stage, Tensor
 from harness.operators.base import Call
 
 Nodes = tuple[tuple[str, str], ...]
-"""(execution provider, operator type) of every node of a session's graph, as the runtime itself reports it."""
+"""(execution provider, operator type) of every node of a session's graph, as the runtime itself reports
+it."""
 
 
 class Prepared(NamedTuple):
     """A case with its call as the operator sees it and its inputs, in the order of the specification.
 
-    `buffers` are what crosses the pipe where that is not the inputs' elements in row-major order: one flat tensor a buffer.
+    `buffers` are what crosses the pipe where that is not the inputs' elements in row-major order: one flat
+    tensor a buffer.
     """
 
     case: Case
@@ -26,8 +28,9 @@ class Prepared(NamedTuple):
 class Graph(NamedTuple):
     """A compiled ModelProto: its bytes, and what a worker must know to feed it.
 
-    `fed` are the positions of the inputs that are passed at run time; `inputs` and `outputs` are (name, ONNX element type); `tested` the
-    operator types whose placement must be proven; `digest` the SHA-256 of the bytes, hexadecimal.
+    `fed` are the positions of the inputs that are passed at run time; `inputs` and `outputs` are (name, ONNX
+    element type); `tested` the operator types whose placement must be proven; `digest` the SHA-256 of the
+    bytes, hexadecimal.
     """
 
     model: bytes
@@ -48,7 +51,8 @@ class GraphCases(NamedTuple):
 
 
 class Execution(NamedTuple):
-    """What a target did with a case; exactly one of `outputs` and `error` is set, `ended` says how the worker ended if it did.
+    """What a target did with a case; exactly one of `outputs` and `error` is set, `ended` says how the worker
+    ended if it did.
 
     `nodes` is the proof of placement: None where the session never told.
     """

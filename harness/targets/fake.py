@@ -1,4 +1,5 @@
-"""The fake target: a worker that computes with the oracle and acts out scripted outcomes, to try reports, CI and triage without a provider.
+"""The fake target: a worker that computes with the oracle and acts out scripted outcomes, to try reports, CI
+and triage without a provider.
 
 `-t fake` passes everything; `-t fake,script=FILE` follows a script (`fake_script`).
 """
@@ -25,7 +26,9 @@ from harness.targets.fake_script import ALTERATIONS, Script
 from harness.targets.frames import FAKE
 from harness.worker import worker
 
-NoKernel = type("NotImplemented", (Exception,), {"__doc__": "Named as onnxruntime's error for a missing kernel."})
+NoKernel = type(
+    "NotImplemented", (Exception,), {"__doc__": "Named as onnxruntime's error for a missing kernel."}
+)
 
 
 class Fail(Exception):
@@ -57,7 +60,10 @@ class FakeRuntime:
         if action == "crash_at_load":
             ctypes.string_at(0)
         where = "OtherExecutionProvider" if action == "misplace" else FAKE
-        return {"model": ModelProto.FromString(model), "nodes": [[where, operator] for operator in unit["tested"]]}
+        return {
+            "model": ModelProto.FromString(model),
+            "nodes": [[where, operator] for operator in unit["tested"]],
+        }
 
     def assignment(self, session: dict[str, Any]) -> list[list[str]]:
         nodes: list[list[str]] = session["nodes"]
@@ -69,7 +75,9 @@ class FakeRuntime:
     def elsewhere(self, unit: dict[str, Any], model: bytes) -> None:
         """No other provider would take what the fake refuses."""
 
-    def run(self, session: dict[str, Any], unit: dict[str, Any], arrays: Sequence[Array], position: int) -> list[tuple[Array, int]]:
+    def run(
+        self, session: dict[str, Any], unit: dict[str, Any], arrays: Sequence[Array], position: int
+    ) -> list[tuple[Array, int]]:
         """Compute with the oracle, then do what the script says."""
         case_id, validity = unit["fake"][position]
         action = self._script.action(case_id, self._times[case_id])
@@ -81,7 +89,10 @@ class FakeRuntime:
             raise Fail("scripted: refused")
         if validity == Validity.INVALID.value:
             return [(np.zeros((1,), DTYPES["float32"].storage), DTYPES["float32"].onnx)]
-        fed = {key: Tensor(BY_ONNX_NUMBER[number].name, array) for (key, number), array in zip(unit["inputs"], arrays, strict=True)}
+        fed = {
+            key: Tensor(BY_ONNX_NUMBER[number].name, array)
+            for (key, number), array in zip(unit["inputs"], arrays, strict=True)
+        }
         outputs = evaluate(session["model"], case_id, fed)
         if action in ALTERATIONS:
             outputs[0] = alter(outputs[0], action)
@@ -101,7 +112,8 @@ class FakeRuntime:
 
 
 def alter(output: Tensor, how: str) -> Tensor:
-    """Alter one element of an output (or its dtype or shape) as a wrong provider might; unchanged where that is impossible."""
+    """Alter one element of an output (or its dtype or shape) as a wrong provider might; unchanged where that
+    is impossible."""
     dtype = DTYPES[output.dtype]
     if how == "dtype":
         other = "int32" if output.dtype != "int32" else "float32"
@@ -138,7 +150,9 @@ def _alter_bits(bits: Array, how: str, width: int, mantissa: int) -> None:
 
 def _swap(flat: Array) -> None:
     for other in range(1, flat.size):
-        if flat[other : other + 1].tobytes() != flat[:1].tobytes() or (flat.dtype == object and flat[other] != flat[0]):
+        if flat[other : other + 1].tobytes() != flat[:1].tobytes() or (
+            flat.dtype == object and flat[other] != flat[0]
+        ):
             flat[0], flat[other] = flat[other], flat[0]
             return
 

@@ -7,8 +7,9 @@
       - {match: GatherND, where: "data.rank>=3", do: reject}           # both
       - {match: "Round@22:X=float32", do: ulp, every: 2}    # a flake: the 1st, 3rd, 5th … time that a worker is asked
 
-What a rule can do: pass, fail (a wrong output, or an invalid case accepted), reject, unsupported, accept (an invalid case), misplace,
-crash, crash_at_load, exit, hang, garbage, raise, and these alterations of the right output: bit, ulp, zero_sign, nan, order, dtype, shape.
+What a rule can do: pass, fail (a wrong output, or an invalid case accepted), reject, unsupported, accept (an
+invalid case), misplace, crash, crash_at_load, exit, hang, garbage, raise, and these alterations of the right
+output: bit, ulp, zero_sign, nan, order, dtype, shape.
 """
 
 from __future__ import annotations
@@ -76,7 +77,11 @@ class Script:
         file = read(path)
         tree = file.tree if isinstance(file.tree, dict) else {}
         self.startup = tree.get("startup", "ok")
-        if not isinstance(file.tree, dict) or set(tree) - {"startup", "rules"} or self.startup not in STARTUPS:
+        if (
+            not isinstance(file.tree, dict)
+            or set(tree) - {"startup", "rules"}
+            or self.startup not in STARTUPS
+        ):
             raise UsageError(file.problem((), f"a script has 'rules' and 'startup' ({', '.join(STARTUPS)})"))
         rules = tree.get("rules", ())
         if not isinstance(rules, tuple):
@@ -91,7 +96,11 @@ class Script:
 
 
 def _rule(rule: Any, problem: Callable[[str], str], problem_of_every: Callable[[str], str]) -> ScriptRule:
-    if not isinstance(rule, dict) or not {"do"} < set(rule) - {"every"} <= {"match", "where", "do"} or rule["do"] not in ACTIONS:
+    if (
+        not isinstance(rule, dict)
+        or not {"do"} < set(rule) - {"every"} <= {"match", "where", "do"}
+        or rule["do"] not in ACTIONS
+    ):
         raise UsageError(problem("a rule has 'match' or 'where' or both, and 'do'"))
     every = rule.get("every", 1)
     if isinstance(every, bool) or not isinstance(every, int) or every < 1:

@@ -1,4 +1,5 @@
-"""The worker's frames on the harness' side: batches to bytes, bytes to executions (the format stands in `worker.py`)."""
+"""The worker's frames on the harness' side: batches to bytes, bytes to executions (the format stands in
+`worker.py`)."""
 
 from __future__ import annotations
 
@@ -47,11 +48,17 @@ class _Placement(msgspec.Struct, frozen=True):
 
 
 def encode_batch(
-    units: Sequence[GraphCases], provider: str, provider_options: Mapping[str, str], config: Mapping[str, str], threads: int = 1
+    units: Sequence[GraphCases],
+    provider: str,
+    provider_options: Mapping[str, str],
+    config: Mapping[str, str],
+    threads: int = 1,
 ) -> tuple[dict[str, Any], list[bytes]]:
-    """Return header and payload of the request that runs `units`; cases are numbered from 0 through the batch.
+    """Return header and payload of the request that runs `units`; cases are numbered from 0 through the
+    batch.
 
-    `threads` is the number of intra-op threads of a session. What units have in common stands once, in `kinds`.
+    `threads` is the number of intra-op threads of a session. What units have in common stands once, in
+    `kinds`.
     """
     kinds: dict[tuple[object, ...], int] = {}
     described = []
@@ -69,14 +76,24 @@ def encode_batch(
                 shapes.append([buffers[position].array.shape for position in fed])
             for position in fed:
                 payload.append(tensor_bytes(inputs[position]))
-        kind = kinds.setdefault((graph.optimization, graph.in_place, graph.inputs, graph.outputs, graph.tested), len(kinds))
+        kind = kinds.setdefault(
+            (graph.optimization, graph.in_place, graph.inputs, graph.outputs, graph.tested), len(kinds)
+        )
         unit = {"unit": number, "kind": kind, "model": len(graph.model), "first": first, "cases": shapes}
         if provider == FAKE:
             unit["fake"] = [(case.id, case.validity) for case, *_ in cases]
         described.append(unit)
         first += len(cases)
-    target = {"provider": provider, "provider_options": provider_options, "config": config, "threads": threads}
-    return {"kinds": [target | dict(zip(_KIND, kind, strict=True)) for kind in kinds], "units": described}, payload
+    target = {
+        "provider": provider,
+        "provider_options": provider_options,
+        "config": config,
+        "threads": threads,
+    }
+    return {
+        "kinds": [target | dict(zip(_KIND, kind, strict=True)) for kind in kinds],
+        "units": described,
+    }, payload
 
 
 def tensor_bytes(tensor: Tensor) -> bytes:
@@ -137,8 +154,11 @@ class FrameReader:
         if self._held:
             self._parts.append(buffer[at:])
 
-    def answers(self, kind: str, body: memoryview, cases: Sequence[tuple[Prepared, GraphCases]], done: int) -> Iterator[Execution]:
-        """Yield the executions that an R or E frame tells of, for the cases from number `done` on; take note of a P frame."""
+    def answers(
+        self, kind: str, body: memoryview, cases: Sequence[tuple[Prepared, GraphCases]], done: int
+    ) -> Iterator[Execution]:
+        """Yield the executions that an R or E frame tells of, for the cases from number `done` on; take note
+        of a P frame."""
         try:
             if kind == "P":
                 self._nodes = self._placement(body).nodes
@@ -155,7 +175,9 @@ class FrameReader:
         if failure.case != done or not 1 <= failure.count <= len(cases) - done:
             raise GarbledError("an answer out of order")
         for _ in range(failure.count):
-            yield Execution(None, Error(failure.class_, failure.message), failure.stage, self._nodes, failure.seconds)
+            yield Execution(
+                None, Error(failure.class_, failure.message), failure.stage, self._nodes, failure.seconds
+            )
 
     def _result(self, body: memoryview, done: int) -> Execution:
         number, seconds, count = _RESULT.unpack_from(body)
@@ -183,7 +205,9 @@ def _tensor(body: memoryview, at: int) -> tuple[Tensor, int]:
     raw = body[start : start + size]
     if len(raw) < size:
         raise GarbledError("an output is cut off")
-    array: Array = _strings(raw, shape) if dtype.storage == "O" else np.frombuffer(raw, dtype.storage).reshape(shape)
+    array: Array = (
+        _strings(raw, shape) if dtype.storage == "O" else np.frombuffer(raw, dtype.storage).reshape(shape)
+    )
     return Tensor(dtype.name, array), start + size
 
 

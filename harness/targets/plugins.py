@@ -1,6 +1,8 @@
-"""Targets whose execution provider is a plugin: `plugin=PATH`, and the packages that have one (`runtimes/projects.py`).
+"""Targets whose execution provider is a plugin: `plugin=PATH`, and the packages that have one
+(`runtimes/projects.py`).
 
-What is wrong with a library before ONNX Runtime is asked is said here; what comes later the worker says (`plugin_worker.py`).
+What is wrong with a library before ONNX Runtime is asked is said here; what comes later the worker says
+(`plugin_worker.py`).
 """
 
 from __future__ import annotations
@@ -26,15 +28,34 @@ OPTIONS = ("device", "provider")
 OPTION = "option."
 WORKER = Path(__file__).resolve().parent.parent / "worker" / "plugin_worker.py"
 _HEAD = 4096
-_ELF_MACHINES = {"x86_64": 0x3E, "amd64": 0x3E, "aarch64": 0xB7, "arm64": 0xB7, "i686": 3, "riscv64": 0xF3, "ppc64le": 0x15, "s390x": 0x16}
+_ELF_MACHINES = {
+    "x86_64": 0x3E,
+    "amd64": 0x3E,
+    "aarch64": 0xB7,
+    "arm64": 0xB7,
+    "i686": 3,
+    "riscv64": 0xF3,
+    "ppc64le": 0x15,
+    "s390x": 0x16,
+}
 _COFF_MACHINES = {"amd64": 0x8664, "arm64": 0xAA64, "x86": 0x14C}
 _MACH = frozenset({b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe"})
-_NAMES = {0x3E: "x86-64", 0xB7: "ARM64", 3: "x86", 0xF3: "RISC-V", 0x15: "PowerPC", 0x16: "s390x", 0x8664: "x86-64", 0xAA64: "ARM64"}
+_NAMES = {
+    0x3E: "x86-64",
+    0xB7: "ARM64",
+    3: "x86",
+    0xF3: "RISC-V",
+    0x15: "PowerPC",
+    0x16: "s390x",
+    0x8664: "x86-64",
+    0xAA64: "ARM64",
+}
 _REMEDY = "name the shared library of an execution provider, built for this machine: plugin=PATH"
 
 
 class Plugin(NamedTuple):
-    """A library, or the package and release that have one (None for the newest); `options` are the provider's own."""
+    """A library, or the package and release that have one (None for the newest); `options` are the provider's
+    own."""
 
     library: Path | None
     project: Project | None
@@ -77,7 +98,8 @@ def _said(printed: str) -> str | None:
 
 
 def prepared(plugin: Plugin, target: str) -> tuple[list[str], dict[str, str], str | None]:
-    """Return the command before its arguments, variables, and where it runs (None for this interpreter); make the environment of a package.
+    """Return the command before its arguments, variables, and where it runs (None for this interpreter); make
+    the environment of a package.
 
     Errors: TargetUnavailable with the remedy, UsageError for a release that the package index does not have.
     """
@@ -88,7 +110,11 @@ def prepared(plugin: Plugin, target: str) -> tuple[list[str], dict[str, str], st
     interpreter, version = environments.prepare(plugin.release, project=plugin.project)
     library = environments.library(version, plugin.project)
     quiet = {name: os.environ.get(name, value) for name, value in plugin.project.quiet}
-    return _command(str(interpreter), plugin, library), quiet, f"environment with {plugin.project.name} {version}"
+    return (
+        _command(str(interpreter), plugin, library),
+        quiet,
+        f"environment with {plugin.project.name} {version}",
+    )
 
 
 def _command(interpreter: str, plugin: Plugin, library: Path) -> list[str]:
@@ -104,7 +130,8 @@ def _command(interpreter: str, plugin: Plugin, library: Path) -> list[str]:
 
 
 def check_library(path: Path, target: str) -> None:
-    """See that a file is a shared library for this machine, before anything loads it; TargetUnavailable that says what it is instead."""
+    """See that a file is a shared library for this machine, before anything loads it; TargetUnavailable that
+    says what it is instead."""
     try:
         with PlainFile(path) as file:
             head = file.read(_HEAD)
@@ -121,7 +148,11 @@ def _wrong(head: bytes) -> str | None:
     The formats: ELF (https://refspecs.linuxfoundation.org/elf/gabi4+/ch4.eheader.html), PE/COFF and Mach-O.
     """
     here = platform.machine().lower()
-    kinds = {"an ELF file": head[:4] == b"\x7fELF", "a Windows DLL": head[:2] == b"MZ", "a Mach-O library": head[:4] in _MACH}
+    kinds = {
+        "an ELF file": head[:4] == b"\x7fELF",
+        "a Windows DLL": head[:2] == b"MZ",
+        "a Mach-O library": head[:4] in _MACH,
+    }
     own = {"win32": "a Windows DLL", "darwin": "a Mach-O library"}.get(sys.platform, "an ELF file")
     found = next((kind for kind, is_so in kinds.items() if is_so), None)
     if found is None:
@@ -154,7 +185,14 @@ def package(target: str) -> Project | None:
 
 
 def remedies() -> list[tuple[str, str]]:
-    """Return for each package with a plugin how its target is called and what it is, as `harness targets` shows it."""
-    return [(name, f"{project.provider} of {project.name}, installed when first used") for name, project in PLUGINS.items()] + [
-        ("plugin=PATH", f"the execution provider of a shared library, with onnxruntime {WITH_PLUGINS} or later: docs/plugins.md")
+    """Return for each package with a plugin how its target is called and what it is, as `harness targets`
+    shows it."""
+    return [
+        (name, f"{project.provider} of {project.name}, installed when first used")
+        for name, project in PLUGINS.items()
+    ] + [
+        (
+            "plugin=PATH",
+            f"the execution provider of a shared library, with onnxruntime {WITH_PLUGINS} or later: docs/plugins.md",
+        )
     ]

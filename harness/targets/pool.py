@@ -1,8 +1,9 @@
 """Executes units in crash-proof workers: announces, deadlines, restarts.
 
-A worker holds at most two batches. It announces each case before it starts it, so that a crash, a hang or a lost pipe costs that case
-alone: the worker is replaced and the cases that it had not answered go to another one. If creating a session ends two workers in a row, the
-remaining cases of that graph are recorded as ended with it, since they would all repeat the same step.
+A worker holds at most two batches. It announces each case before it starts it, so that a crash, a hang or a
+lost pipe costs that case alone: the worker is replaced and the cases that it had not answered go to another
+one. If creating a session ends two workers in a row, the remaining cases of that graph are recorded as ended
+with it, since they would all repeat the same step.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from harness.worker.worker import PROTOCOL
 _BATCH_CASES = 512
 _BATCH_BYTES = 4 << 20
 _STARTS = 3
-"""How often in a row a worker may die before it greets, or later before it starts a case, until the target counts as unavailable."""
+"""How often in a row a worker may die before it greets, or later before it starts a case, until the target
+counts as unavailable."""
 
 
 Answer = tuple[Prepared, Graph, Execution]
@@ -79,7 +81,9 @@ class _Batch:
 
     def __init__(self, units: list[GraphCases]) -> None:
         self.units = units
-        self.cases: list[tuple[Prepared, GraphCases]] = [(case, unit) for unit in units for case in unit.cases]
+        self.cases: list[tuple[Prepared, GraphCases]] = [
+            (case, unit) for unit in units for case in unit.cases
+        ]
         self.done = 0
 
 
@@ -139,7 +143,8 @@ class WorkerPool:
             self._spawn()
 
     def run(self, units: Iterator[GraphCases], *, keep: bool = False) -> Generator[Answer, None, None]:
-        """Execute all units; closing the iterator ends all workers at once, as does the last answer unless they are to `keep`."""
+        """Execute all units; closing the iterator ends all workers at once, as does the last answer unless
+        they are to `keep`."""
         supply = _batches(units)
         done = False
         try:
@@ -169,7 +174,8 @@ class WorkerPool:
         return slot
 
     def _hand_out(self, supply: Iterator[list[GraphCases]]) -> bool:
-        """Give every worker two batches, starting workers as long as there is work for them; return whether anything was given."""
+        """Give every worker two batches, starting workers as long as there is work for them; return whether
+        anything was given."""
         given = False
         while True:
             idlest = min(self._slots.values(), key=lambda slot: len(slot.batches), default=None)
@@ -185,7 +191,9 @@ class WorkerPool:
                 slot.deadline = time.monotonic() + self._timeout
             slot.batches.append(_Batch(units))
             start = self._launch
-            slot.process.send(*encode_batch(units, start.provider, start.provider_options, start.config, start.threads))
+            slot.process.send(
+                *encode_batch(units, start.provider, start.provider_options, start.config, start.threads)
+            )
             given = True
 
     def _step(self) -> Iterator[Answer]:
@@ -206,7 +214,9 @@ class WorkerPool:
         if self._inbox.empty():
             self.before_waiting()
         try:
-            process, data = self._inbox.get(timeout=max(0.0, min(slot.deadline for slot in waiting) - now) if waiting else 1.0)
+            process, data = self._inbox.get(
+                timeout=max(0.0, min(slot.deadline for slot in waiting) - now) if waiting else 1.0
+            )
         except Empty:
             return
         found = self._slots.get(process)
@@ -252,7 +262,9 @@ class WorkerPool:
         except msgspec.MsgspecError as error:
             raise GarbledError(f"not a greeting: {error}") from error
         if hello.protocol != PROTOCOL:
-            raise TargetUnavailable(f"worker speaks protocol {hello.protocol}, this harness {PROTOCOL}: the two are of different versions")
+            raise TargetUnavailable(
+                f"worker speaks protocol {hello.protocol}, this harness {PROTOCOL}: the two are of different versions"
+            )
         slot.greeted = True
         self._starting.succeeded()
         slot.deadline = time.monotonic() + self._timeout
@@ -292,7 +304,11 @@ class WorkerPool:
                     taken = 1 if loaded else self._lost_at_load(unit, left)
                     for prepared in left[:taken]:
                         error = Error(detail, hint[-2000:])
-                        yield prepared, unit.graph, Execution(None, error, "run" if loaded else "load", nodes, 0.0, how)
+                        yield (
+                            prepared,
+                            unit.graph,
+                            Execution(None, error, "run" if loaded else "load", nodes, 0.0, how),
+                        )
                     left = left[taken:]
                     lost = False
                 if left:
@@ -301,7 +317,8 @@ class WorkerPool:
                 self._retry.append(rest)
 
     def _is_last(self, slot: _Slot, detail: str, hint: str) -> bool:
-        """Note that a worker ended without having lost a case; return whether no other is started after it."""
+        """Note that a worker ended without having lost a case; return whether no other is started after
+        it."""
         if slot.greeted:
             return self._working.failed(slot.working)
         link = self._launch.link
@@ -309,7 +326,8 @@ class WorkerPool:
         return self._starting.failed(slot.starting) or at_once
 
     def _lost_at_load(self, unit: GraphCases, left: list[Prepared]) -> int:
-        """Return how many of the unit's remaining cases are lost with a worker that ended while it created their session."""
+        """Return how many of the unit's remaining cases are lost with a worker that ended while it created
+        their session."""
         crashes = self._load_crashes[unit.graph.digest] = self._load_crashes.get(unit.graph.digest, 0) + 1
         return len(left) if crashes >= 2 else 1
 

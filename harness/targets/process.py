@@ -1,4 +1,5 @@
-"""One worker process: started in a session of its own, read and written by threads, ended without leaving anything behind."""
+"""One worker process: started in a session of its own, read and written by threads, ended without leaving
+anything behind."""
 
 from __future__ import annotations
 
@@ -33,9 +34,11 @@ Inbox = SimpleQueue[tuple["WorkerProcess", bytes | None]]
 
 
 def dying_with(parent: int) -> Callable[[], None] | None:
-    """Return what a new process does before its program starts, so that a killed parent leaves none behind, not even one that is stopped.
+    """Return what a new process does before its program starts, so that a killed parent leaves none behind,
+    not even one that is stopped.
 
-    The worker asks the same for itself, but only once its interpreter is up. None where the system has no such request.
+    The worker asks the same for itself, but only once its interpreter is up. None where the system has no
+    such request.
     """
     if sys.platform != "linux":
         return None
@@ -50,7 +53,8 @@ def dying_with(parent: int) -> Callable[[], None] | None:
 
 
 class WorkerProcess:
-    """A running worker. `send` never blocks; what the worker writes arrives in the inbox; `stderr` keeps the last 8 KiB it printed."""
+    """A running worker. `send` never blocks; what the worker writes arrives in the inbox; `stderr` keeps the
+    last 8 KiB it printed."""
 
     def __init__(self, argv: Sequence[str], env: Mapping[str, str] | None, inbox: Inbox) -> None:
         # a group of its own: Ctrl-C reaches the harness alone, which then ends its workers
@@ -61,7 +65,9 @@ class WorkerProcess:
         self._scratch = Scratch()
         own = dict.fromkeys(("TEMP", "TMP") if sys.platform == "win32" else ("TMPDIR",), self._scratch.name)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads: what runs in it takes no lock
+            warnings.simplefilter(
+                "ignore", DeprecationWarning
+            )  # of a fork beside threads: what runs in it takes no lock
             self._popen = subprocess.Popen(
                 list(argv),
                 stdin=subprocess.PIPE,
@@ -78,7 +84,10 @@ class WorkerProcess:
         self._inbox = inbox
         self._outbox: SimpleQueue[bytes | None] = SimpleQueue()
         self._stderr: deque[bytes] = deque()
-        self._threads = [threading.Thread(target=work, daemon=True) for work in (self._read, self._write, self._read_stderr)]
+        self._threads = [
+            threading.Thread(target=work, daemon=True)
+            for work in (self._read, self._write, self._read_stderr)
+        ]
         for thread in self._threads:
             thread.start()
 
@@ -145,7 +154,9 @@ class WorkerProcess:
             if not data:
                 return
             if len(data) < _MUCH:
-                time.sleep(_NAP)  # to take the small frames of some cases at once: waking up for each costs more than the case
+                time.sleep(
+                    _NAP
+                )  # to take the small frames of some cases at once: waking up for each costs more than the case
 
     def _read_stderr(self) -> None:
         assert self._popen.stderr is not None

@@ -12,10 +12,12 @@
     plugin=PATH       the provider of a shared library, a plugin of this interpreter's onnxruntime (docs/plugins.md)
     fake              a shipped target with scripted outcomes, to try reports and CI without a provider (`fake,script=FILE`)
 
-Options follow a comma: `cpu,threads=2`, `cpu,memory_limit=2000000000`, `dml,device_id=1`. `threads` is how many threads of one session an
-operator may be split over, on the CPU provider of any runtime (`cpu@ort-1.22.1,threads=4`, `cpu@ssh:HOST,threads=2`); without it 1.
+Options follow a comma: `cpu,threads=2`, `cpu,memory_limit=2000000000`, `dml,device_id=1`. `threads` is how
+many threads of one session an operator may be split over, on the CPU provider of any runtime
+(`cpu@ort-1.22.1,threads=4`, `cpu@ssh:HOST,threads=2`); without it 1.
 
-A plugin takes `device=N` or `device=NAME`, `option.KEY=VALUE` for each option of the provider's own, and a library `provider=NAME`.
+A plugin takes `device=N` or `device=NAME`, `option.KEY=VALUE` for each option of the provider's own, and a
+library `provider=NAME`.
 """
 
 from __future__ import annotations
@@ -99,14 +101,18 @@ def parse_target(text: str) -> Target:
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not value or key not in allowed or key in options:
-            raise UsageError(f"target {text!r}: bad option {pair!r}; allowed, each once: {', '.join(f'{k}=…' for k in allowed)}")
+            raise UsageError(
+                f"target {text!r}: bad option {pair!r}; allowed, each once: {', '.join(f'{k}=…' for k in allowed)}"
+            )
         options[key] = value
         pattern, meaning = _VALUES.get(key, (".+", ""))
         if not re.fullmatch(pattern, value):
             raise UsageError(f"target {shown(text)!r}: {key} is {meaning}, not {shown(value)!r}")
     if name == "directml":
         _check_directml(text, options, release)
-    return Target(text, _PROVIDERS[name], _release(text, name, release) if at and not host else None, options, host)
+    return Target(
+        text, _PROVIDERS[name], _release(text, name, release) if at and not host else None, options, host
+    )
 
 
 def _plugin(text: str, head: str, pairs: Sequence[str]) -> Target:
@@ -129,7 +135,9 @@ def _plugin(text: str, head: str, pairs: Sequence[str]) -> Target:
         options[key] = value
     provider = options.get("provider") if project is None else project.provider
     if provider in _PROVIDERS.values():
-        raise UsageError(f"target {text!r}: {provider} is not a plugin's; leave provider= out, or name the plugin's own")
+        raise UsageError(
+            f"target {text!r}: {provider} is not a plugin's; leave provider= out, or name the plugin's own"
+        )
     return Target(
         text, provider or plugins.UNKNOWN, None, options,
         plugin=Plugin(
@@ -142,7 +150,9 @@ def _plugin(text: str, head: str, pairs: Sequence[str]) -> Target:
 def _unknown(text: str) -> UsageError:
     near = _meant(text)
     meant = f"; did you mean {near!r}?" if near else ""
-    return UsageError(f"unknown target {text!r}{meant}; allowed: {_FORMS}, each with options such as dml,device_id=1")
+    return UsageError(
+        f"unknown target {text!r}{meant}; allowed: {_FORMS}, each with options such as dml,device_id=1"
+    )
 
 
 def _meant(text: str) -> str | None:
@@ -170,9 +180,13 @@ def _check_directml(text: str, options: dict[str, str], release: str) -> None:
         with PlainFile(Path(options["dll"])) as file:
             program = file.read(2) == b"MZ"
     except OSError as error:
-        raise UsageError(f"target {text!r}: {options['dll']}: {error.strerror}; name a DirectML.dll for 64-bit Windows") from error
+        raise UsageError(
+            f"target {text!r}: {options['dll']}: {error.strerror}; name a DirectML.dll for 64-bit Windows"
+        ) from error
     if not program:
-        raise UsageError(f"target {text!r}: {options['dll']} is not a Windows DLL; name a DirectML.dll for 64-bit Windows")
+        raise UsageError(
+            f"target {text!r}: {options['dll']} is not a Windows DLL; name a DirectML.dll for 64-bit Windows"
+        )
 
 
 def _release(text: str, name: str, release: str) -> str | None:
@@ -192,7 +206,8 @@ def _release(text: str, name: str, release: str) -> str | None:
 
 
 def parse_targets(texts: Sequence[str]) -> tuple[Target, ...]:
-    """Parse the targets of a command line, each once; `dml@levels` and `directml@levels` stand for one target a feature level."""
+    """Parse the targets of a command line, each once; `dml@levels` and `directml@levels` stand for one target
+    a feature level."""
     names: list[str] = []
     for text in texts:
         name, at, rest = text.partition("@levels")
@@ -204,7 +219,8 @@ def parse_targets(texts: Sequence[str]) -> tuple[Target, ...]:
 
 
 def default_targets() -> tuple[tuple[Target, ...], dict[str, str]]:
-    """Return every target that this machine has, and for those that it has not why, with the remedy where there is one."""
+    """Return every target that this machine has, and for those that it has not why, with the remedy where
+    there is one."""
     reason = None if sys.platform == "win32" else runtime.unavailable()
     if reason is None:
         return parse_targets(["cpu", "dml", "directml"]), {}
@@ -216,13 +232,15 @@ def default_targets() -> tuple[tuple[Target, ...], dict[str, str]]:
 def starts_what_it_names(text: str) -> bool:
     """Say whether a target's name has a host, an interpreter, a library, its options or a script in it.
 
-    Who takes such a name from a file starts what that says; a provider's option can name files that it reads or writes.
+    Who takes such a name from a file starts what that says; a provider's option can name files that it reads
+    or writes.
     """
     return bool(started_by(text))
 
 
 def started_by(text: str) -> list[str]:
-    """Return which parts of a target's name say what is started, read or written: host, plugin, python, dll, script, option."""
+    """Return which parts of a target's name say what is started, read or written: host, plugin, python, dll,
+    script, option."""
     head, *pairs = text.split(",")
     keys = [pair.partition("=")[0] for pair in pairs]
     named: list[str] = [key for key in ("python", "dll", "script") if key in keys]
@@ -236,9 +254,11 @@ def started_by(text: str) -> list[str]:
 
 
 def greeted(target: Target, hello: Hello) -> Target:
-    """Return a target with the provider that its worker tells: a plugin's library alone knows how it is called.
+    """Return a target with the provider that its worker tells: a plugin's library alone knows how it is
+    called.
 
-    Errors: TargetUnavailable where that is the name of a provider that is no plugin, and so no proof of placement.
+    Errors: TargetUnavailable where that is the name of a provider that is no plugin, and so no proof of
+    placement.
     """
     provider = hello.device.get("provider")
     if target.provider != plugins.UNKNOWN or not provider:
@@ -251,7 +271,8 @@ def greeted(target: Target, hello: Hello) -> Target:
 
 
 def make_ready(targets: Sequence[Target]) -> None:
-    """Make the environments of other releases, once, before several processes want them; UsageError for a release that is not published.
+    """Make the environments of other releases, once, before several processes want them; UsageError for a
+    release that is not published.
 
     Where this machine cannot have one, `launch` says so.
     """
@@ -287,8 +308,12 @@ def launch(target: Target) -> Launch:
         )  # fmt: skip
     if target.provider == DIRECTML:
         dll = Path(target.options["dll"]) if "dll" in target.options else None
-        arguments = [f"{key}={target.options[key]}" for key in ("device_id", "debug") if key in target.options]
-        argv, env = runtime.launch(_WORKER, ort=target.release, args=arguments, through="directml_worker.py", dll=dll)
+        arguments = [
+            f"{key}={target.options[key]}" for key in ("device_id", "debug") if key in target.options
+        ]
+        argv, env = runtime.launch(
+            _WORKER, ort=target.release, args=arguments, through="directml_worker.py", dll=dll
+        )
         return Launch(argv, env, DIRECTML, {}, {}, runtime.START_SECONDS, runtime=_WINDOWS)
     if target.provider == DML:
         argv, env = runtime.launch(_WORKER, ort=target.release)
@@ -304,17 +329,30 @@ def launch(target: Target) -> Launch:
             limit,
             _WINDOWS,
         )
-    env = {"OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": "1"}  # before 1.7 the pool of a session was OpenMP's
+    env = {
+        "OMP_NUM_THREADS": str(threads),
+        "OPENBLAS_NUM_THREADS": "1",
+    }  # before 1.7 the pool of a session was OpenMP's
     if target.release is not None:
         interpreter, version = environments.prepare(target.release)
         name = f"environment with onnxruntime {version}"
         argv = [str(interpreter), "-I", str(_WORKER)]
-        return Launch(argv, env, CPU, {}, session_config(target), memory_limit=limit, runtime=name, threads=threads)
+        return Launch(
+            argv, env, CPU, {}, session_config(target), memory_limit=limit, runtime=name, threads=threads
+        )
     if find_spec("onnxruntime") is None:
         raise TargetUnavailable(
             f"target {target.name!r}: onnxruntime is not installed in this interpreter; run: python -m pip install onnxruntime"
         )
-    return Launch([sys.executable, str(_WORKER)], env, CPU, {}, session_config(target), memory_limit=limit, threads=threads)
+    return Launch(
+        [sys.executable, str(_WORKER)],
+        env,
+        CPU,
+        {},
+        session_config(target),
+        memory_limit=limit,
+        threads=threads,
+    )
 
 
 def wheel(target: Target) -> str:
@@ -328,7 +366,8 @@ def session_threads(target: Target) -> int:
 
 
 def session_config(target: Target) -> dict[str, str]:
-    """Return the session configuration that proves placement: what the provider does not take is an error, not a quiet fallback."""
+    """Return the session configuration that proves placement: what the provider does not take is an error,
+    not a quiet fallback."""
     config = {"session.record_ep_graph_assignment_info": "1"}
     if session_threads(target) > 1:
         config["session.intra_op.allow_spinning"] = "0"  # idle threads sleep: what is split stays the same

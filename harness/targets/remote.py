@@ -1,6 +1,8 @@
-"""Run the worker on another machine, over ssh: Python and an onnxruntime there, nothing else, and no file is left.
+"""Run the worker on another machine, over ssh: Python and an onnxruntime there, nothing else, and no file is
+left.
 
-The command line carries only a line reader, in a form that cmd.exe, PowerShell and POSIX shells read alike; the program follows on stdin.
+The command line carries only a line reader, in a form that cmd.exe, PowerShell and POSIX shells read alike;
+the program follows on stdin.
 """
 
 from __future__ import annotations
@@ -35,15 +37,39 @@ sources = json.loads(zlib.decompress(data).decode())
 exec(compile(sources["remote_boot"], "remote_boot.py", "exec", dont_inherit=True), {{"__name__": "__main__", "sources": sources}})
 """
 _OPTIONS = (
-    *("BatchMode=yes", "ConnectTimeout=20", "ServerAliveInterval=15", "ServerAliveCountMax=3", "Compression=no", "RequestTTY=no"),
-    *("RemoteCommand=none", "ControlMaster=no", "ControlPath=none", "ForwardAgent=no", "ForwardX11=no", "ClearAllForwardings=yes"),
+    *(
+        "BatchMode=yes",
+        "ConnectTimeout=20",
+        "ServerAliveInterval=15",
+        "ServerAliveCountMax=3",
+        "Compression=no",
+        "RequestTTY=no",
+    ),
+    *(
+        "RemoteCommand=none",
+        "ControlMaster=no",
+        "ControlPath=none",
+        "ForwardAgent=no",
+        "ForwardX11=no",
+        "ClearAllForwardings=yes",
+    ),
 )
 _WINDOWS_MODULES = ("boot", "com", "device", "winecompat")
 _NAME = r"\w(?:[\w.+-]*\w)?"
-_HOST = re.compile(rf"(?:ssh://)?(?:{_NAME}@)?(?:{_NAME}|\[[0-9A-Fa-f:.]+(?:%\w+)?\]|[0-9A-Fa-f:.]+(?:%\w+)?)(?::[0-9]{{1,5}})?/?")
+_HOST = re.compile(
+    rf"(?:ssh://)?(?:{_NAME}@)?(?:{_NAME}|\[[0-9A-Fa-f:.]+(?:%\w+)?\]|[0-9A-Fa-f:.]+(?:%\w+)?)(?::[0-9]{{1,5}})?/?"
+)
 """A name or an address, an IPv6 one in brackets or not, after a user, before a port."""
 _SSH_FAILED = "exit code 255"
-_LOST = ("client_loop:", "Timeout, server", "Connection to", "Connection reset", "Connection closed", "packet_write", "Broken pipe")
+_LOST = (
+    "client_loop:",
+    "Timeout, server",
+    "Connection to",
+    "Connection reset",
+    "Connection closed",
+    "packet_write",
+    "Broken pipe",
+)
 _REMEDIES = {
     "resolve hostname": "check the name, or add it to ssh's configuration",
     "Permission denied": "ssh must log in without asking: install a key there (ssh-copy-id) or start ssh-agent",
@@ -71,13 +97,14 @@ class Ssh:
         if how.startswith("garbled frames"):
             return f"ssh:{self._host} prints something before the worker starts ({how}); silence its shell's start-up files"
         if how.startswith("no greeting"):
-            return f"ssh:{self._host}: {how}: {last or 'the machine is busy, or its Python waits for something'}"
+            return (
+                f"ssh:{self._host}: {how}: {last or 'the machine is busy, or its Python waits for something'}"
+            )
         if how == _SSH_FAILED:
             remedy = next((remedy for words, remedy in _REMEDIES.items() if words in last), "")
             return f"ssh:{self._host} cannot be reached: {last or how}; {remedy or f'try: ssh -o BatchMode=yes {self._host}'}"
-        return (
-            f"ssh:{self._host}: {self._python!r} did not start ({last or how}); install Python 3.8 or later there or name it with python=…"
-        )
+        remedy = "install Python 3.8 or later there or name it with python=…"
+        return f"ssh:{self._host}: {self._python!r} did not start ({last or how}); {remedy}"
 
     def final(self, how: str, printed: str) -> bool:
         """Say whether ssh or the machine has answered, so that asking again would be answered alike."""
@@ -93,9 +120,12 @@ class Ssh:
 
 
 def check_host(host: str) -> str:
-    """Return a host as ssh takes it; raise UsageError for what could be an option to ssh, or mean something to a shell."""
+    """Return a host as ssh takes it; raise UsageError for what could be an option to ssh, or mean something
+    to a shell."""
     if not _HOST.fullmatch(host):
-        raise UsageError(f"target: {host!r} is not a host; write for instance cpu@ssh:user@pc or cpu@ssh:ssh://user@pc:2222")
+        raise UsageError(
+            f"target: {host!r} is not a host; write for instance cpu@ssh:user@pc or cpu@ssh:ssh://user@pc:2222"
+        )
     return host
 
 
@@ -116,7 +146,8 @@ def interpreter(python: str) -> str:
 
 @cache
 def program() -> bytes:
-    """Return what goes to the interpreter's stdin before the first frame: one line, and the sources that it reads."""
+    """Return what goes to the interpreter's stdin before the first frame: one line, and the sources that it
+    reads."""
     here = Path(__file__).resolve().parent.parent / "worker"
     files = {name: here / f"{name}.py" for name in ("remote_boot", "worker")}
     files.update((name, here / "windows" / f"{name}.py") for name in _WINDOWS_MODULES)

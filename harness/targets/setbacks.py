@@ -4,7 +4,8 @@ from __future__ import annotations
 
 
 class Setbacks:
-    """Counts failures in a row; those of attempts that began before the last one was counted are the same: one cause, many victims."""
+    """Counts failures in a row; those of attempts that began before the last one was counted are the same:
+    one cause, many victims."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit

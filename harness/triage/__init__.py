@@ -1,1 +1,2 @@
-"""What follows a failure: the smallest case, a folder for a bug report, the release that changed it, an expectation."""
+"""What follows a failure: the smallest case, a folder for a bug report, the release that changed it, an
+expectation."""

@@ -43,10 +43,13 @@ class Axis(NamedTuple):
 
 
 def axis(over: str, target: str | None, good: str | None, bad: str | None) -> Axis:
-    """Return the releases between two ends; raise UsageError for ends that are not published or stand in the wrong order."""
+    """Return the releases between two ends; raise UsageError for ends that are not published or stand in the
+    wrong order."""
     head, comma, options = (target or AXES[over]).partition(",")
     if head != AXES[over]:
-        raise UsageError(f"--over {over} chooses the release of {AXES[over]}: -t {target} is not {AXES[over]} with options")
+        raise UsageError(
+            f"--over {over} chooses the release of {AXES[over]}: -t {target} is not {AXES[over]} with options"
+        )
     parse_target(f"{head}{comma}{options}")
     remark = ""
     if over == "directml":
@@ -56,7 +59,9 @@ def axis(over: str, target: str | None, good: str | None, bad: str | None) -> Ax
         if not complete:
             remark = "the package index does not answer: only installed releases are looked at"
     if not versions:
-        raise TargetUnavailable("no release of onnxruntime can run here: the package index does not answer, and none is installed")
+        raise TargetUnavailable(
+            "no release of onnxruntime can run here: the package index does not answer, and none is installed"
+        )
     first = _end("--good", good, versions) if good else None
     last = _end("--bad", bad, versions) if bad else None
     if first and last and first >= last:
@@ -82,7 +87,8 @@ def _end(option: str, text: str, versions: Sequence[Version]) -> Version:
 
 
 class Measure:
-    """Runs cases on a release and says what it did; a case that the release cannot load at all is left out, not failed."""
+    """Runs cases on a release and says what it did; a case that the release cannot load at all is left out,
+    not failed."""
 
     def __init__(self, axis: Axis, cases: Sequence[Case], *, jobs: int, timeout: float, seed: int) -> None:
         self._axis = axis
@@ -112,18 +118,29 @@ class Measure:
         return Measured(version, seen, "" if seen else "; ".join(left_out), left_out)
 
     def _loads(self, target: Target, found: Sequence[Probe]) -> frozenset[int]:
-        """Return the opsets that the release loads: for those in doubt, a graph that needs nothing but the opset is tried."""
+        """Return the opsets that the release loads: for those in doubt, a graph that needs nothing but the
+        opset is tried."""
         opsets = frozenset(trial.prepared.case.opset for trial in found)
         doubted = opsets - {trial.prepared.case.opset for trial in found if trial.execution.stage != "load"}
         if not doubted:
             return opsets
         graphs = [(opset, control_graph(opset)) for opset in sorted(doubted)]
-        control = launch(target)._replace(provider=CPU, provider_options={}, config=session_config(parse_target("cpu")))
+        control = launch(target)._replace(
+            provider=CPU, provider_options={}, config=session_config(parse_target("cpu"))
+        )
         tensor = Tensor("float32", np.ones(1, np.float32))
         units = [
             GraphCases(
                 graph,
-                [Prepared(Case(f"Identity@{opset}:", "Identity", opset, {}, (TensorSpec("X", "float32", (1,)),)), Call({}, {}), (tensor,))],
+                [
+                    Prepared(
+                        Case(
+                            f"Identity@{opset}:", "Identity", opset, {}, (TensorSpec("X", "float32", (1,)),)
+                        ),
+                        Call({}, {}),
+                        (tensor,),
+                    )
+                ],
             )
             for opset, graph in graphs
         ]
@@ -140,5 +157,8 @@ def _what(trial: Probe) -> tuple[str, str]:
     if judgement.diff is not None:
         diff = judgement.diff
         where = f" of output {diff.output}" if isinstance(diff.output, int) else ""
-        return "", f"{diff.differing} of {diff.total} elements{where} differ, the first: {diff.actual} instead of {diff.expected}"
+        return (
+            "",
+            f"{diff.differing} of {diff.total} elements{where} differ, the first: {diff.actual} instead of {diff.expected}",
+        )
     return "", ""

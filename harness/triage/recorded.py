@@ -1,4 +1,5 @@
-"""One result of a run file, with the case that it belongs to: only if the specs are still those of the run."""
+"""One result of a run file, with the case that it belongs to: only if the specs are still those of the
+run."""
 
 from __future__ import annotations
 
@@ -37,10 +38,11 @@ class Recorded(NamedTuple):
 
 
 def recorded_failure(run: Path, case_id: str, target: str | None, specs: Sequence[Path]) -> Recorded:
-    """Find a failing result of a run file, and its case in the specs; `case_id` can be a query that one case of the run matches.
+    """Find a failing result of a run file, and its case in the specs; `case_id` can be a query that one case
+    of the run matches.
 
-    Raises UsageError where the run has no such case or several, the failing target is not clear, or the specs are no longer those of the
-    run; NothingRan where the case conforms.
+    Raises UsageError where the run has no such case or several, the failing target is not clear, or the specs
+    are no longer those of the run; NothingRan where the case conforms.
     """
     reader = RunReader(run)
     header = reader.header
@@ -51,19 +53,27 @@ def recorded_failure(run: Path, case_id: str, target: str | None, specs: Sequenc
     for result in reader:
         if result.case == case_id:
             found[result.target] = result
-        elif query is not None and (result.case in matching or len(matching) < _LISTED) and query.matches(result.case):
+        elif (
+            query is not None
+            and (result.case in matching or len(matching) < _LISTED)
+            and query.matches(result.case)
+        ):
             matching.setdefault(result.case, {})[result.target] = result
         elif result.case.startswith(case_id.partition(";")[0]):
             near.append(result.case)
     if not found and len(matching) > 1:
-        raise UsageError(f"{reader.path}: several cases match {case_id!r}: name one of them, for example {', '.join(matching)}")
+        raise UsageError(
+            f"{reader.path}: several cases match {case_id!r}: name one of them, for example {', '.join(matching)}"
+        )
     if not found and matching:
         case_id, found = matching.popitem()
     result = _chosen(reader.path, case_id, target, found, near)
     plan = expand(load_specs(specs or _specs_of(header)), (of_case(case_id),), everything=_everything(header))
     case = next((case for case in plan if case.id == case_id), None)
     if case is None:
-        raise UsageError(f"{reader.path}: {case_id}: the specs have no such case any more; name those of the run with --spec")
+        raise UsageError(
+            f"{reader.path}: {case_id}: the specs have no such case any more; name those of the run with --spec"
+        )
     _check_same(reader.path, header, plan, case, result.target)
     return Recorded(header, result, case, spec_of(plan, case))
 
@@ -73,7 +83,8 @@ def _everything(header: Header) -> bool:
 
 
 def _specs_of(header: Header) -> Sequence[Path]:
-    """Return the specs that the run was asked for, if they are still where they were, else none: the harness's own."""
+    """Return the specs that the run was asked for, if they are still where they were, else none: the
+    harness's own."""
     asked = () if header.selection is None else tuple(map(Path, header.selection.specs))
     return asked if all(path.exists() for path in asked) else ()
 
@@ -86,19 +97,29 @@ def _query(text: str) -> Query | None:
         return None
 
 
-def _chosen(path: Path, case_id: str, target: str | None, found: dict[str, Result], near: list[str]) -> Result:
+def _chosen(
+    path: Path, case_id: str, target: str | None, found: dict[str, Result], near: list[str]
+) -> Result:
     if not found:
         closest = difflib.get_close_matches(case_id, near[:2000], n=1, cutoff=0.0)
         hint = f"; the nearest is {closest[0]!r}" if closest else ""
         raise UsageError(f"{path}: the run has no case {case_id!r}{hint}")
     if target is not None:
         if target not in found:
-            raise UsageError(f"{path}: {case_id} has no result on target {target!r}; it has one on: {', '.join(found)}")
+            raise UsageError(
+                f"{path}: {case_id} has no result on target {target!r}; it has one on: {', '.join(found)}"
+            )
         found = {target: found[target]}
-    failing = [one for one in found.values() if one.outcome not in NOT_EXECUTED and not conforms(one.validity, one.outcome)]
+    failing = [
+        one
+        for one in found.values()
+        if one.outcome not in NOT_EXECUTED and not conforms(one.validity, one.outcome)
+    ]
     if not failing:
         outcomes = ", ".join(f"{one.outcome.value} on {one.target}" for one in found.values())
-        raise NothingRan(f"{path}: {case_id} has not failed there ({outcomes}): there is nothing to reproduce")
+        raise NothingRan(
+            f"{path}: {case_id} has not failed there ({outcomes}): there is nothing to reproduce"
+        )
     if len(failing) > 1:
         names = ", ".join(one.target for one in failing)
         raise UsageError(f"{path}: {case_id} fails on {names}: choose one with -t")
@@ -106,17 +127,24 @@ def _chosen(path: Path, case_id: str, target: str | None, found: dict[str, Resul
 
 
 def _check_same(path: Path, header: Header, plan: Plan, case: Case, target: str) -> None:
-    """Raise UsageError unless the case is the one that ran: by the hashes of specs and oracle, or by the inputs that the run kept."""
+    """Raise UsageError unless the case is the one that ran: by the hashes of specs and oracle, or by the
+    inputs that the run kept."""
     now = run_hashes([], Expectations(()))
     files = [spec.path for spec in plan.specs]
-    choices = [files] if len(files) > _SUBSETS else list(chain.from_iterable(combinations(files, n) for n in range(1, len(files) + 1)))
+    choices = (
+        [files]
+        if len(files) > _SUBSETS
+        else list(chain.from_iterable(combinations(files, n) for n in range(1, len(files) + 1)))
+    )
     same_specs = any(hash_files(choice) == header.hashes.get("specs") for choice in choices)
     if same_specs and now["oracle"] == header.hashes.get("oracle"):
         return
     if _same_inputs(path.parent / "artifacts" / artifact_name(case.id, target), case, header.seed):
         return
     what = "oracle" if same_specs else "specs"
-    raise UsageError(f"{path}: the {what} of that run were others, so {case.id} may not be the same case any more; run it again")
+    raise UsageError(
+        f"{path}: the {what} of that run were others, so {case.id} may not be the same case any more; run it again"
+    )
 
 
 def _same_inputs(kept: Path, case: Case, seed: int) -> bool:
@@ -127,6 +155,10 @@ def _same_inputs(kept: Path, case: Case, seed: int) -> bool:
     inputs = case_inputs(call_of(case), case, seed)
     for spec, tensor in zip(case.inputs, inputs, strict=True):
         name = f"input_{spec.name}"
-        if name not in arrays or arrays[name].shape != tensor.array.shape or arrays[name].tobytes() != tensor.array.tobytes():
+        if (
+            name not in arrays
+            or arrays[name].shape != tensor.array.shape
+            or arrays[name].tobytes() != tensor.array.tobytes()
+        ):
             return False
     return True

@@ -1,7 +1,8 @@
-"""Targets that a run file names: anybody may have written it, so it chooses nothing that this machine then starts.
+"""Targets that a run file names: anybody may have written it, so it chooses nothing that this machine then
+starts.
 
-A host, an interpreter, a library, an option of a plugin's own or a script comes from the command line alone. What is left names a provider,
-a release and numbers: the same program on this machine whoever wrote the file.
+A host, an interpreter, a library, an option of a plugin's own or a script comes from the command line alone.
+What is left names a provider, a release and numbers: the same program on this machine whoever wrote the file.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from harness.targets.registry import Target, parse_target, started_by
 
 
 def recorded_target(path: Path, name: str, repeated: str | None) -> Target:
-    """Parse a target from a run file; `repeated` is the target of the command line, None where the user named none.
+    """Parse a target from a run file; `repeated` is the target of the command line, None where the user named
+    none.
 
-    Raises UsageError for one that would start what the file chooses, and for what is no target, with the file's name.
+    Raises UsageError for one that would start what the file chooses, and for what is no target, with the
+    file's name.
     """
     if name == repeated:
         return parse_target(name)

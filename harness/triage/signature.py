@@ -1,4 +1,5 @@
-"""What a failure is beyond its outcome: enough to say whether two cases fail alike, and nothing that changes with a release's wording."""
+"""What a failure is beyond its outcome: enough to say whether two cases fail alike, and nothing that changes
+with a release's wording."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from harness.targets.execution import Execution
 
 
 class Signature(NamedTuple):
-    """How a case fails; `error` is the class of the error, `difference` the kind of the first wrong element of a mismatch."""
+    """How a case fails; `error` is the class of the error, `difference` the kind of the first wrong element
+    of a mismatch."""
 
     outcome: Outcome
     stage: Stage

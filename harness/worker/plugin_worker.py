@@ -1,8 +1,10 @@
-"""The worker of a plugin: python plugin_worker.py worker.py '{"library": PATH, "name": …, "provider": …, "device": …, "options": {…}}'
+"""The worker of a plugin: python plugin_worker.py worker.py '{"library": PATH, "name": …, "provider": …,
+"device": …, "options": {…}}'
 
-Serves the frames of `worker.py` on an execution provider of a shared library, which ONNX Runtime registers when it is told to:
-https://onnxruntime.ai/docs/execution-providers/plugin-ep-libraries/usage.html. Every session is made for one device of the library's own.
-Where the library or the device cannot be had, one line on stderr says why and the process ends with code 87, before it greets.
+Serves the frames of `worker.py` on an execution provider of a shared library, which ONNX Runtime registers
+when it is told to: https://onnxruntime.ai/docs/execution-providers/plugin-ep-libraries/usage.html. Every
+session is made for one device of the library's own. Where the library or the device cannot be had, one line
+on stderr says why and the process ends with code 87, before it greets.
 """
 
 from __future__ import annotations
@@ -47,7 +49,8 @@ def sha256_of(path: str) -> str:
 
 
 def described(device: Any) -> str:
-    """Return a device as it is shown and named: its vendor, its type and the numbers of both, `Intel GPU 8086:56a0`."""
+    """Return a device as it is shown and named: its vendor, its type and the numbers of both, `Intel GPU
+    8086:56a0`."""
     return f"{device.device.vendor} {adapter(device)}".strip()
 
 
@@ -64,7 +67,8 @@ def metadata_of(device: Any, library: str) -> dict[str, str]:
 
 
 def chosen(devices: list[Any], wanted: str | None, library: str) -> Any:
-    """Return the device of a number, of a type (`GPU`) or of a value in its metadata; the first one where none is wanted."""
+    """Return the device of a number, of a type (`GPU`) or of a value in its metadata; the first one where
+    none is wanted."""
     listed = "; ".join(f"{number}: {described(device)}" for number, device in enumerate(devices))
     if wanted is None:
         return devices[0]
@@ -74,7 +78,10 @@ def chosen(devices: list[Any], wanted: str | None, library: str) -> Any:
         return devices[int(wanted)]
 
     def names(device: Any) -> set[str]:
-        return {name.casefold() for name in (device.device.type.name, described(device), *metadata_of(device, library).values())}
+        return {
+            name.casefold()
+            for name in (device.device.type.name, described(device), *metadata_of(device, library).values())
+        }
 
     found = [device for device in devices if wanted.casefold() in names(device)]
     if not found:
@@ -98,7 +105,9 @@ def main() -> None:
             ort = self.ort
             options = asked["options"]
             if not all(hasattr(ort, name) for name in _NEEDED) or self._profiles:
-                refuse(f"onnxruntime {ort.__version__} loads no plugins, or cannot tell where their nodes are; take 1.24 or later")
+                refuse(
+                    f"onnxruntime {ort.__version__} loads no plugins, or cannot tell where their nodes are; take 1.24 or later"
+                )
             before = {*self._providers, *(device.ep_name for device in ort.get_ep_devices())}
             try:
                 self._sha256 = sha256_of(library)
@@ -114,11 +123,15 @@ def main() -> None:
                     f"lists no device on this machine (onnxruntime {ort.__version__}); it needs hardware, and a driver, that it supports"
                 )
             if asked["provider"] not in (None, *names):
-                refuse(f"lists devices of {', '.join(names)}, not of {asked['provider']}; name that with provider=")
+                refuse(
+                    f"lists devices of {', '.join(names)}, not of {asked['provider']}; name that with provider="
+                )
             if asked["provider"] is None and len(names) > 1:
                 refuse(f"has several providers, {', '.join(names)}; name one with provider=")
             self._provider = asked["provider"] or names[0]
-            self._device = chosen([device for device in listed if device.ep_name == self._provider], asked["device"], library)
+            self._device = chosen(
+                [device for device in listed if device.ep_name == self._provider], asked["device"], library
+            )
             if options:
                 self._try(options)
 
@@ -150,7 +163,8 @@ def main() -> None:
             return {"onnxruntime": self.ort.__version__, "providers": offered, "device": device}
 
         def session(self, unit: Any, model: bytes) -> Any:
-            """Create the unit's session on the device alone; what the provider does not take is an error, never a quiet CPU session."""
+            """Create the unit's session on the device alone; what the provider does not take is an error,
+            never a quiet CPU session."""
             return self.ort.InferenceSession(model, self._session_options(unit), enable_fallback=0)
 
         def _new_options(self, unit: Any) -> Any:

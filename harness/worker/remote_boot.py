@@ -1,7 +1,8 @@
-"""Prepare an interpreter at the other end of ssh and run the worker there, without a file: all source comes over stdin.
+"""Prepare an interpreter at the other end of ssh and run the worker there, without a file: all source comes
+over stdin.
 
-`remote.py` sends it with the sources of the worker and of the modules that Windows needs, and runs it with these as `sources`.
-Standard library only, Python 3.8 and later.
+`remote.py` sends it with the sources of the worker and of the modules that Windows needs, and runs it with
+these as `sources`. Standard library only, Python 3.8 and later.
 """
 
 from __future__ import annotations
@@ -28,9 +29,11 @@ def refuse(reason: str) -> None:
 
 
 def watch_connection() -> None:
-    """Pass stdin on through a pipe of this process, and end the process as soon as the connection is gone, whatever the worker is at.
+    """Pass stdin on through a pipe of this process, and end the process as soon as the connection is gone,
+    whatever the worker is at.
 
-    On Windows this also keeps a pending read away from the standard handle, at which libraries that are being loaded would wait.
+    On Windows this also keeps a pending read away from the standard handle, at which libraries that are being
+    loaded would wait.
     """
     outer = os.dup(0)
     inner, feed = os.pipe()
@@ -49,7 +52,9 @@ def watch_connection() -> None:
                 os._exit(0)
             waiting.put(data)
 
-    def pass_on() -> None:  # apart from the above: a worker that hangs does not read, and the end must be noticed all the same
+    def pass_on() -> (
+        None
+    ):  # apart from the above: a worker that hangs does not read, and the end must be noticed all the same
         while True:
             view = memoryview(waiting.get())
             while view:
@@ -79,7 +84,12 @@ class InMemory(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def exec_module(self, module: types.ModuleType) -> None:
         name = module.__name__.rpartition(".")[2]
         if name in self._modules:
-            exec(compile(self._modules[name], "harness/worker/windows/" + name + ".py", "exec", dont_inherit=True), module.__dict__)
+            exec(
+                compile(
+                    self._modules[name], "harness/worker/windows/" + name + ".py", "exec", dont_inherit=True
+                ),
+                module.__dict__,
+            )
 
 
 def prepare_windows(modules: Dict[str, str]) -> None:
@@ -106,9 +116,14 @@ def main(given: Dict[str, str]) -> None:
     watch_connection()
     sys.argv[:] = ["worker.py"]
     try:
-        exec(compile(given["worker"], "harness/worker/worker.py", "exec", dont_inherit=True), {"__name__": "__main__"})
+        exec(
+            compile(given["worker"], "harness/worker/worker.py", "exec", dont_inherit=True),
+            {"__name__": "__main__"},
+        )
     except ImportError as error:
-        refuse("Python " + sys.version.split()[0] + " there cannot import what the worker needs: " + str(error))
+        refuse(
+            "Python " + sys.version.split()[0] + " there cannot import what the worker needs: " + str(error)
+        )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
-"""Runs graphs on ONNX Runtime in a process of its own: one file, standard library, numpy and onnxruntime, Python 3.8 or later.
+"""Runs graphs on ONNX Runtime in a process of its own: one file, standard library, numpy and onnxruntime,
+Python 3.8 or later.
 
-Started by `pool.py` as it is, in any interpreter that has some onnxruntime: here, with another version, on Windows, over ssh.
+Started by `pool.py` as it is, in any interpreter that has some onnxruntime: here, with another version, on
+Windows, over ssh.
 
 Frames on the standard streams, little-endian, no pickle:
     to the worker     u32 header length, u32 payload length, header (JSON), payload
@@ -11,12 +13,13 @@ Frames on the standard streams, little-endian, no pickle:
                                                            u8 dtype, u8 rank, u32 size, i64 * rank, size bytes
     E  error of a case (JSON)                           D  the batch is done
 
-A batch is a list of units; a unit is one graph with the cases that run on it in one session. The header of a batch is `{"kinds": [...],
-"units": [...]}`: a unit names its kind (provider, options, threads, names and element types, which many units share), the size of its
-graph, the number of its first case, and the shapes of each case; the payload is, unit by unit, the graph and then the inputs of its cases.
+A batch is a list of units; a unit is one graph with the cases that run on it in one session. The header of a
+batch is `{"kinds": [...], "units": [...]}`: a unit names its kind (provider, options, threads, names and
+element types, which many units share), the size of its graph, the number of its first case, and the shapes of
+each case; the payload is, unit by unit, the graph and then the inputs of its cases.
 
-Each case is announced before it starts, and every result is handed to the operating system before the next case is announced: whatever
-ends the process, only that case is lost.
+Each case is announced before it starts, and every result is handed to the operating system before the next
+case is announced: whatever ends the process, only that case is lost.
 """
 
 from __future__ import annotations
@@ -38,7 +41,8 @@ PROTOCOL = 2
 LOST = 88
 """The exit code of a worker whose device was removed."""
 _REMOVED = ("887A0005", "887A0006", "887A0007", "887A0020")
-"""DXGI_ERROR_DEVICE_REMOVED, _HUNG, _RESET and _DRIVER_INTERNAL_ERROR, as ONNX Runtime writes them in its messages."""
+"""DXGI_ERROR_DEVICE_REMOVED, _HUNG, _RESET and _DRIVER_INTERNAL_ERROR, as ONNX Runtime writes them in its
+messages."""
 np: Any = None
 _FRAME = struct.Struct("<BI")
 _ANNOUNCE = struct.Struct("<BII")
@@ -62,7 +66,8 @@ _IDENTITY = (
     b"\x3a\x2f\x0a\x10\x0a\x01x\x12\x01y\x22\x08Identity\x12\x01g"
     b"\x5a\x0b\x0a\x01x\x12\x06\x0a\x04\x08\x01\x12\x00\x62\x0b\x0a\x01y\x12\x06\x0a\x04\x08\x01\x12\x00"
 )
-"""The field `graph` of a ModelProto: y = Identity(x) of a float scalar, which every opset has and the CPU provider runs."""
+"""The field `graph` of a ModelProto: y = Identity(x) of a float scalar, which every opset has and the CPU
+provider runs."""
 
 
 class CannotFeedError(Exception):
@@ -74,7 +79,8 @@ class UnknownVersionError(Exception):
 
 
 class Channel:
-    """The private frame channel: descriptor 1 is moved away, so that stray prints of native libraries go to stderr."""
+    """The private frame channel: descriptor 1 is moved away, so that stray prints of native libraries go to
+    stderr."""
 
     def __init__(self) -> None:
         self.out = os.dup(1)
@@ -120,7 +126,8 @@ class Channel:
 
 
 def decode_tensor(view: memoryview, onnx_number: int, shape: Sequence[int]) -> Tuple[Any, int]:
-    """Return the array at the start of `view` and the number of bytes it took; strings are u32 length and UTF-8 each."""
+    """Return the array at the start of `view` and the number of bytes it took; strings are u32 length and
+    UTF-8 each."""
     count = 1
     for extent in shape:
         count *= extent
@@ -155,9 +162,15 @@ class OnnxRuntime:
         onnxruntime.set_default_logger_severity(4)
         self._providers = onnxruntime.get_available_providers()
         self._options: Dict[Any, Any] = {}
-        self._profiles = "" if hasattr(onnxruntime.InferenceSession, "get_provider_graph_assignment_info") else tempfile.mkdtemp()
+        self._profiles = (
+            ""
+            if hasattr(onnxruntime.InferenceSession, "get_provider_graph_assignment_info")
+            else tempfile.mkdtemp()
+        )
         parameters = inspect.signature(onnxruntime.InferenceSession.__init__).parameters.values()
-        self._chooses = self._providers != ["CPUExecutionProvider"] or any(p.kind is p.VAR_KEYWORD for p in parameters)  # before 1.7 not
+        self._chooses = self._providers != ["CPUExecutionProvider"] or any(
+            p.kind is p.VAR_KEYWORD for p in parameters
+        )  # before 1.7 not
         self._refused: Dict[bytes, Optional[str]] = {}
         boot = sys.modules.get("harness_boot")
         if boot is not None:
@@ -174,10 +187,11 @@ class OnnxRuntime:
         return {"onnxruntime": self.ort.__version__, "providers": self._providers, "device": device}
 
     def after_failure(self, unit: Unit, error: Exception) -> bool:
-        """Say whether the session must be replaced: a failed DirectML session leaves half its work in a command list that all share.
+        """Say whether the session must be replaced: a failed DirectML session leaves half its work in a
+        command list that all share.
 
-        Whether DirectML's device was removed, only the error tells: Direct3D's device below it need not be, and whatever DirectML is asked
-        for on it fails from then on in this process.
+        Whether DirectML's device was removed, only the error tells: Direct3D's device below it need not be,
+        and whatever DirectML is asked for on it fails from then on in this process.
         """
         if unit["provider"] != "DmlExecutionProvider":
             return False
@@ -188,32 +202,45 @@ class OnnxRuntime:
         return self._after_failure is not None
 
     def session(self, unit: Unit, model: bytes) -> Any:
-        """Create the unit's session on its provider alone; an absent provider is an error, never a quiet CPU session."""
+        """Create the unit's session on its provider alone; an absent provider is an error, never a quiet CPU
+        session."""
         if unit["provider"] not in self._providers:
             raise RuntimeError(f"{unit['provider']} is not in this onnxruntime")
         self._remove_profiles()
         options = self._session_options(unit)
         if not self._chooses:
             return self.ort.InferenceSession(model, options)
-        return self.ort.InferenceSession(model, options, providers=[(unit["provider"], unit["provider_options"])], enable_fallback=0)
+        return self.ort.InferenceSession(
+            model, options, providers=[(unit["provider"], unit["provider_options"])], enable_fallback=0
+        )
 
     def elsewhere(self, unit: Unit, model: bytes) -> Optional[List[List[str]]]:
-        """Return the placement that a graph would get if other providers were allowed, after its own refused it; None where there is none.
+        """Return the placement that a graph would get if other providers were allowed, after its own refused
+        it; None where there is none.
 
-        A session that is refused with the fallback forbidden and created with it allowed has nodes on another provider, and by that its own
-        provider has no kernel for them; where the release cannot list the nodes, that alone is the proof.
+        A session that is refused with the fallback forbidden and created with it allowed has nodes on another
+        provider, and by that its own provider has no kernel for them; where the release cannot list the
+        nodes, that alone is the proof.
         """
         if "session.disable_cpu_ep_fallback" not in unit["config"]:
             return None
-        config = {key: value for key, value in unit["config"].items() if key != "session.disable_cpu_ep_fallback"}
+        config = {
+            key: value for key, value in unit["config"].items() if key != "session.disable_cpu_ep_fallback"
+        }
         session = self.session(dict(unit, config=config), model)
         nodes = self.assignment(session)
-        return nodes if nodes is not None else [["CPUExecutionProvider", operator] for operator in unit["tested"]]
+        return (
+            nodes
+            if nodes is not None
+            else [["CPUExecutionProvider", operator] for operator in unit["tested"]]
+        )
 
     def unknown_version(self, model: bytes) -> Optional[str]:
-        """Return why this release takes no model at all of a model's opset and IR version, None if it takes one.
+        """Return why this release takes no model at all of a model's opset and IR version, None if it takes
+        one.
 
-        Asked of the release itself, after a failure, with the same versions on a graph that nothing else can be wrong with.
+        Asked of the release itself, after a failure, with the same versions on a graph that nothing else can
+        be wrong with.
         """
         bare = with_identity(model)
         if bare not in self._refused:
@@ -245,7 +272,9 @@ class OnnxRuntime:
         options.inter_op_num_threads = 1
         options.enable_mem_pattern = unit["provider"] == "CPUExecutionProvider"
         options.log_severity_level = 4
-        if hasattr(options, "add_session_config_entry"):  # since 1.4; a release ignores the entries that it does not know
+        if hasattr(
+            options, "add_session_config_entry"
+        ):  # since 1.4; a release ignores the entries that it does not know
             for key, value in unit["config"].items():
                 options.add_session_config_entry(key, value)
         if self._profiles:
@@ -257,7 +286,8 @@ class OnnxRuntime:
         return options
 
     def _remove_profiles(self) -> None:
-        """Remove the profiles of sessions that were refused or never asked: there is no other session when one is created."""
+        """Remove the profiles of sessions that were refused or never asked: there is no other session when
+        one is created."""
         for name in os.listdir(self._profiles) if self._profiles else ():
             try:
                 os.unlink(os.path.join(self._profiles, name))
@@ -265,13 +295,19 @@ class OnnxRuntime:
                 pass  # still open, on Windows
 
     def assignment(self, session: Any) -> Optional[List[List[str]]]:
-        """Return [provider, operator type] of every node, or None where this release cannot tell before a run (before 1.24)."""
+        """Return [provider, operator type] of every node, or None where this release cannot tell before a run
+        (before 1.24)."""
         if not hasattr(session, "get_provider_graph_assignment_info"):
             return None
-        return [[group.ep_name, node.op_type] for group in session.get_provider_graph_assignment_info() for node in group.get_nodes()]
+        return [
+            [group.ep_name, node.op_type]
+            for group in session.get_provider_graph_assignment_info()
+            for node in group.get_nodes()
+        ]
 
     def profiled(self, session: Any) -> List[List[str]]:
-        """Return [provider, operator type] of every node that a profile of the session's runs shows, and end profiling."""
+        """Return [provider, operator type] of every node that a profile of the session's runs shows, and end
+        profiling."""
         path = session.end_profiling()
         try:
             with open(path, encoding="utf-8") as file:
@@ -286,11 +322,16 @@ class OnnxRuntime:
         return [
             [event["args"]["provider"], event["args"].get("op_name", "")]
             for event in events
-            if event.get("cat") == "Node" and event.get("name", "").endswith("_kernel_time") and event.get("args", {}).get("provider")
+            if event.get("cat") == "Node"
+            and event.get("name", "").endswith("_kernel_time")
+            and event.get("args", {}).get("provider")
         ]
 
-    def profiled_after_failure(self, session: Any, unit: Unit, model: bytes, arrays: Optional[Sequence[Any]]) -> List[List[str]]:
-        """Return the same of a session whose run failed: its profile lacks the node that failed, so another one runs `arrays` as zeros."""
+    def profiled_after_failure(
+        self, session: Any, unit: Unit, model: bytes, arrays: Optional[Sequence[Any]]
+    ) -> List[List[str]]:
+        """Return the same of a session whose run failed: its profile lacks the node that failed, so another
+        one runs `arrays` as zeros."""
         nodes = self.profiled(session)
         if arrays is None or tells(nodes, unit):
             return nodes
@@ -307,16 +348,24 @@ class OnnxRuntime:
         """Run one case and return each output as (array, ONNX element type)."""
         names = unit["inputs"]
         wanted = unit["outputs"]
-        if unit["in_place"] or any(n == _BFLOAT16 for _, n in wanted) or any(n == _BFLOAT16 for _, n in names):
+        if (
+            unit["in_place"]
+            or any(n == _BFLOAT16 for _, n in wanted)
+            or any(n == _BFLOAT16 for _, n in names)
+        ):
             return self._run_bound(session, unit, arrays)
         feeds = {}
         for (key, _), array in zip(names, arrays):
             feeds[key] = array
         outputs = session.run([name for name, _ in wanted], feeds)
-        return [(output, _ONNX_NUMBER.get(output.dtype.name if output.dtype != object else "object", 0)) for output in outputs]
+        return [
+            (output, _ONNX_NUMBER.get(output.dtype.name if output.dtype != object else "object", 0))
+            for output in outputs
+        ]
 
     def _run_bound(self, session: Any, unit: Unit, arrays: Sequence[Any]) -> List[Tuple[Any, int]]:
-        """Run with bound buffers: `session.run` neither takes nor returns bfloat16, and only a binding can alias output and input."""
+        """Run with bound buffers: `session.run` neither takes nor returns bfloat16, and only a binding can
+        alias output and input."""
         if not hasattr(session, "io_binding"):
             raise CannotFeedError("this release binds no buffers")
         binding = session.io_binding()
@@ -342,7 +391,9 @@ class OnnxRuntime:
         for name, _ in wanted:
             binding.bind_output(name, "cpu")
         session.run_with_iobinding(binding)
-        return [(elements_of(value, number), number) for value, (_, number) in zip(binding.get_outputs(), wanted)]
+        return [
+            (elements_of(value, number), number) for value, (_, number) in zip(binding.get_outputs(), wanted)
+        ]
 
 
 def elements_of(value: Any, number: int) -> Any:
@@ -419,7 +470,11 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
             parts = [_RESULT.pack(number, time.perf_counter() - started, len(outputs))]
             for output, element in outputs:
                 body = encode_elements(output)
-                parts.append(_TENSOR.pack(element, output.ndim, len(body)) + struct.pack(f"<{output.ndim}q", *output.shape) + body)
+                parts.append(
+                    _TENSOR.pack(element, output.ndim, len(body))
+                    + struct.pack(f"<{output.ndim}q", *output.shape)
+                    + body
+                )
             channel.add("R", b"".join(parts))
         except Exception as error:  # noqa: BLE001 - whatever a provider raises is its answer
             report = failure(number, "run", error, time.perf_counter() - started)
@@ -477,20 +532,23 @@ def skip(unit: Unit, payload: memoryview, at: int, shapes: Sequence[Sequence[int
 
 
 def failure(case: int, stage: str, error: Exception, seconds: float) -> Dict[str, Any]:
-    """Describe a provider's error: class (an error can name one more telling than its type), message, and the stage it came from."""
+    """Describe a provider's error: class (an error can name one more telling than its type), message, and the
+    stage it came from."""
     label = getattr(error, "label", None) or type(error).__name__
     return {"case": case, "stage": stage, "class": label, "message": str(error)[:4000], "seconds": seconds}
 
 
 def end_if_lost(channel: Channel, backend: Any) -> None:
-    """End the process after an error with which its device is gone for good; a new worker takes the cases that are left."""
+    """End the process after an error with which its device is gone for good; a new worker takes the cases
+    that are left."""
     if backend.lost:
         channel.send()
         os._exit(LOST)
 
 
 def die_with_parent() -> None:
-    """Ask the operating system to end this process with its parent, so that a killed harness leaves nothing behind."""
+    """Ask the operating system to end this process with its parent, so that a killed harness leaves nothing
+    behind."""
     parent = os.getppid()
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL
@@ -527,7 +585,9 @@ def serve(channel: Channel, make_backend: Callable[[], Any]) -> None:
     import platform
 
     global np
-    np = importlib.import_module("numpy")  # after the memory limit, and after what a platform has to do before
+    np = importlib.import_module(
+        "numpy"
+    )  # after the memory limit, and after what a platform has to do before
     backend = make_backend()
     hello = {
         "protocol": PROTOCOL,

@@ -1,4 +1,5 @@
-"""An implementation at its worst: operands anywhere within their bounds, results as far off as the declared arithmetic lets them be."""
+"""An implementation at its worst: operands anywhere within their bounds, results as far off as the declared
+arithmetic lets them be."""
 
 from __future__ import annotations
 
@@ -15,9 +16,15 @@ _DOUBLE = FORMATS["float64"]
 
 
 def values(rng: Random, arithmetic: Arithmetic, count: int, *, special: bool = True) -> Float64:
-    """Draw values of the working type: of every size, zeros, subnormals, neighbours of overflow, and infinities and NaN if `special`."""
+    """Draw values of the working type: of every size, zeros, subnormals, neighbours of overflow, and
+    infinities and NaN if `special`."""
     form = arithmetic.form
-    exponents = rng.choice([rng.uniform(form.min_exponent - form.precision, form.max_exponent + 1, count), rng.uniform(-4, 4, count)])
+    exponents = rng.choice(
+        [
+            rng.uniform(form.min_exponent - form.precision, form.max_exponent + 1, count),
+            rng.uniform(-4, 4, count),
+        ]
+    )
     drawn = rng.choice([-1.0, 1.0], count) * rng.uniform(1, 2, count) * np.exp2(exponents - 1)
     odd = [
         0.0,
@@ -36,20 +43,29 @@ def values(rng: Random, arithmetic: Arithmetic, count: int, *, special: bool = T
 
 
 def numbers(rng: Random, arithmetic: Arithmetic, count: int, *, special: bool = True) -> Bounded:
-    """Draw values with errors: none, relative ones of every size, some larger than the value, and some without a claim."""
+    """Draw values with errors: none, relative ones of every size, some larger than the value, and some
+    without a claim."""
     value = values(rng, arithmetic, count, special=special)
     with np.errstate(all="ignore"):
         relative = np.exp2(rng.uniform(-60, 2, count)) * np.abs(value)
-    error = np.choose(rng.integers(0, 4, count), [np.zeros(count), relative, relative, rng.choice([0.0, np.inf], count, p=[0.8, 0.2])])
+    error = np.choose(
+        rng.integers(0, 4, count),
+        [np.zeros(count), relative, relative, rng.choice([0.0, np.inf], count, p=[0.8, 0.2])],
+    )
     error = np.where(np.isfinite(value), error, 0.0)
     if arithmetic.flush:  # what `number` and every operation see to
         with np.errstate(all="ignore"):
-            error = np.where(np.abs(value) - error < arithmetic.form.smallest_normal, np.maximum(error, np.abs(value)), error)
+            error = np.where(
+                np.abs(value) - error < arithmetic.form.smallest_normal,
+                np.maximum(error, np.abs(value)),
+                error,
+            )
     return Bounded(value, error, arithmetic)
 
 
 def within(rng: Random, x: Bounded) -> Iterator[Float64]:
-    """Give values that an implementation may have for a number: ends of its interval, points inside, infinities where it may overflow."""
+    """Give values that an implementation may have for a number: ends of its interval, points inside,
+    infinities where it may overflow."""
     finite = np.where(np.isfinite(x.error), x.error, np.abs(x.value) + 1)
     with np.errstate(all="ignore"):
         over = np.isfinite(x.value) & (np.abs(x.value) + x.error >= x.arithmetic.overflow)
@@ -82,8 +98,11 @@ def outside(found: Float64, x: Bounded) -> Float64:
     return np.flatnonzero(~(same | near | over | np.isinf(x.error)))
 
 
-def survives(rng: Random, operands: tuple[Bounded, ...], f: Callable[..., Any], result: Bounded, own: Float64 | float) -> None:
-    """Assert that no implementation within the operands' bounds and its own error leaves the result's bound."""
+def survives(
+    rng: Random, operands: tuple[Bounded, ...], f: Callable[..., Any], result: Bounded, own: Float64 | float
+) -> None:
+    """Assert that no implementation within the operands' bounds and its own error leaves the result's
+    bound."""
     for _ in range(3):
         for held in zip(*(within(rng, x) for x in operands), strict=True):
             others = next(zip(*(within(rng, x) for x in operands), strict=True))
@@ -95,7 +114,12 @@ def survives(rng: Random, operands: tuple[Bounded, ...], f: Callable[..., Any], 
                 assert not wrong.size, _told(operands, chosen, found, result, wrong)
 
 
-def _told(operands: tuple[Bounded, ...], chosen: list[Float64], found: Float64, result: Bounded, wrong: Float64) -> str:
+def _told(
+    operands: tuple[Bounded, ...], chosen: list[Float64], found: Float64, result: Bounded, wrong: Float64
+) -> str:
     i = wrong[0]
-    shown = [f"{c.flat[i]!r} for {x.value.flat[i]!r} ± {x.error.flat[i]!r}" for x, c in zip(operands, chosen, strict=True)]
+    shown = [
+        f"{c.flat[i]!r} for {x.value.flat[i]!r} ± {x.error.flat[i]!r}"
+        for x, c in zip(operands, chosen, strict=True)
+    ]
     return f"{wrong.size} outside: {shown} gives {found.flat[i]!r}, not {result.value.flat[i]!r} ± {result.error.flat[i]!r}"

@@ -52,20 +52,29 @@ def test_each_arithmetic_names_its_sources() -> None:
         ("d3d", "float64", "exp", 1.0, 2.0, math.inf),
     ],
 )
-def test_published_numbers(name: str, dtype: str, function: str, argument: float, size: float, error: float) -> None:
+def test_published_numbers(
+    name: str, dtype: str, function: str, argument: float, size: float, error: float
+) -> None:
     found = declared(function, np.array(argument), np.array(0.0), np.array(size), arithmetic(name, dtype))
     assert float(found) == pytest.approx(error, rel=1e-6)
 
 
 def test_an_interval_has_the_largest_error_of_the_ranges_it_meets() -> None:
     kind = arithmetic("vulkan", "float32")
-    near = declared("log", np.array([0.4, 0.4, 3.1]), np.array([0.05, 0.2, 0.1]), np.array([1.0, 1.0, 0.1]), kind)
+    near = declared(
+        "log", np.array([0.4, 0.4, 3.1]), np.array([0.05, 0.2, 0.1]), np.array([1.0, 1.0, 0.1]), kind
+    )
     assert near.tolist() == [3 * 2.0**-23, max(3 * 2.0**-23, 2.0**-21), 3 * 2.0**-27]
     assert np.isinf(declared("sin", np.array(3.1), np.array(0.1), np.array(1.0), kind))
 
 
 def test_operations_and_subnormals() -> None:
-    assert {name: arithmetic(name, "float32").operations for name in NAMES} == {"ieee": 0.5, "opencl": 0.5, "vulkan": 1.0, "d3d": 1.0}
+    assert {name: arithmetic(name, "float32").operations for name in NAMES} == {
+        "ieee": 0.5,
+        "opencl": 0.5,
+        "vulkan": 1.0,
+        "d3d": 1.0,
+    }
     flushing = {(name, dtype) for name in NAMES for dtype in FORMATS if arithmetic(name, dtype).flush}
     both = {(name, dtype) for name in ("opencl", "vulkan") for dtype in ("float16", "bfloat16", "float32")}
     assert flushing == both | {("d3d", "float32"), ("d3d", "bfloat16")}
@@ -93,13 +102,16 @@ def test_exact_arithmetic_errs_nowhere() -> None:
 
 
 def test_inherited_functions_follow_their_formula() -> None:
-    """Vulkan declares tanh by sinh and cosh: near 0 the difference of exponentials loses its digits, and the bound says so."""
+    """Vulkan declares tanh by sinh and cosh: near 0 the difference of exponentials loses its digits, and the
+    bound says so."""
     kind = arithmetic("vulkan", "float32")
     found = np.tanh(number(np.array([1e-6, 1.0]), kind))
     assert found.value.tolist() == np.tanh([1e-6, 1.0]).tolist()
     assert found.error[0] > 1e-7
     assert found.error[1] < 1e-5
-    assert np.isinf(np.arccos(number(np.array([0.5]), kind)).error).all()  # atan2 is not among the functions here
+    assert np.isinf(
+        np.arccos(number(np.array([0.5]), kind)).error
+    ).all()  # atan2 is not among the functions here
 
 
 def test_stored_adds_the_conversion() -> None:

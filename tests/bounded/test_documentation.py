@@ -28,7 +28,9 @@ def written(claim: Claim) -> str:
         term(claim.relative_per_argument, "\\|x\\| rel"),
         term(claim.absolute, "abs"),
     )
-    limits = "" if (claim.low, claim.high) == (-math.inf, math.inf) else f" in [{claim.low:.4g}, {claim.high:.4g}]"
+    limits = (
+        "" if (claim.low, claim.high) == (-math.inf, math.inf) else f" in [{claim.low:.4g}, {claim.high:.4g}]"
+    )
     return " + ".join(filter(None, terms)) + limits
 
 
@@ -41,7 +43,9 @@ def table() -> str:
         for each in NAMES:
             single, half = arithmetic(each, "float32").functions, arithmetic(each, "float16").functions
             text = "<br>".join(map(written, single.table.get(name, ())))
-            own = "<br>".join(map(written, half.table.get(name, ()))) if half.form.dtype == "float16" else text
+            own = (
+                "<br>".join(map(written, half.table.get(name, ()))) if half.form.dtype == "float16" else text
+            )
             cells.append((text if own == text else f"{text} ({own})") or "–")
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)

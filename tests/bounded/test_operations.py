@@ -75,9 +75,18 @@ def test_binary_operations(kind: Arithmetic, symbol: str, rng: np.random.Generat
             own = declared("div", np.abs(y.value), np.zeros(1500), np.abs(result.value), kind)
             own = np.where(np.isfinite(own), own, 0.0)
         elif kind.errs:
-            own = 0.49 * kind.form.ulp(result.value) if kind.operations == 0.5 else kind.form.ulp(result.value)
-        whole = (x.error + y.error == 0) & (np.rint(x.value) == x.value) & (np.rint(y.value) == y.value) & (symbol != "/")
-        own = np.where(whole & (np.abs(result.value) <= 1 / kind.form.unit) | ~np.isfinite(result.value), 0.0, own)
+            own = (
+                0.49 * kind.form.ulp(result.value) if kind.operations == 0.5 else kind.form.ulp(result.value)
+            )
+        whole = (
+            (x.error + y.error == 0)
+            & (np.rint(x.value) == x.value)
+            & (np.rint(y.value) == y.value)
+            & (symbol != "/")
+        )
+        own = np.where(
+            whole & (np.abs(result.value) <= 1 / kind.form.unit) | ~np.isfinite(result.value), 0.0, own
+        )
     survives(rng, (x, y), f, result, own)
     assert np.isfinite(result.error).mean() > 0.35  # something is claimed
 
@@ -98,7 +107,9 @@ def test_functions(kind: Arithmetic, name: str, rng: np.random.Generator) -> Non
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=name_of)
-@pytest.mark.parametrize(("rule", "f"), [(erf, trigonometry.erf), (rsqrt, lambda v: 1 / np.sqrt(v))], ids=["erf", "rsqrt"])
+@pytest.mark.parametrize(
+    ("rule", "f"), [(erf, trigonometry.erf), (rsqrt, lambda v: 1 / np.sqrt(v))], ids=["erf", "rsqrt"]
+)
 def test_functions_that_numpy_lacks(kind: Arithmetic, rule: Any, f: Any, rng: np.random.Generator) -> None:
     x = numbers(rng, kind, 1500)
     survives(rng, (x,), f, rule(x), 0.0)
@@ -107,7 +118,11 @@ def test_functions_that_numpy_lacks(kind: Arithmetic, rule: Any, f: Any, rng: np
 @pytest.mark.parametrize("kind", KINDS, ids=name_of)
 def test_powers(kind: Arithmetic, rng: np.random.Generator) -> None:
     x = numbers(rng, kind, 1500)
-    y = Bounded(rng.choice([-2.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0, 7.25], 1500), rng.choice([0.0, 1e-6, 0.1], 1500), kind)
+    y = Bounded(
+        rng.choice([-2.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0, 7.25], 1500),
+        rng.choice([0.0, 1e-6, 0.1], 1500),
+        kind,
+    )
     result = power(x, y)
     survives(rng, (x, y), np.power, result, 0.0)
     assert np.isfinite(result.error).mean() > 0.1
@@ -117,7 +132,9 @@ def test_powers(kind: Arithmetic, rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=name_of)
-@pytest.mark.parametrize(("rule", "f"), [(maximum, np.maximum), (minimum, np.minimum)], ids=["maximum", "minimum"])
+@pytest.mark.parametrize(
+    ("rule", "f"), [(maximum, np.maximum), (minimum, np.minimum)], ids=["maximum", "minimum"]
+)
 def test_larger_and_smaller(kind: Arithmetic, rule: Any, f: Any, rng: np.random.Generator) -> None:
     x, y = numbers(rng, kind, 1500), numbers(rng, kind, 1500)
     survives(rng, (x, y), f, rule(x, y), 0.0)
@@ -144,9 +161,15 @@ class TestBeyondFiniteNumbers:
     def test_ieee_results_of_exact_operands_are_required(self) -> None:
         inf, nan = np.inf, np.nan
         for found, wanted in (
-            (self.of(inf, -inf, inf, 1.0, nan) + self.of(1.0, 1.0, -inf, inf, 1.0), [inf, -inf, nan, inf, nan]),
+            (
+                self.of(inf, -inf, inf, 1.0, nan) + self.of(1.0, 1.0, -inf, inf, 1.0),
+                [inf, -inf, nan, inf, nan],
+            ),
             (self.of(inf, 0.0, -inf, 0.0) * self.of(-2.0, inf, -inf, 5.0), [-inf, nan, inf, 0.0]),
-            (self.of(1.0, -1.0, 0.0, inf, 1.0) / self.of(0.0, 0.0, 0.0, inf, inf), [inf, -inf, nan, nan, 0.0]),
+            (
+                self.of(1.0, -1.0, 0.0, inf, 1.0) / self.of(0.0, 0.0, 0.0, inf, inf),
+                [inf, -inf, nan, nan, 0.0],
+            ),
             (np.log(self.of(0.0, -1.0, inf)), [-inf, nan, inf]),
             (np.sqrt(self.of(-1.0, inf)), [nan, inf]),
             (np.exp(self.of(-inf, inf, nan)), [0.0, inf, nan]),
@@ -172,7 +195,9 @@ class TestBeyondFiniteNumbers:
         assert large.error[0] < 1e32
         assert np.isfinite((large + 1.0).error).all()
         assert np.isfinite((large * 2.0).error).all()
-        assert (1.0 / large).error[0] == pytest.approx(1 / 6e38, rel=1e-5)  # a quotient of an infinity: zero is admissible
+        assert (1.0 / large).error[0] == pytest.approx(
+            1 / 6e38, rel=1e-5
+        )  # a quotient of an infinity: zero is admissible
         assert np.isinf((large - large).error).all()
         assert np.isinf((large * 1e-20).error).all()
         assert np.isinf(np.sin(large).error).all()
@@ -199,7 +224,15 @@ def test_integers_that_every_type_holds_are_exact() -> None:
     rng = np.random.default_rng(3)
     kind = arithmetic("d3d", "float16")
     a, b = (number(rng.integers(-4, 5, shape).astype(np.float64), kind) for shape in ((5, 40), (40, 6)))
-    for found in (a @ b, a.sum(1), a.cumsum(1), a + 3.0, a * a, np.einsum("ij,jk->ik", a, b), a[:, :4].prod(1)):
+    for found in (
+        a @ b,
+        a.sum(1),
+        a.cumsum(1),
+        a + 3.0,
+        a * a,
+        np.einsum("ij,jk->ik", a, b),
+        a[:, :4].prod(1),
+    ):
         assert not found.error.any()
     large = number(np.array([2000.0, 100.0]), kind)
     assert large.sum().error > 0  # 2100 is no float16
@@ -275,7 +308,12 @@ def test_moving_moves_errors_with_values(move: Callable[[Any], Any]) -> None:
     wanted = move(value)
     assert np.array_equal(found.value, wanted)
     assert found.error == pytest.approx(move(value * 2), abs=1e-12)
-    assert (found.shape, found.ndim, found.size, len(found)) == (wanted.shape, wanted.ndim, wanted.size, len(wanted))
+    assert (found.shape, found.ndim, found.size, len(found)) == (
+        wanted.shape,
+        wanted.ndim,
+        wanted.size,
+        len(wanted),
+    )
 
 
 def test_padding_has_no_error_of_its_own() -> None:

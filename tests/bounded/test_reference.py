@@ -1,4 +1,5 @@
-"""The float64 reference against mpmath: the reference's own part of a bound, which is all of it in exact arithmetic, is honest."""
+"""The float64 reference against mpmath: the reference's own part of a bound, which is all of it in exact
+arithmetic, is honest."""
 
 from __future__ import annotations
 
@@ -15,8 +16,19 @@ from harness.operators.bounded import EXACT, Bounded, arithmetic, erf, log2, num
 
 mpmath.mp.prec = 200
 RNG = np.random.default_rng(11)
-ANY = np.concatenate([RNG.standard_normal(150) * 10.0 ** RNG.integers(-8, 3, 150), [0.0, 1.0, -1.0, 0.5, 709.0, -745.0, 1e-300, 5e-324]])
-LARGE = np.concatenate([ANY, RNG.uniform(-1e15, 1e15, 50), [1e22, 6381956970095103 * 2.0**797, np.pi, np.pi / 2, 355.0, 3 * np.pi]])
+ANY = np.concatenate(
+    [
+        RNG.standard_normal(150) * 10.0 ** RNG.integers(-8, 3, 150),
+        [0.0, 1.0, -1.0, 0.5, 709.0, -745.0, 1e-300, 5e-324],
+    ]
+)
+LARGE = np.concatenate(
+    [
+        ANY,
+        RNG.uniform(-1e15, 1e15, 50),
+        [1e22, 6381956970095103 * 2.0**797, np.pi, np.pi / 2, 355.0, 3 * np.pi],
+    ]
+)
 POSITIVE = np.abs(np.concatenate([ANY, 1 + RNG.standard_normal(50) * 1e-9, RNG.uniform(0, 1e300, 20)]))
 UNIT = np.concatenate([np.clip(ANY, -1, 1), np.nextafter([1.0, -1.0], 0.0)])
 
@@ -44,19 +56,28 @@ FUNCTIONS: dict[str, tuple[Any, Callable[[Any], Any], Any]] = {
     "atanh": (np.arctanh, mpmath.atanh, UNIT[np.abs(UNIT) < 1]),
     "erf": (erf, mpmath.erf, ANY),
     "sigmoid": (sigmoid, lambda x: 1 / (1 + mpmath.exp(-x)), ANY),
-    "x**2.7": (lambda x: power(x, 2.7), lambda x: mpmath.power(x, mpmath.mpf(2.7)), POSITIVE[(POSITIVE > 0) & (POSITIVE < 1e100)]),
+    "x**2.7": (
+        lambda x: power(x, 2.7),
+        lambda x: mpmath.power(x, mpmath.mpf(2.7)),
+        POSITIVE[(POSITIVE > 0) & (POSITIVE < 1e100)],
+    ),
 }
 
 
 def honest(found: Bounded, true: Any) -> None:
-    """Assert |true - value| <= error for each element, in mpmath; the error with what `stored` widens it by for its own rounding."""
+    """Assert |true - value| <= error for each element, in mpmath; the error with what `stored` widens it by
+    for its own rounding."""
     limit = mpmath.mpf(FORMATS["float64"].largest)
-    for value, error, exact in zip(found.value.flat, found.error.flat, np.asarray(true, object).flat, strict=True):
+    for value, error, exact in zip(
+        found.value.flat, found.error.flat, np.asarray(true, object).flat, strict=True
+    ):
         if abs(exact) > limit:
             assert error > 0
             assert abs(value) == float(limit)
         else:
-            assert abs(mpmath.mpf(float(value)) - exact) <= mpmath.mpf(float(error)) * (1 + mpmath.mpf(2) ** -40), (
+            assert abs(mpmath.mpf(float(value)) - exact) <= mpmath.mpf(float(error)) * (
+                1 + mpmath.mpf(2) ** -40
+            ), (
                 value,
                 error,
                 mpmath.nstr(exact, 25),
@@ -81,7 +102,10 @@ def test_functions_of_numbers_with_errors(name: str) -> None:
         found = f(Bounded(arguments, error, EXACT))
         known = np.isfinite(found.error) & np.isfinite(found.value)
         for share in (-1, 0, 1):
-            held = [mpmath.mpf(float(x)) + share * mpmath.mpf(float(e)) for x, e in zip(arguments[known], error[known], strict=True)]
+            held = [
+                mpmath.mpf(float(x)) + share * mpmath.mpf(float(e))
+                for x, e in zip(arguments[known], error[known], strict=True)
+            ]
             honest(Bounded(found.value[known], found.error[known], EXACT), [true(x) for x in held])
         if scale < 2.0**-40:
             assert known.mean() > 0.5

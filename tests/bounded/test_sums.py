@@ -1,4 +1,5 @@
-"""Sums of every kind, evaluated in the accumulator's arithmetic in random orders, stay within their bounds; wrong ones do not."""
+"""Sums of every kind, evaluated in the accumulator's arithmetic in random orders, stay within their bounds;
+wrong ones do not."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ Random = np.random.Generator
 
 
 def orders(rng: Random, terms: Float64, form: Format) -> Iterator[Float64]:
-    """Add terms along the last axis: one after the other in random order, and in pairs; each sum rounded to a format."""
+    """Add terms along the last axis: one after the other in random order, and in pairs; each sum rounded to a
+    format."""
     for _ in range(4):
         mixed = rng.permuted(terms, axis=-1)
         total = form.rounded(mixed[..., 0])
@@ -34,12 +36,16 @@ def orders(rng: Random, terms: Float64, form: Format) -> Iterator[Float64]:
         yield total
         while mixed.shape[-1] > 1:
             odd = mixed[..., mixed.shape[-1] & ~1 :]
-            mixed = np.concatenate([form.rounded(mixed[..., : mixed.shape[-1] & ~1 : 2] + mixed[..., 1::2]), odd], axis=-1)
+            mixed = np.concatenate(
+                [form.rounded(mixed[..., : mixed.shape[-1] & ~1 : 2] + mixed[..., 1::2]), odd], axis=-1
+            )
         yield mixed[..., 0]
 
 
 def drawn(rng: Random, kind: Arithmetic, *shape: int, spread: float = 3.0) -> Bounded:
-    return number(kind.form.rounded(rng.standard_normal(shape) * np.exp2(rng.uniform(-spread, spread, shape))), kind)
+    return number(
+        kind.form.rounded(rng.standard_normal(shape) * np.exp2(rng.uniform(-spread, spread, shape))), kind
+    )
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -100,7 +106,9 @@ class TestAnyOrder:
 
 
 @pytest.mark.parametrize(
-    "kind", [EXACT, KINDS["float32"], arithmetic("d3d", "float32"), KINDS["float16"]], ids=["exact", "float32", "d3d", "float16"]
+    "kind",
+    [EXACT, KINDS["float32"], arithmetic("d3d", "float32"), KINDS["float16"]],
+    ids=["exact", "float32", "d3d", "float16"],
 )
 def test_errors_of_the_terms(kind: Arithmetic) -> None:
     rng = np.random.default_rng(6)
@@ -158,7 +166,9 @@ class TestWhatIsWrong:
         x = self.A
         for wrong in (x.value[:, :-1].sum(1), np.roll(x.value, 1, 0).sum(1), x.value.sum(1) / 255 * 256):
             assert outside(wrong, x.sum(1)).size == 24
-        assert outside(np.cumsum(x.value, axis=1) - x.value, x.cumsum(1)).size > 5500  # exclusive instead of inclusive
+        assert (
+            outside(np.cumsum(x.value, axis=1) - x.value, x.cumsum(1)).size > 5500
+        )  # exclusive instead of inclusive
 
 
 def test_gamma_is_that_of_higham_and_gives_up() -> None:
@@ -184,10 +194,14 @@ def test_terms_that_may_be_infinite_although_the_accumulator_is_wide() -> None:
     near, small = Bounded(np.array([65504.0]), np.array([100.0]), kind), number(np.array([3.0]), kind)
     away = number(np.array([-65504.0]), kind)
     for terms in ([near, away], [near, -near], [near, number(np.array([-np.inf]), kind)]):
-        assert np.isinf(np.concatenate(terms).sum().error)  # an infinity, or a NaN, that the sum does not show
+        assert np.isinf(
+            np.concatenate(terms).sum().error
+        )  # an infinity, or a NaN, that the sum does not show
         assert np.isinf(np.concatenate(terms).cumsum(0).error[-1])
     assert np.isinf((np.concatenate([near, away])[None] @ np.ones((2, 1))).error).all()
-    assert np.isfinite(np.concatenate([near, small]).sum().error)  # shown: the sum may be that infinity itself
+    assert np.isfinite(
+        np.concatenate([near, small]).sum().error
+    )  # shown: the sum may be that infinity itself
 
 
 def test_products_that_overflow_or_vanish_on_the_way() -> None:
@@ -200,7 +214,14 @@ def test_products_that_overflow_or_vanish_on_the_way() -> None:
 
 def test_finite_terms_that_may_overflow_to_the_other_infinity_leave_a_sum_open() -> None:
     largest = KINDS["float32"].form.largest
-    terms = np.array([[np.inf, -largest, -largest], [np.inf, -largest, 1.0], [np.inf, largest, largest], [-np.inf, largest, largest]])
+    terms = np.array(
+        [
+            [np.inf, -largest, -largest],
+            [np.inf, -largest, 1.0],
+            [np.inf, largest, largest],
+            [-np.inf, largest, largest],
+        ]
+    )
     found = number(terms, KINDS["float32"]).sum(1)
     assert found.value.tolist() == [np.inf, np.inf, np.inf, -np.inf]
     assert found.error.tolist() == [np.inf, 0.0, 0.0, np.inf]

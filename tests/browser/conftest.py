@@ -1,4 +1,5 @@
-"""A real Chromium for the HTML report: the system's, found by name, with every request but the page's own refused."""
+"""A real Chromium for the HTML report: the system's, found by name, with every request but the page's own
+refused."""
 
 from __future__ import annotations
 
@@ -12,7 +13,9 @@ import pytest
 
 from tests.needs import need
 
-CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+CHROMIUM = os.environ.get("CHROMIUM") or next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 Open = Callable[..., Any]
 
 
@@ -24,24 +27,32 @@ def chromium() -> Iterator[Any]:
     from playwright import sync_api as playwright
 
     with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
+        browser = driver.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+        )
         yield browser
         browser.close()
 
 
 @pytest.fixture
 def open_page(chromium: Any) -> Iterator[Open]:
-    """Open a file with the network blocked; an error in the page, a message on its console or a request fails the test."""
+    """Open a file with the network blocked; an error in the page, a message on its console or a request fails
+    the test."""
     contexts, troubles = [], []
 
-    def opened(path: Path, fragment: str = "", *, width: int = 1280, height: int = 900, **options: Any) -> Any:
+    def opened(
+        path: Path, fragment: str = "", *, width: int = 1280, height: int = 900, **options: Any
+    ) -> Any:
         context = chromium.new_context(viewport={"width": width, "height": height}, offline=True, **options)
         contexts.append(context)
         page = context.new_page()
         page.on("pageerror", lambda error: troubles.append(str(error)))
         page.on("console", lambda message: troubles.append(message.text))
         page.on("dialog", lambda dialog: (troubles.append(dialog.message), dialog.dismiss()))
-        page.on("request", lambda request: None if request.url.startswith(path.as_uri()) else troubles.append(request.url))
+        page.on(
+            "request",
+            lambda request: None if request.url.startswith(path.as_uri()) else troubles.append(request.url),
+        )
         page.goto(path.as_uri() + fragment)
         page.wait_for_selector("html[data-shows]", timeout=60_000)
         return page
@@ -53,11 +64,15 @@ def open_page(chromium: Any) -> Iterator[Open]:
 
 
 def follow(link: Any) -> None:
-    """Click a link of the page to a part of itself, and wait until that part is shown: the address changes first."""
+    """Click a link of the page to a part of itself, and wait until that part is shown: the address changes
+    first."""
     target = link.evaluate("link => link.hash")
     link.click()
     wait_until_shown(link.page, target)
 
 
 def wait_until_shown(page: Any, fragment: str) -> None:
-    page.wait_for_function("fragment => document.documentElement.dataset.shows === fragment && location.hash === fragment", arg=fragment)
+    page.wait_for_function(
+        "fragment => document.documentElement.dataset.shows === fragment && location.hash === fragment",
+        arg=fragment,
+    )

@@ -13,8 +13,12 @@ CHROMIUM = "/usr/bin/chromium"
 def main() -> None:
     """Open the top of the page in a real browser without a network."""
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
-        page = browser.new_context(viewport={"width": 1200, "height": 1120}, offline=True, color_scheme="light").new_page()
+        browser = driver.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+        )
+        page = browser.new_context(
+            viewport={"width": 1200, "height": 1120}, offline=True, color_scheme="light"
+        ).new_page()
         page.goto((REPOSITORY / "reports/sample/report.html").as_uri())
         page.screenshot(path=REPOSITORY / "docs/report.png")
         browser.close()

@@ -1,4 +1,5 @@
-"""The comparison page in a browser: it opens without network, its counts lead to its cases, axe finds nothing serious."""
+"""The comparison page in a browser: it opens without network, its counts lead to its cases, axe finds nothing
+serious."""
 
 from __future__ import annotations
 
@@ -45,10 +46,14 @@ def test_from_a_count_to_its_cases_to_one_case(open_page: Open, comparison: Path
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious(open_page: Open, comparison: Path, scheme: str) -> None:
     page = open_page(comparison, color_scheme=scheme)
-    serious = [each for each in Axe().run(page).response["violations"] if each["impact"] in ("serious", "critical")]
+    serious = [
+        each for each in Axe().run(page).response["violations"] if each["impact"] in ("serious", "critical")
+    ]
     assert serious == []
     follow(page.locator("#cases tbody a").first)
-    serious = [each for each in Axe().run(page).response["violations"] if each["impact"] in ("serious", "critical")]
+    serious = [
+        each for each in Axe().run(page).response["violations"] if each["impact"] in ("serious", "critical")
+    ]
     assert serious == []
 
 

@@ -12,7 +12,12 @@ from tests.browser.conftest import Open, wait_until_shown
 from tests.browser.test_page import shown
 from tests.running import SPECS, harness, script_of
 
-QUERIES = ("Round@22", "GatherND@13:sweep=api*", "GatherND@13:sweep=static_shapes", "GatherElements@13:sweep=extent;data=float16")
+QUERIES = (
+    "Round@22",
+    "GatherND@13:sweep=api*",
+    "GatherND@13:sweep=static_shapes",
+    "GatherElements@13:sweep=extent;data=float16",
+)
 RULES = [
     ("Round@22:sweep=sizes;X=float16", "reject"),
     ("Round@22:sweep=sizes;X=float32", "unsupported"),
@@ -24,11 +29,17 @@ RULES = [
 
 @pytest.fixture(scope="module", params=["expectations", "baseline"])
 def page_of_a_run(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
-    """Return the page of a run with all that is counted: what no graph expresses, variants, failures of several classes, improvements."""
+    """Return the page of a run with all that is counted: what no graph expresses, variants, failures of
+    several classes, improvements."""
     folder = tmp_path_factory.mktemp("counts")
     known = folder / "known.yaml"
     entry = "- {match: '%s', when: {target: cpu}, expect: %s, reason: a test, link: 'https://example.org/'}\n"
-    known.write_text("".join(entry % each for each in (("Round@22:X=float64", "mismatch"), ("Round@22:X=bfloat16", "unsupported"))))
+    known.write_text(
+        "".join(
+            entry % each
+            for each in (("Round@22:X=float64", "mismatch"), ("Round@22:X=bfloat16", "unsupported"))
+        )
+    )
     script = script_of(folder, RULES)
     words = [word for query in QUERIES for word in ("-k", query)]
     against: list[str | Path] = []
@@ -36,7 +47,19 @@ def page_of_a_run(tmp_path_factory: pytest.TempPathFactory, request: pytest.Fixt
         assert harness("run", SPECS, "-t", "cpu", *words, "-o", folder / "base").code == 0
         against = ["--baseline", folder / "base"]
     targets = ["-t", "cpu", "-t", f"fake,script={script}"]
-    ended = harness("run", SPECS, *targets, *words, "--expectations", known, *against, "--rerun-unexpected", "1", "-o", folder / "run")
+    ended = harness(
+        "run",
+        SPECS,
+        *targets,
+        *words,
+        "--expectations",
+        known,
+        *against,
+        "--rerun-unexpected",
+        "1",
+        "-o",
+        folder / "run",
+    )
     assert ended.code == 1
     return folder / "run" / "report.html"
 
@@ -55,7 +78,8 @@ def counted(links: list[dict[str, str]]) -> dict[str, int]:
 def test_every_number_opens_as_many_results(open_page: Open, page_of_a_run: Path) -> None:
     page: Any = open_page(page_of_a_run)
     links = page.eval_on_selector_all(
-        "main a[href], section a[href]", "all => all.map(a => ({href: a.getAttribute('href'), text: a.textContent}))"
+        "main a[href], section a[href]",
+        "all => all.map(a => ({href: a.getAttribute('href'), text: a.textContent}))",
     )
     promised = counted(links)
     assert len(promised) > 60

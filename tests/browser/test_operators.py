@@ -1,4 +1,5 @@
-"""Operators at a glance: the table of operators is filtered and opened, its levels are counted again, and matrices say what tables say."""
+"""Operators at a glance: the table of operators is filtered and opened, its levels are counted again, and
+matrices say what tables say."""
 
 from __future__ import annotations
 
@@ -41,7 +42,9 @@ def page_of(folder: Path, run: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return synthetic.write_run(tmp_path_factory.mktemp("run") / "run.jsonl", 3000, {"cpu": CPU, "dml": DML}, faults=0.01)
+    return synthetic.write_run(
+        tmp_path_factory.mktemp("run") / "run.jsonl", 3000, {"cpu": CPU, "dml": DML}, faults=0.01
+    )
 
 
 @pytest.fixture(scope="module")
@@ -71,10 +74,15 @@ def test_every_matrix_says_what_the_tables_say(open_page: Open, report: Path, ta
     expected = []
     for each in matrices(tables):
         cells = [
-            [rate(each.cells[row, rank].tally).replace(" ", "") if (row, rank) in each.cells else "" for rank in each.ranks]
+            [
+                rate(each.cells[row, rank].tally).replace(" ", "") if (row, rank) in each.cells else ""
+                for rank in each.ranks
+            ]
             for row in each.rows
         ]
-        expected.append([each.operator, f"{each.target}: {each.title}", [each.label(row) for row in each.rows], cells])
+        expected.append(
+            [each.operator, f"{each.target}: {each.title}", [each.label(row) for row in each.rows], cells]
+        )
     told = page.evaluate(_MATRICES)
     assert told == expected
     assert len(told) == 8
@@ -88,7 +96,10 @@ def test_a_name_opens_the_operators_matrices_and_a_cell_its_cases(open_page: Ope
     assert part.get_attribute("open") is not None
     assert part.locator("figure").count() == 2
     follow(part.locator("td.cell a").first)
-    assert page.evaluate("location.hash") == "#operator=Round&target=cpu&validity=valid&rank=0&dtype=float16&judged=!not%20expressible"
+    assert (
+        page.evaluate("location.hash")
+        == "#operator=Round&target=cpu&validity=valid&rank=0&dtype=float16&judged=!not%20expressible"
+    )
     assert page.locator("#cases tbody tr").count() == 2
 
 
@@ -101,7 +112,11 @@ def test_the_operators_are_filtered_by_name_and_state(open_page: Open, report: P
     page.fill("#choose input[name=name]", "")
     for state in ("failing", "known", "pass", "absent"):
         page.select_option("#choose select[name=state]", state)
-        wanted = [row.operator for row in overview(tables) if state in {status(tally) for tally in row.by_target.values()}]
+        wanted = [
+            row.operator
+            for row in overview(tables)
+            if state in {status(tally) for tally in row.by_target.values()}
+        ]
         assert names(page) == wanted, state
 
 
@@ -109,7 +124,9 @@ def test_a_level_counts_the_cells_again(open_page: Open, report: Path, tables: T
     page = open_page(report)
     page.select_option("#choose select[name=level]", "3_0")
     for operator in tables.operators:
-        for target, text in zip(("cpu", "dml"), page.locator(f"tr[data-operator={operator}] td").all_text_contents(), strict=True):
+        for target, text in zip(
+            ("cpu", "dml"), page.locator(f"tr[data-operator={operator}] td").all_text_contents(), strict=True
+        ):
             assert conform(tables.tally(operator=operator, target=target, level="3_0")) in text
     page.select_option("#choose select[name=level]", "")
     text = page.locator("tr[data-operator=Round] td").first.text_content()
@@ -136,7 +153,10 @@ def test_what_tests_nothing_stands_apart(open_page: Open, bounded: Path) -> None
     rows = page.locator("#cases tbody tr")
     assert rows.count() > 0
     follow(rows.first.locator("a"))
-    assert "The bound is infinite for all 12 elements: nothing is claimed, and the result tests nothing." in page.inner_text("dialog")
+    assert (
+        "The bound is infinite for all 12 elements: nothing is claimed, and the result tests nothing."
+        in page.inner_text("dialog")
+    )
 
 
 @pytest.mark.parametrize("width", [pytest.param(1280, marks=pytest.mark.slow), 390])

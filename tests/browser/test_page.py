@@ -1,4 +1,5 @@
-"""The HTML report as a person uses it: level cell, cases, case; filter, links, keyboard, dark, narrow, print."""
+"""The HTML report as a person uses it: level cell, cases, case; filter, links, keyboard, dark, narrow,
+print."""
 
 from __future__ import annotations
 
@@ -47,7 +48,9 @@ def shown(page: Any) -> int:
 def test_from_a_level_cell_to_its_cases_to_one_case_and_back(open_page: Open, report: Path) -> None:
     page = open_page(report)
     cell = page.locator("#levels tbody tr", has_text="dml").first.locator("td.cell a").first
-    passed, selected = (int(number.replace(",", "")) for number in re.findall(r"[\d,]+", cell.inner_text())[:2])
+    passed, selected = (
+        int(number.replace(",", "")) for number in re.findall(r"[\d,]+", cell.inner_text())[:2]
+    )
     follow(cell)
     assert shown(page) == selected
     assert page.locator("#browser select[name=level]").input_value() == "2_1"
@@ -86,11 +89,23 @@ def test_a_view_is_a_link(open_page: Open, report: Path) -> None:
 @pytest.mark.parametrize(
     ("fragment", "check"),
     [
-        ("#judged=failing", lambda result: result.verdict in (Verdict.REGRESSION, Verdict.CHANGED, Verdict.NEW)),
-        ("#verdict=!expected&target=cpu", lambda result: result.verdict is not Verdict.EXPECTED and result.target == "cpu"),
+        (
+            "#judged=failing",
+            lambda result: result.verdict in (Verdict.REGRESSION, Verdict.CHANGED, Verdict.NEW),
+        ),
+        (
+            "#verdict=!expected&target=cpu",
+            lambda result: result.verdict is not Verdict.EXPECTED and result.target == "cpu",
+        ),
         ("#outcome=crash,timeout", lambda result: result.outcome in (Outcome.CRASH, Outcome.TIMEOUT)),
-        ("#dtype=float16&rank=3&opset=13", lambda result: re.search(r"@13:.*=float16\[\d+,\d+,\d+\];indices", result.case)),
-        ("#types=indices%3Dint32&level=4_1", lambda result: "indices=int32" in result.case and result.levels["directml"] == "4_1"),
+        (
+            "#dtype=float16&rank=3&opset=13",
+            lambda result: re.search(r"@13:.*=float16\[\d+,\d+,\d+\];indices", result.case),
+        ),
+        (
+            "#types=indices%3Dint32&level=4_1",
+            lambda result: "indices=int32" in result.case and result.levels["directml"] == "4_1",
+        ),
         ("#q=AXIS%3D1%20negative", lambda result: "axis=1" in result.case and "negative" in result.case),
         ("#operator=Nothing", lambda result: False),
         ("#rank=%22%3E%3Cb%3E", lambda result: False),
@@ -106,7 +121,9 @@ def test_filters_find_what_the_run_holds(open_page: Open, report: Path, fragment
     assert page.locator("#cases .empty").last.is_visible() == (expected == 0)
 
 
-def test_every_number_of_a_known_deviation_is_a_link_to_as_many_results(open_page: Open, report: Path) -> None:
+def test_every_number_of_a_known_deviation_is_a_link_to_as_many_results(
+    open_page: Open, report: Path
+) -> None:
     page = open_page(report)
     links = page.locator("#deviations tbody a[href^='#']")
     assert links.count() > 12
@@ -127,7 +144,9 @@ def test_every_number_of_a_known_deviation_is_a_link_to_as_many_results(open_pag
         (12, "expected", "Known deviation", "GatherElements on DirectML not reviewed yet"),
     ],
 )
-def test_a_case_says_why_it_is_known(open_page: Open, report: Path, number: int, verdict: str, heading: str, said: str) -> None:
+def test_a_case_says_why_it_is_known(
+    open_page: Open, report: Path, number: int, verdict: str, heading: str, said: str
+) -> None:
     page = open_page(report, f"#expectation={number}&verdict={quote(verdict)}")
     total = shown(page)
     follow(page.locator("#cases tbody a").first)
@@ -158,8 +177,12 @@ def test_a_target_whose_name_holds_commas_and_a_path(open_page: Open, tmp_path: 
     follow(page.locator("#cases tbody a").first)
     assert page.locator("dialog .command pre").inner_text().startswith(f"harness run -t '{script}' -k ")
     page.keyboard.press("Escape")
-    page.evaluate("document.execCommand = () => { window.copied = document.activeElement.value; return true; }")
-    page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (text) => { window.copied = text; }}})")
+    page.evaluate(
+        "document.execCommand = () => { window.copied = document.activeElement.value; return true; }"
+    )
+    page.evaluate(
+        "Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (text) => { window.copied = text; }}})"
+    )
     page.select_option("select[name=target]", "cpu,threads=2")
     page.get_by_role("button", name="Copy command").click()
     assert page.evaluate("window.copied") == "harness run -t cpu,threads=2"
@@ -182,8 +205,12 @@ def test_pages_of_the_table(open_page: Open, report: Path) -> None:
 
 def test_commands_that_repeat_what_is_shown(open_page: Open, report: Path) -> None:
     page = open_page(report, "#target=cpu&operator=GatherND&dtype=int8&opset=13")
-    page.evaluate("document.execCommand = () => { window.copied = document.activeElement.value; return true; }")
-    page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (text) => { window.copied = text; }}})")
+    page.evaluate(
+        "document.execCommand = () => { window.copied = document.activeElement.value; return true; }"
+    )
+    page.evaluate(
+        "Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (text) => { window.copied = text; }}})"
+    )
     page.get_by_role("button", name="Copy command").click()
     few = page.evaluate("window.copied")
     assert few.startswith("harness run -t cpu -k 'GatherND@13:")
@@ -204,7 +231,10 @@ def test_keyboard_alone(open_page: Open, report: Path) -> None:
     page.keyboard.type("GatherND@13")
     for _ in range(40):
         page.keyboard.press("Tab")
-        if page.evaluate("Boolean(document.activeElement.closest('.cases'))") and page.evaluate("document.activeElement.tagName") == "A":
+        if (
+            page.evaluate("Boolean(document.activeElement.closest('.cases'))")
+            and page.evaluate("document.activeElement.tagName") == "A"
+        ):
             break
     page.keyboard.press("Enter")
     page.wait_for_selector("dialog[open]")
@@ -287,7 +317,12 @@ def test_tensors_of_a_failing_case(open_page: Open, tmp_path: Path) -> None:
     expected = np.float32([[0, 2, 2], [-0.0, np.nan, np.inf]])
     actual = expected.copy()
     actual[0, 2], actual[1, 2] = np.nextafter(np.float32(2), np.float32(3)), 1
-    np.savez(tmp_path / "artifacts" / artifact_name(case, "cpu"), input_X=expected, expected=expected, actual=actual)
+    np.savez(
+        tmp_path / "artifacts" / artifact_name(case, "cpu"),
+        input_X=expected,
+        expected=expected,
+        actual=actual,
+    )
     (tmp_path / "artifacts" / "stray.npz").write_bytes(b"damaged")
     page = open_page(written(tmp_path, run))
     follow(page.locator("#cases tbody a").first)
@@ -313,7 +348,10 @@ def test_hostile_text_stays_text(open_page: Open, tmp_path: Path) -> None:
     assert page.locator("#cases tbody tr").count() == len(HOSTILE)
     for n in range(len(HOSTILE)):
         follow(page.locator("#cases tbody a").nth(n))
-        assert page.locator("dialog[open] pre").first.inner_text().startswith(HOSTILE[n][:5]) or "\u202e" in HOSTILE[n]
+        assert (
+            page.locator("dialog[open] pre").first.inner_text().startswith(HOSTILE[n][:5])
+            or "\u202e" in HOSTILE[n]
+        )
         assert page.locator("dialog img, dialog script, dialog style").count() == 0
         page.keyboard.press("Escape")
 
@@ -323,8 +361,12 @@ def test_hostile_text_stays_text(open_page: Open, tmp_path: Path) -> None:
     [(0, {"cpu": CPU}, 0.0), (200, {"cpu": CPU}, 0.0), (200, {"cpu": CPU}, 1.0), (200, {"dml": ABSENT}, 0.0)],
     ids=["empty", "no failures", "only failures", "unavailable"],
 )
-def test_every_kind_of_run_opens(open_page: Open, tmp_path: Path, number: int, targets: dict[str, TargetInfo], faults: float) -> None:
-    page = open_page(written(tmp_path, synthetic.write_run(tmp_path / "run.jsonl", number, targets, faults=faults)))
+def test_every_kind_of_run_opens(
+    open_page: Open, tmp_path: Path, number: int, targets: dict[str, TargetInfo], faults: float
+) -> None:
+    page = open_page(
+        written(tmp_path, synthetic.write_run(tmp_path / "run.jsonl", number, targets, faults=faults))
+    )
     assert page.locator("#cases tbody tr").count() == min(number, 50)
     assert page.locator("h1").is_visible()
 
@@ -343,12 +385,26 @@ def test_200_000_results_stay_usable(open_page: Open, tmp_path: Path) -> None:
 
 def test_a_case_says_what_its_spec_says_of_it(open_page: Open, tmp_path: Path) -> None:
     case = "GatherND@13:sweep=tuple_empty;data=float32[2]"
-    told = {"GatherND:sweep=tuple_empty": Origin("ONNX GatherND, <b>indices</b>", "an index tuple has at least one number")}
+    told = {
+        "GatherND:sweep=tuple_empty": Origin(
+            "ONNX GatherND, <b>indices</b>", "an index tuple has at least one number"
+        )
+    }
     header = msgspec.structs.replace(synthetic.header({"cpu": CPU}), origins=told)
     with RunWriter(tmp_path / "run.jsonl", header) as run:
         for name in (case, "GatherND@13:case=of_nothing;data=float32[2]"):
             run.add(
-                Result(name, "GatherND", "cpu", Validity.INVALID, {}, Outcome.ACCEPTED_INVALID, Verdict.REGRESSION, "compare", CPU.provider)
+                Result(
+                    name,
+                    "GatherND",
+                    "cpu",
+                    Validity.INVALID,
+                    {},
+                    Outcome.ACCEPTED_INVALID,
+                    Verdict.REGRESSION,
+                    "compare",
+                    CPU.provider,
+                )
             )
     file = written(tmp_path, tmp_path / "run.jsonl")
     facts = open_page(file, f"#case={quote(case)}&on=cpu").locator("dl.terms").inner_text()
@@ -356,5 +412,7 @@ def test_a_case_says_what_its_spec_says_of_it(open_page: Open, tmp_path: Path) -
     assert "an index tuple has at least one number" in facts
     assert (
         "source"
-        not in open_page(file, f"#case={quote('GatherND@13:case=of_nothing;data=float32[2]')}&on=cpu").locator("dl.terms").inner_text()
+        not in open_page(file, f"#case={quote('GatherND@13:case=of_nothing;data=float32[2]')}&on=cpu")
+        .locator("dl.terms")
+        .inner_text()
     )

@@ -18,9 +18,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.campaign", description=__doc__)
     parser.add_argument("--faults", type=int, default=100, help="signals to send (default: %(default)s)")
     parser.add_argument("--inputs", type=int, default=2000, help="files to damage (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="the same seed damages the same files; moments of signals differ all the same")
-    parser.add_argument("--kind", choices=sorted(KINDS), action="append", help="only such files (default: all)")
-    parser.add_argument("--seconds", type=float, default=20.0, help="what one file may take (default: %(default)s)")
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        help="the same seed damages the same files; moments of signals differ all the same",
+    )
+    parser.add_argument(
+        "--kind", choices=sorted(KINDS), action="append", help="only such files (default: all)"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=20.0, help="what one file may take (default: %(default)s)"
+    )
     parser.add_argument("--keep", type=Path, help="folder for what went wrong (default: a temporary one)")
     chosen = parser.parse_args()
     keep = chosen.keep or Path(tempfile.mkdtemp(prefix="campaign-"))
@@ -28,7 +37,11 @@ def main() -> None:
     problems = []
     for name, number, run in (
         ("faults", chosen.faults, lambda: fault_campaign(chosen.faults, chosen.seed, keep)),
-        ("inputs", chosen.inputs, lambda: input_campaign(chosen.inputs, chosen.seed, keep, chosen.seconds, chosen.kind)),
+        (
+            "inputs",
+            chosen.inputs,
+            lambda: input_campaign(chosen.inputs, chosen.seed, keep, chosen.seconds, chosen.kind),
+        ),
     ):
         if not number:
             continue
@@ -36,7 +49,10 @@ def main() -> None:
         found = run()
         problems += found.problems
         counted = ", ".join(f"{key} {count:,}" for key, count in sorted(found.counts.items()))
-        print(f"{name}: {len(found.problems):,} problems in {time.monotonic() - began:.0f} s; {counted}", flush=True)
+        print(
+            f"{name}: {len(found.problems):,} problems in {time.monotonic() - began:.0f} s; {counted}",
+            flush=True,
+        )
     for problem in problems:
         print(f"  {problem}")
     if problems:

@@ -1,8 +1,8 @@
 """Signals at random moments to the first process of a run, to its lanes and to its workers.
 
-Each round is a run that is struck, then resumed and struck again, and in the end resumed in peace. It must then have the same results as a
-run that nothing struck, but for one `crash` for each worker that was struck in the middle of a case; and nothing may be left of it: no
-process, no temporary folder, no half-written file.
+Each round is a run that is struck, then resumed and struck again, and in the end resumed in peace. It must
+then have the same results as a run that nothing struck, but for one `crash` for each worker that was struck
+in the middle of a case; and nothing may be left of it: no process, no temporary folder, no half-written file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from tests.running import SPECS
 
 ROOT = Path(__file__).resolve().parents[2]
 MARK = "HARNESS_CAMPAIGN"
-"""A variable of the environment by which all processes of a round are found, whosever children they have become."""
+"""A variable of the environment by which all processes of a round are found, whosever children they have
+become."""
 SECONDS = 90.0
 """What a struck run may take to end, and any run."""
 QUERY = "GatherElements@13:sweep=extent;data=float16"
@@ -91,7 +92,11 @@ def fault_campaign(number: int, seed: int, keep: Path) -> Found:
             strikes, said = _round(place, rng, seconds, min(rng.randrange(1, 5), number - sent))
             sent += max(1, len(strikes))
             if rounds % 20 == 0:
-                print(f"{sent:,} of {number:,} signals sent, {len(found.problems):,} problems", file=sys.stderr, flush=True)
+                print(
+                    f"{sent:,} of {number:,} signals sent, {len(found.problems):,} problems",
+                    file=sys.stderr,
+                    flush=True,
+                )
             found.counts["rounds"] += 1
             for strike in strikes:
                 found.counts[f"{strike.number.name} to {strike.victim}"] += 1
@@ -115,7 +120,8 @@ def _undisturbed(place: Place) -> tuple[float, dict[str, Any]]:
 
 
 def _round(place: Place, rng: random.Random, seconds: float, number: int) -> tuple[list[Strike], list[str]]:
-    """Strike a run several times, resume it in peace; return what was sent, and what the processes said or did that they should not."""
+    """Strike a run several times, resume it in peace; return what was sent, and what the processes said or
+    did that they should not."""
     strikes: list[Strike] = []
     wrong: list[str] = []
     for _ in range(number):
@@ -129,12 +135,15 @@ def _round(place: Place, rng: random.Random, seconds: float, number: int) -> tup
     wrong += _ended(place, process)
     lost = sum(strike.victim == "worker" for strike in strikes)
     if process.returncode != 1:
-        wrong.append(f"the last resumption ended with {process.returncode}, after {lost} strikes at workers: {_said(place)[-300:]!r}")
+        wrong.append(
+            f"the last resumption ended with {process.returncode}, after {lost} strikes at workers: {_said(place)[-300:]!r}"
+        )
     return strikes, wrong
 
 
 def _wait(place: Place, process: subprocess.Popen[bytes], rng: random.Random, seconds: float) -> None:
-    """Wait for a random moment: of the whole run, or more often from when its workers begin, before which it only reads and loads."""
+    """Wait for a random moment: of the whole run, or more often from when its workers begin, before which it
+    only reads and loads."""
     if rng.random() < 0.3:
         time.sleep(rng.uniform(0.0, seconds))
         return
@@ -149,9 +158,25 @@ def _start(place: Place) -> subprocess.Popen[bytes]:
     begun = place.run.exists() and b"\n" in place.run.read_bytes()[: 1 << 20]
     if not begun:
         shutil.rmtree(place.run.parent, ignore_errors=True)
-    options = ["run", SPECS / "GatherElements.yaml", "-k", QUERY, "-t", f"fake,script={place.script}", "-j", place.jobs, "--timeout", 60]
+    options = [
+        "run",
+        SPECS / "GatherElements.yaml",
+        "-k",
+        QUERY,
+        "-t",
+        f"fake,script={place.script}",
+        "-j",
+        place.jobs,
+        "--timeout",
+        60,
+    ]
     arguments = [*options, "-o", place.run.parent, *(["--resume"] if begun else [])]
-    environment = {**os.environ, MARK: str(place.folder), "TMPDIR": str(place.folder / "tmp"), "PYTHONPATH": str(ROOT)}
+    environment = {
+        **os.environ,
+        MARK: str(place.folder),
+        "TMPDIR": str(place.folder / "tmp"),
+        "PYTHONPATH": str(ROOT),
+    }
     with open(place.folder / "said.txt", "wb") as said:
         return subprocess.Popen(
             [sys.executable, "-c", START, *map(str, arguments)],
@@ -165,7 +190,8 @@ def _start(place: Place) -> subprocess.Popen[bytes]:
 
 
 def _strike(place: Place, process: subprocess.Popen[bytes], rng: random.Random) -> Strike | None:
-    """Send one signal to one process of a run, or STOP to several; what was stopped goes on a little later, or the first process dies."""
+    """Send one signal to one process of a run, or STOP to several; what was stopped goes on a little later,
+    or the first process dies."""
     by_kind: dict[str, list[int]] = {}
     for pid, kind in _marked(place).items():
         by_kind.setdefault("parent" if pid == process.pid else kind, []).append(pid)
@@ -211,7 +237,9 @@ def _ended(place: Place, process: subprocess.Popen[bytes]) -> list[str]:
         _end(left)
     said = _said(place)
     frames = [line for line in said.splitlines() if line.strip().startswith(f'File "{ROOT}/harness/')]
-    if ("Traceback" in said or "Exception ignored" in said) and any(not line.split('"')[1].endswith(_OWN) for line in frames):
+    if ("Traceback" in said or "Exception ignored" in said) and any(
+        not line.split('"')[1].endswith(_OWN) for line in frames
+    ):
         wrong.append(f"a traceback: {said[-600:]!r}")
     return wrong
 
@@ -260,13 +288,17 @@ def _differences(place: Place, whole: dict[str, Any], strikes: list[Strike]) -> 
         return [f"the run file: {type(error).__name__}: {error}"]
     wrong = []
     if results.keys() != whole.keys():
-        wrong.append(f"{len(whole.keys() - results.keys()):,} results are missing, {len(results.keys() - whole.keys()):,} are too many")
+        wrong.append(
+            f"{len(whole.keys() - results.keys()):,} results are missing, {len(results.keys() - whole.keys()):,} are too many"
+        )
     others = [case for case in results.keys() & whole.keys() if results[case] != whole[case]]
     lost = [case for case in others if results[case]["outcome"] == "crash"]
     struck = sum(strike.victim == "worker" for strike in strikes)
     if len(lost) < len(others):
         other = next(case for case in others if case not in lost)
-        wrong.append(f"{len(others) - len(lost):,} results are others: {results[other]} instead of {whole[other]}")
+        wrong.append(
+            f"{len(others) - len(lost):,} results are others: {results[other]} instead of {whole[other]}"
+        )
     if len(lost) > struck * place.jobs:
         wrong.append(f"{len(lost):,} cases are lost with {struck} strikes at {place.jobs} workers")
     return wrong

@@ -1,6 +1,8 @@
-"""Damaged files of every kind that the harness reads: each is answered with results or with one clear error, within bounded time.
+"""Damaged files of every kind that the harness reads: each is answered with results or with one clear error,
+within bounded time.
 
-A child process reads the files, so that a crash of native code or a hang costs one file: the parent ends it and starts another.
+A child process reads the files, so that a crash of native code or a hang costs one file: the parent ends it
+and starts another.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ _SLOW = 5.0
 """Seconds of which a file is worth a look, long before the bound."""
 
 
-def input_campaign(number: int, seed: int, keep: Path, seconds: float, kinds: Sequence[str] | None = None) -> Found:
+def input_campaign(
+    number: int, seed: int, keep: Path, seconds: float, kinds: Sequence[str] | None = None
+) -> Found:
     """Damage `number` files and have each read within `seconds`; those with a problem are kept."""
     found = Found()
     with tempfile.TemporaryDirectory(prefix="campaign-inputs-") as name:
@@ -39,7 +43,11 @@ def input_campaign(number: int, seed: int, keep: Path, seconds: float, kinds: Se
             for at, kind, problem in _child(folder, wholes, seed, range(following, number), seconds):
                 following = at + 1
                 if following % 1000 == 0:
-                    print(f"{following:,} of {number:,} files read, {len(found.problems):,} problems", file=sys.stderr, flush=True)
+                    print(
+                        f"{following:,} of {number:,} files read, {len(found.problems):,} problems",
+                        file=sys.stderr,
+                        flush=True,
+                    )
                 found.counts[kind] += 1
                 if problem:
                     found.problems.append(f"input {at} ({kind}, seed {seed}): {problem}")
@@ -47,8 +55,11 @@ def input_campaign(number: int, seed: int, keep: Path, seconds: float, kinds: Se
     return found
 
 
-def _child(folder: Path, wholes: dict[str, bytes], seed: int, numbers: range, seconds: float) -> Iterator[tuple[int, str, str]]:
-    """Yield number, kind and problem of each file that a child process reads; it ends with the first that it does not survive."""
+def _child(
+    folder: Path, wholes: dict[str, bytes], seed: int, numbers: range, seconds: float
+) -> Iterator[tuple[int, str, str]]:
+    """Yield number, kind and problem of each file that a child process reads; it ends with the first that it
+    does not survive."""
     reading, writing = os.pipe()
     pid = os.fork()
     if not pid:

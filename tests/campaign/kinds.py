@@ -1,4 +1,5 @@
-"""The kinds of files that the harness reads: whole ones, the ways to damage them, and a command that reads the damaged one."""
+"""The kinds of files that the harness reads: whole ones, the ways to damage them, and a command that reads
+the damaged one."""
 
 from __future__ import annotations
 
@@ -97,7 +98,8 @@ _REPORTS = ("markdown", "html", "junit", "ctrf", "csv", "directml", "cells")
 
 
 class Kind(NamedTuple):
-    """A kind of file: the ways to damage it, and what to do with the damaged one, given the folder of the campaign."""
+    """A kind of file: the ways to damage it, and what to do with the damaged one, given the folder of the
+    campaign."""
 
     mutations: Sequence[Mutation]
     whole: Callable[[Path], bytes]
@@ -123,7 +125,14 @@ def _spec(folder: Path, data: bytes, rng: random.Random) -> None:
 
 def _expectations(folder: Path, data: bytes, rng: random.Random) -> None:
     path = _written(folder / "known.yaml", data)
-    _command(*rng.choice((("check", folder / "Round.yaml", "--expectations", path), ("expect", "update", folder / "run", path, "--check"))))
+    _command(
+        *rng.choice(
+            (
+                ("check", folder / "Round.yaml", "--expectations", path),
+                ("expect", "update", folder / "run", path, "--check"),
+            )
+        )
+    )
 
 
 def _script(folder: Path, data: bytes, rng: random.Random) -> None:
@@ -148,7 +157,15 @@ def _run(folder: Path, data: bytes, rng: random.Random) -> None:
                 ("history", path, whole, "--flips"),
                 ("merge", path, whole, "-o", folder / "merged"),
                 ("expect", "update", path, folder / "Round.known.yaml", "--check"),
-                ("repro", path, "Round@22:case=halves", "--spec", folder / "Round.yaml", "-o", folder / "repro"),
+                (
+                    "repro",
+                    path,
+                    "Round@22:case=halves",
+                    "--spec",
+                    folder / "Round.yaml",
+                    "-o",
+                    folder / "repro",
+                ),
             )
         )
     )
@@ -215,17 +232,33 @@ def prepare(folder: Path) -> None:
     for name, text in (("GatherElements", SPEC), ("GatherND", GATHER_ND), ("Round", ROUND)):
         (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
     (folder / "Round.known.yaml").write_text(EXPECTATIONS, encoding="utf-8")
-    script = script_of(folder, [("Round@22:X=float16", "ulp"), ("Round@11", "reject"), ("Round@22:X=bfloat16", "nan")])
-    assert harness("run", folder / "Round.yaml", "-t", f"fake,script={script}", "-j", "1", "-o", folder / "run").code == 1
+    script = script_of(
+        folder, [("Round@22:X=float16", "ulp"), ("Round@11", "reject"), ("Round@22:X=bfloat16", "nan")]
+    )
+    assert (
+        harness(
+            "run", folder / "Round.yaml", "-t", f"fake,script={script}", "-j", "1", "-o", folder / "run"
+        ).code
+        == 1
+    )
     assert harness("compile", folder / "Round.yaml", "-o", folder / "models").code == 0
     for day in range(1, 6):
-        write_run(folder / "days", day, {case: "pmra"[day % 4] if case == INVALID else "pmu"[day % 3] for case in (CASE, OTHER, OPEN)})
+        write_run(
+            folder / "days",
+            day,
+            {case: "pmra"[day % 4] if case == INVALID else "pmu"[day % 3] for case in (CASE, OTHER, OPEN)},
+        )
     assert harness("history", folder / "days", "--db", folder / "whole.db").code == 0
     place = folder / "cache" / "runtimes" / "onnxruntime-1.22.1"
     place.mkdir(parents=True)
     (place / "key.txt").write_text("key", encoding="utf-8")
     components.seal(place, ["*.txt"], {"onnxruntime": "1.22.1", "python": "3.11.7", "numpy": "2.0"})
-    np.savez(folder / "whole.npz", input_X=np.ones((3, 4), np.float16), expected=np.arange(12), actual=np.arange(12) + 1)
+    np.savez(
+        folder / "whole.npz",
+        input_X=np.ones((3, 4), np.float16),
+        expected=np.arange(12),
+        actual=np.arange(12) + 1,
+    )
 
 
 def _of(name: str) -> Callable[[Path], bytes]:
@@ -242,7 +275,9 @@ KINDS: dict[str, Kind] = {
     "packed run": Kind(BYTES, _compressed, _packed),
     "artifact": Kind(BYTES, _of("whole.npz"), _artifact),
     "manifest": Kind(TEXT, lambda _: b"0123456789abcdef0123 3 Round@22\n" * 40, _manifest),
-    "model": Kind(BYTES, lambda folder: next(iter(sorted((folder / "models").glob("*.onnx")))).read_bytes(), _model),
+    "model": Kind(
+        BYTES, lambda folder: next(iter(sorted((folder / "models").glob("*.onnx")))).read_bytes(), _model
+    ),
     "history": Kind(BYTES, _of("whole.db"), _history),
     "stamp": Kind(LINES, _of("cache/runtimes/onnxruntime-1.22.1/stamp.json"), _stamp),
 }

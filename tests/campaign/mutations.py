@@ -10,8 +10,33 @@ from typing import Any
 
 _WORD = re.compile(rb"[A-Za-z_][A-Za-z_0-9]*|-?[0-9]+(?:\.[0-9]+)?|[\[\]{}:,\"'|>&*!#-]")
 _ODD: tuple[bytes, ...] = (
-    *(b"", b"0", b"-1", b"1", b"9223372036854775807", b"9223372036854775808", b"-9223372036854775809", b"4294967296", b"1" * 500),
-    *(b"1e999", b"-0.0", b".nan", b"NaN", b"Infinity", b"null", b"true", b"all", b"[]", b"{}", b"[[]]", b"\0", b"\xff", b"\xed\xa0\x80"),
+    *(
+        b"",
+        b"0",
+        b"-1",
+        b"1",
+        b"9223372036854775807",
+        b"9223372036854775808",
+        b"-9223372036854775809",
+        b"4294967296",
+        b"1" * 500,
+    ),
+    *(
+        b"1e999",
+        b"-0.0",
+        b".nan",
+        b"NaN",
+        b"Infinity",
+        b"null",
+        b"true",
+        b"all",
+        b"[]",
+        b"{}",
+        b"[[]]",
+        b"\0",
+        b"\xff",
+        b"\xed\xa0\x80",
+    ),
     *(
         b'"',
         b"'",
@@ -26,11 +51,54 @@ _ODD: tuple[bytes, ...] = (
         b"&a",
         b"*a",
     ),
-    *(b"../../etc/passwd", b"<script>", b"%s%n", b"\\ud800", b"x" * 70_000, b"0x7f", b"-", b"?", b"|", b">", b"...", b"---"),
+    *(
+        b"../../etc/passwd",
+        b"<script>",
+        b"%s%n",
+        b"\\ud800",
+        b"x" * 70_000,
+        b"0x7f",
+        b"-",
+        b"?",
+        b"|",
+        b">",
+        b"...",
+        b"---",
+    ),
 )
 _VALUES: tuple[Any, ...] = (
-    *(None, True, False, 0, -1, 1, 2**31, 2**63, 2**64, -(2**63) - 1, 1e308, -0.0, "", "\0", "x" * 10_000, [], {}, [[]], [None], {"": 0}),
-    *("\ud800".encode("utf-8", "surrogatepass").decode("utf-8", "replace"), "\u202e", "\n", "Round@22:", "a@b:c=d[", "../x", "pass", "cpu"),
+    *(
+        None,
+        True,
+        False,
+        0,
+        -1,
+        1,
+        2**31,
+        2**63,
+        2**64,
+        -(2**63) - 1,
+        1e308,
+        -0.0,
+        "",
+        "\0",
+        "x" * 10_000,
+        [],
+        {},
+        [[]],
+        [None],
+        {"": 0},
+    ),
+    *(
+        "\ud800".encode("utf-8", "surrogatepass").decode("utf-8", "replace"),
+        "\u202e",
+        "\n",
+        "Round@22:",
+        "a@b:c=d[",
+        "../x",
+        "pass",
+        "cpu",
+    ),
 )
 
 
@@ -54,7 +122,9 @@ def damaged(data: bytes, rng: random.Random) -> bytes:
             case 4:
                 content[at : at + length] = rng.randbytes(min(length, 64))
             case 5:
-                content[at : at + 4] = rng.choice((bytes(4), b"\xff" * 4, b"\x7f\xff\xff\xff", b"\xff\xff\xff\x7f"))
+                content[at : at + 4] = rng.choice(
+                    (bytes(4), b"\xff" * 4, b"\x7f\xff\xff\xff", b"\xff\xff\xff\x7f")
+                )
             case _:
                 other = rng.randrange(len(content))
                 content[at : at + length] = content[other : other + length]
@@ -120,7 +190,9 @@ def revalued(data: bytes, rng: random.Random) -> bytes:
 
 def _places(tree: Any) -> list[tuple[Any, Any]]:
     found: list[tuple[Any, Any]] = []
-    for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ():
+    for key, value in (
+        tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    ):
         found.append((tree, key))
         found += _places(value)
     return found

@@ -40,7 +40,10 @@ def test_broadcast_repeats_the_first_dimension_that_has_several_elements() -> No
     assert LAYOUTS["broadcast"]((1, 1)) == (0, 1)
 
 
-@pytest.mark.parametrize(("dtype", "count", "size"), [("int8", 1, 4), ("int8", 4, 4), ("int8", 5, 8), ("float16", 3, 8), ("float64", 1, 8)])
+@pytest.mark.parametrize(
+    ("dtype", "count", "size"),
+    [("int8", 1, 4), ("int8", 4, 4), ("int8", 5, 8), ("float16", 3, 8), ("float64", 1, 8)],
+)
 def test_buffers_are_rounded_up_to_4_bytes(dtype: str, count: int, size: int) -> None:
     assert buffer_bytes(dtype, (count,), None) == size
 
@@ -54,7 +57,9 @@ def test_packed_strides_and_offsets_are_row_major() -> None:
     assert offsets((2, 3, 4), packed((2, 3, 4))).reshape(-1).tolist() == list(range(24))
 
 
-@pytest.mark.parametrize("layout", [name for name in LAYOUTS if name not in ("packed", "broadcast", "broadcast_last", "zero")])
+@pytest.mark.parametrize(
+    "layout", [name for name in LAYOUTS if name not in ("packed", "broadcast", "broadcast_last", "zero")]
+)
 def test_the_buffer_holds_every_element_where_the_strides_say(layout: str) -> None:
     strides = LAYOUTS[layout]((1, 2, 3))
     assert strides is not None

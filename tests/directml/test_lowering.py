@@ -26,21 +26,42 @@ def lower(case: Case) -> Description:
     return lowering.lower(case, calls.call_of(case))
 
 
-def gather_nd(data: tuple[int, ...], indices: tuple[int, ...], batch: int = 0, dtype: str = "int64", **asked: object) -> Case:
+def gather_nd(
+    data: tuple[int, ...], indices: tuple[int, ...], batch: int = 0, dtype: str = "int64", **asked: object
+) -> Case:
     inputs = (TensorSpec("data", "float32", data), TensorSpec("indices", dtype, indices, "first"))
     attributes = {"batch_dims": batch} if batch else {}
-    return Case("GatherND@13:case=x", "GatherND", 13, attributes, inputs, directml=DirectmlOptions(**asked) if asked else None)
+    return Case(
+        "GatherND@13:case=x",
+        "GatherND",
+        13,
+        attributes,
+        inputs,
+        directml=DirectmlOptions(**asked) if asked else None,
+    )
 
 
-def gather_elements(data: tuple[int, ...], indices: tuple[int, ...], axis: int, dtype: str = "float32", **asked: object) -> Case:
+def gather_elements(
+    data: tuple[int, ...], indices: tuple[int, ...], axis: int, dtype: str = "float32", **asked: object
+) -> Case:
     inputs = (TensorSpec("data", dtype, data), TensorSpec("indices", "int32", indices, "first"))
     options = DirectmlOptions(**asked) if asked else None
     return Case("GatherElements@13:case=x", "GatherElements", 13, {"axis": axis}, inputs, directml=options)
 
 
-def rounding(dtype: str = "float32", shape: tuple[int, ...] = (3,), variant: str | None = None, **asked: object) -> Case:
+def rounding(
+    dtype: str = "float32", shape: tuple[int, ...] = (3,), variant: str | None = None, **asked: object
+) -> Case:
     options = DirectmlOptions(**asked) if asked else None
-    return Case("Round@22:case=x", "Round", 22, {}, (TensorSpec("X", dtype, shape),), Options(variant=variant), directml=options)
+    return Case(
+        "Round@22:case=x",
+        "Round",
+        22,
+        {},
+        (TensorSpec("X", dtype, shape),),
+        Options(variant=variant),
+        directml=options,
+    )
 
 
 def test_a_description_is_canonical_json() -> None:
@@ -48,9 +69,30 @@ def test_a_description_is_canonical_json() -> None:
     assert json.loads(model) == {
         "operator": "DML_OPERATOR_GATHER_ND1",
         "tensors": {
-            "InputTensor": {"dtype": "float32", "sizes": [2, 3], "strides": None, "flags": 0, "bytes": 24, "alignment": 0},
-            "IndicesTensor": {"dtype": "int64", "sizes": [2, 1], "strides": None, "flags": 0, "bytes": 16, "alignment": 0},
-            "OutputTensor": {"dtype": "float32", "sizes": [2, 3], "strides": None, "flags": 0, "bytes": 24, "alignment": 0},
+            "InputTensor": {
+                "dtype": "float32",
+                "sizes": [2, 3],
+                "strides": None,
+                "flags": 0,
+                "bytes": 24,
+                "alignment": 0,
+            },
+            "IndicesTensor": {
+                "dtype": "int64",
+                "sizes": [2, 1],
+                "strides": None,
+                "flags": 0,
+                "bytes": 16,
+                "alignment": 0,
+            },
+            "OutputTensor": {
+                "dtype": "float32",
+                "sizes": [2, 3],
+                "strides": None,
+                "flags": 0,
+                "bytes": 24,
+                "alignment": 0,
+            },
         },
         "attributes": {"InputDimensionCount": 2, "IndicesDimensionCount": 2, "BatchDimensionCount": 0},
         "inputs": ["InputTensor", "IndicesTensor"],
@@ -139,14 +181,22 @@ def test_members_that_a_case_writes_replace_the_lowered_ones() -> None:
     low = lower(rounding(attributes=(("RoundingMode", 3),), tensors=(("OutputTensor", changed),)))
     assert low.attributes == {"RoundingMode": 3}
     output = low.tensors["OutputTensor"]
-    assert (output.dtype, output.sizes, output.bytes, output.alignment, output.flags) == ("int32", (7,), 64, 32, 1)
+    assert (output.dtype, output.sizes, output.bytes, output.alignment, output.flags) == (
+        "int32",
+        (7,),
+        64,
+        32,
+        1,
+    )
     assert low.tensors["InputTensor"].sizes == (3,)
     assert low.output_shapes == ((7,),)
 
 
 def test_in_place_names_the_input_that_the_output_aliases() -> None:
     assert lower(rounding(in_place="InputTensor")).in_place == "InputTensor"
-    inplace = Case("Round@22:case=x", "Round", 22, {}, (TensorSpec("X", "float32", (3,)),), Options(in_place=True))
+    inplace = Case(
+        "Round@22:case=x", "Round", 22, {}, (TensorSpec("X", "float32", (3,)),), Options(in_place=True)
+    )
     assert lower(inplace).in_place == "InputTensor"
     assert lower(rounding()).in_place is None
 
@@ -167,8 +217,13 @@ def test_what_the_api_cannot_express(case: Case, why: str) -> None:
 
 
 def test_a_case_with_strides_is_sent_as_buffers_and_judged_by_what_they_hold() -> None:
-    case = gather_elements((2, 3), (2, 3), 0, layout=(("InputTensor", "broadcast"), ("IndicesTensor", "padded")))
-    inputs = (Tensor("float32", np.arange(6, dtype=np.float32).reshape(2, 3)), Tensor("int32", np.ones((2, 3), np.int32)))
+    case = gather_elements(
+        (2, 3), (2, 3), 0, layout=(("InputTensor", "broadcast"), ("IndicesTensor", "padded"))
+    )
+    inputs = (
+        Tensor("float32", np.arange(6, dtype=np.float32).reshape(2, 3)),
+        Tensor("int32", np.ones((2, 3), np.int32)),
+    )
     sent = prepared(case, calls.call_of(case), inputs, lower(case))
     assert sent.buffers is not None
     assert [tensor.array.shape for tensor in sent.buffers] == [(3,), (9,)]
@@ -188,16 +243,23 @@ def test_buffers_of_a_description_that_contradicts_the_case_are_its_elements() -
 
 def test_the_call_names_what_the_tables_speak_of() -> None:
     case = gather_nd((2, 3), (2, 1), operator="DML_OPERATOR_GATHER_ND", dimension_count=4)
-    assert call_of(lower(case).encode()) == "GATHER_ND InputTensor=FLOAT32[4] IndicesTensor=INT64[4] OutputTensor=FLOAT32[4]"
+    assert (
+        call_of(lower(case).encode())
+        == "GATHER_ND InputTensor=FLOAT32[4] IndicesTensor=INT64[4] OutputTensor=FLOAT32[4]"
+    )
 
 
 @pytest.mark.parametrize("part", PARTS)
 def test_every_case_of_the_specs_is_lowered_as_the_api_asks(part: str) -> None:
     refused: list[str] = []
-    selection = select(plan_in_parts(part), parse_all(["api=directml", "GatherND@13:sweep=batch", "Round@22:sweep=rank"]))
+    selection = select(
+        plan_in_parts(part), parse_all(["api=directml", "GatherND@13:sweep=batch", "Round@22:sweep=rank"])
+    )
     seen = 0
     for valid in (True, False):
-        for unit in units(selection.cases(valid=valid), 0, "DirectML", lambda case, _: refused.append(case.id)):
+        for unit in units(
+            selection.cases(valid=valid), 0, "DirectML", lambda case, _: refused.append(case.id)
+        ):
             low = decode(unit.graph.model)
             for one in unit.cases:
                 seen += 1
@@ -221,4 +283,7 @@ def test_bool_and_uint8_are_one_call_and_two_units() -> None:
     cases = [gather_elements((3,), (3,), 0, dtype) for dtype in ("bool", "uint8", "uint8")]
     found = list(units(cases, 0, "DirectML"))
     assert len({unit.graph.digest for unit in found}) == 1
-    assert [(unit.graph.outputs, len(unit.cases)) for unit in found] == [((("output", 9),), 1), ((("output", 2),), 2)]
+    assert [(unit.graph.outputs, len(unit.cases)) for unit in found] == [
+        ((("output", 9),), 1),
+        ((("output", 2),), 2),
+    ]

@@ -1,6 +1,8 @@
-"""Wrong implementations of the operators, as a provider would get them wrong, and which cases of a plan turn red on them.
+"""Wrong implementations of the operators, as a provider would get them wrong, and which cases of a plan turn
+red on them.
 
-A mutant is a kernel in this process: it takes a case's inputs and gives an output or refuses, and is judged as a target is.
+A mutant is a kernel in this process: it takes a case's inputs and gives an output or refuses, and is judged
+as a target is.
 """
 
 from __future__ import annotations
@@ -67,7 +69,8 @@ class Call:
 
 
 class Mutant(NamedTuple):
-    """One mistake. `enough` is how many cases must turn red; `elsewhere` names the targets that cannot run any such case."""
+    """One mistake. `enough` is how many cases must turn red; `elsewhere` names the targets that cannot run
+    any such case."""
 
     name: str
     operator: str
@@ -95,8 +98,15 @@ def red(mutant: Mutant, call: Call) -> bool:
     return not conforms(case.validity, found.outcome)
 
 
-def killed(mutants: Iterable[Mutant], cases: Iterable[Case], targets: dict[str, Callable[[Case], bool]], *, all_of: bool = False) -> Killed:
-    """Return by mutant and target the ids of the cases that turn red, of those that the target is expected to conform on.
+def killed(
+    mutants: Iterable[Mutant],
+    cases: Iterable[Case],
+    targets: dict[str, Callable[[Case], bool]],
+    *,
+    all_of: bool = False,
+) -> Killed:
+    """Return by mutant and target the ids of the cases that turn red, of those that the target is expected to
+    conform on.
 
     Without `all_of` a mutant is left alone once enough of its cases have turned red on every target.
     """
@@ -110,7 +120,9 @@ def killed(mutants: Iterable[Mutant], cases: Iterable[Case], targets: dict[str, 
                 for target in on:
                     found[mutant.name][target].append(call.case.id)
                 if not all_of and all(
-                    len(ids) >= mutant.enough for target, ids in found[mutant.name].items() if target not in mutant.elsewhere
+                    len(ids) >= mutant.enough
+                    for target, ids in found[mutant.name].items()
+                    if target not in mutant.elsewhere
                 ):
                     alive.remove(mutant)
         if not alive:

@@ -1,4 +1,5 @@
-"""Mistakes of splitting the work of one call into blocks, as threads share it; each is a range of rows, slices or elements."""
+"""Mistakes of splitting the work of one call into blocks, as threads share it; each is a range of rows,
+slices or elements."""
 
 from __future__ import annotations
 
@@ -16,8 +17,11 @@ Rows = Callable[[Call], int]
 BLOCKS = (2, 4)
 
 
-def _by_row(rows: Rows, blocks: int, from_elements: int, change: Callable[[Array, Array, int], None]) -> Callable[[Array, Call], Array]:
-    """Change a copy of the output, seen as rows, where it has enough of them; `change` gets it, the right one, and a block's rows."""
+def _by_row(
+    rows: Rows, blocks: int, from_elements: int, change: Callable[[Array, Array, int], None]
+) -> Callable[[Array, Call], Array]:
+    """Change a copy of the output, seen as rows, where it has enough of them; `change` gets it, the right
+    one, and a block's rows."""
 
     def alter(out: Array, call: Call) -> Array:
         count = rows(call) if out.size else 0
@@ -32,15 +36,20 @@ def _by_row(rows: Rows, blocks: int, from_elements: int, change: Callable[[Array
 
 
 def of_blocks(operator: str, rows: Rows, from_elements: int) -> Iterator[Mutant]:
-    """Rows between or after the blocks are lost, or a block is made with another's offsets, in calls of so many elements."""
+    """Rows between or after the blocks are lost, or a block is made with another's offsets, in calls of so
+    many elements."""
     for blocks in BLOCKS:
 
-        def lost(keep: Callable[[int, int, int], np.ndarray], n: int = blocks) -> Callable[[Array, Call], Array]:
+        def lost(
+            keep: Callable[[int, int, int], np.ndarray], n: int = blocks
+        ) -> Callable[[Array, Call], Array]:
             def alter(out: Array, call: Call) -> Array:
                 def change(made: Array, right: Array, size: int) -> None:
                     gone = keep(len(made), size, n)
                     if gone.size:
-                        made[gone] = other(right[gone].reshape(-1), call.inputs[0].dtype).reshape(right[gone].shape)
+                        made[gone] = other(right[gone].reshape(-1), call.inputs[0].dtype).reshape(
+                            right[gone].shape
+                        )
 
                 return _by_row(rows, n, from_elements, change)(out, call)
 
@@ -61,17 +70,44 @@ def of_blocks(operator: str, rows: Rows, from_elements: int) -> Iterator[Mutant]
             for start in range(size, len(made), size):
                 made[start] = right[0]
 
-        yield altered(name("the last row of each is lost"), operator, lost(lambda count, size, _: np.arange(size - 1, count, size)))
-        yield altered(name("the first row of each but one is lost"), operator, lost(lambda count, size, _: np.arange(size, count, size)))
-        yield altered(name("rows that do not fill all are lost"), operator, lost(lambda count, _, n: np.arange(count // n * n, count)))
-        yield altered(name("the last is lost"), operator, lost(lambda count, size, n: np.arange(size * (n - 1), count)))
-        yield altered(name("each has the first one's offsets"), operator, _by_row(rows, blocks, from_elements, first_again))
-        yield altered(name("each begins a row early"), operator, _by_row(rows, blocks, from_elements, one_late))
-        yield altered(name("each begins with the first row"), operator, _by_row(rows, blocks, from_elements, first_row_again))
+        yield altered(
+            name("the last row of each is lost"),
+            operator,
+            lost(lambda count, size, _: np.arange(size - 1, count, size)),
+        )
+        yield altered(
+            name("the first row of each but one is lost"),
+            operator,
+            lost(lambda count, size, _: np.arange(size, count, size)),
+        )
+        yield altered(
+            name("rows that do not fill all are lost"),
+            operator,
+            lost(lambda count, _, n: np.arange(count // n * n, count)),
+        )
+        yield altered(
+            name("the last is lost"), operator, lost(lambda count, size, n: np.arange(size * (n - 1), count))
+        )
+        yield altered(
+            name("each has the first one's offsets"),
+            operator,
+            _by_row(rows, blocks, from_elements, first_again),
+        )
+        yield altered(
+            name("each begins a row early"), operator, _by_row(rows, blocks, from_elements, one_late)
+        )
+        yield altered(
+            name("each begins with the first row"),
+            operator,
+            _by_row(rows, blocks, from_elements, first_row_again),
+        )
 
 
-def of_late_checks(operator: str, outside: Callable[[Call], Array | None], from_elements: int) -> Iterator[Mutant]:
-    """An illegal index in a later block is no error, as that of another thread gets lost; `outside` marks the illegal ones by row."""
+def of_late_checks(
+    operator: str, outside: Callable[[Call], Array | None], from_elements: int
+) -> Iterator[Mutant]:
+    """An illegal index in a later block is no error, as that of another thread gets lost; `outside` marks the
+    illegal ones by row."""
     for blocks in BLOCKS:
 
         def late(call: Call, n: int = blocks) -> bool:
@@ -80,4 +116,9 @@ def of_late_checks(operator: str, outside: Callable[[Call], Array | None], from_
                 return False
             return not found[: ceil(len(found) / n)].any() and bool(found.any())
 
-        yield accepts(operator, f"an index outside in any of {blocks} blocks but the first, from {from_elements} indices", late, ("dml",))
+        yield accepts(
+            operator,
+            f"an index outside in any of {blocks} blocks but the first, from {from_elements} indices",
+            late,
+            ("dml",),
+        )

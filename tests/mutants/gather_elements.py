@@ -29,17 +29,24 @@ def parts(call: Call) -> tuple[Array, Array, int, int]:
 
 
 def pick(data: Array, along: Index, axis: int) -> Array:
-    """Gather by the formula; a coordinate outside `data` reads the nearest element, as a clamped read does."""
+    """Gather by the formula; a coordinate outside `data` reads the nearest element, as a clamped read
+    does."""
     if not data.size:
         return np.zeros(along.shape, data.dtype)
-    coordinates = [np.minimum(c, n - 1) for c, n in zip(np.indices(along.shape, sparse=True), data.shape, strict=True)]
+    coordinates = [
+        np.minimum(c, n - 1) for c, n in zip(np.indices(along.shape, sparse=True), data.shape, strict=True)
+    ]
     coordinates[axis] = np.clip(along, 0, data.shape[axis] - 1)
     return np.asarray(data[tuple(coordinates)])
 
 
 def at_offset(data: Array, flat: Index) -> Array:
     """Read at offsets, which wrap around the end of the buffer."""
-    return np.asarray(data.reshape(-1)[flat % max(data.size, 1)]) if data.size else np.zeros(flat.shape, data.dtype)
+    return (
+        np.asarray(data.reshape(-1)[flat % max(data.size, 1)])
+        if data.size
+        else np.zeros(flat.shape, data.dtype)
+    )
 
 
 def indexed(name: str, along: Along, enough: int = 2) -> Mutant:
@@ -103,14 +110,33 @@ def of_index() -> Iterator[Mutant]:
         "axes up to 256 long": lambda _i, size, *_: size <= 256,
     }.items():
         yield indexed(f"an index below 0 counts from the end for {name} alone", negative_only(holds))
-    yield indexed("an index below 0 counts from the end but one", lambda i, s, *_: np.where(i < 0, i + s - 1, i))
+    yield indexed(
+        "an index below 0 counts from the end but one", lambda i, s, *_: np.where(i < 0, i + s - 1, i)
+    )
     yield indexed("an index below 0 is taken as positive", lambda i, *_: np.abs(i))
-    yield indexed("an index below 0 wraps by the last extent", lambda i, s, a, c: np.where(i < 0, i + c.shapes[0][-1], i))
-    yield indexed("an index below 0 wraps by the first extent", lambda i, s, a, c: np.where(i < 0, i + c.shapes[0][0], i))
-    yield indexed("an index below 0 wraps by the extent of indices", lambda i, s, a, c: np.where(i < 0, i + c.shapes[1][a], i))
-    yield indexed("only the first row's indices below 0 are looked at", lambda i, s, *_: np.where((i < 0) & _first_row(i), i + s, i))
-    yield indexed("the last index of an axis reads the one before", lambda i, s, *_: np.minimum(legal(i, s), max(s - 2, 0)))
-    yield indexed("the first index of an axis reads the one behind", lambda i, s, *_: np.maximum(legal(i, s), 1))
+    yield indexed(
+        "an index below 0 wraps by the last extent",
+        lambda i, s, a, c: np.where(i < 0, i + c.shapes[0][-1], i),
+    )
+    yield indexed(
+        "an index below 0 wraps by the first extent",
+        lambda i, s, a, c: np.where(i < 0, i + c.shapes[0][0], i),
+    )
+    yield indexed(
+        "an index below 0 wraps by the extent of indices",
+        lambda i, s, a, c: np.where(i < 0, i + c.shapes[1][a], i),
+    )
+    yield indexed(
+        "only the first row's indices below 0 are looked at",
+        lambda i, s, *_: np.where((i < 0) & _first_row(i), i + s, i),
+    )
+    yield indexed(
+        "the last index of an axis reads the one before",
+        lambda i, s, *_: np.minimum(legal(i, s), max(s - 2, 0)),
+    )
+    yield indexed(
+        "the first index of an axis reads the one behind", lambda i, s, *_: np.maximum(legal(i, s), 1)
+    )
     yield indexed("int32 indices are taken as uint32", _int32_unsigned)
     yield indexed("the low words of int64 indices are read in a row", _low_words_in_a_row)
     yield indexed(
@@ -142,12 +168,22 @@ def of_axis() -> Iterator[Mutant]:
     yield on_axis("axis is always the last", lambda axis, rank: rank - 1)
     yield on_axis("an axis below 0 is 0", lambda axis, rank: max(axis, 0))
     yield on_axis("an axis below 0 is the last", lambda axis, rank: axis if axis >= 0 else rank - 1)
-    yield on_axis("an axis below 0 is one too small", lambda axis, rank: axis if axis >= 0 else axis + rank - 1)
+    yield on_axis(
+        "an axis below 0 is one too small", lambda axis, rank: axis if axis >= 0 else axis + rank - 1
+    )
     yield on_axis("an axis below 0 is taken as positive", lambda axis, rank: abs(axis))
-    yield on_axis("axis counts in 4 dimensions", lambda axis, rank: axis - max(4 - rank, 0) if axis >= 0 else axis + rank)
+    yield on_axis(
+        "axis counts in 4 dimensions",
+        lambda axis, rank: axis - max(4 - rank, 0) if axis >= 0 else axis + rank,
+    )
     for limit in (2, 3, 4, 5, 7):
-        yield on_axis(f"axes from {limit} on are {limit - 1}", lambda axis, rank, n=limit: min(axis % rank, n - 1))
-        yield on_axis(f"axes below -{limit} are -{limit}", lambda axis, rank, n=limit: max(axis, -n) if axis < 0 else axis)
+        yield on_axis(
+            f"axes from {limit} on are {limit - 1}", lambda axis, rank, n=limit: min(axis % rank, n - 1)
+        )
+        yield on_axis(
+            f"axes below -{limit} are -{limit}",
+            lambda axis, rank, n=limit: max(axis, -n) if axis < 0 else axis,
+        )
 
 
 def of_shape() -> Iterator[Mutant]:
@@ -167,7 +203,9 @@ def of_shape() -> Iterator[Mutant]:
 
     yield Mutant(f"{NAME}: the strides are those of indices", NAME, strided(lambda call: call.shapes[1]))
     yield Mutant(
-        f"{NAME}: rows are padded to 4 elements", NAME, strided(lambda call: (*call.shapes[0][:-1], -(-call.shapes[0][-1] // 4) * 4))
+        f"{NAME}: rows are padded to 4 elements",
+        NAME,
+        strided(lambda call: (*call.shapes[0][:-1], -(-call.shapes[0][-1] // 4) * 4)),
     )
 
     def unravelled(call: Call) -> Array:
@@ -204,7 +242,13 @@ def of_shape() -> Iterator[Mutant]:
             coordinates[axis] = along
             return np.asarray(data[tuple(coordinates)])
 
-        yield Mutant(f"{NAME}: only the last {limit} dimensions count", NAME, leading, 2, ("dml",) if limit == 8 else ())
+        yield Mutant(
+            f"{NAME}: only the last {limit} dimensions count",
+            NAME,
+            leading,
+            2,
+            ("dml",) if limit == 8 else (),
+        )
         holds = lambda call, n=limit: len(call.shapes[0]) > n  # noqa: E731
         yield altered(f"wrong above rank {limit}", NAME, where(holds), 2, ("dml",) if limit == 8 else ())
     extents: dict[str, Callable[[tuple[int, ...], tuple[int, ...], int], bool]] = {
@@ -237,8 +281,14 @@ def of_shape() -> Iterator[Mutant]:
     yield refused("an index of -s", NAME, lambda call: _any(call, lambda i, s: i == -s))
     yield refused("an index of s-1", NAME, lambda call: _any(call, lambda i, s: i == s - 1))
     empty = lambda call: np.zeros(call.shapes[0], call.inputs[0].array.dtype)  # noqa: E731
-    yield altered("an empty output has the shape of data", NAME, lambda out, call: out if out.size else empty(call))
-    yield altered("an output of one element loses its dimensions", NAME, lambda out, call: out.reshape(()) if out.size == 1 else out)
+    yield altered(
+        "an empty output has the shape of data", NAME, lambda out, call: out if out.size else empty(call)
+    )
+    yield altered(
+        "an output of one element loses its dimensions",
+        NAME,
+        lambda out, call: out.reshape(()) if out.size == 1 else out,
+    )
 
 
 def _narrow(call: Call) -> bool:

@@ -18,7 +18,12 @@ accepts = partial(accepting, NAME)
 def _bounds(call: Call, bad: Callable[[Array, int, int], Array]) -> bool:
     data, index = call.shapes
     axis = call.case.attributes.get("axis", 0)
-    if len(data) != len(index) or not data or not -len(data) <= axis < len(data) or call.inputs[1].dtype not in ("int32", "int64"):
+    if (
+        len(data) != len(index)
+        or not data
+        or not -len(data) <= axis < len(data)
+        or call.inputs[1].dtype not in ("int32", "int64")
+    ):
         return False
     axis %= len(data)
     wide = any(i > d for n, (d, i) in enumerate(zip(data, index, strict=True)) if n != axis)
@@ -26,8 +31,11 @@ def _bounds(call: Call, bad: Callable[[Array, int, int], Array]) -> bool:
 
 
 def outside_by_row(call: Call) -> Array | None:
-    """Mark the indices that are out of range, [rows, elements]; None where something else is wrong, or nothing."""
-    if _bounds(call, lambda i, s, a: (i >= s) | (i < -s)) or not _bounds(call, lambda i, s, a: np.zeros(1, bool)):
+    """Mark the indices that are out of range, [rows, elements]; None where something else is wrong, or
+    nothing."""
+    if _bounds(call, lambda i, s, a: (i >= s) | (i < -s)) or not _bounds(
+        call, lambda i, s, a: np.zeros(1, bool)
+    ):
         return None
     index = call.inputs[1].array
     size = call.shapes[0][call.case.attributes.get("axis", 0)]
@@ -67,14 +75,28 @@ def mutants() -> Iterator[Mutant]:
     yield accepts("indices of lower rank", lambda call: len(call.shapes[1]) < len(call.shapes[0]))
     yield accepts("indices of higher rank", lambda call: len(call.shapes[1]) > len(call.shapes[0]) > 0)
     yield accepts("an axis of r", lambda call: call.case.attributes.get("axis", 0) == len(call.shapes[0]) > 0)
-    yield accepts("an axis of -r-1", lambda call: call.case.attributes.get("axis", 0) == -len(call.shapes[0]) - 1)
-    yield accepts("an axis that 32 bits make legal", lambda call: abs(call.case.attributes.get("axis", 0)) > 2**31, ("dml",))
-    yield accepts("indices larger off the axis", lambda call: len(call.shapes[0]) == len(call.shapes[1]) and _wide(call))
+    yield accepts(
+        "an axis of -r-1", lambda call: call.case.attributes.get("axis", 0) == -len(call.shapes[0]) - 1
+    )
+    yield accepts(
+        "an axis that 32 bits make legal",
+        lambda call: abs(call.case.attributes.get("axis", 0)) > 2**31,
+        ("dml",),
+    )
+    yield accepts(
+        "indices larger off the axis", lambda call: len(call.shapes[0]) == len(call.shapes[1]) and _wide(call)
+    )
     yield accepts("indices of another type", lambda call: call.inputs[1].dtype not in ("int32", "int64"))
-    yield accepts("an index into an empty axis", lambda call: len(call.shapes[0]) == len(call.shapes[1]) and 0 in call.shapes[0], ("dml",))
+    yield accepts(
+        "an index into an empty axis",
+        lambda call: len(call.shapes[0]) == len(call.shapes[1]) and 0 in call.shapes[0],
+        ("dml",),
+    )
 
 
 def _wide(call: Call) -> bool:
     axis = call.case.attributes.get("axis", 0)
     rank = len(call.shapes[0])
-    return -rank <= axis < rank and any(i > d for n, (d, i) in enumerate(zip(*call.shapes, strict=True)) if n != axis % rank)
+    return -rank <= axis < rank and any(
+        i > d for n, (d, i) in enumerate(zip(*call.shapes, strict=True)) if n != axis % rank
+    )

@@ -21,8 +21,11 @@ Index = NDArray[np.int64]
 Sizes = tuple[int, ...]
 
 
-def gather(data: Array, coordinates: Index, batch: int, scale: Sizes | None = None, between: int | None = None) -> Array:
-    """Gather slices by coordinates from 0; `scale` are other extents for offsets, `between` another distance of batches, in slices."""
+def gather(
+    data: Array, coordinates: Index, batch: int, scale: Sizes | None = None, between: int | None = None
+) -> Array:
+    """Gather slices by coordinates from 0; `scale` are other extents for offsets, `between` another distance
+    of batches, in slices."""
     width = coordinates.shape[-1]
     rest = data.shape[batch + width :]
     inside = data.shape[batch : batch + width]
@@ -100,23 +103,43 @@ def of_index() -> Iterator[Mutant]:
     }.items():
         yield indexed(f"below 0 counts from the end for {name} alone", negative_only(holds))
     yield indexed("below 0 counts from the end but one", lambda i, s, b, c: np.where(i < 0, i + s - 1, i))
-    yield indexed("below 0 wraps by the first extent", lambda i, s, b, c: np.where(i < 0, i + c.shapes[0][0], i))
-    yield indexed("below 0 wraps by the last extent", lambda i, s, b, c: np.where(i < 0, i + c.shapes[0][-1], i))
     yield indexed(
-        "below 0 wraps by extents from 0 in a batch", lambda i, s, b, c: np.where(i < 0, i + np.array(c.shapes[0][: i.shape[-1]]), i)
+        "below 0 wraps by the first extent", lambda i, s, b, c: np.where(i < 0, i + c.shapes[0][0], i)
+    )
+    yield indexed(
+        "below 0 wraps by the last extent", lambda i, s, b, c: np.where(i < 0, i + c.shapes[0][-1], i)
+    )
+    yield indexed(
+        "below 0 wraps by extents from 0 in a batch",
+        lambda i, s, b, c: np.where(i < 0, i + np.array(c.shapes[0][: i.shape[-1]]), i),
     )
     yield indexed("below 0 is taken as positive", lambda i, s, b, c: np.abs(i))
     yield indexed("tuples are read backwards", lambda i, s, b, c: legal(i, s)[..., ::-1])
-    yield indexed("the last coordinate is ignored", lambda i, s, b, c: legal(i, s) * (place(i) < max(i.shape[-1] - 1, 1)))
-    yield indexed("coordinates from the fifth on are ignored", lambda i, s, b, c: legal(i, s) * (place(i) < 4))
-    yield indexed("coordinates from the eighth on are ignored", lambda i, s, b, c: legal(i, s) * (place(i) < 7))
-    yield indexed("the last of a dimension is out of reach", lambda i, s, b, c: np.minimum(legal(i, s), np.maximum(s - 2, 0)))
+    yield indexed(
+        "the last coordinate is ignored",
+        lambda i, s, b, c: legal(i, s) * (place(i) < max(i.shape[-1] - 1, 1)),
+    )
+    yield indexed(
+        "coordinates from the fifth on are ignored", lambda i, s, b, c: legal(i, s) * (place(i) < 4)
+    )
+    yield indexed(
+        "coordinates from the eighth on are ignored", lambda i, s, b, c: legal(i, s) * (place(i) < 7)
+    )
+    yield indexed(
+        "the last of a dimension is out of reach",
+        lambda i, s, b, c: np.minimum(legal(i, s), np.maximum(s - 2, 0)),
+    )
     yield indexed("tuples are read in a row of four", lambda i, s, b, c: _stepped(legal(i, s), 4))
-    yield indexed("tuples are read by the rank of data", lambda i, s, b, c: _stepped(legal(i, s), len(c.shapes[0])))
+    yield indexed(
+        "tuples are read by the rank of data", lambda i, s, b, c: _stepped(legal(i, s), len(c.shapes[0]))
+    )
     yield indexed("low words of indices are read in a row", _low_words)
     yield indexed("low words of indices are taken as uint32", lambda i, s, b, c: i & 0xFFFFFFFF)
     for dtype in ("int8", "uint8", "int16", "uint16", "float16"):
-        yield indexed(f"indices pass through {dtype}", lambda i, s, b, c, d=dtype: legal(i.astype(d).astype(np.int64), s))
+        yield indexed(
+            f"indices pass through {dtype}",
+            lambda i, s, b, c, d=dtype: legal(i.astype(d).astype(np.int64), s),
+        )
 
 
 def _stepped(coordinates: Index, step: int) -> Index:
@@ -151,14 +174,20 @@ def of_shape() -> Iterator[Mutant]:
         return Mutant(f"{NAME}: {name}", NAME, kernel)
 
     inside = lambda call: call.shapes[0][batch_of(call) : batch_of(call) + call.shapes[1][-1]]  # noqa: E731
-    yield scaled("offsets are those of the first extents, batches forgotten", lambda call: call.shapes[0][: call.shapes[1][-1]])
+    yield scaled(
+        "offsets are those of the first extents, batches forgotten",
+        lambda call: call.shapes[0][: call.shapes[1][-1]],
+    )
     yield scaled("offsets are those of the last extents", lambda call: call.shapes[0][-call.shapes[1][-1] :])
     yield scaled("offsets are those of the extents before", lambda call: (1, *inside(call)[:-1]))
     yield scaled("offsets of columns are those of rows", lambda call: inside(call)[::-1])
     yield batched("batch_dims is ignored", lambda call: 0)
     yield batched("batches are as far apart as the tuple's first extent", lambda call: inside(call)[0])
     yield batched("batches are one slice apart", lambda call: 1)
-    yield batched("batches are as far apart as all slices", lambda call: prod(call.shapes[0][: batch_of(call) + call.shapes[1][-1]]))
+    yield batched(
+        "batches are as far apart as all slices",
+        lambda call: prod(call.shapes[0][: batch_of(call) + call.shapes[1][-1]]),
+    )
 
     def one_batch(call: Call, dimension: int) -> Array:
         data, index, batch, sizes = parts(call)
@@ -184,12 +213,18 @@ def of_shape() -> Iterator[Mutant]:
         return Mutant(f"{NAME}: {name}", NAME, kernel)
 
     yield sliced("only the first element of a slice is copied", lambda rows, n: np.repeat(rows[:, :1], n, 1))
-    yield sliced("the last element of a slice is forgotten", lambda rows, n: np.concatenate([rows[:, :-1], rows[:, :1]], 1))
-    yield sliced("slices are written behind one another by one element", lambda rows, n: np.roll(rows.reshape(-1), 1))
+    yield sliced(
+        "the last element of a slice is forgotten",
+        lambda rows, n: np.concatenate([rows[:, :-1], rows[:, :1]], 1),
+    )
+    yield sliced(
+        "slices are written behind one another by one element", lambda rows, n: np.roll(rows.reshape(-1), 1)
+    )
     yield sliced("every slice is the first", lambda rows, n: np.repeat(rows[:1], len(rows), 0))
     for width in (4, 16, 64, 256, 1024, 65535):
         yield sliced(
-            f"a slice's elements from {width} on are forgotten", lambda rows, n, w=width: np.where(np.arange(n) < w, rows, rows[:, :1])
+            f"a slice's elements from {width} on are forgotten",
+            lambda rows, n, w=width: np.where(np.arange(n) < w, rows, rows[:, :1]),
         )
     situations: dict[str, Callable[[Sizes, Sizes, int], bool]] = {
         "one tuple": lambda d, i, b: prod(i[:-1]) == 1,
@@ -227,12 +262,28 @@ def of_shape() -> Iterator[Mutant]:
                 return call.right()
             return gather(data, legal(index, sizes) * (np.arange(index.shape[-1]) >= extra), batch)
 
-        yield Mutant(f"{NAME}: only the last {limit} dimensions of data count", NAME, leading, 2, ("dml",) if limit == 8 else ())
+        yield Mutant(
+            f"{NAME}: only the last {limit} dimensions of data count",
+            NAME,
+            leading,
+            2,
+            ("dml",) if limit == 8 else (),
+        )
     scalar = lambda call: len(call.shapes[1]) == 1 and call.shapes[1][0] == len(call.shapes[0])  # noqa: E731
-    yield altered("an output of rank 0 has rank 1", NAME, lambda out, call: out.reshape(1) if scalar(call) else out, 2, ("dml",))
+    yield altered(
+        "an output of rank 0 has rank 1",
+        NAME,
+        lambda out, call: out.reshape(1) if scalar(call) else out,
+        2,
+        ("dml",),
+    )
     yield refused("indices without elements", NAME, lambda call: 0 in call.shapes[1])
     yield refused("data without elements", NAME, lambda call: 0 in call.shapes[0])
-    yield refused("slices without elements", NAME, lambda call: 0 in call.shapes[0][batch_of(call) + call.shapes[1][-1] :])
+    yield refused(
+        "slices without elements",
+        NAME,
+        lambda call: 0 in call.shapes[0][batch_of(call) + call.shapes[1][-1] :],
+    )
     yield refused("empty batches", NAME, lambda call: 0 in call.shapes[0][: batch_of(call)])
 
 
@@ -249,20 +300,35 @@ def mutants() -> Iterator[Mutant]:
     yield from of_shape()
     yield from checks.mutants()
     yield from of_moving(NAME)
-    yield Mutant(f"{NAME}: constants below 0 in a batch count from the first dimensions", NAME, _constants_by_the_first_dimensions)
-    for elements in (2, 52_500):  # ONNX Runtime shares slices from 210,000 bytes, strings, or coordinates of tuples on
+    yield Mutant(
+        f"{NAME}: constants below 0 in a batch count from the first dimensions",
+        NAME,
+        _constants_by_the_first_dimensions,
+    )
+    for elements in (
+        2,
+        52_500,
+    ):  # ONNX Runtime shares slices from 210,000 bytes, strings, or coordinates of tuples on
         yield from of_blocks(NAME, lambda call: prod(call.shapes[1][:-1]), elements)
     yield from of_late_checks(NAME, checks.outside_by_tuple, 210_000)
     yield altered(
         "strings from 210,000 on: the second half has the first one's offsets",
         NAME,
-        lambda out, call: np.resize(out[: len(out) // 2], out.shape) if call.inputs[0].dtype == "string" and out.size >= 210_000 else out,
+        lambda out, call: (
+            np.resize(out[: len(out) // 2], out.shape)
+            if call.inputs[0].dtype == "string" and out.size >= 210_000
+            else out
+        ),
         1,
         ("dml",),
     )
     yield altered(
         "batches from 210,000 coordinates on: a block counts batches from 0",
         NAME,
-        lambda out, call: np.concatenate((out[:1], out[:-1])) if batch_of(call) and call.inputs[1].array.size >= 210_000 else out,
+        lambda out, call: (
+            np.concatenate((out[:1], out[:-1]))
+            if batch_of(call) and call.inputs[1].array.size >= 210_000
+            else out
+        ),
         1,
     )

@@ -1,4 +1,5 @@
-"""Mistakes that any of the operators can have in element types, sizes, options or the state of a session: the right result, altered."""
+"""Mistakes that any of the operators can have in element types, sizes, options or the state of a session: the
+right result, altered."""
 
 from __future__ import annotations
 
@@ -12,7 +13,9 @@ from tests.mutants import Call, Mutant, Refused
 Alter = Callable[[Array, Call], Array]
 
 
-def altered(name: str, operator: str, alter: Alter, enough: int = 2, elsewhere: tuple[str, ...] = ()) -> Mutant:
+def altered(
+    name: str, operator: str, alter: Alter, enough: int = 2, elsewhere: tuple[str, ...] = ()
+) -> Mutant:
     """Make a mutant that alters the right result."""
     return Mutant(f"{operator}: {name}", operator, lambda call: alter(call.right(), call), enough, elsewhere)
 
@@ -47,7 +50,9 @@ def tail(width: int) -> Alter:
 
 def where(holds: Callable[[Call], bool], start: int = 0) -> Alter:
     """Lose the elements from `start` on where something holds of the call."""
-    return lambda out, call: wrong_from(min(start, max(out.size - 1, 0)))(out, call) if out.size and holds(call) else out
+    return lambda out, call: (
+        wrong_from(min(start, max(out.size - 1, 0)))(out, call) if out.size and holds(call) else out
+    )
 
 
 def elements(dtype: str, change: Callable[[Array], Array]) -> Alter:
@@ -55,7 +60,9 @@ def elements(dtype: str, change: Callable[[Array], Array]) -> Alter:
     return lambda out, call: change(out) if call.inputs[0].dtype == dtype else out
 
 
-def accepts(operator: str, name: str, holds: Callable[[Call], bool], elsewhere: tuple[str, ...] = ()) -> Mutant:
+def accepts(
+    operator: str, name: str, holds: Callable[[Call], bool], elsewhere: tuple[str, ...] = ()
+) -> Mutant:
     """Make a mutant that gives something where the specification wants an error."""
 
     def kernel(call: Call) -> Array:
@@ -88,7 +95,9 @@ def flush(unsigned: str, mantissa: int) -> Callable[[Array], Array]:
         width = bits.dtype.itemsize * 8
         sign = bits.dtype.type(1 << (width - 1))
         small = (bits & ~sign) < bits.dtype.type(1 << mantissa)
-        return np.asarray(np.where(small, bits & sign, bits)).astype(unsigned).view(out.dtype).reshape(out.shape)
+        return (
+            np.asarray(np.where(small, bits & sign, bits)).astype(unsigned).view(out.dtype).reshape(out.shape)
+        )
 
     return change
 
@@ -101,14 +110,24 @@ def of_sizes(operator: str, limits: tuple[int, ...], widths: tuple[int, ...]) ->
         yield altered(f"what follows the last {width} elements is forgotten", operator, tail(width))
 
 
-def of_types(operator: str, dtypes: tuple[str, ...], elsewhere: Callable[[str], tuple[str, ...]]) -> Iterator[Mutant]:
+def of_types(
+    operator: str, dtypes: tuple[str, ...], elsewhere: Callable[[str], tuple[str, ...]]
+) -> Iterator[Mutant]:
     """One element type is wrong: everywhere, or in the last element of an odd number of them."""
     for dtype in dtypes:
-        yield altered(f"{dtype} is wrong", operator, where(lambda call, d=dtype: call.inputs[0].dtype == d), 2, elsewhere(dtype))
+        yield altered(
+            f"{dtype} is wrong",
+            operator,
+            where(lambda call, d=dtype: call.inputs[0].dtype == d),
+            2,
+            elsewhere(dtype),
+        )
         yield altered(
             f"the last of an odd number of {dtype} is wrong",
             operator,
-            lambda out, call, d=dtype: wrong_from(out.size - 1)(out, call) if out.size % 2 and call.inputs[0].dtype == d else out,
+            lambda out, call, d=dtype: (
+                wrong_from(out.size - 1)(out, call) if out.size % 2 and call.inputs[0].dtype == d else out
+            ),
             2,
             elsewhere(dtype),
         )
@@ -123,18 +142,31 @@ def of_options(operator: str, dtypes: tuple[str, ...]) -> Iterator[Mutant]:
         "extended optimisation": lambda call: call.case.options.optimization == "extended",
         "all optimisation": lambda call: call.case.options.optimization == "all",
         "neighbours": lambda call: call.case.options.neighbours,
-        "neighbours and static shapes": lambda call: call.case.options.neighbours and call.case.options.shapes == "static",
+        "neighbours and static shapes": lambda call: (
+            call.case.options.neighbours and call.case.options.shapes == "static"
+        ),
     }
     for name, holds in options.items():
         for dtype in dtypes:
-            yield altered(f"{dtype} with {name}", operator, where(lambda c, h=holds, d=dtype: h(c) and c.inputs[0].dtype == d))
+            yield altered(
+                f"{dtype} with {name}",
+                operator,
+                where(lambda c, h=holds, d=dtype: h(c) and c.inputs[0].dtype == d),
+            )
 
 
 def session(call: Call) -> tuple[object, ...]:
     """What the cases of one session have in common."""
     case = call.case
     ranks = tuple(map(len, call.shapes)) if case.options.shapes == "symbolic" else call.shapes
-    return (case.operator, case.opset, tuple(t.dtype for t in call.inputs), ranks, tuple(case.attributes.items()), case.options)
+    return (
+        case.operator,
+        case.opset,
+        tuple(t.dtype for t in call.inputs),
+        ranks,
+        tuple(case.attributes.items()),
+        case.options,
+    )
 
 
 def of_state(operator: str) -> Iterator[Mutant]:

@@ -18,7 +18,9 @@ NOT_ON_DML = ("float64", "bfloat16")
 Rounding = Callable[[Array], Array]
 
 
-def rounding(name: str, change: Rounding, dtypes: tuple[str, ...] = ("float32", "float16", "float64"), enough: int = 2) -> Iterator[Mutant]:
+def rounding(
+    name: str, change: Rounding, dtypes: tuple[str, ...] = ("float32", "float16", "float64"), enough: int = 2
+) -> Iterator[Mutant]:
     """Yield a mutant for each element type that rounds in another way; bfloat16 is computed in float32."""
     for dtype in dtypes:
 
@@ -31,7 +33,13 @@ def rounding(name: str, change: Rounding, dtypes: tuple[str, ...] = ("float32", 
                 return encode(np.asarray(change(decode_bfloat16(x))), dtype)
             return np.asarray(change(x))
 
-        yield Mutant(f"{NAME}: {dtype}: {name}", NAME, kernel, enough, {"bfloat16": ("cpu", "dml"), "float64": ("dml",)}.get(dtype, ()))
+        yield Mutant(
+            f"{NAME}: {dtype}: {name}",
+            NAME,
+            kernel,
+            enough,
+            {"bfloat16": ("cpu", "dml"), "float64": ("dml",)}.get(dtype, ()),
+        )
 
 
 def half_away(x: Array) -> Array:
@@ -46,7 +54,9 @@ def half_down(x: Array) -> Array:
 
 def half_odd(x: Array) -> Array:
     whole = np.rint(x)
-    return np.where(np.abs(x - np.trunc(x)) == 0.5, np.trunc(x) + np.floor(x) - whole + np.ceil(x) - np.trunc(x), whole)
+    return np.where(
+        np.abs(x - np.trunc(x)) == 0.5, np.trunc(x) + np.floor(x) - whole + np.ceil(x) - np.trunc(x), whole
+    )
 
 
 def half_zero(x: Array) -> Array:
@@ -77,7 +87,11 @@ def through_integer(dtype: str) -> Rounding:
     def change(x: Array) -> Array:
         limits = np.iinfo(dtype)
         y = np.rint(x).astype(np.float64)
-        held = np.clip(np.nan_to_num(y, nan=0.0, posinf=float(limits.max), neginf=float(limits.min)), float(limits.min), float(limits.max))
+        held = np.clip(
+            np.nan_to_num(y, nan=0.0, posinf=float(limits.max), neginf=float(limits.min)),
+            float(limits.min),
+            float(limits.max),
+        )
         return held.astype(x.dtype)
 
     return change
@@ -96,16 +110,25 @@ def of_rounding() -> Iterator[Mutant]:
     yield from rounding("floor", np.floor)
     yield from rounding("ceil", np.ceil)
     yield from rounding("nothing is rounded", lambda x: x)
-    yield from rounding("halves to even only below 8", lambda x: np.where(np.abs(x) < 8, np.rint(x), half_away(x)))
-    yield from rounding("halves to even only below 100", lambda x: np.where(np.abs(x) < 100, np.rint(x), half_away(x)))
+    yield from rounding(
+        "halves to even only below 8", lambda x: np.where(np.abs(x) < 8, np.rint(x), half_away(x))
+    )
+    yield from rounding(
+        "halves to even only below 100", lambda x: np.where(np.abs(x) < 100, np.rint(x), half_away(x))
+    )
     yield from rounding("halves to even only above 0", lambda x: np.where(x > 0, np.rint(x), half_away(x)))
     yield from rounding("even is found by a remainder of x, not of |x|", lambda x: _even_by_remainder(x))
     yield from rounding(
-        "adding 0.5 where no half", lambda x: np.where(np.abs(x - np.trunc(x)) == 0.5, np.rint(x), np.floor(x + x.dtype.type(0.5)))
+        "adding 0.5 where no half",
+        lambda x: np.where(np.abs(x - np.trunc(x)) == 0.5, np.rint(x), np.floor(x + x.dtype.type(0.5))),
     )
     yield from rounding(
         "0.49999997 rounds up",
-        lambda x: np.where(np.abs(x) == np.nextafter(x.dtype.type(0.5), x.dtype.type(0)), np.copysign(x.dtype.type(1), x), np.rint(x)),
+        lambda x: np.where(
+            np.abs(x) == np.nextafter(x.dtype.type(0.5), x.dtype.type(0)),
+            np.copysign(x.dtype.type(1), x),
+            np.rint(x),
+        ),
     )
     yield from rounding(
         "halves by a tolerance of 1e-6",
@@ -114,32 +137,52 @@ def of_rounding() -> Iterator[Mutant]:
     )
     yield from rounding("the sign of zero is lost", lambda x: np.rint(x) + x.dtype.type(0), every)
     yield from rounding(
-        "the sign of a zero result is lost, not that of -0", lambda x: np.where((x != 0) & (np.rint(x) == 0), x.dtype.type(0), np.rint(x))
+        "the sign of a zero result is lost, not that of -0",
+        lambda x: np.where((x != 0) & (np.rint(x) == 0), x.dtype.type(0), np.rint(x)),
     )
     yield from rounding("-0 becomes 0", lambda x: np.where(x == 0, x.dtype.type(0), np.rint(x)))
-    yield from rounding("-0.5 becomes 0", lambda x: np.where(x == x.dtype.type(-0.5), x.dtype.type(0), np.rint(x)))
-    yield from rounding("every zero result is negative", lambda x: np.where(np.rint(x) == 0, x.dtype.type(-0.0), np.rint(x)))
-    yield from rounding("subnormals become 0", lambda x: np.where(np.abs(x) < np.finfo(x.dtype).tiny, x.dtype.type(0), np.rint(x)))
-    yield from rounding("NaN becomes 0", lambda x: np.where(np.isnan(x), x.dtype.type(0), np.rint(x)), every)
-    yield from rounding("NaN becomes infinity", lambda x: np.where(np.isnan(x), x.dtype.type(np.inf), np.rint(x)))
-    yield from rounding("infinity becomes NaN", lambda x: np.where(np.isinf(x), x.dtype.type(np.nan), np.rint(x)), every)
     yield from rounding(
-        "infinity becomes the largest number", lambda x: np.where(np.isinf(x), np.copysign(np.finfo(x.dtype).max, x), np.rint(x))
+        "-0.5 becomes 0", lambda x: np.where(x == x.dtype.type(-0.5), x.dtype.type(0), np.rint(x))
+    )
+    yield from rounding(
+        "every zero result is negative", lambda x: np.where(np.rint(x) == 0, x.dtype.type(-0.0), np.rint(x))
+    )
+    yield from rounding(
+        "subnormals become 0",
+        lambda x: np.where(np.abs(x) < np.finfo(x.dtype).tiny, x.dtype.type(0), np.rint(x)),
+    )
+    yield from rounding("NaN becomes 0", lambda x: np.where(np.isnan(x), x.dtype.type(0), np.rint(x)), every)
+    yield from rounding(
+        "NaN becomes infinity", lambda x: np.where(np.isnan(x), x.dtype.type(np.inf), np.rint(x))
+    )
+    yield from rounding(
+        "infinity becomes NaN", lambda x: np.where(np.isinf(x), x.dtype.type(np.nan), np.rint(x)), every
+    )
+    yield from rounding(
+        "infinity becomes the largest number",
+        lambda x: np.where(np.isinf(x), np.copysign(np.finfo(x.dtype).max, x), np.rint(x)),
     )
     yield from rounding("infinity loses its sign", lambda x: np.where(np.isinf(x), np.abs(x), np.rint(x)))
     yield from rounding(
-        "the largest number becomes infinity", lambda x: np.where(np.abs(x) == np.finfo(x.dtype).max, x * x.dtype.type(2), np.rint(x))
+        "the largest number becomes infinity",
+        lambda x: np.where(np.abs(x) == np.finfo(x.dtype).max, x * x.dtype.type(2), np.rint(x)),
     )
     for integer in ("int8", "int16", "int32", "int64"):
         yield from rounding(
             f"passes through {integer}",
             through_integer(integer),
-            tuple(t for t in ("float32", "float16", "float64") if (t, integer) not in {("float16", "int32"), ("float16", "int64")}),
+            tuple(
+                t
+                for t in ("float32", "float16", "float64")
+                if (t, integer) not in {("float16", "int32"), ("float16", "int64")}
+            ),
         )
     yield from rounding("infinity and NaN pass through int32", through_integer("int32"), ("float16",))
     for exponent, dtype in ((10, "float16"), (23, "float32"), (52, "float64")):
         yield from rounding("adds the limit of precision", magic(exponent), (dtype,))
-        yield from rounding("adds the limit of precision with the sign of x", magic(exponent, signed=True), (dtype,))
+        yield from rounding(
+            "adds the limit of precision with the sign of x", magic(exponent, signed=True), (dtype,)
+        )
         yield from rounding(
             "adds one and a half times the limit",
             lambda x, e=exponent: (x + x.dtype.type(1.5 * 2.0**e)) - x.dtype.type(1.5 * 2.0**e),
@@ -151,7 +194,9 @@ def of_rounding() -> Iterator[Mutant]:
             (dtype,),
         )
         yield from rounding(
-            "the last half below the limit is left alone", lambda x, e=exponent: np.where(np.abs(x) >= 2.0**e - 1, x, np.rint(x)), (dtype,)
+            "the last half below the limit is left alone",
+            lambda x, e=exponent: np.where(np.abs(x) >= 2.0**e - 1, x, np.rint(x)),
+            (dtype,),
         )
         yield from rounding(
             "numbers from the limit lose their last bit",
@@ -159,13 +204,26 @@ def of_rounding() -> Iterator[Mutant]:
             (dtype,),
         )
     yield from rounding("adds the limit of precision below it", magic_guarded)
-    yield from rounding("passes through float32", lambda x: np.rint(x.astype("f4")).astype(x.dtype), ("float64",))
-    yield from rounding("passes through float16", lambda x: np.rint(x.astype("f2")).astype(x.dtype), ("float32", "float64"))
     yield from rounding(
-        "passes through bfloat16", lambda x: np.rint(decode_bfloat16(encode(x, "bfloat16"))).astype(x.dtype), ("float32", "float16")
+        "passes through float32", lambda x: np.rint(x.astype("f4")).astype(x.dtype), ("float64",)
     )
-    yield from rounding("adds 0.5 in float32", lambda x: np.floor(x.astype("f4") + np.float32(0.5)).astype(x.dtype), ("float16",))
-    yield from rounding("is kept to 3 decimals before", lambda x: np.rint(np.rint(x.astype("f8") * 1000) / 1000).astype(x.dtype))
+    yield from rounding(
+        "passes through float16", lambda x: np.rint(x.astype("f2")).astype(x.dtype), ("float32", "float64")
+    )
+    yield from rounding(
+        "passes through bfloat16",
+        lambda x: np.rint(decode_bfloat16(encode(x, "bfloat16"))).astype(x.dtype),
+        ("float32", "float16"),
+    )
+    yield from rounding(
+        "adds 0.5 in float32",
+        lambda x: np.floor(x.astype("f4") + np.float32(0.5)).astype(x.dtype),
+        ("float16",),
+    )
+    yield from rounding(
+        "is kept to 3 decimals before",
+        lambda x: np.rint(np.rint(x.astype("f8") * 1000) / 1000).astype(x.dtype),
+    )
 
 
 def _even_by_remainder(x: Array) -> Array:
@@ -190,7 +248,9 @@ def of_calls() -> Iterator[Mutant]:
     yield altered("wrong above rank 8", NAME, where(lambda call: len(call.shapes[0]) > 8), 2, ("dml",))
     yield refused("empty tensors", NAME, lambda call: 0 in call.shapes[0])
     yield refused("rank 0", NAME, lambda call: call.shapes[0] == ())
-    yield altered("an empty output loses its shape", NAME, lambda out, call: out if out.size else out.reshape(0))
+    yield altered(
+        "an empty output loses its shape", NAME, lambda out, call: out if out.size else out.reshape(0)
+    )
     yield altered("rank 0 becomes rank 1", NAME, lambda out, call: out if out.ndim else out.reshape(1))
     for dtype in ("float32", "float16", "float64"):
         elsewhere = ("dml",) if dtype == "float64" else ()
@@ -198,25 +258,39 @@ def of_calls() -> Iterator[Mutant]:
         yield altered(f"{dtype} in place is wrong", NAME, where(same), 2, elsewhere)
         yield altered(f"{dtype} in place is wrong from element 4 on", NAME, where(same, 4), 2, elsewhere)
         yield altered(
-            f"{dtype} in place is left alone", NAME, lambda out, call, s=same: call.inputs[0].array if s(call) else out, 2, elsewhere
+            f"{dtype} in place is left alone",
+            NAME,
+            lambda out, call, s=same: call.inputs[0].array if s(call) else out,
+            2,
+            elsewhere,
         )
     for variant in ("toward_zero", "halves_away_from_zero"):
         yield altered(
-            f"{variant} is nearest even", NAME, lambda out, call, v=variant: _plain(call) if call.case.options.variant == v else out
+            f"{variant} is nearest even",
+            NAME,
+            lambda out, call, v=variant: _plain(call) if call.case.options.variant == v else out,
         )
 
 
 def _plain(call: Call) -> Array:
     x = call.inputs[0].array
-    return encode(np.rint(decode_bfloat16(x)), "bfloat16") if call.inputs[0].dtype == "bfloat16" else np.asarray(np.rint(x))
+    return (
+        encode(np.rint(decode_bfloat16(x)), "bfloat16")
+        if call.inputs[0].dtype == "bfloat16"
+        else np.asarray(np.rint(x))
+    )
 
 
 def mutants() -> Iterator[Mutant]:
     """Yield all mistakes of Round."""
     yield from of_rounding()
     yield from of_calls()
-    yield from of_types(NAME, ("float32", "float16", "float64"), lambda dtype: ("dml",) if dtype in NOT_ON_DML else ())
-    yield from of_sizes(NAME, (4, 16, 64, 256, 1024, 4096, 32767, 65535, 65536), (2, 4, 8, 16, 32, 64, 256, 1024))
+    yield from of_types(
+        NAME, ("float32", "float16", "float64"), lambda dtype: ("dml",) if dtype in NOT_ON_DML else ()
+    )
+    yield from of_sizes(
+        NAME, (4, 16, 64, 256, 1024, 4096, 32767, 65535, 65536), (2, 4, 8, 16, 32, 64, 256, 1024)
+    )
     yield from of_options(NAME, ("float32", "float16"))
     yield from of_state(NAME)
     for elements in (2, 65_000):

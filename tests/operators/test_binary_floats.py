@@ -9,10 +9,21 @@ import numpy as np
 import pytest
 
 from harness.model.dtypes import DTYPES
-from harness.operators.binary_floats import decode_bfloat16, encode, encode_bfloat16, halfway_values, special_patterns
+from harness.operators.binary_floats import (
+    decode_bfloat16,
+    encode,
+    encode_bfloat16,
+    halfway_values,
+    special_patterns,
+)
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
-MAXIMA = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38, "float64": 1.7976931348623157e308}
+MAXIMA = {
+    "float16": 65504.0,
+    "bfloat16": 3.3895313892515355e38,
+    "float32": 3.4028234663852886e38,
+    "float64": 1.7976931348623157e308,
+}
 
 
 def values(dtype: str, storage: np.ndarray) -> list[float]:
@@ -32,7 +43,12 @@ def test_bfloat16_refuses_what_it_does_not_hold(value: float) -> None:
 
 
 def test_encode_bfloat16_rounds_to_nearest_even() -> None:
-    for value in [*np.random.default_rng(1).uniform(-200, 200, 500).tolist(), 1 + 2**-8, 1 + 3 * 2**-8, 1 + 2**-8 + 2**-20]:
+    for value in [
+        *np.random.default_rng(1).uniform(-200, 200, 500).tolist(),
+        1 + 2**-8,
+        1 + 3 * 2**-8,
+        1 + 2**-8 + 2**-20,
+    ]:
         narrowed = Fraction(float(decode_bfloat16(encode(np.array([value]), "bfloat16"))[0]))
         exact = Fraction(float(np.float32(value)))
         unit = Fraction(2) ** (math.frexp(value)[1] - 8)

@@ -17,7 +17,17 @@ from harness.specs.calls import make_call
 
 @pytest.mark.parametrize("to", ["float16", "float32"])
 def test_integers_of_64_bits_are_rounded_once(to: str) -> None:
-    numbers = [2**53 + 1, 2**60 + 2**36 + 1, 2**60 + 2**36, -(2**60) - 2**36 - 1, 2**62 - 1, 2049, 2051, 0, 2**24 + 1]
+    numbers = [
+        2**53 + 1,
+        2**60 + 2**36 + 1,
+        2**60 + 2**36,
+        -(2**60) - 2**36 - 1,
+        2**62 - 1,
+        2049,
+        2051,
+        0,
+        2**24 + 1,
+    ]
     found = converted(Tensor("int64", np.array(numbers, np.int64)), to)
     for number, each in zip(numbers, found.tolist(), strict=True):
         if np.isinf(each):
@@ -42,7 +52,11 @@ def test_integers_keep_their_low_bits() -> None:
 def test_dequantised_blocks_have_their_own_scale() -> None:
     x = np.array([1, 2, 3, 4, 5], np.uint8)
     scale, zero = np.array([1.0, 2.0, 4.0], np.float32), np.array([0, 1, 5], np.uint8)
-    inputs = {"x": Tensor("uint8", x), "x_scale": Tensor("float32", scale), "x_zero_point": Tensor("uint8", zero)}
+    inputs = {
+        "x": Tensor("uint8", x),
+        "x_scale": Tensor("float32", scale),
+        "x_zero_point": Tensor("uint8", zero),
+    }
     types = {name: TensorType(tensor.dtype, tensor.array.shape) for name, tensor in inputs.items()}
     call = make_call(OPERATORS["DequantizeLinear"], 21, types, {"axis": 0, "block_size": 2}, {})
     (found,) = OPERATORS["DequantizeLinear"].oracle(call, inputs, "ieee")

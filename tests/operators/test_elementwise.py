@@ -1,4 +1,5 @@
-"""Elementwise operators against loops that do for one element what the ONNX operator specification says of it."""
+"""Elementwise operators against loops that do for one element what the ONNX operator specification says of
+it."""
 
 from __future__ import annotations
 
@@ -21,10 +22,16 @@ OPSET = 28
 INT8 = tuple(range(-128, 128))
 
 
-def expected(name: str, *inputs: Array, opset: int = OPSET, arithmetic: str = "ieee", **attributes: Any) -> Expected:
+def expected(
+    name: str, *inputs: Array, opset: int = OPSET, arithmetic: str = "ieee", **attributes: Any
+) -> Expected:
     """Ask an operator's oracle."""
     operator = OPERATORS[name]
-    names = [f"data_0.{n}" for n in range(len(inputs))] if name in ("Max", "Min", "Sum", "Mean") else [f"in{n}" for n in range(len(inputs))]
+    names = (
+        [f"data_0.{n}" for n in range(len(inputs))]
+        if name in ("Max", "Min", "Sum", "Mean")
+        else [f"in{n}" for n in range(len(inputs))]
+    )
     if name == "Clip":
         names = ["input", "min", "max"][: len(inputs)]
     given = {key: Tensor(array.dtype.name, array) for key, array in zip(names, inputs, strict=True)}
@@ -83,7 +90,9 @@ def test_remainders_and_quotients_of_int8(fmod: int) -> None:
 @pytest.mark.parametrize("direction", ["LEFT", "RIGHT"])
 def test_shifts_of_int8_by_every_amount(direction: str) -> None:
     a, b = (np.array(values, np.int8) for values in zip(*product(INT8, INT8), strict=True))
-    assert exact("BitShift", a, b, direction=direction) == [shifted(x, y, direction) for x, y in product(INT8, INT8)]
+    assert exact("BitShift", a, b, direction=direction) == [
+        shifted(x, y, direction) for x, y in product(INT8, INT8)
+    ]
 
 
 def test_operands_are_broadcast_as_a_loop_over_places_broadcasts_them() -> None:
@@ -99,7 +108,12 @@ def test_operands_are_broadcast_as_a_loop_over_places_broadcasts_them() -> None:
         assert found.tensor.array.shape == wide
         for place in np.ndindex(*wide):
             operands = [
-                array[tuple(0 if extent == 1 else i for i, extent in zip(place[len(wide) - array.ndim :], array.shape, strict=True))]
+                array[
+                    tuple(
+                        0 if extent == 1 else i
+                        for i, extent in zip(place[len(wide) - array.ndim :], array.shape, strict=True)
+                    )
+                ]
                 for array in (a, b)
             ]
             assert found.tensor.array[place] == operands[0] - operands[1]
@@ -113,7 +127,10 @@ def test_a_zero_of_either_sign_is_right_where_zeros_of_both_compete() -> None:
     assert signs == [[False, False, True, False], [True, True, True, False]]
     relu = expected("Relu", np.array([-0.0, -1.0], np.float32))
     assert isinstance(relu, OneOf)
-    assert [np.signbit(candidate.array).tolist() for candidate in relu.candidates] == [[False, False], [True, False]]
+    assert [np.signbit(candidate.array).tolist() for candidate in relu.candidates] == [
+        [False, False],
+        [True, False],
+    ]
 
 
 def test_a_clip_without_limits_holds_infinities_to_the_greatest_number() -> None:
@@ -153,7 +170,9 @@ def test_activations_are_what_their_formula_gives_one_by_one(name: str) -> None:
 
 def test_softplus_does_not_overflow_where_its_formula_does() -> None:
     for arithmetic in ("ieee", "opencl", "d3d"):
-        found = expected("Softplus", np.array([200.0, -200.0, np.inf, -np.inf], np.float32), arithmetic=arithmetic)
+        found = expected(
+            "Softplus", np.array([200.0, -200.0, np.inf, -np.inf], np.float32), arithmetic=arithmetic
+        )
         assert isinstance(found, Approx)
         assert found.value[[0, 2, 3]].tolist() == [200.0, np.inf, 0.0]
         assert found.bound[0] < 1e-4

@@ -67,14 +67,26 @@ class TestRightInFloat32:
             (SOFTMAX, float32_softmax(X)),
             (
                 functions.log_softmax(*of(X), 1),
-                X - X.max(1, keepdims=True) - np.log(np.exp(X - X.max(1, keepdims=True)).sum(1, keepdims=True)),
+                X
+                - X.max(1, keepdims=True)
+                - np.log(np.exp(X - X.max(1, keepdims=True)).sum(1, keepdims=True)),
             ),
             (functions.sigmoid(*of(X)), 1 / (1 + np.exp(-X))),
             (LAYER_NORM, float32_layer_norm(ROWS)),
             (MATMUL, A @ B),
-            (functions.gemm(*of(A.T.copy(), B.T.copy(), BIAS[:24]), 0.5, 2.0, True, True), np.float32(0.5) * (A @ B) + 2 * BIAS[:24]),
-            (LOG_SUM_EXP, np.log(np.exp(BIG - BIG.max(1, keepdims=True)).sum(1, keepdims=True)) + BIG.max(1, keepdims=True)),
-            (functions.reduce_log_sum_exp(*of(X), 1, False), np.log(np.exp(X - X.max(1, keepdims=True)).sum(1)) + X.max(1)),
+            (
+                functions.gemm(*of(A.T.copy(), B.T.copy(), BIAS[:24]), 0.5, 2.0, True, True),
+                np.float32(0.5) * (A @ B) + 2 * BIAS[:24],
+            ),
+            (
+                LOG_SUM_EXP,
+                np.log(np.exp(BIG - BIG.max(1, keepdims=True)).sum(1, keepdims=True))
+                + BIG.max(1, keepdims=True),
+            ),
+            (
+                functions.reduce_log_sum_exp(*of(X), 1, False),
+                np.log(np.exp(X - X.max(1, keepdims=True)).sum(1)) + X.max(1),
+            ),
             (functions.reduce_sum(*of(X), (0, 1), True), X.sum(keepdims=True)),
             (functions.reduce_mean(*of(X), 0, False), X.mean(0)),
             (functions.reduce_prod(*of(X[:, :9]), 1, False), X[:, :9].prod(1)),
@@ -84,8 +96,14 @@ class TestRightInFloat32:
             (functions.reduce_log_sum(*of(np.abs(X)), 1, False), np.log(np.abs(X).sum(1))),
             (functions.cumsum(*of(X), 1, False, False), np.cumsum(X, axis=1)),
             (functions.cumsum(*of(X), 1, False, True), np.cumsum(X[:, ::-1], axis=1)[:, ::-1]),
-            (functions.cumsum(*of(X), -1, True, False), np.cumsum(np.pad(X, [(0, 0), (1, 0)]), axis=1)[:, :-1]),
-            (functions.cumsum(*of(X), 0, True, True), np.cumsum(np.pad(X[::-1], [(1, 0), (0, 0)]), axis=0)[:-1][::-1]),
+            (
+                functions.cumsum(*of(X), -1, True, False),
+                np.cumsum(np.pad(X, [(0, 0), (1, 0)]), axis=1)[:, :-1],
+            ),
+            (
+                functions.cumsum(*of(X), 0, True, True),
+                np.cumsum(np.pad(X[::-1], [(1, 0), (0, 0)]), axis=0)[:-1][::-1],
+            ),
         ],
     )
     def test_lies_within(self, expected: Bounded, actual: Any) -> None:
@@ -131,15 +149,25 @@ class TestNearMisses:
 
     def test_layer_norm_with_the_sample_variance_or_without_epsilon(self) -> None:
         d = ROWS - ROWS.mean(1, keepdims=True)
-        assert wrong(LAYER_NORM, d / np.sqrt((d * d).sum(1, keepdims=True) / 95 + np.float32(1e-5)) * SCALE + BIAS) > 3000
+        assert (
+            wrong(
+                LAYER_NORM, d / np.sqrt((d * d).sum(1, keepdims=True) / 95 + np.float32(1e-5)) * SCALE + BIAS
+            )
+            > 3000
+        )
         small = ROWS * np.float32(1e-2)
         d = small - small.mean(1, keepdims=True)
         expected = functions.layer_norm(*of(small, SCALE, BIAS), 1, EPSILON)
         assert wrong(expected, d / np.sqrt((d * d).mean(1, keepdims=True)) * SCALE + BIAS) > 2500
 
     def test_matrix_product_of_inputs_rounded_to_float16_or_tf32(self) -> None:
-        assert wrong(MATMUL, A.astype(np.float16).astype(np.float32) @ B.astype(np.float16).astype(np.float32)) > 300
-        a, b = (((x.view(np.uint32) + np.uint32(0x1000)) & np.uint32(0xFFFFE000)).view(np.float32) for x in (A, B))
+        assert (
+            wrong(MATMUL, A.astype(np.float16).astype(np.float32) @ B.astype(np.float16).astype(np.float32))
+            > 300
+        )
+        a, b = (
+            ((x.view(np.uint32) + np.uint32(0x1000)) & np.uint32(0xFFFFE000)).view(np.float32) for x in (A, B)
+        )
         assert wrong(MATMUL, a @ b) > 300
 
     def test_clamped_sigmoid(self) -> None:
@@ -149,7 +177,11 @@ class TestNearMisses:
 
     def test_gemm_without_its_factors(self) -> None:
         expected = functions.gemm(*of(A, B, BIAS[:24]), 0.5, 2.0, False, False)
-        for found in (A @ B + 2 * BIAS[:24], np.float32(0.5) * (A @ B) + BIAS[:24], np.float32(0.5) * (A @ B)):
+        for found in (
+            A @ B + 2 * BIAS[:24],
+            np.float32(0.5) * (A @ B) + BIAS[:24],
+            np.float32(0.5) * (A @ B),
+        ):
             assert wrong(expected, found.astype(np.float32)) > 500
 
 
@@ -157,7 +189,10 @@ def direct(x: Any, w: Any, strides: Any, pads: Any, dilations: Any, group: int) 
     """Convolve by the definition, one product at a time."""
     n, m = x.shape[0], w.shape[0]
     low, high = pads[:2], pads[2:]
-    sizes = [(x.shape[2 + i] + low[i] + high[i] - (w.shape[2 + i] - 1) * dilations[i] - 1) // strides[i] + 1 for i in range(2)]
+    sizes = [
+        (x.shape[2 + i] + low[i] + high[i] - (w.shape[2 + i] - 1) * dilations[i] - 1) // strides[i] + 1
+        for i in range(2)
+    ]
     y = np.zeros((n, m, *sizes))
     for index in np.ndindex(y.shape):
         part = index[1] // (m // group)
@@ -186,7 +221,9 @@ def test_convolution(strides: Any, pads: Any, dilations: Any, group: int) -> Non
     true = direct(x.astype(np.float64), w.astype(np.float64), strides, pads, dilations, group)
     assert np.abs(found.value - (true + b[:, None, None])).max() < 1e-14
     assert judged(found, (true.astype(np.float32) + b[:, None, None])).diff is None
-    rounded = direct(x.astype(np.float16).astype(np.float64), w.astype(np.float64), strides, pads, dilations, group)
+    rounded = direct(
+        x.astype(np.float16).astype(np.float64), w.astype(np.float64), strides, pads, dilations, group
+    )
     assert wrong(found, (rounded + b[:, None, None]).astype(np.float32)) > 0.6 * found.size
     whole = functions.conv(*of(np.rint(x * 3), np.rint(w * 3)), None, strides, pads, dilations, group)
     assert not whole.error.any()
@@ -233,14 +270,19 @@ def run(operator: str, inputs: list[Any], **attributes: Any) -> Any:
     graph = helper.make_graph(
         [helper.make_node(operator, names, ["y"], **attributes)],
         "g",
-        [helper.make_tensor_value_info(n, types[x.dtype], x.shape) for n, x in zip(names, inputs, strict=True)],
+        [
+            helper.make_tensor_value_info(n, types[x.dtype], x.shape)
+            for n, x in zip(names, inputs, strict=True)
+        ],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
     return session.run(None, dict(zip(names, inputs, strict=True)))[0]
 
 

@@ -1,4 +1,5 @@
-"""GatherElements: the oracle against an element loop and onnx.reference, and the rules on both sides of each boundary."""
+"""GatherElements: the oracle against an element loop and onnx.reference, and the rules on both sides of each
+boundary."""
 
 from __future__ import annotations
 
@@ -35,18 +36,25 @@ def broken_by_values(inputs: Sequence[Tensor], attributes: Mapping[str, Value]) 
     return calling.broken_by_values("GatherElements", inputs, attributes)
 
 
-def shapes(first: Shape, relation: Mapping[str, Choice], attributes: Mapping[str, Value]) -> tuple[Shape, ...] | None:
+def shapes(
+    first: Shape, relation: Mapping[str, Choice], attributes: Mapping[str, Value]
+) -> tuple[Shape, ...] | None:
     """Return the shapes of both inputs, that of indices by its relation to data."""
-    found = OPERATOR.family.shape(OPERATOR, "indices", relation, calling.call_of("GatherElements", shaped(first), attributes))
+    found = OPERATOR.family.shape(
+        OPERATOR, "indices", relation, calling.call_of("GatherElements", shaped(first), attributes)
+    )
     return None if found is None else (first, found)
 
 
 def domain(attribute: str, given: Sequence[Shape]) -> list[Value]:
-    return list(OPERATOR.family.domain(OPERATOR, attribute, calling.call_of("GatherElements", shaped(*given))))
+    return list(
+        OPERATOR.family.domain(OPERATOR, attribute, calling.call_of("GatherElements", shaped(*given)))
+    )
 
 
 def random_case(rng: np.random.Generator, dtype: str) -> tuple[np.ndarray, np.ndarray, int]:
-    """Ranks 1 to 5, any axis, extents up to the data's off the axis (ONNX allows smaller), any extent along it, empty dimensions too."""
+    """Ranks 1 to 5, any axis, extents up to the data's off the axis (ONNX allows smaller), any extent along
+    it, empty dimensions too."""
     rank = int(rng.integers(1, 6))
     data = tuple(int(n) for n in rng.integers(0, 4 + (rank < 4), rank))
     axis = int(rng.integers(-rank, rank))
@@ -88,7 +96,8 @@ def test_negative_index_is_the_index_plus_the_size(axis: int) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "int64", "uint8", "bool", "complex64"])
 def test_oracle_agrees_with_onnx_reference(dtype: str) -> None:
-    """Where the reference can be trusted: indices in range (its np.choose may loop for ages), axis >= 0, equal extents off it."""
+    """Where the reference can be trusted: indices in range (its np.choose may loop for ages), axis >= 0,
+    equal extents off it."""
     rng = np.random.default_rng([12, DTYPES[dtype].onnx])
     for number in range(60):
         rank = int(rng.integers(1, 5))
@@ -98,7 +107,12 @@ def test_oracle_agrees_with_onnx_reference(dtype: str) -> None:
         given = elements(rng, dtype, data)
         indices = rng.integers(0, data[axis], index)
         wanted = _reference(dtype, axis).run(None, {"data": given, "indices": indices})[0]
-        assert_same(dtype, oracle(as_tensors(dtype, given, indices), {"axis": axis}), wanted, (number, data, index, axis))
+        assert_same(
+            dtype,
+            oracle(as_tensors(dtype, given, indices), {"axis": axis}),
+            wanted,
+            (number, data, index, axis),
+        )
 
 
 @cache
@@ -108,7 +122,10 @@ def _reference(dtype: str, axis: int) -> ReferenceEvaluator:
     graph = helper.make_graph(
         [node],
         "reference",
-        [helper.make_tensor_value_info("data", element, None), helper.make_tensor_value_info("indices", index, None)],
+        [
+            helper.make_tensor_value_info("data", element, None),
+            helper.make_tensor_value_info("indices", index, None),
+        ],
         [helper.make_tensor_value_info("output", element, None)],
     )
     return ReferenceEvaluator(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)]))
@@ -142,13 +159,16 @@ def _reference(dtype: str, axis: int) -> ReferenceEvaluator:
         ((3, 0), (3, 1), 1, RANGE),
     ],
 )
-def test_rules_on_shapes_and_axis(data: tuple[int, ...], indices: tuple[int, ...], axis: int, rule: str | None) -> None:
+def test_rules_on_shapes_and_axis(
+    data: tuple[int, ...], indices: tuple[int, ...], axis: int, rule: str | None
+) -> None:
     assert broken_rule((data, indices), {"axis": axis}) == rule
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
 @pytest.mark.parametrize(
-    ("index", "rule"), [(3, None), (4, RANGE), (-4, None), (-5, RANGE), (0, None), (2**31 - 1, RANGE), (-(2**31), RANGE)]
+    ("index", "rule"),
+    [(3, None), (4, RANGE), (-4, None), (-5, RANGE), (0, None), (2**31 - 1, RANGE), (-(2**31), RANGE)],
 )
 def test_rule_on_values(dtype: str, index: int, rule: str | None) -> None:
     data = Tensor("float32", np.zeros((2, 4), np.float32))

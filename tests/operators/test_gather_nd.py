@@ -1,4 +1,5 @@
-"""GatherND: the oracle against an element loop and onnx.reference, and the rules on both sides of each boundary."""
+"""GatherND: the oracle against an element loop and onnx.reference, and the rules on both sides of each
+boundary."""
 
 from __future__ import annotations
 
@@ -34,9 +35,13 @@ def broken_by_values(inputs: Sequence[Tensor], attributes: Mapping[str, Value]) 
     return calling.broken_by_values("GatherND", inputs, attributes)
 
 
-def shapes(first: Shape, relation: Mapping[str, Choice], attributes: Mapping[str, Value]) -> tuple[Shape, ...] | None:
+def shapes(
+    first: Shape, relation: Mapping[str, Choice], attributes: Mapping[str, Value]
+) -> tuple[Shape, ...] | None:
     """Return the shapes of both inputs, that of indices by its relation to data."""
-    found = OPERATOR.family.shape(OPERATOR, "indices", relation, calling.call_of("GatherND", shaped(first), attributes))
+    found = OPERATOR.family.shape(
+        OPERATOR, "indices", relation, calling.call_of("GatherND", shaped(first), attributes)
+    )
     return None if found is None else (first, found)
 
 
@@ -44,8 +49,11 @@ def domain(attribute: str, given: Sequence[Shape]) -> list[Value]:
     return list(OPERATOR.family.domain(OPERATOR, attribute, calling.call_of("GatherND", shaped(*given))))
 
 
-def random_case(rng: np.random.Generator, dtype: str, smallest: int = 0) -> tuple[np.ndarray, np.ndarray, int]:
-    """Ranks 1 to 5, every legal batch_dims and tuple length, outer ranks 0 to 3, scalar outputs and empty dimensions included."""
+def random_case(
+    rng: np.random.Generator, dtype: str, smallest: int = 0
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Ranks 1 to 5, every legal batch_dims and tuple length, outer ranks 0 to 3, scalar outputs and empty
+    dimensions included."""
     rank = int(rng.integers(1, 6))
     data = tuple(int(n) for n in rng.integers(smallest, 4 + (rank < 4), rank))
     batch = int(rng.integers(0, rank))
@@ -104,10 +112,15 @@ def test_oracle_agrees_with_onnx_reference(dtype: str) -> None:
             graph = helper.make_graph(
                 [node],
                 "reference",
-                [helper.make_tensor_value_info("data", element, None), helper.make_tensor_value_info("indices", index, None)],
+                [
+                    helper.make_tensor_value_info("data", element, None),
+                    helper.make_tensor_value_info("indices", index, None),
+                ],
                 [helper.make_tensor_value_info("output", element, None)],
             )
-            evaluators[batch] = ReferenceEvaluator(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)]))
+            evaluators[batch] = ReferenceEvaluator(
+                helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)])
+            )
         wanted = evaluators[batch].run(None, {"data": data, "indices": indices})[0]
         found = oracle(as_tensors(dtype, data, indices), {"batch_dims": batch})
         assert_same(dtype, found, wanted, (number, data.shape, indices.shape, batch))
@@ -141,7 +154,9 @@ def test_oracle_agrees_with_onnx_reference(dtype: str) -> None:
         ((0, 3), (0, 1), 1, None),
     ],
 )
-def test_rules_on_shapes_and_batch_dims(data: tuple[int, ...], indices: tuple[int, ...], batch: int, rule: str | None) -> None:
+def test_rules_on_shapes_and_batch_dims(
+    data: tuple[int, ...], indices: tuple[int, ...], batch: int, rule: str | None
+) -> None:
     assert broken_rule((data, indices), {"batch_dims": batch}) == rule
 
 

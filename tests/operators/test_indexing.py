@@ -13,7 +13,10 @@ BITS = {"int32": 32, "int64": 64}
 
 
 def made(kind: str, dtype: str, size: int, count: int = 64) -> list[int]:
-    return [int(n) for n in indices(kind, dtype, (count,), size, np.random.default_rng([size, count]).bytes(1 << 16))]
+    return [
+        int(n)
+        for n in indices(kind, dtype, (count,), size, np.random.default_rng([size, count]).bytes(1 << 16))
+    ]
 
 
 @pytest.mark.parametrize("dtype", BITS)
@@ -47,7 +50,9 @@ class TestLegalKinds:
 
 @pytest.mark.parametrize("dtype", BITS)
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("kind", ["above", "below", "far_above", "far_below", "wraps_to_legal", "wraps_to_legal_negative"])
+@pytest.mark.parametrize(
+    "kind", ["above", "below", "far_above", "far_below", "wraps_to_legal", "wraps_to_legal_negative"]
+)
 def test_invalid_kinds_have_one_illegal_element(kind: str, size: int, dtype: str) -> None:
     if not applies(kind, dtype, (64,)):
         assert (kind[:5], dtype) == ("wraps", "int32")
@@ -94,7 +99,15 @@ def test_kinds_say_whether_they_hold_negative_indices(kind: object) -> None:
 
 @pytest.mark.parametrize(
     ("values", "size", "bad"),
-    [([], 0, False), ([0], 1, False), ([1], 1, True), ([-1], 1, False), ([-2], 1, True), ([0], 0, True), ([-1], 0, True)],
+    [
+        ([], 0, False),
+        ([0], 1, False),
+        ([1], 1, True),
+        ([-1], 1, False),
+        ([-2], 1, True),
+        ([0], 0, True),
+        ([-1], 0, True),
+    ],
 )
 def test_out_of_range(values: list[int], size: int, bad: bool) -> None:
     for dtype in BITS:

@@ -1,4 +1,5 @@
-"""Operators that move elements: the formulas against element loops that are written from ONNX's text, one output element at a time."""
+"""Operators that move elements: the formulas against element loops that are written from ONNX's text, one
+output element at a time."""
 
 from __future__ import annotations
 
@@ -22,9 +23,15 @@ Calls = Iterator[tuple[dict[str, Value], dict[str, Array]]]
 
 
 def run(
-    name: str, opset: int, dtype: str, attributes: dict[str, Value], inputs: dict[str, Array], outputs: int | None = None
+    name: str,
+    opset: int,
+    dtype: str,
+    attributes: dict[str, Value],
+    inputs: dict[str, Array],
+    outputs: int | None = None,
 ) -> tuple[Tensor, ...]:
-    """Call an operator; inputs of int64 are indices or constants, the others of `dtype`. The shapes that it infers are checked."""
+    """Call an operator; inputs of int64 are indices or constants, the others of `dtype`. The shapes that it
+    infers are checked."""
     operator = OPERATORS[name]
     tensors = {key: Tensor("int64" if key in INTEGERS else dtype, array) for key, array in inputs.items()}
     constants = {key: array for key, array in inputs.items() if key in operator.constants}
@@ -62,7 +69,9 @@ def test_gather(dtype: str) -> None:
         data = elements(rng, dtype, shape_of(rng))
         axis = int(rng.integers(-data.ndim, data.ndim))
         at = axis + data.ndim if axis < 0 else axis
-        indices = legal_indices(rng, shape_of(rng, 0, 3) if data.shape[at] else (0, 2), data.shape[at], "int64")
+        indices = legal_indices(
+            rng, shape_of(rng, 0, 3) if data.shape[at] else (0, 2), data.shape[at], "int64"
+        )
         wanted = np.empty(data.shape[:at] + indices.shape + data.shape[at + 1 :], data.dtype)
         for there in place(wanted.shape):
             index = int(indices[there[at : at + indices.ndim]])
@@ -81,14 +90,24 @@ def test_scatter_elements(dtype: str) -> None:
         indices = np.zeros(shape, np.int64)
         at = axis % data.ndim
         for there in place(tuple(n for d, n in enumerate(shape) if d != at)):
-            lane = rng.permutation(data.shape[at])[: shape[at]] - data.shape[at] * rng.integers(0, 2, shape[at])
+            lane = rng.permutation(data.shape[at])[: shape[at]] - data.shape[at] * rng.integers(
+                0, 2, shape[at]
+            )
             indices[(*there[:at], slice(None), *there[at:])] = lane
         updates = elements(rng, dtype, shape)
         wanted = data.copy()
         for there in place(shape):
             index = int(indices[there])
-            wanted[(*there[:at], index if index >= 0 else index + data.shape[at], *there[at + 1 :])] = updates[there]
-        (found,) = run("ScatterElements", 18, dtype, {"axis": axis}, {"data": data, "indices": indices, "updates": updates})
+            wanted[(*there[:at], index if index >= 0 else index + data.shape[at], *there[at + 1 :])] = (
+                updates[there]
+            )
+        (found,) = run(
+            "ScatterElements",
+            18,
+            dtype,
+            {"axis": axis},
+            {"data": data, "indices": indices, "updates": updates},
+        )
         assert_same(dtype, found, wanted, (data.shape, shape, axis))
 
 
@@ -101,7 +120,9 @@ def test_scatter_elements_with_a_reduction(reduction: str) -> None:
         updates = rng.integers(-3, 4, indices.shape).astype(np.int32)
         wanted = data.copy()
         for row, column in place(indices.shape):
-            wanted[indices[row, column], column] = combine[reduction](int(wanted[indices[row, column], column]), int(updates[row, column]))
+            wanted[indices[row, column], column] = combine[reduction](
+                int(wanted[indices[row, column], column]), int(updates[row, column])
+            )
         given = {"data": data, "indices": indices, "updates": updates}
         (found,) = run("ScatterElements", 18, "int32", {"reduction": reduction}, given)
         assert_same("int32", found, wanted, (data, indices, updates))
@@ -140,9 +161,13 @@ def test_concat_and_split(dtype: str) -> None:
                 rest -= sizes[number]
                 number += 1
             wanted[there] = parts[number][(*there[:at], rest, *there[at + 1 :])]
-        (found,) = run("Concat", 13, dtype, {"axis": axis}, {f"inputs.{n}": part for n, part in enumerate(parts)})
+        (found,) = run(
+            "Concat", 13, dtype, {"axis": axis}, {f"inputs.{n}": part for n, part in enumerate(parts)}
+        )
         assert_same(dtype, found, wanted, (shape, sizes, axis))
-        again = run("Split", 18, dtype, {"axis": axis}, {"input": wanted, "split": np.array(sizes, np.int64)}, count)
+        again = run(
+            "Split", 18, dtype, {"axis": axis}, {"input": wanted, "split": np.array(sizes, np.int64)}, count
+        )
         for one, part in zip(again, parts, strict=True):
             assert_same(dtype, one, part, (shape, sizes, axis))
 
@@ -179,13 +204,20 @@ def test_slice(dtype: str) -> None:
         wanted = np.empty([len(each) for each in lists], data.dtype)
         for there in place(wanted.shape):
             wanted[there] = data[tuple(each[n] for each, n in zip(lists, there, strict=True))]
-        given = {"data": data, "starts": starts, "ends": ends, "axes": axes - data.ndim * rng.integers(0, 2, len(axes)), "steps": steps}
+        given = {
+            "data": data,
+            "starts": starts,
+            "ends": ends,
+            "axes": axes - data.ndim * rng.integers(0, 2, len(axes)),
+            "steps": steps,
+        }
         (found,) = run("Slice", 13, dtype, {}, given)
         assert_same(dtype, found, wanted, (data.shape, given))
 
 
 def walked(start: int, end: int, step: int, extent: int) -> list[int]:
-    """Return the places that Slice-13 names in a dimension, by its text: add the extent, hold within, walk."""
+    """Return the places that Slice-13 names in a dimension, by its text: add the extent, hold within,
+    walk."""
     start, end = start + extent if start < 0 else start, end + extent if end < 0 else end
     low, high = (0, extent) if step > 0 else (0, extent - 1)
     start = low if start < low else start
@@ -203,13 +235,17 @@ def walked(start: int, end: int, step: int, extent: int) -> list[int]:
 @pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "wrap"])
 def test_pad(mode: str) -> None:
     for rng in cases(mode, "int32", 150):
-        data = rng.integers(-99, 99, tuple(int(n) for n in rng.integers(1, 5, rng.integers(1, 4)))).astype(np.int32)
+        data = rng.integers(-99, 99, tuple(int(n) for n in rng.integers(1, 5, rng.integers(1, 4)))).astype(
+            np.int32
+        )
         least = -1 if mode == "constant" else 0
         begins = [int(rng.integers(least if n > 1 else 0, n if mode == "reflect" else 6)) for n in data.shape]
         ends = [int(rng.integers(least if n > 1 else 0, n if mode == "reflect" else 6)) for n in data.shape]
         wanted = np.empty([n + b + e for n, b, e in zip(data.shape, begins, ends, strict=True)], np.int32)
         for there in place(wanted.shape):
-            source = [mirrored(mode, n - b, extent) for n, b, extent in zip(there, begins, data.shape, strict=True)]
+            source = [
+                mirrored(mode, n - b, extent) for n, b, extent in zip(there, begins, data.shape, strict=True)
+            ]
             wanted[there] = 7 if None in source else data[tuple(source)]
         given = {"data": data, "pads": np.array(begins + ends), "constant_value": np.array(7, np.int32)}
         (found,) = run("Pad", 25, "int32", {"mode": mode}, given)

@@ -52,7 +52,8 @@ class NoCase(Exception):
 
 @cache
 def collected() -> tuple[tuple[Found, ...], dict[str, str]]:
-    """Return the cases of operators that the harness knows, and why others of these operators are left out."""
+    """Return the cases of operators that the harness knows, and why others of these operators are left
+    out."""
     found: list[Found] = []
     left_out: dict[str, str] = {}
     with warnings.catch_warnings():
@@ -61,7 +62,11 @@ def collected() -> tuple[tuple[Found, ...], dict[str, str]]:
     for case in cases:
         model = case.model
         assert model is not None
-        if len(model.graph.node) != 1 or model.graph.node[0].op_type not in OPERATORS or model.graph.node[0].domain:
+        if (
+            len(model.graph.node) != 1
+            or model.graph.node[0].op_type not in OPERATORS
+            or model.graph.node[0].domain
+        ):
             continue
         try:
             found += [_read(case.name, model, inputs, outputs) for inputs, outputs in case.data_sets or ()]
@@ -76,12 +81,16 @@ def _read(name: str, model: ModelProto, inputs: Sequence[Any], outputs: Sequence
     schema = operator_schema(node.op_type, opset)
     if "" in node.output:
         raise NoCase("an output is left out")
-    given = {value.name: _tensor(value, array) for value, array in zip(model.graph.input, inputs, strict=True)}
+    given = {
+        value.name: _tensor(value, array) for value, array in zip(model.graph.input, inputs, strict=True)
+    }
     tensors = {}
     for place, operand in enumerate(node.input):
         parameter = schema.inputs[min(place, len(schema.inputs) - 1)]
         if operand:
-            tensors[f"{parameter.name}.{place - len(schema.inputs) + 1}" if parameter.variadic else parameter.name] = given[operand]
+            tensors[
+                f"{parameter.name}.{place - len(schema.inputs) + 1}" if parameter.variadic else parameter.name
+            ] = given[operand]
     operator = OPERATORS[node.op_type]
     types = {key: TensorType(tensor.dtype, tensor.array.shape) for key, tensor in tensors.items()}
     constants = {key: tensor.array for key, tensor in tensors.items() if key in operator.constants}
@@ -94,7 +103,12 @@ def _attributes(node: NodeProto) -> Iterator[tuple[str, Value]]:
         value = helper.get_attribute_value(attribute)
         if isinstance(value, TensorProto):
             array = numpy_helper.to_array(value)
-            yield attribute.name, TensorValue(BY_ONNX_NUMBER[value.data_type].name, array.shape, tuple(array.reshape(-1).tolist()))
+            yield (
+                attribute.name,
+                TensorValue(
+                    BY_ONNX_NUMBER[value.data_type].name, array.shape, tuple(array.reshape(-1).tolist())
+                ),
+            )
         elif isinstance(value, (list, tuple)):
             yield attribute.name, tuple(each.decode() if isinstance(each, bytes) else each for each in value)
         else:
@@ -115,7 +129,9 @@ def _tensor(value: ValueInfoProto, array: Any) -> Tensor:
 def _stored(storage: str, array: Array) -> Array:
     if storage == "O":
         texts = np.empty(array.size, object)
-        texts[:] = [each.decode() if isinstance(each, bytes) else str(each) for each in array.reshape(-1).tolist()]
+        texts[:] = [
+            each.decode() if isinstance(each, bytes) else str(each) for each in array.reshape(-1).tolist()
+        ]
         return texts.reshape(array.shape)
     return array if array.dtype == storage else np.ascontiguousarray(array).view(storage).reshape(array.shape)
 
@@ -130,7 +146,9 @@ def test_formula_gives_what_onnx_expects(operator: str) -> None:
         shapes = entry.family.output_shapes(entry, case.call)
         assert len(expected) == len(case.outputs), case.name
         for ours, shape, theirs in zip(expected, shapes, case.outputs, strict=False):
-            assert all(known in (-1, extent) for known, extent in zip(shape, ours.shape, strict=True)), case.name
+            assert all(known in (-1, extent) for known, extent in zip(shape, ours.shape, strict=True)), (
+                case.name
+            )
             assert compare(ours, theirs).diff is None, (case.name, compare(ours, theirs).diff)
 
 
@@ -140,8 +158,15 @@ def test_every_operator_has_a_case() -> None:
 
 
 def test_what_is_left_out_has_a_reason() -> None:
-    assert all(reason == "not a tensor" or reason.startswith(("element type", "an output")) for reason in collected()[1].values())
+    assert all(
+        reason == "not a tensor" or reason.startswith(("element type", "an output"))
+        for reason in collected()[1].values()
+    )
 
 
 def test_every_element_type_is_stored_as_the_harness_does() -> None:
-    assert all(tensor.array.dtype == DTYPES[tensor.dtype].storage for case in collected()[0] for tensor in case.inputs.values())
+    assert all(
+        tensor.array.dtype == DTYPES[tensor.dtype].storage
+        for case in collected()[0]
+        for tensor in case.inputs.values()
+    )

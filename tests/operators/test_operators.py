@@ -19,7 +19,8 @@ def test_operator_modules_and_specs_are_the_same_set() -> None:
 
 @pytest.mark.parametrize("operator", OPERATORS.values(), ids=lambda operator: operator.name)
 def test_what_an_operator_names_are_its_inputs_and_attributes(operator: Operator) -> None:
-    """Inputs with a relation or with indices are those of the newest version; what decides shapes is an input at one opset at least."""
+    """Inputs with a relation or with indices are those of the newest version; what decides shapes is an input
+    at one opset at least."""
     schemas = [operator_schema(operator.name, opset) for opset in opsets_of_versions(operator.name)]
     inputs = {parameter.name for parameter in schemas[-1].inputs}
     assert set(operator.family.unsigned_inputs(operator)) <= inputs

@@ -1,4 +1,5 @@
-"""Operators from folders named in HARNESS_OPERATORS: a formula and a spec are enough to run them; a formula that fails costs its case."""
+"""Operators from folders named in HARNESS_OPERATORS: a formula and a spec are enough to run them; a formula
+that fails costs its case."""
 
 from __future__ import annotations
 
@@ -47,17 +48,32 @@ def test_a_folder_of_operators_is_loaded_and_what_fails_costs_its_case(tmp_path:
     }
     error = found["float32[3]"]["error"]
     assert (error["class"], error["message"]) == ("OracleError", "Abs: ValueError: not of three")
-    assert found["int32[4]"]["error"]["message"] == "Abs: FormulaError: the formula gives float64 where the output is int32"
-    assert found["int32[5]"]["error"]["message"] == "Abs: output 0 of the formula has shape [1], inferred is [5]"
+    assert (
+        found["int32[4]"]["error"]["message"]
+        == "Abs: FormulaError: the formula gives float64 where the output is int32"
+    )
+    assert (
+        found["int32[5]"]["error"]["message"] == "Abs: output 0 of the formula has shape [1], inferred is [5]"
+    )
     assert {result["operator"] for result in found.values()} == {"Abs"}
 
 
 def test_without_the_variable_they_are_unknown(tmp_path: Path) -> None:
     (tmp_path / "signs.py").write_text(FORMULAS, encoding="utf-8")
-    command = [sys.executable, "-c", "from harness.operators import OPERATORS; print('NobodyElses' in OPERATORS, len(OPERATORS))"]
+    command = [
+        sys.executable,
+        "-c",
+        "from harness.operators import OPERATORS; print('NobodyElses' in OPERATORS, len(OPERATORS))",
+    ]
     found = []
     for folders in ("", str(tmp_path), os.pathsep.join([str(tmp_path / "absent"), str(tmp_path)])):
-        done = subprocess.run(command, env={**os.environ, "HARNESS_OPERATORS": folders}, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            command,
+            env={**os.environ, "HARNESS_OPERATORS": folders},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         found.append(done.stdout.split())
     assert [there for there, _ in found] == ["False", "True", "True"]
     assert int(found[1][1]) > int(found[0][1])

@@ -1,6 +1,8 @@
-"""Operators that reduce, accumulate, choose along an axis, multiply or normalise: the formulas against element loops from ONNX's text.
+"""Operators that reduce, accumulate, choose along an axis, multiply or normalise: the formulas against
+element loops from ONNX's text.
 
-The loops work in Python's floats, one output element at a time, and share nothing with the formulas. Sums are `math.fsum`.
+The loops work in Python's floats, one output element at a time, and share nothing with the formulas. Sums are
+`math.fsum`.
 """
 
 from __future__ import annotations
@@ -24,7 +26,11 @@ Floats = list[float]
 
 
 def run(
-    name: str, opset: int, inputs: dict[str, Array], attributes: dict[str, Value] | None = None, outputs: int | None = None
+    name: str,
+    opset: int,
+    inputs: dict[str, Array],
+    attributes: dict[str, Value] | None = None,
+    outputs: int | None = None,
 ) -> tuple[Expected, ...]:
     """Call an operator in IEEE arithmetic; the shapes that it infers are checked."""
     operator = OPERATORS[name]
@@ -39,7 +45,8 @@ def run(
 
 
 def agree(found: Expected, wanted: Array) -> None:
-    """Hold an expected result against a loop's: to the bit where it is exact, within a few roundings of float64 where it has a bound."""
+    """Hold an expected result against a loop's: to the bit where it is exact, within a few roundings of
+    float64 where it has a bound."""
     if isinstance(found, Approx):
         assert found.value.shape == wanted.shape
         np.testing.assert_allclose(found.value, wanted, rtol=1e-11, atol=1e-11)
@@ -120,7 +127,15 @@ def test_reductions(name: str, opset: int) -> None:
 def test_reductions_of_nothing() -> None:
     """What ONNX says of no elements, and that an empty set of axes leaves the other steps."""
     nothing: dict[str, Array] = {"data": np.zeros((2, 0), np.float32), "axes": np.array([1], np.int64)}
-    empty = {"ReduceSum": 0, "ReduceProd": 1, "ReduceL1": 0, "ReduceL2": 0, "ReduceSumSquare": 0, "ReduceMax": -np.inf, "ReduceMin": np.inf}
+    empty = {
+        "ReduceSum": 0,
+        "ReduceProd": 1,
+        "ReduceL1": 0,
+        "ReduceL2": 0,
+        "ReduceSumSquare": 0,
+        "ReduceMax": -np.inf,
+        "ReduceMin": np.inf,
+    }
     for name, value in {**empty, "ReduceLogSum": -np.inf, "ReduceLogSumExp": -np.inf}.items():
         (found,) = run(name, 18, nothing)
         assert found.shape == (2, 1)
@@ -133,7 +148,11 @@ def test_reductions_of_nothing() -> None:
 
 def test_log_sum_exp_of_large_arguments() -> None:
     """Neither the sum of exponentials nor its logarithm overflows; infinities are limits."""
-    for data, wanted in (([1000.0, 1000.0], 1000 + math.log(2)), ([-1000.0, -1000.0], -1000 + math.log(2)), ([np.inf, 3.0], np.inf)):
+    for data, wanted in (
+        ([1000.0, 1000.0], 1000 + math.log(2)),
+        ([-1000.0, -1000.0], -1000 + math.log(2)),
+        ([np.inf, 3.0], np.inf),
+    ):
         (found,) = run("ReduceLogSumExp", 18, {"data": np.array(data, np.float32)})
         assert isinstance(found, Approx)
         assert found.value.item() == pytest.approx(wanted)
@@ -158,7 +177,10 @@ def test_places(name: str) -> None:
                 places = [n for n, x in enumerate(line) if x == best(line)]
                 wanted[place] = places[-1] if last else places[0]
             attributes: dict[str, Value] = {"axis": axis, "keepdims": keepdims, "select_last_index": last}
-            agree(run(name, 13, {"data": data}, attributes)[0], np.expand_dims(wanted, axis) if keepdims else wanted)
+            agree(
+                run(name, 13, {"data": data}, attributes)[0],
+                np.expand_dims(wanted, axis) if keepdims else wanted,
+            )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "uint8", "int64"])
@@ -169,16 +191,23 @@ def test_top_k(dtype: str) -> None:
             data = np.abs(drawn(f"{shape}{axis}", shape)).round().astype(dtype)
             for k in range(1, shape[axis] + 1):
                 moved = np.moveaxis(data, axis, -1)
-                values, indices = np.zeros((*moved.shape[:-1], k), dtype), np.zeros((*moved.shape[:-1], k), np.int64)
+                values, indices = (
+                    np.zeros((*moved.shape[:-1], k), dtype),
+                    np.zeros((*moved.shape[:-1], k), np.int64),
+                )
                 for place in product(*map(range, moved.shape[:-1])):
                     line = moved[place].tolist()
                     order = sorted(range(len(line)), key=lambda n: (-line[n] if largest else line[n], n))[:k]
                     values[place], indices[place] = [line[n] for n in order], order
-                found = run("TopK", 11, {"X": data, "K": np.array([k], np.int64)}, {"axis": axis, "largest": largest})
+                found = run(
+                    "TopK", 11, {"X": data, "K": np.array([k], np.int64)}, {"axis": axis, "largest": largest}
+                )
                 agree(found[0], np.moveaxis(values, -1, axis))
                 agree(found[1], np.moveaxis(indices, -1, axis))
                 if dtype == "float32" and largest:
-                    agree(run("TopK", 7, {"X": data}, {"axis": axis, "k": k})[1], np.moveaxis(indices, -1, axis))
+                    agree(
+                        run("TopK", 7, {"X": data}, {"axis": axis, "k": k})[1], np.moveaxis(indices, -1, axis)
+                    )
 
 
 @pytest.mark.parametrize("name", ["CumSum", "CumProd"])
@@ -194,7 +223,15 @@ def test_running(name: str) -> None:
                 line = [x[with_place(place, axis, i)].item() for i in span]
                 wanted[place] = math.fsum(line) if name == "CumSum" else math.prod(line)
             inputs = {"x": x, "axis": np.array(axis, np.int64)}
-            agree(run(name, 26 if name == "CumProd" else 14, inputs, {"exclusive": exclusive, "reverse": reverse})[0], wanted)
+            agree(
+                run(
+                    name,
+                    26 if name == "CumProd" else 14,
+                    inputs,
+                    {"exclusive": exclusive, "reverse": reverse},
+                )[0],
+                wanted,
+            )
     (found,) = run(name, 26, {"x": np.array([np.inf, 1.0]), "axis": np.array(0, np.int32)}, {"exclusive": 1})
     assert isinstance(found, Approx)
     assert found.value.tolist() == [0.0 if name == "CumSum" else 1.0, np.inf]
@@ -210,11 +247,17 @@ def test_softmaxes(name: str, opset: int) -> None:
             wanted = np.zeros(shape)
             place_of = axis % len(shape)
             for place in product(*map(range, shape)):
-                alike = [p for p in product(*map(range, shape)) if _one_group(p, place, place_of, flat=opset < 13)]
+                alike = [
+                    p for p in product(*map(range, shape)) if _one_group(p, place, place_of, flat=opset < 13)
+                ]
                 total = math.fsum(math.exp(x[p]) for p in alike)
                 share = math.exp(x[place]) / total
                 first = next(p for p in alike if x[p] == max(x[q] for q in alike))
-                wanted[place] = {"Softmax": share, "LogSoftmax": math.log(share), "Hardmax": float(place == first)}[name]
+                wanted[place] = {
+                    "Softmax": share,
+                    "LogSoftmax": math.log(share),
+                    "Hardmax": float(place == first),
+                }[name]
             agree(run(name, opset, {"input": x}, {"axis": axis})[0], wanted)
 
 
@@ -230,11 +273,17 @@ def test_gemm(third: tuple[int, ...] | None) -> None:
         c = None if third is None else drawn("c", third)
         wanted = np.zeros((3, 5))
         for i, j in product(range(3), range(5)):
-            terms = [float((a[k, i] if a_turned else a[i, k]) * (b[j, k] if b_turned else b[k, j])) for k in range(4)]
+            terms = [
+                float((a[k, i] if a_turned else a[i, k]) * (b[j, k] if b_turned else b[k, j]))
+                for k in range(4)
+            ]
             more = 0.0 if c is None else np.broadcast_to(c, (3, 5))[i, j].item()
             wanted[i, j] = 0.5 * math.fsum(terms) - 2 * more
         inputs = {"A": a, "B": b, **({} if c is None else {"C": c})}
-        agree(run("Gemm", 13, inputs, {"transA": a_turned, "transB": b_turned, "alpha": 0.5, "beta": -2.0})[0], wanted)
+        agree(
+            run("Gemm", 13, inputs, {"transA": a_turned, "transB": b_turned, "alpha": 0.5, "beta": -2.0})[0],
+            wanted,
+        )
 
 
 def test_matmul_integer() -> None:
@@ -266,21 +315,35 @@ def test_matmul_integer() -> None:
 )
 def test_einsum(equation: str, shapes: list[tuple[int, ...]], explicit: str, dtype: str) -> None:
     """A loop over all letters of the explicit form."""
-    operands = [(np.abs(drawn(f"{equation}{n}", shape)) * 2).round().astype(dtype) for n, shape in enumerate(shapes)]
+    operands = [
+        (np.abs(drawn(f"{equation}{n}", shape)) * 2).round().astype(dtype) for n, shape in enumerate(shapes)
+    ]
     left, _, right = explicit.partition("->")
     terms = left.split(",")
-    extents = {letter: extent for term, shape in zip(terms, shapes, strict=True) for letter, extent in zip(term, shape, strict=True)}
+    extents = {
+        letter: extent
+        for term, shape in zip(terms, shapes, strict=True)
+        for letter, extent in zip(term, shape, strict=True)
+    }
     wanted = np.zeros([extents[letter] for letter in right])
     for numbers in product(*(range(extents[letter]) for letter in extents)):
         at = dict(zip(extents, numbers, strict=True))
-        factors = [float(x[tuple(at[letter] for letter in term)]) for x, term in zip(operands, terms, strict=True)]
+        factors = [
+            float(x[tuple(at[letter] for letter in term)]) for x, term in zip(operands, terms, strict=True)
+        ]
         wanted[tuple(at[letter] for letter in right)] += math.prod(factors)
     inputs = {f"Inputs.{n}": each for n, each in enumerate(operands)}
-    agree(run("Einsum", 12, inputs, {"equation": equation})[0], np.mod(wanted, 256) if dtype == "uint8" else wanted)
+    agree(
+        run("Einsum", 12, inputs, {"equation": equation})[0],
+        np.mod(wanted, 256) if dtype == "uint8" else wanted,
+    )
 
 
-def standardised(x: Array, group: Sequence[tuple[int, ...]], epsilon: float) -> dict[tuple[int, ...], tuple[float, float, float]]:
-    """Return (x - mean) / sqrt(variance + epsilon), the mean and the divisor's inverse for each place of a group."""
+def standardised(
+    x: Array, group: Sequence[tuple[int, ...]], epsilon: float
+) -> dict[tuple[int, ...], tuple[float, float, float]]:
+    """Return (x - mean) / sqrt(variance + epsilon), the mean and the divisor's inverse for each place of a
+    group."""
     values = [x[p].item() for p in group]
     mean = math.fsum(values) / len(values)
     inverse = 1 / math.sqrt(math.fsum((v - mean) ** 2 for v in values) / len(values) + epsilon)
@@ -301,7 +364,13 @@ def test_layer_normalization() -> None:
                     wanted[0][p] = value * scale[p[first:]] + bias[p[first:]]
                     kept = outer + (0,) * (len(shape) - first)
                     wanted[1][kept], wanted[2][kept] = mean, inverse
-            found = run("LayerNormalization", 17, {"X": x, "Scale": scale, "B": bias}, {"axis": axis, "epsilon": 0.25}, 3)
+            found = run(
+                "LayerNormalization",
+                17,
+                {"X": x, "Scale": scale, "B": bias},
+                {"axis": axis, "epsilon": 0.25},
+                3,
+            )
             for each, loop in zip(found, wanted, strict=True):
                 agree(each, loop)
             assert [each.dtype for each in found] == ["float64", "float32", "float32"]
@@ -321,9 +390,12 @@ def test_rms_normalization() -> None:
     agree(run("RMSNormalization", 23, {"X": x, "scale": scale}, {"axis": 1, "epsilon": 0.5})[0], wanted)
 
 
-@pytest.mark.parametrize("name", ["InstanceNormalization", "GroupNormalization18", "GroupNormalization21", "BatchNormalization"])
+@pytest.mark.parametrize(
+    "name", ["InstanceNormalization", "GroupNormalization18", "GroupNormalization21", "BatchNormalization"]
+)
 def test_channel_norms(name: str) -> None:
-    """Of each instance and channel, of each group with scales by group or by channel, with given statistics."""
+    """Of each instance and channel, of each group with scales by group or by channel, with given
+    statistics."""
     x = drawn(name, (2, 4, 3, 2))
     groups = 2 if name.startswith("Group") else 4
     count = groups if name.endswith("18") else 4
@@ -347,18 +419,28 @@ def test_channel_norms(name: str) -> None:
     elif name == "InstanceNormalization":
         agree(run(name, 6 + 16, {"input": x, "scale": scale, "B": bias}, {"epsilon": 0.25})[0], wanted)
     else:
-        found = run(name[:-2], int(name[-2:]), {"X": x, "scale": scale, "bias": bias}, {"epsilon": 0.25, "num_groups": 2})
+        found = run(
+            name[:-2],
+            int(name[-2:]),
+            {"X": x, "scale": scale, "bias": bias},
+            {"epsilon": 0.25, "num_groups": 2},
+        )
         agree(found[0], wanted)
 
 
 def test_norms() -> None:
-    """LpNormalization with zeros, MeanVarianceNormalization, LRN with an even and an odd size at the border."""
+    """LpNormalization with zeros, MeanVarianceNormalization, LRN with an even and an odd size at the
+    border."""
     x = drawn("lp", (3, 4))
     x[1] = 0
     for p in (1, 2):
         wanted = np.zeros(x.shape)
         for i, j in product(range(3), range(4)):
-            norm = math.fsum(abs(v) for v in x[i].tolist()) if p == 1 else math.sqrt(math.fsum(v * v for v in x[i].tolist()))
+            norm = (
+                math.fsum(abs(v) for v in x[i].tolist())
+                if p == 1
+                else math.sqrt(math.fsum(v * v for v in x[i].tolist()))
+            )
             wanted[i, j] = x[i, j] / norm if norm else 0
         agree(run("LpNormalization", 22, {"input": x}, {"p": p, "axis": 1})[0], wanted)
     x = drawn("mvn", (2, 3, 2, 2))

@@ -34,7 +34,9 @@ def natural_shape(kind: str, dtype: str) -> Shape | None:
 
 
 def generate(kind: str, dtype: str, shape: Shape, entropy: bytes) -> Array:
-    return calling.generated(OPERATOR, kind, "X", calling.call_of("Round", shaped(shape, dtypes=(dtype,))), entropy)
+    return calling.generated(
+        OPERATOR, kind, "X", calling.call_of("Round", shaped(shape, dtypes=(dtype,))), entropy
+    )
 
 
 def check(dtype: str, storage: Array, mode: str | None) -> None:
@@ -46,7 +48,9 @@ def check(dtype: str, storage: Array, mode: str | None) -> None:
     assert found.array.dtype == np.dtype(DTYPES[dtype].storage)
     assert found.array.shape == storage.shape
     infinity = ((1 << (width - 1 - mantissa)) - 1) << mantissa
-    for x, y in zip(storage.view(f"u{width // 8}").tolist(), found.array.view(f"u{width // 8}").tolist(), strict=True):
+    for x, y in zip(
+        storage.view(f"u{width // 8}").tolist(), found.array.view(f"u{width // 8}").tolist(), strict=True
+    ):
         wanted = round_bits(x, width, mantissa, mode)
         if wanted is None:
             assert y & ~(1 << (width - 1)) > infinity, f"{x:#x}: NaN became {y:#x}"
@@ -71,15 +75,22 @@ def test_samples_of_32_and_64_bits(dtype: str, kind: str, mode: str | None) -> N
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_values_of_every_exponent(dtype: str, mode: str | None) -> None:
-    """Random patterns are mostly huge or tiny: draw the exponent from -3 to the precision limit and beyond."""
+    """Random patterns are mostly huge or tiny: draw the exponent from -3 to the precision limit and
+    beyond."""
     rng = np.random.default_rng(8)
     mantissa = DTYPES[dtype].mantissa
     assert mantissa is not None
     scale = 2.0 ** rng.integers(-3, mantissa + 3, 6000)
-    check(dtype, (rng.choice([-1.0, 1.0], 6000) * rng.uniform(1, 2, 6000) * scale).astype(DTYPES[dtype].storage), mode)
+    check(
+        dtype,
+        (rng.choice([-1.0, 1.0], 6000) * rng.uniform(1, 2, 6000) * scale).astype(DTYPES[dtype].storage),
+        mode,
+    )
 
 
-@pytest.mark.parametrize(("mode", "rounding"), [(None, ROUND_HALF_EVEN), (TOWARD_ZERO, ROUND_DOWN), (HALVES_AWAY, ROUND_HALF_UP)])
+@pytest.mark.parametrize(
+    ("mode", "rounding"), [(None, ROUND_HALF_EVEN), (TOWARD_ZERO, ROUND_DOWN), (HALVES_AWAY, ROUND_HALF_UP)]
+)
 def test_decimal_agrees(mode: str | None, rounding: str) -> None:
     """Python's decimal is a second independent witness: every float is a finite decimal."""
     halves = halfway_values("float64")
@@ -107,7 +118,9 @@ def test_onnx_reference_agrees(dtype: str) -> None:
         [helper.make_tensor_value_info("Y", element, ["n"])],
     )
     x = halfway_values(dtype)
-    wanted = ReferenceEvaluator(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)])).run(None, {"X": x})[0]
+    wanted = ReferenceEvaluator(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)])).run(
+        None, {"X": x}
+    )[0]
     assert oracle(Tensor(dtype, x), None).array.tobytes() == wanted.tobytes()
 
 
@@ -135,7 +148,9 @@ class TestKinds:
     @pytest.mark.parametrize("dtype", ["float32", "float64"])
     def test_patterns_are_for_16_bits(self, dtype: str) -> None:
         assert natural_shape("patterns", dtype) is None
-        assert not OPERATOR.family.applies(OPERATOR, "patterns", "X", calling.call_of("Round", shaped((4,), dtypes=(dtype,))))
+        assert not OPERATOR.family.applies(
+            OPERATOR, "patterns", "X", calling.call_of("Round", shaped((4,), dtypes=(dtype,)))
+        )
         with pytest.raises(ValueError, match="only 16-bit types"):
             generate("patterns", dtype, (4,), bytes(1 << 19))
 
@@ -143,7 +158,9 @@ class TestKinds:
     def test_subnormals_are_subnormal_and_not_zero(self, dtype: str) -> None:
         mantissa = DTYPES[dtype].mantissa
         assert mantissa is not None
-        found = generate("subnormal", dtype, (512,), np.random.default_rng(2).bytes(1 << 19)).view(f"u{DTYPES[dtype].itemsize}")
+        found = generate("subnormal", dtype, (512,), np.random.default_rng(2).bytes(1 << 19)).view(
+            f"u{DTYPES[dtype].itemsize}"
+        )
         sign = 1 << (DTYPES[dtype].itemsize * 8 - 1)
         assert all(0 < int(n) & ~sign < 1 << mantissa for n in found)
         assert len({int(n) & sign for n in found}) == 2
@@ -160,4 +177,6 @@ class TestKinds:
     def test_lists_are_repeated_or_cut_to_the_shape(self, kind: str) -> None:
         whole = generate(kind, "float32", natural_shape(kind, "float32"), bytes(1 << 19))
         assert generate(kind, "float32", (2, 3), bytes(1 << 19)).tobytes() == whole[:6].tobytes()
-        assert generate(kind, "float32", (whole.size + 2,), bytes(1 << 19))[-2:].tobytes() == whole[:2].tobytes()
+        assert (
+            generate(kind, "float32", (whole.size + 2,), bytes(1 << 19))[-2:].tobytes() == whole[:2].tobytes()
+        )

@@ -21,7 +21,10 @@ def test_the_oracles_gather_by_unsigned_indices(dtype: str) -> None:
     assert exact("GatherND", (data, pairs)).array.tolist() == [6, 1]
 
 
-@pytest.mark.parametrize(("dtype", "value", "bad"), [("uint64", 2**64 - 1, True), ("uint32", 2**32 - 1, True), ("uint64", 4, False)])
+@pytest.mark.parametrize(
+    ("dtype", "value", "bad"),
+    [("uint64", 2**64 - 1, True), ("uint32", 2**32 - 1, True), ("uint64", 4, False)],
+)
 def test_the_bits_of_a_negative_index_are_out_of_range(dtype: str, value: int, bad: bool) -> None:
     assert out_of_range(np.array([value], dtype), 5) is bad
     assert out_of_range(np.array([[0, value]], dtype), np.array([1, 5], np.int64)) is bad

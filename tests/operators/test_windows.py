@@ -26,11 +26,19 @@ WINDOWS: list[tuple[tuple[int, ...], dict[str, Value]]] = [
 ]
 
 
-def run(name: str, arrays: dict[str, Floats], attributes: dict[str, Value], opset: int = 22, outputs: int | None = None) -> list[Floats]:
+def run(
+    name: str,
+    arrays: dict[str, Floats],
+    attributes: dict[str, Value],
+    opset: int = 22,
+    outputs: int | None = None,
+) -> list[Floats]:
     types = {key: TensorType(str(array.dtype), array.shape) for key, array in arrays.items()}
     call = make_call(OPERATORS[name], opset, types, attributes, {}, None, outputs)
     assert OPERATORS[name].broken_rule(call) is None
-    found = OPERATORS[name].oracle(call, {key: Tensor(str(array.dtype), array) for key, array in arrays.items()}, "ieee")
+    found = OPERATORS[name].oracle(
+        call, {key: Tensor(str(array.dtype), array) for key, array in arrays.items()}, "ieee"
+    )
     shapes = OPERATORS[name].family.output_shapes(OPERATORS[name], call)
     assert [each.shape for each in found] == list(shapes[: len(found)])
     assert all(isinstance(each, (Exact, OneOf, Approx)) for each in found)
@@ -41,10 +49,16 @@ def integers(shape: tuple[int, ...], seed: int = 0) -> Floats:
     return np.random.default_rng(seed).integers(-9, 10, shape).astype(np.float32)
 
 
-def reached(x: Floats, attributes: dict[str, Value], out: tuple[int, ...]) -> list[tuple[list[float], list[int], int]]:
-    """Return the elements of the window of an output, their flat places, and how many places lie within the padded input."""
+def reached(
+    x: Floats, attributes: dict[str, Value], out: tuple[int, ...]
+) -> list[tuple[list[float], list[int], int]]:
+    """Return the elements of the window of an output, their flat places, and how many places lie within the
+    padded input."""
     count = x.ndim - 2
-    of = {key: attributes.get(key, default) for key, default in (("strides", (1,) * count), ("dilations", (1,) * count))}
+    of = {
+        key: attributes.get(key, default)
+        for key, default in (("strides", (1,) * count), ("dilations", (1,) * count))
+    }
     pads: Any = attributes.get("pads", (0,) * 2 * count)
     strides: Any = of["strides"]
     dilations: Any = of["dilations"]
@@ -64,17 +78,23 @@ def reached(x: Floats, attributes: dict[str, Value], out: tuple[int, ...]) -> li
 
 
 @pytest.mark.parametrize(("shape", "attributes"), WINDOWS)
-def test_max_pool_is_the_greatest_of_each_window(shape: tuple[int, ...], attributes: dict[str, Value]) -> None:
+def test_max_pool_is_the_greatest_of_each_window(
+    shape: tuple[int, ...], attributes: dict[str, Value]
+) -> None:
     x = np.random.default_rng(1).permutation(prod(shape)).reshape(shape).astype(np.float32)
     values, places = run("MaxPool", {"X": x}, attributes, outputs=2)
     windows = reached(x, attributes, values.shape)
     assert values.reshape(-1).tolist() == [max(elements) for elements, _, _ in windows]
-    assert places.reshape(-1).tolist() == [where[elements.index(max(elements))] for elements, where, _ in windows]
+    assert places.reshape(-1).tolist() == [
+        where[elements.index(max(elements))] for elements, where, _ in windows
+    ]
 
 
 @pytest.mark.parametrize(("shape", "attributes"), WINDOWS)
 @pytest.mark.parametrize("include", [0, 1])
-def test_average_pool_divides_by_what_it_counts(shape: tuple[int, ...], attributes: dict[str, Value], include: int) -> None:
+def test_average_pool_divides_by_what_it_counts(
+    shape: tuple[int, ...], attributes: dict[str, Value], include: int
+) -> None:
     x = integers(shape)
     (found,) = run("AveragePool", {"X": x}, {**attributes, "count_include_pad": include})
     windows = reached(x, attributes, found.shape)
@@ -84,22 +104,31 @@ def test_average_pool_divides_by_what_it_counts(shape: tuple[int, ...], attribut
 
 @pytest.mark.parametrize(("shape", "attributes"), WINDOWS)
 @pytest.mark.parametrize("p", [1, 2, 3])
-def test_lp_pool_is_the_norm_of_each_window(shape: tuple[int, ...], attributes: dict[str, Value], p: int) -> None:
+def test_lp_pool_is_the_norm_of_each_window(
+    shape: tuple[int, ...], attributes: dict[str, Value], p: int
+) -> None:
     x = integers(shape)
     (found,) = run("LpPool", {"X": x}, {**attributes, "p": p})
-    expected = [sum(abs(e) ** p for e in elements) ** (1 / p) for elements, _, _ in reached(x, attributes, found.shape)]
+    expected = [
+        sum(abs(e) ** p for e in elements) ** (1 / p)
+        for elements, _, _ in reached(x, attributes, found.shape)
+    ]
     np.testing.assert_allclose(found.reshape(-1), expected, rtol=1e-5)
 
 
 def test_a_last_window_that_would_begin_in_the_padding_behind_is_left_out() -> None:
     x = np.array([[[1.0, 2.0]]], np.float32)
-    (found,) = run("MaxPool", {"X": x}, {"kernel_shape": (1,), "strides": (2,), "pads": (0, 0), "ceil_mode": 1})
+    (found,) = run(
+        "MaxPool", {"X": x}, {"kernel_shape": (1,), "strides": (2,), "pads": (0, 0), "ceil_mode": 1}
+    )
     assert found.tolist() == [[[1.0]]]
 
 
 def test_valid_counts_the_windows_that_fit_also_with_ceil_mode() -> None:
     x = np.arange(8, dtype=np.float32).reshape(1, 1, 8)
-    (found,) = run("MaxPool", {"X": x}, {"kernel_shape": (3,), "strides": (2,), "auto_pad": "VALID", "ceil_mode": 1})
+    (found,) = run(
+        "MaxPool", {"X": x}, {"kernel_shape": (3,), "strides": (2,), "auto_pad": "VALID", "ceil_mode": 1}
+    )
     assert found.tolist() == [[[2.0, 4.0, 6.0]]]
 
 
@@ -131,7 +160,11 @@ def test_conv_transpose_adds_each_element_times_the_filter(
         i, k = rest[:count], rest[count:]
         at = [i[d] * strides[d] + k[d] * dilations[d] - pads[d] for d in range(count)]
         if all(0 <= at[d] < found.shape[2 + d] for d in range(count)):
-            target, source, weight = (n, m + c // (shape[1] // group) * filters[1], *at), (n, c, *i), (c, m, *k)
+            target, source, weight = (
+                (n, m + c // (shape[1] // group) * filters[1], *at),
+                (n, c, *i),
+                (c, m, *k),
+            )
             expected[target] += x[source] * w[weight]
     assert found.tolist() == expected.tolist()
 

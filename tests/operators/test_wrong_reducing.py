@@ -1,4 +1,5 @@
-"""Wrong kernels of operators that reduce, multiply and normalise turn cases of the specs red; right ones, in float32, turn none."""
+"""Wrong kernels of operators that reduce, multiply and normalise turn cases of the specs red; right ones, in
+float32, turn none."""
 
 from __future__ import annotations
 
@@ -32,7 +33,11 @@ _MOST = 20_000
 def cases(name: str) -> tuple[tuple[Case, Call, tuple[Tensor, ...]], ...]:
     """Return the valid float32 cases of a spec, with their inputs."""
     plan = expand(load_specs((default_folder() / f"{name}.yaml",)))
-    chosen = [case for case in plan.cases(valid=True) if case.validity is Validity.VALID and case.inputs[0].dtype == "float32"]
+    chosen = [
+        case
+        for case in plan.cases(valid=True)
+        if case.validity is Validity.VALID and case.inputs[0].dtype == "float32"
+    ]
     made = [(case, call := call_of(case), case_inputs(call, case, 0)) for case in chosen]
     return tuple(each for each in made if max(tensor.array.size for tensor in each[2]) <= _MOST)
 
@@ -41,7 +46,9 @@ def red(name: str, kernel: Kernel) -> list[str]:
     """Return the cases that a kernel gets wrong."""
     found = []
     for case, call, inputs in cases(name):
-        expected = OPERATORS[name].oracle(call, {s.name: t for s, t in zip(case.inputs, inputs, strict=True)}, "opencl")[0]
+        expected = OPERATORS[name].oracle(
+            call, {s.name: t for s, t in zip(case.inputs, inputs, strict=True)}, "opencl"
+        )[0]
         with np.errstate(all="ignore"):
             actual = np.asarray(kernel(call, [tensor.array for tensor in inputs])).astype(
                 np.int64 if expected.dtype == "int64" else np.float32
@@ -57,12 +64,18 @@ def half(x: Any) -> Any:
 
 
 def reduced(function: Callable[..., Any], *, shift: int = 0, keep: bool = True, lost: bool = False) -> Kernel:
-    """Make a kernel of a NumPy reduction with an axis that is off, keepdims ignored, or the last element lost."""
+    """Make a kernel of a NumPy reduction with an axis that is off, keepdims ignored, or the last element
+    lost."""
 
     def kernel(call: Call, inputs: list[Any]) -> Any:
         data = inputs[0]
         axes = tuple((axis + shift) % data.ndim for axis in axes_of(call) or ())
-        cut = data[tuple(slice(0, -1) if lost and n in axes and data.shape[n] > 1 else slice(None) for n in range(data.ndim))]
+        cut = data[
+            tuple(
+                slice(0, -1) if lost and n in axes and data.shape[n] > 1 else slice(None)
+                for n in range(data.ndim)
+            )
+        ]
         return function(cut, axis=axes, keepdims=bool(call.attributes["keepdims"]) and keep)
 
     return kernel
@@ -79,7 +92,9 @@ def log_sum_exp(x: Array, **given: Any) -> Any:
     return (np.log(total) + most).sum(**given)
 
 
-def softmax(call: Call, inputs: list[Any], *, shift: int = 0, naive: bool = False, narrow: bool = False) -> Any:
+def softmax(
+    call: Call, inputs: list[Any], *, shift: int = 0, naive: bool = False, narrow: bool = False
+) -> Any:
     x = inputs[0]
     axis = (call.parameter("axis") + shift) % x.ndim
     axes = (axis,) if call.opset >= 13 else tuple(range(axis, x.ndim))
@@ -99,7 +114,13 @@ def without_last(x: Any, axis: int) -> Any:
 
 
 def layer_norm(
-    call: Call, inputs: list[Any], *, one_pass: bool = False, outside: bool = False, sample: bool = False, shift: int = 0
+    call: Call,
+    inputs: list[Any],
+    *,
+    one_pass: bool = False,
+    outside: bool = False,
+    sample: bool = False,
+    shift: int = 0,
 ) -> Any:
     x, scale, bias = inputs[0], inputs[1], inputs[2] if len(inputs) > 2 else 0
     first = min(call.parameter("axis") % x.ndim + shift, x.ndim - 1)
@@ -114,7 +135,9 @@ def layer_norm(
     return (wide - mean) / root * scale + bias
 
 
-def channel_norm(call: Call, inputs: list[Any], *, swapped: bool = False, over_batch: bool = False, one_pass: bool = False) -> Any:
+def channel_norm(
+    call: Call, inputs: list[Any], *, swapped: bool = False, over_batch: bool = False, one_pass: bool = False
+) -> Any:
     x, scale, bias = (each.astype(np.float32 if one_pass else np.float64) for each in inputs)
     given: dict[str, Any] = {"axis": (*([0] if over_batch else []), *range(2, x.ndim)), "keepdims": True}
     mean = x.mean(**given)
@@ -130,7 +153,11 @@ def gemm(call: Call, inputs: list[Any], *, forget: str = "", turn_c: bool = Fals
     y = a @ b * (1 if forget == "alpha" else call.parameter("alpha"))
     if len(inputs) < 3 or forget == "c":
         return y
-    c = inputs[2].T if turn_c and inputs[2].ndim == 2 and inputs[2].T.shape in (y.shape, (1, 1)) else inputs[2]
+    c = (
+        inputs[2].T
+        if turn_c and inputs[2].ndim == 2 and inputs[2].T.shape in (y.shape, (1, 1))
+        else inputs[2]
+    )
     return y + (1 if forget == "beta" else call.parameter("beta")) * c
 
 
@@ -193,7 +220,8 @@ KERNELS: dict[tuple[str, str], Kernel] = {
         without_last(inputs[0], -1), without_last(inputs[1], -min(2, inputs[1].ndim))
     ),
     ("MatMul", "first element of a vector"): lambda _, inputs: matmul(
-        inputs[0], np.full_like(inputs[1], inputs[1][0]) if inputs[1].ndim == 1 and inputs[1].size else inputs[1]
+        inputs[0],
+        np.full_like(inputs[1], inputs[1][0]) if inputs[1].ndim == 1 and inputs[1].size else inputs[1],
     ),
     ("Gemm", "right"): gemm,
     ("Gemm", "alpha ignored"): lambda call, inputs: gemm(call, inputs, forget="alpha"),
@@ -201,12 +229,20 @@ KERNELS: dict[tuple[str, str], Kernel] = {
     ("Gemm", "C ignored"): lambda call, inputs: gemm(call, inputs, forget="c"),
     ("LayerNormalization", "right"): layer_norm,
     ("LayerNormalization", "one pass"): lambda call, inputs: layer_norm(call, inputs, one_pass=True),
-    ("LayerNormalization", "epsilon outside of the root"): lambda call, inputs: layer_norm(call, inputs, outside=True),
-    ("LayerNormalization", "variance of a sample"): lambda call, inputs: layer_norm(call, inputs, sample=True),
+    ("LayerNormalization", "epsilon outside of the root"): lambda call, inputs: layer_norm(
+        call, inputs, outside=True
+    ),
+    ("LayerNormalization", "variance of a sample"): lambda call, inputs: layer_norm(
+        call, inputs, sample=True
+    ),
     ("LayerNormalization", "the axis after"): lambda call, inputs: layer_norm(call, inputs, shift=1),
     ("InstanceNormalization", "right"): channel_norm,
-    ("InstanceNormalization", "scale and bias exchanged"): lambda call, inputs: channel_norm(call, inputs, swapped=True),
-    ("InstanceNormalization", "over all instances"): lambda call, inputs: channel_norm(call, inputs, over_batch=True),
+    ("InstanceNormalization", "scale and bias exchanged"): lambda call, inputs: channel_norm(
+        call, inputs, swapped=True
+    ),
+    ("InstanceNormalization", "over all instances"): lambda call, inputs: channel_norm(
+        call, inputs, over_batch=True
+    ),
     ("TopK", "right"): top_k,
     ("TopK", "largest ignored"): lambda call, inputs: top_k(call, inputs, least=True),
     ("TopK", "one too late"): lambda call, inputs: top_k(call, inputs, late=True),

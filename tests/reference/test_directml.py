@@ -10,10 +10,20 @@ from pathlib import Path
 import pytest
 import yaml
 
-from harness.model.reference.directml import ARRAYS, ByValue, Constraint, Member, directml_operator, operator_names, sources
+from harness.model.reference.directml import (
+    ARRAYS,
+    ByValue,
+    Constraint,
+    Member,
+    directml_operator,
+    operator_names,
+    sources,
+)
 from harness.model.reference.feature_levels import level_key, level_order, load
 
-BY_HAND = yaml.safe_load((Path(__file__).parents[1] / "fixtures" / "directml_tables_by_hand.yaml").read_text(encoding="utf-8"))["operators"]
+BY_HAND = yaml.safe_load(
+    (Path(__file__).parents[1] / "fixtures" / "directml_tables_by_hand.yaml").read_text(encoding="utf-8")
+)["operators"]
 TYPES = {
     "input", "output", "inputs", "outputs", "uint", "int", "float", "uint_array", "int_array", "float_array", "scale_bias", "scalar_union",
     "size_2d", "operator_desc", "operator_desc_array",
@@ -36,7 +46,8 @@ def test_tables_read_by_hand_come_out_identical(name: str) -> None:
 
 
 def test_numbers_are_those_of_the_header() -> None:
-    """DML_OPERATOR_TYPE of DirectML.h: 177 operators, numbered 1 to 177 but for the four of the graph, which have no document."""
+    """DML_OPERATOR_TYPE of DirectML.h: 177 operators, numbered 1 to 177 but for the four of the graph, which
+    have no document."""
     numbers = {name: directml_operator(name).number for name in operator_names()}
     assert len(numbers) == len(set(numbers.values())) == 177
     known = {
@@ -110,12 +121,17 @@ def test_tables_that_depend_on_a_value() -> None:
     assert reduce.tables_for({"Function": 99}) == {}
     assert sorted(value for each in reduce.by_value for value in each.values) == list(range(12))
     assert all(isinstance(each, ByValue) for each in reduce.by_value)
-    assert directml_operator("DML_OPERATOR_GATHER").tables_for({"Axis": 0}) == directml_operator("DML_OPERATOR_GATHER").tables
+    assert (
+        directml_operator("DML_OPERATOR_GATHER").tables_for({"Axis": 0})
+        == directml_operator("DML_OPERATOR_GATHER").tables
+    )
 
 
 def test_constraints_and_aliasing() -> None:
     add = directml_operator("DML_OPERATOR_ELEMENT_WISE_ADD")
-    assert add.constraints == (Constraint(("dtype", "dimension_count", "sizes"), ("ATensor", "BTensor", "OutputTensor")),)
+    assert add.constraints == (
+        Constraint(("dtype", "dimension_count", "sizes"), ("ATensor", "BTensor", "OutputTensor")),
+    )
     assert directml_operator("DML_OPERATOR_ELEMENT_WISE_ROUND").in_place == ("InputTensor",)
     assert directml_operator("DML_OPERATOR_GATHER_ND1").in_place is None
 
@@ -131,7 +147,9 @@ def test_an_unknown_operator_is_a_key_error() -> None:
 
 
 def test_levels_have_numbers() -> None:
-    assert {directml_operator(name).introduced for name in operator_names()} <= set(load("directml.yaml")["feature_levels"])
+    assert {directml_operator(name).introduced for name in operator_names()} <= set(
+        load("directml.yaml")["feature_levels"]
+    )
 
 
 def test_the_command_line_starts_without_the_facts() -> None:
@@ -139,4 +157,7 @@ def test_the_command_line_starts_without_the_facts() -> None:
         "import sys; import harness.commands.cli; from harness.model.reference import files; "
         "print(files.data_file.cache_info().misses if 'harness.model.reference.files' in sys.modules else 0)"
     )
-    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "0\n"
+    assert (
+        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+        == "0\n"
+    )

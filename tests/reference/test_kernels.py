@@ -26,20 +26,25 @@ DATA = ("bool", "float16", "float32", "float64", *INTEGERS)
 STRINGS = (*DATA, "string")
 BFLOATS = (*STRINGS, "bfloat16")
 BY_HAND = {
-    ("CPUExecutionProvider", "GatherElements"): [((11,), STRINGS, ("int32", "int64")), ((13,), BFLOATS, ("int32", "int64"))],
+    ("CPUExecutionProvider", "GatherElements"): [
+        ((11,), STRINGS, ("int32", "int64")),
+        ((13,), BFLOATS, ("int32", "int64")),
+    ],
     ("CPUExecutionProvider", "GatherND"): [((11, 12), STRINGS, ("int64",)), ((13,), BFLOATS, ("int64",))],
     ("CPUExecutionProvider", "Round"): [((11, 22), ("float16", "float32", "float64"), ())],
     ("DmlExecutionProvider", "GatherElements"): [((11, 13), DATA, ("int32", "int64"))],
     ("DmlExecutionProvider", "GatherND"): [((11, 12, 13), DATA, ("int64",))],
     ("DmlExecutionProvider", "Round"): [((11,), ("float16", "float32"), ())],
 }
-"""Provider and operator: (versions, types of data, types of indices), as a person read them in the sources of the providers."""
+"""Provider and operator: (versions, types of data, types of indices), as a person read them in the sources of
+the providers."""
 VERSIONS = {"GatherElements": (11, 13), "GatherND": (11, 12, 13), "Round": (11, 22)}
 
 
 @pytest.mark.parametrize(("provider", "operator"), BY_HAND)
 def test_kernels_read_by_hand_come_out_identical(provider: str, operator: str) -> None:
-    """Every type against every version: the packaged table answers as the one that was typed from the sources."""
+    """Every type against every version: the packaged table answers as the one that was typed from the
+    sources."""
     target = TargetInfo(provider, onnxruntime="1.24.4")
     indices = ("int32", "int64", "uint32") if operator != "Round" else ("",)
     kinds = ((data, index) for data in (*BFLOATS, "complex64", "complex128") for index in indices)
@@ -49,7 +54,9 @@ def test_kernels_read_by_hand_come_out_identical(provider: str, operator: str) -
         device = provider == "DmlExecutionProvider" and data in ("float64", "int64", "uint64")
         wanted = ("device" if device else "yes") if known else "no"
         names = [name for name, _ in formal_inputs(operator, version)]
-        assert registered(target, operator, version, dict(zip(names, (data, index), strict=False))) == wanted, (version, data, index)
+        assert (
+            registered(target, operator, version, dict(zip(names, (data, index), strict=False))) == wanted
+        ), (version, data, index)
 
 
 @pytest.mark.parametrize(("opset", "version"), [(10, None), (11, 11), (21, 11), (22, 22), (25, 22)])
@@ -66,7 +73,13 @@ def test_a_model_uses_the_newest_version_up_to_its_opset(opset: int, version: in
         (CPU, "GatherND", 13, {"T": "float32", "indices": "int32"}, "no"),
         (CPU, "Round", 22, {"T": "float16"}, "yes"),
         (TargetInfo("CPUExecutionProvider", onnxruntime="1.20.1"), "Round", 22, {"T": "float16"}, "no"),
-        (TargetInfo("CPUExecutionProvider", onnxruntime="not a version"), "Round", 22, {"T": "float16"}, "yes"),
+        (
+            TargetInfo("CPUExecutionProvider", onnxruntime="not a version"),
+            "Round",
+            22,
+            {"T": "float16"},
+            "yes",
+        ),
         (DML, "Round", 11, {"T": "float16"}, "yes"),
         (DML, "Round", 21, {"T": "float16"}, "yes"),
         (DML, "Round", 22, {"T": "float16"}, "no"),
@@ -91,7 +104,9 @@ def test_a_model_uses_the_newest_version_up_to_its_opset(opset: int, version: in
         (NEWER, "Round", 22, {"X": "bfloat16"}, "no"),
     ],
 )
-def test_registered_kernels(target: TargetInfo, operator: str, opset: int, types: dict[str, str], expected: str) -> None:
+def test_registered_kernels(
+    target: TargetInfo, operator: str, opset: int, types: dict[str, str], expected: str
+) -> None:
     assert registered(target, operator, opset, types) == expected
 
 
@@ -112,7 +127,10 @@ def test_what_directml_makes_of_an_operator() -> None:
     assert lowers_to("ArgMax", 13) == ("DML_OPERATOR_ARGMAX",)
     assert lowers_to("Round", 22) is None
     assert lowers_to("NoSuchOperator", 13) is None
-    assert directml_operators("Softmax") == ("DML_OPERATOR_ACTIVATION_SOFTMAX", "DML_OPERATOR_ACTIVATION_SOFTMAX1")
+    assert directml_operators("Softmax") == (
+        "DML_OPERATOR_ACTIVATION_SOFTMAX",
+        "DML_OPERATOR_ACTIVATION_SOFTMAX1",
+    )
     assert directml_operators("NoSuchOperator") == ()
 
 

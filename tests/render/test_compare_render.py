@@ -26,9 +26,13 @@ NEWER = msgspec.structs.replace(DML, onnxruntime="1.23.0", directml="1.15.5", dr
 def two(folder: Path, number: int = 3000, faults: float = 0.003) -> Comparison:
     """Two runs that differ in a few results, in versions, in length and in one target."""
     old, new = {"cpu": CPU, "dml": DML}, {"cpu": CPU, "dml": NEWER, "dml@windows": ABSENT}
-    base = synthetic.write_results(folder / "base.jsonl", list(synthetic.results(number, old, faults=faults, seed=1)), old)
+    base = synthetic.write_results(
+        folder / "base.jsonl", list(synthetic.results(number, old, faults=faults, seed=1)), old
+    )
     found = list(synthetic.results(number - 5, new, faults=faults, seed=2))
-    return compare_runs(RunReader(base), RunReader(synthetic.write_results(folder / "head.jsonl", found, new)))
+    return compare_runs(
+        RunReader(base), RunReader(synthetic.write_results(folder / "head.jsonl", found, new))
+    )
 
 
 def test_markdown(tmp_path: Path) -> None:

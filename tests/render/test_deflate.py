@@ -29,7 +29,9 @@ RANDOM = random.Random(5)
         [bytes(range(256)) * 3],
         [b"abc", b"", b"\xff" * 70, RANDOM.randbytes(5000)],
         [b"x" * (1 << 18) + b"y" * 3],
-        [b"".join(RANDOM.choice(b"ab").to_bytes(1, "little") * run for run in range(600))],  # every length of a run, and of its rest
+        [
+            b"".join(RANDOM.choice(b"ab").to_bytes(1, "little") * run for run in range(600))
+        ],  # every length of a run, and of its rest
         [b"a" * 8, b"a" * 259, b"a" * 260, b"a" * 261, b"a" * 517, b"\n" * 262],
         [b"".join(bytes([n]) * (1 << n) for n in range(20))],  # counts that ask for codes longer than 15 bits
     ],

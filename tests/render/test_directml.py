@@ -28,15 +28,48 @@ def run(tmp_path: Path) -> Path:
     refused = Error("NotExpressible", "x")
     results = [
         Result(
-            ROUND, "Round", "dml", valid, {}, Outcome.MISMATCH, expected, "compare", DML.provider, None, diff, output="aa00aa00aa00aa00"
+            ROUND,
+            "Round",
+            "dml",
+            valid,
+            {},
+            Outcome.MISMATCH,
+            expected,
+            "compare",
+            DML.provider,
+            None,
+            diff,
+            output="aa00aa00aa00aa00",
         ),
-        Result(ROUND, "Round", "directml", valid, {}, Outcome.PASS, expected, "compare", API.provider, call=CALL.format("FLOAT32")),
+        Result(
+            ROUND,
+            "Round",
+            "directml",
+            valid,
+            {},
+            Outcome.PASS,
+            expected,
+            "compare",
+            API.provider,
+            call=CALL.format("FLOAT32"),
+        ),
         Result(ODD, "Round", "dml", invalid, {}, Outcome.NOT_RUN, expected, error=refused),
         Result(
-            ODD, "Round", "directml", invalid, {}, Outcome.ACCEPTED_INVALID, expected, "compare", API.provider, call=CALL.format("INT8")
+            ODD,
+            "Round",
+            "directml",
+            invalid,
+            {},
+            Outcome.ACCEPTED_INVALID,
+            expected,
+            "compare",
+            API.provider,
+            call=CALL.format("INT8"),
         ),
     ]
-    with RunWriter(tmp_path / "run.jsonl", Header(1, "r", "", 0, {}, {"dml": DML, "directml": API})) as writer:
+    with RunWriter(
+        tmp_path / "run.jsonl", Header(1, "r", "", 0, {}, {"dml": DML, "directml": API})
+    ) as writer:
         for result in results:
             writer.add(result)
     return tmp_path / "run.jsonl"
@@ -45,8 +78,14 @@ def run(tmp_path: Path) -> Path:
 def test_every_cell_stands_in_the_csv_with_its_case(run: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(render_cells(run))))
     assert len(rows) == 198
-    told = {(row["tensor"], row["data_type"], row["dimension_count"]): row for row in rows if row["status"] != "not run"}
-    assert set(told) == {(tensor, dtype, "1") for tensor in ("InputTensor", "OutputTensor") for dtype in ("FLOAT32", "INT8")}
+    told = {
+        (row["tensor"], row["data_type"], row["dimension_count"]): row
+        for row in rows
+        if row["status"] != "not run"
+    }
+    assert set(told) == {
+        (tensor, dtype, "1") for tensor in ("InputTensor", "OutputTensor") for dtype in ("FLOAT32", "INT8")
+    }
     odd = told["InputTensor", "INT8", "1"]
     assert (odd["status"], odd["case"], odd["outcome"], odd["documented_since"]) == (
         "undocumented, accepted", ODD, "accepted_invalid", "",
@@ -77,6 +116,8 @@ def test_the_reports_say_it_too(run: Path) -> None:
 def test_a_run_without_the_api_says_how_to_make_one(tmp_path: Path) -> None:
     with RunWriter(tmp_path / "run.jsonl", Header(1, "r", "", 0, {}, {"dml": DML})):
         pass
-    assert "No target of this run is DirectML's own API: `harness run -t directml`." in render_directml(tmp_path)
+    assert "No target of this run is DirectML's own API: `harness run -t directml`." in render_directml(
+        tmp_path
+    )
     assert render_cells(tmp_path).count("\n") == 1
     assert "tensor support" not in render_markdown(read_tables(RunReader(tmp_path)))

@@ -40,7 +40,13 @@ def several(tmp_path: Path) -> Iterator[HistoryDatabase]:
         start=1,
     ):
         targets = {"cpu": cpu(version), "dml": DML}
-        write_run(tmp_path, day, dict(zip((CASE, OTHER, INVALID, OPEN), did, strict=True)), targets, specs="cc" if day == 6 else "aa")
+        write_run(
+            tmp_path,
+            day,
+            dict(zip((CASE, OTHER, INVALID, OPEN), did, strict=True)),
+            targets,
+            specs="cc" if day == 6 else "aa",
+        )
     with HistoryDatabase() as database:
         collect(database, find_runs([tmp_path]))
         yield database
@@ -62,7 +68,9 @@ def test_a_query(several: HistoryDatabase) -> None:
 @pytest.mark.parametrize("format", ["terminal", "markdown"])
 def test_a_case(several: HistoryDatabase, format: str) -> None:
     found = answer(several, CASE)
-    check_golden(GOLDEN / f"history_case.{'txt' if format == 'terminal' else 'md'}", RENDERINGS.text(found, format))
+    check_golden(
+        GOLDEN / f"history_case.{'txt' if format == 'terminal' else 'md'}", RENDERINGS.text(found, format)
+    )
 
 
 def test_the_page_is_the_chart_the_table_and_the_answers(several: HistoryDatabase) -> None:

@@ -1,4 +1,5 @@
-"""Text that tries to be more than text: no rendering lets it colour, reorder, script, break lines or compute."""
+"""Text that tries to be more than text: no rendering lets it colour, reorder, script, break lines or
+compute."""
 
 from __future__ import annotations
 
@@ -28,13 +29,33 @@ def result(case: str, outcome: Outcome) -> Result:
     verdict = Verdict.EXPECTED if passed else Verdict.REGRESSION
     error = Error(EVIL, EVIL) if outcome is Outcome.REJECTED else None
     diff = Diff(1, 1, 1, (0,), EVIL, f"{EVIL}!") if outcome is Outcome.MISMATCH else None
-    return Result(case, "Round", TARGET, Validity.VALID, {"directml": EVIL}, outcome, verdict, "run", None if error else "CPU", error, diff)
+    return Result(
+        case,
+        "Round",
+        TARGET,
+        Validity.VALID,
+        {"directml": EVIL},
+        outcome,
+        verdict,
+        "run",
+        None if error else "CPU",
+        error,
+        diff,
+    )
 
 
 def write(folder: Path, *outcomes: Outcome) -> Path:
     folder.mkdir()
     info = TargetInfo("CPU", EVIL, adapter=EVIL, onnxruntime=EVIL, options={EVIL: EVIL})
-    header = Header(1, f"{folder.name}{EVIL}", EVIL, 0, {"specs": "a"}, {TARGET: info}, {f"Round:case={EVIL}": Origin(EVIL, EVIL)})
+    header = Header(
+        1,
+        f"{folder.name}{EVIL}",
+        EVIL,
+        0,
+        {"specs": "a"},
+        {TARGET: info},
+        {f"Round:case={EVIL}": Origin(EVIL, EVIL)},
+    )
     with RunWriter(folder / "run.jsonl", header) as writer:
         results = [result(f"{CASE};n={number}", outcome) for number, outcome in enumerate(outcomes)]
         for one in results:
@@ -61,7 +82,9 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize(("command", "number", "form"), COMMANDS)
-def test_nothing_that_a_terminal_or_a_browser_obeys(runs: tuple[Path, Path], command: str, number: int, form: str) -> None:
+def test_nothing_that_a_terminal_or_a_browser_obeys(
+    runs: tuple[Path, Path], command: str, number: int, form: str
+) -> None:
     ended = harness(command, *runs[-number:], "--format", form)
     assert ended.code in (0, 1), ended.err
     shown = re.sub(r"\x1b\[[0-9;]*m", "", ended.out) if form == "terminal" else ended.out
@@ -71,7 +94,9 @@ def test_nothing_that_a_terminal_or_a_browser_obeys(runs: tuple[Path, Path], com
     if form in ("junit", "svg"):
         ElementTree.fromstring(shown)
     if form in ("csv", "cells"):
-        assert not [cell for row in csv.reader(io.StringIO(shown)) for cell in row if cell.startswith(("=", "+", "@"))]
+        assert not [
+            cell for row in csv.reader(io.StringIO(shown)) for cell in row if cell.startswith(("=", "+", "@"))
+        ]
 
 
 def test_an_id_is_one_line(runs: tuple[Path, Path]) -> None:

@@ -27,7 +27,9 @@ HOSTILE = [
 class Text(html.parser.HTMLParser):
     """Reads a page as a person does: a line for each row or block, no styles and no scripts."""
 
-    BLOCKS = frozenset({"tr", "p", "li", "h1", "h2", "h3", "dt", "dd", "summary", "figcaption", "nav", "section"})
+    BLOCKS = frozenset(
+        {"tr", "p", "li", "h1", "h2", "h3", "dt", "dd", "summary", "figcaption", "nav", "section"}
+    )
 
     def __init__(self) -> None:
         super().__init__()
@@ -75,7 +77,9 @@ def parsed(page: str) -> Text:
         ("page_empty.txt", 0, {"cpu": CPU}, 0.0, True),
     ],
 )
-def test_what_the_page_says(tmp_path: Path, name: str, number: int, targets: dict[str, TargetInfo], faults: float, whole: bool) -> None:
+def test_what_the_page_says(
+    tmp_path: Path, name: str, number: int, targets: dict[str, TargetInfo], faults: float, whole: bool
+) -> None:
     path = synthetic.write_run(tmp_path / "run.jsonl", number, targets, faults=faults, whole=whole)
     check_golden(GOLDEN / name, parsed(render_html(path)).text())
 
@@ -114,7 +118,9 @@ def test_hostile_text_adds_no_markup(hostile: Path, tmp_path: Path) -> None:
 def test_the_page_loads_nothing(tmp_path: Path) -> None:
     page = render_html(synthetic.write_run(tmp_path / "run.jsonl", 300))
     found = parsed(page)
-    assert not [(tag, name) for tag, name, _ in found.attributes if name in ("src", "srcset", "action", "data")]
+    assert not [
+        (tag, name) for tag, name, _ in found.attributes if name in ("src", "srcset", "action", "data")
+    ]
     assert all(value and value.startswith("#") for tag, name, value in found.attributes if name == "href")
     assert not re.search(r"url\((?!#)", page)
     assert "default-src 'none'" in page
@@ -124,7 +130,9 @@ def test_ids_are_unique_and_links_have_their_places(tmp_path: Path) -> None:
     found = parsed(render_html(synthetic.write_run(tmp_path / "run.jsonl", 3000)))
     ids = [value for _, name, value in found.attributes if name == "id"]
     assert len(ids) == len(set(ids))
-    places = {value[1:] for _, name, value in found.attributes if name == "href" and value and "=" not in value}
+    places = {
+        value[1:] for _, name, value in found.attributes if name == "href" and value and "=" not in value
+    }
     assert places <= set(ids)
     labels = {value for _, name, value in found.attributes if name == "aria-labelledby"}
     assert labels - {"case-title"} <= set(ids)

@@ -29,7 +29,14 @@ from harness.results.tables import tabulate
 from tests import synthetic
 from tests.synthetic import ABSENT, CPU, DML
 
-HOSTILE = ["</testcase>]]>", "a\x00b\x1b\x0c", "\u202e\ufffe\U0001f600", "\"quotes\" & 'more' <", "line\nbreak\ttab", "=1+1"]
+HOSTILE = [
+    "</testcase>]]>",
+    "a\x00b\x1b\x0c",
+    "\u202e\ufffe\U0001f600",
+    "\"quotes\" & 'more' <",
+    "line\nbreak\ttab",
+    "=1+1",
+]
 
 
 def junit(path: Path) -> JUnitXml:
@@ -43,13 +50,17 @@ CTRF = Path(__file__).parent / "ctrf/ctrf-schema-0.0.json"
 def ctrf(path: Path) -> dict[str, object]:
     document: dict[str, object] = json.loads("".join(render_ctrf(lambda: RunReader(path))))
     jsonschema.Draft7Validator(json.loads(CTRF.read_bytes())).validate(document)
-    assert document["specVersion"] == "0.0.0"  # the schema takes any number, the package's readers this one alone
+    assert (
+        document["specVersion"] == "0.0.0"
+    )  # the schema takes any number, the package's readers this one alone
     return document
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    return synthetic.write_run(tmp_path / "run.jsonl", 3000, {"cpu": CPU, "dml": DML, "dml@windows": ABSENT}, faults=0.05)
+    return synthetic.write_run(
+        tmp_path / "run.jsonl", 3000, {"cpu": CPU, "dml": DML, "dml@windows": ABSENT}, faults=0.05
+    )
 
 
 def hostile(tmp_path: Path) -> Path:
@@ -89,12 +100,26 @@ def hostile(tmp_path: Path) -> Path:
 )
 def test_status(outcome: Outcome, verdict: Verdict, validity: Validity, expected: str) -> None:
     placed = "CPUExecutionProvider" if outcome is Outcome.PASS else None
-    assert status(Result("a", "Round", "cpu", validity, {}, outcome, verdict, placed_on=placed), synthetic.header()) == expected
+    assert (
+        status(
+            Result("a", "Round", "cpu", validity, {}, outcome, verdict, placed_on=placed), synthetic.header()
+        )
+        == expected
+    )
 
 
 def test_what_an_earlier_run_did_worse_is_no_failure() -> None:
     """Against expectations an improvement is one: the entry is wrong by now."""
-    better = Result("a", "Round", "cpu", Validity.VALID, {}, Outcome.PASS, Verdict.IMPROVEMENT, placed_on="CPUExecutionProvider")
+    better = Result(
+        "a",
+        "Round",
+        "cpu",
+        Validity.VALID,
+        {},
+        Outcome.PASS,
+        Verdict.IMPROVEMENT,
+        placed_on="CPUExecutionProvider",
+    )
     against = msgspec.structs.replace(synthetic.header(), baseline=Against("earlier", {"cpu": "cpu"}))
     assert status(better, against) == "passed"
 
@@ -102,11 +127,15 @@ def test_what_an_earlier_run_did_worse_is_no_failure() -> None:
 def all_verdicts() -> Iterator[tuple[Validity, Outcome, Verdict]]:
     for validity, outcome, verdict in product(Validity, Outcome, Verdict):
         placed = (
-            synthetic.CPU.provider if outcome in (Outcome.PASS, Outcome.MISMATCH, Outcome.ACCEPTED_INVALID, Outcome.ORACLE_ERROR) else None
+            synthetic.CPU.provider
+            if outcome in (Outcome.PASS, Outcome.MISMATCH, Outcome.ACCEPTED_INVALID, Outcome.ORACLE_ERROR)
+            else None
         )
         diff = Diff(1, 1, 2, (0,), "1", "2") if outcome in (Outcome.MISMATCH, Outcome.ORACLE_ERROR) else None
         error = None if placed else Error("Fail", "x")
-        made = Result("Round@22:case=a", "Round", "cpu", validity, {}, outcome, verdict, None, placed, error, diff)
+        made = Result(
+            "Round@22:case=a", "Round", "cpu", validity, {}, outcome, verdict, None, placed, error, diff
+        )
         if impossible(made, synthetic.header()) is None:
             yield validity, outcome, verdict
 
@@ -147,14 +176,22 @@ def test_junit_has_a_suite_a_target_and_counts_that_add_up(run: Path) -> None:
         assert suite.tests == len(cases) == 3000
         assert suite.failures == kinds[Failure] == expected[suite.name, "failed"]
         assert suite.errors == kinds[JUnitError] == expected[suite.name, "error"]
-        assert suite.skipped == kinds[Skipped] == expected[suite.name, "known"] + expected[suite.name, "skipped"]
+        assert (
+            suite.skipped == kinds[Skipped] == expected[suite.name, "known"] + expected[suite.name, "skipped"]
+        )
     assert found.tests == 9000
     properties = {each.name: each.value for each in next(iter(found)).properties()}
     assert properties["onnxruntime"] == "1.23.0"
 
 
 def test_junit_keeps_five_things_apart(run: Path) -> None:
-    types = {result.type for suite in junit(run) for case in suite for result in case.result if isinstance(result, Skipped)}
+    types = {
+        result.type
+        for suite in junit(run)
+        for case in suite
+        for result in case.result
+        if isinstance(result, Skipped)
+    }
     assert {"unavailable", "known unsupported", "known mismatch"} <= types
 
 
@@ -218,7 +255,9 @@ def test_csv_cells_are_no_formulas(tmp_path: Path) -> None:
         (500, {"cpu": CPU}, 1.0, "unexpected"),
     ],
 )
-def test_badge_says_in_words_what_its_colour_says(number: int, targets: dict[str, object], faults: float, words: str) -> None:
+def test_badge_says_in_words_what_its_colour_says(
+    number: int, targets: dict[str, object], faults: float, words: str
+) -> None:
     svg = render_badge(synthetic.tables(number, {"cpu": CPU}, faults=faults))
     title = ElementTree.fromstring(svg).find("{http://www.w3.org/2000/svg}title")
     assert title is not None

@@ -56,7 +56,9 @@ def test_every_table_renders_as_a_table() -> None:
         assert row.count("<t") >= 2
     counts = {
         len(re.findall(r"<t[hd]\b", row))
-        for row in re.findall(r"<tr>(.*?)</tr>", html[html.index("By DirectML") : html.index("Invalid and")], re.S)
+        for row in re.findall(
+            r"<tr>(.*?)</tr>", html[html.index("By DirectML") : html.index("Invalid and")], re.S
+        )
     }
     assert counts == {9}
 

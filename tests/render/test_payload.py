@@ -50,11 +50,17 @@ def test_every_result_comes_back() -> None:
         number = (number + run["case"][n]) & 0xFFFFFFFF
         parts = run["part"][starts[number] : starts[number + 1]]
         assert ";".join(run["parts"][part] for part in parts) == result.case
-        kind = [value if place in (1, 3) else run["words"][value] for place, value in enumerate(run["kinds"][run["kind"][number]])]
+        kind = [
+            value if place in (1, 3) else run["words"][value]
+            for place, value in enumerate(run["kinds"][run["kind"][number]])
+        ]
         assert kind == [*facets(result.case), result.levels["directml"], result.validity.value]
         target, outcome, verdict, judged = run["states"][run["state"][n]]
         assert (target, outcome, verdict) == (result.target, result.outcome.value, result.verdict.value)
-        assert run["judgements"][judged] == JUDGED[judgement(result.validity, result.outcome, result.verdict, inexpressible=False)]
+        assert (
+            run["judgements"][judged]
+            == JUDGED[judgement(result.validity, result.outcome, result.verdict, inexpressible=False)]
+        )
         assert run["places"][run["place"][n]] == [result.stage or "", result.placed_on or ""]
         assert run["durations"][run["time"][n]] == pytest.approx(result.seconds * 1000, rel=0.05)
         detail = run["details"][run["detail"][n]]
@@ -62,7 +68,12 @@ def test_every_result_comes_back() -> None:
         if result.error is not None:
             assert detail[0] == [result.error.class_, result.error.message]
         if result.diff is not None:
-            assert detail[1][:4] == [result.diff.max_ulp, result.diff.differing, result.diff.total, list(result.diff.first_index or ())]
+            assert detail[1][:4] == [
+                result.diff.max_ulp,
+                result.diff.differing,
+                result.diff.total,
+                list(result.diff.first_index or ()),
+            ]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +89,10 @@ def test_every_result_comes_back() -> None:
 def test_judgement(outcome: Outcome, verdict: Verdict, expected: str) -> None:
     placed = "CPUExecutionProvider" if outcome is Outcome.PASS else None
     run = decoded(
-        payload_of([Result("Round@22:a=b", "Round", "cpu", Validity.VALID, {}, outcome, verdict, placed_on=placed)], {"cpu": CPU})
+        payload_of(
+            [Result("Round@22:a=b", "Round", "cpu", Validity.VALID, {}, outcome, verdict, placed_on=placed)],
+            {"cpu": CPU},
+        )
     )
     assert run["judgements"][run["states"][0][3]] == expected
 
@@ -110,7 +124,14 @@ def test_details_have_a_budget_that_failures_use_last(monkeypatch: pytest.Monkey
 
 def test_a_megabyte_of_message_is_cut() -> None:
     result = Result(
-        "Round@22:a=1", "Round", "cpu", Validity.VALID, {}, Outcome.REJECTED, Verdict.REGRESSION, error=Error("Fail", "m" * 1_000_000)
+        "Round@22:a=1",
+        "Round",
+        "cpu",
+        Validity.VALID,
+        {},
+        Outcome.REJECTED,
+        Verdict.REGRESSION,
+        error=Error("Fail", "m" * 1_000_000),
     )
     run = decoded(payload_of([result], {"cpu": CPU}))
     assert run["details"][-1][0][1] == "m" * MESSAGE + "… [1,000,000 characters in the run file]"
@@ -120,12 +141,25 @@ def test_tensors_of_failing_results_come_first(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr("harness.render.payload.TENSOR_CASES", 1)
     diff = Diff(1, 1, 2, (0,), "1.0", "2.0")
     results = [
-        Result("Round@22:case=a;X=float32[2]", "Round", "cpu", Validity.VALID, {}, Outcome.MISMATCH, verdict, diff=diff)
+        Result(
+            "Round@22:case=a;X=float32[2]",
+            "Round",
+            "cpu",
+            Validity.VALID,
+            {},
+            Outcome.MISMATCH,
+            verdict,
+            diff=diff,
+        )
         for verdict in (Verdict.EXPECTED, Verdict.REGRESSION)
     ]
     results[1] = msgspec.structs.replace(results[1], case="Round@22:case=b;X=float32[2]")
     for result in results:
-        np.savez(tmp_path / artifact_name(result.case, "cpu"), expected=np.float32([1, 2]), actual=np.float32([1, 3]))
+        np.savez(
+            tmp_path / artifact_name(result.case, "cpu"),
+            expected=np.float32([1, 2]),
+            actual=np.float32([1, 3]),
+        )
     tables, payload = payload_of(results, {"cpu": CPU})
     payload.add_tensors(tmp_path)
     payload.add_tensors(tmp_path / "absent")
@@ -156,7 +190,17 @@ def test_error_and_bound_are_told_where_there_is_a_bound() -> None:
         Diff(None, 1, 2, (0,), "2 ± 0.1", "nan", None, 0.1),
     ]
     results = [
-        Result(f"Exp@13:case={n}", "Exp", "cpu", Validity.VALID, {}, Outcome.MISMATCH, Verdict.NEW, placed_on="P", diff=diff)
+        Result(
+            f"Exp@13:case={n}",
+            "Exp",
+            "cpu",
+            Validity.VALID,
+            {},
+            Outcome.MISMATCH,
+            Verdict.NEW,
+            placed_on="P",
+            diff=diff,
+        )
         for n, diff in enumerate(diffs)
     ]
     run = decoded(payload_of(results, {"cpu": CPU}))

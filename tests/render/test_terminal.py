@@ -19,7 +19,10 @@ GOLDEN = Path(__file__).parent.parent / "golden"
 
 def rendered(tables: Tables, *, width: int = 80, colour: bool = False) -> str:
     out = io.StringIO()
-    render_terminal(tables, Console(file=out, width=width, force_terminal=colour, color_system="truecolor" if colour else None))
+    render_terminal(
+        tables,
+        Console(file=out, width=width, force_terminal=colour, color_system="truecolor" if colour else None),
+    )
     return out.getvalue()
 
 
@@ -31,7 +34,12 @@ def rendered(tables: Tables, *, width: int = 80, colour: bool = False) -> str:
     ],
 )
 def test_what_a_run_ends_with(name: str, targets: dict[str, TargetInfo], faults: float) -> None:
-    text = "\n".join(part.rstrip() for part in rendered(synthetic.tables(3000, targets, faults=faults)).splitlines()) + "\n"
+    text = (
+        "\n".join(
+            part.rstrip() for part in rendered(synthetic.tables(3000, targets, faults=faults)).splitlines()
+        )
+        + "\n"
+    )
     check_golden(GOLDEN / name, text)
 
 
@@ -58,7 +66,16 @@ def wide(number: int) -> Tables:
         *(f"Operator{n}" for n in range(30)),
     ]
     results = [
-        Result(f"{name}@13:case=a{n}", name, "cpu", validity, {"directml": level}, outcome, Verdict.EXPECTED, placed_on=CPU.provider)
+        Result(
+            f"{name}@13:case=a{n}",
+            name,
+            "cpu",
+            validity,
+            {"directml": level},
+            outcome,
+            Verdict.EXPECTED,
+            placed_on=CPU.provider,
+        )
         for name in names[:number]
         for n, level in enumerate(LEVELS * 12)
         for validity, outcome in (
@@ -84,7 +101,11 @@ def test_no_name_is_broken(width: int, number: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "names", [["cpu", "dml"], ["cpu@ort-1.22.1", "dml@ort-1.22.1", "dml@ssh:someone@elsewhere.example", "directml@level-5_0"]]
+    "names",
+    [
+        ["cpu", "dml"],
+        ["cpu@ort-1.22.1", "dml@ort-1.22.1", "dml@ssh:someone@elsewhere.example", "directml@level-5_0"],
+    ],
 )
 def test_targets_that_do_not_fit_beside_each_other_are_summed(names: list[str]) -> None:
     results = [
@@ -134,5 +155,10 @@ def test_case_ids_are_not_broken() -> None:
 )
 def test_an_error_is_told_with_its_bound(error: float | None, bound: float, said: str) -> None:
     diff = Diff(7, 1, 2, (0,), "2 ± 0.1", "2.25 (0x40100000)", error, bound)
-    result = Result("Exp@13:", "Exp", "cpu", Validity.VALID, {}, Outcome.MISMATCH, Verdict.NEW, placed_on="P", diff=diff)
-    assert describe(result) == f"mismatch · 1 of 2 differ at [0]: expected 2 ± 0.1, actual 2.25 (0x40100000) · max 7 ULP · {said}"
+    result = Result(
+        "Exp@13:", "Exp", "cpu", Validity.VALID, {}, Outcome.MISMATCH, Verdict.NEW, placed_on="P", diff=diff
+    )
+    assert (
+        describe(result)
+        == f"mismatch · 1 of 2 differ at [0]: expected 2 ± 0.1, actual 2.25 (0x40100000) · max 7 ULP · {said}"
+    )

@@ -1,4 +1,5 @@
-"""Caches of their own for the environments of these tests: with a real release, and with a stand-in for it from an index in a folder."""
+"""Caches of their own for the environments of these tests: with a real release, and with a stand-in for it
+from an index in a folder."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from harness.targets.runtimes import environments, index, pythons
 from tests.standin import write_index
 
 RELEASE = "1.20.1"
-"""Has wheels for every Python that the harness runs in, and is from before sessions could tell where a node was placed."""
+"""Has wheels for every Python that the harness runs in, and is from before sessions could tell where a node
+was placed."""
 OTHER = "1.21.1"
 """A release that no test leaves installed."""
 _OTHER_INDEXES = ("PIP_FIND_LINKS", "PIP_EXTRA_INDEX_URL", *index._UV_INDEX)
@@ -47,10 +49,17 @@ def with_release(shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="session")
 def _standin_index(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Return the variables that name an index of stand-ins: releases for every Python, and 1.2.0 for Python 3.8 alone."""
-    releases = {version: ["py3"] for version in (RELEASE, OTHER, "1.22.0", "1.22.1", "1.23.0", "1.23.1")} | {"1.2.0": ["cp38"]}
+    """Return the variables that name an index of stand-ins: releases for every Python, and 1.2.0 for Python
+    3.8 alone."""
+    releases = {version: ["py3"] for version in (RELEASE, OTHER, "1.22.0", "1.22.1", "1.23.0", "1.23.1")} | {
+        "1.2.0": ["cp38"]
+    }
     address = write_index(tmp_path_factory.mktemp("index"), releases)
-    return {"PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": address, "UV_CACHE_DIR": str(tmp_path_factory.mktemp("uv"))}
+    return {
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_INDEX_URL": address,
+        "UV_CACHE_DIR": str(tmp_path_factory.mktemp("uv")),
+    }
 
 
 @pytest.fixture

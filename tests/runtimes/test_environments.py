@@ -1,4 +1,5 @@
-"""Environments with other releases: real ones from the package index, made once, whole or not there, and refused in one line."""
+"""Environments with other releases: real ones from the package index, made once, whole or not there, and
+refused in one line."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ def _run(folder: Path, target: str) -> Path:
 
 
 @pytest.mark.releases
-def test_a_target_of_another_release_says_so_and_proves_where_it_ran(with_release: Path, tmp_path: Path) -> None:
+def test_a_target_of_another_release_says_so_and_proves_where_it_ran(
+    with_release: Path, tmp_path: Path
+) -> None:
     run = _run(tmp_path / "run", f"{_TARGET},memory_limit=4000000000")
     (info,) = lines_of(run)[0]["targets"].values()
     assert info["onnxruntime"] == RELEASE
@@ -40,7 +43,9 @@ def test_a_target_of_another_release_says_so_and_proves_where_it_ran(with_releas
     assert info["options"] == {"memory_limit": "4000000000"}
     results = results_of(run)
     assert results
-    assert {(result["outcome"], result["placed_on"]) for result in results.values()} == {("pass", "CPUExecutionProvider")}
+    assert {(result["outcome"], result["placed_on"]) for result in results.values()} == {
+        ("pass", "CPUExecutionProvider")
+    }
 
 
 @pytest.mark.releases
@@ -52,7 +57,9 @@ def test_targets_and_runtimes_list_what_is_installed(with_standin: Path) -> None
     shown = harness("targets").out
     assert f"{_TARGET} " in shown
     assert f"onnxruntime {RELEASE}, Python" in shown
-    (line,) = [line for line in harness("runtimes", "list").out.splitlines() if line.startswith(f"{_TARGET}: ")]
+    (line,) = [
+        line for line in harness("runtimes", "list").out.splitlines() if line.startswith(f"{_TARGET}: ")
+    ]
     assert line.endswith(" MB, whole")
 
 
@@ -75,12 +82,16 @@ def test_a_damaged_environment_is_found_before_use_and_made_anew(
     _, version = environments.prepare(RELEASE)
     assert "made anew" in capsys.readouterr().err
     assert environments.faults(version) == ()
-    assert next(with_standin.glob("lib/python*/site-packages/onnxruntime/__init__.py")).read_bytes() == content
+    assert (
+        next(with_standin.glob("lib/python*/site-packages/onnxruntime/__init__.py")).read_bytes() == content
+    )
 
 
 def _install(version: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "harness", "runtimes", "install", version]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
 
 
 def test_two_at_once_make_it_once(empty_cache: Path, standins: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,10 +139,14 @@ def test_an_old_release_gets_a_python_and_a_numpy_that_it_can_use(empty_cache: P
 
 @pytest.mark.releases
 def test_a_release_from_before_providers_could_be_chosen_runs_too(empty_cache: Path, tmp_path: Path) -> None:
-    """1.2 has no session entries, prefix of profiles, choice of providers or bound buffers; what it cannot be asked is not_run."""
+    """1.2 has no session entries, prefix of profiles, choice of providers or bound buffers; what it cannot be
+    asked is not_run."""
     old = any(Version(python.minor) <= Version("3.8") for python in pythons.pythons())
     need("pythons", None if old else "onnxruntime 1.2 needs Python 3.8, and this machine has none")
-    plain, bound = "Round@11:case=documented_onnx;X=float32[5]", "Round@11:sweep=in_place;X=float32[5];values=ordinary;in_place=true"
+    plain, bound = (
+        "Round@11:case=documented_onnx;X=float32[5]",
+        "Round@11:sweep=in_place;X=float32[5];values=ordinary;in_place=true",
+    )
     ended = harness("run", "-t", "cpu@ort-1.2.0", "-k", plain, "-k", bound, "-o", tmp_path / "run")
     assert ended.code == 0, ended.err
     found = results_of(tmp_path / "run")
@@ -139,23 +154,34 @@ def test_a_release_from_before_providers_could_be_chosen_runs_too(empty_cache: P
     assert (found[bound]["outcome"], found[bound]["error"]["class"]) == ("not_run", "CannotFeedError")
 
 
-def test_a_release_that_is_not_published_is_refused_before_anything_is_fetched(empty_cache: Path, standins: None, tmp_path: Path) -> None:
+def test_a_release_that_is_not_published_is_refused_before_anything_is_fetched(
+    empty_cache: Path, standins: None, tmp_path: Path
+) -> None:
     ended = harness("run", "-t", "cpu@ort-1.22.9", "-k", "Round", "-o", tmp_path / "run")
     assert ended.code == 2
-    expected = "the package index has no onnxruntime 1.22.9 for this machine; near: 1.22.0, 1.22.1, 1.23.0, 1.23.1"
+    expected = (
+        "the package index has no onnxruntime 1.22.9 for this machine; near: 1.22.0, 1.22.1, 1.23.0, 1.23.1"
+    )
     assert complaint(ended) == expected
     assert not empty_cache.exists()
     assert not (tmp_path / "run").exists()
 
 
-def test_a_release_that_cannot_be_installed_offline_is_refused(empty_cache: Path, tmp_path: Path, offline: None) -> None:
+def test_a_release_that_cannot_be_installed_offline_is_refused(
+    empty_cache: Path, tmp_path: Path, offline: None
+) -> None:
     ended = harness("runtimes", "install", OTHER)
     assert ended.code == 3
-    assert complaint(ended) == f"onnxruntime {OTHER}: the package index does not answer; check the network (installed: none)"
+    assert (
+        complaint(ended)
+        == f"onnxruntime {OTHER}: the package index does not answer; check the network (installed: none)"
+    )
     assert not empty_cache.exists()
 
 
-def test_a_release_for_other_pythons_names_them(empty_cache: Path, standins: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_release_for_other_pythons_names_them(
+    empty_cache: Path, standins: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     here = pythons.pythons()[0]
     monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -164,7 +190,10 @@ def test_a_release_for_other_pythons_names_them(empty_cache: Path, standins: Non
     assert [python.minor for python in pythons.pythons()] == [here.minor]
     ended = harness("runtimes", "install", "1.2.0")
     assert ended.code == 3
-    assert complaint(ended) == f"onnxruntime 1.2.0 has wheels for Python 3.8, and this machine has {here.minor}: install one of the former"
+    assert (
+        complaint(ended)
+        == f"onnxruntime 1.2.0 has wheels for Python 3.8, and this machine has {here.minor}: install one of the former"
+    )
 
 
 @pytest.mark.parametrize("text", ["", "x", "1", "1.22.1+cu12", "1.23.0.dev1", "v1.22.1", "1.22.*"])
@@ -181,7 +210,9 @@ def test_what_is_no_release_is_refused(text: str) -> None:
         (("everything",), "'everything' is no release of onnxruntime; write for example 1.22.1"),
     ],
 )
-def test_prune_refuses_what_it_does_not_know(with_standin: Path, arguments: tuple[str, ...], said: str) -> None:
+def test_prune_refuses_what_it_does_not_know(
+    with_standin: Path, arguments: tuple[str, ...], said: str
+) -> None:
     ended = harness("runtimes", "prune", *arguments)
     assert (ended.code, complaint(ended)) == (2, said)
     assert with_standin.exists()
@@ -200,7 +231,9 @@ def own_copy(with_standin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def user(own_copy: Path) -> Iterator[subprocess.Popen[str]]:
     """Start a process that uses the environment until it is killed."""
     program = f"from harness.targets.runtimes import environments; environments.prepare({RELEASE!r}); print('uses it', flush=True); input()"
-    process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     assert process.stdout is not None
     assert process.stdout.readline() == "uses it\n"
     yield process
@@ -210,7 +243,10 @@ def user(own_copy: Path) -> Iterator[subprocess.Popen[str]]:
 
 def test_an_environment_in_use_is_not_pruned(user: subprocess.Popen[str], own_copy: Path) -> None:
     ended = harness("runtimes", "prune", RELEASE)
-    assert (ended.code, complaint(ended)) == (3, f"onnxruntime {RELEASE} is in use by another process; prune it when that has ended")
+    assert (ended.code, complaint(ended)) == (
+        3,
+        f"onnxruntime {RELEASE} is in use by another process; prune it when that has ended",
+    )
     ended = harness("runtimes", "prune")
     assert (ended.code, ended.out) == (0, f"kept, in use by another process: {RELEASE}\n")
     assert environments.faults(Version(RELEASE)) == ()

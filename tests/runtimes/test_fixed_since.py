@@ -1,4 +1,5 @@
-"""A bug that a later release does not have: reduced and reproduced on the old release, and told as fixed by the new one."""
+"""A bug that a later release does not have: reduced and reproduced on the old release, and told as fixed by
+the new one."""
 
 from __future__ import annotations
 
@@ -32,4 +33,9 @@ def test_the_old_release_says_1_and_the_new_one_0(with_release: Path, tmp_path: 
     new = run_script(bare_environment(tmp_path / "bare"), folder / "repro.py")
     assert new.returncode == 0, new.stdout + new.stderr
     assert "FIXED: it does what is expected" in new.stdout
-    assert subprocess.run([sys.executable, folder / "repro.py", "--help"], capture_output=True, timeout=60).returncode == 0
+    assert (
+        subprocess.run(
+            [sys.executable, folder / "repro.py", "--help"], capture_output=True, timeout=60
+        ).returncode
+        == 0
+    )

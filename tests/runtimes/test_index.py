@@ -52,13 +52,22 @@ def test_pip_gets_what_the_environment_says_to_uv(pip_conf: Path, monkeypatch: p
     assert found.uv == ()
     assert found.pip == (
         *("--index-url", "https://one.invalid/simple", "--extra-index-url", "https://two.invalid/simple?a=b"),
-        *("--extra-index-url", "https://three.invalid/simple", "--find-links", "/wheels", "--find-links", "/more"),
+        *(
+            "--extra-index-url",
+            "https://three.invalid/simple",
+            "--find-links",
+            "/wheels",
+            "--find-links",
+            "/more",
+        ),
     )
 
 
 @pytest.mark.releases
 def test_the_real_index_tells_releases_by_python() -> None:
-    for_3_11, for_3_12 = (set(map(str, index.published("onnxruntime", python).versions)) for python in ("3.11", "3.12"))
+    for_3_11, for_3_12 = (
+        set(map(str, index.published("onnxruntime", python).versions)) for python in ("3.11", "3.12")
+    )
     assert {"1.15.0", "1.15.1", "1.24.4"} <= for_3_11
     assert "1.24.4" in for_3_12
     assert "1.15.1" not in for_3_12

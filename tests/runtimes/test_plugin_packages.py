@@ -1,4 +1,5 @@
-"""Plugins of the package index: installed, registered, proven to have run what they run, and told apart from those without a device."""
+"""Plugins of the package index: installed, registered, proven to have run what they run, and told apart from
+those without a device."""
 
 from __future__ import annotations
 
@@ -16,7 +17,11 @@ pytestmark = pytest.mark.releases
 
 FORMATS = ("html", "markdown", "junit", "ctrf", "csv")
 GGML = "ggml@0.2.0"
-QUERIES = ("Add@14:case=documented_onnx_backend", "MatMul@13:case=documented_numpy", "GatherND@13:case=documented_onnx_1")
+QUERIES = (
+    "Add@14:case=documented_onnx_backend",
+    "MatMul@13:case=documented_numpy",
+    "GatherND@13:case=documented_onnx_1",
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -29,7 +34,8 @@ def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a run on the real ggml of the package index, of which its expectations know what is not placed."""
+    """Return a run on the real ggml of the package index, of which its expectations know what is not
+    placed."""
     folder = tmp_path_factory.mktemp("ggml") / "run"
     queries = [part for query in QUERIES for part in ("-k", query)]
     ended = harness("run", "-t", GGML, *queries, "-o", folder)
@@ -38,13 +44,23 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_ggml_is_proven_to_have_run_what_it_runs_and_nothing_else(ran: Path) -> None:
-    found = {(result["operator"], result["outcome"], result["placed_on"]) for result in results_of(ran).values()}
-    assert found == {("Add", "pass", "ggml"), ("MatMul", "pass", "ggml"), ("GatherND", "not_placed", "CPUExecutionProvider")}
+    found = {
+        (result["operator"], result["outcome"], result["placed_on"]) for result in results_of(ran).values()
+    }
+    assert found == {
+        ("Add", "pass", "ggml"),
+        ("MatMul", "pass", "ggml"),
+        ("GatherND", "not_placed", "CPUExecutionProvider"),
+    }
 
 
 def test_the_header_says_which_library_and_device_it_was(ran: Path) -> None:
     info = lines_of(ran)[0]["targets"][GGML]
-    assert (info["provider"], info["package"], info["package_version"]) == ("ggml", "onnxruntime-ggml", "0.2.0")
+    assert (info["provider"], info["package"], info["package_version"]) == (
+        "ggml",
+        "onnxruntime-ggml",
+        "0.2.0",
+    )
     assert info["onnxruntime"].startswith(("1.29.", "1.30."))
     assert info["runtime"] == "environment with onnxruntime-ggml 0.2.0"
     assert info["plugin_vendor"] == "onnxruntime-ggml"
@@ -61,7 +77,8 @@ def test_reports_of_an_unknown_provider_are_made(ran: Path, tmp_path: Path, form
 
 
 def test_a_library_in_a_file_of_ones_own_is_the_package_s(ran: Path, tmp_path: Path) -> None:
-    """The library of the package, by its path, in this interpreter's onnxruntime; its provider's name is the one that is given."""
+    """The library of the package, by its path, in this interpreter's onnxruntime; its provider's name is the
+    one that is given."""
     asked = launch(parse_target(GGML)).argv[-1]
     path = json.loads(asked)["library"]
     ended = harness("run", "-t", f"plugin={path},provider=mine", "-k", QUERIES[0], "-o", tmp_path / "run")
@@ -75,7 +92,9 @@ def test_a_library_in_a_file_of_ones_own_is_the_package_s(ran: Path, tmp_path: P
 def test_a_release_of_a_plugin_that_is_not_published_is_refused(tmp_path: Path) -> None:
     ended = harness("run", "-t", "ggml@9.9.9", "-k", "Round", "-o", tmp_path / "run")
     assert ended.code == 2
-    assert complaint(ended).startswith("the package index has no onnxruntime-ggml 9.9.9 for this machine; near: ")
+    assert complaint(ended).startswith(
+        "the package index has no onnxruntime-ggml 9.9.9 for this machine; near: "
+    )
     assert not (tmp_path / "run").exists()
 
 
@@ -98,7 +117,13 @@ def test_an_environment_with_a_plugin_is_listed_and_pruned_by_its_name(ran: Path
     (line,) = [line for line in harness("runtimes", "list").out.splitlines() if line.startswith(f"{GGML}: ")]
     assert line.endswith(" MB, whole")
     ended = harness("runtimes", "prune", "ggml@0.1.0")
-    assert (ended.code, complaint(ended)) == (2, "no environment for onnxruntime-ggml 0.1.0 is installed; installed: ggml@0.2.0")
+    assert (ended.code, complaint(ended)) == (
+        2,
+        "no environment for onnxruntime-ggml 0.1.0 is installed; installed: ggml@0.2.0",
+    )
     assert harness("runtimes", "prune", GGML).out == f"removed: {GGML}\n"
     ended = harness("runtimes", "prune", "ggml")
-    assert (ended.code, complaint(ended)) == (2, "no environment for onnxruntime-ggml is installed; installed: none")
+    assert (ended.code, complaint(ended)) == (
+        2,
+        "no environment for onnxruntime-ggml is installed; installed: none",
+    )

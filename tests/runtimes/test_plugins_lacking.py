@@ -1,4 +1,5 @@
-"""Packages with a plugin where the package index lacks them, does not answer, or has one whose library is not its own."""
+"""Packages with a plugin where the package index lacks them, does not answer, or has one whose library is not
+its own."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ def reason(folder: Path, target: str) -> str:
     return str(lines_of(folder)[0]["targets"][target]["unavailable"])
 
 
-def test_a_package_that_the_index_lacks_is_said_with_another_way(empty_cache: Path, standins: None, tmp_path: Path) -> None:
+def test_a_package_that_the_index_lacks_is_said_with_another_way(
+    empty_cache: Path, standins: None, tmp_path: Path
+) -> None:
     said = "the package index has no onnxruntime-ggml for this machine; name the library itself, -t plugin=PATH, where you have it"
     assert reason(tmp_path / "run", "ggml") == said
     assert not list(empty_cache.glob("onnxruntime-ggml*"))
@@ -62,10 +65,17 @@ def index_with_plugin(folder: Path, library: str, monkeypatch: pytest.MonkeyPatc
         archive.writestr("onnxruntime_ggml/__init__.py", MODULE.replace("LIBRARY", library))
         archive.writestr("onnxruntime_ggml/lib/libggml.so", "library")
         needs = "Requires-Dist: onnxruntime<1.31\n"
-        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: onnxruntime-ggml\nVersion: 0.2.0\n{needs}")
-        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(
+            f"{info}/METADATA", f"Metadata-Version: 2.1\nName: onnxruntime-ggml\nVersion: 0.2.0\n{needs}"
+        )
+        archive.writestr(
+            f"{info}/WHEEL",
+            "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        )
         archive.writestr(f"{info}/RECORD", "")
-    (place / "index.html").write_text(f'<!DOCTYPE html><html><body><a href="{wheel}">{wheel}</a></body></html>\n', encoding="utf-8")
+    (place / "index.html").write_text(
+        f'<!DOCTYPE html><html><body><a href="{wheel}">{wheel}</a></body></html>\n', encoding="utf-8"
+    )
     monkeypatch.setenv("PIP_INDEX_URL", address)
     forget()
 
@@ -73,11 +83,17 @@ def index_with_plugin(folder: Path, library: str, monkeypatch: pytest.MonkeyPatc
 def test_an_environment_has_the_onnxruntime_that_the_package_asks_for(
     empty_cache: Path, standins: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """1.31.0 is newer, and the package's metadata excludes it; a library that has changed is found before use."""
+    """1.31.0 is newer, and the package's metadata excludes it; a library that has changed is found before
+    use."""
     index_with_plugin(tmp_path / "index", "str(Path(__file__).parent / 'lib' / 'libggml.so')", monkeypatch)
     _, version = environments.prepare(None, project=GGML)
     ((found, stamp),) = environments.installed(GGML).items()
-    assert (str(version), str(found), stamp.facts["onnxruntime"], stamp.facts[GGML.name]) == ("0.2.0", "0.2.0", "1.30.0", "0.2.0")
+    assert (str(version), str(found), stamp.facts["onnxruntime"], stamp.facts[GGML.name]) == (
+        "0.2.0",
+        "0.2.0",
+        "1.30.0",
+        "0.2.0",
+    )
     library = environments.library(version, GGML)
     assert library.read_text(encoding="utf-8") == "library"
     assert library.is_relative_to(empty_cache)
@@ -89,9 +105,13 @@ def test_an_environment_has_the_onnxruntime_that_the_package_asks_for(
     assert fault.endswith("libggml.so has changed")
 
 
-def test_a_library_from_elsewhere_is_not_kept(empty_cache: Path, standins: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_from_elsewhere_is_not_kept(
+    empty_cache: Path, standins: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     index_with_plugin(tmp_path / "index", "'/elsewhere/libggml.so'", monkeypatch)
-    with pytest.raises(TargetUnavailable, match=r"names a library that is not its own, /elsewhere/libggml\.so: unset"):
+    with pytest.raises(
+        TargetUnavailable, match=r"names a library that is not its own, /elsewhere/libggml\.so: unset"
+    ):
         environments.prepare("0.2.0", project=GGML)
     assert environments.installed(GGML) == {}
 

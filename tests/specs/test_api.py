@@ -88,7 +88,9 @@ def test_the_level_is_that_of_the_call_as_it_is_written(tmp_path: Path) -> None:
 
 def test_index_types_are_the_written_ones(tmp_path: Path) -> None:
     """An int32 index stands for UINT32 only where lowering may choose."""
-    lines = INPUTS.replace("uint32", "int32") + "directml: {operator: DML_OPERATOR_GATHER_ND, dimension_count: 4}"
+    lines = (
+        INPUTS.replace("uint32", "int32") + "directml: {operator: DML_OPERATOR_GATHER_ND, dimension_count: 4}"
+    )
     path = tmp_path / "GatherND.yaml"
     path.write_text(f"{HEAD}cases:\n  -\n{indent('name: a' + chr(10) + lines, '    ')}\n")
     (case,) = expand(load_specs([path]))
@@ -101,7 +103,10 @@ def test_index_types_are_the_written_ones(tmp_path: Path) -> None:
         ("directml: {operator: DML_OPERATOR_GATHER}", "GatherND does not lower to 'DML_OPERATOR_GATHER'"),
         ("directml: {dimension_count: 1}", "more dimensions than dimension_count 1"),
         ("directml: {attributes: {Axis: 1}}", "the operator's description has no member 'Axis'"),
-        ("directml: {operator: DML_OPERATOR_GATHER_ND, attributes: {BatchDimensionCount: 1}}", "no member 'BatchDimensionCount'"),
+        (
+            "directml: {operator: DML_OPERATOR_GATHER_ND, attributes: {BatchDimensionCount: 1}}",
+            "no member 'BatchDimensionCount'",
+        ),
         ("directml: {tensors: {OutputTensor: {dtype: bfloat16}}}", "DML_TENSOR_DATA_TYPE has no bfloat16"),
         ("directml: {}\noptions: {shapes: static}", "shapes is an option of a graph"),
         ("directml: {}\noptions: {optimization: all}", "optimization is an option of a graph"),

@@ -27,13 +27,20 @@ def messages(load: Callable[[list[Path]], object], path: Path, monkeypatch: pyte
     for line in raised.value.problems:
         assert re.match(rf"{re.escape(path.name)}:[1-9]\d*: \S", line)
         assert line.isprintable()
-    text = re.sub(r"installed onnx \S+, whose newest is \d+", "installed onnx (version), whose newest is (opset)", str(raised.value))
+    text = re.sub(
+        r"installed onnx \S+, whose newest is \d+",
+        "installed onnx (version), whose newest is (opset)",
+        str(raised.value),
+    )
     return text + "\n"
 
 
 @pytest.mark.parametrize("path", BAD_SPECS, ids=lambda path: path.stem)
 def test_spec_defect_has_its_message(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    check_golden(path.with_suffix(".expected.txt"), messages(lambda paths: expand(load_specs(paths)), path, monkeypatch))
+    check_golden(
+        path.with_suffix(".expected.txt"),
+        messages(lambda paths: expand(load_specs(paths)), path, monkeypatch),
+    )
 
 
 @pytest.mark.parametrize("path", BAD_EXPECTATIONS, ids=lambda path: path.stem)

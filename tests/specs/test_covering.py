@@ -35,7 +35,12 @@ def test_every_possible_pair_is_covered(name: str, seed: str) -> None:
     assert set().union(*map(pairs, found.rows)) == set().union(*map(pairs, rows))
     assert found.left == 0
     assert len(found.rows) <= max(a * b for a, b in combinations(sizes, 2)) + sum(sizes)
-    everything = {(i, x, j, y) for i, j in combinations(range(len(sizes)), 2) for x in range(sizes[i]) for y in range(sizes[j])}
+    everything = {
+        (i, x, j, y)
+        for i, j in combinations(range(len(sizes)), 2)
+        for x in range(sizes[i])
+        for y in range(sizes[j])
+    }
     assert found.refused == len(everything - set().union(*map(pairs, rows)))
 
 

@@ -33,7 +33,11 @@ def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("values", "output", "said"),
     [
         ("[0.5]", "[7]", "the oracle gives 0.0 (0x00000000) at [0], not 7.0 (0x40e00000)"),
-        ("[0.5, 1.5, 2.5]", "[0, 1, 3]", "the oracle gives 2.0 (0x40000000) at [1], not 1.0 (0x3f800000); 2 of 3 elements differ"),
+        (
+            "[0.5, 1.5, 2.5]",
+            "[0, 1, 3]",
+            "the oracle gives 2.0 (0x40000000) at [1], not 1.0 (0x3f800000); 2 of 3 elements differ",
+        ),
         ("[0.5, 1.5]", "[[0, 2]]", "the oracle gives float32[2], not float32[1,2]"),
         ("[-0.4]", "[0]", "the oracle gives -0.0 (0x80000000) at [0], not 0.0 (0x00000000)"),
     ],

@@ -25,7 +25,8 @@ sweeps:
 
 
 def test_all_values_of_an_attribute_that_shapes_follow(tmp_path: Path) -> None:
-    """The batch dimensions of indices are those of data: whatever `outer` is, batch_dims goes up to the rank of data."""
+    """The batch dimensions of indices are those of data: whatever `outer` is, batch_dims goes up to the rank
+    of data."""
     spec = tmp_path / "GatherND.yaml"
     spec.write_text(SWEEP, encoding="utf-8")
     made = {(case.attributes["batch_dims"], case.inputs[1].shape) for case in expand(load_specs([spec]))}
@@ -45,4 +46,7 @@ def test_an_unknown_extent_is_named(tmp_path: Path, written: str, at: str) -> No
     with pytest.raises(SpecError) as raised:
         expand(load_specs([path]))
     (line,) = raised.value.problems
-    assert f"sweeps[0].indices.shape.{at}: unknown extent 'smae'; did you mean 'same'?; allowed: none, one, fewer" in line
+    assert (
+        f"sweeps[0].indices.shape.{at}: unknown extent 'smae'; did you mean 'same'?; allowed: none, one, fewer"
+        in line
+    )

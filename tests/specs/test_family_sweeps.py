@@ -77,20 +77,34 @@ def test_inputs_stand_under_the_operators_names_and_attributes_that_it_lacks_are
     assert list(found) == ["axes", "many", "old"]
     # opsets x (two axes of one dimension, four of two) x extents
     assert len(found["axes"]) == 2 * (2 + 4) * 2
-    assert found["axes"][0].id == "GatherElements@11:sweep=axes;data=float32[3];indices=int64[1];axis=-1;values=in_range"
+    assert (
+        found["axes"][0].id
+        == "GatherElements@11:sweep=axes;data=float32[3];indices=int64[1];axis=-1;values=in_range"
+    )
     assert {case.source for case in found["axes"]} == {"the family's document"}
-    assert [case.id for case in found["old"]] == ["GatherElements@11:sweep=old;data=int8[3];indices=int64[1];axis=0;values=in_range"]
+    assert [case.id for case in found["old"]] == [
+        "GatherElements@11:sweep=old;data=int8[3];indices=int64[1];axis=0;values=in_range"
+    ]
 
 
 def test_what_is_given_beside_it_holds_for_each_sweep() -> None:
-    found = by_sweep(plan("{use: gathers, opsets: [13], data: {dtype: int8}, indices: {values: [negative]}, attributes: {axis: [0]}}"))
+    found = by_sweep(
+        plan(
+            "{use: gathers, opsets: [13], data: {dtype: int8}, indices: {values: [negative]}, attributes: {axis: [0]}}"
+        )
+    )
     assert {case.opset for name in ("axes", "many") for case in found[name]} == {13}
     assert {case.opset for case in found["old"]} == {11}  # the family's own restriction stays
     every = [case for cases in found.values() for case in cases]
     assert {case.inputs[0].dtype for case in every} == {"int8"}
     assert {case.inputs[1].values for case in every} == {"negative"}
     assert {tuple(case.attributes.items()) for case in every} == {(("axis", 0),)}
-    assert {case.inputs[1].shape for case in found["axes"]} == {(1,), (3,), (1, 3), (2, 3)}  # its relation is still the family's
+    assert {case.inputs[1].shape for case in found["axes"]} == {
+        (1,),
+        (3,),
+        (1, 3),
+        (2, 3),
+    }  # its relation is still the family's
 
 
 def test_a_sweep_can_be_left_out_and_the_budget_be_another() -> None:
@@ -116,7 +130,13 @@ def test_enough_budget_shows_every_pair_that_the_product_has() -> None:
     def traits(case: Case) -> Counter[str]:
         data, index = case.inputs
         return Counter(
-            [f"opset {case.opset}", f"data {data.dtype}", f"shape {data.shape}", f"index {index.dtype}", f"values {index.values}"]
+            [
+                f"opset {case.opset}",
+                f"data {data.dtype}",
+                f"shape {data.shape}",
+                f"index {index.dtype}",
+                f"values {index.values}",
+            ]
         )
 
     def pairs(cases: list[Case]) -> set[tuple[str, str]]:
@@ -134,12 +154,18 @@ def test_sources_of_a_family_are_in_the_header_of_a_run() -> None:
 @pytest.mark.parametrize(
     ("use", "said"),
     [
-        ("use: gather", "sweeps[0].use: no family has sweeps of the name 'gather'; did you mean 'gathers'?; allowed: gathers"),
+        (
+            "use: gather",
+            "sweeps[0].use: no family has sweeps of the name 'gather'; did you mean 'gathers'?; allowed: gathers",
+        ),
         (
             "{use: gathers, without: [axis]}",
             "sweeps[0].without[0]: the family gathers has no sweep 'axis'; did you mean 'axes'?; allowed: axes, many, old",
         ),
-        ("{use: gathers, axes: {dtype: int8}}", "sweeps[0].axes: unknown key 'axes'; it is no input of GatherElements either"),
+        (
+            "{use: gathers, axes: {dtype: int8}}",
+            "sweeps[0].axes: unknown key 'axes'; it is no input of GatherElements either",
+        ),
         ("{use: gathers, budget: 0}", "sweeps[0].budget: 0 is below the least allowed, 1"),
     ],
 )
@@ -150,7 +176,9 @@ def test_what_cannot_be_used_is_one_line(use: str, said: str) -> None:
 
 
 def test_a_family_file_with_a_mistake_is_named(tmp_path: Path) -> None:
-    (tmp_path / "families" / "gathers.yaml").write_text(FAMILY.replace("budget: 12", "budget: none"), encoding="utf-8")
+    (tmp_path / "families" / "gathers.yaml").write_text(
+        FAMILY.replace("budget: 12", "budget: none"), encoding="utf-8"
+    )
     (line,) = complaints("use: gathers")
     assert "gathers.yaml:8: " in line
     assert "should be an integer, not 'none'" in line

@@ -20,10 +20,26 @@ def bits(dtype: str, values: Any) -> list[str]:
 def test_floats_mean_what_they_say() -> None:
     values = [1, -0.0, "-0.0", "inf", "-inf", math.inf, "nan", math.nan, "0x7fc00001", "0x80000000", 0.1]
     assert bits("float32", values) == (
-        ["3f800000", "80000000", "80000000", "7f800000", "ff800000", "7f800000", "7fc00000", "7fc00000", "7fc00001", "80000000", "3dcccccd"]
+        [
+            "3f800000",
+            "80000000",
+            "80000000",
+            "7f800000",
+            "ff800000",
+            "7f800000",
+            "7fc00000",
+            "7fc00000",
+            "7fc00001",
+            "80000000",
+            "3dcccccd",
+        ]
     )
     assert bits("float16", [65504, 5.960464477539063e-08, "0xfe01", 0.1]) == ["7bff", "0001", "fe01", "2e66"]
-    assert bits("float64", [2**53, "0x7ff0000000000001", 0.1]) == ["4340000000000000", "7ff0000000000001", "3fb999999999999a"]
+    assert bits("float64", [2**53, "0x7ff0000000000001", 0.1]) == [
+        "4340000000000000",
+        "7ff0000000000001",
+        "3fb999999999999a",
+    ]
     assert bits("bfloat16", [1, -2.5, "nan", "-inf", "-0.0", "0x7f81", 2.0**127]) == [
         "3f80",
         "c020",
@@ -116,13 +132,20 @@ def test_bfloat16_bits_survive(pattern: int) -> None:
 
 
 ANY = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(["nan", "0x7f", "1j", "", "x"]) | st.just({}),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.sampled_from(["nan", "0x7f", "1j", "", "x"])
+    | st.just({}),
     lambda inner: st.lists(inner, max_size=4).map(tuple),
     max_leaves=10,
 )
 
 
-@given(st.sampled_from(sorted(DTYPES)), ANY, st.none() | st.lists(st.integers(-2, 2**40), max_size=3).map(tuple))
+@given(
+    st.sampled_from(sorted(DTYPES)), ANY, st.none() | st.lists(st.integers(-2, 2**40), max_size=3).map(tuple)
+)
 def test_anything_is_an_array_or_a_literal_error(dtype: str, values: Any, shape: Any) -> None:
     try:
         array = to_array(dtype, values, shape)

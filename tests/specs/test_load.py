@@ -30,7 +30,11 @@ def problems(paths: list[Path]) -> tuple[str, ...]:
 def test_a_spec_is_what_it_says(tmp_path: Path) -> None:
     (spec,) = load(tmp_path, GatherElements=GATHER_ELEMENTS)
     model = spec.model
-    assert (model.operator, model.opsets, model.lowers_to.directml) == ("GatherElements", (11, 13), ("DML_OPERATOR_GATHER_ELEMENTS",))
+    assert (model.operator, model.opsets, model.lowers_to.directml) == (
+        "GatherElements",
+        (11, 13),
+        ("DML_OPERATOR_GATHER_ELEMENTS",),
+    )
     (case,) = model.cases
     assert case.inputs["data"][0].values == ((1, 2, 3), (4, 5, 6), (7, 8, 9))
     assert (case.attributes, case.validity, case.documents_output) == ({"axis": 0}, Validity.VALID, True)
@@ -40,7 +44,11 @@ def test_a_spec_is_what_it_says(tmp_path: Path) -> None:
     assert sweep.inputs["data"].shape == ((5,), (3, 4))
     assert (sweep.inputs["indices"].dtype, sweep.inputs["indices"].values) == ("all", ("in_range",))
     assert sweep.attributes == {"axis": "all"}
-    assert (sweep.options.optimization, sweep.options.initializer, sweep.options.shapes) == (("all",), ("indices", None), ("symbolic",))
+    assert (sweep.options.optimization, sweep.options.initializer, sweep.options.shapes) == (
+        ("all",),
+        ("indices", None),
+        ("symbolic",),
+    )
 
 
 def test_lines_and_problems_of_a_loaded_spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,7 +104,10 @@ sweeps:
 def test_combinations_are_counted_before_they_are_made(tmp_path: Path) -> None:
     (elements,) = load(tmp_path, GatherElements=GATHER_ELEMENTS)
     # opsets x data dtypes x shapes x index dtypes x extents x axes of rank 2 x initializers
-    assert combinations(elements.model.sweeps[0], {n: elements.schema(n) for n in (11, 13)}) == 2 * 2 * 2 * 2 * 2 * 4 * 2
+    assert (
+        combinations(elements.model.sweeps[0], {n: elements.schema(n) for n in (11, 13)})
+        == 2 * 2 * 2 * 2 * 2 * 4 * 2
+    )
     (tmp_path / "GatherElements.yaml").unlink()
     (nd,) = load(tmp_path, GatherND=GATHER_ND)
     # opsets x all 16 data dtypes x outer shapes x index tuples up to rank 3 x batch_dims
@@ -127,7 +138,13 @@ def test_problems_of_all_files_come_together(tmp_path: Path, monkeypatch: pytest
     Path("b.yaml").write_text("a: [")
     Path("empty").mkdir()
     lines = problems([Path("a.yaml"), Path("b.yaml"), Path("missing.yaml"), Path("empty")])
-    assert [line.split(": ")[0] for line in lines] == ["empty", "a.yaml:10", "a.yaml:15", "b.yaml:1", "missing.yaml"]
+    assert [line.split(": ")[0] for line in lines] == [
+        "empty",
+        "a.yaml:10",
+        "a.yaml:15",
+        "b.yaml:1",
+        "missing.yaml",
+    ]
     assert lines[0] == "empty: no *.yaml file in this folder"
     assert "cannot read" in lines[-1]
 
@@ -136,7 +153,9 @@ def test_one_operator_has_one_spec(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.chdir(tmp_path)
     Path("a.yaml").write_text(GATHER_ND)
     Path("b.yaml").write_text(GATHER_ND)
-    assert problems([Path("a.yaml"), Path("b.yaml")]) == ("b.yaml:1: operator: GatherND already has a spec, a.yaml:1",)
+    assert problems([Path("a.yaml"), Path("b.yaml")]) == (
+        "b.yaml:1: operator: GatherND already has a spec, a.yaml:1",
+    )
 
 
 KEYS = [
@@ -156,10 +175,15 @@ KEYS = [
     "rule",
 ]
 SCALARS = (
-    st.none() | st.booleans() | st.integers(-3, 2**70) | st.sampled_from(["all", "int64", "float16", "GatherND", "x", "", "nan", "0x1"])
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 2**70)
+    | st.sampled_from(["all", "int64", "float16", "GatherND", "x", "", "nan", "0x1"])
 )
 TREES = st.recursive(
-    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=4), max_leaves=12
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=4),
+    max_leaves=12,
 )
 PARTS = [
     (),
@@ -189,9 +213,22 @@ def good_tree() -> Any:
         "lowers_to": {"directml": "X"},
         "because": "moved",
         "cases": [
-            {"name": "a", "inputs": {"data": {"dtype": "int8", "values": values}, "indices": {"dtype": "int64", "values": [[0, 0]]}}}
+            {
+                "name": "a",
+                "inputs": {
+                    "data": {"dtype": "int8", "values": values},
+                    "indices": {"dtype": "int64", "values": [[0, 0]]},
+                },
+            }
         ],
-        "sweeps": [{"name": "b", "data": {"dtype": "all", "shape": [[1]]}, "indices": {"dtype": "all"}, "attributes": {}}],
+        "sweeps": [
+            {
+                "name": "b",
+                "data": {"dtype": "all", "shape": [[1]]},
+                "indices": {"dtype": "all"},
+                "attributes": {},
+            }
+        ],
     }
 
 
@@ -216,7 +253,9 @@ def test_any_part_may_be_anything(tmp_path: Path, path: tuple[Any, ...], value: 
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.integers(0, len(GATHER_ELEMENTS)), st.integers(0, 12), st.text("[]{}:,-#&*!'\"\n ax1\0é", max_size=4))
+@given(
+    st.integers(0, len(GATHER_ELEMENTS)), st.integers(0, 12), st.text("[]{}:,-#&*!'\"\n ax1\0é", max_size=4)
+)
 def test_any_edit_is_read_or_refused(tmp_path: Path, start: int, length: int, inserted: str) -> None:
     file = tmp_path / "x.yaml"
     file.write_bytes((GATHER_ELEMENTS[:start] + inserted + GATHER_ELEMENTS[start + length :]).encode())

@@ -39,7 +39,9 @@ def test_the_json_schema_refuses_an_unknown_key() -> None:
 
 
 def test_options_are_those_of_a_case() -> None:
-    assert CaseOptions().model_dump() == {name: getattr(Options(), name) for name in Options.__struct_fields__}
+    assert CaseOptions().model_dump() == {
+        name: getattr(Options(), name) for name in Options.__struct_fields__
+    }
     assert {k: v[0] for k, v in SweepOptions().model_dump().items()} == CaseOptions().model_dump()
 
 

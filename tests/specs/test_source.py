@@ -83,8 +83,13 @@ def test_lines() -> None:
 
 def test_problem_line() -> None:
     source = parsed("cases:\n  - attributes: {axes: 1}\n")
-    line = source.problem(("cases", 0, "attributes", "axes"), "no such attribute", given="axes", allowed=["axis", "batch_dims"])
-    assert line == "x.yaml:2: cases[0].attributes.axes: no such attribute; did you mean 'axis'?; allowed: axis, batch_dims"
+    line = source.problem(
+        ("cases", 0, "attributes", "axes"), "no such attribute", given="axes", allowed=["axis", "batch_dims"]
+    )
+    assert (
+        line
+        == "x.yaml:2: cases[0].attributes.axes: no such attribute; did you mean 'axis'?; allowed: axis, batch_dims"
+    )
     assert source.problem((), "empty") == "x.yaml:1: empty"
 
 
@@ -132,22 +137,31 @@ def test_folder_instead_of_file(tmp_path: Path) -> None:
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "Round.yaml")
-    with pytest.raises(SpecError, match=r"Round\.yaml: is no regular file: save it as one, because it is read more than once"):
+    with pytest.raises(
+        SpecError, match=r"Round\.yaml: is no regular file: save it as one, because it is read more than once"
+    ):
         read(tmp_path / "Round.yaml")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="symbolic links need a right there")
-def test_links_that_lead_nowhere_are_named_as_they_were_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_links_that_lead_nowhere_are_named_as_they_were_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("loop.yaml").symlink_to("loop.yaml")
     Path("dangling.yaml").symlink_to("gone.yaml")
-    for name, why in (("loop.yaml", "Too many levels of symbolic links"), ("dangling.yaml", "No such file or directory")):
+    for name, why in (
+        ("loop.yaml", "Too many levels of symbolic links"),
+        ("dangling.yaml", "No such file or directory"),
+    ):
         with pytest.raises(SpecError) as caught:
             read(Path(name))
         assert caught.value.problems == (f"{name}: cannot read: {why}",)
 
 
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="needs file permissions that hold for the user")
+@pytest.mark.skipif(
+    os.name == "nt" or os.geteuid() == 0, reason="needs file permissions that hold for the user"
+)
 def test_unreadable_file(tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
     path.write_text("a: 1")
@@ -193,7 +207,20 @@ def test_a_number_that_would_become_zero_is_refused(text: str) -> None:
         parse(f"a: {text}".encode(), path=Path("x"), label="x")
 
 
-PIECES = [*"ab01:-?[]{},&*!|>'\"%@`#~ \t\n\\.<=", "...", "---", "%YAML 1.2", "\r", "é", "\u2028", "\ud7ff", "\\x", "? ", ": ", "- "]
+PIECES = [
+    *"ab01:-?[]{},&*!|>'\"%@`#~ \t\n\\.<=",
+    "...",
+    "---",
+    "%YAML 1.2",
+    "\r",
+    "é",
+    "\u2028",
+    "\ud7ff",
+    "\\x",
+    "? ",
+    ": ",
+    "- ",
+]
 YAML_TEXT = st.lists(st.sampled_from(PIECES), max_size=40).map("".join)
 ANY_TEXT = st.text(max_size=60).map(lambda text: text.encode("utf-8", "replace"))
 
@@ -217,7 +244,10 @@ def frozen(value: Any) -> Any:
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**64) | st.text("abc é\n", max_size=5),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("abc", min_size=1, max_size=3), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text("abc", min_size=1, max_size=3), inner, max_size=4)
+    ),
     max_leaves=15,
 )
 

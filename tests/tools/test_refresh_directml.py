@@ -1,4 +1,5 @@
-"""The extraction of facts from checkouts: small repositories with pages in the form that Microsoft and ONNX Runtime write them."""
+"""The extraction of facts from checkouts: small repositories with pages in the form that Microsoft and ONNX
+Runtime write them."""
 
 from __future__ import annotations
 
@@ -141,9 +142,15 @@ def repositories(tmp_path: Path) -> dict[str, Path]:
     sdk, dml = "sdk-api-src/content/directml/", provider.OPERATORS
     return {
         "--sdk-api": checkout(
-            tmp_path / "sdk", {f"{sdk}ns-directml-dml_turn_operator_desc.md": PAGE, f"{sdk}ne-directml-dml_operator_type.md": TYPES}
+            tmp_path / "sdk",
+            {
+                f"{sdk}ns-directml-dml_turn_operator_desc.md": PAGE,
+                f"{sdk}ne-directml-dml_operator_type.md": TYPES,
+            },
         ),
-        "--windows-ai-docs": checkout(tmp_path / "ai", {"docs/directml/dml-feature-level-history.md": HISTORY}),
+        "--windows-ai-docs": checkout(
+            tmp_path / "ai", {"docs/directml/dml-feature-level-history.md": HISTORY}
+        ),
         "--directml": checkout(tmp_path / "dml", {structures.SCHEMA: SCHEMA}),
         "--onnxruntime": checkout(
             tmp_path / "ort",
@@ -158,7 +165,9 @@ def repositories(tmp_path: Path) -> dict[str, Path]:
     }
 
 
-def test_both_files_are_made_from_checkouts(repositories: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_both_files_are_made_from_checkouts(
+    repositories: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     made = tmp_path / "made"
     made.mkdir()
     given = [part for name, path in repositories.items() for part in (name, str(path))]
@@ -169,7 +178,12 @@ def test_both_files_are_made_from_checkouts(repositories: dict[str, Path], tmp_p
     assert "page 2_0, history 3_0" in said
     assert "DML_OPERATOR_WITHOUT_PAGE: added in 3_0 and has no page" in said
     operators = json.loads((made / "directml_operators.json").read_text(encoding="utf-8"))
-    commit = subprocess.run(["git", "-C", str(repositories["--sdk-api"]), "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
+    commit = subprocess.run(
+        ["git", "-C", str(repositories["--sdk-api"]), "rev-parse", "HEAD"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     assert commit.stdout.strip() in operators["sources"]["sdk-api"]
     turn = operators["operators"]["DML_OPERATOR_TURN"]
     assert turn.pop("document").startswith(
@@ -205,18 +219,29 @@ def test_both_files_are_made_from_checkouts(repositories: dict[str, Path], tmp_p
         {"versions": [11], "types": {"T": ["float32"], "Tind": ["int32"]}},
         {"versions": [13], "types": {"T": ["bfloat16", "float32", "float64"], "Tind": ["int32", "int64"]}},
     ]
-    assert gather["directml"] == [{"versions": [13], "creates": ["DML_OPERATOR_GATHER"], "constants": ["indices"], "query": "Gather"}]
-    assert kernels["operators"]["Neg"]["directml"] == [{"versions": [6], "creates": ["DML_OPERATOR_ELEMENT_WISE_NEGATE"]}]
+    assert gather["directml"] == [
+        {"versions": [13], "creates": ["DML_OPERATOR_GATHER"], "constants": ["indices"], "query": "Gather"}
+    ]
+    assert kernels["operators"]["Neg"]["directml"] == [
+        {"versions": [6], "creates": ["DML_OPERATOR_ELEMENT_WISE_NEGATE"]}
+    ]
     pad = kernels["operators"]["Pad"]["directml"]
     assert pad == [{"versions": [13], "creates": ["DML_OPERATOR_GATHER"], "dml_target_version": "0x6400"}]
-    assert kernels["operators"]["SequenceAt"]["kernels"]["CPUExecutionProvider"][0]["types"]["S"] == ["seq(float32)"]
+    assert kernels["operators"]["SequenceAt"]["kernels"]["CPUExecutionProvider"][0]["types"]["S"] == [
+        "seq(float32)"
+    ]
 
 
-def test_missing_checkouts_are_named_and_nothing_is_downloaded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_checkouts_are_named_and_nothing_is_downloaded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--sdk-api", str(tmp_path)])
     assert ended.value.code == 2
-    assert "missing: --windows-ai-docs, --directml, --onnxruntime; nothing is downloaded here" in capsys.readouterr().err
+    assert (
+        "missing: --windows-ai-docs, --directml, --onnxruntime; nothing is downloaded here"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_folder_that_is_no_checkout_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -224,11 +249,18 @@ def test_a_folder_that_is_no_checkout_is_one_line(tmp_path: Path, capsys: pytest
     assert main([part for name in names for part in (name, str(tmp_path))]) == 2
     assert capsys.readouterr().err.count("\n") == 1
     assert main(["--facts", str(tmp_path)]) == 2
-    assert "directml_provider_registry.yaml" in (said := capsys.readouterr().err) or "onnxruntime_operator_kernels.yaml" in said
+    assert (
+        "directml_provider_registry.yaml" in (said := capsys.readouterr().err)
+        or "onnxruntime_operator_kernels.yaml" in said
+    )
 
 
 def test_members_as_a_page_prints_them() -> None:
-    lines = ("const DML_TENSOR_DESC *InputTensor;", "UINT DimensionCount;", "_Field_size_(DimensionCount) const UINT* Strides;")
+    lines = (
+        "const DML_TENSOR_DESC *InputTensor;",
+        "UINT DimensionCount;",
+        "_Field_size_(DimensionCount) const UINT* Strides;",
+    )
     text = "\n  ".join(("```cpp", "struct DML_FOLD_OPERATOR_DESC {", *lines, "};"))
     assert structures.printed_members(text) == [
         {"name": "InputTensor", "type": "const DML_TENSOR_DESC *"},

@@ -11,18 +11,36 @@ from tools.rulings import Answers, main, page
 
 CPU = TargetInfo("CPUExecutionProvider", onnxruntime="1.31.1")
 DML = TargetInfo("DmlExecutionProvider", onnxruntime="1.24.4", directml="1.15.4", adapter="llvmpipe")
-ORIGINS = {"Clip:sweep=nans": Origin("says nothing | of it", "what becomes of NaN"), "Neg:case=least": Origin("ONNX", "the least integer")}
+ORIGINS = {
+    "Clip:sweep=nans": Origin("says nothing | of it", "what becomes of NaN"),
+    "Neg:case=least": Origin("ONNX", "the least integer"),
+}
 
 
 def result(case: str, target: str, provider: str, validity: Validity, outcome: Outcome) -> Result:
     diff = Diff(1, 1, 1, (0,), "0", "1") if outcome is Outcome.MISMATCH else None
     error = Error("NotPlaced") if outcome is Outcome.NOT_PLACED else None
     operator = case.partition("@")[0]
-    return Result(case, operator, target, validity, {}, outcome, Verdict.EXPECTED, "run", None if error else provider, error, diff)
+    return Result(
+        case,
+        operator,
+        target,
+        validity,
+        {},
+        outcome,
+        Verdict.EXPECTED,
+        "run",
+        None if error else provider,
+        error,
+        diff,
+    )
 
 
 def run(folder: Path, target: str, info: TargetInfo, outcomes: dict[str, Outcome]) -> Path:
-    results = [result(case, target, info.provider, Validity.UNSPECIFIED, outcome) for case, outcome in outcomes.items()]
+    results = [
+        result(case, target, info.provider, Validity.UNSPECIFIED, outcome)
+        for case, outcome in outcomes.items()
+    ]
     valid = result("Clip@13:case=valid", target, info.provider, Validity.VALID, Outcome.PASS)
     path = folder / f"{target}.jsonl"
     with RunWriter(path, Header(1, "r", "", 0, {}, {target: info}, ORIGINS)) as writer:
@@ -39,17 +57,27 @@ def runs(tmp_path: Path) -> list[Path]:
         "Clip@13:sweep=nans;X=float32[3,4]": Outcome.PASS,
         "Neg@13:case=least;X=int8[1]": Outcome.PASS,
     }
-    dml = {**cpu, "Clip@6:sweep=nans;X=float32[2]": Outcome.MISMATCH, "Neg@13:case=least;X=int8[1]": Outcome.NOT_PLACED}
+    dml = {
+        **cpu,
+        "Clip@6:sweep=nans;X=float32[2]": Outcome.MISMATCH,
+        "Neg@13:case=least;X=int8[1]": Outcome.NOT_PLACED,
+    }
     return [run(tmp_path, "cpu", CPU, cpu), run(tmp_path, "dml", DML, dml)]
 
 
 def test_questions_are_told_apart_by_whether_the_targets_agree(runs: list[Path]) -> None:
     lines = list(page(Answers(runs)))
     differ, alike = lines.index("## Where they differ"), lines.index("## Where all do the same")
-    nan, least = (next(n for n, line in enumerate(lines) if text in line) for text in ("becomes of NaN", "least integer"))
+    nan, least = (
+        next(n for n, line in enumerate(lines) if text in line)
+        for text in ("becomes of NaN", "least integer")
+    )
     assert differ < nan < alike < least
     assert r"says nothing \| of it" in lines[nan]
-    assert "| `pass` 2 | `mismatch` 1, `pass` 1 |" in lines[nan] or "| `pass` 2 | `pass` 1, `mismatch` 1 |" in lines[nan]
+    assert (
+        "| `pass` 2 | `mismatch` 1, `pass` 1 |" in lines[nan]
+        or "| `pass` 2 | `pass` 1, `mismatch` 1 |" in lines[nan]
+    )
     assert "`Clip@6:sweep=nans;X=float32[2]`" in lines[nan]
     assert "| `pass` 1 | `not_placed` 1 |" in lines[least]
     assert "`dml`: onnxruntime 1.24.4, DirectML 1.15.4, on llvmpipe" in lines[4]

@@ -1,7 +1,8 @@
 """Small calls of DirectML's operators with the results of the usual definition of each, computed with NumPy.
 
-A call is written with its inputs and outputs in the order of the structure's members: None for an optional tensor that is left out, a list
-for an array of tensors. Members that count arrays follow from them; optional members that are not named are left out.
+A call is written with its inputs and outputs in the order of the structure's members: None for an optional
+tensor that is left out, a list for an array of tensors. Members that count arrays follow from them; optional
+members that are not named are left out.
 """
 
 from __future__ import annotations
@@ -55,8 +56,14 @@ def calls(operator: str, inputs: Given, outputs: Given, **attributes: Any) -> It
         order = [first, *(each for each in names if each != first)]
         shapes = [list(found["output"][each].shape) for each in order]
         changed = {"inputs": list(found["input"]), "outputs": order, "output_shapes": shapes}
-        given_attributes = {member.name: attributes[member.name] for member in members if not member.is_tensor}
-        yield Call(described(name, tensors, given_attributes, (), **changed), list(found["input"].values()), found["output"][first])
+        given_attributes = {
+            member.name: attributes[member.name] for member in members if not member.is_tensor
+        }
+        yield Call(
+            described(name, tensors, given_attributes, (), **changed),
+            list(found["input"].values()),
+            found["output"][first],
+        )
 
 
 def f32(values: Any, shape: Sequence[int] | None = None) -> np.ndarray:
@@ -120,20 +127,32 @@ BITWISE = {
 }  # fmt: skip
 PARAMETERS: dict[str, tuple[dict[str, Any], Any]] = {
     "ELEMENT_WISE_CLIP": ({"Min": -1.0, "Max": 1.0}, lambda x: np.clip(x, -1, 1)),
-    "ELEMENT_WISE_CLIP1": ({"MinMaxDataType": 1, "Min": {"float32": "-inf"}, "Max": {"float32": 0.375}}, lambda x: np.minimum(x, 0.375)),
+    "ELEMENT_WISE_CLIP1": (
+        {"MinMaxDataType": 1, "Min": {"float32": "-inf"}, "Max": {"float32": 0.375}},
+        lambda x: np.minimum(x, 0.375),
+    ),
     "ELEMENT_WISE_CONSTANT_POW": ({"Exponent": 2.0}, np.square),
     "ELEMENT_WISE_THRESHOLD": ({"Min": 0.125}, lambda x: np.maximum(x, 0.125)),
     "ELEMENT_WISE_ROUND": ({"RoundingMode": 0}, np.rint),
-    "ACTIVATION_CELU": ({"Alpha": 0.5}, lambda x: np.maximum(x, 0) + np.minimum(0, 0.5 * (np.exp(x / 0.5) - 1))),
+    "ACTIVATION_CELU": (
+        {"Alpha": 0.5},
+        lambda x: np.maximum(x, 0) + np.minimum(0, 0.5 * (np.exp(x / 0.5) - 1)),
+    ),
     "ACTIVATION_ELU": ({"Alpha": 0.5}, lambda x: np.where(x < 0, 0.5 * (np.exp(x) - 1), x)),
     "ACTIVATION_HARD_SIGMOID": ({"Alpha": 0.5, "Beta": 0.25}, lambda x: np.clip(0.5 * x + 0.25, 0, 1)),
     "ACTIVATION_HARD_SWISH": ({"Alpha": 0.5, "Beta": 0.25}, lambda x: x * np.clip(0.5 * x + 0.25, 0, 1)),
     "ACTIVATION_LEAKY_RELU": ({"Alpha": 0.125}, lambda x: np.where(x < 0, 0.125 * x, x)),
     "ACTIVATION_LINEAR": ({"Alpha": 0.5, "Beta": 3.0}, lambda x: 0.5 * x + 3),
     "ACTIVATION_PARAMETRIC_SOFTPLUS": ({"Alpha": 0.5, "Beta": 2.0}, lambda x: 0.5 * np.log1p(np.exp(2 * x))),
-    "ACTIVATION_SCALED_ELU": ({"Alpha": 0.5, "Gamma": 2.0}, lambda x: 2 * np.where(x <= 0, 0.5 * (np.exp(x) - 1), x)),
+    "ACTIVATION_SCALED_ELU": (
+        {"Alpha": 0.5, "Gamma": 2.0},
+        lambda x: 2 * np.where(x <= 0, 0.5 * (np.exp(x) - 1), x),
+    ),
     "ACTIVATION_SCALED_TANH": ({"Alpha": 0.5, "Beta": 2.0}, lambda x: 0.5 * np.tanh(2 * x)),
-    "ACTIVATION_SHRINK": ({"Bias": 0.25, "Threshold": 0.4}, lambda x: np.where(x < -0.4, x + 0.25, np.where(x > 0.4, x - 0.25, 0))),
+    "ACTIVATION_SHRINK": (
+        {"Bias": 0.25, "Threshold": 0.4},
+        lambda x: np.where(x < -0.4, x + 0.25, np.where(x > 0.4, x - 0.25, 0)),
+    ),
     "ACTIVATION_SOFTPLUS": ({"Steepness": 2.0}, lambda x: np.log1p(np.exp(2 * x)) / 2),
     "ACTIVATION_SWISH": ({"SigmoidInputScale": 2.0}, lambda x: x * sigmoid(2 * x)),
     "ACTIVATION_THRESHOLDED_RELU": ({"Alpha": 0.375}, lambda x: np.where(x > 0.375, x, 0)),
@@ -141,12 +160,18 @@ PARAMETERS: dict[str, tuple[dict[str, Any], Any]] = {
     "ACTIVATION_LOG_SOFTMAX1": ({"Axes": [2, 3]}, lambda x: np.log(softmax(x, (2, 3)))),
     "ACTIVATION_HARDMAX1": ({"Axes": [2]}, lambda x: x == x.max(2, keepdims=True)),
     "CUMULATIVE_SUMMATION": ({"Axis": 3, "AxisDirection": 0, "HasExclusiveSum": 0}, lambda x: x.cumsum(3)),
-    "CUMULATIVE_PRODUCT": ({"Axis": 3, "AxisDirection": 1, "HasExclusiveProduct": 0}, lambda x: x[..., ::-1].cumprod(3)[..., ::-1]),
+    "CUMULATIVE_PRODUCT": (
+        {"Axis": 3, "AxisDirection": 1, "HasExclusiveProduct": 0},
+        lambda x: x[..., ::-1].cumprod(3)[..., ::-1],
+    ),
     "MEAN_VARIANCE_NORMALIZATION1": (
         {"Axes": [3], "NormalizeVariance": 1, "Epsilon": 0.5},
         lambda x: (x - x.mean(3, keepdims=True)) / np.sqrt(x.var(3, keepdims=True) + 0.5),
     ),
-    "LP_NORMALIZATION": ({"Axis": 3, "Epsilon": 0.0, "P": 2}, lambda x: x / np.sqrt((x * x).sum(3, keepdims=True))),
+    "LP_NORMALIZATION": (
+        {"Axis": 3, "Epsilon": 0.0, "P": 2},
+        lambda x: x / np.sqrt((x * x).sum(3, keepdims=True)),
+    ),
 }
 REDUCED = {
     2: lambda x: x.mean(3, keepdims=True), 3: lambda x: np.abs(x).sum(3, keepdims=True), 7: lambda x: x.max(3, keepdims=True),
@@ -198,11 +223,21 @@ def _elements() -> Iterator[tuple[str, Given, Given, dict[str, Any]]]:
     odd = f32([np.nan, np.inf, -np.inf, 0, 1, -1])
     yield "ELEMENT_WISE_IS_NAN", [odd], [np.isnan(odd).astype(np.uint8)], {}
     yield "ELEMENT_WISE_IS_INFINITY", [odd], [np.isposinf(odd).astype(np.uint8)], {"InfinityMode": 1}
-    yield "ELEMENT_WISE_BIT_COUNT", [BITS], [np.array([0, 1, 1, 16, 1, 32], np.uint32).reshape(BITS.shape)], {}
+    yield (
+        "ELEMENT_WISE_BIT_COUNT",
+        [BITS],
+        [np.array([0, 1, 1, 16, 1, 32], np.uint32).reshape(BITS.shape)],
+        {},
+    )
     yield "ELEMENT_WISE_POW", [ABOVE, X], [np.power(ABOVE, X)], {}
     yield "ELEMENT_WISE_IF", [BOOLS, X, Y], [np.where(BOOLS, X, Y)], {}
     yield "ELEMENT_WISE_ABS", [X], [np.abs(2 * X + 1)], {"ScaleBias": [2.0, 1.0]}
-    yield "ELEMENT_WISE_CLIP_GRAD", [X, Y], [np.where((X > -1) & (X < 1), Y, 0).astype(np.float32)], {"Min": -1.0, "Max": 1.0}
+    yield (
+        "ELEMENT_WISE_CLIP_GRAD",
+        [X, Y],
+        [np.where((X > -1) & (X < 1), Y, 0).astype(np.float32)],
+        {"Min": -1.0, "Max": 1.0},
+    )
     scalars = {"MinMaxDataType": 1, "Min": {"float32": -1.0}, "Max": {"float32": 1.0}}
     yield "ELEMENT_WISE_CLIP_GRAD1", [X, Y], [np.where((X > -1) & (X < 1), Y, 0).astype(np.float32)], scalars
     yield "CAST", [X], [X.astype(np.int32)], {}
@@ -213,13 +248,28 @@ def _elements() -> Iterator[tuple[str, Given, Given, dict[str, Any]]]:
         ties = f32([1, 3, 3, 0, 0, 5])
         for name, find in (("ARGMIN", low), ("ARGMAX", high)):
             found = 2 - find(ties[..., ::-1], 3) if direction else find(ties, 3)
-            yield name, [ties], [found.astype(np.uint32).reshape(1, 1, 2, 1)], {"Axes": [3], "AxisDirection": direction}
+            yield (
+                name,
+                [ties],
+                [found.astype(np.uint32).reshape(1, 1, 2, 1)],
+                {"Axes": [3], "AxisDirection": direction},
+            )
     constant = {"ValueDataType": 6, "Value": {"int32": -7}}
     yield "FILL_VALUE_CONSTANT", [], [np.full((1, 1, 2, 3), -7, np.int32)], constant
-    yield "FILL_VALUE_CONSTANT", [], [np.full((1, 1, 2, 3), 1.5, np.float16)], {"ValueDataType": 2, "Value": {"float16": 1.5}}
+    yield (
+        "FILL_VALUE_CONSTANT",
+        [],
+        [np.full((1, 1, 2, 3), 1.5, np.float16)],
+        {"ValueDataType": 2, "Value": {"float16": 1.5}},
+    )
     sequence = {"ValueDataType": 1, "ValueStart": {"float32": 2.0}, "ValueDelta": {"float32": -0.5}}
     yield "FILL_VALUE_SEQUENCE", [], [f32([2, 1.5, 1, 0.5, 0, -0.5])], sequence
-    yield "DIAGONAL_MATRIX", [], [np.eye(2, 3, 1, dtype=np.float32).reshape(1, 1, 2, 3) * 4], {"Offset": 1, "Value": 4.0}
+    yield (
+        "DIAGONAL_MATRIX",
+        [],
+        [np.eye(2, 3, 1, dtype=np.float32).reshape(1, 1, 2, 3) * 4],
+        {"Offset": 1, "Value": 4.0},
+    )
     kept = np.where(np.tri(2, 3, 1) - np.tri(2, 3, -1) > 0, 9, X).astype(np.float32)
     diagonal = {"ValueDataType": 1, "Value": {"float32": 9.0}, "DiagonalFillBegin": 0, "DiagonalFillEnd": 2}
     yield "DIAGONAL_MATRIX1", [X], [kept], diagonal
@@ -229,19 +279,39 @@ def _elements() -> Iterator[tuple[str, Given, Given, dict[str, Any]]]:
     yield "MEAN_VARIANCE_NORMALIZATION2", [flat, None, None], [centred], normal
     parts = [f32(each, (1, 2, 1, 1)) for each in ([0.5, 1.0], [2.0, 0.25], [1.5, -2.0], [0.0, 4.0])]
     mean, variance, scale, bias = parts
-    yield "BATCH_NORMALIZATION", [flat, *parts], [scale * (flat - mean) / np.sqrt(variance + 0.5) + bias], {"Spatial": 1, "Epsilon": 0.5}
+    yield (
+        "BATCH_NORMALIZATION",
+        [flat, *parts],
+        [scale * (flat - mean) / np.sqrt(variance + 0.5) + bias],
+        {"Spatial": 1, "Epsilon": 0.5},
+    )
     mean, variance = flat.mean((0, 2, 3), keepdims=True), flat.var((0, 2, 3), keepdims=True)
     trained = [scale * (flat - mean) / np.sqrt(variance + 0.5) + bias, mean, variance]
     yield "BATCH_NORMALIZATION_TRAINING", [flat, scale, bias, None], trained, {"Epsilon": 0.5}
     colours = X.reshape(1, 3, 1, 2)
-    yield "VALUE_SCALE_2D", [colours], [colours * 2 + f32([0.5, -1, 3], (1, 3, 1, 1))], {"Scale": 2.0, "Bias": [0.5, -1.0, 3.0]}
-    yield "MEAN_VARIANCE_NORMALIZATION", [flat, None, None], [centred], {"CrossChannel": 0, "NormalizeVariance": 0, "Epsilon": 0.5}
+    yield (
+        "VALUE_SCALE_2D",
+        [colours],
+        [colours * 2 + f32([0.5, -1, 3], (1, 3, 1, 1))],
+        {"Scale": 2.0, "Bias": [0.5, -1.0, 3.0]},
+    )
+    yield (
+        "MEAN_VARIANCE_NORMALIZATION",
+        [flat, None, None],
+        [centred],
+        {"CrossChannel": 0, "NormalizeVariance": 0, "Epsilon": 0.5},
+    )
     first, second = f32(np.full(6, 0.5)), f32(np.full(6, 0.25))
     step = np.array([3], np.uint32).reshape(1, 1, 1, 1)
     moments = [0.9 * first + 0.1 * Y, 0.8 * second + 0.2 * Y * Y]
     rate = 0.01 * math.sqrt(1 - 0.8**3) / (1 - 0.9**3)
     adam = [X - rate * moments[0] / (np.sqrt(moments[1]) + 0.125), *moments]
-    yield "ADAM_OPTIMIZER", [X, first, second, Y, step], adam, {"LearningRate": 0.01, "Beta1": 0.9, "Beta2": 0.8, "Epsilon": 0.125}
+    yield (
+        "ADAM_OPTIMIZER",
+        [X, first, second, Y, step],
+        adam,
+        {"LearningRate": 0.01, "Beta1": 0.9, "Beta2": 0.8, "Epsilon": 0.125},
+    )
 
 
 def _moving() -> Iterator[tuple[str, Given, Given, dict[str, Any]]]:
@@ -249,14 +319,23 @@ def _moving() -> Iterator[tuple[str, Given, Given, dict[str, Any]]]:
     yield "SPLIT", [COUNT], [[COUNT[..., :1], COUNT[..., 1:2], COUNT[..., 2:]]], {"Axis": 3}
     window = {"Offsets": [0, 0, 1, 0], "Sizes": [1, 2, 2, 2], "Strides": [1, 1, 1, 2]}
     yield "SLICE", [COUNT], [COUNT[:, :, 1:3, 0:4:2]], window
-    window = {"InputWindowOffsets": [0, 0, 0, 0], "InputWindowSizes": [1, 2, 3, 4], "InputWindowStrides": [1, -1, 2, -2]}
+    window = {
+        "InputWindowOffsets": [0, 0, 0, 0],
+        "InputWindowSizes": [1, 2, 3, 4],
+        "InputWindowStrides": [1, -1, 2, -2],
+    }
     yield "SLICE1", [COUNT], [COUNT[:, ::-1, ::2, ::-2]], window
     gradient = np.zeros_like(COUNT)
     gradient[:, ::-1, ::2, ::-2] = COUNT[:, :, :2, :2]
     yield "SLICE_GRAD", [COUNT[:, :, :2, :2]], [gradient], window
     ends = {"StartPadding": [0, 0, 1, 0], "EndPadding": [0, 0, 0, 2]}
     pads = [(0, 0), (0, 0), (1, 0), (0, 2)]
-    yield "PADDING", [X], [np.pad(X, pads, constant_values=-1)], {"PaddingMode": 0, "PaddingValue": -1.0, **ends}
+    yield (
+        "PADDING",
+        [X],
+        [np.pad(X, pads, constant_values=-1)],
+        {"PaddingMode": 0, "PaddingValue": -1.0, **ends},
+    )
     yield "PADDING", [X], [np.pad(X, pads, "edge")], {"PaddingMode": 1, "PaddingValue": 0.0, **ends}
     yield "PADDING", [X], [np.pad(X, pads, "reflect")], {"PaddingMode": 2, "PaddingValue": 0.0, **ends}
     yield "PADDING1", [BITS], [np.pad(BITS, pads, constant_values=7)], {
@@ -284,7 +363,12 @@ def _moving() -> Iterator[tuple[str, Given, Given, dict[str, Any]]]:
     turned = COUNT.copy()
     for column, length in enumerate(lengths.flat):
         turned[:, :, :length, column] = turned[:, :, :length, column][:, :, ::-1]
-    yield "REVERSE_SUBSEQUENCES", [COUNT, np.broadcast_to(lengths, (1, 2, 1, 4)).copy()], [turned], {"Axis": 2}
+    yield (
+        "REVERSE_SUBSEQUENCES",
+        [COUNT, np.broadcast_to(lengths, (1, 2, 1, 4)).copy()],
+        [turned],
+        {"Axis": 2},
+    )
 
 
 def _indexing() -> Iterator[tuple[str, Given, Given, dict[str, Any]]]:
@@ -324,10 +408,20 @@ def _products() -> Iterator[tuple[str, Given, Given, dict[str, Any]]]:
     plain = {"TransA": 0, "TransB": 0, "Alpha": 0.5, "Beta": 2.0}
     yield "GEMM", [a, b, None], [0.5 * (a @ b)], plain
     yield "GEMM", [a, b, c], [0.5 * (a @ b) + 2 * c], plain
-    yield "GEMM", [b.swapaxes(2, 3).copy(), a.swapaxes(2, 3).copy(), c], [0.5 * (a @ b).swapaxes(2, 3) + 2 * c], plain
+    yield (
+        "GEMM",
+        [b.swapaxes(2, 3).copy(), a.swapaxes(2, 3).copy(), c],
+        [0.5 * (a @ b).swapaxes(2, 3) + 2 * c],
+        plain,
+    )
     yield "GEMM", [a, Y, None], [0.5 * (a @ Y.swapaxes(2, 3))], {**plain, "TransB": 1}
     small, other = (X * 4).astype(np.int8), (Y * 3).astype(np.int8).reshape(1, 1, 3, 2)
-    yield "MATRIX_MULTIPLY_INTEGER", [small, None, other, None], [small.astype(np.int32) @ other.astype(np.int32)], {}
+    yield (
+        "MATRIX_MULTIPLY_INTEGER",
+        [small, None, other, None],
+        [small.astype(np.int32) @ other.astype(np.int32)],
+        {},
+    )
 
 
 def _windows() -> Iterator[tuple[str, Given, Given, dict[str, Any]]]:
@@ -335,11 +429,22 @@ def _windows() -> Iterator[tuple[str, Given, Given, dict[str, Any]]]:
     kernel = f32([1, -2, 3, 0.5], (1, 1, 2, 2))
     bias = f32([10], (1, 1, 1, 1))
     product = (windows(x, 2) * kernel).sum((4, 5))
-    plain = {"Strides": [1, 1], "Dilations": [1, 1], "StartPadding": [0, 0], "EndPadding": [0, 0], "GroupCount": 1}
+    plain = {
+        "Strides": [1, 1],
+        "Dilations": [1, 1],
+        "StartPadding": [0, 0],
+        "EndPadding": [0, 0],
+        "GroupCount": 1,
+    }
     convolution = {**plain, "Mode": 1, "Direction": 0, "OutputPadding": [0, 0]}
     yield "CONVOLUTION", [x, kernel, None], [product], convolution
     yield "CONVOLUTION", [x, kernel, bias], [product + 10], convolution
-    yield "CONVOLUTION", [x, kernel, None], [(windows(x, 2) * kernel[..., ::-1, ::-1]).sum((4, 5))], {**convolution, "Mode": 0}
+    yield (
+        "CONVOLUTION",
+        [x, kernel, None],
+        [(windows(x, 2) * kernel[..., ::-1, ::-1]).sum((4, 5))],
+        {**convolution, "Mode": 0},
+    )
     integers, kernel8 = x.astype(np.int8), np.array([1, -2, 3, 4], np.int8).reshape(1, 1, 2, 2)
     summed = (windows(integers.astype(np.int32), 2) * kernel8.astype(np.int32)).sum((4, 5)).astype(np.int32)
     yield "CONVOLUTION_INTEGER", [integers, None, kernel8, None], [summed], plain
@@ -385,17 +490,37 @@ def _quantised() -> Iterator[tuple[str, Given, Given, dict[str, Any]]]:
     scale, zero = np.full_like(X, 0.25), np.full(X.shape, 3, np.uint8)
     quantised = np.clip(np.rint(X / scale) + 3, 0, 255).astype(np.uint8)
     yield "ELEMENT_WISE_QUANTIZE_LINEAR", [X, scale, zero], [quantised], {}
-    yield "ELEMENT_WISE_DEQUANTIZE_LINEAR", [quantised, scale, zero], [(quantised.astype(np.float32) - 3) * scale], {}
+    yield (
+        "ELEMENT_WISE_DEQUANTIZE_LINEAR",
+        [quantised, scale, zero],
+        [(quantised.astype(np.float32) - 3) * scale],
+        {},
+    )
     # DML_QUANTIZATION_TYPE: 1 SCALE, 2 SCALE_ZERO_POINT
     yield "QUANTIZE", [X, [scale, zero]], [quantised], {"QuantizationType": 2}
-    yield "DEQUANTIZE", [quantised, [scale, zero]], [(quantised.astype(np.float32) - 3) * scale], {"QuantizationType": 2}
+    yield (
+        "DEQUANTIZE",
+        [quantised, [scale, zero]],
+        [(quantised.astype(np.float32) - 3) * scale],
+        {"QuantizationType": 2},
+    )
     signed = quantised.astype(np.int8)
     yield "DEQUANTIZE", [signed, [scale]], [signed.astype(np.float32) * scale], {"QuantizationType": 1}
-    # a zero point that is left out is 128 for UINT8, the middle of the type: measured, and not held against a document
-    yield "DEQUANTIZE", [quantised, [scale]], [(quantised.astype(np.float32) - 128) * scale], {"QuantizationType": 1}
+    # a zero point that is left out is 128 for UINT8, the middle of the type: measured, and not held against a
+    # document
+    yield (
+        "DEQUANTIZE",
+        [quantised, [scale]],
+        [(quantised.astype(np.float32) - 128) * scale],
+        {"QuantizationType": 1},
+    )
     step = np.float32((X.max() - X.min()) / 255)
     low = np.uint8(np.clip(np.rint(-X.min() / step), 0, 255))
-    found = [np.clip(np.rint(X / step) + low, 0, 255).astype(np.uint8), f32([step], (1, 1, 1, 1)), np.full((1, 1, 1, 1), low)]
+    found = [
+        np.clip(np.rint(X / step) + low, 0, 255).astype(np.uint8),
+        f32([step], (1, 1, 1, 1)),
+        np.full((1, 1, 1, 1), low),
+    ]
     yield "DYNAMIC_QUANTIZE_LINEAR", [X], found, {}
     one, half = f32([1], (1, 1, 1, 1)), f32([0.5], (1, 1, 1, 1))
     a, b = (np.abs(X) * 4).astype(np.uint8), (np.abs(Y) * 3).astype(np.uint8).reshape(1, 1, 3, 2)
@@ -403,13 +528,23 @@ def _quantised() -> Iterator[tuple[str, Given, Given, dict[str, Any]]]:
     product = a.astype(np.int32) @ b.astype(np.int32)
     halves = np.clip(np.rint(product / 2), 0, 255).astype(np.uint8)
     yield "QUANTIZED_LINEAR_MATRIX_MULTIPLY", [a, half, zeros, b, one, zeros, one, zeros], [halves], {}
-    yield "MATRIX_MULTIPLY_INTEGER_TO_FLOAT", [a, half, zeros, b, one, zeros, None], [(product / 2).astype(np.float32)], {}
+    yield (
+        "MATRIX_MULTIPLY_INTEGER_TO_FLOAT",
+        [a, half, zeros, b, one, zeros, None],
+        [(product / 2).astype(np.float32)],
+        {},
+    )
     few, three = f32([0.25], (1, 1, 1, 1)), np.full((1, 1, 1, 1), 3, np.uint8)
     parts = [quantised, few, three] * 2 + [few, three]
     added = np.clip(2 * (quantised.astype(np.int32) - 3) + 3, 0, 255).astype(np.uint8)
     yield "ELEMENT_WISE_QUANTIZED_LINEAR_ADD", parts, [added], {}
-    image, kernel = np.arange(16, dtype=np.uint8).reshape(1, 1, 4, 4), np.array([1, 2, 0, 3], np.uint8).reshape(1, 1, 2, 2)
-    convolved = np.clip(np.rint((windows(image.astype(np.int32), 2) * kernel).sum((4, 5)) / 2), 0, 255).astype(np.uint8)
+    image, kernel = (
+        np.arange(16, dtype=np.uint8).reshape(1, 1, 4, 4),
+        np.array([1, 2, 0, 3], np.uint8).reshape(1, 1, 2, 2),
+    )
+    convolved = np.clip(
+        np.rint((windows(image.astype(np.int32), 2) * kernel).sum((4, 5)) / 2), 0, 255
+    ).astype(np.uint8)
     plain = {"Strides": [1, 1], "Dilations": [1, 1], "StartPadding": [0, 0], "EndPadding": [0, 0]}
     parts = [image, half, zeros, kernel, one, zeros, None, one, zeros]
     yield "QUANTIZED_LINEAR_CONVOLUTION", parts, [convolved], {**plain, "GroupCount": 1}

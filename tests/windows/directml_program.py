@@ -1,10 +1,10 @@
-"""A program for the Windows Python: runs operators through the worker's backend and says what that left behind. Python 3.8.
+"""A program for the Windows Python: runs operators through the worker's backend and says what that left
+behind. Python 3.8.
 
 `growth N`: reference counts and committed bytes after a thousand operators, then bytes each 250 up to N;
-`closing N`: references after each of N backends;
-`unwritten N`: what an output holds that no dispatch wrote;
-`messages N`: N messages of a debug layer.
-As a worker: `fault`, a fault in a call into DirectML; `removed`, a Direct3D 12 device that says it was removed.
+`closing N`: references after each of N backends; `unwritten N`: what an output holds that no dispatch wrote;
+`messages N`: N messages of a debug layer. As a worker: `fault`, a fault in a call into DirectML; `removed`, a
+Direct3D 12 device that says it was removed.
 """
 
 from __future__ import annotations
@@ -31,14 +31,28 @@ class Memory(ctypes.Structure):
     _fields_ = [
         ("size", wintypes.DWORD),
         ("faults", wintypes.DWORD),
-        *((name, ctypes.c_size_t) for name in ("peak_set", "set", "peak_paged", "paged", "peak_nonpaged", "nonpaged", "committed", "peak")),
+        *(
+            (name, ctypes.c_size_t)
+            for name in (
+                "peak_set",
+                "set",
+                "peak_paged",
+                "paged",
+                "peak_nonpaged",
+                "nonpaged",
+                "committed",
+                "peak",
+            )
+        ),
     ]
 
 
 def committed_bytes() -> int:
     facts = Memory(ctypes.sizeof(Memory))
     kernel = com.library("kernel32")
-    ask = com.function(kernel, "K32GetProcessMemoryInfo", ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32)
+    ask = com.function(
+        kernel, "K32GetProcessMemoryInfo", ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32
+    )
     assert ask(ctypes.c_void_p(-1), ctypes.byref(facts), facts.size)
     assert facts.committed
     return facts.committed
@@ -51,7 +65,14 @@ def references(pointer: int) -> int:
 
 def view(dtype: str, sizes: list) -> dict:
     size = int(np.prod(sizes)) * np.dtype(dtype).itemsize
-    return {"dtype": dtype, "sizes": sizes, "strides": None, "flags": 0, "bytes": (size + 3) & ~3, "alignment": 0}
+    return {
+        "dtype": dtype,
+        "sizes": sizes,
+        "strides": None,
+        "flags": 0,
+        "bytes": (size + 3) & ~3,
+        "alignment": 0,
+    }
 
 
 def gather(rows: int, columns: int, number: int) -> tuple:
@@ -71,7 +92,8 @@ def gather(rows: int, columns: int, number: int) -> tuple:
 
 
 def run(backend: object, number: int) -> bool:
-    """Create, compile, initialize and run one operator; every seventh is refused. Say whether its output is right."""
+    """Create, compile, initialize and run one operator; every seventh is refused. Say whether its output is
+    right."""
     given, arrays = gather(2 + number % 50, 2 + number % 31, number)
     try:
         session = backend.session({}, json.dumps(given).encode())
@@ -85,7 +107,12 @@ def growth(count: int) -> dict:
     backend = backend_module.DirectML(None, 0, debug=False)
     wrong = sum(not run(backend, number) for number in range(1000))
     (api,) = backend._apis.values()
-    pointers = {"d3d12": backend._gpu.device, "directml": api.device, "queue": backend._gpu._queue, "list": backend._gpu.list}
+    pointers = {
+        "d3d12": backend._gpu.device,
+        "directml": api.device,
+        "queue": backend._gpu._queue,
+        "list": backend._gpu.list,
+    }
     history = []
     before = {name: references(pointer) for name, pointer in pointers.items()}, committed_bytes()
     for number in range(1000, count):
@@ -97,7 +124,8 @@ def growth(count: int) -> dict:
 
 
 def closing(count: int) -> dict:
-    """Open and close the whole backend; say how many references the Direct3D 12 device has with each opening."""
+    """Open and close the whole backend; say how many references the Direct3D 12 device has with each
+    opening."""
     device = backend_module.create_d3d12_device(0, debug=False)
     found = []
     for _ in range(count):
@@ -109,11 +137,15 @@ def closing(count: int) -> dict:
 
 
 def unwritten(count: int) -> dict:
-    """Run an operator `count` times, and then once with its dispatch left out: the bytes of the last output."""
+    """Run an operator `count` times, and then once with its dispatch left out: the bytes of the last
+    output."""
     backend = backend_module.DirectML(None, 0, debug=False)
     given, arrays = gather(2, 3, 1)
     session = backend.session({}, json.dumps(given).encode())
-    outputs = [backend.run(session, {"outputs": [["OutputTensor", 1]]}, arrays, 0)[0][0].tobytes() for _ in range(count)]
+    outputs = [
+        backend.run(session, {"outputs": [["OutputTensor", 1]]}, arrays, 0)[0][0].tobytes()
+        for _ in range(count)
+    ]
     (api,) = backend._apis.values()
     api._record = lambda *_: None
     ((output, _),) = backend.run(session, {"outputs": [["OutputTensor", 1]]}, arrays, 0)

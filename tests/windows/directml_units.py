@@ -1,4 +1,5 @@
-"""Hand-written units for DirectML's own operators: descriptions as the worker takes them, and pools to run them."""
+"""Hand-written units for DirectML's own operators: descriptions as the worker takes them, and pools to run
+them."""
 
 from __future__ import annotations
 
@@ -25,10 +26,20 @@ Described = tuple[dict[str, Any], list[np.ndarray]]
 def tensor(dtype: str, sizes: Sequence[int], **other: Any) -> dict[str, Any]:
     """Describe a packed tensor; `other` replaces entries."""
     size = int(np.prod(sizes)) * DTYPES[dtype].itemsize
-    return {"dtype": dtype, "sizes": list(sizes), "strides": None, "flags": 0, "bytes": (size + 3) & ~3, "alignment": 0, **other}
+    return {
+        "dtype": dtype,
+        "sizes": list(sizes),
+        "strides": None,
+        "flags": 0,
+        "bytes": (size + 3) & ~3,
+        "alignment": 0,
+        **other,
+    }
 
 
-def described(operator: str, tensors: dict[str, Any], attributes: dict[str, int], shape: Sequence[int], **other: Any) -> dict[str, Any]:
+def described(
+    operator: str, tensors: dict[str, Any], attributes: dict[str, int], shape: Sequence[int], **other: Any
+) -> dict[str, Any]:
     """Describe an operator whose inputs are all its tensors but the output."""
     number, members = structure(operator)
     return {
@@ -54,11 +65,19 @@ def gather_elements(data: np.ndarray, indices: np.ndarray, axis: int, **other: A
         "IndicesTensor": tensor(str(indices.dtype), indices.shape),
         "OutputTensor": tensor(dtype, indices.shape),
     }
-    return described("DML_OPERATOR_GATHER_ELEMENTS", tensors, {"Axis": axis}, indices.shape, **other), [data, indices]
+    return described("DML_OPERATOR_GATHER_ELEMENTS", tensors, {"Axis": axis}, indices.shape, **other), [
+        data,
+        indices,
+    ]
 
 
 def gather_nd(
-    operator: str, data: np.ndarray, indices: np.ndarray, attributes: dict[str, int], output: Sequence[int], shape: Sequence[int]
+    operator: str,
+    data: np.ndarray,
+    indices: np.ndarray,
+    attributes: dict[str, int],
+    output: Sequence[int],
+    shape: Sequence[int],
 ) -> Described:
     dtype = str(data.dtype)
     tensors = {
@@ -69,10 +88,14 @@ def gather_nd(
     return described(operator, tensors, attributes, shape), [data, indices]
 
 
-def rounding(data: np.ndarray, mode: int, *, source: Any = None, output: Any = None, shape: Any = None, **other: Any) -> Described:
+def rounding(
+    data: np.ndarray, mode: int, *, source: Any = None, output: Any = None, shape: Any = None, **other: Any
+) -> Described:
     packed = tensor(str(data.dtype), data.shape)
     tensors = {"InputTensor": source or packed, "OutputTensor": output or packed}
-    given = described("DML_OPERATOR_ELEMENT_WISE_ROUND", tensors, {"RoundingMode": mode}, shape or data.shape, **other)
+    given = described(
+        "DML_OPERATOR_ELEMENT_WISE_ROUND", tensors, {"RoundingMode": mode}, shape or data.shape, **other
+    )
     return given, [data]
 
 
@@ -82,18 +105,31 @@ def graph(given: dict[str, Any]) -> Graph:
     views = {
         key: view
         for name, each in given["tensors"].items()
-        for key, view in ([(f"{name}.{place}", one) for place, one in enumerate(each)] if isinstance(each, list) else [(name, each)])
+        for key, view in (
+            [(f"{name}.{place}", one) for place, one in enumerate(each)]
+            if isinstance(each, list)
+            else [(name, each)]
+        )
     }
     types = {name: DTYPES[view["dtype"]].onnx for name, view in views.items() if view is not None}
     inputs = tuple((name, types[name]) for name in given["inputs"])
     outputs = tuple((name, types.get(name, 1)) for name in given["outputs"])
-    return Graph(model, hashlib.sha256(model).hexdigest(), tuple(range(len(inputs))), inputs, outputs, (given["operator"],))
+    return Graph(
+        model,
+        hashlib.sha256(model).hexdigest(),
+        tuple(range(len(inputs))),
+        inputs,
+        outputs,
+        (given["operator"],),
+    )
 
 
 def prepared(name: str, arrays: Sequence[np.ndarray]) -> Prepared:
     specs = tuple(TensorSpec(str(n), str(array.dtype), array.shape) for n, array in enumerate(arrays))
     call = Call({spec.name: TensorType(spec.dtype, spec.shape) for spec in specs}, {})
-    return Prepared(Case(name, "X", 1, {}, specs), call, tuple(Tensor(str(array.dtype), array) for array in arrays))
+    return Prepared(
+        Case(name, "X", 1, {}, specs), call, tuple(Tensor(str(array.dtype), array) for array in arrays)
+    )
 
 
 @contextmanager

@@ -1,4 +1,5 @@
-"""A worker for the runtime's own tests: one JSON request a line on stdin, one JSON answer a line on stdout. Python 3.8."""
+"""A worker for the runtime's own tests: one JSON request a line on stdin, one JSON answer a line on stdout.
+Python 3.8."""
 
 from __future__ import annotations
 
@@ -27,21 +28,32 @@ def session(model: str, config: dict) -> ort.InferenceSession:
     if hasattr(ort.InferenceSession, "get_provider_graph_assignment_info"):
         options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     return ort.InferenceSession(
-        base64.b64decode(model), options, providers=[("DmlExecutionProvider", {"device_id": "0"})], enable_fallback=0
+        base64.b64decode(model),
+        options,
+        providers=[("DmlExecutionProvider", {"device_id": "0"})],
+        enable_fallback=0,
     )
 
 
 def answer(ask: dict) -> dict:
     if ask["do"] == "versions":
-        return {"onnxruntime": ort.__version__, "numpy": np.__version__, "python": sys.version.split()[0], "arguments": sys.argv[1:]}
+        return {
+            "onnxruntime": ort.__version__,
+            "numpy": np.__version__,
+            "python": sys.version.split()[0],
+            "arguments": sys.argv[1:],
+        }
     if ask["do"] == "device":
         return boot.describe_device()
     if ask["do"] == "crash":
         import ctypes
 
-        # a thread that starts at an address without code: ctypes would turn a fault in its own calls into an OSError
+        # a thread that starts at an address without code: ctypes would turn a fault in its own calls into an
+        # OSError
         pointer = ctypes.c_void_p
-        ctypes.windll.kernel32.CreateThread(pointer(0), pointer(0), pointer(16), pointer(0), pointer(0), pointer(0))
+        ctypes.windll.kernel32.CreateThread(
+            pointer(0), pointer(0), pointer(16), pointer(0), pointer(0), pointer(0)
+        )
         time.sleep(60)
     if ask["do"] == "eval":
         return {"value": eval(ask["code"], {"boot": boot, "modules": sys.modules, "np": np, "ort": ort})}
@@ -61,13 +73,24 @@ def answer(ask: dict) -> dict:
             session(ask["model"], ask.get("config", {}))
             times.append(time.perf_counter() - started)
         return {"seconds": times}
-    feeds = {name: np.frombuffer(base64.b64decode(data), dtype=dtype).reshape(shape) for name, dtype, shape, data in ask["feeds"]}
+    feeds = {
+        name: np.frombuffer(base64.b64decode(data), dtype=dtype).reshape(shape)
+        for name, dtype, shape, data in ask["feeds"]
+    }
     made = session(ask["model"], ask.get("config", {}))
     (out,) = made.run(None, feeds)
     placed = None
     if hasattr(made, "get_provider_graph_assignment_info"):
-        placed = [[group.ep_name, [node.op_type for node in group.get_nodes()]] for group in made.get_provider_graph_assignment_info()]
-    return {"dtype": str(out.dtype), "shape": list(out.shape), "data": base64.b64encode(out.tobytes()).decode(), "placed": placed}
+        placed = [
+            [group.ep_name, [node.op_type for node in group.get_nodes()]]
+            for group in made.get_provider_graph_assignment_info()
+        ]
+    return {
+        "dtype": str(out.dtype),
+        "shape": list(out.shape),
+        "data": base64.b64encode(out.tobytes()).decode(),
+        "placed": placed,
+    }
 
 
 print(json.dumps({"ready": True}), flush=True)

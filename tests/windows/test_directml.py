@@ -1,4 +1,5 @@
-"""DirectML's own operators in the worker: right results, refusals with their call, and nothing left behind."""
+"""DirectML's own operators in the worker: right results, refusals with their call, and nothing left
+behind."""
 
 from __future__ import annotations
 
@@ -18,7 +19,17 @@ from harness.targets.execution import GraphCases
 from harness.targets.pool import Launch, WorkerPool
 from harness.targets.windows import install, runtime
 from harness.targets.windows.releases import release_for_level, releases, usable_levels
-from tests.windows.directml_units import described, execute, gather_elements, gather_nd, graph, pool, prepared, rounding, tensor
+from tests.windows.directml_units import (
+    described,
+    execute,
+    gather_elements,
+    gather_nd,
+    graph,
+    pool,
+    prepared,
+    rounding,
+    tensor,
+)
 
 pytestmark = pytest.mark.windows_runtime
 WORKER = Path(harness.worker.worker.__file__)
@@ -37,13 +48,28 @@ def worker() -> Iterator[WorkerPool]:
 
 def outputs(worker: WorkerPool, items: dict[str, Any]) -> dict[str, list[Any]]:
     found = execute(worker, items)
-    return {name: (execution.outputs[0].array.tolist() if execution.outputs else execution.error) for name, execution in found.items()}
+    return {
+        name: (execution.outputs[0].array.tolist() if execution.outputs else execution.error)
+        for name, execution in found.items()
+    }
 
 
 def test_each_element_type_is_gathered_bit_for_bit_with_each_index_type(worker: WorkerPool) -> None:
     random = np.random.default_rng(3)
     items, wanted = {}, {}
-    for dtype in ("float32", "float16", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"):
+    for dtype in (
+        "float32",
+        "float16",
+        "float64",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+    ):
         data = np.frombuffer(random.bytes(12 * np.dtype(dtype).itemsize), dtype).reshape(3, 4)
         for index in ("int32", "int64", "uint32", "uint64"):
             indices = np.array([[0, 1, 3], [3, 1, 0], [2, 2, 0]], index)
@@ -56,7 +82,11 @@ def test_each_element_type_is_gathered_bit_for_bit_with_each_index_type(worker: 
 
 
 def test_all_three_rounding_modes_also_in_place(worker: WorkerPool) -> None:
-    items = {f"{mode} {place}": rounding(HALVES, mode, in_place=place) for mode in (0, 1, 2) for place in (None, "InputTensor")}
+    items = {
+        f"{mode} {place}": rounding(HALVES, mode, in_place=place)
+        for mode in (0, 1, 2)
+        for place in (None, "InputTensor")
+    }
     found = execute(worker, items)
     wanted = {
         0: np.rint(HALVES),
@@ -78,8 +108,22 @@ def test_gather_nd_beside_nd1(worker: WorkerPool) -> None:
         worker,
         {
             "nd": gather_nd("DML_OPERATOR_GATHER_ND", data, pairs, counts, (1, 1, 1, 2), (2,)),
-            "nd1": gather_nd("DML_OPERATOR_GATHER_ND1", data, pairs, {**counts, "BatchDimensionCount": 0}, (1, 1, 1, 2), (2,)),
-            "nd1 batch": gather_nd("DML_OPERATOR_GATHER_ND1", data, batch, {**counts, "BatchDimensionCount": 1}, (1, 1, 1, 2), (2,)),
+            "nd1": gather_nd(
+                "DML_OPERATOR_GATHER_ND1",
+                data,
+                pairs,
+                {**counts, "BatchDimensionCount": 0},
+                (1, 1, 1, 2),
+                (2,),
+            ),
+            "nd1 batch": gather_nd(
+                "DML_OPERATOR_GATHER_ND1",
+                data,
+                batch,
+                {**counts, "BatchDimensionCount": 1},
+                (1, 1, 1, 2),
+                (2,),
+            ),
         },
     )
     assert found == {"nd": [1, 5], "nd1": [1, 5], "nd1 batch": [2, 3]}
@@ -90,11 +134,19 @@ def test_buffers_are_seen_through_sizes_and_strides(worker: WorkerPool) -> None:
     found = outputs(
         worker,
         {
-            "every second": rounding(HALVES, 1, source={**four, "strides": [2], "bytes": 32}, output=four, shape=(4,)),
-            "one for all": rounding(HALVES, 1, source={**four, "strides": [0], "bytes": 4}, output=four, shape=(4,)),
+            "every second": rounding(
+                HALVES, 1, source={**four, "strides": [2], "bytes": 32}, output=four, shape=(4,)
+            ),
+            "one for all": rounding(
+                HALVES, 1, source={**four, "strides": [0], "bytes": 4}, output=four, shape=(4,)
+            ),
             "spread output": rounding(HALVES, 1, output=tensor("float32", (8,), strides=[2], bytes=60)),
             "transposed": rounding(
-                DATA, 0, source=tensor("float32", (4, 3), strides=[1, 4]), output=tensor("float32", (4, 3)), shape=(4, 3)
+                DATA,
+                0,
+                source=tensor("float32", (4, 3), strides=[1, 4]),
+                output=tensor("float32", (4, 3)),
+                shape=(4, 3),
             ),
             "aligned": rounding(HALVES, 1, source=tensor("float32", (8,), alignment=65536)),
             "padded": rounding(HALVES.reshape((1,) * 7 + (8,)), 1, shape=(8,)),
@@ -118,7 +170,9 @@ def test_refusals_name_the_call_and_leave_nothing_behind(worker: WorkerPool) -> 
         "indices": gather_elements(DATA, np.array([[1], [2], [0]], np.int16), 1),
         "bytes": rounding(HALVES, 0, output=tensor("float32", (8,), bytes=28)),
         "mode": rounding(HALVES, 3),
-        "sizes": rounding(HALVES, 0, source={**tensor("float32", (8,)), "sizes": [1 << 31, 1 << 31], "bytes": 1 << 40}),
+        "sizes": rounding(
+            HALVES, 0, source={**tensor("float32", (8,)), "sizes": [1 << 31, 1 << 31], "bytes": 1 << 40}
+        ),
     }
     found = execute(worker, {**bad, "good": good})
     for name in bad:
@@ -135,7 +189,10 @@ def test_what_no_structure_holds_never_reaches_directml(worker: WorkerPool) -> N
     tensors = {"InputTensor": tensor("float32", (8,)), "OutputTensor": None}
     items = {
         "axis": gather_elements(DATA, np.array([[1], [2], [0]]), -1),
-        "operator": (described("DML_OPERATOR_ELEMENT_WISE_ROUND", tensors, {"RoundingMode": 0}, (8,), members=[]), [HALVES]),
+        "operator": (
+            described("DML_OPERATOR_ELEMENT_WISE_ROUND", tensors, {"RoundingMode": 0}, (8,), members=[]),
+            [HALVES],
+        ),
         "null": (described("DML_OPERATOR_ELEMENT_WISE_ROUND", tensors, {"RoundingMode": 0}, (8,)), [HALVES]),
         "bytes": rounding(HALVES, 0, output=tensor("float32", (8,), bytes=(1 << 30) + 4)),
         "owned": rounding(HALVES, 0, source=tensor("float32", (8,), flags=1)),
@@ -148,10 +205,15 @@ def test_what_no_structure_holds_never_reaches_directml(worker: WorkerPool) -> N
 def test_bindings_that_directml_refuses_remove_its_device_and_the_next_case_has_another() -> None:
     given, arrays = gather_elements(DATA, np.array([[1], [2], [0]]), 1)
     with pool() as opened:
-        found = execute(opened, {"without": ({**given, "inputs": ["InputTensor"]}, arrays[:1]), "next": (given, arrays)})
+        found = execute(
+            opened, {"without": ({**given, "inputs": ["InputTensor"]}, arrays[:1]), "next": (given, arrays)}
+        )
     error = found["without"].error
     assert error is not None
-    assert (error.class_, found["without"].stage) == ("DeviceRemoved dispatch DXGI_ERROR_DEVICE_REMOVED", "run")
+    assert (error.class_, found["without"].stage) == (
+        "DeviceRemoved dispatch DXGI_ERROR_DEVICE_REMOVED",
+        "run",
+    )
     assert found["next"].outputs is not None
     assert found["next"].outputs[0].array.tolist() == [[1.0], [6.0], [8.0]]
 
@@ -172,7 +234,10 @@ def test_cases_of_one_unit_are_told_apart() -> None:
         unit = GraphCases(graph(given), [prepared(name, [data, indices]) for name, data in cases.items()])
         for case, _, execution in opened.run(iter([unit])):
             assert execution.outputs is not None
-            assert execution.outputs[0].array.tobytes() == np.take_along_axis(cases[case.case.id], indices, 1).tobytes()
+            assert (
+                execution.outputs[0].array.tobytes()
+                == np.take_along_axis(cases[case.case.id], indices, 1).tobytes()
+            )
 
 
 @pytest.mark.slow
@@ -185,9 +250,14 @@ def test_each_release_of_a_level_and_each_installed_one_runs(row: Any) -> None:
         hello = opened.probe()
         assert (hello.onnxruntime, hello.providers) == (None, ("DirectML",))
         assert (hello.device["directml"], hello.device["max_feature_level"]) == (row.directml, row.answers)
-        given, arrays = gather_elements(DATA, np.array([[1], [2], [0]], np.uint32), 1, minimum_feature_level=row.answers)
+        given, arrays = gather_elements(
+            DATA, np.array([[1], [2], [0]], np.uint32), 1, minimum_feature_level=row.answers
+        )
         above, _ = rounding(HALVES, 0, minimum_feature_level="6_4")
-        units = [GraphCases(graph(given), [prepared("level", arrays)]), GraphCases(graph(above), [prepared("above", [HALVES])])]
+        units = [
+            GraphCases(graph(given), [prepared("level", arrays)]),
+            GraphCases(graph(above), [prepared("above", [HALVES])]),
+        ]
         found = {case.case.id: execution for case, _, execution in opened.run(iter(units))}
     assert found["level"].outputs is not None
     assert found["level"].outputs[0].array.tolist() == [[1.0], [6.0], [8.0]]
@@ -223,14 +293,21 @@ def test_a_device_that_cannot_be_had_is_unavailable_with_the_reason(option: str,
 def test_a_dll_that_is_not_directml_is_unavailable_with_the_reason(tmp_path: Path) -> None:
     found = install.installed()
     assert found is not None
-    shutil.copy(found.onnxruntime / "onnxruntime/capi/onnxruntime_providers_shared.dll", tmp_path / "DirectML.dll")
-    with pytest.raises(TargetUnavailable, match="exports no DMLCreateDevice1"), pool(f"directml,dll={tmp_path / 'DirectML.dll'}"):
+    shutil.copy(
+        found.onnxruntime / "onnxruntime/capi/onnxruntime_providers_shared.dll", tmp_path / "DirectML.dll"
+    )
+    with (
+        pytest.raises(TargetUnavailable, match="exports no DMLCreateDevice1"),
+        pool(f"directml,dll={tmp_path / 'DirectML.dll'}"),
+    ):
         pass
 
 
 def ask(*args: str) -> Any:
     argv, env = runtime.launch(PROGRAM, args=args)
-    done = subprocess.run(argv, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300, check=False)
+    done = subprocess.run(
+        argv, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300, check=False
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -240,7 +317,9 @@ def test_two_thousand_operators_leave_references_and_memory_as_they_were() -> No
     assert got["wrong"] == 0
     assert got["references"][0] == got["references"][1]
     assert len(got["committed"]) == 5
-    assert got["committed"][-1] - got["committed"][1] < 750 * 500  # bytes an operator: a leaked object of DirectML takes more
+    assert (
+        got["committed"][-1] - got["committed"][1] < 750 * 500
+    )  # bytes an operator: a leaked object of DirectML takes more
 
 
 def test_a_closed_backend_gives_every_reference_back() -> None:
@@ -258,7 +337,10 @@ def test_messages_of_the_debug_layer_are_read_once() -> None:
 
 @pytest.mark.parametrize(
     ("action", "ended", "stage", "error"),
-    [("fault", "crash", "load", "exit code 5"), ("removed", None, "run", "DeviceRemoved D3D12 DXGI_ERROR_DEVICE_HUNG")],
+    [
+        ("fault", "crash", "load", "exit code 5"),
+        ("removed", None, "run", "DeviceRemoved D3D12 DXGI_ERROR_DEVICE_HUNG"),
+    ],
 )
 def test_a_worker_that_cannot_go_on_ends_and_costs_one_case(
     action: str, ended: str | None, stage: str, error: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -268,8 +350,13 @@ def test_a_worker_that_cannot_go_on_ends_and_costs_one_case(
     monkeypatch.setattr(runtime, "BOOT", boot / "boot.py")
     argv, env = runtime.launch(WORKER, args=[action], through=PROGRAM.name)
     given, arrays = rounding(HALVES, 0)
-    units = [GraphCases(graph(given), [prepared("one", arrays)]), GraphCases(graph({**given, "flags": 1}), [prepared("two", arrays)])]
+    units = [
+        GraphCases(graph(given), [prepared("one", arrays)]),
+        GraphCases(graph({**given, "flags": 1}), [prepared("two", arrays)]),
+    ]
     opened = WorkerPool(Launch(argv, env, "DirectML", {}, {}), size=1, timeout=30)
     found = [execution for _, _, execution in opened.run(iter(units))]
-    assert [(one.ended, one.stage, one.error and one.error.class_) for one in found] == [(ended, stage, error)] * 2
+    assert [(one.ended, one.stage, one.error and one.error.class_) for one in found] == [
+        (ended, stage, error)
+    ] * 2
     assert opened.restarts == 2

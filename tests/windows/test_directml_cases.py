@@ -1,4 +1,5 @@
-"""The specs' calls of DirectML's own API on the real DLL: from the case to the verdict, and to what reports say."""
+"""The specs' calls of DirectML's own API on the real DLL: from the case to the verdict, and to what reports
+say."""
 
 from __future__ import annotations
 
@@ -44,23 +45,37 @@ def test_both_sides_of_the_rules_are_as_the_documents_and_expectations_say(run: 
     assert len(found) > 80
     rejected = [result for result in found if result["outcome"] == "rejected"]
     assert len(rejected) > 45
-    assert {(result["stage"], result["error"]["class"]) for result in rejected} == {("load", "CreateOperator E_INVALIDARG")}
+    assert {(result["stage"], result["error"]["class"]) for result in rejected} == {
+        ("load", "CreateOperator E_INVALIDARG")
+    }
     by_name = {result["case"].partition("case=")[2].partition(";")[0]: result for result in found}
     assert by_name["api_nd_documented_sizes"]["outcome"] == "pass"
     assert by_name["api_nd_sizes_by_formula"]["outcome"] == "rejected"
-    assert by_name["api_documented"]["call"] == "GATHER_ELEMENTS InputTensor=FLOAT32[2] IndicesTensor=UINT32[2] OutputTensor=FLOAT32[2]"
+    assert (
+        by_name["api_documented"]["call"]
+        == "GATHER_ELEMENTS InputTensor=FLOAT32[2] IndicesTensor=UINT32[2] OutputTensor=FLOAT32[2]"
+    )
     assert "2 rejected at load: CreateOperator E_INVALIDARG" in render_directml(run)
 
 
 def test_strides_bool_and_in_place_give_the_bits_of_the_oracle(run: Path) -> None:
-    found = [result for name in ("_layout", "api_in_place", "sweep=batch") for result in results(run, name) if "sweep" in result["case"]]
+    found = [
+        result
+        for name in ("_layout", "api_in_place", "sweep=batch")
+        for result in results(run, name)
+        if "sweep" in result["case"]
+    ]
     assert len(found) > 80
     assert {result["outcome"] for result in found} == {"pass"}
     assert {result["placed_on"] for result in found} == {"DirectML"}
 
 
 def test_the_cells_of_round_are_as_documented(run: Path) -> None:
-    rows = [row for row in csv.DictReader(io.StringIO(render_cells(run))) if row["operator"] == "ELEMENT_WISE_ROUND"]
+    rows = [
+        row
+        for row in csv.DictReader(io.StringIO(render_cells(run)))
+        if row["operator"] == "ELEMENT_WISE_ROUND"
+    ]
     assert len(rows) == 2 * 11 * 9
     assert {row["status"] for row in rows} == {"as documented"}
     assert all(row["case"] for row in rows)

@@ -1,4 +1,5 @@
-"""Descriptions in the structures of DirectML.h: layouts, every field, and what is refused before DirectML sees it."""
+"""Descriptions in the structures of DirectML.h: layouts, every field, and what is refused before DirectML
+sees it."""
 
 from __future__ import annotations
 
@@ -12,7 +13,13 @@ import pytest
 from harness.model.reference.feature_levels import load
 from harness.worker.windows import device
 from harness.worker.windows.directml import layouts
-from harness.worker.windows.directml.operators import ITEMSIZES, LEVELS, DescriptionError, NativeDescription, TensorView
+from harness.worker.windows.directml.operators import (
+    ITEMSIZES,
+    LEVELS,
+    DescriptionError,
+    NativeDescription,
+    TensorView,
+)
 from harness.worker.windows.directml.session import CompiledOperator, OutputError
 from tests.windows.directml_units import gather_elements, gather_nd, rounding, tensor
 
@@ -25,14 +32,18 @@ def test_structures_have_the_sizes_of_the_headers() -> None:
         layouts.HeapProperties: 20, layouts.ResourceDesc: 56, layouts.Transition: 32, layouts.BufferTensorDesc: 48, layouts.TypedDesc: 16,
         layouts.BindingProperties: 24, layouts.BindingTableDesc: 32, layouts.BufferBinding: 24,
     }  # fmt: skip
-    assert {kind.__name__: ctypes.sizeof(kind) for kind in sizes} == {kind.__name__: size for kind, size in sizes.items()}
+    assert {kind.__name__: ctypes.sizeof(kind) for kind in sizes} == {
+        kind.__name__: size for kind, size in sizes.items()
+    }
 
 
 def test_numbers_agree_with_the_published_tables() -> None:
     enums = load("directml.yaml")["enums"]
     types = {name.lower(): number for name, number in enums["DML_TENSOR_DATA_TYPE"].items() if number}
     assert {name: device.TENSOR_DATA_TYPES[name] for name in ITEMSIZES} == types
-    assert {level: int(value, 16) for level, value in load("directml.yaml")["feature_levels"].items()} == LEVELS
+    assert {
+        level: int(value, 16) for level, value in load("directml.yaml")["feature_levels"].items()
+    } == LEVELS
 
 
 def test_each_field_arrives_where_directml_reads_it() -> None:
@@ -52,8 +63,21 @@ def test_each_field_arrives_where_directml_reads_it() -> None:
         view = layouts.BufferTensorDesc.from_address(desc.desc)
         sizes = (c_uint32 * view.dimension_count).from_address(view.sizes)
         strides = (c_uint32 * view.dimension_count).from_address(view.strides) if view.strides else None
-        views.append((view.data_type, view.flags, list(sizes), strides and list(strides), view.total_bytes, view.alignment))
-    assert views == [(2, 2, [1, 2, 3], [0, 5, 2], 12, 64), (3, 0, [1, 1, 2], None, 8, 0), (2, 0, [1, 1, 1], None, 4, 0)]
+        views.append(
+            (
+                view.data_type,
+                view.flags,
+                list(sizes),
+                strides and list(strides),
+                view.total_bytes,
+                view.alignment,
+            )
+        )
+    assert views == [
+        (2, 2, [1, 2, 3], [0, 5, 2], 12, 64),
+        (3, 0, [1, 1, 2], None, 8, 0),
+        (2, 0, [1, 1, 1], None, 4, 0),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +118,10 @@ def test_what_no_structure_could_hold_is_refused(change: dict[str, Any], message
         ({"dtype": "bfloat16"}, "InputTensor: DirectML has no element type 'bfloat16'; it has float32"),
         ({"sizes": [2, 1 << 32]}, "InputTensor.sizes: 4294967296 does not fit"),
         ({"strides": [1]}, "InputTensor: 1 strides for 2 sizes"),
-        ({"bytes": 1 << 64}, "InputTensor.bytes: 18446744073709551616 does not fit an unsigned integer of 64 bits"),
+        (
+            {"bytes": 1 << 64},
+            "InputTensor.bytes: 18446744073709551616 does not fit an unsigned integer of 64 bits",
+        ),
         ({"alignment": -4}, "InputTensor.alignment: -4 does not fit"),
     ],
 )
@@ -108,9 +135,18 @@ def test_a_tensor_that_no_structure_could_hold_is_refused(change: dict[str, Any]
 
 @pytest.mark.parametrize(
     ("sizes", "strides", "needed"),
-    [([2, 3], None, 24), ([2, 3], [4, 1], 28), ([4], [0], 4), ([2, 0], None, 0), ([], None, 4), ([2, 2], [1, 2], 16)],
+    [
+        ([2, 3], None, 24),
+        ([2, 3], [4, 1], 28),
+        ([4], [0], 4),
+        ([2, 0], None, 0),
+        ([], None, 4),
+        ([2, 2], [1, 2], 16),
+    ],
 )
-def test_needed_bytes_reach_to_the_last_element(sizes: list[int], strides: list[int] | None, needed: int) -> None:
+def test_needed_bytes_reach_to_the_last_element(
+    sizes: list[int], strides: list[int] | None, needed: int
+) -> None:
     assert TensorView("float32", sizes, strides, 0, 0, 0).needed_bytes() == needed
 
 
@@ -123,8 +159,15 @@ def test_an_output_is_read_through_its_strides() -> None:
     data = np.arange(8, dtype=np.float32).tobytes()
     spread = session(tensor("float32", (2, 2), strides=[4, 2], bytes=28), (4,))
     assert spread.outputs[0].elements(data[:28]).tolist() == [0, 2, 4, 6]
-    assert session(tensor("float32", (4,), strides=[0], bytes=4), (2, 2)).outputs[0].elements(data[:4]).tolist() == [[0, 0], [0, 0]]
-    assert session(tensor("float32", (1, 4)), (4, 1)).outputs[0].elements(data[:16]).tolist() == [[0], [1], [2], [3]]
+    assert session(tensor("float32", (4,), strides=[0], bytes=4), (2, 2)).outputs[0].elements(
+        data[:4]
+    ).tolist() == [[0, 0], [0, 0]]
+    assert session(tensor("float32", (1, 4)), (4, 1)).outputs[0].elements(data[:16]).tolist() == [
+        [0],
+        [1],
+        [2],
+        [3],
+    ]
 
 
 @pytest.mark.parametrize(

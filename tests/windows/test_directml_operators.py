@@ -1,4 +1,5 @@
-"""DirectML's operators called through the structures that their documented members make up: the DLL's results against NumPy's."""
+"""DirectML's operators called through the structures that their documented members make up: the DLL's results
+against NumPy's."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from tests.windows.directml_units import execute, pool
 pytestmark = pytest.mark.windows_runtime
 CALLS = dict(every_call())
 COARSE = ("ELEMENT_WISE_ACOS", "ELEMENT_WISE_ASIN", "ELEMENT_WISE_ATAN_YX")
-"""Off by up to 6e-4 of the value where this was measured (llvmpipe): what is tested here is the call, not how exact a device is."""
+"""Off by up to 6e-4 of the value where this was measured (llvmpipe): what is tested here is the call, not how
+exact a device is."""
 
 
 @pytest.fixture(scope="module")

@@ -54,7 +54,14 @@ def mirror() -> Iterator[Mirrors]:
 
 
 def package(name: str = "a", archive: str = "main", content: bytes = CONTENT) -> DebianPackage:
-    return DebianPackage(name, "1:2+b1", archive, f"pool/{name}_1%3a2+b1.deb", len(content), hashlib.sha256(content).hexdigest())
+    return DebianPackage(
+        name,
+        "1:2+b1",
+        archive,
+        f"pool/{name}_1%3a2+b1.deb",
+        len(content),
+        hashlib.sha256(content).hexdigest(),
+    )
 
 
 @pytest.fixture(params=["apt", "python"])
@@ -66,7 +73,9 @@ def downloader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, 
     return str(request.param)
 
 
-def test_packages_come_from_their_archive_and_are_kept(downloader: str, mirror: Mirrors, tmp_path: Path) -> None:
+def test_packages_come_from_their_archive_and_are_kept(
+    downloader: str, mirror: Mirrors, tmp_path: Path
+) -> None:
     wanted = [package("a"), package("b", "security")]
     paths = fetch_packages(wanted, mirror, tmp_path / "d", lambda _: None)
     assert [paths[name].read_bytes() for name in ("a", "b")] == [CONTENT, CONTENT]
@@ -76,7 +85,9 @@ def test_packages_come_from_their_archive_and_are_kept(downloader: str, mirror: 
     assert Handler.asked == []
 
 
-def test_a_half_download_is_continued(mirror: Mirrors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_half_download_is_continued(
+    mirror: Mirrors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(fetch, "APT_HELPER", str(tmp_path / "no-helper"))
     wanted = package()
     (tmp_path / f"a-{wanted.sha256[:12]}.deb.part").write_bytes(CONTENT[:1000])
@@ -84,8 +95,12 @@ def test_a_half_download_is_continued(mirror: Mirrors, tmp_path: Path, monkeypat
     assert [range_ for _, range_ in Handler.asked] == ["bytes=1000-"]
 
 
-@pytest.mark.parametrize("wrong", [package("gone"), package("changed", content=CONTENT[::-1])], ids=["gone", "changed"])
-def test_what_the_mirror_no_longer_has_is_one_line(downloader: str, wrong: DebianPackage, mirror: Mirrors, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "wrong", [package("gone"), package("changed", content=CONTENT[::-1])], ids=["gone", "changed"]
+)
+def test_what_the_mirror_no_longer_has_is_one_line(
+    downloader: str, wrong: DebianPackage, mirror: Mirrors, tmp_path: Path
+) -> None:
     with pytest.raises(TargetUnavailable, match="could not download") as caught:
         fetch_packages([wrong], mirror, tmp_path, lambda _: None)
     assert "\n" not in str(caught.value)
@@ -95,7 +110,9 @@ def test_what_the_mirror_no_longer_has_is_one_line(downloader: str, wrong: Debia
 
 def test_no_network_is_one_line(downloader: str, tmp_path: Path) -> None:
     with pytest.raises(TargetUnavailable, match="check the network"):
-        fetch_packages([package()], Mirrors("http://127.0.0.1:9/d", "http://127.0.0.1:9/s"), tmp_path, lambda _: None)
+        fetch_packages(
+            [package()], Mirrors("http://127.0.0.1:9/d", "http://127.0.0.1:9/s"), tmp_path, lambda _: None
+        )
 
 
 DEB822 = """\
@@ -129,7 +146,11 @@ deb scheme://lines.test/security bookworm/updates main
     [
         ("a.sources", DEB822, ("scheme://mirror.test/debian", "scheme://mirror.test/debian-security")),
         ("a.list", ONE_LINE, ("scheme://lines.test/debian", "scheme://lines.test/security")),
-        ("a.list", "deb scheme://only.test/debian trixie main\n", ("scheme://only.test/debian", "scheme://only.test/debian-security")),
+        (
+            "a.list",
+            "deb scheme://only.test/debian trixie main\n",
+            ("scheme://only.test/debian", "scheme://only.test/debian-security"),
+        ),
     ],
 )
 def test_mirrors_are_read_from_apt(
@@ -150,10 +171,15 @@ def test_a_list_of_mirrors_gives_its_first(tmp_path: Path, monkeypatch: pytest.M
 def test_an_option_goes_before_the_environment_and_apt(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MIRROR_ENV, "http://env.test/debian")
     assert find_mirrors(sources=[]).main == "http://env.test/debian"
-    assert find_mirrors("http://option.test/debian/", sources=[]) == ("http://option.test/debian", "http://option.test/debian-security")
+    assert find_mirrors("http://option.test/debian/", sources=[]) == (
+        "http://option.test/debian",
+        "http://option.test/debian-security",
+    )
 
 
-def test_without_a_mirror_the_error_says_how_to_name_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_mirror_the_error_says_how_to_name_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv(MIRROR_ENV, raising=False)
     (tmp_path / "a.list").write_text("deb scheme://archive.test/ubuntu noble main\n")
     with pytest.raises(TargetUnavailable, match=f"give one with --mirror or {MIRROR_ENV}"):
@@ -165,7 +191,9 @@ def test_without_a_mirror_the_error_says_how_to_name_one(tmp_path: Path, monkeyp
 def test_what_apt_would_download_becomes_pins() -> None:
     mirrors = Mirrors("scheme://m/debian", "scheme://m/debian-security")
     listing = f"'scheme://m/debian-security/pool/w/w_1%2b2_amd64.deb' w_1%3a1+2_amd64.deb 12 SHA256:{'a' * 64}\nReading\n"
-    assert parse_print_uris(listing, mirrors) == [DebianPackage("w", "1:1+2", "security", "pool/w/w_1+2_amd64.deb", 12, "a" * 64)]
+    assert parse_print_uris(listing, mirrors) == [
+        DebianPackage("w", "1:1+2", "security", "pool/w/w_1+2_amd64.deb", 12, "a" * 64)
+    ]
     with pytest.raises(HarnessFault, match="no packages"):
         parse_print_uris("", mirrors)
     with pytest.raises(HarnessFault, match=r"unknown mirror: w_1_amd64\.deb"):

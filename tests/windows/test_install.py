@@ -1,4 +1,5 @@
-"""What an installation is made of: packages and wheels are unpacked safely, components verified, nothing half done stays."""
+"""What an installation is made of: packages and wheels are unpacked safely, components verified, nothing half
+done stays."""
 
 from __future__ import annotations
 
@@ -45,10 +46,19 @@ def make_deb(path: Path, *entries: Entry) -> Path:
     with tarfile.open(fileobj=data, mode="w:xz") as archive:
         for entry in entries:
             item = tarfile.TarInfo(entry.name)
-            item.type, item.size, item.linkname, item.mode, item.mtime = entry.kind, len(entry.content), entry.link, 0o644, 1000
+            item.type, item.size, item.linkname, item.mode, item.mtime = (
+                entry.kind,
+                len(entry.content),
+                entry.link,
+                0o644,
+                1000,
+            )
             archive.addfile(item, io.BytesIO(entry.content))
     members = [(b"debian-binary", b"2.0\n"), (b"control.tar.xz", b"odd"), (b"data.tar.xz", data.getvalue())]
-    body = b"".join(b"%-16s%-12d%-6d%-6d%-8s%-10d`\n" % (n, 0, 0, 0, b"100644", len(c)) + c + b"\n" * (len(c) % 2) for n, c in members)
+    body = b"".join(
+        b"%-16s%-12d%-6d%-6d%-8s%-10d`\n" % (n, 0, 0, 0, b"100644", len(c)) + c + b"\n" * (len(c) % 2)
+        for n, c in members
+    )
     path.write_bytes(b"!<arch>\n" + body)
     return path
 
@@ -68,7 +78,12 @@ def test_a_package_is_unpacked_into_merged_usr(tmp_path: Path) -> None:
     root = tmp_path / "root"
     system.unpack_package(deb, root)
     files = sorted(str(path.relative_to(root)) for path in root.rglob("*") if not path.is_dir())
-    assert files == ["usr/bin/soft", "usr/lib/x/file", "usr/lib/x/hard", "usr/lib/x86_64-linux-gnu/libvulkan_lvp.so"]
+    assert files == [
+        "usr/bin/soft",
+        "usr/lib/x/file",
+        "usr/lib/x/hard",
+        "usr/lib/x86_64-linux-gnu/libvulkan_lvp.so",
+    ]
     assert (root / "usr/bin/soft").read_bytes() == b"1"
     assert (root / "usr/lib/x/file").stat().st_mtime == 1000
 
@@ -76,7 +91,9 @@ def test_a_package_is_unpacked_into_merged_usr(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["./../escaped", "./usr/../../escaped", "./out/escaped"])
 def test_a_package_cannot_leave_its_tree(name: str, tmp_path: Path) -> None:
     root = tmp_path / "root"
-    deb = make_deb(tmp_path / "a.deb", Entry("./out", tarfile.SYMTYPE, link=str(tmp_path)), Entry(name, content=b"1"))
+    deb = make_deb(
+        tmp_path / "a.deb", Entry("./out", tarfile.SYMTYPE, link=str(tmp_path)), Entry(name, content=b"1")
+    )
     with pytest.raises(HarnessFault, match="outside of its tree"):
         system.unpack_package(deb, root)
     assert not (tmp_path / "escaped").exists()
@@ -110,7 +127,9 @@ def test_a_wheel_keeps_its_packages_also_the_older_layout(tmp_path: Path) -> Non
         ):
             archive.writestr(name, "")
     wheels.unpack_wheel(tmp_path / "a.whl", tmp_path / "out")
-    files = sorted(str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*") if path.is_file())
+    files = sorted(
+        str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*") if path.is_file()
+    )
     assert files == ["p-1.dist-info/METADATA", "p/__init__.py", "p/q.py"]
 
 
@@ -136,7 +155,10 @@ def fake_installation(base: Path, version: str | None = None) -> dict[str, Path]
 
 
 def test_nothing_installed_says_how_to_get_it() -> None:
-    with pytest.raises(TargetUnavailable, match=r"onnxruntime-directml 1\.24\.4 is not installed: run `harness windows install`$"):
+    with pytest.raises(
+        TargetUnavailable,
+        match=r"onnxruntime-directml 1\.24\.4 is not installed: run `harness windows install`$",
+    ):
         install.verify()
     with pytest.raises(TargetUnavailable, match=r"run `harness windows install --ort 1\.12\.1`$"):
         install.verify("1.12.1")
@@ -145,7 +167,11 @@ def test_nothing_installed_says_how_to_get_it() -> None:
 def test_a_whole_installation_is_found(cache_folder: Path) -> None:
     paths = fake_installation(cache_folder)
     found = install.verify()
-    assert (found.release, found.python, found.root) == (default_release(), paths["python"], paths["system"] / "root")
+    assert (found.release, found.python, found.root) == (
+        default_release(),
+        paths["python"],
+        paths["system"] / "root",
+    )
 
 
 @pytest.mark.parametrize("damage", ["gone", "changed", "same size and time"])
@@ -158,7 +184,8 @@ def test_a_damaged_file_is_found_before_use(damage: str, cache_folder: Path) -> 
         path.write_text("nohtyp" if damage != "changed" else "another")
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     with pytest.raises(
-        TargetUnavailable, match=r"damaged \(python-3\.12-.*/python\.exe (is gone|has changed)\): run `harness windows install`"
+        TargetUnavailable,
+        match=r"damaged \(python-3\.12-.*/python\.exe (is gone|has changed)\): run `harness windows install`",
     ):
         install.verify()
 
@@ -166,10 +193,14 @@ def test_a_damaged_file_is_found_before_use(damage: str, cache_folder: Path) -> 
 def test_components_are_shared_between_releases(cache_folder: Path) -> None:
     fake_installation(cache_folder, "1.10.0")
     shared = install.component_names(load(), release("1.12.1"))
-    assert [(cache_folder / shared[kind]).exists() for kind in ("system", "python", "numpy", "onnxruntime")] == [True, True, True, False]
+    assert [
+        (cache_folder / shared[kind]).exists() for kind in ("system", "python", "numpy", "onnxruntime")
+    ] == [True, True, True, False]
 
 
-def test_installing_again_keeps_what_is_whole_and_sweeps_the_rest(cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_installing_again_keeps_what_is_whole_and_sweeps_the_rest(
+    cache_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sandbox, "launcher", lambda: "bwrap")
     fake_installation(cache_folder)
     for stale in ("downloads/debian", "system-000000000000", "numpy-1.partial", "shaders"):
@@ -185,7 +216,9 @@ def test_installing_again_keeps_what_is_whole_and_sweeps_the_rest(cache_folder: 
 def test_too_little_room_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "launcher", lambda: "bwrap")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9, 5 * 10**8))  # type: ignore[attr-defined]
-    with pytest.raises(TargetUnavailable, match=r"needs 2\.2 GB in .* and 0\.5 GB are free: make room or set HARNESS_CACHE"):
+    with pytest.raises(
+        TargetUnavailable, match=r"needs 2\.2 GB in .* and 0\.5 GB are free: make room or set HARNESS_CACHE"
+    ):
         install.install()
 
 
@@ -193,11 +226,15 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path, monkeypatch
     monkeypatch.setattr(sandbox, "launcher", lambda: "bwrap")
     (tmp_path / "file").touch()
     monkeypatch.setenv(CACHE_ENV, str(tmp_path / "file"))
-    with pytest.raises(TargetUnavailable, match=r"cannot write to .*: set HARNESS_CACHE to a folder of your own"):
+    with pytest.raises(
+        TargetUnavailable, match=r"cannot write to .*: set HARNESS_CACHE to a folder of your own"
+    ):
         install.install()
 
 
-def test_a_second_installation_waits_for_the_first(cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_installation_waits_for_the_first(
+    cache_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sandbox, "launcher", lambda: "bwrap")
     fake_installation(cache_folder)
     with (cache_folder / "install.lock").open("w") as first:
@@ -220,7 +257,9 @@ def test_remove_leaves_nothing(cache_folder: Path) -> None:
     assert install.remove() is False
 
 
-def test_status_lists_components_and_ends_with_the_remedy(cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_status_lists_components_and_ends_with_the_remedy(
+    cache_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sandbox, "launcher", lambda: "unshare")
     fake_installation(cache_folder)
     result = CliRunner().invoke(commands.windows, ["status"])

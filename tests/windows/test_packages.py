@@ -1,4 +1,5 @@
-"""The machine's own packages in place of the private tree: used where they are the pinned ones, never installed or removed unasked."""
+"""The machine's own packages in place of the private tree: used where they are the pinned ones, never
+installed or removed unasked."""
 
 from __future__ import annotations
 
@@ -46,7 +47,14 @@ class Machine:
             (bin_ / name).chmod(0o755)
         monkeypatch.setenv("PATH", str(bin_) + os.pathsep + os.environ["PATH"])
         rows = "".join(f"{name}\tamd64\tinstalled\t{version}\n" for name, version in WANTED.items())
-        for name, text in {"installed": rows, "after": rows, "verify": "", "refusal": "", "next": "", "calls": ""}.items():
+        for name, text in {
+            "installed": rows,
+            "after": rows,
+            "verify": "",
+            "refusal": "",
+            "next": "",
+            "calls": "",
+        }.items():
             self.write(name, text)
         self.library = self.root / UNIX_LIBRARIES / "ntdll.so"
         self.library.parent.mkdir(parents=True)
@@ -116,7 +124,11 @@ def test_another_system_is_named(machine: Machine, monkeypatch: pytest.MonkeyPat
         (f"libwine\tamd64\tinstalled\t{WANTED['libwine']}\n", "", "libwine is not installed"),
         ("libwine\tamd64\tinstalled", "libwine\ti386\tinstalled", "libwine is not installed"),
         ("libwine\tamd64\tinstalled", "libwine\tamd64\tconfig-files", "libwine is not installed"),
-        (WANTED["mesa-vulkan-drivers"], "25.0.8-1", f"mesa-vulkan-drivers 25.0.8-1 is installed, not {WANTED['mesa-vulkan-drivers']}"),
+        (
+            WANTED["mesa-vulkan-drivers"],
+            "25.0.8-1",
+            f"mesa-vulkan-drivers 25.0.8-1 is installed, not {WANTED['mesa-vulkan-drivers']}",
+        ),
     ],
 )
 def test_a_package_that_differs_is_named(before: str, after: str, reason: str, machine: Machine) -> None:
@@ -126,7 +138,9 @@ def test_a_package_that_differs_is_named(before: str, after: str, reason: str, m
     assert packages.obstacle(load()) == reason
 
 
-@pytest.mark.parametrize("content", [b"wine-10.0 (Debian 10.0~repack-60)\0", winecompat.WINE_BUILDS[0].encode() + b"+local\0", b""])
+@pytest.mark.parametrize(
+    "content", [b"wine-10.0 (Debian 10.0~repack-60)\0", winecompat.WINE_BUILDS[0].encode() + b"+local\0", b""]
+)
 def test_a_wine_of_another_build_under_the_right_version_is_refused(content: bytes, machine: Machine) -> None:
     machine.library.write_bytes(content)
     assert packages.obstacle(load()) == f"{machine.library} is not of {winecompat.WINE_BUILDS[0]}"
@@ -162,13 +176,17 @@ def test_root_who_asks_gets_the_pinned_versions(machine: Machine) -> None:
     packages.provide(load(), messages.append)
     line = f"install --no-install-recommends --no-remove {PINS} -qq -y"
     assert machine.calls == [f"{line} --simulate", line]
-    assert messages == [f"apt-get install --no-install-recommends --no-remove {PINS} (1.5 GB, a minute or two)"]
+    assert messages == [
+        f"apt-get install --no-install-recommends --no-remove {PINS} (1.5 GB, a minute or two)"
+    ]
 
 
 def test_changed_files_of_the_right_version_are_installed_again(machine: Machine) -> None:
     machine.user(1000)
     machine.library.write_bytes(b"")
-    with pytest.raises(TargetUnavailable, match=r"apt-get install --no-install-recommends --no-remove --reinstall wine64="):
+    with pytest.raises(
+        TargetUnavailable, match=r"apt-get install --no-install-recommends --no-remove --reinstall wine64="
+    ):
         packages.provide(load(), [].append)
 
 
@@ -197,14 +215,16 @@ def test_apt_that_moved_on_is_refused_before_anything_is_installed(machine: Mach
 def test_asked_for_on_another_system_it_is_refused(machine: Machine) -> None:
     machine.system(NOBLE)
     with pytest.raises(
-        TargetUnavailable, match=r"^this is Ubuntu 24\.04 LTS, not Debian trixie: its packages cannot serve; use .*--from tree"
+        TargetUnavailable,
+        match=r"^this is Ubuntu 24\.04 LTS, not Debian trixie: its packages cannot serve; use .*--from tree",
     ):
         packages.provide(load(), [].append)
     assert machine.calls == []
 
 
 def component(base: Path, source: install.Source, usr: Path | None = None) -> Path:
-    """Make a whole installation of the default release with Wine from a source; return the folder of that Wine."""
+    """Make a whole installation of the default release with Wine from a source; return the folder of that
+    Wine."""
     for kind, name in install.component_names(load(), default_release(), source).items():
         folder = base / name
         if folder.exists():
@@ -234,13 +254,17 @@ def choose(base: Path, asked: install.Source | None = None) -> tuple[install.Sou
     return install._choose(base, load(), asked, messages.append), messages
 
 
-def test_without_a_wish_packages_serve_where_they_can_and_a_tree_says_why_not(machine: Machine, cache_folder: Path) -> None:
+def test_without_a_wish_packages_serve_where_they_can_and_a_tree_says_why_not(
+    machine: Machine, cache_folder: Path
+) -> None:
     machine.user(0)
     assert choose(cache_folder) == ("apt", [])
     assert choose(cache_folder, "apt") == ("apt", [])
     assert choose(cache_folder, "tree") == ("tree", [])
     machine.write("installed", "")
-    reason = f"a private tree, not Debian's own packages: {next(iter(WANTED))} is not installed (`--from apt`)"
+    reason = (
+        f"a private tree, not Debian's own packages: {next(iter(WANTED))} is not installed (`--from apt`)"
+    )
     assert choose(cache_folder) == ("tree", [reason])
     machine.system(NOBLE)
     assert choose(cache_folder) == ("tree", [])
@@ -272,7 +296,8 @@ def test_an_upgraded_package_is_found_before_use(cache_folder: Path, usr: Path) 
     (usr / "lib/wine/wine64").write_text("the upgrade")
     install.verify.cache_clear()
     with pytest.raises(
-        TargetUnavailable, match=r"damaged \(packages-\w+/usr/lib/wine/wine64 has changed\): run `harness windows install`$"
+        TargetUnavailable,
+        match=r"damaged \(packages-\w+/usr/lib/wine/wine64 has changed\): run `harness windows install`$",
     ):
         install.verify()
 
@@ -280,7 +305,10 @@ def test_an_upgraded_package_is_found_before_use(cache_folder: Path, usr: Path) 
 def test_removing_leaves_the_systems_packages(cache_folder: Path, usr: Path) -> None:
     component(cache_folder, "apt", usr)
     result = CliRunner().invoke(commands.windows, ["remove"])
-    assert result.output.splitlines() == [f"removed {cache_folder}", f"the system's packages stay: {', '.join(WANTED)}"]
+    assert result.output.splitlines() == [
+        f"removed {cache_folder}",
+        f"the system's packages stay: {', '.join(WANTED)}",
+    ]
     assert not cache_folder.exists()
     assert (usr / "lib/wine/wine64").read_text() == "the system's"
 
@@ -288,7 +316,10 @@ def test_removing_leaves_the_systems_packages(cache_folder: Path, usr: Path) -> 
 def test_status_says_which_wine_is_used(cache_folder: Path, usr: Path) -> None:
     component(cache_folder, "apt", usr)
     versions = ", ".join(f"{name} {version}" for name, version in WANTED.items())
-    assert f"wine: Debian's packages, {versions}" in CliRunner().invoke(commands.windows, ["status"]).output.splitlines()
+    assert (
+        f"wine: Debian's packages, {versions}"
+        in CliRunner().invoke(commands.windows, ["status"]).output.splitlines()
+    )
     install.remove()
     assert "wine: none installed" in CliRunner().invoke(commands.windows, ["status"]).output.splitlines()
     component(cache_folder, "tree")
@@ -297,7 +328,9 @@ def test_status_says_which_wine_is_used(cache_folder: Path, usr: Path) -> None:
 
 
 @pytest.mark.parametrize("tool", ["bwrap", "unshare"])
-def test_the_sandbox_shows_usr_read_only_and_nothing_else_of_the_machine(tool: str, tmp_path: Path, usr: Path) -> None:
+def test_the_sandbox_shows_usr_read_only_and_nothing_else_of_the_machine(
+    tool: str, tmp_path: Path, usr: Path
+) -> None:
     packages.make_root(tmp_path / "c", usr)
     line = sandbox.command(tmp_path / "c/root", ["prog"], [], template=tmp_path / "p", tool=tool)
     if tool == "bwrap":
@@ -311,7 +344,10 @@ def test_the_sandbox_shows_usr_read_only_and_nothing_else_of_the_machine(tool: s
 def test_wine_runs_from_a_usr_outside_of_its_tree(tool: str, tmp_path: Path) -> None:
     found = install.verify()
     packages.make_root(tmp_path / "c", sandbox.files_of(found.root).resolve() / "usr")
-    binds = [sandbox.Bind(found.python, "/windows/python"), sandbox.Bind(Path(winecompat.__file__).parent, "/windows/boot")]
+    binds = [
+        sandbox.Bind(found.python, "/windows/python"),
+        sandbox.Bind(Path(winecompat.__file__).parent, "/windows/boot"),
+    ]
     text = r"import sys; sys.path.insert(0, r'Z:\windows'); from boot.winecompat import wine_build; print(wine_build())"
     argv = [sandbox.WINE, "/windows/python/python.exe", "-c", text]
     line = sandbox.command(tmp_path / "c/root", argv, binds, template=found.prefix, tool=tool)

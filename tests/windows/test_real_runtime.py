@@ -1,4 +1,5 @@
-"""The runtime that `harness windows install` sets up: it runs DirectML, keeps workers apart and leaves nothing behind."""
+"""The runtime that `harness windows install` sets up: it runs DirectML, keeps workers apart and leaves
+nothing behind."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ class Probe:
 
     def __init__(self, ort: str | None = None, args: tuple[str, ...] = ()) -> None:
         argv, env = runtime.launch(PROBE, ort=ort, args=args)
-        self.process = subprocess.Popen(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(
+            argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
         assert self._line() == {"ready": True}
 
     def _line(self) -> dict[str, Any]:
@@ -51,7 +54,9 @@ class Probe:
         return self._line()
 
     def gather(self, data: np.ndarray, indices: np.ndarray, axis: int) -> np.ndarray:
-        feeds = [[name, x.dtype.name, x.shape, encoded(x)] for name, x in (("data", data), ("indices", indices))]
+        feeds = [
+            [name, x.dtype.name, x.shape, encoded(x)] for name, x in (("data", data), ("indices", indices))
+        ]
         answer = self.ask(do="run", model=gather_elements(data, indices, axis), feeds=feeds)
         assert "error" not in answer, answer["error"]
         assert answer["placed"] in (None, [["DmlExecutionProvider", ["GatherElements"]]])
@@ -84,17 +89,30 @@ def encoded(array: np.ndarray) -> str:
 
 
 def gather_elements(data: np.ndarray, indices: np.ndarray, axis: int) -> str:
-    return serialized(helper.make_node("GatherElements", ["data", "indices"], ["out"], axis=axis), data, indices, indices.shape)
+    return serialized(
+        helper.make_node("GatherElements", ["data", "indices"], ["out"], axis=axis),
+        data,
+        indices,
+        indices.shape,
+    )
 
 
 def serialized(node: NodeProto, data: np.ndarray, indices: np.ndarray, shape: tuple[int, ...]) -> str:
     """Return a graph of one node, with symbolic dimensions, that the oldest release here can read."""
     inputs = [
-        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), [f"{name}_{n}" for n in range(x.ndim)])
+        helper.make_tensor_value_info(
+            name, helper.np_dtype_to_tensor_dtype(x.dtype), [f"{name}_{n}" for n in range(x.ndim)]
+        )
         for name, x in (("data", data), ("indices", indices))
     ]
-    out = helper.make_tensor_value_info("out", helper.np_dtype_to_tensor_dtype(data.dtype), [f"out_{n}" for n in range(len(shape))])
-    model = helper.make_model(helper.make_graph([node], "g", inputs, [out]), opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
+    out = helper.make_tensor_value_info(
+        "out", helper.np_dtype_to_tensor_dtype(data.dtype), [f"out_{n}" for n in range(len(shape))]
+    )
+    model = helper.make_model(
+        helper.make_graph([node], "g", inputs, [out]),
+        opset_imports=[helper.make_opsetid("", 13)],
+        ir_version=7,
+    )
     return base64.b64encode(model.SerializeToString()).decode()
 
 
@@ -151,7 +169,18 @@ def test_gather_elements_on_directml_is_bit_exact(tool: str) -> None:
     random = np.random.default_rng(7)
     indices = np.array([[0, 1, 3], [3, -1, 0], [2, 2, -4]], np.int64)
     with probe() as worker:
-        for dtype in ("float32", "float16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"):
+        for dtype in (
+            "float32",
+            "float16",
+            "int8",
+            "int16",
+            "int32",
+            "int64",
+            "uint8",
+            "uint16",
+            "uint32",
+            "uint64",
+        ):
             data = np.frombuffer(random.bytes(12 * np.dtype(dtype).itemsize), dtype).reshape(3, 4)
             got = worker.gather(data, indices, 1)
             assert got.dtype == data.dtype
@@ -160,7 +189,10 @@ def test_gather_elements_on_directml_is_bit_exact(tool: str) -> None:
 
 def test_device_is_described_from_the_loaded_dll(worker: Probe) -> None:
     got = worker.ask(do="device")
-    assert (got["directml"], got["max_feature_level"]) == (default_release().directml, default_release().answers)
+    assert (got["directml"], got["max_feature_level"]) == (
+        default_release().directml,
+        default_release().answers,
+    )
     assert got["directml_path"].endswith(r"\onnxruntime\capi\DirectML.dll")
     assert len(got["directml_sha256"]) == 64
     assert "llvmpipe" in got["adapter"]
@@ -171,11 +203,23 @@ def test_device_is_described_from_the_loaded_dll(worker: Probe) -> None:
 
 
 def test_a_failed_session_leaves_nothing_to_the_next(worker: Probe) -> None:
-    """Without `after_failure` the second of these sessions ends the process: it runs what the first had recorded."""
-    data, indices = np.arange(12, dtype=np.float32).reshape(3, 4), np.array([[3, 0], [1, 1], [-1, 2]], np.int64)
+    """Without `after_failure` the second of these sessions ends the process: it runs what the first had
+    recorded."""
+    data, indices = (
+        np.arange(12, dtype=np.float32).reshape(3, 4),
+        np.array([[3, 0], [1, 1], [-1, 2]], np.int64),
+    )
     nine = np.zeros((1, 1, 1, 2, 1, 1, 1, 2, 1), np.int64)
-    failing = serialized(helper.make_node("GatherND", ["data", "indices"], ["out"]), np.zeros(5, np.float16), nine, nine.shape[:8])
-    feeds = [[name, x.dtype.name, x.shape, encoded(x)] for name, x in (("data", np.zeros(5, np.float16)), ("indices", nine))]
+    failing = serialized(
+        helper.make_node("GatherND", ["data", "indices"], ["out"]),
+        np.zeros(5, np.float16),
+        nine,
+        nine.shape[:8],
+    )
+    feeds = [
+        [name, x.dtype.name, x.shape, encoded(x)]
+        for name, x in (("data", np.zeros(5, np.float16)), ("indices", nine))
+    ]
     for _ in range(10):
         failed = worker.ask(do="run", model=failing, feeds=feeds)
         assert "error" in failed
@@ -187,7 +231,10 @@ def test_a_failed_session_leaves_nothing_to_the_next(worker: Probe) -> None:
 @pytest.mark.parametrize("level", usable_levels())
 def test_each_level_runs_with_its_release(level: str) -> None:
     row = release_for_level(level)
-    data, indices = np.arange(12, dtype=np.float32).reshape(3, 4), np.array([[3, 0], [1, 1], [-1, 2]], np.int64)
+    data, indices = (
+        np.arange(12, dtype=np.float32).reshape(3, 4),
+        np.array([[3, 0], [1, 1], [-1, 2]], np.int64),
+    )
     with probe(row.onnxruntime) as worker:
         assert worker.ask(do="versions")["onnxruntime"] == row.onnxruntime
         device = worker.ask(do="device")
@@ -205,7 +252,13 @@ def test_two_workers_share_one_installation(worker: Probe) -> None:
 
 def test_a_worker_writes_only_to_its_own_memory(tool: str) -> None:
     with probe() as worker:
-        for path in (r"Z:\windows\python\x", r"Z:\windows\x", r"C:\windows\x", r"Z:\windows\onnxruntime\x", r"Z:\etc\x"):
+        for path in (
+            r"Z:\windows\python\x",
+            r"Z:\windows\x",
+            r"C:\windows\x",
+            r"Z:\windows\onnxruntime\x",
+            r"Z:\etc\x",
+        ):
             assert worker.ask(do="write", path=path)["refused"], path
         assert worker.ask(do="write", path=r"Z:\tmp\x") == {"refused": None}
 
@@ -220,7 +273,9 @@ def test_a_crash_ends_the_stream_and_leaves_nothing(tool: str) -> None:
         assert worker.process.wait(10) == 5  # the low eight bits of an access violation
         assert time.monotonic() - started < 2
         assert wait_until_gone(namespaces) == []
-    assert str(install.cache_dir()) not in Path("/proc/self/mountinfo").read_text()  # others on the machine may mount what they like
+    assert (
+        str(install.cache_dir()) not in Path("/proc/self/mountinfo").read_text()
+    )  # others on the machine may mount what they like
 
 
 def test_killing_a_hanging_worker_leaves_nothing(tool: str) -> None:
@@ -254,9 +309,13 @@ print(p.pid, flush=True); time.sleep(600)
     assert wait_until_gone(namespaces) == []
 
 
-def test_an_unknown_wine_is_refused_before_the_worker_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_wine_is_refused_before_the_worker_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for path in runtime.BOOT.parent.glob("*.py"):
-        (tmp_path / path.name).write_text(path.read_text().replace("wine-10.0 (Debian 10.0~repack-6)", "wine-9.0"))
+        (tmp_path / path.name).write_text(
+            path.read_text().replace("wine-10.0 (Debian 10.0~repack-6)", "wine-9.0")
+        )
     monkeypatch.setattr(runtime, "BOOT", tmp_path / "boot.py")
     argv, env = runtime.launch(PROBE)
     done = subprocess.run(argv, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL)

@@ -1,4 +1,5 @@
-"""Releases and levels: the table is whole, a version or level finds its release, the lock pins what each needs."""
+"""Releases and levels: the table is whole, a version or level finds its release, the lock pins what each
+needs."""
 
 from __future__ import annotations
 
@@ -6,7 +7,13 @@ import pytest
 
 from harness.model.errors import HarnessFault, UsageError
 from harness.targets.windows import lock
-from harness.targets.windows.releases import default_release, release, release_for_level, releases, usable_levels
+from harness.targets.windows.releases import (
+    default_release,
+    release,
+    release_for_level,
+    releases,
+    usable_levels,
+)
 
 
 def test_newest_release_is_the_default() -> None:
@@ -15,7 +22,8 @@ def test_newest_release_is_the_default() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "found"), [("1.12.1", "1.12.1"), ("1.22", "1.22.0"), ("1.10.0", "1.10.0"), ("1.10", "1.10.0"), ("1.24", "1.24.4")]
+    ("asked", "found"),
+    [("1.12.1", "1.12.1"), ("1.22", "1.22.0"), ("1.10.0", "1.10.0"), ("1.10", "1.10.0"), ("1.24", "1.24.4")],
 )
 def test_a_version_or_its_beginning_finds_a_release(asked: str, found: str) -> None:
     assert release(asked).onnxruntime == found
@@ -23,7 +31,9 @@ def test_a_version_or_its_beginning_finds_a_release(asked: str, found: str) -> N
 
 @pytest.mark.parametrize("asked", ["1", "1.9.0", "1.2", "newest", "", "1.24.9", "1.1"])
 def test_an_unknown_release_is_a_usage_error_that_lists_the_known(asked: str) -> None:
-    with pytest.raises(UsageError, match=r"is not a release that runs here; those that do: 1\.10\.0, .*1\.24\.4$"):
+    with pytest.raises(
+        UsageError, match=r"is not a release that runs here; those that do: 1\.10\.0, .*1\.24\.4$"
+    ):
         release(asked)
 
 
@@ -61,7 +71,8 @@ def test_the_lock_survives_encoding() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "message"), [(b"{}", "missing required field `debian`"), (b"{", "truncated"), (b'{"debian": 1}', "debian")]
+    ("data", "message"),
+    [(b"{}", "missing required field `debian`"), (b"{", "truncated"), (b'{"debian": 1}', "debian")],
 )
 def test_a_broken_lock_is_a_fault_that_says_where(data: bytes, message: str) -> None:
     with pytest.raises(HarnessFault, match=message):

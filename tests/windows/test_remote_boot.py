@@ -1,4 +1,5 @@
-"""What ssh would start on a Windows PC, started in the Windows runtime: the bootstrap, the modules in memory, the frames."""
+"""What ssh would start on a Windows PC, started in the Windows runtime: the bootstrap, the modules in memory,
+the frames."""
 
 from __future__ import annotations
 
@@ -47,8 +48,15 @@ def test_cases_on_directml_through_the_bootstrap(monkeypatch: pytest.MonkeyPatch
     argv, env = in_windows("-c", remote._READ_LINE)
     with monkeypatch.context() as patch:
         patch.setattr("shutil.which", lambda name: name)  # the command is replaced
-        there = launch(parse_target("dml@ssh:pc"))._replace(argv=argv, env=env, provider_options=runtime.PROVIDER_OPTIONS)
-    given = [*chosen(ROUND + ";X=float16"), big(1 << 20, 11), *chosen(ROUND + ";X=float64"), *chosen(ROUND + ";X=float32")]
+        there = launch(parse_target("dml@ssh:pc"))._replace(
+            argv=argv, env=env, provider_options=runtime.PROVIDER_OPTIONS
+        )
+    given = [
+        *chosen(ROUND + ";X=float16"),
+        big(1 << 20, 11),
+        *chosen(ROUND + ";X=float64"),
+        *chosen(ROUND + ";X=float32"),
+    ]
     pool = WorkerPool(there, size=1, timeout=60)
     found = answers(pool, given)
     assert pool.restarts == 0

@@ -1,4 +1,5 @@
-"""A failure of the DirectML provider reduced, and its repro run in the Windows runtime by onnxruntime-directml alone."""
+"""A failure of the DirectML provider reduced, and its repro run in the Windows runtime by
+onnxruntime-directml alone."""
 
 from __future__ import annotations
 
@@ -22,9 +23,13 @@ def windows_python(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 def test_a_failure_of_directml_is_reduced_and_reproduced(tmp_path: Path) -> None:
     """The provider keeps the low 32 bits of axis before it looks whether axis is in range."""
     spec = ("--spec", SPECS / "GatherElements.yaml")
-    ended = harness("reduce", "GatherElements@13:case=axis_far_above", "-t", "dml", *spec, "-o", tmp_path / "small.yaml")
+    ended = harness(
+        "reduce", "GatherElements@13:case=axis_far_above", "-t", "dml", *spec, "-o", tmp_path / "small.yaml"
+    )
     assert ended.code == 0, ended.err
-    assert ended.out.endswith("GatherElements@11:case=axis_far_above_reduced;data=float32[1];indices=int64[1];axis=4294967295\n")
+    assert ended.out.endswith(
+        "GatherElements@11:case=axis_far_above_reduced;data=float32[1];indices=int64[1];axis=4294967295\n"
+    )
     ended = harness("repro", "--case", tmp_path / "small.yaml", "-t", "dml", "-o", tmp_path / "repro")
     assert ended.code == 0, ended.err
     issue = (tmp_path / "repro" / "issue.md").read_text(encoding="utf-8")
@@ -35,7 +40,9 @@ def test_a_failure_of_directml_is_reduced_and_reproduced(tmp_path: Path) -> None
     assert done.returncode == 1, done.stderr
     assert "ran on:    DmlExecutionProvider" in done.stdout
     assert "BUG: it is still there" in done.stdout
-    here = subprocess.run([sys.executable, tmp_path / "repro" / "repro.py"], capture_output=True, encoding="utf-8", timeout=120)
+    here = subprocess.run(
+        [sys.executable, tmp_path / "repro" / "repro.py"], capture_output=True, encoding="utf-8", timeout=120
+    )
     assert here.returncode == 3, here.stdout  # the onnxruntime of this interpreter has no such provider
     assert "not DmlExecutionProvider" in here.stdout
     script = (tmp_path / "repro" / "repro.py").read_text(encoding="utf-8")

@@ -22,7 +22,13 @@ def _forget_launcher() -> Iterator[None]:
 
 def build(tool: str, **options: Path | None) -> list[str]:
     arguments = {"template": Path("/c/prefix"), **options}
-    return command(Path("/c/my root"), ["prog", "an argument"], [Bind(Path("/w/x.py"), "/windows/worker.py")], tool=tool, **arguments)
+    return command(
+        Path("/c/my root"),
+        ["prog", "an argument"],
+        [Bind(Path("/w/x.py"), "/windows/worker.py")],
+        tool=tool,
+        **arguments,
+    )
 
 
 def test_bubblewrap_shares_nothing_and_dies_with_its_parent() -> None:
@@ -31,7 +37,11 @@ def test_bubblewrap_shares_nothing_and_dies_with_its_parent() -> None:
     assert {"--die-with-parent", "--unshare-all", "--new-session"} <= set(line)
     assert line[line.index("--ro-bind") + 1 :][:2] == ["/c/my root", "/"]
     assert line[line.index("/prefix") - 1 : line.index("/prefix") + 1] == ["--tmpfs", "/prefix"]
-    assert line[line.index("/w/x.py") - 1 : line.index("/w/x.py") + 2] == ["--ro-bind", "/w/x.py", "/windows/worker.py"]
+    assert line[line.index("/w/x.py") - 1 : line.index("/w/x.py") + 2] == [
+        "--ro-bind",
+        "/w/x.py",
+        "/windows/worker.py",
+    ]
     assert line[-2:] == ["prog", "an argument"]
 
 
@@ -60,7 +70,9 @@ def test_the_template_is_made_in_a_writable_prefix() -> None:
     assert "/template" not in " ".join(line)
 
 
-def test_without_any_tool_the_error_is_one_line_with_a_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_any_tool_the_error_is_one_line_with_a_remedy(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(TargetUnavailable) as caught:
         sandbox.launcher()
@@ -69,7 +81,9 @@ def test_without_any_tool_the_error_is_one_line_with_a_remedy(monkeypatch: pytes
 
 
 @pytest.mark.parametrize(("name", "forbids", "allows"), SYSCTLS)
-def test_what_forbids_user_namespaces_is_named_with_its_remedy(name: str, forbids: str, allows: str, tmp_path: Path) -> None:
+def test_what_forbids_user_namespaces_is_named_with_its_remedy(
+    name: str, forbids: str, allows: str, tmp_path: Path
+) -> None:
     for other, _, allowing in SYSCTLS:
         setting = tmp_path / other.replace(".", "/")
         setting.parent.mkdir(exist_ok=True)

@@ -1,4 +1,5 @@
-"""The compatibility layer: what it refuses, the code it writes, and that it needs nothing but the standard library of Python 3.8."""
+"""The compatibility layer: what it refuses, the code it writes, and that it needs nothing but the standard
+library of Python 3.8."""
 
 from __future__ import annotations
 
@@ -26,7 +27,11 @@ INSIDE = [Path(module.__file__) for module in (boot, com, device, winecompat)]  
         ("4157415641554154555756534881ec780800000f11b424600800004989cc", winecompat.CREATE_DEVICE, True),
         ("48b8000000000000000000ffe0", winecompat.CREATE_DEVICE, False),  # already patched
         ("56534883ec684889cb4889d6f6054d47010008751b", winecompat.CREATE_FACTORY["CreateDXGIFactory1"], True),
-        ("5756534883ec6089cf4889d34c89c6f6056a46010008", winecompat.CREATE_FACTORY["CreateDXGIFactory2"], True),
+        (
+            "5756534883ec6089cf4889d34c89c6f6056a46010008",
+            winecompat.CREATE_FACTORY["CreateDXGIFactory2"],
+            True,
+        ),
         (
             "4883ec384c894424284989c94c8d05c5731f00b9030000004889542420488d153ce91f00e8d7dd0e00b8014000804883c438c3",
             winecompat.ENUMERATE_META_COMMANDS,
@@ -105,8 +110,17 @@ def test_a_replaced_name_fits_into_its_place(old: bytes) -> None:
 @pytest.mark.parametrize("path", INSIDE, ids=lambda path: path.name)
 def test_inside_modules_are_python_3_8_and_import_only_the_standard_library(path: Path) -> None:
     tree = ast.parse(path.read_text(), feature_version=(3, 8))
-    names = {alias.name.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    names |= {(node.module or "").split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and not node.level}
+    names = {
+        alias.name.split(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
+    names |= {
+        (node.module or "").split(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and not node.level
+    }
     assert names <= set(sys.stdlib_module_names)
 
 
@@ -120,7 +134,9 @@ def test_boot_runs_the_worker_as_main_and_leaves_no_module_path(tmp_path: Path) 
         "paths = [entry for entry in sys.path if os.path.isfile(os.path.join(entry, 'winecompat.py'))]\n"
         "print(__name__, sys.argv[1:], boot.wine_build(), callable(boot.describe_device), paths)\n"
     )
-    done = subprocess.run([sys.executable, boot.__file__, str(worker), "a b"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, boot.__file__, str(worker), "a b"], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "__main__ ['a b'] None True []\n"
 
 
@@ -129,13 +145,19 @@ def test_levels_have_names(value: int, text: str) -> None:
     assert device.level_text(value) == text
 
 
-@pytest.mark.parametrize(("high", "low", "text"), [(0x1000F, 0x40000, "1.15.4"), (0x10008, 0x30007, "1.8.3.7")])
+@pytest.mark.parametrize(
+    ("high", "low", "text"), [(0x1000F, 0x40000, "1.15.4"), (0x10008, 0x30007, "1.8.3.7")]
+)
 def test_versions_have_three_or_four_parts(high: int, low: int, text: str) -> None:
     assert device.version_text(high, low) == text
 
 
 def test_vendors_keep_their_number() -> None:
-    assert [device.vendor_text(vendor) for vendor in (0x10DE, 0x10005, 0x1234)] == ["NVIDIA (0x10de)", "Mesa (0x10005)", "0x1234"]
+    assert [device.vendor_text(vendor) for vendor in (0x10DE, 0x10005, 0x1234)] == [
+        "NVIDIA (0x10de)",
+        "Mesa (0x10005)",
+        "0x1234",
+    ]
 
 
 def test_a_guid_is_laid_out_as_windows_wants_it() -> None:

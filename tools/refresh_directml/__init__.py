@@ -3,8 +3,9 @@
     python -m tools.refresh_directml --sdk-api DIR --windows-ai-docs DIR --directml DIR --onnxruntime DIR
     python -m tools.refresh_directml --facts DIR
 
-The first form reads git checkouts of the public repositories (never the network); the second one YAML files that an earlier extraction
-wrote, in the same structure. Only facts are taken: names, numbers, sets. Each data file names its sources with their commits.
+The first form reads git checkouts of the public repositories (never the network); the second one YAML files
+that an earlier extraction wrote, in the same structure. Only facts are taken: names, numbers, sets. Each data
+file names its sources with their commits.
 
     checkout     a git checkout: its files at a revision
     documents    the reference pages: levels, tables of tensor support, constraints, aliasing

@@ -1,6 +1,8 @@
-"""Microsoft's reference pages of DirectML: per operator its level, tables of tensor support, constraints and aliasing.
+"""Microsoft's reference pages of DirectML: per operator its level, tables of tensor support, constraints and
+aliasing.
 
-What a page prints differently than the others is a remark and not a guess: remarks are shown, and the fact is left out.
+What a page prints differently than the others is a remark and not a guess: remarks are shown, and the fact is
+left out.
 """
 
 from __future__ import annotations
@@ -12,7 +14,21 @@ from typing import Any
 Facts = dict[str, Any]
 _LEVEL = re.compile(r"DML_FEATURE_LEVEL_(\d+_\d+)")
 _DTYPES = frozenset(
-    ["FLOAT64", "FLOAT32", "FLOAT16", "INT64", "INT32", "INT16", "INT8", "INT4", "UINT64", "UINT32", "UINT16", "UINT8", "UINT4"],
+    [
+        "FLOAT64",
+        "FLOAT32",
+        "FLOAT16",
+        "INT64",
+        "INT32",
+        "INT16",
+        "INT8",
+        "INT4",
+        "UINT64",
+        "UINT32",
+        "UINT16",
+        "UINT8",
+        "UINT4",
+    ],
 )
 _KINDS = {
     "input": "input", "output": "output", "optional input": "optional_input", "optional output": "optional_output",
@@ -37,7 +53,8 @@ def introduced(text: str, remarks: list[str]) -> str:
 
 
 def tensor_support(text: str, first: str, remarks: list[str]) -> tuple[Facts, Facts]:
-    """Return ({level: {tensor: row}}, {function: the same}) of the part `Tensor support`; a table without a level is of `first`."""
+    """Return ({level: {tensor: row}}, {function: the same}) of the part `Tensor support`; a table without a
+    level is of `first`."""
     start = re.search(r"^#+ *Tensor support[^\n]*$", text, re.M | re.I)
     if start is None:
         remarks.append("no tensor support")
@@ -90,7 +107,8 @@ def _row(cells: list[str], remarks: list[str]) -> Facts | None:
 
 
 def constraints(text: str, unparsed: list[str]) -> list[Facts]:
-    """Return the sentences `A, B and C must have the same DataType, …` as {same: [dtype, …], of: [A, B, C]}."""
+    """Return the sentences `A, B and C must have the same DataType, …` as {same: [dtype, …], of: [A, B,
+    C]}."""
     found = []
     for line in _section(text, "Tensor constraints").split("\n"):
         sentence = _plain(line.strip().lstrip("-*• ").strip())
@@ -115,7 +133,8 @@ def aliasing(text: str) -> list[str] | str | None:
 
 
 def history(text: str) -> dict[str, Facts]:
-    """Return per level the DirectML version that introduced it and the operators named as added (dml-feature-level-history.md)."""
+    """Return per level the DirectML version that introduced it and the operators named as added
+    (dml-feature-level-history.md)."""
     found: dict[str, Facts] = {}
     for part in re.split(r"^## (?=DML_FEATURE_LEVEL)", text, flags=re.M)[1:]:
         level = _LEVEL.search(part.split("\n")[0])
@@ -145,4 +164,10 @@ def _section(text: str, name: str) -> str:
 
 
 def _plain(text: str) -> str:
-    return re.sub(r"\[([^]]+)\]\([^)]*\)", r"\1", text).replace("*", "").replace("`", "").replace("\\", "").strip()
+    return (
+        re.sub(r"\[([^]]+)\]\([^)]*\)", r"\1", text)
+        .replace("*", "")
+        .replace("`", "")
+        .replace("\\", "")
+        .strip()
+    )

@@ -11,7 +11,8 @@ _NAMES = {"float": "float32", "double": "float64"}
 
 
 def kernels(text: str) -> Facts:
-    """Return {provider: {domain: {operator: [{opsets: [first, last or None], types: {parameter: [types]}}]}}}."""
+    """Return {provider: {domain: {operator: [{opsets: [first, last or None], types: {parameter:
+    [types]}}]}}}."""
     found: Facts = {}
     provider: Facts = {}
     domain: Facts = {}
@@ -46,5 +47,7 @@ def _types(text: str) -> dict[str, list[str]]:
     for part in re.split(r"<br/?>", text):
         if named := re.match(r"\s*\*\*(\w+)\*\* = (.*)", part):
             plain = [_NAMES.get(each, each) for each in re.findall(r"(?<![\w(])tensor\((\w+)\)", named[2])]
-            found[named[1]] = plain + [f"seq({_NAMES.get(each, each)})" for each in re.findall(r"seq\(tensor\((\w+)\)\)", named[2])]
+            found[named[1]] = plain + [
+                f"seq({_NAMES.get(each, each)})" for each in re.findall(r"seq\(tensor\((\w+)\)\)", named[2])
+            ]
     return found

@@ -1,4 +1,5 @@
-"""The two data files: facts put into the form that `harness.model.reference` reads, one operator a line, in a fixed order."""
+"""The two data files: facts put into the form that `harness.model.reference` reads, one operator a line, in a
+fixed order."""
 
 from __future__ import annotations
 
@@ -30,13 +31,20 @@ def operators_file(facts: Facts) -> str:
 
 
 def _operator(entry: Facts, sources: Mapping[str, str]) -> Facts:
-    rows = {name: row for tables in _all_tables(entry) for table in tables.values() for name, row in table.items()}
-    made: Facts = {"number": entry["number"], "introduced": entry["introduced"], "members": _members(entry["members"], rows)}
+    rows = {
+        name: row for tables in _all_tables(entry) for table in tables.values() for name, row in table.items()
+    }
+    made: Facts = {
+        "number": entry["number"],
+        "introduced": entry["introduced"],
+        "members": _members(entry["members"], rows),
+    }
     if "levels" in entry:
         made["tables"] = entry["levels"]
     if "functions" in entry:
         made["by_value"] = [
-            {"member": "Function", "values": _numbers(words), "tables": tables} for words, tables in entry["functions"].items()
+            {"member": "Function", "values": _numbers(words), "tables": tables}
+            for words, tables in entry["functions"].items()
         ]
     for key in ("constraints", "in_place"):
         if key in entry:
@@ -52,7 +60,8 @@ def _all_tables(entry: Facts) -> Iterable[Facts]:
 
 
 def _members(members: Iterable[Facts], rows: Mapping[str, Facts]) -> list[Facts]:
-    """Give each member one type, and each array the member that counts it: the nearest one before whose name ends with Count."""
+    """Give each member one type, and each array the member that counts it: the nearest one before whose name
+    ends with Count."""
     made: list[Facts] = []
     count = None
     for member in members:
@@ -65,7 +74,9 @@ def _members(members: Iterable[Facts], rows: Mapping[str, Facts]) -> list[Facts]
         else:
             type_ = _TYPES.get(printed, "uint" if printed.startswith("DML_") else printed)
         each: Facts = {"name": name, "type": type_}
-        if member.get("optional") and type_ != "float":  # DirectMLSchema.h marks one number so, which cannot be left out
+        if (
+            member.get("optional") and type_ != "float"
+        ):  # DirectMLSchema.h marks one number so, which cannot be left out
             each["optional"] = True
         if count is not None and (type_.endswith("_array") or type_ in ("inputs", "outputs")):
             each["count"] = count
@@ -81,21 +92,34 @@ def _numbers(words: str) -> list[int]:
 
 
 def kernels_file(source: Facts, table: Facts, registered: Mapping[str, list[Facts]]) -> str:
-    """Return onnxruntime_kernels.json, for the operators of ONNX's default domain that the installed onnx knows.
+    """Return onnxruntime_kernels.json, for the operators of ONNX's default domain that the installed onnx
+    knows.
 
-    A kernel's types are those that the table names and ONNX's definition allows: the table names types of other versions, too.
+    A kernel's types are those that the table names and ONNX's definition allows: the table names types of
+    other versions, too.
     """
     schemas: dict[str, dict[int, onnx.defs.OpSchema]] = {}
     for schema in onnx.defs.get_all_schemas_with_history():
         if schema.domain == "":
             schemas.setdefault(schema.name, {})[schema.since_version] = schema
-    newest = max(first for rows in table[_PROVIDERS[0]]["ai.onnx"].values() for row in rows for first in row["opsets"] if first)
+    newest = max(
+        first
+        for rows in table[_PROVIDERS[0]]["ai.onnx"].values()
+        for row in rows
+        for first in row["opsets"]
+        if first
+    )
     head = source | {"onnx": onnx.__version__, "newest_opset": newest}
-    operators = {name: _kernels_of(name, dict(sorted(found.items())), table, registered) for name, found in sorted(schemas.items())}
+    operators = {
+        name: _kernels_of(name, dict(sorted(found.items())), table, registered)
+        for name, found in sorted(schemas.items())
+    }
     return _lines(head, operators)
 
 
-def _kernels_of(name: str, schemas: dict[int, onnx.defs.OpSchema], table: Facts, registered: Mapping[str, list[Facts]]) -> Facts:
+def _kernels_of(
+    name: str, schemas: dict[int, onnx.defs.OpSchema], table: Facts, registered: Mapping[str, list[Facts]]
+) -> Facts:
     made: Facts = {"versions": list(schemas)}
     made["inputs"] = _grouped((version, {"inputs": _formal(schema)}) for version, schema in schemas.items())
     for provider in _PROVIDERS:
@@ -108,25 +132,36 @@ def _kernels_of(name: str, schemas: dict[int, onnx.defs.OpSchema], table: Facts,
         )
         if found := _grouped(served):
             made.setdefault("kernels", {})[provider] = found
-    placed = ((row["since"], _placement(row, schemas[row["since"]])) for row in registered.get(name, []) if row.get("since") in schemas)
+    placed = (
+        (row["since"], _placement(row, schemas[row["since"]]))
+        for row in registered.get(name, [])
+        if row.get("since") in schemas
+    )
     if found := _grouped(placed):
         made["directml"] = found
     return made
 
 
 def _serves(opsets: list[int | None], version: int) -> bool:
-    """Say whether a kernel of these opsets serves a version of the definition; an open end serves the version that it names alone."""
+    """Say whether a kernel of these opsets serves a version of the definition; an open end serves the version
+    that it names alone."""
     first, last = opsets
     assert first is not None
     return version == first if last is None else first <= version <= last
 
 
 def _formal(schema: onnx.defs.OpSchema) -> list[list[str]]:
-    return [[formal.name, formal.type_str if formal.type_str in _constraints(schema) else formal.name] for formal in schema.inputs]
+    return [
+        [formal.name, formal.type_str if formal.type_str in _constraints(schema) else formal.name]
+        for formal in schema.inputs
+    ]
 
 
 def _constraints(schema: onnx.defs.OpSchema) -> dict[str, list[str]]:
-    return {each.type_param_str: [_type(text) for text in each.allowed_type_strs] for each in schema.type_constraints}
+    return {
+        each.type_param_str: [_type(text) for text in each.allowed_type_strs]
+        for each in schema.type_constraints
+    }
 
 
 def _allowed(named: Mapping[str, list[str]], schema: onnx.defs.OpSchema) -> dict[str, list[str]]:
@@ -137,7 +172,10 @@ def _allowed(named: Mapping[str, list[str]], schema: onnx.defs.OpSchema) -> dict
             found[formal.name] = [_type(formal.type_str)]
     parameters = dict(_formal(schema))
     given = {parameters.get(name, name): set(types) for name, types in named.items()}
-    return {name: sorted(each for each in types if each in given.get(name, types)) for name, types in sorted(found.items())}
+    return {
+        name: sorted(each for each in types if each in given.get(name, types))
+        for name, types in sorted(found.items())
+    }
 
 
 def _type(text: str) -> str:
@@ -169,7 +207,8 @@ def _grouped(rows: Iterable[tuple[int, Facts]]) -> list[Facts]:
 
 
 def _lines(head: Facts, operators: Facts) -> str:
-    """Write compact JSON with one operator a line, so that a change of one operator is a change of one line."""
+    """Write compact JSON with one operator a line, so that a change of one operator is a change of one
+    line."""
     lines = ",\n".join(f"{_json(name)}:{_json(entry)}" for name, entry in operators.items())
     return _json(head)[:-1] + ',\n"operators":{\n' + lines + "\n}}\n"
 

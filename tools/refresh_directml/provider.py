@@ -1,6 +1,7 @@
 """What ONNX Runtime's DirectML provider registers, from the text of its sources.
 
-`creates` names the DirectML operators that the source of a kernel names: alternatives, of which one call takes one or several.
+`creates` names the DirectML operators that the source of a kernel names: alternatives, of which one call
+takes one or several.
 """
 
 from __future__ import annotations
@@ -36,11 +37,18 @@ def registrations(checkout: Checkout) -> list[Facts]:
     )
 
 
-def rows(text: str, since: Mapping[str, Mapping[int, Mapping[str, int]]], created: Mapping[str, list[str]]) -> list[Facts]:
-    """Read the table of OperatorRegistration.cpp; `since` and `created` are what the functions below return."""
+def rows(
+    text: str, since: Mapping[str, Mapping[int, Mapping[str, int]]], created: Mapping[str, list[str]]
+) -> list[Facts]:
+    """Read the table of OperatorRegistration.cpp; `since` and `created` are what the functions below
+    return."""
     names, types = _lists(text, type_sets(text))
     found, target = [], None
-    table = text[text.index("operatorRegistrationInformationTable[] =") : text.index("MLOperatorEdgeDescription TensorEdgeDesc()")]
+    table = text[
+        text.index("operatorRegistrationInformationTable[] =") : text.index(
+            "MLOperatorEdgeDescription TensorEdgeDesc()"
+        )
+    ]
     for line in table.split("\n"):
         if condition := re.match(r"\s*#if DML_TARGET_VERSION >= (0x\w+)", line):
             target = condition[1]
@@ -48,7 +56,10 @@ def rows(text: str, since: Mapping[str, Mapping[int, Mapping[str, int]]], create
             target = None
         match = re.match(r"\s*\{REG_INFO(\w*)\(\s*(\d+),\s*(\w+),\s*(.*)\)\}", line)
         if match is not None:
-            found.append(_registration(match, names, types, since, created) | ({"dml_target_version": target} if target else {}))
+            found.append(
+                _registration(match, names, types, since, created)
+                | ({"dml_target_version": target} if target else {})
+            )
     return found
 
 
@@ -72,7 +83,10 @@ def _registration(
         "set": version,
         "since": since["Msft" if domain else "Onnx"].get(version, {}).get(name),
         "creates": created.get(function, []),
-        "types": {label: sorted(each.lower() for each in kinds) for label, kinds in zip(names[labels[1]], types[allowed[1]], strict=False)},
+        "types": {
+            label: sorted(each.lower() for each in kinds)
+            for label, kinds in zip(names[labels[1]], types[allowed[1]], strict=False)
+        },
     }
     if constant := re.search(r"requiredConstantCpuInputs\(([\d, ]+)\)", rest):
         row["constant_cpu_inputs"] = [int(number) for number in constant[1].split(",")]
@@ -100,31 +114,43 @@ def type_sets(text: str) -> dict[str, TypeSet]:
 
 def _lists(text: str, sets: Mapping[str, TypeSet]) -> tuple[dict[str, list[str]], dict[str, list[TypeSet]]]:
     """Return the lists of type parameters and those of supported types, by the names of their variables."""
-    names = {name: re.findall(r'"(\w+)"', body) for name, body in re.findall(r"(typeName\w+)\s*=\s*\{([^}]*)\}", text)}
+    names = {
+        name: re.findall(r'"(\w+)"', body)
+        for name, body in re.findall(r"(typeName\w+)\s*=\s*\{([^}]*)\}", text)
+    }
     types: dict[str, list[TypeSet]] = {}
-    for name, body in re.findall(r"(supportedTypeList\w+)\s*=\s*([^;]*);", re.sub(r"/\*.*?\*/", "", text, flags=re.S)):
+    for name, body in re.findall(
+        r"(supportedTypeList\w+)\s*=\s*([^;]*);", re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+    ):
         if not body.strip().startswith("{"):
             types[name] = types[body.strip()]
             continue
         entries = [entry for entry in body.strip("{} \n").split(",") if entry.strip()]
         types[name] = [
-            frozenset[str]().union(*(sets[part] for part in re.findall(r"SupportedTensorDataTypes::(\w+)", entry))) for entry in entries
+            frozenset[str]().union(
+                *(sets[part] for part in re.findall(r"SupportedTensorDataTypes::(\w+)", entry))
+            )
+            for entry in entries
         ]
     return names, types
 
 
 def since_versions(text: str) -> dict[str, dict[int, dict[str, int]]]:
-    """Return {Onnx or Msft: {operator set: {operator: the version of its definition}}} of OperatorVersions.h."""
+    """Return {Onnx or Msft: {operator set: {operator: the version of its definition}}} of
+    OperatorVersions.h."""
     found: dict[str, dict[int, dict[str, int]]] = {"Onnx": {}, "Msft": {}}
     for part in re.split(r"namespace (?=(?:Onnx|Msft)OperatorSet\d+\s*\{)", text)[1:]:
         head = re.match(r"(Onnx|Msft)OperatorSet(\d+)", part)
         assert head is not None
-        found[head[1]][int(head[2])] = {name: int(version) for name, version in re.findall(r"sc_sinceVer_(\w+) = (\d+)", part)}
+        found[head[1]][int(head[2])] = {
+            name: int(version) for name, version in re.findall(r"sc_sinceVer_(\w+) = (\d+)", part)
+        }
     return found
 
 
 class _Source(NamedTuple):
-    """One source file: its code without comments, the bodies of its classes and functions, and `using A = B`."""
+    """One source file: its code without comments, the bodies of its classes and functions, and `using A =
+    B`."""
 
     code: str
     classes: dict[str, str]
@@ -140,10 +166,17 @@ def creations(texts: Iterable[str]) -> dict[str, list[str]]:
         code = _COMMENT.sub("", text)
         classes = {
             match[1] + (match[2] or ""): _block(code, match.end() - 1)
-            for match in re.finditer(r"\b(?:class|struct)\s+(\w+)(<[^>{;]*>)?\s*(?:final\s*)?(?::[^{;]*)?\{", code)
+            for match in re.finditer(
+                r"\b(?:class|struct)\s+(\w+)(<[^>{;]*>)?\s*(?:final\s*)?(?::[^{;]*)?\{", code
+            )
         }
-        functions = {match[1]: _block(code, match.end() - 1) for match in re.finditer(r"\b(\w+)\s*\([^;{}]*\)\s*(?:const\s*)?\{", code)}
-        source = _Source(code, classes, functions, dict(re.findall(r"using (\w+) = (\w+);", code)), _DEFINED.findall(code))
+        functions = {
+            match[1]: _block(code, match.end() - 1)
+            for match in re.finditer(r"\b(\w+)\s*\([^;{}]*\)\s*(?:const\s*)?\{", code)
+        }
+        source = _Source(
+            code, classes, functions, dict(re.findall(r"using (\w+) = (\w+);", code)), _DEFINED.findall(code)
+        )
         for name, target in source.defined:
             found[name] = sorted(dict.fromkeys(_created(target, source)))
     return found
@@ -154,8 +187,14 @@ def _created(target: str, source: _Source) -> list[str]:
     arguments = target[target.index(base) + len(base) :]
     base = source.aliases.get(base, base)
     emits = _operators(arguments)
-    special = [body for name, body in source.classes.items() if name.startswith(base + "<") and name[len(base) :].strip("<> ") in arguments]
-    own = source.classes.get(target.replace(" ", "")) or "".join(body for name, body in source.classes.items() if name == base)
+    special = [
+        body
+        for name, body in source.classes.items()
+        if name.startswith(base + "<") and name[len(base) :].strip("<> ") in arguments
+    ]
+    own = source.classes.get(target.replace(" ", "")) or "".join(
+        body for name, body in source.classes.items() if name == base
+    )
     body = special[0] if special else own
     seen = _operators(body)
     if not seen and not emits and len({_class(each) for _, each in source.defined}) == 1:

@@ -1,4 +1,5 @@
-"""The members of DirectML's structures, from DirectMLSchema.h or as a reference page prints them, and the numbers of enumerations."""
+"""The members of DirectML's structures, from DirectMLSchema.h or as a reference page prints them, and the
+numbers of enumerations."""
 
 from __future__ import annotations
 
@@ -14,8 +15,12 @@ _SECOND_NAME = re.compile(r"^\s*DML_OPERATOR_SCATTER_ELEMENTS,$", re.M)
 def schema_members(text: str) -> dict[str, list[Facts]]:
     """Return the members of every operator's structure (`DML_GATHER`), in the order of their declaration."""
     found: dict[str, list[Facts]] = {}
-    for name, body in re.findall(r"constexpr DML_SCHEMA_FIELD (\w+?)_OPERATOR_SCHEMA_FIELDS\[\d+\] \{(.*?)\n\};", text, re.S):
-        rows = re.findall(r"DML_SCHEMA_FIELD_KIND_(\w+), DML_SCHEMA_FIELD_TYPE_(\w+), \"(\w+)\", (true|false)", body)
+    for name, body in re.findall(
+        r"constexpr DML_SCHEMA_FIELD (\w+?)_OPERATOR_SCHEMA_FIELDS\[\d+\] \{(.*?)\n\};", text, re.S
+    ):
+        rows = re.findall(
+            r"DML_SCHEMA_FIELD_KIND_(\w+), DML_SCHEMA_FIELD_TYPE_(\w+), \"(\w+)\", (true|false)", body
+        )
         found[name] = [
             {"name": member, "kind": kind.lower().replace("_tensor", ""), "type": type_.lower()}
             | ({"optional": True} if optional == "true" else {})

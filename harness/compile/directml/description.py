@@ -1,8 +1,10 @@
-"""The description of one DirectML operator that crosses the pipe to the worker as canonical JSON: a graph's bytes for `directml`.
+"""The description of one DirectML operator that crosses the pipe to the worker as canonical JSON: a graph's
+bytes for `directml`.
 
-`sizes` and `strides` count elements, `bytes` and `alignment` bytes; dtypes are named as in `dtypes.py`. `inputs` says in which order the
-buffers follow, `outputs` in which order results are returned, each with its shape in `output_shapes`, and `in_place` which input's buffer
-the first output is bound to. `number` and `members` say what the operator's structure is, so that the worker needs no table.
+`sizes` and `strides` count elements, `bytes` and `alignment` bytes; dtypes are named as in `dtypes.py`.
+`inputs` says in which order the buffers follow, `outputs` in which order results are returned, each with its
+shape in `output_shapes`, and `in_place` which input's buffer the first output is bound to. `number` and
+`members` say what the operator's structure is, so that the worker needs no table.
 """
 
 from __future__ import annotations
@@ -32,8 +34,9 @@ class BufferTensor(msgspec.Struct, frozen=True):
 class Description(msgspec.Struct, frozen=True):
     """One operator of DirectML with its tensors and other members.
 
-    `tensors` holds a tensor, an array of them or None (left out) for each tensor of the structure. The tensors of an array are named
-    `InputTensors.0`, `InputTensors.1` and so on in `inputs` and `outputs`. `attributes` holds the other members as `attribute` writes them.
+    `tensors` holds a tensor, an array of them or None (left out) for each tensor of the structure. The
+    tensors of an array are named `InputTensors.0`, `InputTensors.1` and so on in `inputs` and `outputs`.
+    `attributes` holds the other members as `attribute` writes them.
     """
 
     operator: str
@@ -65,21 +68,29 @@ class Description(msgspec.Struct, frozen=True):
         return dict(self.views())[name]
 
     def call(self) -> str:
-        """Write what the published tables speak of, data types and DimensionCounts: `GATHER_ND1 InputTensor=FLOAT32[4] …`."""
+        """Write what the published tables speak of, data types and DimensionCounts: `GATHER_ND1
+        InputTensor=FLOAT32[4] …`."""
         views = dict(self.views())
-        terms = [f"{name}={DTYPES[views[name].dtype].directml}[{len(views[name].sizes)}]" for name in (*self.inputs, *self.outputs)]
+        terms = [
+            f"{name}={DTYPES[views[name].dtype].directml}[{len(views[name].sizes)}]"
+            for name in (*self.inputs, *self.outputs)
+        ]
         return " ".join([self.operator.removeprefix("DML_OPERATOR_"), *terms])
 
 
 @cache
 def structure(operator: str) -> tuple[int, tuple[str, ...]]:
-    """Return (number in DML_OPERATOR_TYPE, members as a description names them); KeyError for an operator without a document."""
+    """Return (number in DML_OPERATOR_TYPE, members as a description names them); KeyError for an operator
+    without a document."""
     known = directml_operator(operator)
-    return known.number, tuple(f"{each.name}:{each.type}" + (f":{each.count}" if each.count else "") for each in known.members)
+    return known.number, tuple(
+        f"{each.name}:{each.type}" + (f":{each.count}" if each.count else "") for each in known.members
+    )
 
 
 def attribute(value: Any) -> Any:
-    """Write a member's value as JSON has it: a number that is not finite as `inf`, `-inf` or `nan`, and so within an array."""
+    """Write a member's value as JSON has it: a number that is not finite as `inf`, `-inf` or `nan`, and so
+    within an array."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return [attribute(each) for each in value] if isinstance(value, (tuple, list)) else value

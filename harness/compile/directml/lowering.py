@@ -1,8 +1,9 @@
-"""Lowers a case to the description of one DirectML operator. Pure: no DLL, no device, no array is needed for it.
+"""Lowers a case to the description of one DirectML operator. Pure: no DLL, no device, no array is needed for
+it.
 
-What a case does not say is chosen as ONNX Runtime's provider chooses it: no flags, buffers of the least size that the API takes, strides
-only where a tensor is broadcast. Shapes are padded with leading 1s where tensors must share a DimensionCount, or to the one that the case
-names.
+What a case does not say is chosen as ONNX Runtime's provider chooses it: no flags, buffers of the least size
+that the API takes, strides only where a tensor is broadcast. Shapes are padded with leading 1s where tensors
+must share a DimensionCount, or to the one that the case names.
 """
 
 from __future__ import annotations
@@ -35,14 +36,19 @@ class NotExpressible(Exception):
 
 
 def directml_call(case: Case, call: Call) -> DirectmlCall:
-    """Return the call that a case asks for, the one that ONNX Runtime's provider makes, or the first that can express it."""
+    """Return the call that a case asks for, the one that ONNX Runtime's provider makes, or the first that can
+    express it."""
     asked = (case.directml or _PLAIN).operator
     operator = OPERATORS[case.operator]
     for candidate in (None, *case.lowers_to) if asked is None else (asked,):
         made = lowered_to(operator, candidate, call)
         if made is not None:
             return made
-    raise NotExpressible(f"{asked or 'DirectML'} has no call that expresses it" if case.lowers_to else "DirectML has no such operator")
+    raise NotExpressible(
+        f"{asked or 'DirectML'} has no call that expresses it"
+        if case.lowers_to
+        else "DirectML has no such operator"
+    )
 
 
 def lower(case: Case, call: Call) -> Description:
@@ -60,12 +66,19 @@ def lower(case: Case, call: Call) -> Description:
         if isinstance(given, CallTensor):
             tensors[name] = _tensor(given, rank, layouts.get(name, "packed"), changed.get(name))
         else:
-            tensors[name] = given if given is None else tuple(_tensor(each, rank, "packed", None) for each in given)
+            tensors[name] = (
+                given if given is None else tuple(_tensor(each, rank, "packed", None) for each in given)
+            )
     widest = max(len(tensor.sizes) for _, tensor in _carried(made))
     members = directml_operator(made.operator).members
     types = {member.name: member.type for member in members}
-    attributes: dict[str, Any] = {member.name: None for member in members if member.optional and not member.is_tensor}
-    attributes |= {key: _member(key, types[key], _moved(made, key, value, rank - widest)) for key, value in made.attributes.items()}
+    attributes: dict[str, Any] = {
+        member.name: None for member in members if member.optional and not member.is_tensor
+    }
+    attributes |= {
+        key: _member(key, types[key], _moved(made, key, value, rank - widest))
+        for key, value in made.attributes.items()
+    }
     attributes |= dict(options.attributes)
     places = {tensor.carries: name for name, tensor in _carried(made)}
     inputs = tuple(places[spec.name] for spec in case.inputs if spec.name in places)
@@ -75,7 +88,16 @@ def lower(case: Case, call: Call) -> Description:
     output = changed.get(outputs[0])
     if output is not None and output.sizes is not None:
         shapes[0] = output.sizes
-    return Description(made.operator, *structure(made.operator), tensors, attributes, inputs, outputs, in_place, tuple(shapes))
+    return Description(
+        made.operator,
+        *structure(made.operator),
+        tensors,
+        attributes,
+        inputs,
+        outputs,
+        in_place,
+        tuple(shapes),
+    )
 
 
 def _carried(made: DirectmlCall) -> Iterator[tuple[str, CallTensor]]:
@@ -93,7 +115,12 @@ def lowered(case: Case, call: Call, description: Description) -> Graph:
     outputs = []
     for place, name in enumerate(description.outputs):
         held = description.view(name).dtype
-        outputs.append((schema.output_name(place), call.outputs[place] if held == HELD_AS.get(call.outputs[place]) else held))
+        outputs.append(
+            (
+                schema.output_name(place),
+                call.outputs[place] if held == HELD_AS.get(call.outputs[place]) else held,
+            )
+        )
     fed = tuple(n for n, spec in enumerate(case.inputs) if spec.name in _bound(case, call))
     inputs = tuple((case.inputs[n].name, case.inputs[n].dtype) for n in fed)
     return _graph(description.encode(), fed, inputs, tuple(outputs))
@@ -105,7 +132,12 @@ def _bound(case: Case, call: Call) -> set[str | int]:
 
 
 @lru_cache(maxsize=4096)
-def _graph(model: bytes, fed: tuple[int, ...], inputs: tuple[tuple[str, str], ...], outputs: tuple[tuple[str, str], ...]) -> Graph:
+def _graph(
+    model: bytes,
+    fed: tuple[int, ...],
+    inputs: tuple[tuple[str, str], ...],
+    outputs: tuple[tuple[str, str], ...],
+) -> Graph:
     description = decode(model)
     return Graph(
         model=model,
@@ -120,15 +152,23 @@ def _graph(model: bytes, fed: tuple[int, ...], inputs: tuple[tuple[str, str], ..
 
 def prepared(case: Case, call: Call, inputs: tuple[Tensor, ...], description: Description) -> Prepared:
     """Return the case with its inputs and, where a tensor has strides of the case's own, with its buffers."""
-    asked = {name for name, layout in (case.directml or _PLAIN).layout} | {name for name, _ in (case.directml or _PLAIN).tensors}
+    asked = {name for name, layout in (case.directml or _PLAIN).layout} | {
+        name for name, _ in (case.directml or _PLAIN).tensors
+    }
     if not asked or all(description.view(name).strides is None for name in description.inputs):
         return Prepared(case, call, inputs)
-    laid = [_laid(description.view(name), given) for name, given in zip(description.inputs, inputs, strict=True)]
+    laid = [
+        _laid(description.view(name), given) for name, given in zip(description.inputs, inputs, strict=True)
+    ]
     return Prepared(case, call, tuple(held for held, _ in laid), tuple(buffer for _, buffer in laid))
 
 
 def _laid(tensor: BufferTensor, given: Tensor) -> tuple[Tensor, Tensor]:
-    if tensor.strides is None or len(tensor.strides) != len(tensor.sizes) or prod(tensor.sizes) != given.array.size:
+    if (
+        tensor.strides is None
+        or len(tensor.strides) != len(tensor.sizes)
+        or prod(tensor.sizes) != given.array.size
+    ):
         return given, given  # a description that contradicts the case: what its buffer holds is no matter
     return lay_out(given, tensor.sizes, tensor.strides)
 
@@ -145,15 +185,26 @@ def _moved(call: DirectmlCall, key: str, value: Any, by: int) -> Any:
         return _pad(value, len(value) + by, call.per_dimension[key])
     if key not in call.axes:
         return value
-    return tuple(each + by for each in value) if isinstance(value, tuple) else value + by if value >= 0 else value
+    return (
+        tuple(each + by for each in value)
+        if isinstance(value, tuple)
+        else value + by
+        if value >= 0
+        else value
+    )
 
 
 def _member(name: str, kind: str, value: Any) -> Any:
-    """Return a member's value as a description has it; raise NotExpressible where the structure cannot hold it."""
+    """Return a member's value as a description has it; raise NotExpressible where the structure cannot hold
+    it."""
     for each in value if isinstance(value, tuple) else (value,):
         if kind in ("uint", "uint_array") and each is not None and not 0 <= each < _UINT:
             raise NotExpressible(f"{name} is a UINT and cannot be {each}")
-    return {key: attribute(each) for key, each in value.items()} if isinstance(value, Mapping) else attribute(value)
+    return (
+        {key: attribute(each) for key, each in value.items()}
+        if isinstance(value, Mapping)
+        else attribute(value)
+    )
 
 
 def _tensor(given: CallTensor, rank: int, layout: str, changed: DirectmlTensor | None) -> BufferTensor:

@@ -1,4 +1,5 @@
-"""What was found out about kernels beside ONNX Runtime's tables: `data/onnxruntime_kernels.yaml`, written by hand."""
+"""What was found out about kernels beside ONNX Runtime's tables: `data/onnxruntime_kernels.yaml`, written by
+hand."""
 
 from __future__ import annotations
 
@@ -14,8 +15,9 @@ from harness.model.reference.files import file_bytes
 class Corrections(msgspec.Struct, frozen=True):
     """What the tables do not say.
 
-    `since`: by provider, operator and version, the first release with a kernel. `device_dependent`: by provider, the element types that
-    it takes only on a device that reports them. `held_against`: operators whose tables were held against newer releases, too.
+    `since`: by provider, operator and version, the first release with a kernel. `device_dependent`: by
+    provider, the element types that it takes only on a device that reports them. `held_against`: operators
+    whose tables were held against newer releases, too.
     """
 
     since: dict[str, dict[str, dict[str, str]]]
@@ -27,5 +29,7 @@ class Corrections(msgspec.Struct, frozen=True):
 @cache
 def corrections() -> Corrections:
     """Read the file."""
-    tree: Any = yaml.load(file_bytes("onnxruntime_kernels.yaml"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    tree: Any = yaml.load(
+        file_bytes("onnxruntime_kernels.yaml"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    )
     return msgspec.convert(tree, Corrections)

@@ -1,7 +1,7 @@
 """DirectML's operators as Microsoft's reference documents them: `data/directml_operators.json`.
 
-A table holds from its feature level on until a higher level has another one. Levels are written `2_1`, data types as DML_TENSOR_DATA_TYPE
-names them without its prefix.
+A table holds from its feature level on until a higher level has another one. Levels are written `2_1`, data
+types as DML_TENSOR_DATA_TYPE names them without its prefix.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ ARRAYS = frozenset({"uint_array", "int_array", "float_array", "operator_desc_arr
 class Member(msgspec.Struct, frozen=True):
     """A member of an operator's structure.
 
-    `type` is one of `input`, `output`, `inputs`, `outputs` (tensors, arrays of tensors), `uint` (also enumerations and BOOL), `int`,
-    `float`, `uint_array`, `int_array`, `float_array`, `scale_bias`, `scalar_union`, `size_2d`, `operator_desc`, `operator_desc_array`.
-    `optional` ones may be NULL; `count` names the member that says how many elements an array has.
+    `type` is one of `input`, `output`, `inputs`, `outputs` (tensors, arrays of tensors), `uint` (also
+    enumerations and BOOL), `int`, `float`, `uint_array`, `int_array`, `float_array`, `scale_bias`,
+    `scalar_union`, `size_2d`, `operator_desc`, `operator_desc_array`. `optional` ones may be NULL; `count`
+    names the member that says how many elements an array has.
     """
 
     name: str
@@ -41,10 +42,11 @@ class Member(msgspec.Struct, frozen=True):
 
 
 class TensorSupportEntry(msgspec.Struct, frozen=True):
-    """What a table says of a tensor: the least and the most DimensionCount, and data types; () where the document prints none.
+    """What a table says of a tensor: the least and the most DimensionCount, and data types; () where the
+    document prints none.
 
-    `kind` is `input`, `output`, `optional_input`, `optional_output`, `inputs` or `outputs`; `shape` the names of its dimensions, where
-    the document prints them.
+    `kind` is `input`, `output`, `optional_input`, `optional_output`, `inputs` or `outputs`; `shape` the names
+    of its dimensions, where the document prints them.
     """
 
     kind: str
@@ -75,9 +77,9 @@ class Constraint(msgspec.Struct, frozen=True):
 class DirectmlOperator(msgspec.Struct, frozen=True):
     """An operator: its DML_OPERATOR_TYPE, the level that introduced it, its structure and its tables.
 
-    `tables` are by level, lowest first; where they differ by the value of a member they stand in `by_value`. `in_place` names the inputs
-    that the output may be bound over; `any`: every input; `see document`; None: the document does not allow it. `document` is the page,
-    with the commit that it was read at.
+    `tables` are by level, lowest first; where they differ by the value of a member they stand in `by_value`.
+    `in_place` names the inputs that the output may be bound over; `any`: every input; `see document`; None:
+    the document does not allow it. `document` is the page, with the commit that it was read at.
     """
 
     number: int
@@ -95,7 +97,8 @@ class DirectmlOperator(msgspec.Struct, frozen=True):
         return tuple(member for member in self.members if member.is_tensor)
 
     def tables_for(self, attributes: Mapping[str, object]) -> dict[str, Table]:
-        """Return the tables by level that hold for these values of members; {} where the document has none for them."""
+        """Return the tables by level that hold for these values of members; {} where the document has none
+        for them."""
         for each in self.by_value:
             if attributes.get(each.member) in each.values:
                 return each.tables

@@ -1,7 +1,8 @@
-"""Feature levels of DirectML as Microsoft documents them, and the data files that are written by hand, read once.
+"""Feature levels of DirectML as Microsoft documents them, and the data files that are written by hand, read
+once.
 
-The level of a case is not looked up here: it is in its result. This module knows the order of the levels, and those at which a table
-changes; `harness.model.reference` has the operators and kernels themselves.
+The level of a case is not looked up here: it is in its result. This module knows the order of the levels, and
+those at which a table changes; `harness.model.reference` has the operators and kernels themselves.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ def level_order() -> tuple[str, ...]:
 
 
 def table_levels(operators: Iterable[str]) -> tuple[str, ...]:
-    """Return the levels at which a table of these DirectML operators is introduced or changes, lowest first; then `beyond`.
+    """Return the levels at which a table of these DirectML operators is introduced or changes, lowest first;
+    then `beyond`.
 
     These are the levels at which a case can first be allowed. Operators without a document have none.
     """
@@ -48,27 +50,39 @@ def level_key(level: str) -> tuple[int, str]:
 
 @cache
 def tensors_documented(operator: str) -> tuple[str, ...]:
-    """Return the tensors that the tables of a DirectML operator (its name without prefix) speak of; () for one without tables."""
+    """Return the tensors that the tables of a DirectML operator (its name without prefix) speak of; () for
+    one without tables."""
     name = PREFIX + operator
     if name not in operator_names():
         return ()
-    return tuple({tensor: None for tables in directml_operator(name).all_tables() for table in tables.values() for tensor in table})
+    return tuple(
+        {
+            tensor: None
+            for tables in directml_operator(name).all_tables()
+            for table in tables.values()
+            for tensor in table
+        }
+    )
 
 
 @cache
 def required_tensors(operator: str) -> frozenset[str]:
     """Return those of `tensors_documented` that no call may leave out."""
     optional = (
-        {member.name for member in directml_operator(PREFIX + operator).tensors if member.optional} if tensors_documented(operator) else ()
+        {member.name for member in directml_operator(PREFIX + operator).tensors if member.optional}
+        if tensors_documented(operator)
+        else ()
     )
     return frozenset(tensors_documented(operator)).difference(optional)
 
 
 @cache
 def documented_tensor(operator: str, tensor: str, level: str) -> tuple[int, int, tuple[str, ...]]:
-    """Return (least DimensionCount, most, data types) that the tables in force at a level have for a tensor; (0, -1, ()) before the first.
+    """Return (least DimensionCount, most, data types) that the tables in force at a level have for a tensor;
+    (0, -1, ()) before the first.
 
-    Where tables differ by the value of a member, they are taken together: a call that results name does not say the value.
+    Where tables differ by the value of a member, they are taken together: a call that results name does not
+    say the value.
     """
     tensor = tensor.partition(".")[0]
     found: list[TensorSupportEntry] = []

@@ -1,4 +1,5 @@
-"""A data file of many operators: read at the first question, and each operator decoded when it is asked for."""
+"""A data file of many operators: read at the first question, and each operator decoded when it is asked
+for."""
 
 from __future__ import annotations
 

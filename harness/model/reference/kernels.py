@@ -1,7 +1,9 @@
-"""The kernels that ONNX Runtime registers, and what its DirectML provider makes of an operator: `data/onnxruntime_kernels.json`.
+"""The kernels that ONNX Runtime registers, and what its DirectML provider makes of an operator:
+`data/onnxruntime_kernels.json`.
 
-The tables are those of one release. Of what they do not know nothing is said: an operator outside of ONNX's default domain, a version of an
-operator that is newer than the release, and for a newer release a kernel that the tables lack.
+The tables are those of one release. Of what they do not know nothing is said: an operator outside of ONNX's
+default domain, a version of an operator that is newer than the release, and for a newer release a kernel that
+the tables lack.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ from harness.model.reference.files import data_file, file_bytes
 _FILE = "onnxruntime_kernels.json"
 DIRECTML_PROVIDER = "DmlExecutionProvider"
 _INDEX = "Tind"
-"""ONNX's type parameter of indices; neither these nor inputs of one type alone are asked of a device, which reads them as 32-bit halves."""
+"""ONNX's type parameter of indices; neither these nor inputs of one type alone are asked of a device, which
+reads them as 32-bit halves."""
 
 Registered = Literal["yes", "no", "device", "unknown"]
 """`device`: only where the device reports the element type; `unknown`: the tables do not tell."""
@@ -29,7 +32,8 @@ Registered = Literal["yes", "no", "device", "unknown"]
 class Kernel(msgspec.Struct, frozen=True):
     """A kernel: the versions of the operator's definition that it serves, and its element types.
 
-    `types` are by type parameter, or by the name of an input that has no parameter; sequences are written `seq(float32)`.
+    `types` are by type parameter, or by the name of an input that has no parameter; sequences are written
+    `seq(float32)`.
     """
 
     versions: tuple[int, ...]
@@ -37,7 +41,8 @@ class Kernel(msgspec.Struct, frozen=True):
 
 
 class Inputs(msgspec.Struct, frozen=True):
-    """The inputs of some versions of an operator: (name, type parameter) each; the name again where it has none."""
+    """The inputs of some versions of an operator: (name, type parameter) each; the name again where it has
+    none."""
 
     versions: tuple[int, ...]
     inputs: tuple[tuple[str, str], ...]
@@ -46,9 +51,10 @@ class Inputs(msgspec.Struct, frozen=True):
 class Creation(msgspec.Struct, frozen=True):
     """What the DirectML provider makes of some versions of an operator.
 
-    `creates` are the DirectML operators that the kernel's source names, alternatives among them; `constants` the inputs that are read on
-    the CPU: a node is placed only if they are initializers. `graph` is False for a kernel that cannot be part of a compiled graph, `query`
-    the function that may refuse further calls, `dml_target_version` the feature level that the provider has to be built for.
+    `creates` are the DirectML operators that the kernel's source names, alternatives among them; `constants`
+    the inputs that are read on the CPU: a node is placed only if they are initializers. `graph` is False for
+    a kernel that cannot be part of a compiled graph, `query` the function that may refuse further calls,
+    `dml_target_version` the feature level that the provider has to be built for.
     """
 
     versions: tuple[int, ...]
@@ -60,7 +66,8 @@ class Creation(msgspec.Struct, frozen=True):
 
 
 class OnnxOperator(msgspec.Struct, frozen=True):
-    """An operator of ONNX: the versions of its definition, its inputs, kernels by provider, and the DirectML provider's creations."""
+    """An operator of ONNX: the versions of its definition, its inputs, kernels by provider, and the DirectML
+    provider's creations."""
 
     versions: tuple[int, ...]
     inputs: tuple[Inputs, ...]
@@ -69,7 +76,8 @@ class OnnxOperator(msgspec.Struct, frozen=True):
 
 
 class KernelRelease(msgspec.Struct, frozen=True):
-    """Whose tables these are: the release, the files with their commits, and the newest version of an operator that they know."""
+    """Whose tables these are: the release, the files with their commits, and the newest version of an
+    operator that they know."""
 
     onnxruntime: str
     sources: tuple[str, ...]
@@ -91,20 +99,30 @@ def onnx_operator(name: str) -> OnnxOperator | None:
 
 
 def operator_version(operator: str, opset: int) -> int | None:
-    """Return the version of the operator that a model of `opset` uses, None for an unknown operator or one that is newer than the opset."""
+    """Return the version of the operator that a model of `opset` uses, None for an unknown operator or one
+    that is newer than the opset."""
     known = onnx_operator(operator)
-    return None if known is None else max((version for version in known.versions if version <= opset), default=None)
+    return (
+        None
+        if known is None
+        else max((version for version in known.versions if version <= opset), default=None)
+    )
 
 
 @cache
 def formal_inputs(operator: str, opset: int) -> tuple[tuple[str, str], ...]:
     """Return (name, type parameter) of each input at an opset; () where that is unknown."""
     known, version = onnx_operator(operator), operator_version(operator, opset)
-    return next((each.inputs for each in known.inputs if version in each.versions), ()) if known is not None else ()
+    return (
+        next((each.inputs for each in known.inputs if version in each.versions), ())
+        if known is not None
+        else ()
+    )
 
 
 def registered(target: TargetInfo, operator: str, opset: int, types: Mapping[str, str]) -> Registered:
-    """Say whether a target's provider registers a kernel for an operator of these element types, given by type parameter or by input."""
+    """Say whether a target's provider registers a kernel for an operator of these element types, given by
+    type parameter or by input."""
     provider = target.provider
     known, version = onnx_operator(operator), operator_version(operator, opset)
     if known is None or version is None or provider not in PROVIDERS or version > release().newest_opset:
@@ -112,10 +130,16 @@ def registered(target: TargetInfo, operator: str, opset: int, types: Mapping[str
     parameters = dict(formal_inputs(operator, opset))
     given = {parameters.get(name, name): dtype for name, dtype in types.items()}
     for kernel in known.kernels.get(provider, ()):
-        if version in kernel.versions and all(dtype in kernel.types.get(name, (dtype,)) for name, dtype in given.items()):
-            if not _reached(corrections().since.get(provider, {}).get(operator, {}).get(str(version)), target.onnxruntime):
+        if version in kernel.versions and all(
+            dtype in kernel.types.get(name, (dtype,)) for name, dtype in given.items()
+        ):
+            if not _reached(
+                corrections().since.get(provider, {}).get(operator, {}).get(str(version)), target.onnxruntime
+            ):
                 return "no"
-            asked = {dtype for name, dtype in given.items() if name != _INDEX and parameters.get(name) != name}
+            asked = {
+                dtype for name, dtype in given.items() if name != _INDEX and parameters.get(name) != name
+            }
             return "device" if asked & device_types(provider) - set(target.device_dtypes) else "yes"
     newer = not _reached_by(target.onnxruntime, release().onnxruntime)
     return "unknown" if newer and operator not in corrections().held_against else "no"
@@ -131,7 +155,8 @@ def device_types(provider: str) -> frozenset[str]:
 
 
 def lowers_to(operator: str, opset: int) -> tuple[str, ...] | None:
-    """Return the DirectML operators, alternatives among them, that the provider creates for an operator; None where it registers none."""
+    """Return the DirectML operators, alternatives among them, that the provider creates for an operator; None
+    where it registers none."""
     found = _creation(operator, opset)
     return None if found is None else found.creates
 
@@ -144,14 +169,17 @@ def directml_operators(operator: str) -> tuple[str, ...]:
 
 
 def constant_inputs(operator: str, opset: int) -> tuple[str, ...] | None:
-    """Return the inputs that the DirectML provider takes only as initializers; None where it registers no kernel."""
+    """Return the inputs that the DirectML provider takes only as initializers; None where it registers no
+    kernel."""
     found = _creation(operator, opset)
     return None if found is None else found.constants
 
 
 def _creation(operator: str, opset: int) -> Creation | None:
     known, version = onnx_operator(operator), operator_version(operator, opset)
-    return None if known is None else next((each for each in known.directml if version in each.versions), None)
+    return (
+        None if known is None else next((each for each in known.directml if version in each.versions), None)
+    )
 
 
 def _reached(first: str | None, version: str | None) -> bool:

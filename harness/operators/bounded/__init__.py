@@ -1,4 +1,5 @@
-"""Numbers with a bound on the error of an implementation: formulas written as for NumPy give their own bounds.
+"""Numbers with a bound on the error of an implementation: formulas written as for NumPy give their own
+bounds.
 
     x = number(tensor, arithmetic("opencl", "float32"))
     e = exp(x - x.max(axis, keepdims=True))

@@ -1,7 +1,9 @@
-"""Declared arithmetics: how far the operations of an implementation may lie from the exact result (`data/arithmetics.yaml`).
+"""Declared arithmetics: how far the operations of an implementation may lie from the exact result
+(`data/arithmetics.yaml`).
 
-An arithmetic is chosen by name and element type. Operations round to its working type; sums, products of many and dot products are
-accumulated in its accumulator, which for 16-bit types is float32 unless the looser one, the working type itself, is asked for.
+An arithmetic is chosen by name and element type. Operations round to its working type; sums, products of many
+and dot products are accumulated in its accumulator, which for 16-bit types is float32 unless the looser one,
+the working type itself, is asked for.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ FILE = "arithmetics.yaml"
 class Claim(NamedTuple):
     """What is declared of one function for arguments x in [low, high]; the terms are summed.
 
-    `ulp` and `ulp_per_argument` (times |x|) are in units of the last place of the result's type, `relative` and `relative_per_argument`
-    (times |x|) in parts of the result, `absolute` in its unit.
+    `ulp` and `ulp_per_argument` (times |x|) are in units of the last place of the result's type, `relative`
+    and `relative_per_argument` (times |x|) in parts of the result, `absolute` in its unit.
     """
 
     ulp: float = 0.0
@@ -37,7 +39,8 @@ class Claim(NamedTuple):
 
 
 class Functions(NamedTuple):
-    """A table of functions and the type whose ULP it speaks of; with `extra` ULP of the working type for rounding to that once more."""
+    """A table of functions and the type whose ULP it speaks of; with `extra` ULP of the working type for
+    rounding to that once more."""
 
     form: Format
     table: Mapping[str, tuple[Claim, ...]]
@@ -47,8 +50,9 @@ class Functions(NamedTuple):
 class Arithmetic(NamedTuple):
     """One declared arithmetic for one working type.
 
-    `operations` is the error of add, subtract, multiply and of conversions in ULP; `flush` says that subnormals of the working type may be
-    taken for zero. `accumulator` is what sums are held in, `accumulator_flush` the same of its subnormals. In `EXACT` nothing errs.
+    `operations` is the error of add, subtract, multiply and of conversions in ULP; `flush` says that
+    subnormals of the working type may be taken for zero. `accumulator` is what sums are held in,
+    `accumulator_flush` the same of its subnormals. In `EXACT` nothing errs.
     """
 
     name: str
@@ -71,16 +75,21 @@ class Arithmetic(NamedTuple):
 
 NAMES = ("ieee", "opencl", "vulkan", "d3d")
 
-EXACT = Arithmetic("exact", FORMATS["float64"], 0.0, False, FORMATS["float64"], False, Functions(FORMATS["float64"], {}))
+EXACT = Arithmetic(
+    "exact", FORMATS["float64"], 0.0, False, FORMATS["float64"], False, Functions(FORMATS["float64"], {})
+)
 """Real numbers: what a formula's bound is in this arithmetic is the error of the float64 reference alone."""
 
 
 @cache
-def arithmetic(name: str, dtype: str, accumulator: str | None = None, flush: bool | None = None) -> Arithmetic:
+def arithmetic(
+    name: str, dtype: str, accumulator: str | None = None, flush: bool | None = None
+) -> Arithmetic:
     """Return a declared arithmetic that works in `dtype`.
 
-    `accumulator` is a float type, by default float32 for the 16-bit types and `dtype` for the others; `flush=False` is for an
-    implementation that is known to keep subnormals. Raises KeyError for a name or type that is not there.
+    `accumulator` is a float type, by default float32 for the 16-bit types and `dtype` for the others;
+    `flush=False` is for an implementation that is known to keep subnormals. Raises KeyError for a name or
+    type that is not there.
     """
     entry = _document()[name]
     form = FORMATS[dtype]
@@ -117,7 +126,11 @@ def _functions(tables: Mapping[str, Any], form: Format, operations: float) -> Fu
         return Functions(form, {name: _pieces(entry) for name, entry in own.items()})
     if form.precision > FORMATS["float32"].precision:
         return Functions(form, {})
-    return Functions(FORMATS["float32"], {name: _pieces(entry) for name, entry in tables["float32"].items()}, float(operations))
+    return Functions(
+        FORMATS["float32"],
+        {name: _pieces(entry) for name, entry in tables["float32"].items()},
+        float(operations),
+    )
 
 
 def _pieces(entry: Any) -> tuple[Claim, ...]:

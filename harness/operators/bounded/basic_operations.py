@@ -1,4 +1,5 @@
-"""Sum, difference, product, quotient, negation, magnitude, larger and smaller of two: what errors and infinities do to each."""
+"""Sum, difference, product, quotient, negation, magnitude, larger and smaller of two: what errors and
+infinities do to each."""
 
 from __future__ import annotations
 
@@ -30,8 +31,12 @@ def add(x: Any, y: Any) -> Bounded:
     limit = x.arithmetic.overflow
     over_x, over_y = may_overflow(x), may_overflow(y)
     sign_x, sign_y = np.sign(x.value), np.sign(y.value)
-    hidden = (over_x & ~_shown(value, spread, limit, sign_x)) | (over_y & ~_shown(value, spread, limit, sign_y))
-    hidden |= (over_x | np.isinf(x.value)) & (over_y | np.isinf(y.value)) & (sign_x != sign_y) & (over_x | over_y)
+    hidden = (over_x & ~_shown(value, spread, limit, sign_x)) | (
+        over_y & ~_shown(value, spread, limit, sign_y)
+    )
+    hidden |= (
+        (over_x | np.isinf(x.value)) & (over_y | np.isinf(y.value)) & (sign_x != sign_y) & (over_x | over_y)
+    )
     return basic(value, np.where(hidden, np.inf, spread), x.arithmetic, _nonfinite(x, y), whole(x) & whole(y))
 
 
@@ -69,7 +74,9 @@ def divide(x: Any, y: Any) -> Bounded:
     spread = (x.error + _times(value, y.error)) / least
     spread = np.where((x.error == 0) & (y.error == 0), 0.0, np.where(least > 0, spread, np.inf))
     over_x, over_y = may_overflow(x), may_overflow(y)
-    spread = np.where(over_y & np.isfinite(x.value), np.maximum(spread, np.abs(value)), spread)  # x / infinity = 0
+    spread = np.where(
+        over_y & np.isfinite(x.value), np.maximum(spread, np.abs(value)), spread
+    )  # x / infinity = 0
     spread = np.where(np.isinf(y.value) & np.isfinite(x.value) & np.isfinite(x.error + y.error), 0.0, spread)
     hidden = over_x & (over_y | (np.abs(value) + spread < x.arithmetic.overflow))
     hidden |= (over_x & np.isinf(y.value)) | (over_y & np.isinf(x.value))
@@ -91,8 +98,13 @@ def absolute(x: Bounded) -> Bounded:
 def maximum(x: Any, y: Any) -> Bounded:
     x, y = same(x, y)
     value = np.maximum(x.value, y.value)
-    spread = np.maximum(np.maximum(x.value + x.error, y.value + y.error) - value, value - np.maximum(x.value - x.error, y.value - y.error))
-    spread = np.where(np.isinf(x.error) | np.isinf(y.error), np.inf, np.where(np.isfinite(value), spread, 0.0))
+    spread = np.maximum(
+        np.maximum(x.value + x.error, y.value + y.error) - value,
+        value - np.maximum(x.value - x.error, y.value - y.error),
+    )
+    spread = np.where(
+        np.isinf(x.error) | np.isinf(y.error), np.inf, np.where(np.isfinite(value), spread, 0.0)
+    )
     return Bounded(value, np.asarray(spread), x.arithmetic)
 
 

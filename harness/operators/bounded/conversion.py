@@ -1,4 +1,5 @@
-"""Numbers with a bound taken to another working type of the same declared arithmetic, as Cast does, and by either of two formulas."""
+"""Numbers with a bound taken to another working type of the same declared arithmetic, as Cast does, and by
+either of two formulas."""
 
 from __future__ import annotations
 
@@ -25,7 +26,10 @@ def converted(x: Bounded, dtype: str) -> Bounded:
 
 @np.errstate(all="ignore")
 def either(x: Bounded, y: Bounded) -> Bounded:
-    """Return what lies within the bound of one or the other: two ways to evaluate one formula, of which neither is prescribed."""
-    apart = np.where((x.value == y.value) | (np.isnan(x.value) & np.isnan(y.value)), 0.0, np.abs(x.value - y.value))
+    """Return what lies within the bound of one or the other: two ways to evaluate one formula, of which
+    neither is prescribed."""
+    apart = np.where(
+        (x.value == y.value) | (np.isnan(x.value) & np.isnan(y.value)), 0.0, np.abs(x.value - y.value)
+    )
     error = np.maximum(x.error, apart + y.error)
     return Bounded(x.value, np.where(np.isnan(error), np.inf, error), x.arithmetic)

@@ -1,7 +1,9 @@
-"""Functions of one number, and powers: the value in float64, what the argument's error does to it, and the declared error of the function.
+"""Functions of one number, and powers: the value in float64, what the argument's error does to it, and the
+declared error of the function.
 
-A function that is monotone over the argument's interval lies between its values at the interval's ends, infinities included; so do its
-errors. Others have a rule of their own. What a table inherits from a formula is evaluated by that formula.
+A function that is monotone over the argument's interval lies between its values at the interval's ends,
+infinities included; so do its errors. Others have a rule of their own. What a table inherits from a formula
+is evaluated by that formula.
 """
 
 from __future__ import annotations
@@ -20,8 +22,8 @@ from harness.operators.bounded.precision import declared, has
 Evaluate = Callable[[Any], Any]
 
 REFERENCE_ULP = 4.0
-"""Error of the float64 functions of the reference: NumPy's vectorised ones are within 4 ULP (NEP 38), those of the C library within 2
-(glibc manual, Errors in Math Functions), those of `trigonometry` within 3."""
+"""Error of the float64 functions of the reference: NumPy's vectorised ones are within 4 ULP (NEP 38), those
+of the C library within 2 (glibc manual, Errors in Math Functions), those of `trigonometry` within 3."""
 
 
 def _exp2(values: Float64) -> Float64:
@@ -46,26 +48,37 @@ FORMULAS: dict[str, Callable[[Bounded], Bounded]] = {
     "atanh": lambda x: log((1.0 + x) / (1.0 - x)) * 0.5,
     "asin": lambda x: arctan(x / sqrt(1.0 - x * x)),
 }
-"""Formulas by which a function is inherited (Vulkan specification, Precision of GLSL.std.450 Instructions); expm1, log1p: definition."""
+"""Formulas by which a function is inherited (Vulkan specification, Precision of GLSL.std.450 Instructions);
+expm1, log1p: definition."""
 
 
 @np.errstate(all="ignore")
 def _inherited(name: str, x: Bounded, value: Float64) -> Bounded:
-    """Evaluate an inherited function by its formula, about the value of the function itself; no claim where there is no formula."""
+    """Evaluate an inherited function by its formula, about the value of the function itself; no claim where
+    there is no formula."""
     formula = FORMULAS.get(name)
-    if formula is None or (name == "sqrt" and not has("rsqrt", x.arithmetic)) or (name == "rsqrt" and not has("sqrt", x.arithmetic)):
+    if (
+        formula is None
+        or (name == "sqrt" and not has("rsqrt", x.arithmetic))
+        or (name == "rsqrt" and not has("sqrt", x.arithmetic))
+    ):
         return Bounded(value, np.full(value.shape, np.inf), x.arithmetic)
     found = formula(x)
     apart = np.where(found.value == value, 0.0, np.abs(found.value - value))
     error = found.error + apart
-    error = np.where(np.isnan(error), np.where(np.isnan(found.value) & np.isnan(value), found.error, np.inf), error)
+    error = np.where(
+        np.isnan(error), np.where(np.isnan(found.value) & np.isnan(value), found.error, np.inf), error
+    )
     return Bounded(np.where(np.isinf(value), found.value, value), error, x.arithmetic)
 
 
 # f(x - e) <= f(x^) <= f(x + e) where f rises, and the other way round where it falls
 @np.errstate(all="ignore")
-def monotone(x: Bounded, name: str, f: Evaluate, *, pole: bool = False, reference: float = REFERENCE_ULP) -> Bounded:
-    """Apply a function that is monotone over its domain; `pole` says that its infinities at finite arguments are poles, not overflow."""
+def monotone(
+    x: Bounded, name: str, f: Evaluate, *, pole: bool = False, reference: float = REFERENCE_ULP
+) -> Bounded:
+    """Apply a function that is monotone over its domain; `pole` says that its infinities at finite arguments
+    are poles, not overflow."""
     value = np.asarray(f(x.value))
     if not has(name, x.arithmetic):
         return _inherited(name, x, value)
@@ -76,8 +89,12 @@ def monotone(x: Bounded, name: str, f: Evaluate, *, pole: bool = False, referenc
     for end in (low, high):
         there = np.asarray(f(end))
         apart = np.where((there == value) | (np.isnan(there) & np.isnan(value)), 0.0, np.abs(there - value))
-        spread = np.maximum(spread, apart + np.where((end == x.value) | (x.error == 0), 0.0, reference * REFERENCE.ulp(there)))
-    spread = np.where(np.isinf(x.error) | (np.isnan(value) & (x.error >= np.abs(x.value)) & (x.error > 0)), np.inf, spread)
+        spread = np.maximum(
+            spread, apart + np.where((end == x.value) | (x.error == 0), 0.0, reference * REFERENCE.ulp(there))
+        )
+    spread = np.where(
+        np.isinf(x.error) | (np.isnan(value) & (x.error >= np.abs(x.value)) & (x.error > 0)), np.inf, spread
+    )
     spread = np.where(np.isnan(spread), np.where(np.isinf(value) & (x.error == 0), 0.0, np.inf), spread)
     own = declared(name, x.value, x.error, np.abs(value) + spread, x.arithmetic)
     return settle(value, spread, x.arithmetic, own, reference, ~np.isfinite(x.value) | pole)
@@ -104,7 +121,9 @@ def tan(x: Bounded) -> Bounded:
     if not has("tan", x.arithmetic):
         return _inherited("tan", x, value)
     near = np.abs(trigonometry.cos(x.value)) * (1 - 2.0**-48)
-    spread = np.where(x.error == 0, 0.0, np.where(near > x.error, x.error / (near * (near - x.error)), np.inf))
+    spread = np.where(
+        x.error == 0, 0.0, np.where(near > x.error, x.error / (near * (near - x.error)), np.inf)
+    )
     spread = np.where(may_overflow(x), np.inf, spread)
     own = declared("tan", x.value, x.error, np.abs(value) + spread, x.arithmetic)
     return settle(value, spread, x.arithmetic, own, REFERENCE_ULP, ~np.isfinite(x.value))
@@ -121,7 +140,8 @@ def cosh(x: Bounded) -> Bounded:
 # x**y is monotone in x and in y, so that its extremes over intervals of both stand at their corners
 @np.errstate(all="ignore")
 def power(x: Any, y: Any) -> Bounded:
-    """x**y; a square is a product, and where 0 or a change of sign lies within an error nothing is claimed."""
+    """x**y; a square is a product, and where 0 or a change of sign lies within an error nothing is
+    claimed."""
     if isinstance(x, Bounded) and np.isscalar(y) and y == 2:
         return multiply(x, x)
     x, y = same(x, y)
@@ -131,7 +151,10 @@ def power(x: Any, y: Any) -> Bounded:
     for a in (_outward(x.value, -x.error), _outward(x.value, x.error)):
         for b in (_outward(y.value, -y.error), _outward(y.value, y.error)):
             there = np.power(a, b)
-            spread = np.maximum(spread, np.where(there == value, 0.0, np.abs(there - value) + REFERENCE_ULP * REFERENCE.ulp(there)))
+            spread = np.maximum(
+                spread,
+                np.where(there == value, 0.0, np.abs(there - value) + REFERENCE_ULP * REFERENCE.ulp(there)),
+            )
     whole_power = (y.error == 0) & (np.rint(y.value) == y.value)
     inside = (np.abs(x.value) > x.error) & ((x.value > 0) | whole_power)
     spread = np.where(certain, 0.0, np.where(inside & ~may_overflow(x) & ~may_overflow(y), spread, np.inf))
@@ -141,7 +164,8 @@ def power(x: Any, y: Any) -> Bounded:
 
 
 def _power_error(x: Bounded, y: Bounded, size: Float64) -> Float64:
-    """Return the declared error of pow, or that of the formula from which it is inherited: exp2(y log2 |x|)."""
+    """Return the declared error of pow, or that of the formula from which it is inherited: exp2(y log2
+    |x|)."""
     if has("pow", x.arithmetic):
         return declared("pow", x.value, x.error, size, x.arithmetic)
     found = exp2(multiply(y, log2(absolute(x))))
@@ -154,7 +178,9 @@ def sigmoid(x: Bounded) -> Bounded:
     return 1.0 / (1.0 + exp(-x))
 
 
-def _named(name: str, f: Evaluate, *, pole: bool = False, reference: float = REFERENCE_ULP) -> Callable[[Bounded], Bounded]:
+def _named(
+    name: str, f: Evaluate, *, pole: bool = False, reference: float = REFERENCE_ULP
+) -> Callable[[Bounded], Bounded]:
     return lambda x: monotone(x, name, f, pole=pole, reference=reference)
 
 

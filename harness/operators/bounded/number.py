@@ -1,8 +1,10 @@
-"""Numbers with a bound on the error of an implementation: running error analysis (Higham, "Accuracy and Stability", 2nd ed., 3.3).
+"""Numbers with a bound on the error of an implementation: running error analysis (Higham, "Accuracy and
+Stability", 2nd ed., 3.3).
 
-A `Bounded` holds float64 values and, for each, how far what an implementation computes in a declared arithmetic may lie from it. Each
-operation adds its own rounding, what its operands' errors do to its exact result, and the rounding of the float64 reference itself, so
-an operator's bound follows from its formula. With v the reference and v^ the implementation's value, |v^ - v| <= error throughout.
+A `Bounded` holds float64 values and, for each, how far what an implementation computes in a declared
+arithmetic may lie from it. Each operation adds its own rounding, what its operands' errors do to its exact
+result, and the rounding of the float64 reference itself, so an operator's bound follows from its formula.
+With v the reference and v^ the implementation's value, |v^ - v| <= error throughout.
 
 Rules beyond finite numbers:
 
@@ -29,8 +31,8 @@ from harness.operators.bounded.arithmetic import Arithmetic
 REFERENCE = FORMATS["float64"]
 HUGE = REFERENCE.largest
 _CUT = 2.0**-40
-"""Relative error of a reference that overflowed float64 and is held as its largest value; and what a bound is widened by for its own
-rounding, which is 2**-53 for each of the few thousand operations that make it."""
+"""Relative error of a reference that overflowed float64 and is held as its largest value; and what a bound is
+widened by for its own rounding, which is 2**-53 for each of the few thousand operations that make it."""
 
 Mask = NDArray[np.bool_]
 UFUNCS: dict[Any, Callable[..., Any]] = {}
@@ -40,9 +42,9 @@ ARRAY_FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 class Bounded:
     """Float64 values with the errors of an implementation in one arithmetic; both arrays have one shape.
 
-    NumPy's functions that have a rule here take it (`np.exp`, `np.sum`, `np.concatenate`, ...), and the package has them under their
-    names with types. All others raise TypeError, as do comparisons: an implementation whose values lie elsewhere within their bounds
-    may decide otherwise.
+    NumPy's functions that have a rule here take it (`np.exp`, `np.sum`, `np.concatenate`, ...), and the
+    package has them under their names with types. All others raise TypeError, as do comparisons: an
+    implementation whose values lie elsewhere within their bounds may decide otherwise.
     """
 
     __slots__ = ("arithmetic", "error", "value")
@@ -80,7 +82,9 @@ class Bounded:
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
         rule = UFUNCS.get(ufunc)
         if rule is None or method != "__call__" or keywords:
-            raise TypeError(f"numpy.{ufunc.__name__} has no rule for numbers with a bound; compare or convert `.value` where that is exact")
+            raise TypeError(
+                f"numpy.{ufunc.__name__} has no rule for numbers with a bound; compare or convert `.value` where that is exact"
+            )
         return rule(*inputs)
 
     def __array_function__(self, function: Any, types: Any, arguments: Any, keywords: Any) -> Any:
@@ -90,7 +94,9 @@ class Bounded:
         return rule(*arguments, **keywords)
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
-        raise TypeError("a number with a bound is no array: its error would be lost; take `.value` where that is meant")
+        raise TypeError(
+            "a number with a bound is no array: its error would be lost; take `.value` where that is meant"
+        )
 
     def __bool__(self) -> NoReturn:
         raise TypeError("a number with a bound decides nothing; take `.value` where it is exact")
@@ -171,7 +177,8 @@ class Bounded:
         return Bounded(self.value.transpose(*axes), self.error.transpose(*axes), self.arithmetic)
 
     def stored(self, dtype: str) -> Approx:
-        """Return the expected result in an output type; the bound has the conversion's error where that is not the working type."""
+        """Return the expected result in an output type; the bound has the conversion's error where that is
+        not the working type."""
         arithmetic, form = self.arithmetic, FORMATS[dtype]
         with np.errstate(all="ignore"):
             error = self.error
@@ -180,7 +187,9 @@ class Bounded:
                 error = np.where(np.isfinite(size), error + arithmetic.operations * form.ulp(size), error)
             bound = error * (1 + _CUT)
             value = self.value
-            if arithmetic.operations >= 1:  # rounding may be toward zero, which gives the largest number where others give infinity
+            if (
+                arithmetic.operations >= 1
+            ):  # rounding may be toward zero, which gives the largest number where others give infinity
                 beyond = np.isfinite(value) & (np.abs(value) > form.largest)
                 value = np.where(beyond, np.copysign(form.largest, value), value)
                 bound = np.where(beyond, np.maximum(bound, form.overflow - form.largest), bound)
@@ -194,8 +203,11 @@ def _applied(ufunc: Any, *operands: Any) -> Bounded:
 
 
 def number(data: Tensor | ArrayLike, arithmetic: Arithmetic) -> Bounded:
-    """Take an operator's input: exact, but for subnormals that the arithmetic may take for zero, and for values its type does not hold."""
-    value = decode(data.dtype, data.array) if isinstance(data, Tensor) else decode("float64", np.asarray(data))
+    """Take an operator's input: exact, but for subnormals that the arithmetic may take for zero, and for
+    values its type does not hold."""
+    value = (
+        decode(data.dtype, data.array) if isinstance(data, Tensor) else decode("float64", np.asarray(data))
+    )
     error = np.zeros(value.shape)
     if not arithmetic.errs:
         return Bounded(value, error, arithmetic)
@@ -204,12 +216,15 @@ def number(data: Tensor | ArrayLike, arithmetic: Arithmetic) -> Bounded:
         held = form.rounded(value)
         if arithmetic.flush:
             error = np.where(np.abs(value) < form.smallest_normal, np.abs(value), error)
-        error = np.where((held == value) | np.isnan(value), error, error + arithmetic.operations * form.ulp(value))
+        error = np.where(
+            (held == value) | np.isnan(value), error, error + arithmetic.operations * form.ulp(value)
+        )
     return Bounded(value, error, arithmetic)
 
 
 def shared(operands: Iterable[Any]) -> Arithmetic:
-    """Return the one arithmetic of those operands that have one; raise ValueError where there is none, or two."""
+    """Return the one arithmetic of those operands that have one; raise ValueError where there is none, or
+    two."""
     found = [operand.arithmetic for operand in operands if isinstance(operand, Bounded)]
     if not found or any(other is not found[0] and other != found[0] for other in found):
         raise ValueError("the operands of an operation need one arithmetic")
@@ -217,9 +232,12 @@ def shared(operands: Iterable[Any]) -> Arithmetic:
 
 
 def same(*operands: Any) -> tuple[Bounded, ...]:
-    """Take operands of one operation; plain numbers and arrays are constants, rounded to the working type where they must be."""
+    """Take operands of one operation; plain numbers and arrays are constants, rounded to the working type
+    where they must be."""
     arithmetic = shared(operands)
-    return tuple(operand if isinstance(operand, Bounded) else number(operand, arithmetic) for operand in operands)
+    return tuple(
+        operand if isinstance(operand, Bounded) else number(operand, arithmetic) for operand in operands
+    )
 
 
 def may_overflow(x: Bounded) -> Mask:
@@ -228,11 +246,14 @@ def may_overflow(x: Bounded) -> Mask:
     return np.asarray(finite & (np.abs(x.value) + x.error >= x.arithmetic.overflow))
 
 
-def settle(value: Float64, spread: Float64, arithmetic: Arithmetic, own: Float64, reference: float, given: Mask) -> Bounded:
-    """Finish an operation: add its own error `own` and that of the reference to what the operands' errors do (`spread`).
+def settle(
+    value: Float64, spread: Float64, arithmetic: Arithmetic, own: Float64, reference: float, given: Mask
+) -> Bounded:
+    """Finish an operation: add its own error `own` and that of the reference to what the operands' errors do
+    (`spread`).
 
-    `reference` is the error of the float64 operation in ULP. `given` says where an infinite or NaN value follows from operands that are
-    infinite, NaN or a pole, and not from overflow of float64.
+    `reference` is the error of the float64 operation in ULP. `given` says where an infinite or NaN value
+    follows from operands that are infinite, NaN or a pole, and not from overflow of float64.
     """
     beyond = np.isinf(value) & ~given
     value = np.where(beyond, np.copysign(HUGE, value), value)
@@ -240,7 +261,9 @@ def settle(value: Float64, spread: Float64, arithmetic: Arithmetic, own: Float64
     spread = np.where(beyond & np.isfinite(spread), np.maximum(spread, HUGE * _CUT), spread)
     error = spread + own + reference * REFERENCE.ulp(np.abs(value))
     if arithmetic.flush:
-        error = np.where(np.abs(value) - error < arithmetic.form.smallest_normal, np.maximum(error, np.abs(value)), error)
+        error = np.where(
+            np.abs(value) - error < arithmetic.form.smallest_normal, np.maximum(error, np.abs(value)), error
+        )
     error = np.where(np.isnan(error), np.inf, error)
     error = np.where(np.isfinite(value), error, np.where(np.isinf(spread), np.inf, 0.0))
     return Bounded(np.asarray(value), np.asarray(error), arithmetic)
@@ -252,7 +275,8 @@ def whole(x: Bounded) -> Mask:
 
 
 def basic(value: Float64, spread: Float64, arithmetic: Arithmetic, given: Mask, integers: Mask) -> Bounded:
-    """Finish an add, subtract or multiply; of `integers` a result that the type holds is exact, since it is returned where it is held."""
+    """Finish an add, subtract or multiply; of `integers` a result that the type holds is exact, since it is
+    returned where it is held."""
     size = np.abs(value) + np.where(np.isnan(spread), np.inf, spread)
     own = arithmetic.operations * arithmetic.form.ulp(size) if arithmetic.errs else np.zeros(value.shape)
     result = settle(value, spread, arithmetic, np.where(np.isfinite(own), own, 0.0), 0.5, given)

@@ -1,4 +1,5 @@
-"""How far one function of a declared arithmetic may lie from its exact result, for arguments in a range and results up to a size."""
+"""How far one function of a declared arithmetic may lie from its exact result, for arguments in a range and
+results up to a size."""
 
 from __future__ import annotations
 
@@ -14,9 +15,11 @@ def has(name: str, arithmetic: Arithmetic) -> bool:
 
 
 def declared(name: str, argument: Float64, error: Float64, size: Float64, arithmetic: Arithmetic) -> Float64:
-    """Return the declared error of a function at `argument` ± `error` whose result's magnitude is at most `size`.
+    """Return the declared error of a function at `argument` ± `error` whose result's magnitude is at most
+    `size`.
 
-    Infinite where the table has no such function or claims nothing for an argument in that range; 0 in exact arithmetic.
+    Infinite where the table has no such function or claims nothing for an argument in that range; 0 in exact
+    arithmetic.
     """
     if not arithmetic.errs:
         return np.zeros(np.shape(size))
@@ -26,10 +29,20 @@ def declared(name: str, argument: Float64, error: Float64, size: Float64, arithm
     found = np.full(np.shape(size), -np.inf)
     claims = table.get(name, ())
     for claim in claims:
-        here = (claim.ulp + _of(claim.ulp_per_argument, most)) * unit + (claim.relative + _of(claim.relative_per_argument, most)) * size
-        found = np.where((low <= claim.high) & (high >= claim.low), np.maximum(found, here + claim.absolute), found)
-    outside = (low < min((c.low for c in claims), default=np.inf)) | (high > max((c.high for c in claims), default=-np.inf))
-    found = np.where(outside | (found < 0), np.inf, found + extra * arithmetic.form.ulp(size + np.where(np.isfinite(found), found, 0)))
+        here = (claim.ulp + _of(claim.ulp_per_argument, most)) * unit + (
+            claim.relative + _of(claim.relative_per_argument, most)
+        ) * size
+        found = np.where(
+            (low <= claim.high) & (high >= claim.low), np.maximum(found, here + claim.absolute), found
+        )
+    outside = (low < min((c.low for c in claims), default=np.inf)) | (
+        high > max((c.high for c in claims), default=-np.inf)
+    )
+    found = np.where(
+        outside | (found < 0),
+        np.inf,
+        found + extra * arithmetic.form.ulp(size + np.where(np.isfinite(found), found, 0)),
+    )
     return np.where(np.isfinite(size), found, 0.0)
 
 

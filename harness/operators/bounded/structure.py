@@ -13,7 +13,9 @@ from harness.operators.bounded.number import ARRAY_FUNCTIONS, Bounded, number, s
 
 def _moved(function: Callable[..., Any], x: Bounded, *arguments: Any, **keywords: Any) -> Bounded:
     return Bounded(
-        np.asarray(function(x.value, *arguments, **keywords)), np.asarray(function(x.error, *arguments, **keywords)), x.arithmetic
+        np.asarray(function(x.value, *arguments, **keywords)),
+        np.asarray(function(x.error, *arguments, **keywords)),
+        x.arithmetic,
     )
 
 
@@ -24,7 +26,11 @@ def _rule(function: Callable[..., Any]) -> Callable[..., Bounded]:
 def _joined(function: Callable[..., Any], parts: Sequence[Any], axis: int) -> Bounded:
     arithmetic = shared(parts)
     numbers = [part if isinstance(part, Bounded) else number(part, arithmetic) for part in parts]
-    return Bounded(function([n.value for n in numbers], axis=axis), function([n.error for n in numbers], axis=axis), arithmetic)
+    return Bounded(
+        function([n.value for n in numbers], axis=axis),
+        function([n.error for n in numbers], axis=axis),
+        arithmetic,
+    )
 
 
 def concatenate(parts: Sequence[Any], axis: int = 0) -> Bounded:
@@ -48,23 +54,30 @@ def pad(x: Bounded, pad_width: Any, mode: str = "constant", constant_values: flo
     """Pad with a constant without error, or with elements of x."""
     if mode != "constant":
         return Bounded(np.pad(x.value, pad_width, mode), np.pad(x.error, pad_width, mode), x.arithmetic)  # type: ignore[call-overload]
-    return Bounded(np.pad(x.value, pad_width, constant_values=constant_values), np.pad(x.error, pad_width), x.arithmetic)
+    return Bounded(
+        np.pad(x.value, pad_width, constant_values=constant_values), np.pad(x.error, pad_width), x.arithmetic
+    )
 
 
 def split(x: Bounded, sections: Any, axis: int = 0) -> list[Bounded]:
     values: list[Float64] = np.split(x.value, sections, axis)
-    return [Bounded(v, e, x.arithmetic) for v, e in zip(values, np.split(x.error, sections, axis), strict=True)]
+    return [
+        Bounded(v, e, x.arithmetic) for v, e in zip(values, np.split(x.error, sections, axis), strict=True)
+    ]
 
 
 @np.errstate(all="ignore")
 def choose(x: Bounded, cut: float, below: Bounded, above: Bounded) -> Bounded:
-    """Take `below` where x < cut and `above` elsewhere; where an implementation's x may lie on either side, both results are admissible."""
+    """Take `below` where x < cut and `above` elsewhere; where an implementation's x may lie on either side,
+    both results are admissible."""
     with np.errstate(all="ignore"):
         low = x.value < cut
         value = np.where(low, below.value, above.value)
         error = np.where(low, below.error, above.error)
         open_ = (x.error > 0) & (np.abs(x.value - cut) <= x.error)
-        other = np.maximum(np.abs(below.value - value) + below.error, np.abs(above.value - value) + above.error)
+        other = np.maximum(
+            np.abs(below.value - value) + below.error, np.abs(above.value - value) + above.error
+        )
         error = np.where(open_, np.where(np.isnan(other), np.inf, other), error)
     return Bounded(value, np.asarray(error), x.arithmetic)
 

@@ -1,7 +1,9 @@
-"""Sums, means, products of many, prefix sums and sums of products, in any order, in the arithmetic's accumulator.
+"""Sums, means, products of many, prefix sums and sums of products, in any order, in the arithmetic's
+accumulator.
 
-gamma(n) = n u / (1 - n u) bounds n roundings in any order, fused multiply-add included (Higham, "Accuracy and Stability", 2nd ed., lemma
-3.1 and section 4.2). A sum of integers that the accumulator and the working type hold exactly is exact.
+gamma(n) = n u / (1 - n u) bounds n roundings in any order, fused multiply-add included (Higham, "Accuracy and
+Stability", 2nd ed., lemma 3.1 and section 4.2). A sum of integers that the accumulator and the working type
+hold exactly is exact.
 """
 
 from __future__ import annotations
@@ -15,14 +17,25 @@ import numpy as np
 from harness.model.float_formats import Float64
 from harness.operators.bounded.arithmetic import Arithmetic
 from harness.operators.bounded.basic_operations import negative
-from harness.operators.bounded.number import ARRAY_FUNCTIONS, REFERENCE, UFUNCS, Bounded, Mask, may_overflow, same, settle, whole
+from harness.operators.bounded.number import (
+    ARRAY_FUNCTIONS,
+    REFERENCE,
+    UFUNCS,
+    Bounded,
+    Mask,
+    may_overflow,
+    same,
+    settle,
+    whole,
+)
 from harness.operators.bounded.precision import declared
 
 Bilinear = Callable[[Float64, Float64], Float64]
 
 
 def gamma(count: Any, unit: float) -> Any:
-    """Return the bound on the relative error of `count` roundings; infinite where they may lose everything."""
+    """Return the bound on the relative error of `count` roundings; infinite where they may lose
+    everything."""
     lost = np.asarray(count * unit, np.float64)
     return np.where(lost < 1, lost / np.where(lost < 1, 1 - lost, 1.0), np.inf)
 
@@ -32,11 +45,14 @@ def _units(arithmetic: Arithmetic) -> float:
     return 2 * arithmetic.operations * arithmetic.accumulator.unit
 
 
-def _total(value: Float64, spread: Float64, size: Float64, count: Any, x: Arithmetic, given: Mask, integers: Mask) -> Bounded:
-    """Finish a sum of `count` roundings: its value, what operands' errors do to it, and `size`, the terms' magnitudes and errors summed.
+def _total(
+    value: Float64, spread: Float64, size: Float64, count: Any, x: Arithmetic, given: Mask, integers: Mask
+) -> Bounded:
+    """Finish a sum of `count` roundings: its value, what operands' errors do to it, and `size`, the terms'
+    magnitudes and errors summed.
 
-    A partial sum that may overflow is told by the positive or negative terms alone; where both may, or where the sum does not show it,
-    nothing is claimed.
+    A partial sum that may overflow is told by the positive or negative terms alone; where both may, or where
+    the sum does not show it, nothing is claimed.
     """
     slack = 1 + gamma(count + 2, REFERENCE.unit)  # of `size` itself
     size = np.where(np.isnan(size), np.inf, size) * slack
@@ -46,7 +62,9 @@ def _total(value: Float64, spread: Float64, size: Float64, count: Any, x: Arithm
         own = own + count * x.accumulator.smallest_normal
     elif x.errs:
         own = own + count * x.accumulator.quantum
-    reference = gamma(count, REFERENCE.unit) * np.where(np.isfinite(size), size, 0.0) + count * REFERENCE.quantum
+    reference = (
+        gamma(count, REFERENCE.unit) * np.where(np.isfinite(size), size, 0.0) + count * REFERENCE.quantum
+    )
     if x.errs:
         reach = spread + own
         limit = min(x.accumulator.overflow, np.finfo(np.float64).max)
@@ -59,7 +77,8 @@ def _total(value: Float64, spread: Float64, size: Float64, count: Any, x: Arithm
 
 
 def _rounded(x: Bounded, exact: Mask | bool) -> Bounded:
-    """Round what was accumulated to the working type, where that is another and does not hold it anyway (`exact`)."""
+    """Round what was accumulated to the working type, where that is another and does not hold it anyway
+    (`exact`)."""
     a = x.arithmetic
     if not a.errs or a.accumulator == a.form:
         return x
@@ -92,7 +111,15 @@ def _accumulated(x: Bounded, axis: Any, keepdims: bool) -> tuple[Bounded, Mask]:
     if x.arithmetic.errs:  # finite terms alone may overflow to the other infinity
         mixed |= (infinite[0] & _overflows(x, -1, kept)) | (infinite[1] & _overflows(x, 1, kept))
     spread = np.where(mixed, np.inf, spread)
-    result = _total(value, spread, np.asarray(size), max(count - 1, 0), x.arithmetic, np.asarray((~finite).any(**kept)), integers)
+    result = _total(
+        value,
+        spread,
+        np.asarray(size),
+        max(count - 1, 0),
+        x.arithmetic,
+        np.asarray((~finite).any(**kept)),
+        integers,
+    )
     return result, np.asarray(integers & (result.error == 0)) | (count <= 1)
 
 
@@ -102,7 +129,8 @@ def _overflows(x: Bounded, sign: int, kept: dict[str, Any]) -> Mask:
     most = np.where(counted, np.abs(x.value) + x.error, 0.0).sum(**kept)
     roundings = np.maximum(counted.sum(**kept) - 1, 0)
     return np.asarray(
-        most * (1 + gamma(roundings, _units(x.arithmetic))) >= min(x.arithmetic.accumulator.overflow, np.finfo(np.float64).max)
+        most * (1 + gamma(roundings, _units(x.arithmetic)))
+        >= min(x.arithmetic.accumulator.overflow, np.finfo(np.float64).max)
     )
 
 
@@ -120,21 +148,37 @@ def mean(x: Bounded, axis: Any = None, keepdims: bool = False, **_: Any) -> Boun
     a = x.arithmetic
     value = summed.value / count
     spread = summed.error / count
-    over = np.isfinite(summed.value) & np.isfinite(summed.error) & (np.abs(summed.value) + summed.error >= a.accumulator.overflow) & a.errs
+    over = (
+        np.isfinite(summed.value)
+        & np.isfinite(summed.error)
+        & (np.abs(summed.value) + summed.error >= a.accumulator.overflow)
+        & a.errs
+    )
     spread = np.where(over, np.inf, spread)
     size = np.abs(value) + spread
     own = np.zeros(value.shape)
     if a.errs:
-        divided = declared("div", np.full(value.shape, float(count)), np.zeros(value.shape), size, a._replace(form=a.accumulator))
+        divided = declared(
+            "div",
+            np.full(value.shape, float(count)),
+            np.zeros(value.shape),
+            size,
+            a._replace(form=a.accumulator),
+        )
         table = a.functions.form
-        divided = divided * (a.accumulator.unit / table.unit) if table.precision < a.accumulator.precision else divided
+        divided = (
+            divided * (a.accumulator.unit / table.unit)
+            if table.precision < a.accumulator.precision
+            else divided
+        )
         own = np.maximum(divided, (4 * a.operations) * a.accumulator.ulp(size))
         own = np.where(np.isfinite(size), own, 0.0)
     result = settle(value, spread, a, own, 0.5, ~np.isfinite(summed.value) | (count == 0))
     return _rounded(result, np.zeros(value.shape, bool))
 
 
-# |p^ - prod x| <= (1 + gamma(n - 1)) prod (|x| + e) - prod |x|, and what partial products lose that underflow, times the other factors
+# |p^ - prod x| <= (1 + gamma(n - 1)) prod (|x| + e) - prod |x|, and what partial products lose that
+# underflow, times the other factors
 @np.errstate(all="ignore")
 def product(x: Bounded, axis: Any = None, keepdims: bool = False, **_: Any) -> Bounded:
     axes = _axes(x, axis)
@@ -154,19 +198,29 @@ def product(x: Bounded, axis: Any = None, keepdims: bool = False, **_: Any) -> B
         lost = a.accumulator.smallest_normal if a.accumulator_flush else a.accumulator.quantum
         own = own + np.where(small < a.accumulator.smallest_normal, count * lost * large, 0.0)
         limit = min(a.accumulator.overflow, np.finfo(np.float64).max)
-        spread = np.where((large >= limit) & (least * (1 - 2.0**-20) < limit) & np.isfinite(value), np.inf, spread)
+        spread = np.where(
+            (large >= limit) & (least * (1 - 2.0**-20) < limit) & np.isfinite(value), np.inf, spread
+        )
     nonfinite = (~finite).any(**kept)
     own = np.where(np.isfinite(own), own, np.inf)
     spread = np.where(nonfinite & certain, np.where(large_finite(x, kept, a), 0.0, np.inf), spread)
-    result = settle(value, np.asarray(spread), a, np.where(nonfinite, 0.0, own + reference), 0.0, np.asarray(nonfinite))
-    integers = np.asarray(whole(x).all(**kept)) & (np.maximum(size, 1.0).prod(**kept) <= 1 / max(a.accumulator.unit, a.form.unit))
+    result = settle(
+        value, np.asarray(spread), a, np.where(nonfinite, 0.0, own + reference), 0.0, np.asarray(nonfinite)
+    )
+    integers = np.asarray(whole(x).all(**kept)) & (
+        np.maximum(size, 1.0).prod(**kept) <= 1 / max(a.accumulator.unit, a.form.unit)
+    )
     return _rounded(Bounded(result.value, np.where(integers, 0.0, result.error), a), integers | (count <= 1))
 
 
 def large_finite(x: Bounded, kept: dict[str, Any], a: Arithmetic) -> Mask:
-    """Say where the product of the finite factors neither overflows nor underflows in any order, so that it leaves infinities alone."""
+    """Say where the product of the finite factors neither overflows nor underflows in any order, so that it
+    leaves infinities alone."""
     magnitude = np.where(np.isfinite(x.value), np.abs(x.value), 1.0)
-    high, low = np.maximum(magnitude, 1.0).prod(**kept), np.where(magnitude == 0, 1.0, np.minimum(magnitude, 1.0)).prod(**kept)
+    high, low = (
+        np.maximum(magnitude, 1.0).prod(**kept),
+        np.where(magnitude == 0, 1.0, np.minimum(magnitude, 1.0)).prod(**kept),
+    )
     return np.asarray((high < a.overflow) & (low > a.form.smallest_normal))
 
 
@@ -177,7 +231,9 @@ def largest(x: Bounded, axis: Any = None, keepdims: bool = False, **_: Any) -> B
     value = np.asarray(x.value.max(**kept))
     spread = np.maximum((x.value + x.error).max(**kept) - value, value - (x.value - x.error).max(**kept))
     unknown = np.isinf(x.error).any(**kept)
-    return Bounded(value, np.asarray(np.where(unknown, np.inf, np.where(np.isfinite(value), spread, 0.0))), x.arithmetic)
+    return Bounded(
+        value, np.asarray(np.where(unknown, np.inf, np.where(np.isfinite(value), spread, 0.0))), x.arithmetic
+    )
 
 
 def smallest(x: Bounded, axis: Any = None, keepdims: bool = False, **_: Any) -> Bounded:
@@ -199,14 +255,16 @@ def prefix_sums(x: Bounded, axis: int, **_: Any) -> Bounded:
         spread = np.where(np.cumsum(may_overflow(x), axis=axis) > 0, np.inf, spread)
     integers = np.cumsum(~whole(x), axis=axis) == 0
     return _rounded(
-        result := _total(value, spread, size, count, x.arithmetic, given, integers), integers & (result.error == 0) | (count == 0)
+        result := _total(value, spread, size, count, x.arithmetic, given, integers),
+        integers & (result.error == 0) | (count == 0),
     )
 
 
 # |c^ - sum a b| <= sum (|a| eb + |b| ea + ea eb) + gamma(n) sum (|a| + ea)(|b| + eb)
 @np.errstate(all="ignore")
 def contracted(f: Bilinear, a: Bounded, b: Bounded, count: int) -> Bounded:
-    """Apply a sum of `count` products for each element, linear in both operands: a matrix product, an einsum, a convolution."""
+    """Apply a sum of `count` products for each element, linear in both operands: a matrix product, an einsum,
+    a convolution."""
     finite = bool(np.isfinite(a.value).all() and np.isfinite(b.value).all())
     certain = not a.error.any() and not b.error.any()
     value = np.asarray(f(a.value, b.value))
@@ -225,7 +283,9 @@ def contracted(f: Bilinear, a: Bounded, b: Bounded, count: int) -> Bounded:
     if not finite:
         touched = f((~np.isfinite(a.value)).astype(np.float64), np.ones(b.shape)) > 0
         given = np.asarray(touched | (f(np.ones(a.shape), (~np.isfinite(b.value)).astype(np.float64)) > 0))
-        spread = np.where(given & ((spread > 0) | (size >= a.arithmetic.accumulator.overflow)), np.inf, spread)
+        spread = np.where(
+            given & ((spread > 0) | (size >= a.arithmetic.accumulator.overflow)), np.inf, spread
+        )
     integers = np.full(value.shape, all((whole(x) | ~np.isfinite(x.value)).all() for x in (a, b)))
     result = _total(value, spread, size + spread, count, a.arithmetic, given, integers)
     return _rounded(result, integers & (result.error == 0))
@@ -237,11 +297,16 @@ def matmul(a: Any, b: Any) -> Bounded:
 
 
 def einsum(subscripts: str, a: Any, b: Any, **_: Any) -> Bounded:
-    """Sum products over the letters that the result lacks; explicit form (`ij,jk->ik`) of two operands, letters only."""
+    """Sum products over the letters that the result lacks; explicit form (`ij,jk->ik`) of two operands,
+    letters only."""
     a, b = same(a, b)
     terms, _arrow, kept = subscripts.replace(" ", "").partition("->")
     first, _comma, second = terms.partition(",")
-    if not _arrow or not (first + second + kept + "a").isalpha() or (len(first), len(second)) != (a.ndim, b.ndim):
+    if (
+        not _arrow
+        or not (first + second + kept + "a").isalpha()
+        or (len(first), len(second)) != (a.ndim, b.ndim)
+    ):
         raise ValueError(f"einsum here takes two operands and explicit letters, not {subscripts!r}")
     extents = dict(zip(first + second, a.shape + b.shape, strict=True))
     count = prod(extent for letter, extent in extents.items() if letter not in kept)

@@ -1,7 +1,8 @@
 """sin, cos and tan of the float64 reference, within 3 ULP for every argument, and erf.
 
-The C library's and NumPy's err by more for large arguments near multiples of pi / 2 (cos(6381956970095103 * 2**797): 8 ULP in glibc 2.36,
-14 for its tan). An argument from 2**20 on is therefore reduced exactly, in integers, before the C library is asked.
+The C library's and NumPy's err by more for large arguments near multiples of pi / 2 (cos(6381956970095103 *
+2**797): 8 ULP in glibc 2.36, 14 for its tan). An argument from 2**20 on is therefore reduced exactly, in
+integers, before the C library is asked.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import numpy as np
 from harness.model.float_formats import Float64
 
 _BITS = 1300
-"""Fraction bits of pi / 2: 1,024 for the largest quotient, the rest for what is left of an argument next to a multiple."""
+"""Fraction bits of pi / 2: 1,024 for the largest quotient, the rest for what is left of an argument next to a
+multiple."""
 _LARGE = 2.0**20
 
 
@@ -71,7 +73,9 @@ def _tan(x: float) -> float:
 def _each(f: Callable[[float], float], values: Any) -> Float64:
     """Apply a function to each finite element; the others become NaN."""
     array = np.asarray(values, np.float64)
-    return np.array([f(v) if math.isfinite(v) else math.nan for v in array.reshape(-1).tolist()], np.float64).reshape(array.shape)
+    return np.array(
+        [f(v) if math.isfinite(v) else math.nan for v in array.reshape(-1).tolist()], np.float64
+    ).reshape(array.shape)
 
 
 def sin(values: Any) -> Float64:

@@ -1,7 +1,9 @@
-"""Bisecting: the release from which cases fail otherwise than before, from as few measured releases as that takes.
+"""Bisecting: the release from which cases fail otherwise than before, from as few measured releases as that
+takes.
 
-Two releases differ if a case that ran on both fails on one alone, or fails on both with different outcomes; what an unspecified case does
-counts by its outcome. The first change after the older end is searched: the releases are split at those that do as the older end does.
+Two releases differ if a case that ran on both fails on one alone, or fails on both with different outcomes;
+what an unspecified case does counts by its outcome. The first change after the older end is searched: the
+releases are split at those that do as the older end does.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from harness.model.records import Outcome, Validity, conforms
 
 
 class Seen(NamedTuple):
-    """What a release did with one case: the class of its error, and its message or the difference in words."""
+    """What a release did with one case: the class of its error, and its message or the difference in
+    words."""
 
     validity: Validity
     outcome: Outcome
@@ -23,7 +26,11 @@ class Seen(NamedTuple):
     @property
     def failure(self) -> Outcome | None:
         """The outcome where it does not conform, or says what an unspecified case does; else None."""
-        return self.outcome if self.validity is Validity.UNSPECIFIED or not conforms(self.validity, self.outcome) else None
+        return (
+            self.outcome
+            if self.validity is Validity.UNSPECIFIED or not conforms(self.validity, self.outcome)
+            else None
+        )
 
 
 class Measured(NamedTuple):
@@ -43,7 +50,8 @@ class Measured(NamedTuple):
 
 
 class ReleaseChange(NamedTuple):
-    """Two releases with nothing measured between them that ran, and the cases on which they differ; `skipped` lie between."""
+    """Two releases with nothing measured between them that ran, and the cases on which they differ; `skipped`
+    lie between."""
 
     before: Measured
     after: Measured
@@ -52,7 +60,8 @@ class ReleaseChange(NamedTuple):
 
 
 class Bisection(NamedTuple):
-    """`measured` in the order of releases, `changes` too: all there are where it is `complete`, else the first, and others unsplit."""
+    """`measured` in the order of releases, `changes` too: all there are where it is `complete`, else the
+    first, and others unsplit."""
 
     versions: tuple[str, ...]
     measured: tuple[Measured, ...]
@@ -70,7 +79,8 @@ class Bisection(NamedTuple):
 
     @property
     def returning(self) -> tuple[str, ...]:
-        """The releases after the first change that do again as the oldest does: the search is then not sure to have found the first."""
+        """The releases after the first change that do again as the oldest does: the search is then not sure
+        to have found the first."""
         if self.first is None:
             return ()
         ran = self.ran
@@ -84,8 +94,11 @@ def difference(a: Measured, b: Measured) -> tuple[str, ...]:
     return tuple(sorted(case for case in common if a.seen[case].failure is not b.seen[case].failure))
 
 
-def bisect(versions: Sequence[str], measure: Callable[[str], Measured], *, everything: bool = False) -> Bisection:
-    """Measure the newest and the oldest release that can run the cases, then what a binary search needs, or `everything`.
+def bisect(
+    versions: Sequence[str], measure: Callable[[str], Measured], *, everything: bool = False
+) -> Bisection:
+    """Measure the newest and the oldest release that can run the cases, then what a binary search needs, or
+    `everything`.
 
     `versions` are oldest first. A release that cannot run any case is passed over for its nearest neighbour.
     """
@@ -111,7 +124,8 @@ def bisect(versions: Sequence[str], measure: Callable[[str], Measured], *, every
 
 
 def _oldest(at: Callable[[int], Measured], newest: int) -> int:
-    """Return the oldest release that runs, which is searched too: releases lack an opset up to the one that brings it."""
+    """Return the oldest release that runs, which is searched too: releases lack an opset up to the one that
+    brings it."""
     if not at(0).skipped:
         return 0
     skipped, runs = 0, newest
@@ -125,7 +139,8 @@ def _oldest(at: Callable[[int], Measured], newest: int) -> int:
 
 
 def _split(at: Callable[[int], Measured], known: Mapping[int, Measured], oldest: int) -> None:
-    """Measure until nothing that runs lies between the first release that is known to do otherwise than the oldest and the one before."""
+    """Measure until nothing that runs lies between the first release that is known to do otherwise than the
+    oldest and the one before."""
     ran = sorted(place for place, measured in known.items() if not measured.skipped)
     others = [place for place in ran if difference(at(oldest), at(place))]
     if not others:

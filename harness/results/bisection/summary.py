@@ -15,7 +15,8 @@ _SHOWN = 6
 
 
 class Searched(NamedTuple):
-    """A bisection with what was asked: over which releases, for which cases, and what had to be said on the way."""
+    """A bisection with what was asked: over which releases, for which cases, and what had to be said on the
+    way."""
 
     over: str
     target: str
@@ -31,8 +32,8 @@ class Searched(NamedTuple):
 
 
 class ReleaseRow(NamedTuple):
-    """A measured release: how many cases ran, conform and fail, the outcomes, what changed against the release
-    before; of a single case also its error."""
+    """A measured release: how many cases ran, conform and fail, the outcomes, what changed against the
+    release before; of a single case also its error."""
 
     version: str
     ran: int
@@ -60,32 +61,45 @@ def sentence(searched: Searched) -> str:
         between = f"; {', '.join(change.skipped)} between them cannot run {_what(searched)}"
     if searched.single is not None:
         then, now = before.seen[searched.single], after.seen[searched.single]
-        return f"{after.version} is {kind(change)}: {outcome(now)}; {before.version}: {outcome(then)}{between}"
+        return (
+            f"{after.version} is {kind(change)}: {outcome(now)}; {before.version}: {outcome(then)}{between}"
+        )
     return f"{after.version} is {kind(change)}: {moved(change)}; {before.version}: {_state(searched, before)}{between}"
 
 
 def kind(change: ReleaseChange) -> str:
-    """Name the release of a change: bad if cases fail anew and none fails no longer, good the other way round, else neither."""
+    """Name the release of a change: bad if cases fail anew and none fails no longer, good the other way
+    round, else neither."""
     worse, better, _ = moves(change)
     return BAD if worse and not better else GOOD if better and not worse else OTHER
 
 
 def moves(change: ReleaseChange) -> tuple[int, int, int]:
     """Count the cases that fail anew, fail no longer, and fail or do otherwise."""
-    pairs = [(_conforms(change.before.seen[case]), _conforms(change.after.seen[case])) for case in change.cases]
+    pairs = [
+        (_conforms(change.before.seen[case]), _conforms(change.after.seen[case])) for case in change.cases
+    ]
     worse, better = pairs.count((True, False)), pairs.count((False, True))
     return worse, better, len(pairs) - worse - better
 
 
 def moved(change: ReleaseChange) -> str:
     """Write those counts."""
-    words = ("fails anew", "fails no longer", "does otherwise"), ("fail anew", "fail no longer", "do otherwise")
+    words = (
+        ("fails anew", "fails no longer", "does otherwise"),
+        ("fail anew", "fail no longer", "do otherwise"),
+    )
     counts = moves(change)
-    return ", ".join(f"{count(number, 'case')} {words[number != 1][place]}" for place, number in enumerate(counts) if number)
+    return ", ".join(
+        f"{count(number, 'case')} {words[number != 1][place]}"
+        for place, number in enumerate(counts)
+        if number
+    )
 
 
 def remarks(searched: Searched) -> tuple[str, ...]:
-    """Say what limits the finding: changes that follow, releases that return, what was not looked at or not compared."""
+    """Say what limits the finding: changes that follow, releases that return, what was not looked at or not
+    compared."""
     found = searched.found
     said = list(searched.remarks)
     if found.returning:
@@ -100,7 +114,9 @@ def remarks(searched: Searched) -> tuple[str, ...]:
         said.append("only the ends were looked at; --all looks at every release between them")
     ran = {len(measured.seen) for measured in found.ran}
     if len(ran) > 1:
-        said.append(f"not every release can run all of the {len(searched.cases):,} cases: releases are compared on what both can run")
+        said.append(
+            f"not every release can run all of the {len(searched.cases):,} cases: releases are compared on what both can run"
+        )
     skipped = [measured.version for measured in found.measured if measured.skipped]
     if skipped:
         said.append(f"skipped, because they cannot run {_what(searched)}: {_some(skipped)}")

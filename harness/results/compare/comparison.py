@@ -1,7 +1,9 @@
-"""Two runs held against each other: what regressed, what was fixed, what else changed, case by case and target by target.
+"""Two runs held against each other: what regressed, what was fixed, what else changed, case by case and
+target by target.
 
-BASE is read into a dictionary of ten bytes and one integer a result, HEAD streams past it, and BASE is read again only if HEAD lacks some
-of its cases. What changed is grouped and counted whole; the first `KEEP` of each kind of change are kept.
+BASE is read into a dictionary of ten bytes and one integer a result, HEAD streams past it, and BASE is read
+again only if HEAD lacks some of its cases. What changed is grouped and counted whole; the first `KEEP` of
+each kind of change are kept.
 """
 
 from __future__ import annotations
@@ -14,7 +16,16 @@ from typing import NamedTuple
 
 from harness.model.errors import UsageError
 from harness.model.facets import facets
-from harness.model.records import BEYOND, NOT_EXECUTED, Header, Outcome, Result, Validity, conforms, inexpressible
+from harness.model.records import (
+    BEYOND,
+    NOT_EXECUTED,
+    Header,
+    Outcome,
+    Result,
+    Validity,
+    conforms,
+    inexpressible,
+)
 from harness.model.spread import Spread
 from harness.results.runfile import RunReader
 from harness.results.tables import Numbering, Tables
@@ -36,7 +47,8 @@ class Change(str, Enum):
     FIX = "fix"
     """It conforms in HEAD and did not in BASE."""
     CHANGED = "changed"
-    """Another outcome, error class or placement, or a larger ULP distance; all that an unspecified case can do."""
+    """Another outcome, error class or placement, or a larger ULP distance; all that an unspecified case can
+    do."""
     NEW = "new"
     """It ran only in HEAD."""
     MISSING = "missing"
@@ -55,9 +67,11 @@ class Pair(NamedTuple):
 
 
 class ComparedResult(NamedTuple):
-    """What a target did with a case, as far as it is compared. `placed` is `OWN`, another provider's name, or empty.
+    """What a target did with a case, as far as it is compared. `placed` is `OWN`, another provider's name, or
+    empty.
 
-    `flaky` is said of a change and makes none by itself: whether a case is repeated depends on how its run was started.
+    `flaky` is said of a change and makes none by itself: whether a case is repeated depends on how its run
+    was started.
     """
 
     validity: Validity
@@ -70,8 +84,8 @@ class ComparedResult(NamedTuple):
 class Changed(NamedTuple):
     """One result that is not the same in both runs.
 
-    `result` is HEAD's, or BASE's where HEAD has none; `before` and `after` are None where a run has no such result. `why` names what
-    differs.
+    `result` is HEAD's, or BASE's where HEAD has none; `before` and `after` are None where a run has no such
+    result. `why` names what differs.
     """
 
     change: Change
@@ -121,7 +135,9 @@ class ComparedCounts:
     @property
     def compared(self) -> int:
         """Results that ran in both runs."""
-        return self.equal + sum(self.changes[change] for change in (Change.REGRESSION, Change.FIX, Change.CHANGED))
+        return self.equal + sum(
+            self.changes[change] for change in (Change.REGRESSION, Change.FIX, Change.CHANGED)
+        )
 
     def include(self, other: ComparedCounts) -> None:
         """Add another's counts."""
@@ -157,18 +173,25 @@ class Comparison:
     def differing_inputs(self) -> list[str]:
         """What decides about the cases and differs: then only what is in both runs can be compared."""
         base, head = self.base.header, self.head.header
-        return ["specs"] * (base.hashes.get("specs") != head.hashes.get("specs")) + ["seed"] * (base.seed != head.seed)
+        return ["specs"] * (base.hashes.get("specs") != head.hashes.get("specs")) + ["seed"] * (
+            base.seed != head.seed
+        )
 
     @property
     def unmatched(self) -> tuple[list[str], list[str]]:
         """Targets of BASE and of HEAD that the other run does not have."""
         bases, heads = {pair.base for pair in self.pairs}, {pair.head for pair in self.pairs}
-        return [name for name in self.base.targets if name not in bases], [name for name in self.head.targets if name not in heads]
+        return [name for name in self.base.targets if name not in bases], [
+            name for name in self.head.targets if name not in heads
+        ]
 
     def groups(self) -> list[ChangeGroup]:
         """Return the groups, worst kind of change first, then the largest."""
         order = {change: place for place, change in enumerate(Change)}
-        return sorted(self._groups.values(), key=lambda g: (order[g.kind.change], -g.number, g.kind.pair, g.example.result.case))
+        return sorted(
+            self._groups.values(),
+            key=lambda g: (order[g.kind.change], -g.number, g.kind.pair, g.example.result.case),
+        )
 
     def left_out(self, change: Change, shown: int = KEEP) -> int:
         """How many changes of a kind are not among the first `shown` that are kept."""
@@ -185,7 +208,9 @@ class Comparison:
         if len(self.kept[change]) < KEEP:
             found = found._replace(result=clipped(result))
             self.kept[change].append(found)
-        kind = ChangeKind(change, pair, result.operator, result.validity, found.before, found.after, found.why)
+        kind = ChangeKind(
+            change, pair, result.operator, result.validity, found.before, found.after, found.why
+        )
         group = self._groups.get(kind)
         if group is None:
             if len(self._groups) >= GROUPS:
@@ -195,18 +220,23 @@ class Comparison:
 
 
 def pair_targets(base: Header, head: Header) -> tuple[Pair, ...]:
-    """Pair targets by name; the only target of one run with the only one of the other, whatever they are called. Errors: UsageError."""
+    """Pair targets by name; the only target of one run with the only one of the other, whatever they are
+    called. Errors: UsageError."""
     if len(base.targets) == len(head.targets) == 1:
         return (Pair(next(iter(base.targets)), next(iter(head.targets))),)
     pairs = tuple(Pair(name, name) for name in head.targets if name in base.targets)
     if not pairs:
         names = (", ".join(header.targets) or "none" for header in (base, head))
         remedy = "runs of one target each are compared whatever its name"
-        raise UsageError("the runs have no target in common: BASE has {}; HEAD has {}; {}".format(*names, remedy))
+        raise UsageError(
+            "the runs have no target in common: BASE has {}; HEAD has {}; {}".format(*names, remedy)
+        )
     return pairs
 
 
-def classify(before: ComparedResult, after: ComparedResult, *, ulp_grew: bool) -> tuple[Change | None, tuple[str, ...]]:
+def classify(
+    before: ComparedResult, after: ComparedResult, *, ulp_grew: bool
+) -> tuple[Change | None, tuple[str, ...]]:
     """Name the change between two results of a case, None if they are equal, and what differs."""
     absent = before.outcome in NOT_EXECUTED, after.outcome in NOT_EXECUTED
     if any(absent):
@@ -239,7 +269,9 @@ class States:
     def pack(self, result: Result, provider: str) -> int:
         placed = result.placed_on or ""
         error = result.error.class_[:_ERROR] if result.error else ""
-        did = ComparedResult(result.validity, result.outcome, error, OWN if placed == provider else placed, result.flaky)
+        did = ComparedResult(
+            result.validity, result.outcome, error, OWN if placed == provider else placed, result.flaky
+        )
         number = self._numbers[did]
         if number == len(self._known):
             self._known.append(did)
@@ -269,7 +301,8 @@ def result_key(case: str, place: int) -> bytes:
 
 
 def compare_runs(base: RunReader, head: RunReader) -> Comparison:
-    """Compare two runs, as far as they go. Errors: UsageError for a damaged run, a case that occurs twice, or no target in common."""
+    """Compare two runs, as far as they go. Errors: UsageError for a damaged run, a case that occurs twice, or
+    no target in common."""
     comparison = Comparison(base.header, head.header)
     states = States()
     seen = _read_base(base, comparison, states)
@@ -293,7 +326,11 @@ def compare_runs(base: RunReader, head: RunReader) -> Comparison:
             continue
         change, why = (None, ()) if before == now else states.change(before, now)
         if change is not None:
-            comparison.add(Changed(change, pair, result, states.did(before), states.did(now), _ulp(before), _ulp(now), why))
+            comparison.add(
+                Changed(
+                    change, pair, result, states.did(before), states.did(now), _ulp(before), _ulp(now), why
+                )
+            )
         elif result.outcome in NOT_EXECUTED:
             comparison.counts[pair].neither += not inexpressible(result)
         else:
@@ -328,10 +365,21 @@ def _add_missing(base: RunReader, comparison: Comparison, states: States, seen: 
             continue
         packed = seen[result_key(result.case, place)]
         if packed >= 0 and result.outcome not in NOT_EXECUTED:
-            missing = Changed(Change.MISSING, comparison.pairs[place], result, states.did(packed), None, _ulp(packed), None, ())
+            missing = Changed(
+                Change.MISSING,
+                comparison.pairs[place],
+                result,
+                states.did(packed),
+                None,
+                _ulp(packed),
+                None,
+                (),
+            )
             comparison.add(missing)
 
 
 def twice(run: RunReader, number: int, result: Result) -> UsageError:
     """Return the error for a result that is in a run twice."""
-    return UsageError(f"{run.path}:{number}: damaged run file: {result.case[:200]!r} on {result.target} is in it twice")
+    return UsageError(
+        f"{run.path}:{number}: damaged run file: {result.case[:200]!r} on {result.target} is in it twice"
+    )

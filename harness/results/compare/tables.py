@@ -1,4 +1,5 @@
-"""What every rendering of a comparison shows: the verdict in one sentence, how the environments differ, both runs by feature level."""
+"""What every rendering of a comparison shows: the verdict in one sentence, how the environments differ, both
+runs by feature level."""
 
 from __future__ import annotations
 
@@ -6,32 +7,52 @@ from collections import Counter
 from typing import NamedTuple
 
 from harness.model.reference.feature_levels import level_key
-from harness.results.compare.comparison import OWN, Change, Changed, ComparedCounts, ComparedResult, Comparison, Pair
+from harness.results.compare.comparison import (
+    OWN,
+    Change,
+    Changed,
+    ComparedCounts,
+    ComparedResult,
+    Comparison,
+    Pair,
+)
 from harness.results.level_table import level_table, levels
 from harness.results.summary import Summary, count, one_line, target_facts
 from harness.results.tables import Tally
 
-PLURALS = {Change.REGRESSION: "regressions", Change.FIX: "fixes", Change.CHANGED: "changed", Change.NEW: "new", Change.MISSING: "missing"}
+PLURALS = {
+    Change.REGRESSION: "regressions",
+    Change.FIX: "fixes",
+    Change.CHANGED: "changed",
+    Change.NEW: "new",
+    Change.MISSING: "missing",
+}
 _BOTH_RAN = (Change.REGRESSION, Change.FIX, Change.CHANGED)
 
 
 def exit_code(comparison: Comparison) -> int:
-    """1 for regressions only; 4 if no result ran in both runs, or a run was cut off: what it lacks may have changed."""
+    """1 for regressions only; 4 if no result ran in both runs, or a run was cut off: what it lacks may have
+    changed."""
     if comparison.total.changes[Change.REGRESSION]:
         return 1
     return 0 if comparison.total.compared and not _cut_off(comparison) else 4
 
 
 def _cut_off(comparison: Comparison) -> list[str]:
-    return [name for name, tables in (("BASE", comparison.base), ("HEAD", comparison.head)) if tables.truncated]
+    return [
+        name for name, tables in (("BASE", comparison.base), ("HEAD", comparison.head)) if tables.truncated
+    ]
 
 
 def summarize_comparison(comparison: Comparison) -> Summary:
-    """Judge a comparison: bad with a regression, a warning where nothing or not all could be compared, good otherwise."""
+    """Judge a comparison: bad with a regression, a warning where nothing or not all could be compared, good
+    otherwise."""
     total = comparison.total
     remarks = _remarks(comparison)
     if not total.compared:
-        return Summary("warn", f"Nothing can be compared: no result ran in both runs ({_numbers(total)}).", remarks)
+        return Summary(
+            "warn", f"Nothing can be compared: no result ran in both runs ({_numbers(total)}).", remarks
+        )
     parts = [f"{total.equal:,} {'is' if total.equal == 1 else 'are'} equal"]
     for change in (Change.FIX, Change.CHANGED, Change.NEW, Change.MISSING):
         if number := total.changes[change]:
@@ -40,7 +61,9 @@ def summarize_comparison(comparison: Comparison) -> Summary:
     head = count(regressions, "regression") if regressions else "No regression"
     cut = _cut_off(comparison)
     incomplete = f"{' and '.join(cut)} {'is' if len(cut) == 1 else 'are'} incomplete. " if cut else ""
-    sentence = f"{incomplete}{head} in {count(total.compared, 'result')} that ran in both runs; {', '.join(parts)}."
+    sentence = (
+        f"{incomplete}{head} in {count(total.compared, 'result')} that ran in both runs; {', '.join(parts)}."
+    )
     if regressions:
         return Summary("bad", sentence, remarks)
     whole = not (cut or comparison.differing_inputs or total.changes[Change.MISSING])
@@ -57,19 +80,27 @@ def _remarks(comparison: Comparison) -> tuple[str, ...]:
     total = comparison.total
     differing = comparison.differing_inputs
     if differing:
-        names = "The specs and the seed differ" if len(differing) == 2 else f"The {differing[0]} {_differ(differing[0])}"
+        names = (
+            "The specs and the seed differ"
+            if len(differing) == 2
+            else f"The {differing[0]} {_differ(differing[0])}"
+        )
         kept, gone, come = total.compared, total.changes[Change.MISSING], total.changes[Change.NEW]
         remarks.append(
             f"{names}: only cases in both runs are compared, {count(kept, 'result')}; {gone:,} of BASE and {come:,} of HEAD are not."
         )
     if "seed" in differing:
-        remarks.append("With another seed the same case has other random inputs: a change need not be the target's.")
+        remarks.append(
+            "With another seed the same case has other random inputs: a change need not be the target's."
+        )
     if comparison.base.header.hashes.get("oracle") != comparison.head.header.hashes.get("oracle"):
         remarks.append("The oracle differs: a change can be the oracle's and not the target's.")
     for name, tables in (("BASE", comparison.base), ("HEAD", comparison.head)):
         if tables.truncated:
             held = count(tables.tally().selected, "result")
-            remarks.append(f"{name} is incomplete: its run file ends after {held}, and is compared as far as it goes.")
+            remarks.append(
+                f"{name} is incomplete: its run file ends after {held}, and is compared as far as it goes."
+            )
     remarks += [
         f"The only target of BASE, {pair.base}, is compared with the only one of HEAD, {pair.head}."
         for pair in comparison.pairs
@@ -88,7 +119,11 @@ def _remarks(comparison: Comparison) -> tuple[str, ...]:
 
 def _flaky(comparison: Comparison) -> str:
     """Say which changes are of flaky cases, empty where none are."""
-    found = [(count(number, change.value, PLURALS[change]), number) for change in Change if (number := comparison.flaky[change])]
+    found = [
+        (count(number, change.value, PLURALS[change]), number)
+        for change in Change
+        if (number := comparison.flaky[change])
+    ]
     if not found:
         return ""
     are = "is" if sum(number for _, number in found) == 1 else "are"
@@ -115,7 +150,10 @@ def run_facts(comparison: Comparison) -> list[Fact]:
     """Seed and hashes, which can differ; then what names the runs."""
     base, head = comparison.base.header, comparison.head.header
     facts = [Fact("seed", str(base.seed), str(head.seed))]
-    facts += [Fact(name, base.hashes.get(name, ""), head.hashes.get(name, "")) for name in sorted({*base.hashes, *head.hashes})]
+    facts += [
+        Fact(name, base.hashes.get(name, ""), head.hashes.get(name, ""))
+        for name in sorted({*base.hashes, *head.hashes})
+    ]
     return facts
 
 
@@ -126,7 +164,10 @@ def pair_facts(comparison: Comparison, pair: Pair) -> list[Fact]:
         info = tables.header.targets[name]
         unavailable = {"not available": one_line(info.unavailable)} if info.unavailable else {}
         both.append({**unavailable, **dict(target_facts(info))})
-    return [Fact(name, both[0].get(name, ""), both[1].get(name, "")) for name in dict.fromkeys([*both[0], *both[1]])]
+    return [
+        Fact(name, both[0].get(name, ""), both[1].get(name, ""))
+        for name in dict.fromkeys([*both[0], *both[1]])
+    ]
 
 
 def environment_differences(comparison: Comparison) -> list[tuple[str, Fact]]:
@@ -158,7 +199,14 @@ class BothCell(NamedTuple):
     @property
     def words(self) -> str:
         """Name what changed: `2 regressions, 1 new`."""
-        return ", ".join(count(number, change.value, PLURALS[change]) for change in Change if (number := self.changes[change])) or "equal"
+        return (
+            ", ".join(
+                count(number, change.value, PLURALS[change])
+                for change in Change
+                if (number := self.changes[change])
+            )
+            or "equal"
+        )
 
 
 class BothRow(NamedTuple):
@@ -178,7 +226,10 @@ def both_levels(comparison: Comparison) -> list[str]:
 def both_rows(comparison: Comparison) -> list[BothRow]:
     """Return a row for each operator and pair of targets, of valid cases."""
     columns = both_levels(comparison)
-    of_base, of_head = ({(row.operator, row.target): row for row in level_table(tables)} for tables in (comparison.base, comparison.head))
+    of_base, of_head = (
+        {(row.operator, row.target): row for row in level_table(tables)}
+        for tables in (comparison.base, comparison.head)
+    )
     rows = []
     for operator in sorted({*comparison.base.operators, *comparison.head.operators}):
         for pair in comparison.pairs:
@@ -214,9 +265,14 @@ def outcome_of(did: ComparedResult | None) -> str:
 
 
 def said(found: Changed) -> str:
-    """Say what differs beside the outcome: `error class Fail → InvalidArgument`; nothing where another outcome explains it."""
+    """Say what differs beside the outcome: `error class Fail → InvalidArgument`; nothing where another
+    outcome explains it."""
     before, after = found.before, found.after
-    flaky = [f"flaky in {name}" for name, did in (("BASE", before), ("HEAD", after)) if did is not None and did.flaky]
+    flaky = [
+        f"flaky in {name}"
+        for name, did in (("BASE", before), ("HEAD", after))
+        if did is not None and did.flaky
+    ]
     if before is None or after is None:
         return ", ".join(flaky)
     words = {

@@ -1,8 +1,8 @@
 """What failures have in common: for each group of them the rules that separate it from what passes.
 
-Failing is what turns a run red; deviations that are expected are explained only where asked for. A group is held against what conforms on
-the same target and has the same validity. With a run to compare with, a group is what changed in one way, held against the results that did
-the same in BASE and still do.
+Failing is what turns a run red; deviations that are expected are explained only where asked for. A group is
+held against what conforms on the same target and has the same validity. With a run to compare with, a group
+is what changed in one way, held against the results that did the same in BASE and still do.
 """
 
 from __future__ import annotations
@@ -16,7 +16,14 @@ from harness.model.errors import NothingRan
 from harness.model.query import Query
 from harness.model.records import NOT_EXECUTED, Header, conforms, fails, inexpressible
 from harness.results.compare.comparison import Change, States, pair_targets, result_key, twice
-from harness.results.explain.failures import FailureGroup, FailureKind, Failures, FailureScope, cases_at, selected
+from harness.results.explain.failures import (
+    FailureGroup,
+    FailureKind,
+    Failures,
+    FailureScope,
+    cases_at,
+    selected,
+)
 from harness.results.result_signature import signature
 from harness.results.rules.feature_table import Rows
 from harness.results.rules.separation import Population, Rule, Separation
@@ -32,8 +39,9 @@ EXCEPTIONS = 20
 class Explanation(NamedTuple):
     """Groups, worst first; `unexplained` counts those beyond `GROUPS`.
 
-    `results` counts what ran and is selected; `failing` what the groups hold; `known` expected deviations left
-    aside. With BASE, `results` ran in both runs, `failing` are the changed ones, and `base` is its header.
+    `results` counts what ran and is selected; `failing` what the groups hold; `known` expected deviations
+    left aside. With BASE, `results` ran in both runs, `failing` are the changed ones, and `base` is its
+    header.
     """
 
     header: Header
@@ -46,7 +54,9 @@ class Explanation(NamedTuple):
     remarks: tuple[str, ...]
 
 
-def explain(run: RunReader, queries: Sequence[Query] = (), *, known: bool = False, most: int = GROUPS) -> Explanation:
+def explain(
+    run: RunReader, queries: Sequence[Query] = (), *, known: bool = False, most: int = GROUPS
+) -> Explanation:
     """Explain the failures of a run, the `most` important groups of them.
 
     Errors: UsageError for a damaged run, NothingRan where no result is selected.
@@ -73,11 +83,19 @@ def explain(run: RunReader, queries: Sequence[Query] = (), *, known: bool = Fals
     wanted = [group for group in failures.groups.values() if known or not group.kind.known]
     aside = sum(group.number for group in failures.groups.values()) - sum(group.number for group in wanted)
     remarks = (_truncated("The run", held),) if run.truncated or run.end is None else ()
-    return _explained(Explanation(run.header, None, (), 0, results, 0, aside, remarks), failures, testimonies, wanted, run, most)
+    return _explained(
+        Explanation(run.header, None, (), 0, results, 0, aside, remarks),
+        failures,
+        testimonies,
+        wanted,
+        run,
+        most,
+    )
 
 
 def explain_changes(base: RunReader, head: RunReader, queries: Sequence[Query] = ()) -> Explanation:
-    """Explain what differs in HEAD from BASE among the results that ran in both. Errors: as `explain`, and no target in common."""
+    """Explain what differs in HEAD from BASE among the results that ran in both. Errors: as `explain`, and no
+    target in common."""
     pairs = pair_targets(base.header, head.header)
     states = States()
     before: dict[bytes, int] = {}
@@ -111,29 +129,51 @@ def explain_changes(base: RunReader, head: RunReader, queries: Sequence[Query] =
             failures.fail(line, result, FailureKind(name, False, signature(result), change, did))
     if not results:
         raise _nothing(head, queries, f" and ran in {base.path} as well")
-    remarks = [_truncated(name, None) for name, run in (("BASE", base), ("HEAD", head)) if run.truncated or run.end is None]
-    differing = [name for name in ("specs", "oracle") if base.header.hashes.get(name) != head.header.hashes.get(name)]
+    remarks = [
+        _truncated(name, None)
+        for name, run in (("BASE", base), ("HEAD", head))
+        if run.truncated or run.end is None
+    ]
+    differing = [
+        name for name in ("specs", "oracle") if base.header.hashes.get(name) != head.header.hashes.get(name)
+    ]
     differing += ["seed"] * (base.header.seed != head.header.seed)
-    remarks += [f"BASE and HEAD have another {name}: a change need not be the target's." for name in differing]
+    remarks += [
+        f"BASE and HEAD have another {name}: a change need not be the target's." for name in differing
+    ]
     found = Explanation(head.header, base.header, (), 0, results, 0, 0, tuple(remarks))
     return _explained(found, failures, testimonies, failures.groups.values(), head, GROUPS)
 
 
 def _truncated(name: str, results: int | None) -> str:
-    return f"{name} is incomplete: explained as far as it goes" + (f", {results:,} results." if results is not None else ".")
+    return f"{name} is incomplete: explained as far as it goes" + (
+        f", {results:,} results." if results is not None else "."
+    )
 
 
 def _nothing(run: RunReader, queries: Sequence[Query], besides: str = "") -> NothingRan:
-    matches = f" matches {' or '.join(query.text for query in queries)}" if queries else " ran on a case whose result is specified"
+    matches = (
+        f" matches {' or '.join(query.text for query in queries)}"
+        if queries
+        else " ran on a case whose result is specified"
+    )
     return NothingRan(f"{run.path}: nothing to explain: no result{matches}{besides}")
 
 
 def _explained(
-    found: Explanation, failures: Failures, testimonies: Testimonies, wanted: Iterable[FailureGroup], run: RunReader, most: int
+    found: Explanation,
+    failures: Failures,
+    testimonies: Testimonies,
+    wanted: Iterable[FailureGroup],
+    run: RunReader,
+    most: int,
 ) -> Explanation:
     """Find the rules of the groups, then read the ids of exceptions."""
     order = {change: place for place, change in enumerate(Change)}
-    ranked = sorted(wanted, key=lambda g: (g.kind.known, order[g.kind.change] if g.kind.change else 0, -g.number, g.example.case))
+    ranked = sorted(
+        wanted,
+        key=lambda g: (g.kind.known, order[g.kind.change] if g.kind.change else 0, -g.number, g.example.case),
+    )
     populations: dict[FailureScope, Population] = {}
     groups: list[FailureGroup] = []
     for group in ranked[:most]:
@@ -147,14 +187,17 @@ def _explained(
     for group in groups:
         _held_against_others(failures, group)
         target = group.kind.target.rpartition(" → ")[2]
-        group.witness, group.testimonies = testimonies.of(target, failures.lines(np.array(group.rows, np.intp)))
+        group.witness, group.testimonies = testimonies.of(
+            target, failures.lines(np.array(group.rows, np.intp))
+        )
     _name_exceptions(failures, groups, run)
     number = sum(group.number for group in ranked)
     return found._replace(groups=tuple(groups), unexplained=max(0, len(ranked) - most), failing=number)
 
 
 def _held_against(failures: Failures, scope: FailureScope) -> Rows:
-    """Return what did the same in BASE and still does; where nothing does, all of the target and validity that did not change."""
+    """Return what did the same in BASE and still does; where nothing does, all of the target and validity
+    that did not change."""
     exactly = failures.passing.get(scope)
     if exactly is not None:
         return np.array(exactly, np.intp)
@@ -163,7 +206,8 @@ def _held_against(failures: Failures, scope: FailureScope) -> Rows:
 
 
 def _separated(population: Population, group: FailureGroup) -> Iterator[FailureGroup]:
-    """Separate a group; where no one rule holds for all its kinds of difference but one does for each, each is a group of its own."""
+    """Separate a group; where no one rule holds for all its kinds of difference but one does for each, each
+    is a group of its own."""
     group.separation = population.separate(np.array(group.rows, np.intp))
     parts = group.by_signature()
     if group.separation.exact or not 1 < len(parts) <= 8:
@@ -175,7 +219,10 @@ def _separated(population: Population, group: FailureGroup) -> Iterator[FailureG
         return
     for exactly, rows, separation in zip(group.signatures, parts, separations, strict=True):
         part = FailureGroup(
-            group.kind._replace(signature=exactly), group.examples[exactly], operators=group.operators, separation=separation
+            group.kind._replace(signature=exactly),
+            group.examples[exactly],
+            operators=group.operators,
+            separation=separation,
         )
         part.rows.extend(rows.tolist())
         part.signatures[exactly] = len(rows)
@@ -183,10 +230,15 @@ def _separated(population: Population, group: FailureGroup) -> Iterator[FailureG
 
 
 def _held_against_others(failures: Failures, group: FailureGroup) -> None:
-    """Count what fails in another way although a rule of the group holds for it, and find what tells the group from that."""
+    """Count what fails in another way although a rule of the group holds for it, and find what tells the
+    group from that."""
     own = set(group.rows)
     rows = [
-        row for other in failures.groups.values() if other.kind.scope[:2] == group.kind.scope[:2] for row in other.rows if row not in own
+        row
+        for other in failures.groups.values()
+        if other.kind.scope[:2] == group.kind.scope[:2]
+        for row in other.rows
+        if row not in own
     ]
     others = np.array(rows, np.intp)
     held = others[_holds(failures, group.separation, others)]
@@ -211,8 +263,15 @@ def _rule_holds(failures: Failures, rule: Rule, rows: Rows) -> np.ndarray[tuple[
 
 
 def _name_exceptions(failures: Failures, groups: Sequence[FailureGroup], run: RunReader) -> None:
-    lines = [[failures.lines(rows[:EXCEPTIONS]) for rows in (g.separation.missed, g.separation.wrong)] for g in groups]
-    ids = cases_at(run, {line for both in lines for each in both for line in each}) if any(any(both) for both in lines) else {}
+    lines = [
+        [failures.lines(rows[:EXCEPTIONS]) for rows in (g.separation.missed, g.separation.wrong)]
+        for g in groups
+    ]
+    ids = (
+        cases_at(run, {line for both in lines for each in both for line in each})
+        if any(any(both) for both in lines)
+        else {}
+    )
     for group, (missed, wrong) in zip(groups, lines, strict=True):
         group.missed = tuple(ids[line] for line in missed)
         group.wrong = tuple(ids[line] for line in wrong)

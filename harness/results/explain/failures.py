@@ -1,4 +1,5 @@
-"""Failing results of a run grouped by outcome and signature, beside what they are held against: rows of one feature table."""
+"""Failing results of a run grouped by outcome and signature, beside what they are held against: rows of one
+feature table."""
 
 from __future__ import annotations
 
@@ -51,9 +52,10 @@ class FailureScope(NamedTuple):
 class FailureGroup:
     """Failing results of one kind and what separates them from the others.
 
-    `signatures` counts kinds of difference that one defect can show on different inputs, with an example of each. `otherwise` counts the
-    results that fail in another way although a rule of this group holds for them; `apart` are terms that hold for the group and not for
-    these. `missed` and `wrong` are the ids of the first exceptions: failing although no rule holds, and passing although one does.
+    `signatures` counts kinds of difference that one defect can show on different inputs, with an example of
+    each. `otherwise` counts the results that fail in another way although a rule of this group holds for
+    them; `apart` are terms that hold for the group and not for these. `missed` and `wrong` are the ids of the
+    first exceptions: failing although no rule holds, and passing although one does.
     """
 
     kind: FailureKind
@@ -67,7 +69,8 @@ class FailureGroup:
     population: int = 0
     """How many results the group is held against."""
     all_changed: bool = False
-    """In a comparison: whatever did the same in BASE changed, so the group is held against all results that did not change."""
+    """In a comparison: whatever did the same in BASE changed, so the group is held against all results that
+    did not change."""
     otherwise: int = 0
     apart: tuple[Term, ...] = ()
     witness: str = ""
@@ -140,7 +143,8 @@ class Failures:
 
 
 def selected(result: Result, queries: Sequence[Query]) -> bool:
-    """Say whether a result can be explained: it ran, the specification says what is right, and a query selects it."""
+    """Say whether a result can be explained: it ran, the specification says what is right, and a query
+    selects it."""
     if result.outcome in NOT_EXECUTED or result.validity is Validity.UNSPECIFIED:
         return False
     return not queries or any(query.matches(result.case) for query in queries)

@@ -1,4 +1,5 @@
-"""What the unexpected failures of a run have in common, as far as its reports say it: the rules of `explain`, for the largest groups.
+"""What the unexpected failures of a run have in common, as far as its reports say it: the rules of `explain`,
+for the largest groups.
 
 A run in which nothing fails unexpectedly is not read again for it.
 """
@@ -26,7 +27,8 @@ _RULES = 3
 
 
 class InCommon(NamedTuple):
-    """The explained groups, largest first; `remark` says what is not explained and how it can be, empty where all is."""
+    """The explained groups, largest first; `remark` says what is not explained and how it can be, empty where
+    all is."""
 
     groups: tuple[FailureGroup, ...] = ()
     remark: str = ""
@@ -43,18 +45,26 @@ def in_common(run: Path, tables: Tables) -> InCommon:
     if not tables.tally().failing:
         return NOTHING
     if tables.tally().run > RESULTS:
-        return InCommon(remark="Too many results to explain in a report: harness explain RUN tells what the failures have in common.")
+        return InCommon(
+            remark="Too many results to explain in a report: harness explain RUN tells what the failures have in common."
+        )
     try:
         found = explain(RunReader(run), most=GROUPS)
     except HarnessError as error:
         return InCommon(remark=f"Not explained: {error}")
-    more = f"{count(found.unexplained, 'smaller group')} not explained here: harness explain RUN tells them all."
-    groups = (replace(group, kind=group.kind._replace(target=tables.names[group.kind.target])) for group in found.groups)
+    more = (
+        f"{count(found.unexplained, 'smaller group')} not explained here: harness explain RUN tells them all."
+    )
+    groups = (
+        replace(group, kind=group.kind._replace(target=tables.names[group.kind.target]))
+        for group in found.groups
+    )
     return InCommon(tuple(groups), more if found.unexplained else "")
 
 
 def rules(group: FailureGroup) -> Iterator[str]:
-    """Yield what holds for the failures of a group and not for what passes, with counts both ways; or that nothing does."""
+    """Yield what holds for the failures of a group and not for what passes, with counts both ways; or that
+    nothing does."""
     found = group.separation.rules
     if not found or not group.population or not group.separation.exact:
         yield verdict_of(group)

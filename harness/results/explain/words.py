@@ -19,16 +19,29 @@ def headline(found: Explanation) -> tuple[Tone, str]:
     if found.base is not None:
         if not found.failing:
             return "good", f"Nothing differs among {count(found.results, 'result')} that ran in both runs."
-        return "warn", f"{count(found.failing, 'result')} of {found.results:,} that ran in both runs {_differ(found.failing)}, in {groups}."
+        return (
+            "warn",
+            f"{count(found.failing, 'result')} of {found.results:,} that ran in both runs {_differ(found.failing)}, in {groups}.",
+        )
     unexpected = sum(group.number for group in found.groups if not group.kind.known)
-    aside = f" {count(found.known, 'known deviation')} left aside; --known explains {_them(found.known)}." if found.known else ""
+    aside = (
+        f" {count(found.known, 'known deviation')} left aside; --known explains {_them(found.known)}."
+        if found.known
+        else ""
+    )
     if not found.failing:
         return "good", f"No unexpected failure in {count(found.results, 'result')}.{aside}"
     if not unexpected:
-        return "good", f"{count(found.failing, 'known deviation')} in {count(found.results, 'result')}, in {groups}."
+        return (
+            "good",
+            f"{count(found.failing, 'known deviation')} in {count(found.results, 'result')}, in {groups}.",
+        )
     known = found.failing - unexpected
     both = f" and {count(known, 'known deviation')}" if known and not found.unexplained else ""
-    return "bad", f"{count(unexpected, 'unexpected failure')}{both} in {count(found.results, 'result')}, in {groups}.{aside}"
+    return (
+        "bad",
+        f"{count(unexpected, 'unexpected failure')}{both} in {count(found.results, 'result')}, in {groups}.{aside}",
+    )
 
 
 def _them(number: int) -> str:
@@ -52,7 +65,9 @@ def differences(group: FailureGroup) -> str:
     """Say which kinds of difference are in a group, where there are several."""
     if len(group.signatures) < 2:
         return ""
-    return "differences: " + ", ".join(f"{_difference(each)} {number:,}" for each, number in group.signatures.most_common())
+    return "differences: " + ", ".join(
+        f"{_difference(each)} {number:,}" for each, number in group.signatures.most_common()
+    )
 
 
 def _difference(each: ResultSignature) -> str:
@@ -79,7 +94,8 @@ def _rules(group: FailureGroup) -> str:
 
 
 def statement(group: FailureGroup, rule: Rule) -> str:
-    """Write a rule with its counts both ways: `A and B: 48 of 48 fail; elsewhere 0 of 9,112`; with several rules only the first half."""
+    """Write a rule with its counts both ways: `A and B: 48 of 48 fail; elsewhere 0 of 9,112`; with several
+    rules only the first half."""
     verb = "fail" if group.kind.change is None else "changed"
     said = f"{say(rule.terms)}: {rule.failing:,} of {rule.failing + rule.passing:,} {verb}"
     return said + (f"; {elsewhere(group)}" if len(group.separation.rules) == 1 else "")
@@ -96,7 +112,9 @@ def elsewhere(group: FailureGroup) -> str:
 def inseparable(rule: Rule) -> list[str]:
     """Say for each term of a rule what cannot be told from it on these cases."""
     pairs = zip(rule.terms, rule.alternatives, strict=True)
-    return [f"{term.words} cannot be told apart here from {_listed(others)}" for term, others in pairs if others]
+    return [
+        f"{term.words} cannot be told apart here from {_listed(others)}" for term, others in pairs if others
+    ]
 
 
 def _listed(others: tuple[Term, ...]) -> str:

@@ -1,7 +1,8 @@
-"""A connection to a SQLite file that anybody may have written or damaged: no more work than its size explains, no tables but the expected.
+"""A connection to a SQLite file that anybody may have written or damaged: no more work than its size
+explains, no tables but the expected.
 
-A damaged tree of pages can lead back into itself, and then has more rows than there are bytes; a prepared one can put a view that never
-ends in the place of a table.
+A damaged tree of pages can lead back into itself, and then has more rows than there are bytes; a prepared one
+can put a view that never ends in the place of a table.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ class NoHistory(UsageError):
 
 
 class BoundedConnection:
-    """A connection; `path` None is SQLite's own temporary database. Errors of SQLite within `told` are NoHistory."""
+    """A connection; `path` None is SQLite's own temporary database. Errors of SQLite within `told` are
+    NoHistory."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -38,7 +40,9 @@ class BoundedConnection:
         if path is not None:
             with contextlib.suppress(OSError, ValueError):
                 if not stat.S_ISREG(path.stat().st_mode):
-                    raise NoHistory(f"{path}: is no regular file: save it as one, or name a file that does not exist yet")
+                    raise NoHistory(
+                        f"{path}: is no regular file: save it as one, or name a file that does not exist yet"
+                    )
         with self.told():
             self.sql = sqlite3.connect("" if path is None else path, isolation_level=None, timeout=5)
             if path is not None:
@@ -49,7 +53,8 @@ class BoundedConnection:
 
     @contextlib.contextmanager
     def told(self, results: int = 0) -> Iterator[None]:
-        """Turn the database's errors into one line; what is done within may take as long as file and so many new results explain."""
+        """Turn the database's errors into one line; what is done within may take as long as file and so many
+        new results explain."""
         size = 0
         if self._path is not None:
             with contextlib.suppress(OSError):
@@ -59,7 +64,9 @@ class BoundedConnection:
             yield
         except (sqlite3.Error, UnicodeDecodeError) as error:
             why = "it leads back into itself; make it anew from the runs" if self._exhausted else error
-            raise NoHistory(f"{self._path or 'the temporary database'}: cannot be used as a history: {why}") from error
+            raise NoHistory(
+                f"{self._path or 'the temporary database'}: cannot be used as a history: {why}"
+            ) from error
 
     def _tick(self) -> bool:
         self._left -= _STEP
@@ -68,7 +75,9 @@ class BoundedConnection:
 
     def tables(self) -> set[str]:
         """Return the statements that made everything in the database, their white space as single spaces."""
-        made = self.sql.execute("SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_autoindex_%'")
+        made = self.sql.execute(
+            "SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_autoindex_%'"
+        )
         return {" ".join(str(sql).split()) for _, _, sql in made}
 
 

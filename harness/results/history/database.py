@@ -1,6 +1,7 @@
 """Many runs in one SQLite database: a row of three integers for each result, everything else once.
 
-Without a file the database is SQLite's own temporary one: in memory up to `CACHE`, and beyond that in a file that is gone at the end.
+Without a file the database is SQLite's own temporary one: in memory up to `CACHE`, and beyond that in a file
+that is gone at the end.
 """
 
 from __future__ import annotations
@@ -15,7 +16,17 @@ from typing import NamedTuple
 
 import msgspec
 
-from harness.model.records import BEYOND, NOT_EXECUTED, Header, Outcome, Result, TargetInfo, Validity, conforms, inexpressible
+from harness.model.records import (
+    BEYOND,
+    NOT_EXECUTED,
+    Header,
+    Outcome,
+    Result,
+    TargetInfo,
+    Validity,
+    conforms,
+    inexpressible,
+)
 from harness.results.compare.comparison import twice
 from harness.results.history.bounded import BoundedConnection, NoHistory, statements
 from harness.results.runfile import RunReader
@@ -26,7 +37,8 @@ VERSION = 1
 CACHE = 64 << 20
 """Bytes of the database that are kept in memory."""
 INVALID = "invalid"
-"""Stands in place of a level for the cases that the specification forbids; they conform where they are rejected."""
+"""Stands in place of a level for the cases that the specification forbids; they conform where they are
+rejected."""
 _KNOWN = 100_000
 _ERROR = 200
 _TOGETHER = 1000
@@ -63,7 +75,8 @@ class Rate(NamedTuple):
 
 
 class Point(NamedTuple):
-    """One target of one run; `whole` is False for a run that was cut off. `rates` are by level, and of `INVALID` cases."""
+    """One target of one run; `whole` is False for a run that was cut off. `rates` are by level, and of
+    `INVALID` cases."""
 
     number: int
     header: Header
@@ -85,7 +98,8 @@ class Added(NamedTuple):
 
 
 class HistoryDatabase:
-    """Runs and their results. Errors: NoHistory for a file that is no history, or cannot be read or written."""
+    """Runs and their results. Errors: NoHistory for a file that is no history, or cannot be read or
+    written."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path
@@ -102,15 +116,26 @@ class HistoryDatabase:
 
     def _open(self) -> None:
         sql = self._sql
-        marks = sql.execute("PRAGMA application_id").fetchone()[0], sql.execute("PRAGMA user_version").fetchone()[0]
+        marks = (
+            sql.execute("PRAGMA application_id").fetchone()[0],
+            sql.execute("PRAGMA user_version").fetchone()[0],
+        )
         if marks == (0, 0) and not sql.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            sql.executescript(f"BEGIN IMMEDIATE; {_TABLES} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; COMMIT;")
+            sql.executescript(
+                f"BEGIN IMMEDIATE; {_TABLES} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; COMMIT;"
+            )
         elif marks[0] != APPLICATION:
-            raise NoHistory(f"{self.path}: a database of another program; name a file that does not exist yet, or a history's")
+            raise NoHistory(
+                f"{self.path}: a database of another program; name a file that does not exist yet, or a history's"
+            )
         elif marks[1] != VERSION:
-            raise NoHistory(f"{self.path}: a history of version {marks[1]}; this harness reads {VERSION}: make it anew from the runs")
+            raise NoHistory(
+                f"{self.path}: a history of version {marks[1]}; this harness reads {VERSION}: make it anew from the runs"
+            )
         elif self._bounded.tables() != statements(_TABLES):
-            raise NoHistory(f"{self.path}: damaged history: its tables are not those of a history; make it anew from the runs")
+            raise NoHistory(
+                f"{self.path}: damaged history: its tables are not those of a history; make it anew from the runs"
+            )
         sql.execute(f"PRAGMA cache_size = -{CACHE >> 10}")
 
     @contextlib.contextmanager
@@ -120,7 +145,9 @@ class HistoryDatabase:
             with self._bounded.told():
                 yield
         except (msgspec.MsgspecError, ValueError, KeyError, TypeError) as error:
-            raise NoHistory(f"{self.path}: damaged history: {type(error).__name__}: {error}; make it anew from the runs") from error
+            raise NoHistory(
+                f"{self.path}: damaged history: {type(error).__name__}: {error}; make it anew from the runs"
+            ) from error
 
     def close(self) -> None:
         """Close the database; every run added is in it."""
@@ -133,15 +160,21 @@ class HistoryDatabase:
         self.close()
 
     def add(self, reader: RunReader) -> Added:
-        """Add a run whole or not at all; one that is there already is left, and one that was cut off when it was added is read again.
+        """Add a run whole or not at all; one that is there already is left, and one that was cut off when it
+        was added is read again.
 
-        Errors: UsageError for a damaged run, or a case that is in it twice; NoHistory for another run with the same id.
+        Errors: UsageError for a damaged run, or a case that is in it twice; NoHistory for another run with
+        the same id.
         """
         header = msgspec.json.encode(reader.header)
         with self._bounded.told():
-            found = self._sql.execute("SELECT no, header, whole FROM runs WHERE id = ?", (reader.header.run_id,)).fetchone()
+            found = self._sql.execute(
+                "SELECT no, header, whole FROM runs WHERE id = ?", (reader.header.run_id,)
+            ).fetchone()
             if found and found[1] != header:
-                raise NoHistory(f"{reader.path}: run {reader.header.run_id} is in {self.path} with another header: one of them was changed")
+                raise NoHistory(
+                    f"{reader.path}: run {reader.header.run_id} is in {self.path} with another header: one of them was changed"
+                )
             if found and found[2]:
                 return Added(reader.header.run_id, known=True, whole=True)
             self._sql.execute("BEGIN IMMEDIATE")
@@ -160,15 +193,22 @@ class HistoryDatabase:
 
     def _remove(self, run: int) -> None:
         points = "(SELECT no FROM points WHERE run = ?)"
-        for statement in (f"DELETE FROM results WHERE point IN {points}", f"DELETE FROM counts WHERE point IN {points}"):
+        for statement in (
+            f"DELETE FROM results WHERE point IN {points}",
+            f"DELETE FROM counts WHERE point IN {points}",
+        ):
             self._sql.execute(statement, (run,))
         self._sql.execute("DELETE FROM points WHERE run = ?", (run,))
         self._sql.execute("DELETE FROM runs WHERE no = ?", (run,))
 
     def _add(self, reader: RunReader, header: bytes) -> None:
-        run = self._sql.execute("INSERT INTO runs (id, header, whole) VALUES (?, ?, 0)", (reader.header.run_id, header)).lastrowid
+        run = self._sql.execute(
+            "INSERT INTO runs (id, header, whole) VALUES (?, ?, 0)", (reader.header.run_id, header)
+        ).lastrowid
         points = {
-            target: self._sql.execute("INSERT INTO points (run, target) VALUES (?, ?)", (run, target)).lastrowid
+            target: self._sql.execute(
+                "INSERT INTO points (run, target) VALUES (?, ?)", (run, target)
+            ).lastrowid
             for target in reader.header.targets
         }
         passed: Counter[tuple[int | None, str]] = Counter()
@@ -183,12 +223,16 @@ class HistoryDatabase:
                 self._insert(reader, pending)
                 pending.clear()
             if result.validity is not Validity.UNSPECIFIED and result.outcome not in NOT_EXECUTED:
-                key = point, result.levels.get("directml", BEYOND) if result.validity is Validity.VALID else INVALID
+                key = (
+                    point,
+                    result.levels.get("directml", BEYOND) if result.validity is Validity.VALID else INVALID,
+                )
                 ran[key] += 1
                 passed[key] += conforms(result.validity, result.outcome)
         self._insert(reader, pending)
         self._sql.executemany(
-            "INSERT INTO counts VALUES (?, ?, ?, ?)", ((point, level, passed[point, level], of) for (point, level), of in ran.items())
+            "INSERT INTO counts VALUES (?, ?, ?, ?)",
+            ((point, level, passed[point, level], of) for (point, level), of in ran.items()),
         )
         self._sql.execute("UPDATE runs SET whole = ? WHERE no = ?", (reader.end is not None, run))
 
@@ -211,7 +255,9 @@ class HistoryDatabase:
         return number
 
     def _state(self, result: Result) -> int:
-        did = RecordedResult(result.validity, result.outcome, result.error.class_[:_ERROR] if result.error else "")
+        did = RecordedResult(
+            result.validity, result.outcome, result.error.class_[:_ERROR] if result.error else ""
+        )
         number = self._states.get(did)
         if number is None:
             if len(self._states) >= _KNOWN:
@@ -224,32 +270,49 @@ class HistoryDatabase:
         marks = ", ".join("?" * len(values))
         found = self._sql.execute(f"SELECT no FROM {table} WHERE ({columns}) = ({marks})", values).fetchone()
         if found is None:
-            return int(self._sql.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", values).lastrowid or 0)
+            return int(
+                self._sql.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", values).lastrowid or 0
+            )
         return int(found[0])
 
     def points(self) -> list[Point]:
         """Return every target of every run, in the order of the run ids: they begin with the time in UTC."""
         with self._read():
-            counted = self._sql.execute("SELECT point, level, passed, ran FROM counts ORDER BY point").fetchall()
+            counted = self._sql.execute(
+                "SELECT point, level, passed, ran FROM counts ORDER BY point"
+            ).fetchall()
             rates = {
                 point: {_text(row[1]): Rate(int(row[2]), int(row[3])) for row in rows}
                 for point, rows in groupby(counted, key=lambda row: row[0])
             }
-            found = self._sql.execute("SELECT p.no, header, whole, target FROM points p JOIN runs r ON p.run = r.no ORDER BY r.id, p.no")
+            found = self._sql.execute(
+                "SELECT p.no, header, whole, target FROM points p JOIN runs r ON p.run = r.no ORDER BY r.id, p.no"
+            )
             points = [
-                Point(number, msgspec.json.decode(header, type=Header), bool(whole), target, rates.get(number, {}))
+                Point(
+                    number,
+                    msgspec.json.decode(header, type=Header),
+                    bool(whole),
+                    target,
+                    rates.get(number, {}),
+                )
                 for number, header, whole, target in found
             ]
             for point in points:
                 _ = point.info
             return points
 
-    def results(self, wanted: Callable[[str], bool], case: str | None = None) -> Iterator[tuple[str, dict[int, RecordedResult]]]:
-        """Yield each wanted case, in no promised order, with what was done with it by the numbers of points; `case` names the only one."""
+    def results(
+        self, wanted: Callable[[str], bool], case: str | None = None
+    ) -> Iterator[tuple[str, dict[int, RecordedResult]]]:
+        """Yield each wanted case, in no promised order, with what was done with it by the numbers of points;
+        `case` names the only one."""
         with self._read():
             states = {
                 number: RecordedResult(Validity(validity), Outcome(outcome), _text(error))
-                for number, validity, outcome, error in self._sql.execute("SELECT no, validity, outcome, error FROM states")
+                for number, validity, outcome, error in self._sql.execute(
+                    "SELECT no, validity, outcome, error FROM states"
+                )
             }
             one = "" if case is None else "WHERE c.id = ?"
             rows = self._sql.execute(

@@ -1,6 +1,7 @@
 """What cases did over time: since when they fail, and which flip.
 
-Only what ran counts. Cases are matched by their ids; what else differs between two runs stands beside the answer.
+Only what ran counts. Cases are matched by their ids; what else differs between two runs stands beside the
+answer.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ FLIPS = 2000
 class Finding(NamedTuple):
     """Since when cases fail on a target, or when they last did.
 
-    `last_good` is None where no earlier run has the case conforming; `until` is the first conforming moment after the failures, None while
-    it fails. `turn` are the moments before and after the newest of these changes, None where there is no moment before.
+    `last_good` is None where no earlier run has the case conforming; `until` is the first conforming moment
+    after the failures, None while it fails. `turn` are the moments before and after the newest of these
+    changes, None where there is no moment before.
     """
 
     target: str
@@ -59,7 +61,8 @@ class FindingGroup(Spread):
 
 
 def trace(moments: Sequence[Moment], did: dict[int, RecordedResult]) -> Finding | None:
-    """Find the last stretch of failures: the first failing moment after the last conforming one. None if it never failed."""
+    """Find the last stretch of failures: the first failing moment after the last conforming one. None if it
+    never failed."""
     ran = _ran(moments, did)
     good = [conforms(what.validity, what.outcome) for _, what in ran]
     if all(good):
@@ -70,7 +73,9 @@ def trace(moments: Sequence[Moment], did: dict[int, RecordedResult]) -> Finding 
     before = ran[first - 1] if first else None
     until = ran[last + 1][0] if last + 1 < len(ran) else None
     turn = (ran[last][0], until) if until else (before[0], since) if before else None
-    return Finding(since.target, after.validity, since, before and before[0], until, before and before[1], after, turn)
+    return Finding(
+        since.target, after.validity, since, before and before[0], until, before and before[1], after, turn
+    )
 
 
 def _ran(moments: Iterable[Moment], did: dict[int, RecordedResult]) -> list[tuple[Moment, RecordedResult]]:
@@ -85,7 +90,8 @@ def changes(moments: Sequence[Moment], did: dict[int, RecordedResult]) -> list[t
 
 
 class Flip(NamedTuple):
-    """A case that came back to what it did before, on one target with nothing else changed. `seen` counts by (outcome, error class)."""
+    """A case that came back to what it did before, on one target with nothing else changed. `seen` counts by
+    (outcome, error class)."""
 
     target: str
     case: str
@@ -116,7 +122,10 @@ def flips_of(case: str, kinds: Iterable[Sequence[Moment]], did: dict[int, Record
 
 
 def all_flips(
-    database: HistoryDatabase, lines: dict[str, list[Moment]], wanted: Callable[[str], bool], case: str | None = None
+    database: HistoryDatabase,
+    lines: dict[str, list[Moment]],
+    wanted: Callable[[str], bool],
+    case: str | None = None,
 ) -> tuple[list[Flip], int]:
     """Return the flips of all wanted cases, most changes first, as many as are kept, and their number."""
     kept: list[Flip] = []
@@ -138,9 +147,13 @@ def _most(flip: Flip) -> tuple[int, str, str, str]:
 
 
 def groups_of(
-    database: HistoryDatabase, lines: dict[str, list[Moment]], wanted: Callable[[str], bool], case: str | None = None
+    database: HistoryDatabase,
+    lines: dict[str, list[Moment]],
+    wanted: Callable[[str], bool],
+    case: str | None = None,
 ) -> tuple[list[FindingGroup], Counter[str]]:
-    """Group the findings of all wanted cases, failing ones first; and count cases by how they stand on a target."""
+    """Group the findings of all wanted cases, failing ones first; and count cases by how they stand on a
+    target."""
     groups: dict[tuple[object, ...], FindingGroup] = {}
     stand: Counter[str] = Counter()
     for name, did in database.results(wanted, case):
@@ -148,7 +161,9 @@ def groups_of(
             if not any(moment.point.number in did for moment in moments):
                 continue
             finding = trace(moments, did)
-            stand["never failed" if finding is None else "failing" if finding.until is None else "conform again"] += 1
+            stand[
+                "never failed" if finding is None else "failing" if finding.until is None else "conform again"
+            ] += 1
             if finding is None:
                 continue
             group = groups.get(key := (facets(name).operator, *finding.key))

@@ -21,12 +21,15 @@ _TIME = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)\d\dZ")
 
 
 def find_runs(paths: Iterable[Path]) -> list[Path]:
-    """Return the run files that paths name, and those in folders at any depth; no link is followed. Errors: UsageError, NothingRan."""
+    """Return the run files that paths name, and those in folders at any depth; no link is followed. Errors:
+    UsageError, NothingRan."""
     found: dict[Path, Path] = {}
     asked = list(paths)
     for path in asked:
         if not path.exists():
-            raise UsageError(f"{path}: does not exist; name run files or folders with run.jsonl, run.jsonl.xz or run.jsonl.gz")
+            raise UsageError(
+                f"{path}: does not exist; name run files or folders with run.jsonl, run.jsonl.xz or run.jsonl.gz"
+            )
         for file in _in_folder(path) if path.is_dir() else [path]:
             found.setdefault(file.resolve(), file)
     if not found:
@@ -71,13 +74,27 @@ class Moment(NamedTuple):
         """What may explain another result, by name."""
         header, info = self.point.header, self.point.info
         hashes = {name: header.hashes.get(name, "") for name in ("specs", "oracle", "graphs")}
-        own = {"onnxruntime": info.onnxruntime, "DirectML": info.directml, "DirectML.dll": info.directml_sha256, "runtime": info.runtime}
-        machine = {"adapter": info.adapter, "driver": info.driver, "NumPy": info.numpy, "Python": info.python, "platform": info.platform}
-        return {name: value or "" for name, value in (own | machine | hashes | {"seed": str(header.seed)}).items()}
+        own = {
+            "onnxruntime": info.onnxruntime,
+            "DirectML": info.directml,
+            "DirectML.dll": info.directml_sha256,
+            "runtime": info.runtime,
+        }
+        machine = {
+            "adapter": info.adapter,
+            "driver": info.driver,
+            "NumPy": info.numpy,
+            "Python": info.python,
+            "platform": info.platform,
+        }
+        return {
+            name: value or "" for name, value in (own | machine | hashes | {"seed": str(header.seed)}).items()
+        }
 
 
 def timelines(points: Sequence[Point], *, by_release: bool = False) -> dict[str, list[Moment]]:
-    """Return each target's moments in the order of runs; `by_release` joins `cpu@ort-1.24.2` with `cpu` and orders by release, then run."""
+    """Return each target's moments in the order of runs; `by_release` joins `cpu@ort-1.24.2` with `cpu` and
+    orders by release, then run."""
     found: dict[str, list[Moment]] = {}
     for point in points:
         name = _RELEASE.sub("", point.target) if by_release else point.target
@@ -107,7 +124,8 @@ def differing(before: Moment, after: Moment) -> tuple[str, ...]:
 
 
 class HistoryRow(NamedTuple):
-    """Neighbouring moments of a target that have the same version and counts; `first` and `last` are the ends of `runs` of them."""
+    """Neighbouring moments of a target that have the same version and counts; `first` and `last` are the ends
+    of `runs` of them."""
 
     first: Moment
     last: Moment

@@ -1,4 +1,5 @@
-"""What every rendering of a history shows: which runs there are, what limits the answer, and each answer in a sentence."""
+"""What every rendering of a history shows: which runs there are, what limits the answer, and each answer in a
+sentence."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ _INPUTS = ("specs", "oracle", "seed")
 
 
 class History(NamedTuple):
-    """The answer. `since` and `stand` are None where it was not asked since when cases fail, `flips` where not which cases flip.
+    """The answer. `since` and `stand` are None where it was not asked since when cases fail, `flips` where
+    not which cases flip.
 
     `asked` is the case or the queries; `story` is a single case's changes on each target.
     """
@@ -38,7 +40,9 @@ class History(NamedTuple):
     @property
     def levels(self) -> list[str]:
         """The columns of the counts: the levels that occur."""
-        return sorted({level for moment in self.moments for level in moment.point.rates} - {INVALID}, key=level_key)
+        return sorted(
+            {level for moment in self.moments for level in moment.point.rates} - {INVALID}, key=level_key
+        )
 
     @property
     def has_invalid(self) -> bool:
@@ -53,19 +57,29 @@ class History(NamedTuple):
 
 def limits(lines: dict[str, list[Moment]]) -> list[str]:
     """Say which runs are cut off, which targets did not run, and where the inputs of the cases differ."""
-    moments = sorted((moment for found in lines.values() for moment in found), key=lambda moment: moment.run_id)
+    moments = sorted(
+        (moment for found in lines.values() for moment in found), key=lambda moment: moment.run_id
+    )
     runs = {moment.run_id: moment for moment in moments}
-    found = [f"{name} is incomplete: only what is in it is counted." for name, moment in runs.items() if not moment.point.whole]
+    found = [
+        f"{name} is incomplete: only what is in it is counted."
+        for name, moment in runs.items()
+        if not moment.point.whole
+    ]
     absent = [moment for moment in moments if moment.point.info.unavailable]
     found += [f"{moment.target} was not available in {moment.run_id}." for moment in absent[:3]]
     if len(absent) > 3:
         found.append(f"and {count(len(absent) - 3, 'more run')} without a target that it names.")
     for name in _INPUTS:
-        turns = [later.run_id for earlier, later in pairwise(runs.values()) if name in differing(earlier, later)]
+        turns = [
+            later.run_id for earlier, later in pairwise(runs.values()) if name in differing(earlier, later)
+        ]
         if turns:
             verb = "differs" if name in ("oracle", "seed") else "differ"
             where = ", ".join(turns[:3]) + (f" and {len(turns) - 3:,} more" if len(turns) > 3 else "")
-            found.append(f"The {name} {verb} from the run before in {where}: only cases with the same id are compared.")
+            found.append(
+                f"The {name} {verb} from the run before in {where}: only cases with the same id are compared."
+            )
     return found
 
 
@@ -98,7 +112,8 @@ def sentence(finding: Finding) -> str:
 
 
 def explained(finding: Finding) -> str:
-    """Name what differs between the two runs of the newest change, with the values that are short enough to read."""
+    """Name what differs between the two runs of the newest change, with the values that are short enough to
+    read."""
     if finding.turn is None:
         return ""
     before, after = finding.turn
@@ -106,14 +121,19 @@ def explained(finding: Finding) -> str:
     if not names:
         return "nothing that the run files record differs between the two runs"
     then, now = before.facts, after.facts
-    shown = [f"{name} {then[name] or 'none'} → {now[name] or 'none'}" if len(then[name] + now[name]) < 60 else name for name in names]
+    shown = [
+        f"{name} {then[name] or 'none'} → {now[name] or 'none'}" if len(then[name] + now[name]) < 60 else name
+        for name in names
+    ]
     return f"what differs: {', '.join(shown)}"
 
 
 def standing(history: History) -> str:
     """Count how the asked cases stand, over all targets."""
     stand = history.stand or Counter()
-    words = [f"{stand[name]:,} {name}" for name in ("failing", "conform again", "never failed") if stand[name]]
+    words = [
+        f"{stand[name]:,} {name}" for name in ("failing", "conform again", "never failed") if stand[name]
+    ]
     return f"{count(stand.total(), 'case × target', 'cases × targets')}: {', '.join(words)}"
 
 
@@ -122,7 +142,9 @@ def flipping(history: History) -> str:
     if not history.flips_number:
         return "No case flips: none comes back to an earlier outcome while versions, machine, specs, oracle and seed stay the same."
     number = count(history.flips_number, "case flips", "cases flip")
-    return f"{number}: back to an earlier outcome while versions, machine, specs, oracle and seed stay the same."
+    return (
+        f"{number}: back to an earlier outcome while versions, machine, specs, oracle and seed stay the same."
+    )
 
 
 def seen(flip: Flip) -> str:

@@ -1,4 +1,5 @@
-"""What packaged facts say of an operator beside a case's id: defaults that the id leaves out, inputs that it omits, and roles."""
+"""What packaged facts say of an operator beside a case's id: defaults that the id leaves out, inputs that it
+omits, and roles."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ _FILE = "attribute_defaults.json"
 
 
 class Facts(NamedTuple):
-    """Defaults of attributes as ids write them, and the names of all formal inputs, empty for an unknown operator."""
+    """Defaults of attributes as ids write them, and the names of all formal inputs, empty for an unknown
+    operator."""
 
     defaults: dict[str, str]
     inputs: tuple[str, ...]
@@ -33,12 +35,16 @@ def facts(operator: str, opset: int) -> Facts:
     since = max((version for version in versions if version <= opset), default=0)
     later = [versions[version] for version in sorted(versions, reverse=True) if version > since]
     defaults = {name: value for each in (*later, versions.get(since, {})) for name, value in each.items()}
-    return Facts({name: str(value) for name, value in defaults.items()}, tuple(name for name, _ in formal_inputs(operator, opset)))
+    return Facts(
+        {name: str(value) for name, value in defaults.items()},
+        tuple(name for name, _ in formal_inputs(operator, opset)),
+    )
 
 
 @cache
 def roles() -> dict[str, Role]:
-    """Return what an attribute, or an input whose elements are known before a run, stands for, by its name."""
+    """Return what an attribute, or an input whose elements are known before a run, stands for, by its
+    name."""
     found: dict[str, Role] = load("roles.yaml")["attributes"]
     return found
 

@@ -1,8 +1,9 @@
 """The features of many cases by column, made so that a term is a bit a case.
 
-A case costs three small integers: the numbers of the two halves of its id, which thousands of cases share, and of its level. A column is
-kept once a half and spread over the cases when a term asks for it. A column that both halves of an id can give (`min` of Clip is an
-attribute at one opset and an input at another) is kept once a pair of halves.
+A case costs three small integers: the numbers of the two halves of its id, which thousands of cases share,
+and of its level. A column is kept once a half and spread over the cases when a term asks for it. A column
+that both halves of an id can give (`min` of Clip is an attribute at one opset and an input at another) is
+kept once a pair of halves.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ _UNLISTED = frozenset({"case", "shape", "begins", "ends", "draw"})
 
 @dataclass(frozen=True)
 class Column:
-    """One column: a code for each key of a half, or of a pair of halves. `words` is None for integers, which are their own codes."""
+    """One column: a code for each key of a half, or of a pair of halves. `words` is None for integers, which
+    are their own codes."""
 
     half: int
     codes: NDArray[np.int64]
@@ -66,15 +68,24 @@ class FeatureTable:
     @cached_property
     def columns(self) -> Mapping[str, Column]:
         """All columns by name."""
-        described = [[read(key) for key in keys] for read, keys in zip(self._readers, self._keys, strict=True)]
+        described = [
+            [read(key) for key in keys] for read, keys in zip(self._readers, self._keys, strict=True)
+        ]
         numbers, names, _ = (dict.fromkeys(name for each in half for name in each) for half in described)
         either = {name: None for name in numbers if name in names}
         columns: dict[str, Column] = {}
         for half, each in enumerate(described):
-            columns.update(_columns(half, [{name: value for name, value in one.items() if name not in either} for one in each]))
+            columns.update(
+                _columns(
+                    half, [{name: value for name, value in one.items() if name not in either} for one in each]
+                )
+            )
         if either:
             pairs = ((described[0][numbers], described[1][names]) for numbers, names in self._pairs[0].T)
-            together = [{name: of[name] for name in either if name in (of := {**numbers, **names})} for numbers, names in pairs]
+            together = [
+                {name: of[name] for name in either if name in (of := {**numbers, **names})}
+                for numbers, names in pairs
+            ]
             columns.update(_columns(_PAIR, together))
         return columns
 
@@ -101,8 +112,11 @@ class FeatureTable:
             return np.full(len(rows), term.relation == "!=")
         return _holds(column, term)[self._rows[column.half][rows]]
 
-    def candidates(self, failing: tuple[NDArray[np.intp], ...], anywhere: tuple[NDArray[np.intp], ...]) -> Iterator[Term]:
-        """Yield the terms worth asking: each holds for some of the failing and not for every row; both are given as `keys`."""
+    def candidates(
+        self, failing: tuple[NDArray[np.intp], ...], anywhere: tuple[NDArray[np.intp], ...]
+    ) -> Iterator[Term]:
+        """Yield the terms worth asking: each holds for some of the failing and not for every row; both are
+        given as `keys`."""
         for name, column in self.columns.items():
             here, everywhere = (np.unique(column.codes[keys[column.half]]) for keys in (failing, anywhere))
             if len(everywhere) < 2:
@@ -127,7 +141,11 @@ def _numeric(name: str, here: NDArray[np.int64], everywhere: NDArray[np.int64]) 
     if not len(here):
         return
     present = everywhere[everywhere != _MISSING]
-    picked = here if len(here) <= _THRESHOLDS else here[np.unique(np.linspace(0, len(here) - 1, _THRESHOLDS).astype(int))]
+    picked = (
+        here
+        if len(here) <= _THRESHOLDS
+        else here[np.unique(np.linspace(0, len(here) - 1, _THRESHOLDS).astype(int))]
+    )
     for value in picked.tolist():
         yield Term(name, "=", value)
         partial = len(present) < len(everywhere)
@@ -144,7 +162,13 @@ def _holds(column: Column, term: Term) -> NDArray[np.bool_]:
     codes, value, relation = column.codes, term.value, term.relation
     if column.words is not None:
         if relation in (">=", "<="):
-            held = np.array([Term(term.column, relation, value).holds({term.column: _integer(word)}) for word in column.words], np.bool_)
+            held = np.array(
+                [
+                    Term(term.column, relation, value).holds({term.column: _integer(word)})
+                    for word in column.words
+                ],
+                np.bool_,
+            )
             return held[codes]
         code = column.words.index(str(value)) if str(value) in column.words else -1
         return np.asarray(codes != code if relation == "!=" else codes == code)
@@ -167,8 +191,16 @@ def _columns(half: int, described: list[dict[str, Value]]) -> Iterator[tuple[str
     names = dict.fromkeys(name for each in described for name in each)
     for name in names:
         values = [each.get(name) for each in described]
-        if all(value is None or (isinstance(value, int) and -(2**63) <= value < 2**63 and value != _MISSING) for value in values):
-            yield name, Column(half, np.array([_MISSING if value is None else value for value in values], np.int64), None)
+        if all(
+            value is None or (isinstance(value, int) and -(2**63) <= value < 2**63 and value != _MISSING)
+            for value in values
+        ):
+            yield (
+                name,
+                Column(
+                    half, np.array([_MISSING if value is None else value for value in values], np.int64), None
+                ),
+            )
             continue
         numbers: Numbering[str] = Numbering()
         codes = [numbers[ABSENT if value is None else str(value)] for value in values]

@@ -1,9 +1,11 @@
-"""Features of a case, read from its id and packaged facts: what a rule that separates failing from passing cases can speak of.
+"""Features of a case, read from its id and packaged facts: what a rule that separates failing from passing
+cases can speak of.
 
-A feature is a column with an integer or a word: `opset`, `data` (an element type), `data.rank`, `axis`, `batch_sizes`. What ONNX
-defaults to is filled in, and so are the options that an id leaves out. Columns without a tensor's name (`dtype`, `rank`, `elements`)
-speak of the first input, so that a rule can hold for several operators. A list or an input whose elements stand in the id is a column
-with these elements as text, with `axes.count`, `axes.first` and the like beside it, one that is a scalar a column with its value.
+A feature is a column with an integer or a word: `opset`, `data` (an element type), `data.rank`, `axis`,
+`batch_sizes`. What ONNX defaults to is filled in, and so are the options that an id leaves out. Columns
+without a tensor's name (`dtype`, `rank`, `elements`) speak of the first input, so that a rule can hold for
+several operators. A list or an input whose elements stand in the id is a column with these elements as text,
+with `axes.count`, `axes.first` and the like beside it, one that is a scalar a column with its value.
 """
 
 from __future__ import annotations
@@ -20,7 +22,21 @@ ABSENT = ""
 """A word column that a case does not have."""
 
 FIRST_INPUT = frozenset(
-    ("dtype", "kind", "bits", "rank", "elements", "shape", "multiple_of_4", "empty", "first", "last", "smallest", "largest", "has_extent_1")
+    (
+        "dtype",
+        "kind",
+        "bits",
+        "rank",
+        "elements",
+        "shape",
+        "multiple_of_4",
+        "empty",
+        "first",
+        "last",
+        "smallest",
+        "largest",
+        "has_extent_1",
+    )
 )
 """The columns that speak of the first input, whatever it is called."""
 
@@ -36,7 +52,8 @@ DEFAULT = ":"
 
 
 def split(case_id: str) -> tuple[str, str]:
-    """Part an id into what shapes and numbers say and what names say; each half is shared by many cases, and both give the features."""
+    """Part an id into what shapes and numbers say and what names say; each half is shared by many cases, and
+    both give the features."""
     head, _, tail = case_id.partition(":")
     operator = head.partition("@")[0]
     names, numbers = [head], [operator]
@@ -50,13 +67,16 @@ def split(case_id: str) -> tuple[str, str]:
 
 
 def _left_out(head: str, tail: str) -> tuple[str, ...]:
-    """Return terms for the attributes that an id leaves to their defaults, and for the inputs that it omits."""
+    """Return terms for the attributes that an id leaves to their defaults, and for the inputs that it
+    omits."""
     operator, _, opset = head.partition("@")
     if not opset.isdecimal():
         return ()
     known = facts(operator, int(opset))
     terms = f";{tail}"
-    missing = [f"{name}{DEFAULT}={value}" for name, value in known.defaults.items() if f";{name}=" not in terms]
+    missing = [
+        f"{name}{DEFAULT}={value}" for name, value in known.defaults.items() if f";{name}=" not in terms
+    ]
     omitted = [name for name in known.inputs if f";{name}=" not in terms and f";{name}." not in terms]
     return (*missing, f"omitted{DEFAULT}={','.join(omitted)}") if omitted else tuple(missing)
 
@@ -82,10 +102,17 @@ def features(case_id: str) -> dict[str, Value]:
 
 
 def of_names(half: str) -> dict[str, Value]:
-    """Features of the half of an id that holds names: operator, opset, element types, kinds of values, options."""
+    """Features of the half of an id that holds names: operator, opset, element types, kinds of values,
+    options."""
     head, *terms = half.split(";")
     operator, _, opset = head.partition("@")
-    found: dict[str, Value] = {"operator": operator, "sweep": ABSENT, "case": ABSENT, "omitted": "none", **_defaults()}
+    found: dict[str, Value] = {
+        "operator": operator,
+        "sweep": ABSENT,
+        "case": ABSENT,
+        "omitted": "none",
+        **_defaults(),
+    }
     if opset.isdecimal():
         found["opset"] = int(opset)
     first = True
@@ -99,7 +126,10 @@ def of_names(half: str) -> dict[str, Value]:
                 found[f"{key}.sign"] = _sign(float(value))
             continue
         dtype = value[:-1] if stated else value[:-2]
-        for prefix, column in ((f"{key}.", f"{key}.dtype" if stated else key), *((("", "dtype"),) if first else ())):
+        for prefix, column in (
+            (f"{key}.", f"{key}.dtype" if stated else key),
+            *((("", "dtype"),) if first else ()),
+        ):
             found[column] = dtype
             found[f"{prefix}kind"], found[f"{prefix}bits"] = _kind(dtype)
         first = False
@@ -125,11 +155,16 @@ def _defaults() -> dict[str, str]:
 
 
 def _word(value: object) -> str:
-    return {None: "none", True: "true", False: "false"}.get(value, str(value)) if value is None or isinstance(value, bool) else str(value)
+    return (
+        {None: "none", True: "true", False: "false"}.get(value, str(value))
+        if value is None or isinstance(value, bool)
+        else str(value)
+    )
 
 
 def of_numbers(half: str) -> dict[str, Value]:
-    """Features of the half of an id that holds shapes and numbers: ranks, extents, attributes, and how these relate."""
+    """Features of the half of an id that holds shapes and numbers: ranks, extents, attributes, and how these
+    relate."""
     operator, *terms = half.split(";")
     found: dict[str, Value] = {}
     shapes: dict[str, Shape] = {}
@@ -157,7 +192,9 @@ def of_numbers(half: str) -> dict[str, Value]:
     return found
 
 
-def _of_elements(key: str, value: str, numbers: dict[str, int], lists: dict[str, tuple[int, ...]]) -> dict[str, Value]:
+def _of_elements(
+    key: str, value: str, numbers: dict[str, int], lists: dict[str, tuple[int, ...]]
+) -> dict[str, Value]:
     """Read `[0,2]`, `int64{0,2}` or `int64(3)`; integers join the attributes that relations speak of."""
     stated = _STATED.match(value)
     text, scalar = (stated[3], stated[2] == "(") if stated is not None else (value[1:-1], False)
@@ -173,7 +210,12 @@ def _of_elements(key: str, value: str, numbers: dict[str, int], lists: dict[str,
         lists[key] = given = tuple(map(int, elements))
         found[f"{key}.negative"] = _yes(any(each < 0 for each in given))
         if given:
-            found |= {f"{key}.first": given[0], f"{key}.last": given[-1], f"{key}.smallest": min(given), f"{key}.largest": max(given)}
+            found |= {
+                f"{key}.first": given[0],
+                f"{key}.last": given[-1],
+                f"{key}.smallest": min(given),
+                f"{key}.largest": max(given),
+            }
     return found
 
 
@@ -182,7 +224,11 @@ def _sign(number: float) -> int:
 
 
 def _of_shape(shape: Shape) -> dict[str, Value]:
-    found: dict[str, Value] = {"rank": len(shape), "elements": prod(shape), "shape": f"[{','.join(map(str, shape))}]"}
+    found: dict[str, Value] = {
+        "rank": len(shape),
+        "elements": prod(shape),
+        "shape": f"[{','.join(map(str, shape))}]",
+    }
     found["multiple_of_4"] = _yes(found["elements"] != 0 and prod(shape) % 4 == 0)
     found["empty"] = _yes(0 in shape)
     if shape:

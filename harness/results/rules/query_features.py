@@ -1,7 +1,9 @@
-"""Features of a case that a query can ask for, and the queries that ask for them: the vocabulary of expectations.
+"""Features of a case that a query can ask for, and the queries that ask for them: the vocabulary of
+expectations.
 
-A rule in these terms is one query with exceptions (`unless`). Ranks are compared (`data=*[*,*,...]`), shapes are given whole, by their
-first or by their last extent at a rank, and integers are compared; what `features` derives beyond that has no query.
+A rule in these terms is one query with exceptions (`unless`). Ranks are compared (`data=*[*,*,...]`), shapes
+are given whole, by their first or by their last extent at a rank, and integers are compared; what `features`
+derives beyond that has no query.
 """
 
 from __future__ import annotations
@@ -32,7 +34,11 @@ def names_asked(half: str) -> dict[str, Value]:
     """Features of the half of an id that holds names; see `features.split`."""
     head, *terms = half.split(";")
     operator, _, opset = head.partition("@")
-    found: dict[str, Value] = {"operator": operator, "opset": f"@{opset}", **{f"{_HAS}{name}": "no" for name in _OPTIONS}}
+    found: dict[str, Value] = {
+        "operator": operator,
+        "opset": f"@{opset}",
+        **{f"{_HAS}{name}": "no" for name in _OPTIONS},
+    }
     for term in terms:
         key, _, value = term.partition("=")
         if key.endswith(DEFAULT) or value.endswith(("{", "(")) or not _ASKED.match(value):
@@ -104,7 +110,9 @@ def ask(terms: Iterable[Term]) -> QueryPair:
         wanted[f"{name}="] = f"{wanted.get(f'{name}=', '*')}{_merged(patterns)}"
     tail = ";".join(key + value for key, value in wanted.items())
     head = f"{operator}{opset}"
-    return QueryPair(tail if head == "*" and tail else f"{head}:{tail}" if tail else head, tuple(sorted(unless)))
+    return QueryPair(
+        tail if head == "*" and tail else f"{head}:{tail}" if tail else head, tuple(sorted(unless))
+    )
 
 
 def _tighter(term: Term, other: str | None) -> Value:
@@ -132,7 +140,11 @@ def _pattern(term: Term) -> list[str]:
 
 def _refused(key: str, term: Term) -> str:
     if isinstance(term.value, int):
-        return f"{key}=*{_stars(term.value)}" if term.relation == "!=" else f"{key}=*{_stars(term.value + 1)[:-1]},...]"
+        return (
+            f"{key}=*{_stars(term.value)}"
+            if term.relation == "!="
+            else f"{key}=*{_stars(term.value + 1)[:-1]},...]"
+        )
     return f"{key}=*{term.value}"
 
 

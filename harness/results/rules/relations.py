@@ -1,7 +1,8 @@
 """How the inputs and attributes of a call relate, from shapes and integers alone: columns of `features`.
 
-Columns without an input's name are of the first two inputs; those of a further input begin with its name and hold it against the first.
-What a number stands for (`facts.roles`) is known by its role, never by the operator.
+Columns without an input's name are of the first two inputs; those of a further input begin with its name and
+hold it against the first. What a number stands for (`facts.roles`) is known by its role, never by the
+operator.
 """
 
 from __future__ import annotations
@@ -18,9 +19,13 @@ COMPARED = 4
 
 
 def relations(
-    shapes: Mapping[str, Shape], numbers: Mapping[str, int], lists: Mapping[str, tuple[int, ...]], tuples: str | None
+    shapes: Mapping[str, Shape],
+    numbers: Mapping[str, int],
+    lists: Mapping[str, tuple[int, ...]],
+    tuples: str | None,
 ) -> dict[str, Value]:
-    """Return the relations of inputs by name, in their order, with integer attributes and lists; `tuples` is the input of index tuples."""
+    """Return the relations of inputs by name, in their order, with integer attributes and lists; `tuples` is
+    the input of index tuples."""
     if not shapes:
         return {}
     (first, shape), *others = list(shapes.items())[:COMPARED]
@@ -62,7 +67,9 @@ def _of_pair(shape: Shape, other: Shape) -> Iterator[tuple[str, Value]]:
         yield "broadcast_last", "none" if own == theirs else "first" if own == 1 else "second"
 
 
-def _along(attribute: str, number: int, first: str, shape: Shape, others: list[tuple[str, Shape]]) -> dict[str, Value]:
+def _along(
+    attribute: str, number: int, first: str, shape: Shape, others: list[tuple[str, Shape]]
+) -> dict[str, Value]:
     """Relate a dimension with the extents of the inputs there, and off it."""
     rank = len(shape)
     found: dict[str, Value] = {f"{attribute}_in_range": _yes(-rank <= number < rank)}
@@ -75,7 +82,11 @@ def _along(attribute: str, number: int, first: str, shape: Shape, others: list[t
     for nth, (name, other) in enumerate(others):
         if len(other) == rank:
             prefix = "" if not nth else f"{name}."
-            off = {_order(theirs, own) for n, (theirs, own) in enumerate(zip(other, shape, strict=True)) if n != place} - {"same"}
+            off = {
+                _order(theirs, own)
+                for n, (theirs, own) in enumerate(zip(other, shape, strict=True))
+                if n != place
+            } - {"same"}
             found[f"{prefix}off_{attribute}"] = "same" if not off else "both" if len(off) > 1 else off.pop()
             found[f"{prefix}along_{attribute}"] = _order(other[place], shape[place])
             found[f"{name}.along_{attribute}"] = other[place]
@@ -117,7 +128,9 @@ def _tuples(shape: Shape, indices: Shape, batch: int) -> dict[str, Value]:
     found["tuples"] = tuples = prod(indices[:-1])
     if batch:
         batches = prod(shape[:batch])
-        found["tuples_to_batches"] = "fewer" if tuples < batches else "other" if tuples % max(batches, 1) else "multiple"
+        found["tuples_to_batches"] = (
+            "fewer" if tuples < batches else "other" if tuples % max(batches, 1) else "multiple"
+        )
     if left >= 0:
         found["result_rank"] = len(indices) - 1 + left
     return found

@@ -1,11 +1,11 @@
 """Finds rules: the cheapest conjunctions of terms that hold for failing rows and for no passing row.
 
-One conjunction for all failing rows is searched exactly: only terms that hold for every failing row can be in it, each passing row must be
-excluded by one of them, and the cheapest such choice is a minimum hitting set, found by branch and bound over at most `MOST_TERMS` terms.
-Where none exists, several conjunctions are chosen greedily (weighted set cover), each by a beam search and then made as short as the
-exact search can for the rows that it covers; a row on the wrong side costs `EXCEPTION`, so that a short rule with few exceptions beats a
-long list.
-This module knows rows and terms alone, and nothing of what they mean.
+One conjunction for all failing rows is searched exactly: only terms that hold for every failing row can be in
+it, each passing row must be excluded by one of them, and the cheapest such choice is a minimum hitting set,
+found by branch and bound over at most `MOST_TERMS` terms. Where none exists, several conjunctions are chosen
+greedily (weighted set cover), each by a beam search and then made as short as the exact search can for the
+rows that it covers; a row on the wrong side costs `EXCEPTION`, so that a short rule with few exceptions beats
+a long list. This module knows rows and terms alone, and nothing of what they mean.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ EXCEPTION = 2.0
 """What one row on the wrong side costs; a term costs about 1."""
 _BEAM = 16
 _SAMPLE = 1 << 10
-"""Words of 64 passing rows that the beam search looks at, evenly spread; what it finds is then counted on all rows."""
+"""Words of 64 passing rows that the beam search looks at, evenly spread; what it finds is then counted on all
+rows."""
 _STEPS = 200_000
 """Nodes of the exact search after which the best choice so far is taken."""
 _BLOCK = 1 << 17
@@ -59,7 +60,9 @@ class Problem:
         words = np.ascontiguousarray(self.passing[:, ::step])
         last = (self.passing.shape[1] - 1) % step == 0
         rows = words.shape[1] * 64 - (-self.passing_rows % 64 if last else 0)
-        return Problem(self.costs, self.failing, words, self.failing_rows, rows, weight=self.passing_rows / rows)
+        return Problem(
+            self.costs, self.failing, words, self.failing_rows, rows, weight=self.passing_rows / rows
+        )
 
     def extension(self, rule: Sequence[int]) -> tuple[Bits, Bits]:
         """Return the failing and the passing rows for which every term of a rule holds."""
@@ -70,7 +73,8 @@ class Problem:
 
 
 def cheapest_conjunction(problem: Problem, covered: Bits) -> tuple[int, ...] | None:
-    """Return the cheapest conjunction that holds for all `covered` rows and for no passing row, None where `MOST_TERMS` terms cannot."""
+    """Return the cheapest conjunction that holds for all `covered` rows and for no passing row, None where
+    `MOST_TERMS` terms cannot."""
     candidates = np.flatnonzero(size(problem.failing & covered) == size(covered))
     candidates = _undominated(problem, candidates)
     if not len(candidates):
@@ -83,10 +87,13 @@ def cheapest_conjunction(problem: Problem, covered: Bits) -> tuple[int, ...] | N
 
 
 def interchangeable(problem: Problem, rule: Sequence[int], place: int) -> list[int]:
-    """Return the terms that could stand in a place of a rule without any row changing sides, cheapest first."""
+    """Return the terms that could stand in a place of a rule without any row changing sides, cheapest
+    first."""
     failing, passing = problem.extension([*rule[:place], *rule[place + 1 :]])
     own_failing, own_passing = problem.extension(rule)
-    same = ((problem.failing & failing) == own_failing).all(axis=1) & ((problem.passing & passing) == own_passing).all(axis=1)
+    same = ((problem.failing & failing) == own_failing).all(axis=1) & (
+        (problem.passing & passing) == own_passing
+    ).all(axis=1)
     found = [int(term) for term in np.flatnonzero(same) if term not in rule]
     return sorted(found, key=lambda term: (problem.costs[term], term))
 
@@ -99,10 +106,13 @@ def _full(rows: int) -> Bits:
 
 
 def _undominated(problem: Problem, candidates: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Leave out terms that exclude no passing row, or nothing that a term of no greater cost does not exclude as well."""
+    """Leave out terms that exclude no passing row, or nothing that a term of no greater cost does not exclude
+    as well."""
     holds = size(problem.passing[candidates])
     useful = candidates[holds < problem.passing_rows]
-    order = sorted(useful.tolist(), key=lambda term: (problem.costs[term], int(size(problem.passing[term])), term))
+    order = sorted(
+        useful.tolist(), key=lambda term: (problem.costs[term], int(size(problem.passing[term])), term)
+    )
     kept: list[int] = []
     for term in order:
         if kept and bool(((problem.passing[kept] & ~problem.passing[term]) == 0).all(axis=1).any()):
@@ -112,7 +122,8 @@ def _undominated(problem: Problem, candidates: NDArray[np.intp]) -> NDArray[np.i
 
 
 def _patterns(problem: Problem, candidates: NDArray[np.intp]) -> set[int]:
-    """Return which candidates exclude a passing row, as a bit mask, once for all rows that the same ones exclude."""
+    """Return which candidates exclude a passing row, as a bit mask, once for all rows that the same ones
+    exclude."""
     found: set[bytes] = set()
     words = _BLOCK // 64
     for start in range(0, problem.passing.shape[1], words):
@@ -147,11 +158,20 @@ def _hit(masks: list[int], costs: list[float]) -> tuple[int, ...] | None:
             if best is None or (cost, ordered) < best:
                 best = cost, ordered
             return
-        if len(chosen) == MOST_TERMS or steps > _STEPS or (best is not None and cost + cheapest > best[0] + 1e-9):
+        if (
+            len(chosen) == MOST_TERMS
+            or steps > _STEPS
+            or (best is not None and cost + cheapest > best[0] + 1e-9)
+        ):
             return
         narrowest = min((mask & ~banned for mask in left), key=int.bit_count)
         for place in sorted(_places(narrowest), key=lambda place: (costs[place], place)):
-            search([mask for mask in left if not mask >> place & 1], (*chosen, place), round(cost + costs[place], 6), banned)
+            search(
+                [mask for mask in left if not mask >> place & 1],
+                (*chosen, place),
+                round(cost + costs[place], 6),
+                banned,
+            )
             banned |= 1 << place
 
     search(masks, (), 0.0, 0)
@@ -163,7 +183,8 @@ def _places(mask: int) -> list[int]:
 
 
 def cover(problem: Problem, most: int = MOST_RULES) -> tuple[tuple[int, ...], ...]:
-    """Choose conjunctions one by one, each the one that pays most for rows not covered yet; none where listing the rows is cheaper."""
+    """Choose conjunctions one by one, each the one that pays most for rows not covered yet; none where
+    listing the rows is cheaper."""
     left = problem.all_failing
     sample = problem.sample()
     rules: list[tuple[int, ...]] = []
@@ -174,7 +195,9 @@ def cover(problem: Problem, most: int = MOST_RULES) -> tuple[tuple[int, ...], ..
         covered, wrong = problem.extension(rule)
         if not size(wrong):
             rule = cheapest_conjunction(problem, covered & left) or rule
-        elif EXCEPTION * (int(size(covered & left)) - int(size(wrong))) <= sum(problem.costs[term] for term in rule):
+        elif EXCEPTION * (int(size(covered & left)) - int(size(wrong))) <= sum(
+            problem.costs[term] for term in rule
+        ):
             break
         rules.append(rule)
         left = left & ~problem.extension(rule)[0]
@@ -195,7 +218,8 @@ def _needed(problem: Problem, rules: list[tuple[int, ...]]) -> list[tuple[int, .
 
 
 def _best(problem: Problem, left: Bits) -> tuple[int, ...] | None:
-    """Return the conjunction that gains most: what its failing rows would cost as exceptions, less its passing rows and its terms."""
+    """Return the conjunction that gains most: what its failing rows would cost as exceptions, less its
+    passing rows and its terms."""
     beam: list[tuple[int, ...]] = [()]
     best: tuple[float, tuple[int, ...]] = (0.0, ())
     for _ in range(MOST_TERMS):
@@ -211,10 +235,17 @@ def _best(problem: Problem, left: Bits) -> tuple[int, ...] | None:
             usable = np.flatnonzero(narrower)
             for term in _top(usable, gains, purity * np.sqrt(hits)):
                 if term not in rule:
-                    grown[tuple(sorted((*rule, int(term))))] = float(gains[term]), float(purity[term] * np.sqrt(hits[term]))
+                    grown[tuple(sorted((*rule, int(term))))] = (
+                        float(gains[term]),
+                        float(purity[term] * np.sqrt(hits[term])),
+                    )
         if not grown:
             break
-        best = max(best, *((round(gain, 6), rule) for rule, (gain, _) in grown.items()), key=lambda pair: (pair[0], [-t for t in pair[1]]))
+        best = max(
+            best,
+            *((round(gain, 6), rule) for rule, (gain, _) in grown.items()),
+            key=lambda pair: (pair[0], [-t for t in pair[1]]),
+        )
         by_gain = sorted(grown, key=lambda rule: (-grown[rule][0], rule))[:_BEAM]
         by_purity = sorted(grown, key=lambda rule: (-grown[rule][1], rule))[:_BEAM]
         beam = list(dict.fromkeys((*by_gain, *by_purity)))

@@ -14,15 +14,16 @@ from harness.results.rules.search import MOST_RULES, Problem, cheapest_conjuncti
 from harness.results.rules.terms import Term, reading_order
 
 FAR_FETCHED = 3.6
-"""The cost from which one conjunction is held against several: two causes can look like one that takes many terms to say."""
+"""The cost from which one conjunction is held against several: two causes can look like one that takes many
+terms to say."""
 _ONE_MORE = 0.5
 
 
 class Rule(NamedTuple):
     """A conjunction; `failing` and `passing` count the rows for which it holds.
 
-    `alternatives` says for each term which terms of other columns could stand in its place without any row changing sides: what the rows
-    cannot tell apart, cheapest first, one a column.
+    `alternatives` says for each term which terms of other columns could stand in its place without any row
+    changing sides: what the rows cannot tell apart, cheapest first, one a column.
     """
 
     terms: tuple[Term, ...]
@@ -32,7 +33,8 @@ class Rule(NamedTuple):
 
 
 class Separation(NamedTuple):
-    """Rules that separate failing from passing rows; `exact` if they are one conjunction that does so without exceptions.
+    """Rules that separate failing from passing rows; `exact` if they are one conjunction that does so without
+    exceptions.
 
     `missed` are failing rows for which no rule holds, `wrong` passing rows for which one does.
     """
@@ -71,16 +73,24 @@ class Population:
         terms = list(self.table.candidates(own, anywhere))
         bits = [pack(self.table.mask(term, failing)) for term in terms]
         common = [place for place, each in enumerate(bits) if int(size(each)) == len(failing)]
-        problem = self._problem(failing, [terms[place] for place in common], [bits[place] for place in common])
+        problem = self._problem(
+            failing, [terms[place] for place in common], [bits[place] for place in common]
+        )
         if not len(self.rows):
             return self._separation(failing, problem, [terms[place] for place in common], [()])
         whole = cheapest_conjunction(problem, problem.all_failing)
-        single = None if whole is None else self._separation(failing, problem, [terms[place] for place in common], [whole])
+        single = (
+            None
+            if whole is None
+            else self._separation(failing, problem, [terms[place] for place in common], [whole])
+        )
         if single is not None and _cost(single) < FAR_FETCHED:
             return single
         problem = self._problem(failing, terms, bits)
         several = self._separation(failing, problem, terms, cover(problem, most))
-        if single is not None and (len(several.missed) or len(several.wrong) or _cost(several) >= _cost(single)):
+        if single is not None and (
+            len(several.missed) or len(several.wrong) or _cost(several) >= _cost(single)
+        ):
             return single
         return several
 
@@ -88,9 +98,13 @@ class Population:
         words = -(-len(failing) // 64), -(-len(self.rows) // 64)
         stacked = np.array(bits, np.uint64).reshape(len(terms), words[0])
         passing = np.array([self.bits(term) for term in terms], np.uint64).reshape(len(terms), words[1])
-        return Problem(np.array([term.cost for term in terms]), stacked, passing, len(failing), len(self.rows))
+        return Problem(
+            np.array([term.cost for term in terms]), stacked, passing, len(failing), len(self.rows)
+        )
 
-    def _separation(self, failing: Rows, problem: Problem, terms: list[Term], rules: Sequence[tuple[int, ...]]) -> Separation:
+    def _separation(
+        self, failing: Rows, problem: Problem, terms: list[Term], rules: Sequence[tuple[int, ...]]
+    ) -> Separation:
         made = []
         hit, wrong = np.zeros(len(failing), np.bool_), np.zeros(len(self.rows), np.bool_)
         for numbers in rules:
@@ -100,7 +114,14 @@ class Population:
                 _telling(terms[number], (terms[other] for other in interchangeable(problem, ordered, place)))
                 for place, number in enumerate(ordered)
             )
-            made.append(Rule(tuple(terms[number] for number in ordered), int(size(holds)), int(size(against)), alternatives))
+            made.append(
+                Rule(
+                    tuple(terms[number] for number in ordered),
+                    int(size(holds)),
+                    int(size(against)),
+                    alternatives,
+                )
+            )
             hit |= unpack(holds, len(failing))
             wrong |= unpack(against, len(self.rows))
         exact = len(made) == 1 and bool(hit.all()) and not wrong.any()
@@ -112,7 +133,8 @@ def _cost(separation: Separation) -> float:
 
 
 def _telling(term: Term, others: Iterable[Term]) -> tuple[Term, ...]:
-    """Leave out what is another word for the same column, and all but the cheapest term of each other column."""
+    """Leave out what is another word for the same column, and all but the cheapest term of each other
+    column."""
     found: dict[str, Term] = {}
     for other in others:
         if other.column not in (term.column, *FIRST_INPUT):

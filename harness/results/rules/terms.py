@@ -126,7 +126,9 @@ class Term(NamedTuple):
         """Parse `column=value`, `!=`, `>=` or `<=`; raise UsageError that shows a right one."""
         found = _TERM.match(text.strip())
         if found is None:
-            raise UsageError(f"bad term {text!r}: write column=value, with =, !=, >= or <=, for example {EXAMPLE!r}")
+            raise UsageError(
+                f"bad term {text!r}: write column=value, with =, !=, >= or <=, for example {EXAMPLE!r}"
+            )
         value: Value = int(found["value"]) if _INTEGER.match(found["value"]) else found["value"]
         relation = _RELATIONS[found["relation"]]
         if relation in (">=", "<=") and isinstance(value, str):
@@ -136,7 +138,10 @@ class Term(NamedTuple):
     def holds(self, of: Mapping[str, Value]) -> bool:
         """Say whether the term holds of a case with these features."""
         found = of.get(self.column)
-        if self.relation in ("=", "!="):  # as text: where one case of a column has no int64, all its values are words
+        if self.relation in (
+            "=",
+            "!=",
+        ):  # as text: where one case of a column has no int64, all its values are words
             equal = found == self.value or (found is not None and str(found) == str(self.value))
             return equal == (self.relation == "=")
         if not isinstance(found, int) or not isinstance(self.value, int):
@@ -163,22 +168,28 @@ class Term(NamedTuple):
 
     @property
     def cost(self) -> float:
-        """How much a rule pays for the term: 1 for a property of the call; more for a name that says nothing of the cause."""
+        """How much a rule pays for the term: 1 for a property of the call; more for a name that says nothing
+        of the cause."""
         column = self.column
         cost = _COSTS.get(column)
         if cost is None:
             cost = _COSTS.get(column.rpartition(".")[2], 1.0) if "." in column else 1.0
-        equal_number = 0.1 if self.relation == "=" and isinstance(self.value, int) and self.column != "opset" else 0.0
+        equal_number = (
+            0.1 if self.relation == "=" and isinstance(self.value, int) and self.column != "opset" else 0.0
+        )
         return cost + _RELATION_COSTS[self.relation] + equal_number
 
 
 def say(terms: Iterable[Term]) -> str:
-    """Write a conjunction: `GatherND and batch_dims>=1 and batch sizes differ`; the empty one holds always."""
+    """Write a conjunction: `GatherND and batch_dims>=1 and batch sizes differ`; the empty one holds
+    always."""
     return " and ".join(term.words for term in sorted(terms, key=reading_order)) or "every case"
 
 
 def reading_order(term: Term) -> tuple[int, str, str]:
     """Sort key: operator, opset, element types, then the rest by name."""
     first = {"operator": 0, "opset": 1, "dtype": 2, "rank": 4}
-    of_input = 3 if "." not in term.column and isinstance(term.value, str) and term.value in DTYPE_ORDER else 5
+    of_input = (
+        3 if "." not in term.column and isinstance(term.value, str) and term.value in DTYPE_ORDER else 5
+    )
     return first.get(term.column, of_input), term.column, term.relation

@@ -1,8 +1,9 @@
 """The lanes of a run: one in this process, or several in processes forked from it.
 
-What a case costs outside of its worker (making inputs and graph, comparing with the oracle) is as much as what it costs inside, so a large
-run has as many lanes as workers. This process alone writes the run file: lanes send it whole lines, and at the end of a target what they
-counted. A lane dies with this process, its workers die with it; if one dies by itself, the run ends with a fault and can be continued.
+What a case costs outside of its worker (making inputs and graph, comparing with the oracle) is as much as
+what it costs inside, so a large run has as many lanes as workers. This process alone writes the run file:
+lanes send it whole lines, and at the end of a target what they counted. A lane dies with this process, its
+workers die with it; if one dies by itself, the run ends with a fault and can be continued.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ _END_SECONDS = 5.0
 
 
 def lanes(work: RunInputs, jobs: int, total: int) -> Coordinator:
-    """Return the lanes for a run of `total` cases on `jobs` workers a target, to be used as a context manager."""
+    """Return the lanes for a run of `total` cases on `jobs` workers a target, to be used as a context
+    manager."""
     number = min(jobs, total // _CASES)
     if number < 2 or not work.selection.divisible or sys.platform != "linux":
         return Coordinator(work, jobs, at_once=total >= _CASES // 2)
@@ -56,8 +58,11 @@ class Coordinator:
         """Start the first worker of target `number`; where that is impossible, return the reason."""
         return self._lane.open(number, lambda _: None)
 
-    def run(self, number: int, info: TargetInfo, opened: Opened | None, done: Done | None, sink: Sink) -> list[Report]:
-        """Run everything on target `number`. Errors: HarnessError; lines that were made by then have gone to `sink`."""
+    def run(
+        self, number: int, info: TargetInfo, opened: Opened | None, done: Done | None, sink: Sink
+    ) -> list[Report]:
+        """Run everything on target `number`. Errors: HarnessError; lines that were made by then have gone to
+        `sink`."""
         self._continue(number, done)
         return [self._lane.run(number, info, opened, done, sink)]
 
@@ -75,7 +80,9 @@ class Coordinator:
     def __enter__(self) -> Coordinator:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
 
@@ -105,7 +112,9 @@ class ForkingCoordinator(Coordinator):
     def __init__(self, work: RunInputs, jobs: int, number: int) -> None:
         """Fork `number` lanes; call before this process has threads or files of the run."""
         self._targets = work.targets
-        self._shared = Shared([SharedNumbers(1) for _ in work.targets], [SharedNumbers(3) for _ in work.targets])
+        self._shared = Shared(
+            [SharedNumbers(1) for _ in work.targets], [SharedNumbers(3) for _ in work.targets]
+        )
         self._inbox: SimpleQueue[tuple[_Member, Any]] = SimpleQueue()
         self._members: list[_Member] = []
         self._sinking = False
@@ -133,8 +142,11 @@ class ForkingCoordinator(Coordinator):
                 for member in self._members[1:] if number == 0 else ():
                     self._tell(member, "start", number, answer)
 
-    def run(self, number: int, info: TargetInfo, opened: Opened | None, done: Done | None, sink: Sink) -> list[Report]:
-        """Run everything on target `number`. Errors: HarnessError; lines that were made by then have gone to `sink`."""
+    def run(
+        self, number: int, info: TargetInfo, opened: Opened | None, done: Done | None, sink: Sink
+    ) -> list[Report]:
+        """Run everything on target `number`. Errors: HarnessError; lines that were made by then have gone to
+        `sink`."""
         self._continue(number, done)
         for member in self._members:
             self._tell(member, "run", number, info, opened, done)

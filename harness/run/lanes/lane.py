@@ -38,7 +38,8 @@ class Report(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """What the lanes of a run share of each target: which blocks of cases are taken, and what the artifacts hold."""
+    """What the lanes of a run share of each target: which blocks of cases are taken, and what the artifacts
+    hold."""
 
     blocks: Sequence[LocalNumbers | None]
     artifacts: Sequence[LocalNumbers]
@@ -48,7 +49,8 @@ class RunProcess:
     """One of the parts that work side by side on a target's cases; `size` workers are its own."""
 
     def __init__(self, work: RunInputs, shared: Shared, size: int, *, at_once: bool) -> None:
-        """`at_once`: all workers of the first target start together, and not only when the ones before have work."""
+        """`at_once`: all workers of the first target start together, and not only when the ones before have
+        work."""
         self._work = work
         self._shared = shared
         self._size = size
@@ -56,7 +58,8 @@ class RunProcess:
         self._pools: dict[int, WorkerPool] = {}
 
     def open(self, number: int, launching: Callable[[Launch], None]) -> Opened | str:
-        """Start the first worker of target `number`; where that is impossible, return the reason. `launching` learns how it is started."""
+        """Start the first worker of target `number`; where that is impossible, return the reason. `launching`
+        learns how it is started."""
         target = self._work.targets[number]
         try:
             start = launch(target)
@@ -73,8 +76,11 @@ class RunProcess:
         """Let all workers of target `number` start, without waiting for them."""
         self._pool(number, launch).start()
 
-    def run(self, number: int, info: TargetInfo, opened: Opened | None, done: Done | None, sink: Sink) -> Report:
-        """Run this lane's portion on target `number`; where it was not opened every case is unavailable. Errors: HarnessFault."""
+    def run(
+        self, number: int, info: TargetInfo, opened: Opened | None, done: Done | None, sink: Sink
+    ) -> Report:
+        """Run this lane's portion on target `number`; where it was not opened every case is unavailable.
+        Errors: HarnessFault."""
         work = self._work
         target = work.targets[number] if opened is None else greeted(work.targets[number], opened.hello)
         known = work.expectations.for_target(target.name, info)
@@ -87,7 +93,9 @@ class RunProcess:
             pool = self._ready(number, opened, lines)
             for result in job.results(pool):
                 lines.add(result)
-                counts.add(result.validity, result.outcome, result.verdict, inexpressible=inexpressible(result))
+                counts.add(
+                    result.validity, result.outcome, result.verdict, inexpressible=inexpressible(result)
+                )
         except TargetUnavailable as error:  # its workers no longer start: the other targets go on
             problem = f"{target.name}: {error}"
             counts.lost += 1

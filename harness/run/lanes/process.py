@@ -1,4 +1,5 @@
-"""A lane's process: forked from the first one, told what to do and heard through a connection, dead with its parent."""
+"""A lane's process: forked from the first one, told what to do and heard through a connection, dead with its
+parent."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ class Fault(NamedTuple):
 
 
 def fork(lane: RunProcess, inherited: Sequence[Connection]) -> tuple[int, Connection]:
-    """Start a process for a lane; return its id and the connection to it. `inherited` are connections that are not the child's."""
+    """Start a process for a lane; return its id and the connection to it. `inherited` are connections that
+    are not the child's."""
     ours, theirs = Pipe()
     parent = os.getpid()
     with warnings.catch_warnings():
@@ -87,7 +89,9 @@ class _Process:
             self._lane.close()
 
     def _run(self, number: int, info: TargetInfo, opened: Opened | None, done: Done | None) -> None:
-        self._send(self._lane.run(number, info, opened, done, lambda data, lines: self._send(Lines(data, lines))))
+        self._send(
+            self._lane.run(number, info, opened, done, lambda data, lines: self._send(Lines(data, lines)))
+        )
 
     def _send(self, message: object) -> None:
         """Send a whole message: an interruption waits until it is out."""

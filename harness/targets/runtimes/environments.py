@@ -3,8 +3,8 @@
     <cache>/runtimes/onnxruntime-1.22.1/     a virtual environment and its stamp
     <cache>/runtimes/onnxruntime-ggml-0.2.0/ one with a plugin, and the onnxruntime that it asks for
 
-A worker needs onnxruntime and NumPy alone, so nothing else is installed. NumPy 2 works since ONNX Runtime 1.19
-(https://github.com/microsoft/onnxruntime/issues/21063); a release that does not start is never kept.
+A worker needs onnxruntime and NumPy alone, so nothing else is installed. NumPy 2 works since ONNX Runtime
+1.19 (https://github.com/microsoft/onnxruntime/issues/21063); a release that does not start is never kept.
 """
 
 from __future__ import annotations
@@ -31,10 +31,15 @@ from harness.targets.runtimes.pythons import Python, pythons, run_uv
 _NUMPY_2 = Version("1.19")
 _SITES = ("lib/python*/site-packages", "Lib/site-packages")
 _KEY_FILES = (
-    *(f"{ONNXRUNTIME.name}/{name}" for name in ("__init__.py", "capi/*.py", "capi/*.so*", "capi/*.dylib", "capi/*.dll", "capi/*.pyd")),
+    *(
+        f"{ONNXRUNTIME.name}/{name}"
+        for name in ("__init__.py", "capi/*.py", "capi/*.so*", "capi/*.dylib", "capi/*.dll", "capi/*.pyd")
+    ),
     *(f"numpy/{name}" for name in ("version.py", "*/_multiarray_umath*.so", "*/_multiarray_umath*.pyd")),
 )
-_PLUGIN_FILES = tuple(f"{{module}}{below}/*.{end}" for below in ("", ".libs", "/**") for end in ("py", "so*", "dylib", "dll"))
+_PLUGIN_FILES = tuple(
+    f"{{module}}{below}/*.{end}" for below in ("", ".libs", "/**") for end in ("py", "so*", "dylib", "dll")
+)
 _ALL_PYTHONS = tuple(f"3.{minor}" for minor in range(8, 16))
 _SAY = (
     "import json, platform, numpy, onnxruntime\n"
@@ -60,16 +65,24 @@ def cache_dir() -> Path:
 
 
 def parse_version(text: str, project: Project = ONNXRUNTIME) -> Version:
-    """Parse a release such as `1.22.1`, or `1.22` for the newest 1.22.x; raise UsageError for anything else."""
+    """Parse a release such as `1.22.1`, or `1.22` for the newest 1.22.x; raise UsageError for anything
+    else."""
     version = _version(text)
-    if version is None or version.local or version.is_devrelease or not text[0].isdigit() or len(version.release) < 2:
+    if (
+        version is None
+        or version.local
+        or version.is_devrelease
+        or not text[0].isdigit()
+        or len(version.release) < 2
+    ):
         example = "1.22.1" if project is ONNXRUNTIME else "0.2.0"
         raise UsageError(f"{text!r} is no release of {project.name}; write for example {example}")
     return version
 
 
 def parse_label(text: str) -> tuple[Project, str | None]:
-    """Parse how commands call an environment: `1.22.1`, `ggml@0.2.0`, or `ggml` for its newest release; raise UsageError for others."""
+    """Parse how commands call an environment: `1.22.1`, `ggml@0.2.0`, or `ggml` for its newest release; raise
+    UsageError for others."""
     name, at, version = text.partition("@")
     project = PLUGINS.get(name)
     if project is None:
@@ -87,11 +100,14 @@ def _version(text: str) -> Version | None:
         return None
 
 
-def prepare(text: str | None, progress: Progress = note, project: Project = ONNXRUNTIME) -> tuple[Path, Version]:
-    """Return the interpreter of the environment for a release and the release; it is made where it is not there or damaged.
+def prepare(
+    text: str | None, progress: Progress = note, project: Project = ONNXRUNTIME
+) -> tuple[Path, Version]:
+    """Return the interpreter of the environment for a release and the release; it is made where it is not
+    there or damaged.
 
-    Without `text` it is the newest release. Raises UsageError for a release that the package index does not have, TargetUnavailable where
-    this machine cannot have it.
+    Without `text` it is the newest release. Raises UsageError for a release that the package index does not
+    have, TargetUnavailable where this machine cannot have it.
     """
     wanted = None if text is None else parse_version(text, project)
     if wanted is not None and _is_exact(wanted) and _usable(wanted, project):
@@ -146,13 +162,18 @@ def _faults(folder: Path) -> tuple[str, ...]:
 def installed(project: Project = ONNXRUNTIME) -> dict[Version, Stamp]:
     """Return the stamp of each environment, oldest release first; nothing is verified."""
     prefix = f"{project.name}-"
-    named = {name.removeprefix(prefix): stamp for name, stamp in components.stamps(cache_dir()).items() if name.startswith(prefix)}
+    named = {
+        name.removeprefix(prefix): stamp
+        for name, stamp in components.stamps(cache_dir()).items()
+        if name.startswith(prefix)
+    }
     found = {version: stamp for name, stamp in named.items() if (version := _version(name)) is not None}
     return dict(sorted(found.items()))
 
 
 def published_releases() -> tuple[list[Version], bool]:
-    """Return the stable releases that some Python of this machine can use, oldest first, and whether the index answered.
+    """Return the stable releases that some Python of this machine can use, oldest first, and whether the
+    index answered.
 
     Where it did not, they are the installed ones.
     """
@@ -165,22 +186,31 @@ def published_releases() -> tuple[list[Version], bool]:
 
 
 def prune(labels: Sequence[str] = (), progress: Progress = note) -> tuple[list[str], list[str]]:
-    """Delete the environments of some releases (`1.22.1`, `ggml@0.2.0`), or all with what interrupted installations left.
+    """Delete the environments of some releases (`1.22.1`, `ggml@0.2.0`), or all with what interrupted
+    installations left.
 
-    Return the releases that are gone, and those that are kept because another process uses them. Raises TargetUnavailable, with nothing
-    deleted, where one of `labels` is in use.
+    Return the releases that are gone, and those that are kept because another process uses them. Raises
+    TargetUnavailable, with nothing deleted, where one of `labels` is in use.
     """
     base = cache_dir()
-    there = {project.label(version): _folder(version, project) for project in PROJECTS for version in installed(project)}
+    there = {
+        project.label(version): _folder(version, project)
+        for project in PROJECTS
+        for version in installed(project)
+    }
     wanted = [_label_there(text, there) for text in labels]
     if not base.exists():
         return [], []
     with components.exclusive(base, progress), ExitStack() as stack:
-        free = {label: stack.enter_context(usage.unused(there[label])) for label in dict.fromkeys(wanted or there)}
+        free = {
+            label: stack.enter_context(usage.unused(there[label])) for label in dict.fromkeys(wanted or there)
+        }
         kept = [label for label, unused in free.items() if not unused]
         if wanted and kept:
             name, _, version = there[kept[0]].name.rpartition("-")
-            raise TargetUnavailable(f"{name} {version} is in use by another process; prune it when that has ended")
+            raise TargetUnavailable(
+                f"{name} {version} is in use by another process; prune it when that has ended"
+            )
         gone: list[str] = []
         for label in free.keys() - kept:
             try:
@@ -207,7 +237,8 @@ def _label_there(text: str, there: dict[str, Path]) -> str:
 
 
 def _choose(wanted: Version | None, project: Project) -> tuple[Version, Python | None]:
-    """Return the release that the index has for a wanted one, the newest without one, and the Python for it."""
+    """Return the release that the index has for a wanted one, the newest without one, and the Python for
+    it."""
     seen: set[Version] = set()
     here = [python.minor for python in pythons()]
     complete = True
@@ -226,9 +257,13 @@ def _choose(wanted: Version | None, project: Project) -> tuple[Version, Python |
     what = f"{project.name} {wanted}" if wanted else project.name
     known = ", ".join(map(str, installed(project))) or "none"
     if not complete or (not seen and project is ONNXRUNTIME):
-        raise TargetUnavailable(f"{what}: the package index does not answer; check the network (installed: {known})")
+        raise TargetUnavailable(
+            f"{what}: the package index does not answer; check the network (installed: {known})"
+        )
     ask_ahead(project.name, _ALL_PYTHONS)
-    fitting_pythons = [minor for minor in _ALL_PYTHONS if fitting(wanted, published(project.name, minor).versions)]
+    fitting_pythons = [
+        minor for minor in _ALL_PYTHONS if fitting(wanted, published(project.name, minor).versions)
+    ]
     if fitting_pythons:
         raise TargetUnavailable(
             f"{what} has wheels for Python {', '.join(fitting_pythons)}, and this machine has {', '.join(here)}: install one of the former"
@@ -237,16 +272,21 @@ def _choose(wanted: Version | None, project: Project) -> tuple[Version, Python |
         raise TargetUnavailable(
             f"the package index has no {project.name} for this machine; name the library itself, -t plugin=PATH, where you have it"
         )
-    raise UsageError(f"the package index has no {what} for this machine; near: {', '.join(map(str, near(wanted or max(seen), seen)))}")
+    raise UsageError(
+        f"the package index has no {what} for this machine; near: {', '.join(map(str, near(wanted or max(seen), seen)))}"
+    )
 
 
 def fitting(wanted: Version | None, versions: Sequence[Version]) -> list[Version]:
-    """Return the versions that a wanted one stands for; `1.22` stands for every stable 1.22.x, None for every stable one."""
+    """Return the versions that a wanted one stands for; `1.22` stands for every stable 1.22.x, None for every
+    stable one."""
     if wanted is None:
         return [version for version in versions if not version.is_prerelease]
     if _is_exact(wanted):
         return [version for version in versions if version == wanted]
-    return [version for version in versions if version.release[:2] == wanted.release and not version.is_prerelease]
+    return [
+        version for version in versions if version.release[:2] == wanted.release and not version.is_prerelease
+    ]
 
 
 def _is_exact(wanted: Version) -> bool:
@@ -270,14 +310,24 @@ def _make(version: Version, python: Python, progress: Progress, project: Project
     try:
         components.remove_tree(partial)
         _uv(what, ["venv", "--quiet", "--no-project", "--python", python.path, str(partial)])
-        wanted = [f"{project.name}=={version}", "numpy" if project.module or version >= _NUMPY_2 else "numpy<2"]
+        wanted = [
+            f"{project.name}=={version}",
+            "numpy" if project.module or version >= _NUMPY_2 else "numpy<2",
+        ]
         # a plugin names in its metadata the releases of onnxruntime that it needs, or none
-        wanted = [*wanted, f"{ONNXRUNTIME.name}>={WITH_PLUGINS}"] if project.module else ["--no-deps", *wanted]
+        wanted = (
+            [*wanted, f"{ONNXRUNTIME.name}>={WITH_PLUGINS}"] if project.module else ["--no-deps", *wanted]
+        )
         options = ["--python", str(_executable(partial)), "--only-binary", ":all:", "--link-mode", "copy"]
         _uv(what, ["pip", "install", *options, *configuration().uv, *wanted])
         facts = _facts(version, partial, project)
-        files = [*_KEY_FILES, *(name.format(module=project.module) for name in _PLUGIN_FILES if project.module)]
-        components.seal(partial, ["pyvenv.cfg", *(f"{site}/{name}" for site in _SITES for name in files)], facts)
+        files = [
+            *_KEY_FILES,
+            *(name.format(module=project.module) for name in _PLUGIN_FILES if project.module),
+        ]
+        components.seal(
+            partial, ["pyvenv.cfg", *(f"{site}/{name}" for site in _SITES for name in files)], facts
+        )
         _retire(place)
         partial.rename(place)
     finally:
@@ -288,11 +338,14 @@ def _uv(what: str, arguments: list[str]) -> None:
     done = run_uv(arguments, environment=configuration().environment)
     if done.returncode:
         reason = " ".join(done.stderr.split())
-        raise TargetUnavailable(f"{what} cannot be installed: {reason[-300:] or f'uv ended with {done.returncode}'}")
+        raise TargetUnavailable(
+            f"{what} cannot be installed: {reason[-300:] or f'uv ended with {done.returncode}'}"
+        )
 
 
 def _facts(version: Version, folder: Path, project: Project) -> dict[str, str]:
-    """Start the release once and return the versions that it says; `library` is a plugin's, from the environment's folder on."""
+    """Start the release once and return the versions that it says; `library` is a plugin's, from the
+    environment's folder on."""
     more = _SAY_LIBRARY.format(module=project.module, name=project.name) if project.module else ""
     done = subprocess.run(
         [str(_executable(folder)), "-I", "-c", _SAY + more + _SAID],
@@ -306,7 +359,9 @@ def _facts(version: Version, folder: Path, project: Project) -> dict[str, str]:
         raise TargetUnavailable(f"{project.name} {version} does not start on this machine: {last}")
     facts: dict[str, str] = json.loads(done.stdout)
     if Version(facts[project.name]).release != version.release:
-        raise TargetUnavailable(f"the package index answers {project.name} {version} with {facts[project.name]}")
+        raise TargetUnavailable(
+            f"the package index answers {project.name} {version} with {facts[project.name]}"
+        )
     if project.module:
         try:
             facts["library"] = Path(facts["library"]).resolve().relative_to(folder.resolve()).as_posix()

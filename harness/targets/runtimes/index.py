@@ -1,7 +1,8 @@
-"""The package index as this machine is configured for it: which releases there are, and where uv fetches them from.
+"""The package index as this machine is configured for it: which releases there are, and where uv fetches them
+from.
 
-pip knows its configuration files and variables, uv does not read them: what pip says is handed to uv. Where the environment configures uv
-(UV_DEFAULT_INDEX and the like), that decides for both. No address stands here.
+pip knows its configuration files and variables, uv does not read them: what pip says is handed to uv. Where
+the environment configures uv (UV_DEFAULT_INDEX and the like), that decides for both. No address stands here.
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ from harness.model.errors import TargetUnavailable
 
 _UV_INDEX = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS")
 _SECTIONS = ("global", "install", ":env:")
-"""The sections of pip's configuration that count for an installation; a later one overrides an earlier one."""
+"""The sections of pip's configuration that count for an installation; a later one overrides an earlier
+one."""
 
 
 class Published(NamedTuple):
-    """The versions of a project with a wheel for one Python on this machine, oldest first; `complete` unless an index did not answer."""
+    """The versions of a project with a wheel for one Python on this machine, oldest first; `complete` unless
+    an index did not answer."""
 
     versions: tuple[Version, ...]
     complete: bool
@@ -71,7 +74,11 @@ def configuration() -> Configuration:
         options.append("--no-index")
     if "index-url" in settings:
         options += ["--default-index", settings["index-url"]]
-    for key, option in (("extra-index-url", "--index"), ("find-links", "--find-links"), ("trusted-host", "--allow-insecure-host")):
+    for key, option in (
+        ("extra-index-url", "--index"),
+        ("find-links", "--find-links"),
+        ("trusted-host", "--allow-insecure-host"),
+    ):
         options += [part for value in listed[key] for part in (option, value)]
     if listed["extra-index-url"]:
         options += ["--index-strategy", "unsafe-best-match"]  # as pip does: the best version of all indexes
@@ -80,18 +87,30 @@ def configuration() -> Configuration:
         variables["SSL_CERT_FILE"] = settings["cert"]
     if "proxy" in settings:
         variables |= {"HTTP_PROXY": settings["proxy"], "HTTPS_PROXY": settings["proxy"]}
-    return Configuration(tuple(options), (), {name: value for name, value in variables.items() if name not in os.environ})
+    return Configuration(
+        tuple(options), (), {name: value for name, value in variables.items() if name not in os.environ}
+    )
 
 
 def _of_uv() -> Configuration:
-    """Return for pip what the environment says to uv, which reads it by itself; an index may be written `name=address`."""
+    """Return for pip what the environment says to uv, which reads it by itself; an index may be written
+    `name=address`."""
     options: list[str] = []
     default = os.environ.get("UV_DEFAULT_INDEX") or os.environ.get("UV_INDEX_URL")
     if default:
         options += ["--index-url", _address(default)]
     for name in ("UV_INDEX", "UV_EXTRA_INDEX_URL"):
-        options += [part for text in os.environ.get(name, "").split() for part in ("--extra-index-url", _address(text))]
-    options += [part for text in os.environ.get("UV_FIND_LINKS", "").split(",") if text for part in ("--find-links", text)]
+        options += [
+            part
+            for text in os.environ.get(name, "").split()
+            for part in ("--extra-index-url", _address(text))
+        ]
+    options += [
+        part
+        for text in os.environ.get("UV_FIND_LINKS", "").split(",")
+        if text
+        for part in ("--find-links", text)
+    ]
     return Configuration((), tuple(options), {})
 
 
@@ -104,7 +123,9 @@ def _pip_settings() -> dict[str, str]:
     """Return pip's settings by their long names, the sections that count for an installation merged."""
     done = _pip(["config", "list"], {})
     if done.returncode:
-        raise TargetUnavailable(f"pip cannot read its configuration: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
+        raise TargetUnavailable(
+            f"pip cannot read its configuration: {(done.stderr.strip().splitlines() or ['no message'])[-1]}"
+        )
     found: dict[str, dict[str, str]] = {section: {} for section in _SECTIONS}
     for line in done.stdout.splitlines():
         name, _, value = line.partition("=")
@@ -117,8 +138,15 @@ def _pip_settings() -> dict[str, str]:
 def _pip(arguments: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", *arguments]
     done = subprocess.run(
-        command, capture_output=True, encoding="utf-8", errors="replace", stdin=subprocess.DEVNULL, env={**os.environ, **environment}
+        command,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, **environment},
     )
     if "No module named pip" in done.stderr:
-        raise TargetUnavailable("this environment has no pip, which asks the package index: run `python -m ensurepip --upgrade`")
+        raise TargetUnavailable(
+            "this environment has no pip, which asks the package index: run `python -m ensurepip --upgrade`"
+        )
     return done

@@ -1,7 +1,8 @@
-"""What environments are made for: releases of onnxruntime, and packages with an execution provider as a plugin.
+"""What environments are made for: releases of onnxruntime, and packages with an execution provider as a
+plugin.
 
-A plugin's package says in its module where its library is; which onnxruntime it needs stands in its metadata, or it takes any that knows
-plugins: the newest is installed. Source: the packages' own metadata.
+A plugin's package says in its module where its library is; which onnxruntime it needs stands in its metadata,
+or it takes any that knows plugins: the newest is installed. Source: the packages' own metadata.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from packaging.version import Version
 
 
 class Project(NamedTuple):
-    """A project of the package index; `target`, `module` and `provider` are a plugin's: the target's name, the module, and the provider.
+    """A project of the package index; `target`, `module` and `provider` are a plugin's: the target's name,
+    the module, and the provider.
 
-    `quiet` are variables that stop it from printing much for every session or crash, where its user has not set them.
+    `quiet` are variables that stop it from printing much for every session or crash, where its user has not
+    set them.
     """
 
     name: str
@@ -36,8 +39,16 @@ ONNXRUNTIME = Project("onnxruntime")
 PLUGINS = {
     plugin.target: plugin
     for plugin in (
-        Project("onnxruntime-ep-openvino", "openvino", "onnxruntime_ep_openvino", "OpenVINOExecutionProvider"),
-        Project("onnxruntime-ggml", "ggml", "onnxruntime_ggml", "ggml", (("ORT_GGML_LOG", "error"), ("GGML_NO_BACKTRACE", "1"))),
+        Project(
+            "onnxruntime-ep-openvino", "openvino", "onnxruntime_ep_openvino", "OpenVINOExecutionProvider"
+        ),
+        Project(
+            "onnxruntime-ggml",
+            "ggml",
+            "onnxruntime_ggml",
+            "ggml",
+            (("ORT_GGML_LOG", "error"), ("GGML_NO_BACKTRACE", "1")),
+        ),
         Project("onnxruntime-ep-webgpu", "webgpu", "onnxruntime_ep_webgpu", "WebGpuExecutionProvider"),
     )
 }

@@ -33,9 +33,13 @@ class Python(NamedTuple):
 
 @cache
 def pythons() -> tuple[Python, ...]:
-    """Return one CPython of each minor version that a worker can use: this interpreter first, then the newest first."""
+    """Return one CPython of each minor version that a worker can use: this interpreter first, then the newest
+    first."""
     found = {(sys.version_info[0], sys.version_info[1]): Python(platform.python_version(), sys.executable)}
-    done = run_uv(["python", "list", "--only-installed", "--no-python-downloads", "--output-format", "json"], path=_search_path())
+    done = run_uv(
+        ["python", "list", "--only-installed", "--no-python-downloads", "--output-format", "json"],
+        path=_search_path(),
+    )
     rows = json.loads(done.stdout or "[]") if not done.returncode else []
     for row in sorted(rows, key=lambda row: tuple(row["version_parts"].values()), reverse=True):
         minor = (row["version_parts"]["major"], row["version_parts"]["minor"])
@@ -48,15 +52,22 @@ def pythons() -> tuple[Python, ...]:
 def _search_path() -> str:
     """Return PATH with the Pythons of pyenv, whose own commands name only the chosen one."""
     root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
-    return os.pathsep.join([*map(str, sorted(root.glob("versions/3*/bin"))), os.environ.get("PATH", os.defpath)])
+    return os.pathsep.join(
+        [*map(str, sorted(root.glob("versions/3*/bin"))), os.environ.get("PATH", os.defpath)]
+    )
 
 
-def run_uv(arguments: list[str], *, path: str | None = None, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """Run uv, which never asks, downloads no Python, and reads no project's settings; its output is captured."""
+def run_uv(
+    arguments: list[str], *, path: str | None = None, environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run uv, which never asks, downloads no Python, and reads no project's settings; its output is
+    captured."""
     try:
         tool = uv.find_uv_bin()
     except FileNotFoundError as exc:
-        raise TargetUnavailable("uv is missing, which makes environments for other releases: run `python -m pip install uv`") from exc
+        raise TargetUnavailable(
+            "uv is missing, which makes environments for other releases: run `python -m pip install uv`"
+        ) from exc
     variables = {**os.environ, **(environment or {}), "NO_COLOR": "1", "UV_PYTHON_DOWNLOADS": "never"}
     if path is not None:
         variables["PATH"] = path

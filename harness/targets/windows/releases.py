@@ -1,8 +1,10 @@
-"""Which onnxruntime-directml releases run here, and which DirectML, feature level, Windows Python and NumPy go with each.
+"""Which onnxruntime-directml releases run here, and which DirectML, feature level, Windows Python and NumPy
+go with each.
 
-In `releases.json` the DirectML version is the version resource of the DLL inside the wheel, `level` the maximum that Microsoft's
-history gives that version, and `answers` the maximum that the DLL itself answered when it was run here. They differ for DirectML 1.9,
-which is documented with 5_1 and answers 5_0. Releases before 1.10 need a decompressor that Wine lacks.
+In `releases.json` the DirectML version is the version resource of the DLL inside the wheel, `level` the
+maximum that Microsoft's history gives that version, and `answers` the maximum that the DLL itself answered
+when it was run here. They differ for DirectML 1.9, which is documented with 5_1 and answers 5_0. Releases
+before 1.10 need a decompressor that Wine lacks.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from harness.model.errors import UsageError
 
 
 class DirectmlRelease(msgspec.Struct, frozen=True):
-    """One onnxruntime-directml release; `level` is the documented and `answers` the measured maximum level of its DirectML.dll."""
+    """One onnxruntime-directml release; `level` is the documented and `answers` the measured maximum level of
+    its DirectML.dll."""
 
     onnxruntime: str
     directml: str
@@ -30,7 +33,10 @@ class DirectmlRelease(msgspec.Struct, frozen=True):
 @cache
 def releases() -> tuple[DirectmlRelease, ...]:
     """Return all releases that run, oldest first."""
-    rows = msgspec.json.decode(files("harness.targets.windows").joinpath("releases.json").read_bytes(), type=tuple[DirectmlRelease, ...])
+    rows = msgspec.json.decode(
+        files("harness.targets.windows").joinpath("releases.json").read_bytes(),
+        type=tuple[DirectmlRelease, ...],
+    )
     return tuple(sorted(rows, key=lambda row: Version(row.onnxruntime)))
 
 
@@ -40,7 +46,8 @@ def default_release() -> DirectmlRelease:
 
 
 def release(version: str | None = None) -> DirectmlRelease:
-    """Return the release with an exact version, `1.22` standing for the newest 1.22.x, or the newest of all for None."""
+    """Return the release with an exact version, `1.22` standing for the newest 1.22.x, or the newest of all
+    for None."""
     if version is None:
         return default_release()
     try:
@@ -51,12 +58,16 @@ def release(version: str | None = None) -> DirectmlRelease:
         if wanted and Version(row.onnxruntime).release[: max(len(wanted), 2)] == wanted:
             return row
     known = ", ".join(row.onnxruntime for row in releases())
-    raise UsageError(f"onnxruntime-directml {version!r} is not a release that runs here; those that do: {known}")
+    raise UsageError(
+        f"onnxruntime-directml {version!r} is not a release that runs here; those that do: {known}"
+    )
 
 
 def usable_levels() -> tuple[str, ...]:
     """Return the feature levels that some release is documented with as its maximum, lowest first."""
-    return tuple(sorted({row.level for row in releases()}, key=lambda level: tuple(map(int, level.split("_")))))
+    return tuple(
+        sorted({row.level for row in releases()}, key=lambda level: tuple(map(int, level.split("_"))))
+    )
 
 
 def release_for_level(level: str) -> DirectmlRelease:
@@ -67,4 +78,6 @@ def release_for_level(level: str) -> DirectmlRelease:
     for row in reversed(releases()):
         if row.level == level:
             return row
-    raise UsageError(f"no usable release has {level} as its maximum level (documented, not run); usable: {', '.join(usable_levels())}")
+    raise UsageError(
+        f"no usable release has {level} as its maximum level (documented, not run); usable: {', '.join(usable_levels())}"
+    )

@@ -22,20 +22,29 @@ _DLL, _DEBUG_DLL = "DirectML.dll", "DirectML.Debug.dll"
 
 
 def launch(
-    worker: Path, *, ort: str | None = None, args: Sequence[str] = (), through: str | None = None, dll: Path | None = None
+    worker: Path,
+    *,
+    ort: str | None = None,
+    args: Sequence[str] = (),
+    through: str | None = None,
+    dll: Path | None = None,
 ) -> tuple[list[str], dict[str, str]]:
-    """Return argv and environment that start `worker` on the onnxruntime-directml release `ort` (None: the newest).
+    """Return argv and environment that start `worker` on the onnxruntime-directml release `ort` (None: the
+    newest).
 
-    `through` names a program beside `boot.py` that is run in the worker's place, with the worker's path before its other arguments;
-    `dll` is a DirectML.dll of the user's own, which it is told as `dll=PATH`.
+    `through` names a program beside `boot.py` that is run in the worker's place, with the worker's path
+    before its other arguments; `dll` is a DirectML.dll of the user's own, which it is told as `dll=PATH`.
 
-    stdin, stdout and stderr of the process are the worker's. Killing the process leaves nothing behind, and it ends by itself when the
-    thread that started it ends. A release that is not there yet is fetched when the Windows runtime itself is installed. On Windows the
-    worker runs in this interpreter. Raises TargetUnavailable with the remedy where the runtime is missing, damaged or cannot start.
+    stdin, stdout and stderr of the process are the worker's. Killing the process leaves nothing behind, and
+    it ends by itself when the thread that started it ends. A release that is not there yet is fetched when
+    the Windows runtime itself is installed. On Windows the worker runs in this interpreter. Raises
+    TargetUnavailable with the remedy where the runtime is missing, damaged or cannot start.
     """
     if sys.platform == "win32":
         if ort is not None:
-            raise UsageError("on Windows the installed onnxruntime-directml is used: no other release can be chosen")
+            raise UsageError(
+                "on Windows the installed onnxruntime-directml is used: no other release can be chosen"
+            )
         program = [str(BOOT), *([str(BOOT.with_name(through))] if through else []), str(worker)]
         return [sys.executable, *program, *args, *([f"dll={dll}"] if dll else [])], dict(os.environ)
     if ort is not None and install.installed() is not None and install.installed(ort) is None:
@@ -49,12 +58,18 @@ def launch(
         Bind(worker.absolute(), "/windows/worker.py"),
         Bind(found.shaders, "/shaders", writable=True),
     ]
-    program = [r"Z:\windows\boot\boot.py", *([rf"Z:\windows\boot\{through}"] if through else []), r"Z:\windows\worker.py"]
+    program = [
+        r"Z:\windows\boot\boot.py",
+        *([rf"Z:\windows\boot\{through}"] if through else []),
+        r"Z:\windows\worker.py",
+    ]
     if dll is not None:
         binds += [Bind(dll.absolute(), f"/tmp/{_DLL}"), *_beside(dll)]
         args = [*args, rf"dll=Z:\tmp\{_DLL}"]
     inside = [WINE, "/windows/python/python.exe", *program, *args]
-    return command(found.root, inside, binds, template=found.prefix), {"PATH": os.environ.get("PATH", os.defpath)}
+    return command(found.root, inside, binds, template=found.prefix), {
+        "PATH": os.environ.get("PATH", os.defpath)
+    }
 
 
 def _beside(dll: Path) -> list[Bind]:

@@ -1,10 +1,12 @@
-"""Command lines that run a program inside the private tree: its own root, processes and network, gone when the launcher is killed.
+"""Command lines that run a program inside the private tree: its own root, processes and network, gone when
+the launcher is killed.
 
 A tree without programs of its own is shown the machine's /usr (`packages`).
 
-bubblewrap where it works, else util-linux' `unshare`; both as an ordinary user. Nothing inside can write except to /prefix and /tmp
-(both in memory), the shader cache and what the caller binds writable. The wine prefix is a read-only template: each sandbox links its
-drive and copies its registry, so that any number of workers share one installation without seeing each other.
+bubblewrap where it works, else util-linux' `unshare`; both as an ordinary user. Nothing inside can write
+except to /prefix and /tmp (both in memory), the shader cache and what the caller binds writable. The wine
+prefix is a read-only template: each sandbox links its drive and copies its registry, so that any number of
+workers share one installation without seeing each other.
 """
 
 from __future__ import annotations
@@ -81,7 +83,8 @@ class Bind(NamedTuple):
 
 @cache
 def launcher() -> str:
-    """Return `bwrap` or `unshare`, whichever works here; raises TargetUnavailable with the remedy when neither does."""
+    """Return `bwrap` or `unshare`, whichever works here; raises TargetUnavailable with the remedy when
+    neither does."""
     for name in TOOLS:
         if works(name):
             return name
@@ -91,11 +94,28 @@ def launcher() -> str:
 def works(tool: str) -> bool:
     """Say whether a program of TOOLS is here and can make the namespaces and mounts of a sandbox."""
     probes = {
-        "bwrap": ["bwrap", "--unshare-all", "--unshare-user", "--uid", "0", "--gid", "0", "--ro-bind", "/", "/", "--proc", "/proc", "true"],
+        "bwrap": [
+            "bwrap",
+            "--unshare-all",
+            "--unshare-user",
+            "--uid",
+            "0",
+            "--gid",
+            "0",
+            "--ro-bind",
+            "/",
+            "/",
+            "--proc",
+            "/proc",
+            "true",
+        ],
         "unshare": [*_UNSHARE, "sh", "-c", "mount -t proc proc /proc && mount -t tmpfs tmpfs /tmp"],
     }
     probe = probes[tool]
-    return which(probe[0]) is not None and subprocess.run(probe, capture_output=True, stdin=subprocess.DEVNULL).returncode == 0
+    return (
+        which(probe[0]) is not None
+        and subprocess.run(probe, capture_output=True, stdin=subprocess.DEVNULL).returncode == 0
+    )
 
 
 def remedy(settings: Path = Path("/proc/sys")) -> str:
@@ -116,12 +136,19 @@ def remedy(settings: Path = Path("/proc/sys")) -> str:
 
 
 def command(
-    root: Path, argv: Sequence[str], binds: Sequence[Bind], *, template: Path | None, prefix: Path | None = None, tool: str | None = None
+    root: Path,
+    argv: Sequence[str],
+    binds: Sequence[Bind],
+    *,
+    template: Path | None,
+    prefix: Path | None = None,
+    tool: str | None = None,
 ) -> list[str]:
     """Return the command that runs `argv` in the tree at `root`.
 
-    With a `template` each run gets its own prefix in memory; with a `prefix` that folder itself is written to, which is how the
-    template is made. Killing the process that this command starts, or its parent's death, ends everything inside.
+    With a `template` each run gets its own prefix in memory; with a `prefix` that folder itself is written
+    to, which is how the template is made. Killing the process that this command starts, or its parent's
+    death, ends everything inside.
     """
     shown = [Bind((files_of(root) / USR).readlink(), f"/{USR}")] if files_of(root) != root else []
     binds = [*shown, Bind(Path("/", CPU_FACTS), f"/{CPU_FACTS}"), *binds]
@@ -143,7 +170,17 @@ def files_of(root: Path) -> Path:
 
 
 def _bwrap(root: Path, inner: Sequence[str], binds: Sequence[Bind], *, prefix_in_memory: bool) -> list[str]:
-    line = ["bwrap", "--die-with-parent", "--new-session", "--unshare-all", "--unshare-user", "--uid", "0", "--gid", "0"]
+    line = [
+        "bwrap",
+        "--die-with-parent",
+        "--new-session",
+        "--unshare-all",
+        "--unshare-user",
+        "--uid",
+        "0",
+        "--gid",
+        "0",
+    ]
     line += ["--ro-bind", str(root), "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]
     if prefix_in_memory:
         line += ["--tmpfs", "/prefix"]
@@ -154,7 +191,19 @@ def _bwrap(root: Path, inner: Sequence[str], binds: Sequence[Bind], *, prefix_in
 
 # setpriv: the sandbox dies with the process that started it; --kill-child: and with the launcher itself
 _UNSHARE = (
-    *("setpriv", "--pdeathsig", "KILL", "unshare", "--user", "--map-root-user", "--mount", "--pid", "--net", "--ipc", "--uts"),
+    *(
+        "setpriv",
+        "--pdeathsig",
+        "KILL",
+        "unshare",
+        "--user",
+        "--map-root-user",
+        "--mount",
+        "--pid",
+        "--net",
+        "--ipc",
+        "--uts",
+    ),
     *("--fork", "--kill-child=KILL", "--"),
 )
 
@@ -171,15 +220,20 @@ def _unshare(root: Path, inner: Sequence[str], binds: Sequence[Bind], *, prefix_
         target = shlex.quote(bind.inside.lstrip("/"))
         if bind.inside.startswith("/tmp/"):  # elsewhere the tree has the mount points
             steps.append(f": > {target}")
-        steps.append(f"mount --rbind {shlex.quote(str(bind.source))} {target}")  # /usr may have other mounts below
+        steps.append(
+            f"mount --rbind {shlex.quote(str(bind.source))} {target}"
+        )  # /usr may have other mounts below
         if not bind.writable:
             steps.append(_read_only(target))
     steps.append(_read_only(tree))
-    steps.append("chroot=$(PATH=$PATH:/usr/sbin:/sbin command -v chroot)")  # the PATH of Debian's ordinary users has no sbin
+    steps.append(
+        "chroot=$(PATH=$PATH:/usr/sbin:/sbin command -v chroot)"
+    )  # the PATH of Debian's ordinary users has no sbin
     steps.append('exec "$chroot" . /usr/bin/env --chdir=/tmp "$@"')
     return [*_UNSHARE, "sh", "-c", " && ".join(["mount --bind " + f"{tree} {tree}", *steps]), "sh", *inner]
 
 
 def _read_only(target: str) -> str:
-    """Return a step that makes a bind read-only where it can: with locked mount flags it is refused, and the files are the user's own."""
+    """Return a step that makes a bind read-only where it can: with locked mount flags it is refused, and the
+    files are the user's own."""
     return f"{{ mount -o remount,bind,ro {target} 2>/dev/null || :; }}"

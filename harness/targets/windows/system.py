@@ -1,4 +1,5 @@
-"""The private tree: Debian packages unpacked without root or maintainer scripts, and the wine prefix made from it."""
+"""The private tree: Debian packages unpacked without root or maintainer scripts, and the wine prefix made
+from it."""
 
 from __future__ import annotations
 
@@ -109,12 +110,15 @@ def _mark_zlib(root: Path) -> None:
 
 
 def make_prefix(root: Path, prefix: Path) -> None:
-    """Let Wine make its prefix, then replace DLLs that equal the tree's by links to them (772 MB become 19)."""
+    """Let Wine make its prefix, then replace DLLs that equal the tree's by links to them (772 MB become
+    19)."""
     prefix.mkdir()
     script = f"{WINE} wineboot -i && {WINE} reg add 'HKCU\\Environment' /v TEMP /d 'Z:\\tmp' /f && "
     script += f"{WINE} reg add 'HKCU\\Environment' /v TMP /d 'Z:\\tmp' /f && $WINESERVER -w"
     line = command(root, ["/bin/sh", "-c", script], [], template=None, prefix=prefix)
-    done = subprocess.run(line, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL, timeout=300)
+    done = subprocess.run(
+        line, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL, timeout=300
+    )
     if done.returncode or not (prefix / "system.reg").is_file():
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise HarnessFault(f"Wine could not make its prefix (exit code {done.returncode}): {last}")
@@ -122,7 +126,8 @@ def make_prefix(root: Path, prefix: Path) -> None:
 
 
 def link_identical(folder: Path, originals: Path, inside: str) -> int:
-    """Replace files that equal the original of the same name by links to its path inside the sandbox; return how many."""
+    """Replace files that equal the original of the same name by links to its path inside the sandbox; return
+    how many."""
     linked = 0
     for parent, _, names in os.walk(folder):
         for name in names:

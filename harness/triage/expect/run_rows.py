@@ -1,4 +1,5 @@
-"""The results of a run as rows of a table whose features queries can ask for: what expectations are held against and proposed from."""
+"""The results of a run as rows of a table whose features queries can ask for: what expectations are held
+against and proposed from."""
 
 from __future__ import annotations
 
@@ -70,7 +71,9 @@ class TargetRows:
     def matched(self, queries: Iterable[Query]) -> NDArray[np.bool_]:
         """Say which rows any of some queries selects."""
         wanted = tuple(queries)
-        return np.fromiter((any(query.matches(case) for query in wanted) for case in self.ids), np.bool_, len(self.ids))
+        return np.fromiter(
+            (any(query.matches(case) for query in wanted) for case in self.ids), np.bool_, len(self.ids)
+        )
 
     def separate(self, failing: Rows, passing: Rows, most: int) -> Separation:
         """Return rules for some rows against others."""
@@ -97,7 +100,9 @@ class RunRows:
             if result.outcome in NOT_EXECUTED:
                 self.targets[result.target].unrun.append(result.case)
             elif not result.flaky:
-                self.targets[result.target].add(result.case, result.validity, result.outcome, signature(result))
+                self.targets[result.target].add(
+                    result.case, result.validity, result.outcome, signature(result)
+                )
         self.operators = {case.partition("@")[0] for rows in self.targets.values() for case in rows.ids}
         if not self.operators:
             raise NothingRan(f"{run.path}: nothing ran, so nothing can be expected of it")

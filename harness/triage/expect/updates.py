@@ -1,7 +1,9 @@
-"""Brings expectation files up to date with a run: drops what no longer matches, narrows what partly does, proposes what is missing.
+"""Brings expectation files up to date with a run: drops what no longer matches, narrows what partly does,
+proposes what is missing.
 
-Only a complete run says that an entry matches nothing; a run of some cases alone adds entries and changes none. What decides is what the
-targets did and what the files expect now, not the verdicts that the run recorded: a second update finds nothing to do.
+Only a complete run says that an entry matches nothing; a run of some cases alone adds entries and changes
+none. What decides is what the targets did and what the files expect now, not the verdicts that the run
+recorded: a second update finds nothing to do.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ class Update:
 
 @dataclass
 class _Seen:
-    """What a run showed of one entry: rows of each target that ended as expected, and that ended otherwise; ids that did not run."""
+    """What a run showed of one entry: rows of each target that ended as expected, and that ended otherwise;
+    ids that did not run."""
 
     kept: dict[str, Rows] = field(default_factory=dict)
     lost: dict[str, Rows] = field(default_factory=dict)
@@ -42,7 +45,8 @@ class _Seen:
 
 
 def update(run: RunRows, expectations: Expectations, place: Callable[[str], Path]) -> Update:
-    """Return the edits that make the expectations describe the run; `place` names the file that gets the new entries of a target."""
+    """Return the edits that make the expectations describe the run; `place` names the file that gets the new
+    entries of a target."""
     done = Update()
     for located in expectations.entries:
         done.files.setdefault(located.file.path, EntryFile(located.file.path, located.file))
@@ -52,7 +56,9 @@ def update(run: RunRows, expectations: Expectations, place: Callable[[str], Path
     else:
         done.notes.append("the run is of some cases only: entries are added, none is dropped or narrowed")
     if run.flaky:
-        done.notes.append(f"{count(run.flaky, 'flaky result')} left aside: what changes between repeats cannot be expected")
+        done.notes.append(
+            f"{count(run.flaky, 'flaky result')} left aside: what changes between repeats cannot be expected"
+        )
     providers = [info.provider for info in run.header.targets.values() if info.unavailable is None]
     for name, rows in run.targets.items():
         if not rows.ids:
@@ -66,7 +72,9 @@ def update(run: RunRows, expectations: Expectations, place: Callable[[str], Path
             if path not in done.files:
                 done.files[path] = EntryFile(path, _empty(path))
             done.files[path].add(entry)
-            done.notes.append(f"added to {label_of(path)}: {entry.expect.value} on {name}: {_few(entry.match)}; fill in reason and link")
+            done.notes.append(
+                f"added to {label_of(path)}: {entry.expect.value} on {name}: {_few(entry.match)}; fill in reason and link"
+            )
     return done
 
 
@@ -76,7 +84,8 @@ def _empty(path: Path) -> Source | None:
 
 
 def _unexpected(rows: TargetRows, known: TargetExpectations, done: Update) -> NDArray[np.bool_]:
-    """Say which rows fail without an entry; one that an entry expects to end otherwise is left to the reviewer."""
+    """Say which rows fail without an entry; one that an entry expects to end otherwise is left to the
+    reviewer."""
     unexpected: NDArray[np.bool_] = rows.fails.copy()
     otherwise: dict[int, int] = {}
     for row in np.flatnonzero(unexpected).tolist():
@@ -87,7 +96,11 @@ def _unexpected(rows: TargetRows, known: TargetExpectations, done: Update) -> ND
                 otherwise[found[0]] = otherwise.get(found[0], 0) + 1
     for position, number in otherwise.items():
         ended = count(number, "case ends", "cases end")
-        done.notes.append(known.entries[position].problem(f"{ended} otherwise on {known.target}; only a complete run can narrow the entry"))
+        done.notes.append(
+            known.entries[position].problem(
+                f"{ended} otherwise on {known.target}; only a complete run can narrow the entry"
+            )
+        )
     return unexpected
 
 
@@ -114,7 +127,11 @@ def _earned(run: RunRows, located: Located, done: Update) -> Located | None:
         if seen.unrun:
             done.notes.append(located.problem(f"left as it is: {len(seen.unrun):,} of its cases did not run"))
             return located
-        why = f"none of its {count(lost, 'case')} ends in {located.entry.expect.value} now" if lost else "it matches no case"
+        why = (
+            f"none of its {count(lost, 'case')} ends in {located.entry.expect.value} now"
+            if lost
+            else "it matches no case"
+        )
         done.files[located.file.path].drop(located.position)
         done.notes.append(located.problem(f"dropped: {why}"))
         return None
@@ -129,7 +146,9 @@ def _narrowed(run: RunRows, located: Located, seen: _Seen, done: Update) -> Loca
     kept_ids = {run.targets[name].ids[row] for name, rows in seen.kept.items() for row in rows.tolist()}
     lost_ids = {run.targets[name].ids[row] for name, rows in seen.lost.items() for row in rows.tolist()}
     if kept_ids & lost_ids:
-        done.notes.append(located.problem("left as it is: it holds on one target and not on another; narrow its 'when'"))
+        done.notes.append(
+            located.problem("left as it is: it holds on one target and not on another; narrow its 'when'")
+        )
         return located
     edited = done.files[located.file.path]
     queries = tuple(query for query in located.queries if any(map(query.matches, (*kept_ids, *seen.unrun))))
@@ -138,7 +157,9 @@ def _narrowed(run: RunRows, located: Located, seen: _Seen, done: Update) -> Loca
         edited.set_queries(located.position, "match", [query.text for query in queries])
     for name, lost in seen.lost.items():
         rows = run.targets[name]
-        still = np.array([row for row in lost.tolist() if _selected(rows.ids[row], queries, exceptions)], np.intp)
+        still = np.array(
+            [row for row in lost.tolist() if _selected(rows.ids[row], queries, exceptions)], np.intp
+        )
         if len(still):
             for selecting in describe(rows, still, seen.kept[name], exceptions=False):
                 exceptions += [Query.parse(text) for text in selecting.match]
@@ -150,8 +171,12 @@ def _narrowed(run: RunRows, located: Located, seen: _Seen, done: Update) -> Loca
 
 
 def _selected(case: str, queries: Sequence[Query], exceptions: Sequence[Query]) -> bool:
-    return any(query.matches(case) for query in queries) and not any(query.matches(case) for query in exceptions)
+    return any(query.matches(case) for query in queries) and not any(
+        query.matches(case) for query in exceptions
+    )
 
 
 def _few(texts: Sequence[str]) -> str:
-    return texts[0] + (f" and {count(len(texts) - 1, 'more query', 'more queries')}" if len(texts) > 1 else "")
+    return texts[0] + (
+        f" and {count(len(texts) - 1, 'more query', 'more queries')}" if len(texts) > 1 else ""
+    )

@@ -22,7 +22,8 @@ from harness.specs.load import LoadedSpec
 from harness.targets.execution import Prepared
 
 ELEMENTWISE = 256
-"""Elements are made simpler one by one only in tensors of at most so many; a larger tensor counts as plain or not."""
+"""Elements are made simpler one by one only in tensors of at most so many; a larger tensor counts as plain or
+not."""
 DTYPE_ORDER = (
     "float32", "int64", "int32", "uint8", "float16", "float64", "int8", "uint16", "int16", "uint32", "uint64", "bool", "string", "bfloat16",
     "complex64", "complex128",
@@ -34,8 +35,8 @@ _NAME_LENGTH = 60
 class Candidate(NamedTuple):
     """Everything that can be made smaller.
 
-    `attributes` are sorted by name; `inputs` are those that are present, in the order of the specification, and `names` theirs: a
-    variadic input `data_0` stands as `data_0.0`, `data_0.1` and so on.
+    `attributes` are sorted by name; `inputs` are those that are present, in the order of the specification,
+    and `names` theirs: a variadic input `data_0` stands as `data_0.0`, `data_0.1` and so on.
     """
 
     opset: int
@@ -58,8 +59,14 @@ class Candidate(NamedTuple):
         names: list[str] = []
         for name in (*self.names[:position], *self.names[position + 1 :]):
             of = name.partition(".")[0]
-            names.append(f"{formal}.{sum(each.startswith(f'{formal}.') for each in names)}" if dot and of == formal else name)
-        return self._replace(inputs=(*self.inputs[:position], *self.inputs[position + 1 :]), names=tuple(names))
+            names.append(
+                f"{formal}.{sum(each.startswith(f'{formal}.') for each in names)}"
+                if dot and of == formal
+                else name
+            )
+        return self._replace(
+            inputs=(*self.inputs[:position], *self.inputs[position + 1 :]), names=tuple(names)
+        )
 
     def key(self) -> tuple[Any, ...]:
         """Return what is equal for equal candidates only."""
@@ -68,32 +75,48 @@ class Candidate(NamedTuple):
             repr(self.attributes),  # 0, 0.0 and -0.0 are three values, and NaN is one
             msgspec.structs.astuple(self.options),
             self.names,
-            tuple((t.dtype, t.array.shape, tuple(t.array.reshape(-1)) if t.dtype == "string" else t.array.tobytes()) for t in self.inputs),
+            tuple(
+                (
+                    t.dtype,
+                    t.array.shape,
+                    tuple(t.array.reshape(-1)) if t.dtype == "string" else t.array.tobytes(),
+                )
+                for t in self.inputs
+            ),
         )
 
 
 class Subject:
-    """The failing case: makes cases of candidates, and says which of them keep its validity and the rule that it breaks."""
+    """The failing case: makes cases of candidates, and says which of them keep its validity and the rule that
+    it breaks."""
 
     def __init__(self, prepared: Prepared, spec: LoadedSpec) -> None:
         case = prepared.case
         if case.directml is not None:
-            raise UsageError(f"{case.id}: a call of DirectML's own API; what is reduced must be what an ONNX graph expresses")
+            raise UsageError(
+                f"{case.id}: a call of DirectML's own API; what is reduced must be what an ONNX graph expresses"
+            )
         self.origin = case
         self.spec = spec
         self.operator: Operator = OPERATORS[case.operator]
         names = tuple(each.name for each in case.inputs)
-        self.start = Candidate(case.opset, tuple(sorted(case.attributes.items())), case.options, prepared.inputs, names)
+        self.start = Candidate(
+            case.opset, tuple(sorted(case.attributes.items())), case.options, prepared.inputs, names
+        )
         self.name = self._free_name()
         self.rule = self.broken(self.start)
         if (self.rule is None) is not (case.validity is Validity.VALID):
-            raise UsageError(f"{case.id}: the harness cannot tell which rule it breaks, so it cannot keep it while it reduces the case")
+            raise UsageError(
+                f"{case.id}: the harness cannot tell which rule it breaks, so it cannot keep it while it reduces the case"
+            )
 
     def _free_name(self) -> str:
         terms = parse(self.origin.id).terms
         stem = str(terms.get("case") or terms.get("sweep"))[: _NAME_LENGTH - 12] + "_reduced"
         taken = {entry.name for entry in (*self.spec.model.cases, *named_sweeps(self.spec.model))}
-        return next(name for n in range(1, len(taken) + 2) if (name := stem if n == 1 else f"{stem}_{n}") not in taken)
+        return next(
+            name for n in range(1, len(taken) + 2) if (name := stem if n == 1 else f"{stem}_{n}") not in taken
+        )
 
     def kinds(self, name: str) -> tuple[str, ...]:
         """Return the ways to choose the elements of an input; () for one that takes any bits."""
@@ -140,7 +163,8 @@ class Subject:
         return self.broken(candidate) == self.rule
 
     def case(self, candidate: Candidate, fills: Mapping[int, str] | None = None) -> Case:
-        """Make the case of a candidate, with its elements written out but for the inputs that are to be filled."""
+        """Make the case of a candidate, with its elements written out but for the inputs that are to be
+        filled."""
         case = self._written(candidate, fills or {})
         return msgspec.structs.replace(case, levels=levels_of(case, call_of(case)))
 
@@ -151,7 +175,9 @@ class Subject:
         )
         attributes = dict(candidate.attributes)
         return Case(
-            id=literal_id(self.operator.name, candidate.opset, self.name, specs, attributes, candidate.options),
+            id=literal_id(
+                self.operator.name, candidate.opset, self.name, specs, attributes, candidate.options
+            ),
             operator=self.operator.name,
             opset=candidate.opset,
             attributes=attributes,
@@ -161,13 +187,19 @@ class Subject:
             rule=self.origin.rule,
             source=self.origin.source,
             lowers_to=self.spec.directml,
-            literals=tuple(None if position in fills else tensor.array for position, tensor in enumerate(candidate.inputs)),
+            literals=tuple(
+                None if position in fills else tensor.array
+                for position, tensor in enumerate(candidate.inputs)
+            ),
         )
 
     def cost(self, candidate: Candidate) -> tuple[int, ...]:
-        """Return what every step makes smaller: options, inputs, dimensions, their sizes, element types, attributes, elements, opset."""
+        """Return what every step makes smaller: options, inputs, dimensions, their sizes, element types,
+        attributes, elements, opset."""
         default = Options()
-        changed = [getattr(candidate.options, name) != getattr(default, name) for name in Options.__struct_fields__]
+        changed = [
+            getattr(candidate.options, name) != getattr(default, name) for name in Options.__struct_fields__
+        ]
         optimization = ("off", "basic", "extended", "all").index(candidate.options.optimization)
         return (
             sum(changed) * 4 + optimization,
@@ -176,7 +208,10 @@ class Subject:
             sum(map(sum, candidate.shapes)),
             sum(DTYPE_ORDER.index(tensor.dtype) for tensor in candidate.inputs),
             sum(value_cost(value) + 1 for _, value in candidate.attributes),
-            sum(tensor_cost(tensor, payload=self.payload(name)) for name, tensor in zip(candidate.names, candidate.inputs, strict=True)),
+            sum(
+                tensor_cost(tensor, payload=self.payload(name))
+                for name, tensor in zip(candidate.names, candidate.inputs, strict=True)
+            ),
             candidate.opset,
         )
 
@@ -185,7 +220,8 @@ Step = Callable[[Subject, Candidate], Any]
 
 
 def plain(dtype: str, shape: tuple[int, ...], *, payload: bool) -> Array:
-    """Return the plainest elements: zeros, or for a tensor whose elements are only moved its positions, which show where each went."""
+    """Return the plainest elements: zeros, or for a tensor whose elements are only moved its positions, which
+    show where each went."""
     entry = DTYPES[dtype]
     count = int(np.prod(shape, dtype=np.int64))
     numbers = np.arange(count) % 100 if payload else np.zeros(count, np.int64)
@@ -204,10 +240,15 @@ def tensor_cost(tensor: Tensor, *, payload: bool) -> int:
     """Return how far a tensor's elements are from the plainest ones."""
     usual = plain(tensor.dtype, tensor.array.shape, payload=payload)
     if tensor.array.size > ELEMENTWISE:
-        same = np.array_equal(tensor.array, usual) if tensor.dtype == "string" else tensor.array.tobytes() == usual.tobytes()
+        same = (
+            np.array_equal(tensor.array, usual)
+            if tensor.dtype == "string"
+            else tensor.array.tobytes() == usual.tobytes()
+        )
         return 0 if same else 1
     return sum(
-        0 if _same(a, b) else 1 + element_cost(tensor.dtype, a) for a, b in zip(tensor.array.reshape(-1), usual.reshape(-1), strict=True)
+        0 if _same(a, b) else 1 + element_cost(tensor.dtype, a)
+        for a, b in zip(tensor.array.reshape(-1), usual.reshape(-1), strict=True)
     )
 
 
@@ -216,7 +257,8 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def value_cost(value: Any) -> int:
-    """Return how far the value of an attribute is from the plainest: by magnitude, the bits of a float, the length of a list."""
+    """Return how far the value of an attribute is from the plainest: by magnitude, the bits of a float, the
+    length of a list."""
     if isinstance(value, int):
         return 2 * abs(value) + (value < 0)
     if isinstance(value, float):
@@ -227,7 +269,8 @@ def value_cost(value: Any) -> int:
 
 
 def element_cost(dtype: str, scalar: Any) -> int:
-    """Return how far one element is from the plainest: 0 for 0 and "", then by magnitude, length or the bits that a float needs."""
+    """Return how far one element is from the plainest: 0 for 0 and "", then by magnitude, length or the bits
+    that a float needs."""
     entry = DTYPES[dtype]
     if dtype == "string":
         return 2 * sum(1 + (ord(c) > 0x7E) for c in str(scalar)) + sum(c != "a" for c in str(scalar))
@@ -249,4 +292,8 @@ def element_cost(dtype: str, scalar: Any) -> int:
 
 def float_parts(bits: int, width: int, mantissa: int) -> tuple[int, int, int]:
     """Return sign, biased exponent and fraction of a binary float."""
-    return bits >> (width - 1), bits >> mantissa & ((1 << (width - 1 - mantissa)) - 1), bits & ((1 << mantissa) - 1)
+    return (
+        bits >> (width - 1),
+        bits >> mantissa & ((1 << (width - 1 - mantissa)) - 1),
+        bits & ((1 << mantissa) - 1),
+    )

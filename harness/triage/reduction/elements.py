@@ -26,7 +26,9 @@ def plainer_elements(subject: Subject, candidate: Candidate) -> Iterator[Candida
             for simpler in simpler_elements(dtype, scalar):
                 flat = array.reshape(-1).copy()
                 flat[number] = simpler
-                yield from filter(subject.keeps, (candidate.with_input(position, Tensor(dtype, flat.reshape(array.shape))),))
+                yield from filter(
+                    subject.keeps, (candidate.with_input(position, Tensor(dtype, flat.reshape(array.shape))),)
+                )
 
 
 def _towards(array: Any, usual: Any) -> Iterator[Any]:
@@ -47,14 +49,18 @@ def simpler_elements(dtype: str, scalar: Any) -> Iterator[Any]:
     """Yield plainer elements than one element, plainest first."""
     entry = DTYPES[dtype]
     if dtype == "string":
-        yield from dict.fromkeys(("", "a", scalar[: len(scalar) // 2], scalar[:-1], scalar[1:], "a" * len(scalar)))
+        yield from dict.fromkeys(
+            ("", "a", scalar[: len(scalar) // 2], scalar[:-1], scalar[1:], "a" * len(scalar))
+        )
     elif dtype == "bool":
         yield np.bool_(False)
     elif entry.is_integer:
         value = int(scalar)
         half = value // 2 if value >= 0 else -(-value // 2)
         limits = np.iinfo(entry.storage)
-        for nearer in dict.fromkeys((0, 1, half, value - (value > 0) + (value < 0), -value if value < 0 else value)):
+        for nearer in dict.fromkeys(
+            (0, 1, half, value - (value > 0) + (value < 0), -value if value < 0 else value)
+        ):
             if limits.min <= nearer <= limits.max:
                 yield np.array(nearer, entry.storage)[()]
     elif entry.is_float:

@@ -1,8 +1,8 @@
 """The search: takes away whatever can be taken while the case keeps its validity, its rule and its signature.
 
-Steps are tried in a fixed order and the first success is kept, so that the same case on the same target always ends at the same one. Each
-success costs less than what it came from (`Subject.cost`), so the search ends; it ends where every step of every kind has been tried on the
-result and none held.
+Steps are tried in a fixed order and the first success is kept, so that the same case on the same target
+always ends at the same one. Each success costs less than what it came from (`Subject.cost`), so the search
+ends; it ends where every step of every kind has been tried on the result and none held.
 """
 
 from __future__ import annotations
@@ -17,7 +17,13 @@ from harness.specs.load import LoadedSpec
 from harness.targets.execution import Prepared
 from harness.triage.reduction.candidate import ELEMENTWISE, Candidate, Subject
 from harness.triage.reduction.elements import plainer_elements
-from harness.triage.reduction.settings import fewer_inputs, fewer_options, older_opsets, plainer_dtypes, smaller_attributes
+from harness.triage.reduction.settings import (
+    fewer_inputs,
+    fewer_options,
+    older_opsets,
+    plainer_dtypes,
+    smaller_attributes,
+)
 from harness.triage.reduction.shapes import smaller_shapes
 from harness.triage.signature import Signature, signature
 
@@ -34,13 +40,15 @@ REPEATS = 3
 
 
 class Flaky(NamedTuple):
-    """The case does not always do the same: a search among such outcomes would find anything. `what` is a line for people."""
+    """The case does not always do the same: a search among such outcomes would find anything. `what` is a
+    line for people."""
 
     what: str
 
 
 class ReducedCase(NamedTuple):
-    """The smallest case, how it fails, how many cases were tried, and the numbers of elements before and after."""
+    """The smallest case, how it fails, how many cases were tried, and the numbers of elements before and
+    after."""
 
     case: Case
     signature: Signature
@@ -52,15 +60,22 @@ class ReducedCase(NamedTuple):
 
 
 class Reducer:
-    """Reduces one failing case on one target; on a second one, if it is given, every case that is kept conforms.
+    """Reduces one failing case on one target; on a second one, if it is given, every case that is kept
+    conforms.
 
     Without the second the search may end at a smaller case of another defect that fails in the same way.
     """
 
     def __init__(
-        self, trials: Probes, prepared: Prepared, spec: LoadedSpec, progress: Callable[[int, int], None], conforming: Probes | None = None
+        self,
+        trials: Probes,
+        prepared: Prepared,
+        spec: LoadedSpec,
+        progress: Callable[[int, int], None],
+        conforming: Probes | None = None,
     ) -> None:
-        """Take the case as it failed; `progress` is told the number of trials and the elements that are left."""
+        """Take the case as it failed; `progress` is told the number of trials and the elements that are
+        left."""
         self.subject = Subject(prepared, spec)
         self._trials = trials
         self._conforming = conforming
@@ -108,20 +123,32 @@ class Reducer:
 
     def _conforms(self, case: Case) -> bool:
         """Say whether the case conforms on the second target; without one every case does."""
-        return self._conforming is None or conforms(case.validity, self._conforming.one(case).judgement.outcome)
+        return self._conforming is None or conforms(
+            case.validity, self._conforming.one(case).judgement.outcome
+        )
 
     def _confirmed(self, candidate: Candidate) -> ReducedCase | Flaky:
         """Run the result in fresh workers, so that nothing of the trials before it is part of the failure."""
         case = self._filled(candidate)
         found = [self._trials.fresh(case) for _ in range(REPEATS)]
         assert self._wanted is not None
-        if any(signature(trial.judgement, trial.execution) != self._wanted for trial in found) or not self._conforms(case):
-            return Flaky(f"{self.subject.origin.id}: reduced to {case.id}, which is flaky in fresh workers: {describe(found)}")
-        numbers = (self._trials.number, self._trials.restarts, elements(self.subject.start), elements(candidate))
+        if any(
+            signature(trial.judgement, trial.execution) != self._wanted for trial in found
+        ) or not self._conforms(case):
+            return Flaky(
+                f"{self.subject.origin.id}: reduced to {case.id}, which is flaky in fresh workers: {describe(found)}"
+            )
+        numbers = (
+            self._trials.number,
+            self._trials.restarts,
+            elements(self.subject.start),
+            elements(candidate),
+        )
         return ReducedCase(case, self._wanted, found[0], *numbers)
 
     def _filled(self, candidate: Candidate) -> Case:
-        """Return the case with large tensors filled by a rule instead of written out, where that fails alike."""
+        """Return the case with large tensors filled by a rule instead of written out, where that fails
+        alike."""
         subject = self.subject
         fills: dict[int, str] = {}
         for position, tensor in enumerate(candidate.inputs):
@@ -131,7 +158,10 @@ class Reducer:
             for kind in () if subject.decides(name) else subject.kinds(name) or ("random",):
                 trial = self._trials.one(subject.case(candidate, {**fills, position: kind}))
                 filled = candidate._replace(inputs=trial.prepared.inputs)
-                alike = subject.broken(filled) == subject.rule and signature(trial.judgement, trial.execution) == self._wanted
+                alike = (
+                    subject.broken(filled) == subject.rule
+                    and signature(trial.judgement, trial.execution) == self._wanted
+                )
                 if alike and self._conforms(trial.prepared.case):
                     fills[position] = kind
                     break

@@ -1,4 +1,5 @@
-"""Steps that make what stands around the tensors plainer: inputs left out, options, element types, attributes, opset."""
+"""Steps that make what stands around the tensors plainer: inputs left out, options, element types,
+attributes, opset."""
 
 from __future__ import annotations
 
@@ -15,15 +16,20 @@ from harness.triage.reduction.elements import simpler_elements
 
 
 def fewer_options(subject: Subject, candidate: Candidate) -> Iterator[Candidate]:
-    """Yield candidates with all options, then one, at their defaults, and with a lower level of optimisation."""
+    """Yield candidates with all options, then one, at their defaults, and with a lower level of
+    optimisation."""
     options = {name: getattr(candidate.options, name) for name in Options.__struct_fields__}
     default = {name: getattr(Options(), name) for name in options}
     yield from filter(subject.keeps, (candidate._replace(options=Options()),))
     for name, value in options.items():
         if value != default[name]:
-            yield from filter(subject.keeps, (candidate._replace(options=Options(**{**options, name: default[name]})),))
+            yield from filter(
+                subject.keeps, (candidate._replace(options=Options(**{**options, name: default[name]})),)
+            )
     for level in ("basic", "extended"):
-        yield from filter(subject.keeps, (candidate._replace(options=Options(**{**options, "optimization": level})),))
+        yield from filter(
+            subject.keeps, (candidate._replace(options=Options(**{**options, "optimization": level})),)
+        )
 
 
 def fewer_inputs(subject: Subject, candidate: Candidate) -> Iterator[Candidate]:
@@ -33,7 +39,8 @@ def fewer_inputs(subject: Subject, candidate: Candidate) -> Iterator[Candidate]:
 
 
 def plainer_dtypes(subject: Subject, candidate: Candidate) -> Iterator[Candidate]:
-    """Yield candidates with another element type on the inputs that share one, with the same values or plain ones."""
+    """Yield candidates with another element type on the inputs that share one, with the same values or plain
+    ones."""
     schema = subject.spec.schema(candidate.opset)
     groups: dict[str, list[int]] = {}
     for position, name in enumerate(candidate.names):
@@ -55,7 +62,8 @@ def plainer_dtypes(subject: Subject, candidate: Candidate) -> Iterator[Candidate
 
 
 def _as(tensor: Tensor, dtype: str) -> Tensor | None:
-    """Return the tensor with its values in another numeric type, None where one of them is not exact there."""
+    """Return the tensor with its values in another numeric type, None where one of them is not exact
+    there."""
     source, target = DTYPES[tensor.dtype], DTYPES[dtype]
     if "string" in (tensor.dtype, dtype) or dtype == "bfloat16" or source.storage[0] == "c":
         return None
@@ -68,16 +76,20 @@ def _as(tensor: Tensor, dtype: str) -> Tensor | None:
 
 
 def smaller_attributes(subject: Subject, candidate: Candidate) -> Iterator[Candidate]:
-    """Yield candidates without an attribute, or with one that is nearer to zero or shorter; a text is kept."""
+    """Yield candidates without an attribute, or with one that is nearer to zero or shorter; a text is
+    kept."""
     for number, (name, value) in enumerate(candidate.attributes):
         before, after = candidate.attributes[:number], candidate.attributes[number + 1 :]
         yield from filter(subject.keeps, (candidate._replace(attributes=(*before, *after)),))
         for smaller in smaller_values(value):
-            yield from filter(subject.keeps, (candidate._replace(attributes=(*before, (name, smaller), *after)),))
+            yield from filter(
+                subject.keeps, (candidate._replace(attributes=(*before, (name, smaller), *after)),)
+            )
 
 
 def smaller_values(value: Value) -> Iterator[Value]:
-    """Yield smaller values of the same type: numbers nearer to zero, lists without an element or with a smaller one."""
+    """Yield smaller values of the same type: numbers nearer to zero, lists without an element or with a
+    smaller one."""
     if isinstance(value, int):
         half = value // 2 if value >= 0 else -(-value // 2)
         nearer = (0, 1, half, value - 1 if value > 0 else value + 1, -value if value < 0 else value)

@@ -1,4 +1,5 @@
-"""Steps that make shapes smaller: dimensions dropped, extents cut, in one input or in two at once, with attributes and values that follow.
+"""Steps that make shapes smaller: dimensions dropped, extents cut, in one input or in two at once, with
+attributes and values that follow.
 
 No step makes a tensor empty that was not: a case without elements is another kind of case, not a smaller one.
 """
@@ -16,7 +17,8 @@ from harness.model.records import Tensor, TensorValue, Value
 from harness.triage.reduction.candidate import Candidate, Subject
 
 _VECTORS = (16, 8, 4)
-"""Elements that a kernel takes at once: what fails only where whole vectors are filled fails at no extent between."""
+"""Elements that a kernel takes at once: what fails only where whole vectors are filled fails at no extent
+between."""
 _SINGLE_SLICES = 8
 """In a dimension of at most so many slices each is tried alone; in a longer one both ends."""
 
@@ -62,10 +64,22 @@ def _cuts(tensor: Tensor, position: int) -> Iterator[_Cut]:
             yield _Cut("drop", position, 0, array.take(0, dimension))
         else:
             shape = array.shape[:dimension] + array.shape[dimension + 1 :]
-            yield _Cut("drop", position, 0, np.full(shape, "" if tensor.dtype == "string" else 0, DTYPES[tensor.dtype].storage))
+            yield _Cut(
+                "drop",
+                position,
+                0,
+                np.full(shape, "" if tensor.dtype == "string" else 0, DTYPES[tensor.dtype].storage),
+            )
     for dimension, extent in enumerate(array.shape):
         for left in dict.fromkeys(
-            (1, extent // 2, extent - extent // 4, extent - extent // 16, *(extent - v for v in _VECTORS), extent - 1)
+            (
+                1,
+                extent // 2,
+                extent - extent // 4,
+                extent - extent // 16,
+                *(extent - v for v in _VECTORS),
+                extent - 1,
+            )
         ):
             if 0 < left < extent:
                 yield _Cut(f"keep {left}", position, left, array.take(range(left), dimension))
@@ -77,11 +91,14 @@ def _cuts(tensor: Tensor, position: int) -> Iterator[_Cut]:
 def _follow(subject: Subject, candidate: Candidate, cuts: tuple[_Cut, ...]) -> Iterator[Candidate]:
     """Yield the cut candidate that keeps the rules, with attributes and values that follow.
 
-    Lists of a value for each dimension lose one of them, numbers come one nearer to zero, index values are held within what is left.
+    Lists of a value for each dimension lose one of them, numbers come one nearer to zero, index values are
+    held within what is left.
     """
     cut = candidate
     for _, position, _, array in cuts:
-        cut = cut.with_input(position, Tensor(cut.inputs[position].dtype, np.ascontiguousarray(array).reshape(array.shape)))
+        cut = cut.with_input(
+            position, Tensor(cut.inputs[position].dtype, np.ascontiguousarray(array).reshape(array.shape))
+        )
     for shorter in _shorter_lists(cut, dropped=any(each.how == "drop" for each in cuts)):
         for attributes in _nearer_numbers(shorter.attributes):
             changed = shorter._replace(attributes=attributes)
@@ -91,12 +108,18 @@ def _follow(subject: Subject, candidate: Candidate, cuts: tuple[_Cut, ...]) -> I
 
 
 def _shorter_lists(candidate: Candidate, *, dropped: bool) -> Iterator[Candidate]:
-    """Yield the candidate, and where a dimension was dropped, with one place taken out of its lists of numbers.
+    """Yield the candidate, and where a dimension was dropped, with one place taken out of its lists of
+    numbers.
 
-    A list may hold a value for each dimension (`perm`, `strides`) or two (`pads`); the places are those of the shortest.
+    A list may hold a value for each dimension (`perm`, `strides`) or two (`pads`); the places are those of
+    the shortest.
     """
     yield candidate
-    lists = [value for _, value in candidate.attributes if isinstance(value, tuple) and not isinstance(value, TensorValue) and value]
+    lists = [
+        value
+        for _, value in candidate.attributes
+        if isinstance(value, tuple) and not isinstance(value, TensorValue) and value
+    ]
     least = min(map(len, lists), default=0)
     for place in range(least if dropped else 0):
         attributes = tuple((name, _without(value, place, least)) for name, value in candidate.attributes)
@@ -105,7 +128,11 @@ def _shorter_lists(candidate: Candidate, *, dropped: bool) -> Iterator[Candidate
 
 def _without(value: Value, place: int, number: int) -> Value:
     """Return a list without a place of `number`, or of twice as many; a permutation stays one."""
-    if not isinstance(value, tuple) or isinstance(value, TensorValue) or len(value) not in (number, 2 * number):
+    if (
+        not isinstance(value, tuple)
+        or isinstance(value, TensorValue)
+        or len(value) not in (number, 2 * number)
+    ):
         return value
     kept: tuple[Any, ...] = tuple(each for n, each in enumerate(value) if n % number != place)
     gone = value[place]
@@ -115,7 +142,8 @@ def _without(value: Value, place: int, number: int) -> Value:
 
 
 def _nearer_numbers(attributes: tuple[tuple[str, Value], ...]) -> Iterator[tuple[tuple[str, Value], ...]]:
-    """Yield attributes with integers one nearer to zero, or zero: each with each of others, where they are few, else one at a time."""
+    """Yield attributes with integers one nearer to zero, or zero: each with each of others, where they are
+    few, else one at a time."""
     choices = [_nearer(name, value) for name, value in attributes]
     if sum(len(each) > 1 for each in choices) <= _TOGETHER:
         yield from product(*choices)
@@ -134,15 +162,19 @@ def _nearer(name: str, value: Value) -> list[tuple[str, Value]]:
 
 
 def _within(subject: Subject, candidate: Candidate) -> Iterator[Candidate]:
-    """Yield candidates whose integer values are held within the sizes of the first input, or come one nearer to zero.
+    """Yield candidates whose integer values are held within the sizes of the first input, or come one nearer
+    to zero.
 
-    The former of indices, of each column of tuples, then of all; the latter of what decides shapes, such as axes.
+    The former of indices, of each column of tuples, then of all; the latter of what decides shapes, such as
+    axes.
     """
     for position, (name, (dtype, values)) in enumerate(zip(candidate.names, candidate.inputs, strict=True)):
         if position == 0 or not DTYPES[dtype].is_integer or not values.size or subject.payload(name):
             continue
         if subject.decides(name):
-            yield candidate.with_input(position, Tensor(dtype, (values - np.sign(values)).astype(values.dtype)))
+            yield candidate.with_input(
+                position, Tensor(dtype, (values - np.sign(values)).astype(values.dtype))
+            )
             continue
         for size in sorted({extent for extent in candidate.shapes[0] if extent}):
             limits = (0 if DTYPES[dtype].storage[0] == "u" else -size, size - 1)

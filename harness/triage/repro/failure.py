@@ -27,7 +27,8 @@ class SessionSettings(NamedTuple):
 class Failure(NamedTuple):
     """One failing case on one target.
 
-    `actual` are the outputs where there were some that are known, `origin` the id of the case that this one was reduced from.
+    `actual` are the outputs where there were some that are known, `origin` the id of the case that this one
+    was reduced from.
     """
 
     prepared: Prepared
@@ -67,7 +68,11 @@ class Failure(NamedTuple):
         """Say what the provider does."""
         case = self.case
         stage = {"load": "while the model loads", "run": "while it runs"}.get(self.signature.stage, "")
-        detail = f" ({self.signature.error or self.signature.difference})" if self.signature.error or self.signature.difference else ""
+        detail = (
+            f" ({self.signature.error or self.signature.difference})"
+            if self.signature.error or self.signature.difference
+            else ""
+        )
         return {
             Outcome.ACCEPTED_INVALID: f"accepts a call that breaks the rule '{case.rule}'",
             Outcome.MISMATCH: f"gives a wrong result{detail}",

@@ -1,4 +1,5 @@
-"""Writes a repro: model, tensors in the layout of ONNX's backend tests, the script, and the text of an issue."""
+"""Writes a repro: model, tensors in the layout of ONNX's backend tests, the script, and the text of an
+issue."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ _DATA = "test_data_set_0"
 
 
 def write_repro(failure: Failure, folder: Path, bisection: str | None) -> list[Path]:
-    """Write the files and return them; an invalid case has no output files. Raises UsageError where the folder cannot be written."""
+    """Write the files and return them; an invalid case has no output files. Raises UsageError where the
+    folder cannot be written."""
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder}: is a file; -o names a folder")
     graph = failure.graph
@@ -38,7 +40,9 @@ def write_repro(failure: Failure, folder: Path, bisection: str | None) -> list[P
         for name, data in files.items():
             (folder / name).write_bytes(data)
     except OSError as error:
-        raise UsageError(f"{folder}: cannot be written: {error.strerror}; choose another folder with -o") from error
+        raise UsageError(
+            f"{folder}: cannot be written: {error.strerror}; choose another folder with -o"
+        ) from error
     return [folder / name for name in files]
 
 

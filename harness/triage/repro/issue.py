@@ -20,7 +20,8 @@ _OPERATOR_PAGE = "https://onnx.ai/onnx/operators/onnx__{}.html"
 
 
 def issue(failure: Failure, code: str, bisection: str | None) -> str:
-    """Return the report as Markdown: title, what happens, what ONNX says, input, versions, since when, how to reproduce."""
+    """Return the report as Markdown: title, what happens, what ONNX says, input, versions, since when, how to
+    reproduce."""
     parts = [
         f"# {failure.title}",
         "## What happens\n\n" + _what_happens(failure),
@@ -36,7 +37,9 @@ def issue(failure: Failure, code: str, bisection: str | None) -> str:
 
 def _what_happens(failure: Failure) -> str:
     case, found = failure.case, failure.signature
-    lines = [f"`{failure.info.provider}` {failure.what} (`{found.outcome.value}`, `{case.operator}` at opset {case.opset})."]
+    lines = [
+        f"`{failure.info.provider}` {failure.what} (`{found.outcome.value}`, `{case.operator}` at opset {case.opset})."
+    ]
     if case.options.variant:
         lines.append(
             f"The graph composes {case.operator}'s mode `{case.options.variant}` of {', '.join(failure.graph.tested)}; "
@@ -48,7 +51,10 @@ def _what_happens(failure: Failure) -> str:
         lines.append(f"The output {f'`{name}` ' if name else ''}is {tensor_text(actual)}.")
     expected = failure.expected
     if expected is not None and found.outcome is not Outcome.CRASH:
-        lines.extend(f"{f'`{name}`' if name else 'It'} should be {expected_text(each)}." for name, each in failure.named(expected))
+        lines.extend(
+            f"{f'`{name}`' if name else 'It'} should be {expected_text(each)}."
+            for name, each in failure.named(expected)
+        )
     return "\n\n".join(lines)
 
 
@@ -69,7 +75,10 @@ def _specification(failure: Failure) -> str:
 
 def _input(failure: Failure) -> str:
     case = failure.case
-    rows = [f"| {spec.name} | {tensor_text(tensor)} |" for spec, tensor in zip(case.inputs, failure.prepared.inputs, strict=True)]
+    rows = [
+        f"| {spec.name} | {tensor_text(tensor)} |"
+        for spec, tensor in zip(case.inputs, failure.prepared.inputs, strict=True)
+    ]
     rows += [f"| attribute {name} | {value_text(value)} |" for name, value in case.attributes.items()]
     text = "| | |\n| --- | --- |\n" + "\n".join(rows)
     if case.options.shapes == "static":
@@ -88,7 +97,10 @@ def _versions(failure: Failure) -> str:
     facts = {
         "onnxruntime": info.onnxruntime,
         "execution provider": info.provider,
-        "provider options": ", ".join(f"{key}={value}" for key, value in failure.session.provider_options.items()) or None,
+        "provider options": ", ".join(
+            f"{key}={value}" for key, value in failure.session.provider_options.items()
+        )
+        or None,
         "threads of the session": None if failure.session.threads == 1 else str(failure.session.threads),
         "DirectML": info.directml,
         "adapter": info.adapter,
@@ -100,7 +112,9 @@ def _versions(failure: Failure) -> str:
         "platform": info.platform,
         "runtime": info.runtime,
     }
-    return "| | |\n| --- | --- |\n" + "\n".join(f"| {name} | {value} |" for name, value in facts.items() if value)
+    return "| | |\n| --- | --- |\n" + "\n".join(
+        f"| {name} | {value} |" for name, value in facts.items() if value
+    )
 
 
 def _reproduce(failure: Failure, code: str) -> str:
@@ -124,7 +138,8 @@ def _reproduce(failure: Failure, code: str) -> str:
 
 
 def _entry(failure: Failure) -> list[str]:
-    """Return the case as an entry of a spec, with its elements written out where they are few enough to be read."""
+    """Return the case as an entry of a spec, with its elements written out where they are few enough to be
+    read."""
     inputs = failure.prepared.inputs
     if sum(tensor.array.size for tensor in inputs) > _WRITTEN_OUT:
         return []
@@ -135,7 +150,8 @@ def _entry(failure: Failure) -> list[str]:
 
 
 def expected_text(expected: Expected) -> str:
-    """Write what an output may be: a tensor, a few of which each element is one, or values with the largest of their bounds."""
+    """Write what an output may be: a tensor, a few of which each element is one, or values with the largest
+    of their bounds."""
     if isinstance(expected, Exact):
         return tensor_text(expected.tensor)
     if isinstance(expected, OneOf):
@@ -152,7 +168,9 @@ def tensor_text(tensor: Tensor) -> str:
         return f"`{describe(tensor)}` `{tensor.array.tolist()}`"
     if not tensor.array.ndim:
         return f"`{describe(tensor)}` `{write_element(tensor.dtype, tensor.array[()])}`"
-    whole = " ".join(np.array2string(tensor.array, separator=", ", threshold=_SHOWN, floatmode="unique").split())
+    whole = " ".join(
+        np.array2string(tensor.array, separator=", ", threshold=_SHOWN, floatmode="unique").split()
+    )
     return f"`{describe(tensor)}` `{whole}`"
 
 

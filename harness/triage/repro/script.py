@@ -1,4 +1,5 @@
-"""Writes `repro.py`: the template with one case in it, inputs and model included, so that the one file is all that is needed."""
+"""Writes `repro.py`: the template with one case in it, inputs and model included, so that the one file is all
+that is needed."""
 
 from __future__ import annotations
 
@@ -19,7 +20,12 @@ from harness.model.records import Tensor
 from harness.triage.repro.failure import Failure
 
 TEMPLATE = Path(__file__).with_name("template.py")
-_LEVELS = {"off": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED", "all": "ORT_ENABLE_ALL"}
+_LEVELS = {
+    "off": "ORT_DISABLE_ALL",
+    "basic": "ORT_ENABLE_BASIC",
+    "extended": "ORT_ENABLE_EXTENDED",
+    "all": "ORT_ENABLE_ALL",
+}
 _WRITTEN_OUT = 64
 _WIDTH = 100
 
@@ -64,7 +70,10 @@ def _constants(failure: Failure) -> str:
         *inputs,
         "]",
         "OUTPUTS = [  # (name, ONNX element type, NumPy's)",
-        *(f"    ({name!r}, {number}, {str(np.dtype(BY_ONNX_NUMBER[number].storage))!r})," for name, number in graph.outputs),
+        *(
+            f"    ({name!r}, {number}, {str(np.dtype(BY_ONNX_NUMBER[number].storage))!r}),"
+            for name, number in graph.outputs
+        ),
         "]",
         *_expected(expected),
         f"EXPECTED_ERROR = {case.rule or ''!r}",
@@ -85,7 +94,9 @@ def _expected(expected: Sequence[Expected] | None) -> list[str]:
     for each in expected:
         if isinstance(each, Approx):
             value, bound = (_array(Tensor("float64", array)) for array in (each.value, each.bound))
-            found.append(f"    {{'value': {value}, 'bound': {bound}, 'overflow': {FORMATS[each.dtype].overflow!r}}},")
+            found.append(
+                f"    {{'value': {value}, 'bound': {bound}, 'overflow': {FORMATS[each.dtype].overflow!r}}},"
+            )
         else:
             candidates = each.candidates if isinstance(each, OneOf) else (each.tensor,)
             found.append(f"    {{'any': [{', '.join(map(_array, candidates))}]}},")
@@ -93,7 +104,8 @@ def _expected(expected: Sequence[Expected] | None) -> list[str]:
 
 
 def _array(tensor: Tensor) -> str:
-    """Write an array as an expression of the same bits: element by element where that is exact and short, else its bytes."""
+    """Write an array as an expression of the same bits: element by element where that is exact and short,
+    else its bytes."""
     storage, array = DTYPES[tensor.dtype].storage, tensor.array
     if tensor.dtype == "string":
         return f"np.array({array.reshape(-1).tolist()!r}, object).reshape({array.shape!r})"
@@ -105,13 +117,16 @@ def _array(tensor: Tensor) -> str:
 
 
 def _literal(tensor: Tensor) -> Any:
-    """Return nested lists that give the same bits back, None where there are none: many elements, NaN or infinity."""
+    """Return nested lists that give the same bits back, None where there are none: many elements, NaN or
+    infinity."""
     array = tensor.array
     if not 0 < array.size <= _WRITTEN_OUT or array.dtype.kind not in "iubf" or not np.isfinite(array).all():
         return None
     choices = [array.tolist()]
     if array.dtype.kind == "f":
-        choices.insert(0, np.array([float(str(element)) for element in array.reshape(-1)]).reshape(array.shape).tolist())
+        choices.insert(
+            0, np.array([float(str(element)) for element in array.reshape(-1)]).reshape(array.shape).tolist()
+        )
     for values in choices:
         if np.array(values, array.dtype).tobytes() == array.tobytes():
             return values
@@ -129,5 +144,7 @@ def _text(data: bytes) -> str:
 def _probe(opset: int) -> bytes:
     values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "XY"]
     graph = helper.make_graph([helper.make_node("Identity", ["X"], ["Y"])], "probe", values[:1], values[1:])
-    model = helper.make_model(graph, ir_version=IR_VERSIONS[opset], opset_imports=[helper.make_opsetid("", opset)])
+    model = helper.make_model(
+        graph, ir_version=IR_VERSIONS[opset], opset_imports=[helper.make_opsetid("", opset)]
+    )
     return bytes(model.SerializeToString(deterministic=True))

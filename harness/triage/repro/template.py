@@ -50,13 +50,24 @@ def main():
     print("versions:  onnxruntime %s, numpy %s, Python %s, %s" % versions)
     unplaced = "no session was made" if "ran_on" in result else "unknown: the process did not live to tell"
     print("ran on:    " + (", ".join(result.get("ran_on", [])) or unplaced))
-    print("expected:  " + ("an error: " + EXPECTED_ERROR if EXPECTED is None else "; ".join(map(show_expected, range(len(OUTPUTS))))))
+    print(
+        "expected:  "
+        + (
+            "an error: " + EXPECTED_ERROR
+            if EXPECTED is None
+            else "; ".join(map(show_expected, range(len(OUTPUTS))))
+        )
+    )
     print("actual:    " + result["actual"])
     if result.get("wrong") and len(OUTPUTS) > 1:
         print("wrong:     " + ", ".join(result["wrong"]))
     print("reported:  " + REPORTED)
     verdict = judge(result)
-    words = {FIXED: "FIXED: it does what is expected", BUG: "BUG: it is still there", UNKNOWN: "CANNOT TELL: " + str(result.get("why"))}
+    words = {
+        FIXED: "FIXED: it does what is expected",
+        BUG: "BUG: it is still there",
+        UNKNOWN: "CANNOT TELL: " + str(result.get("why")),
+    }
     print(words[verdict])
     return verdict
 
@@ -74,7 +85,11 @@ def run_apart():
     """Run this script in another process, which may crash or hang."""
     try:
         done = subprocess.run(
-            [sys.executable, __file__, "--inner"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=TIMEOUT_SECONDS, check=False
+            [sys.executable, __file__, "--inner"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            timeout=TIMEOUT_SECONDS,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         return {"kind": "timeout", "actual": "no answer within %d s" % TIMEOUT_SECONDS, "version": version()}
@@ -83,9 +98,15 @@ def run_apart():
     if found:
         return json.loads(found[-1][len(MARK) :])
     printed = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    if done.returncode > 0 and printed and "Error" in printed[-1]:  # Python itself ended it: nothing was asked of ONNX Runtime
+    if (
+        done.returncode > 0 and printed and "Error" in printed[-1]
+    ):  # Python itself ended it: nothing was asked of ONNX Runtime
         return {"kind": "unknown", "why": printed[-1], "actual": printed[-1], "version": version()}
-    return {"kind": "crash", "actual": "the process ended with " + ended(done.returncode), "version": version()}
+    return {
+        "kind": "crash",
+        "actual": "the process ended with " + ended(done.returncode),
+        "version": version(),
+    }
 
 
 def ended(code):
@@ -123,14 +144,21 @@ def run():
         return dict(result, kind="unknown", why=why, actual=why)
 
     if PROVIDER not in ort.get_available_providers():
-        return unknown("this onnxruntime has %s, not %s" % (", ".join(ort.get_available_providers()), PROVIDER))
+        return unknown(
+            "this onnxruntime has %s, not %s" % (", ".join(ort.get_available_providers()), PROVIDER)
+        )
     try:
-        ort.InferenceSession(base64.b64decode(OPSET_PROBE), session_options(ort, {}), providers=["CPUExecutionProvider"])
+        ort.InferenceSession(
+            base64.b64decode(OPSET_PROBE), session_options(ort, {}), providers=["CPUExecutionProvider"]
+        )
     except Exception as error:  # noqa: BLE001 - whatever it says, it cannot load the simplest model of this opset
         return unknown("this onnxruntime does not load models of this opset: " + first_line(error))
     try:
         session = ort.InferenceSession(
-            base64.b64decode(MODEL), session_options(ort, SESSION_CONFIG), providers=[(PROVIDER, PROVIDER_OPTIONS)], enable_fallback=0
+            base64.b64decode(MODEL),
+            session_options(ort, SESSION_CONFIG),
+            providers=[(PROVIDER, PROVIDER_OPTIONS)],
+            enable_fallback=0,
         )
     except TypeError as error:
         return unknown("this release's InferenceSession takes other arguments: " + first_line(error))
@@ -184,7 +212,8 @@ def placement(session):
 
 
 def run_session(ort, session):
-    """Run and return the outputs as arrays; bfloat16, which `session.run` does not take, with bound buffers."""
+    """Run and return the outputs as arrays; bfloat16, which `session.run` does not take, with bound
+    buffers."""
     names = [name for name, _, _ in OUTPUTS]
     if not IN_PLACE and all(element != BFLOAT16 for _, element, _ in OUTPUTS + INPUTS):
         return session.run(names, {key: array for key, _, array in INPUTS})
@@ -196,7 +225,14 @@ def run_session(ort, session):
         if element == STRING:
             binding.bind_cpu_input(key, own)
         else:
-            binding.bind_input(key, "cpu", 0, element if element == BFLOAT16 else own.dtype.type, list(own.shape), own.ctypes.data)
+            binding.bind_input(
+                key,
+                "cpu",
+                0,
+                element if element == BFLOAT16 else own.dtype.type,
+                list(own.shape),
+                own.ctypes.data,
+            )
     if IN_PLACE:
         number = OUTPUTS[0][1]
         kind = number if number == BFLOAT16 else kept[0].dtype.type
@@ -232,7 +268,8 @@ def fits(n, array):
 
 
 def within(array, entry, number):
-    """Say whether each element lies within the bound of its value; where the bound reaches beyond the type, infinity does too."""
+    """Say whether each element lies within the bound of its value; where the bound reaches beyond the type,
+    infinity does too."""
     value, bound = entry["value"], entry["bound"]
     with np.errstate(all="ignore"):
         found = np.left_shift(array.astype("u4"), 16).view("f4") if number == BFLOAT16 else array
@@ -240,7 +277,11 @@ def within(array, entry, number):
         same = (found == value) | (np.isnan(found) & np.isnan(value))
         apart = np.where(same, 0.0, np.abs(found - value))
         apart = np.where(np.isnan(apart), np.inf, apart)
-        overflowed = np.isinf(found) & np.isfinite(value) & (np.copysign(1.0, found) * value + bound >= entry["overflow"])
+        overflowed = (
+            np.isinf(found)
+            & np.isfinite(value)
+            & (np.copysign(1.0, found) * value + bound >= entry["overflow"])
+        )
         return bool(np.all((apart <= bound) | overflowed))
 
 
@@ -272,12 +313,20 @@ def show_expected(n):
     if "any" in entry:
         return label(n) + " or ".join(show(array, number) for array in entry["any"])
     largest = float(np.max(entry["bound"], initial=0.0))
-    return label(n) + "%s, each element of %s within its bound, at most %.3g" % (show(entry["value"], None), OUTPUTS[n][2], largest)
+    return label(n) + "%s, each element of %s within its bound, at most %.3g" % (
+        show(entry["value"], None),
+        OUTPUTS[n][2],
+        largest,
+    )
 
 
 def show(array, number):
     """Write a tensor: element type, shape, elements, and the bits of a few floats."""
-    name = "bfloat16 as uint16" if number == BFLOAT16 and array.dtype == np.uint16 else str(array.dtype).replace("object", "string")
+    name = (
+        "bfloat16 as uint16"
+        if number == BFLOAT16 and array.dtype == np.uint16
+        else str(array.dtype).replace("object", "string")
+    )
     written = " ".join(np.array2string(array, threshold=40, separator=", ", floatmode="unique").split())
     text = "%s%s %s" % (name, list(array.shape), written)
     if array.dtype.kind == "f" and 0 < array.size <= 8:

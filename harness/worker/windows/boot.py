@@ -1,10 +1,11 @@
 """Start a worker in the Windows Python: python.exe boot.py worker.py [argument …]
 
-Prepares the process (under Wine; on Windows there is nothing to prepare), registers itself as `harness_boot` and runs the worker as
-`__main__`. The worker calls `before_sessions()` right after `import onnxruntime` and `describe_device()` when it wants to know what it
-runs on. A Wine that the compatibility layer does not know ends the process with code 86 and one line on stderr, before the worker
-starts. After a session on DirectML has failed, the worker calls `after_failure()`, which says
-whether the device is lost. Standard library only, Python 3.8 and later.
+Prepares the process (under Wine; on Windows there is nothing to prepare), registers itself as `harness_boot`
+and runs the worker as `__main__`. The worker calls `before_sessions()` right after `import onnxruntime` and
+`describe_device()` when it wants to know what it runs on. A Wine that the compatibility layer does not know
+ends the process with code 86 and one line on stderr, before the worker starts. After a session on DirectML
+has failed, the worker calls `after_failure()`, which says whether the device is lost. Standard library only,
+Python 3.8 and later.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ def _siblings() -> types.ModuleType:
 
 
 def register(package: str) -> None:
-    """Prepare the process and register `harness_boot`; the modules beside this file are those of `package`."""
+    """Prepare the process and register `harness_boot`; the modules beside this file are those of
+    `package`."""
     winecompat = importlib.import_module(package + ".winecompat")
     device = importlib.import_module(package + ".device")
 

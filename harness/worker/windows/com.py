@@ -1,4 +1,5 @@
-"""COM and DLL calls with ctypes alone. Runs inside the Windows Python: standard library only, Python 3.8 and later."""
+"""COM and DLL calls with ctypes alone. Runs inside the Windows Python: standard library only, Python 3.8 and
+later."""
 
 from __future__ import annotations
 
@@ -81,11 +82,17 @@ def function(dll: Any, name: str, restype: Any, *argtypes: Any) -> Any:
 
 def address_of(dll: Any, name: str) -> int:
     """Return the address of an exported function, 0 where the DLL lacks it."""
-    return int(function(library("kernel32"), "GetProcAddress", c_void_p, c_void_p, c_char_p)(dll._handle, name.encode()) or 0)
+    return int(
+        function(library("kernel32"), "GetProcAddress", c_void_p, c_void_p, c_char_p)(
+            dll._handle, name.encode()
+        )
+        or 0
+    )
 
 
 def method(pointer: int, slot: int, *argtypes: Any, restype: Any = c_int32) -> Callable[..., Any]:
-    """Return the method in a slot of a COM object's table, bound to the object; the default result is an HRESULT."""
+    """Return the method in a slot of a COM object's table, bound to the object; the default result is an
+    HRESULT."""
     if sys.platform == "win32":
         table = ctypes.cast(pointer, POINTER(POINTER(c_void_p)))[0]
         call = ctypes.WINFUNCTYPE(restype, c_void_p, *argtypes)(table[slot])
@@ -102,7 +109,10 @@ def check(code: int, what: str) -> None:
 def query(pointer: int, interface: str) -> int:
     """Return another interface of an object; the caller releases it."""
     found = c_void_p()
-    check(method(pointer, 0, c_void_p, c_void_p)(byref(Guid(interface)), byref(found)), f"QueryInterface {interface}")
+    check(
+        method(pointer, 0, c_void_p, c_void_p)(byref(Guid(interface)), byref(found)),
+        f"QueryInterface {interface}",
+    )
     return int(found.value or 0)
 
 

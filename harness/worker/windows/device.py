@@ -1,6 +1,8 @@
-"""Describe the device that a DirectML session runs on, asked of the very DirectML.dll that the provider loaded.
+"""Describe the device that a DirectML session runs on, asked of the very DirectML.dll that the provider
+loaded.
 
-Works on Windows and under Wine with ctypes alone. Runs inside the Windows Python: standard library only, Python 3.8 and later.
+Works on Windows and under Wine with ctypes alone. Runs inside the Windows Python: standard library only,
+Python 3.8 and later.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ IDXGI_DEVICE = "54ec77fa-1377-44e6-8c32-88fd5f44c84c"
 ID3D12_DEVICE = "189819f1-1db6-4b57-be54-1821339b85f7"
 IDML_DEVICE = "6dbd6437-96fd-423f-a98c-ae5e7c2a573f"
 FEATURE_LEVEL_11_0 = 0xB000
-# where onnxruntime's Python binding keeps the queue and the half-recorded work that all sessions of a device share
-# (dml_execution_context_guid in onnxruntime's dml_provider_factory_creator.h)
+# where onnxruntime's Python binding keeps the queue and the half-recorded work that all sessions of a device
+# share (dml_execution_context_guid in onnxruntime's dml_provider_factory_creator.h)
 EXECUTION_CONTEXT = "e270a9ef-41ab-430f-b6d4-af501eb67eb7"
 TENSOR_DATA_TYPES = {
     "float32": 1, "float16": 2, "uint32": 3, "uint16": 4, "uint8": 5, "int32": 6, "int16": 7, "int8": 8,
@@ -32,7 +34,14 @@ FEATURE_LEVELS = [
     *(0x1000, 0x2000, 0x2100, 0x3000, 0x3100, 0x4000, 0x4100),
     *(0x5000, 0x5100, 0x5200, 0x6000, 0x6100, 0x6200, 0x6300, 0x6400),
 ]
-VENDORS = {0x1002: "AMD", 0x10DE: "NVIDIA", 0x8086: "Intel", 0x1414: "Microsoft", 0x5143: "Qualcomm", 0x10005: "Mesa"}
+VENDORS = {
+    0x1002: "AMD",
+    0x10DE: "NVIDIA",
+    0x8086: "Intel",
+    0x1414: "Microsoft",
+    0x5143: "Qualcomm",
+    0x10005: "Mesa",
+}
 
 
 class AdapterDescription(ctypes.Structure):
@@ -66,13 +75,19 @@ class LevelQuery(ctypes.Structure):
 
 
 def describe_device(device_id: int = 0, path: str | None = None) -> dict[str, Any]:
-    """Return what is known of DXGI adapter `device_id` and of DirectML (of the DLL at `path`, or else the loaded one), ready for JSON.
+    """Return what is known of DXGI adapter `device_id` and of DirectML (of the DLL at `path`, or else the
+    loaded one), ready for JSON.
 
-    Keys: directml (version), directml_path, directml_sha256, adapter, vendor, luid, driver (None where it cannot be told), software,
-    max_feature_level such as `6_4`, device_dtypes. Raises OSError where there is no such adapter or no DirectML.dll.
+    Keys: directml (version), directml_path, directml_sha256, adapter, vendor, luid, driver (None where it
+    cannot be told), software, max_feature_level such as `6_4`, device_dtypes. Raises OSError where there is
+    no such adapter or no DirectML.dll.
     """
     path = path or directml_path()
-    facts: dict[str, Any] = {"directml": file_version(path), "directml_path": path, "directml_sha256": sha256_of(path)}
+    facts: dict[str, Any] = {
+        "directml": file_version(path),
+        "directml_path": path,
+        "directml_sha256": sha256_of(path),
+    }
     factory = adapter = 0
     try:
         factory = _create("dxgi", "CreateDXGIFactory1", (c_void_p, c_void_p), byref(Guid(IDXGI_FACTORY1)))
@@ -85,21 +100,29 @@ def describe_device(device_id: int = 0, path: str | None = None) -> dict[str, An
 
 
 def forget_execution_context(device_id: int = 0) -> bool:
-    """Let the next session on an adapter start with a queue and command list of its own; say whether the device is lost for this process.
+    """Let the next session on an adapter start with a queue and command list of its own; say whether the
+    device is lost for this process.
 
-    onnxruntime's Python binding shares one execution context between all sessions of a device. A session that fails leaves the work that
-    it had recorded in there, and frees the memory that this work uses: the next session would run it, and crash or compute with foreign
-    values.
+    onnxruntime's Python binding shares one execution context between all sessions of a device. A session that
+    fails leaves the work that it had recorded in there, and frees the memory that this work uses: the next
+    session would run it, and crash or compute with foreign values.
     """
     factory = adapter = device = 0
     try:
         factory = _create("dxgi", "CreateDXGIFactory1", (c_void_p, c_void_p), byref(Guid(IDXGI_FACTORY1)))
         adapter = _from_method(factory, 12, "EnumAdapters1", (c_uint32,), device_id)
         types = (c_void_p, c_uint32, c_void_p, c_void_p)
-        device = _create("d3d12", "D3D12CreateDevice", types, adapter, FEATURE_LEVEL_11_0, byref(Guid(ID3D12_DEVICE)))
-        if method(device, 37)() < 0:  # GetDeviceRemovedReason: a process has one device an adapter, and gets a removed one again
+        device = _create(
+            "d3d12", "D3D12CreateDevice", types, adapter, FEATURE_LEVEL_11_0, byref(Guid(ID3D12_DEVICE))
+        )
+        if (
+            method(device, 37)() < 0
+        ):  # GetDeviceRemovedReason: a process has one device an adapter, and gets a removed one again
             return True
-        check(method(device, 4, c_void_p, c_uint32, c_void_p)(byref(Guid(EXECUTION_CONTEXT)), 0, None), "ID3D12Object::SetPrivateData")
+        check(
+            method(device, 4, c_void_p, c_uint32, c_void_p)(byref(Guid(EXECUTION_CONTEXT)), 0, None),
+            "ID3D12Object::SetPrivateData",
+        )
         return False
     except ComError as error:
         if error.hresult in LOST:
@@ -110,11 +133,14 @@ def forget_execution_context(device_id: int = 0) -> bool:
 
 
 def directml_path() -> str:
-    """Return the full path of the DirectML.dll in this process, or of the one that onnxruntime brings and would load."""
+    """Return the full path of the DirectML.dll in this process, or of the one that onnxruntime brings and
+    would load."""
     handle = function(library("kernel32"), "GetModuleHandleW", c_void_p, c_wchar_p)("DirectML.dll")
     if handle:
         buffer = ctypes.create_unicode_buffer(32768)
-        function(library("kernel32"), "GetModuleFileNameW", c_uint32, c_void_p, c_wchar_p, c_uint32)(handle, buffer, len(buffer))
+        function(library("kernel32"), "GetModuleFileNameW", c_uint32, c_void_p, c_wchar_p, c_uint32)(
+            handle, buffer, len(buffer)
+        )
         return buffer.value
     package = getattr(sys.modules.get("onnxruntime"), "__file__", None)
     beside = os.path.join(os.path.dirname(package), "capi", "DirectML.dll") if package else ""
@@ -180,12 +206,16 @@ def _describe_adapter(adapter: int) -> dict[str, Any]:
     facts = AdapterDescription()
     check(method(adapter, 10, c_void_p)(byref(facts)), "IDXGIAdapter1::GetDesc1")
     driver = c_int64()
-    known = method(adapter, 9, c_void_p, c_void_p)(byref(Guid(IDXGI_DEVICE)), byref(driver)) >= 0 and driver.value
+    known = (
+        method(adapter, 9, c_void_p, c_void_p)(byref(Guid(IDXGI_DEVICE)), byref(driver)) >= 0 and driver.value
+    )
     return {
         "adapter": facts.description,
         "vendor": vendor_text(facts.vendor),
         "luid": f"{facts.luid_high & 0xFFFFFFFF:08x}:{facts.luid_low:08x}",
-        "driver": ".".join(str(driver.value >> shift & 0xFFFF) for shift in (48, 32, 16, 0)) if known else None,
+        "driver": ".".join(str(driver.value >> shift & 0xFFFF) for shift in (48, 32, 16, 0))
+        if known
+        else None,
         "software": bool(facts.flags & 2) or "llvmpipe" in facts.description,
     }
 
@@ -194,7 +224,9 @@ def _describe_directml(path: str, adapter: int) -> dict[str, Any]:
     device = directml = 0
     try:
         types = (c_void_p, c_uint32, c_void_p, c_void_p)
-        device = _create("d3d12", "D3D12CreateDevice", types, adapter, FEATURE_LEVEL_11_0, byref(Guid(ID3D12_DEVICE)))
+        device = _create(
+            "d3d12", "D3D12CreateDevice", types, adapter, FEATURE_LEVEL_11_0, byref(Guid(ID3D12_DEVICE))
+        )
         types = (c_void_p, c_uint32, c_void_p, c_void_p)
         directml = _create(path, "DMLCreateDevice", types, device, 0, byref(Guid(IDML_DEVICE)))
         dtypes = [name for name, value in TENSOR_DATA_TYPES.items() if _supports(directml, value)]
@@ -206,7 +238,10 @@ def _describe_directml(path: str, adapter: int) -> dict[str, Any]:
 def _feature(directml: int, feature: int, query: Any, answer: Any) -> None:
     """IDMLDevice::CheckFeatureSupport."""
     ask = method(directml, 7, c_uint32, c_uint32, c_void_p, c_uint32, c_void_p)
-    check(ask(feature, ctypes.sizeof(query), byref(query), ctypes.sizeof(answer), byref(answer)), "IDMLDevice::CheckFeatureSupport")
+    check(
+        ask(feature, ctypes.sizeof(query), byref(query), ctypes.sizeof(answer), byref(answer)),
+        "IDMLDevice::CheckFeatureSupport",
+    )
 
 
 def _supports(directml: int, dtype: int) -> bool:

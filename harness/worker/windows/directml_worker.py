@@ -1,7 +1,8 @@
-"""The worker for DirectML's own API: python.exe boot.py directml_worker.py worker.py [dll=PATH] [device_id=N] [debug=1]
+"""The worker for DirectML's own API: python.exe boot.py directml_worker.py worker.py [dll=PATH] [device_id=N]
+[debug=1]
 
-Serves the frames of `worker.py` with the backend of `directml`; onnxruntime is not imported. Where DirectML or the device cannot be
-had, one line on stderr says why and the process ends with code 87, before it greets.
+Serves the frames of `worker.py` with the backend of `directml`; onnxruntime is not imported. Where DirectML
+or the device cannot be had, one line on stderr says why and the process ends with code 87, before it greets.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ REMEDIES = {
 
 
 def main() -> None:
-    """Load the frames from the worker's file, the backend from the package that `boot` registered, and serve."""
+    """Load the frames from the worker's file, the backend from the package that `boot` registered, and
+    serve."""
     path, *pairs = sys.argv[1:]
     options = dict(pair.split("=", 1) for pair in pairs)
     spec = importlib.util.spec_from_file_location("harness_worker", path)
@@ -36,7 +38,9 @@ def main() -> None:
         sys.modules["harness_boot"].before_sessions()
         backend = importlib.import_module("harness_boot_modules.directml.backend")
         try:
-            return backend.DirectML(options.get("dll"), int(options.get("device_id", "0")), debug=options.get("debug") == "1")
+            return backend.DirectML(
+                options.get("dll"), int(options.get("device_id", "0")), debug=options.get("debug") == "1"
+            )
         except OSError as exc:
             remedy = REMEDIES.get(str(getattr(exc, "label", "")), "")
             print(f"harness: DirectML cannot be had: {exc}{remedy}", file=sys.stderr, flush=True)

@@ -1,6 +1,8 @@
-"""Run a Python script in the Windows Python, with numpy and onnxruntime: started there by `boot.py` as if it were the worker.
+"""Run a Python script in the Windows Python, with numpy and onnxruntime: started there by `boot.py` as if it
+were the worker.
 
-The script comes through standard input, since nothing else of the machine can be seen from inside; its arguments are this program's.
+The script comes through standard input, since nothing else of the machine can be seen from inside; its
+arguments are this program's.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ def main() -> None:
     import onnxruntime  # noqa: F401 - `before_sessions` wants it loaded
 
     sys.modules["harness_boot"].before_sessions()
-    exec(compile(text, sys.argv[0], "exec"), {"__name__": "__main__", "__file__": sys.argv[0], "__doc__": None})
+    exec(
+        compile(text, sys.argv[0], "exec"), {"__name__": "__main__", "__file__": sys.argv[0], "__doc__": None}
+    )
 
 
 if __name__ == "__main__":

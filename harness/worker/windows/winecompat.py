@@ -11,9 +11,9 @@
 | `keep_one_device` | `D3D12CreateDevice` | on Windows an adapter has one; Wine leaks one a session |
 | `keep_one_factory` | `CreateDXGIFactory`, `…1`, `…2` | each new factory of Wine starts a Vulkan instance |
 
-Every patch of code first compares the bytes that it replaces with those of the Wine builds in `WINE_BUILDS`. Another build, or other
-bytes, raise Incompatible before anything is changed: a refusal with a reason, never a crash. Runs inside the Windows Python:
-standard library only, Python 3.8 and later.
+Every patch of code first compares the bytes that it replaces with those of the Wine builds in `WINE_BUILDS`.
+Another build, or other bytes, raise Incompatible before anything is changed: a refusal with a reason, never a
+crash. Runs inside the Windows Python: standard library only, Python 3.8 and later.
 """
 
 from __future__ import annotations
@@ -49,7 +49,10 @@ ENUMERATE_META_COMMANDS = "4883ec38 4c89442428 4989c9 4c8d05???????? b903000000 
 META_COMMANDS_SLOT = 59
 # test rdx,rdx; jz +6; mov dword [rdx],0; xor eax,eax; ret     (this rcx, UINT *count rdx, descriptions r8): none, S_OK
 NO_META_COMMANDS = "4885d27406c7020000000031c0c3"
-SURFACE_NAMES = {b"VK_KHR_win32_surface\0": b"VK_KHR_surface\0", b"vkCreateWin32SurfaceKHR\0": b"vkDestroySurfaceKHR\0"}
+SURFACE_NAMES = {
+    b"VK_KHR_win32_surface\0": b"VK_KHR_surface\0",
+    b"vkCreateWin32SurfaceKHR\0": b"vkDestroySurfaceKHR\0",
+}
 SURFACE_USERS = {"wined3d.dll": 2, "d3d12core.dll": 0, "d3d12.dll": 1}
 
 ID3D12_DEVICE = "189819f1-1db6-4b57-be54-1821339b85f7"
@@ -82,20 +85,27 @@ def wine_build() -> str | None:
 def require_known_build(build: str) -> None:
     """Raise Incompatible for a build that the patches were not made for."""
     if build not in WINE_BUILDS:
-        raise Incompatible(f"the compatibility layer knows {', '.join(WINE_BUILDS)}, not {build}: run `harness windows install`")
+        raise Incompatible(
+            f"the compatibility layer knows {', '.join(WINE_BUILDS)}, not {build}: run `harness windows install`"
+        )
 
 
 def matches(code: bytes, pattern: str) -> bool:
-    """Say whether code starts with a pattern of hexadecimal digits, in which ?? is any byte and blanks do not count."""
+    """Say whether code starts with a pattern of hexadecimal digits, in which ?? is any byte and blanks do not
+    count."""
     pattern = pattern.replace(" ", "")
     pairs = [pattern[i : i + 2] for i in range(0, len(pattern), 2)]
-    return len(code) >= len(pairs) and all(pair == "??" or int(pair, 16) == code[at] for at, pair in enumerate(pairs))
+    return len(code) >= len(pairs) and all(
+        pair == "??" or int(pair, 16) == code[at] for at, pair in enumerate(pairs)
+    )
 
 
 def require_bytes(what: str, code: bytes, pattern: str) -> None:
     """Raise Incompatible when code is not what a patch expects to replace."""
     if not matches(code, pattern):
-        raise Incompatible(f"{what} starts with {code[:20].hex()}, not with {pattern}; no patch is made for this Wine")
+        raise Incompatible(
+            f"{what} starts with {code[:20].hex()}, not with {pattern}; no patch is made for this Wine"
+        )
 
 
 def jump_to(address: int) -> bytes:
@@ -106,14 +116,16 @@ def jump_to(address: int) -> bytes:
 def device_code(device: int) -> bytes:
     """Return a D3D12CreateDevice(adapter rcx, level edx, riid r8, out r9) that hands out one device.
 
-    test r9,r9; jz L; mov rcx,device; mov rdx,r8; mov r8,r9; mov rax,[rcx]; jmp [rax] (QueryInterface); L: mov eax,1 (S_FALSE); ret
+    test r9,r9; jz L; mov rcx,device; mov rdx,r8; mov r8,r9; mov rax,[rcx]; jmp [rax] (QueryInterface); L: mov
+    eax,1 (S_FALSE); ret
     """
     hand_out = b"\x48\xb9" + device.to_bytes(8, "little") + bytes.fromhex("4c89c2 4d89c8 488b01 ff20")
     return bytes.fromhex("4d85c9 74") + bytes([len(hand_out)]) + hand_out + bytes.fromhex("b801000000 c3")
 
 
 def factory_code(factory: int, with_flags: bool) -> bytes:
-    """Return a CreateDXGIFactory2(flags ecx, riid rdx, out r8), or without flags (riid rcx, out rdx), that hands out one factory.
+    """Return a CreateDXGIFactory2(flags ecx, riid rdx, out r8), or without flags (riid rcx, out rdx), that
+    hands out one factory.
 
     [mov r8,rdx; mov rdx,rcx;] mov rcx,factory; mov rax,[rcx]; jmp [rax] (QueryInterface)
     """
@@ -143,7 +155,9 @@ def occurrences(data: bytes, wanted: bytes) -> list[int]:
 
 def _write(address: int, data: bytes, protection: int = _EXECUTE_READ_WRITE) -> None:
     """Write over protected memory."""
-    protect = function(library("kernel32"), "VirtualProtect", c_int32, c_void_p, c_size_t, c_uint32, POINTER(c_uint32))
+    protect = function(
+        library("kernel32"), "VirtualProtect", c_int32, c_void_p, c_size_t, c_uint32, POINTER(c_uint32)
+    )
     before = c_uint32()
     if not protect(address, len(data), protection, byref(before)):
         raise Incompatible(f"memory at {address:#x} cannot be written")
@@ -194,11 +208,21 @@ def stub_wmi() -> None:
 
 
 def ask_parent_simply() -> None:
-    """Let `os.getppid` ask NtQueryInformationProcess; the sixth field of PROCESS_BASIC_INFORMATION is the parent."""
+    """Let `os.getppid` ask NtQueryInformationProcess; the sixth field of PROCESS_BASIC_INFORMATION is the
+    parent."""
 
     def getppid() -> int:
         facts = (c_size_t * 6)()
-        ask = function(library("ntdll"), "NtQueryInformationProcess", c_int32, c_void_p, c_uint32, c_void_p, c_uint32, c_void_p)
+        ask = function(
+            library("ntdll"),
+            "NtQueryInformationProcess",
+            c_int32,
+            c_void_p,
+            c_uint32,
+            c_void_p,
+            c_uint32,
+            c_void_p,
+        )
         check(ask(c_void_p(-1), 0, byref(facts), ctypes.sizeof(facts), None), "NtQueryInformationProcess")
         return int(facts[5])
 
@@ -215,13 +239,18 @@ def choose_vulkan() -> None:
 
 
 def drop_window_surface() -> None:
-    """Ask Vulkan for no window surface, so that it starts without a display; before anything uses D3D or DXGI."""
+    """Ask Vulkan for no window surface, so that it starts without a display; before anything uses D3D or
+    DXGI."""
     for name, expected in SURFACE_USERS.items():
         base = library(name)._handle
         found = []
         for offset, size in read_only_sections(ctypes.string_at(base, 4096)):
             data = ctypes.string_at(base + offset, size)
-            found += [(base + offset + at, new) for old, new in SURFACE_NAMES.items() for at in occurrences(data, old)]
+            found += [
+                (base + offset + at, new)
+                for old, new in SURFACE_NAMES.items()
+                for at in occurrences(data, old)
+            ]
         if len(found) != expected:
             raise Incompatible(f"{name} names the window surface {len(found)} times, not {expected} times")
         for address, new in found:
@@ -281,7 +310,8 @@ def before_imports() -> None:
 
 
 def before_sessions() -> None:
-    """Prepare D3D12 and DXGI for the first session, after `import onnxruntime`; a second call does nothing."""
+    """Prepare D3D12 and DXGI for the first session, after `import onnxruntime`; a second call does
+    nothing."""
     if _prepared or wine_build() is None:
         return
     device = create_device()

@@ -1,4 +1,5 @@
-"""DirectML's own API with ctypes alone: what is needed to create, compile and run one operator, and nothing else.
+"""DirectML's own API with ctypes alone: what is needed to create, compile and run one operator, and nothing
+else.
 
     layouts     the structures of d3d12.h and DirectML.h
     operators   the operators by their descriptions: a table of fields, and a description in memory made from JSON
@@ -8,5 +9,6 @@
     session     a compiled operator: where its tensors are in one buffer, and how its output is read
     backend     the worker's backend: a unit is one operator, a case one dispatch
 
-Runs inside the Windows Python, on Windows and under Wine: standard library only (session and backend also NumPy), Python 3.8 and later.
+Runs inside the Windows Python, on Windows and under Wine: standard library only (session and backend also
+NumPy), Python 3.8 and later.
 """

@@ -1,4 +1,5 @@
-"""A DirectML device: one operator created, compiled, initialized, bound and recorded; the descriptors, buffers and list are used again."""
+"""A DirectML device: one operator created, compiled, initialized, bound and recorded; the descriptors,
+buffers and list are used again."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ Range = Tuple[int, int, int]
 
 
 class Bindings:
-    """Room for ranges of buffers, in the form that a binding table takes; it copies them, so that the room can be used again.
+    """Room for ranges of buffers, in the form that a binding table takes; it copies them, so that the room
+    can be used again.
 
     `bound` says for each whether there is a range: an optional tensor that is left out is bound to nothing.
     """
@@ -35,7 +37,10 @@ class Bindings:
     def __init__(self, bound: Sequence[bool]) -> None:
         self._buffers = (BufferBinding * len(bound))()
         nothing = TypedDesc(NO_BINDING, None)
-        descs = (TypedDesc(BUFFER, addressof(buffer)) if there else nothing for buffer, there in zip(self._buffers, bound))
+        descs = (
+            TypedDesc(BUFFER, addressof(buffer)) if there else nothing
+            for buffer, there in zip(self._buffers, bound)
+        )
         self._descs = (TypedDesc * len(bound))(*descs)
         self._at = byref(self._descs)
 
@@ -48,14 +53,21 @@ class Bindings:
 
 
 class Api:
-    """A DirectML device on a Direct3D 12 device, with a recorder, an initializer and a binding table that all operators share."""
+    """A DirectML device on a Direct3D 12 device, with a recorder, an initializer and a binding table that all
+    operators share."""
 
     def __init__(self, gpu: Gpu, path: str, minimum_level: int, *, debug: bool = False) -> None:
-        """Create the device from the DirectML.dll at `path`; raises ComError, for instance for a level that the DLL lacks."""
-        create = function(library(path), "DMLCreateDevice1", c_int32, c_void_p, c_uint32, c_uint32, c_void_p, c_void_p)
+        """Create the device from the DirectML.dll at `path`; raises ComError, for instance for a level that
+        the DLL lacks."""
+        create = function(
+            library(path), "DMLCreateDevice1", c_int32, c_void_p, c_uint32, c_uint32, c_void_p, c_void_p
+        )
         made = c_void_p()
         flags = DEBUG_FLAG if debug else 0
-        check(create(gpu.device, flags, minimum_level, byref(Guid(IDML_DEVICE)), byref(made)), "DMLCreateDevice1")
+        check(
+            create(gpu.device, flags, minimum_level, byref(Guid(IDML_DEVICE)), byref(made)),
+            "DMLCreateDevice1",
+        )
         self.gpu = gpu
         self.device = int(made.value or 0)
         self._owned = [self.device]
@@ -65,7 +77,9 @@ class Api:
         self._operator_id, self._compiled_id = Guid(OPERATOR), Guid(COMPILED_OPERATOR)
         self._recorder = self._make(11, RECORDER, "CreateCommandRecorder", ())
         self._record = method(self._recorder, 8, c_void_p, c_void_p, c_void_p, restype=None)
-        self._initializer = self._make(10, INITIALIZER, "CreateOperatorInitializer", (c_uint32, c_void_p), 0, None)
+        self._initializer = self._make(
+            10, INITIALIZER, "CreateOperatorInitializer", (c_uint32, c_void_p), 0, None
+        )
         self._reset_initializer = method(self._initializer, 9, c_uint32, c_void_p)
         self._initializer_properties = method(self._initializer, 8, c_void_p, restype=c_void_p)
         self._one = Bindings((True,))
@@ -80,14 +94,22 @@ class Api:
 
     def _make(self, slot: int, interface: str, what: str, types: Any, *arguments: Any) -> int:
         made = c_void_p()
-        check(method(self.device, slot, *types, c_void_p, c_void_p)(*arguments, byref(Guid(interface)), byref(made)), what)
+        check(
+            method(self.device, slot, *types, c_void_p, c_void_p)(
+                *arguments, byref(Guid(interface)), byref(made)
+            ),
+            what,
+        )
         self._owned.append(int(made.value or 0))
         return self._owned[-1]
 
     def compile(self, description: NativeDescription) -> int:
-        """Return a compiled operator, which the caller releases; raises ComError of `CreateOperator` or `CompileOperator`."""
+        """Return a compiled operator, which the caller releases; raises ComError of `CreateOperator` or
+        `CompileOperator`."""
         operator, compiled = c_void_p(), c_void_p()
-        self.check(self._create(byref(description.desc), byref(self._operator_id), byref(operator)), "CreateOperator")
+        self.check(
+            self._create(byref(description.desc), byref(self._operator_id), byref(operator)), "CreateOperator"
+        )
         try:
             code = self._compile(operator, description.flags, byref(self._compiled_id), byref(compiled))
             self.check(code, "CompileOperator")
@@ -98,7 +120,8 @@ class Api:
     def initialize(self, compiled: int) -> BindingProperties:
         """Record the initialization of an operator and return what its dispatch needs; raises ComError.
 
-        Its dispatches have to be recorded before another operator is initialized: both use the same descriptors and buffers.
+        Its dispatches have to be recorded before another operator is initialized: both use the same
+        descriptors and buffers.
         """
         self.check(self._reset_initializer(1, byref(c_void_p(compiled))), "IDMLOperatorInitializer::Reset")
         needs, first = BindingProperties(), BindingProperties()
@@ -111,14 +134,24 @@ class Api:
         if first.temporary_bytes:
             self._bind_temporary(self._one.of([(temporary, 0, first.temporary_bytes)]))
         if needs.persistent_bytes:
-            self._bind_outputs(1, self._one.of([(self._persistent.reserve(needs.persistent_bytes), 0, needs.persistent_bytes)]))
+            self._bind_outputs(
+                1,
+                self._one.of([(self._persistent.reserve(needs.persistent_bytes), 0, needs.persistent_bytes)]),
+            )
         self._record(self.gpu.list, self._initializer, self._table)
         self.gpu.order_writes()
         self._require_device("initialize")
         return needs
 
-    def dispatch(self, compiled: int, needs: BindingProperties, inputs: Sequence[Range | None], outputs: Sequence[Range | None]) -> None:
-        """Record the dispatch of an initialized operator; raises DeviceRemoved where DirectML refuses the bindings.
+    def dispatch(
+        self,
+        compiled: int,
+        needs: BindingProperties,
+        inputs: Sequence[Range | None],
+        outputs: Sequence[Range | None],
+    ) -> None:
+        """Record the dispatch of an initialized operator; raises DeviceRemoved where DirectML refuses the
+        bindings.
 
         A range for each input and output of its structure, None for one that is left out.
         """
@@ -165,7 +198,8 @@ class Api:
         return bool(self._removed() < 0)
 
     def _require_device(self, what: str) -> None:
-        """DirectML reports errors of bindings and recording, whose methods return nothing, by removing its device."""
+        """DirectML reports errors of bindings and recording, whose methods return nothing, by removing its
+        device."""
         reason = self._removed()
         if reason < 0:
             raise DeviceRemoved(what, reason)

@@ -1,4 +1,5 @@
-"""The worker's backend for DirectML itself: a unit is one operator, described in JSON, and a case one dispatch of it."""
+"""The worker's backend for DirectML itself: a unit is one operator, described in JSON, and a case one
+dispatch of it."""
 
 from __future__ import annotations
 
@@ -15,7 +16,18 @@ from ..com import ComError, address_of, function, library, release
 from ..device import describe_device
 from .api import Api
 from .debugging import InfoQueue
-from .gpu import COMMON, COPY_DEST, COPY_SOURCE, DEFAULT, READBACK, UNORDERED_ACCESS, UPLOAD, Buffer, Gpu, create_d3d12_device
+from .gpu import (
+    COMMON,
+    COPY_DEST,
+    COPY_SOURCE,
+    DEFAULT,
+    READBACK,
+    UNORDERED_ACCESS,
+    UPLOAD,
+    Buffer,
+    Gpu,
+    create_d3d12_device,
+)
 from .operators import OWNED_BY_DML, DescriptionError, NativeDescription
 from .session import CompiledOperator
 
@@ -28,32 +40,44 @@ _ONNX = {
     "uint64": 13,
 }  # fmt: skip
 _ALSO = {"uint8": 9, "uint32": 6, "uint64": 7}
-"""What else the elements of an output may be: a bool; indices, which are never negative and have the same bits."""
+"""What else the elements of an output may be: a bool; indices, which are never negative and have the same
+bits."""
 
 
 class DirectML:
-    """Creates, compiles and runs operators on one device; a DirectML device per minimum feature level that units ask for."""
+    """Creates, compiles and runs operators on one device; a DirectML device per minimum feature level that
+    units ask for."""
 
     def __init__(self, path: str | None, device_id: int, *, debug: bool) -> None:
-        """Open the device; `path` is the DirectML.dll to use, None for the one in the installed wheel. Raises OSError."""
+        """Open the device; `path` is the DirectML.dll to use, None for the one in the installed wheel. Raises
+        OSError."""
         self._path = path or wheel_path()
         if not address_of(library(self._path), "DMLCreateDevice1"):
-            raise OSError(f"{self._path} exports no DMLCreateDevice1: it is not a DirectML.dll, or one older than 1.1")
+            raise OSError(
+                f"{self._path} exports no DMLCreateDevice1: it is not a DirectML.dll, or one older than 1.1"
+            )
         self._device_id = device_id
         self._debug = debug
         self._gpu = Gpu(create_d3d12_device(device_id, debug=debug))
         self._messages = InfoQueue(self._gpu.device) if debug else None
         self._apis: dict[int, Api] = {}
         self._session: CompiledOperator | None = None
-        self._arena, self._upload, self._readback = (Buffer(self._gpu, heap) for heap in (DEFAULT, UPLOAD, READBACK))
+        self._arena, self._upload, self._readback = (
+            Buffer(self._gpu, heap) for heap in (DEFAULT, UPLOAD, READBACK)
+        )
         self._recorded = False
 
     def hello(self) -> dict[str, Any]:
         """Say which DirectML this is, on which device."""
-        return {"onnxruntime": None, "providers": [PROVIDER], "device": describe_device(self._device_id, self._path)}
+        return {
+            "onnxruntime": None,
+            "providers": [PROVIDER],
+            "device": describe_device(self._device_id, self._path),
+        }
 
     def session(self, unit: Any, model: bytes) -> CompiledOperator:
-        """Create, compile and initialize the operator that `model` describes; raises ComError with the call that failed."""
+        """Create, compile and initialize the operator that `model` describes; raises ComError with the call
+        that failed."""
         with self._calls():
             return self._new_session(model)
 
@@ -61,7 +85,9 @@ class DirectML:
         self._drop_session()
         description = NativeDescription(json.loads(model))
         if any(view.flags & OWNED_BY_DML for view in description.tensors.values()):
-            raise DescriptionError("tensors that DirectML owns are given at initialization, where a case has no data yet")
+            raise DescriptionError(
+                "tensors that DirectML owns are given at initialization, where a case has no data yet"
+            )
         api = self._api(description.level)
         compiled = api.compile(description)
         try:
@@ -92,7 +118,8 @@ class DirectML:
         return self._gpu.removed()
 
     def after_failure(self, unit: Any, error: Exception) -> bool:
-        """Clear what a failure left behind; say whether the session is lost, which it is with its DirectML device."""
+        """Clear what a failure left behind; say whether the session is lost, which it is with its DirectML
+        device."""
         if self.lost:
             return True
         self._discard()
@@ -103,16 +130,24 @@ class DirectML:
             self._apis.pop(level).close()
         return bool(removed)
 
-    def run(self, session: CompiledOperator, unit: Any, arrays: Sequence[Any], position: int) -> list[tuple[Any, int]]:
+    def run(
+        self, session: CompiledOperator, unit: Any, arrays: Sequence[Any], position: int
+    ) -> list[tuple[Any, int]]:
         """Run one case; return each output as (elements in its shape, ONNX number of its element type).
 
-        What DirectML holds as UINT8 may be a bool, as UINT32 and UINT64 an int32 and an int64, in the outputs that the unit asks for.
+        What DirectML holds as UINT8 may be a bool, as UINT32 and UINT64 an int32 and an int64, in the outputs
+        that the unit asks for.
         """
         with self._calls():
             found = self._dispatch(session, arrays)
         numbers = [number for _, number in unit["outputs"]] + [None] * len(found)
         return [
-            (elements, number if number is not None and number == _ALSO.get(output.view.dtype) else _ONNX[output.view.dtype])
+            (
+                elements,
+                number
+                if number is not None and number == _ALSO.get(output.view.dtype)
+                else _ONNX[output.view.dtype],
+            )
             for elements, output, number in zip(found, session.outputs, numbers)
         ]
 
@@ -123,7 +158,9 @@ class DirectML:
         gpu.transition(arena, COMMON, COPY_DEST)
         gpu.copy(arena, 0, self._upload.pointer, 0, placement.bytes)
         gpu.transition(arena, COPY_DEST, UNORDERED_ACCESS)
-        self._api(session.description.level).dispatch(session.compiled, session.needs, session.bound, session.bound_outputs)
+        self._api(session.description.level).dispatch(
+            session.compiled, session.needs, session.bound, session.bound_outputs
+        )
         gpu.transition(arena, UNORDERED_ACCESS, COPY_SOURCE)
         total = 0
         for at, size in placement.outputs:
@@ -137,7 +174,8 @@ class DirectML:
         return found
 
     def _fill(self, session: CompiledOperator, arrays: Sequence[Any]) -> None:
-        """Write the inputs where they are uploaded from, and there a pattern that the outputs are to replace."""
+        """Write the inputs where they are uploaded from, and there a pattern that the outputs are to
+        replace."""
         data = [array.tobytes() for array in arrays]
         sizes = [len(piece) for piece in data]
         if session.placed_for != (sizes, self._arena.pointer):
@@ -155,7 +193,8 @@ class DirectML:
 
     @contextlib.contextmanager
     def _calls(self) -> Iterator[None]:
-        """Add what the debug layer says to errors; let an access violation be the crash that it is in any other program.
+        """Add what the debug layer says to errors; let an access violation be the crash that it is in any
+        other program.
 
         ctypes would make an OSError of it and go on in a damaged process.
         """
@@ -168,12 +207,16 @@ class DirectML:
             raise
         except OSError as error:
             print(f"harness: {error}", file=sys.stderr, flush=True)
-            function(library("kernel32"), "TerminateProcess", c_int32, c_void_p, c_uint32)(c_void_p(-1), _ACCESS_VIOLATION)
+            function(library("kernel32"), "TerminateProcess", c_int32, c_void_p, c_uint32)(
+                c_void_p(-1), _ACCESS_VIOLATION
+            )
 
     def _api(self, level: int) -> Api:
         api = self._apis.get(level)
         if api is None:
-            api = self._apis[level] = Api(self._gpu, self._path, level, debug=self._debug and self._has_debug_layer())
+            api = self._apis[level] = Api(
+                self._gpu, self._path, level, debug=self._debug and self._has_debug_layer()
+            )
         return api
 
     def _has_debug_layer(self) -> bool:
@@ -210,9 +253,14 @@ class DirectML:
 
 
 def wheel_path() -> str:
-    """Return the path of the DirectML.dll in the installed onnxruntime-directml, without importing it; raises OSError."""
+    """Return the path of the DirectML.dll in the installed onnxruntime-directml, without importing it; raises
+    OSError."""
     spec = importlib.util.find_spec("onnxruntime")
-    path = os.path.join(os.path.dirname(spec.origin), "capi", "DirectML.dll") if spec is not None and spec.origin else ""
+    path = (
+        os.path.join(os.path.dirname(spec.origin), "capi", "DirectML.dll")
+        if spec is not None and spec.origin
+        else ""
+    )
     if not os.path.isfile(path):
         raise OSError("no DirectML.dll: install onnxruntime-directml, or name one with directml,dll=PATH")
     return path

@@ -1,4 +1,5 @@
-"""The debug layer of Direct3D 12: switched on before a device is made, and its messages read back after a failure."""
+"""The debug layer of Direct3D 12: switched on before a device is made, and its messages read back after a
+failure."""
 
 from __future__ import annotations
 
@@ -16,11 +17,18 @@ _SHOWN = 8
 class Message(ctypes.Structure):
     """D3D12_MESSAGE."""
 
-    _fields_ = [("category", c_int32), ("severity", c_int32), ("id", c_int32), ("text", c_char_p), ("length", c_size_t)]
+    _fields_ = [
+        ("category", c_int32),
+        ("severity", c_int32),
+        ("id", c_int32),
+        ("text", c_char_p),
+        ("length", c_size_t),
+    ]
 
 
 def enable_debug_layer() -> None:
-    """Switch the debug layer on for devices that are made from now on; raises ComError where this machine has none."""
+    """Switch the debug layer on for devices that are made from now on; raises ComError where this machine has
+    none."""
     layer = c_void_p()
     get = function(library("d3d12"), "D3D12GetDebugInterface", c_int32, c_void_p, c_void_p)
     check(get(byref(Guid(DEBUG)), byref(layer)), "D3D12GetDebugInterface")

@@ -1,4 +1,5 @@
-"""A Direct3D 12 device as DirectML needs it: one queue, one command list, one fence, descriptors, and buffers that grow."""
+"""A Direct3D 12 device as DirectML needs it: one queue, one command list, one fence, descriptors, and buffers
+that grow."""
 
 from __future__ import annotations
 
@@ -41,33 +42,49 @@ class DeviceRemoved(ComError):
 
 
 def create_d3d12_device(device_id: int, *, debug: bool) -> int:
-    """Return an ID3D12Device on DXGI adapter `device_id`, with the debug layer if asked for; raises ComError."""
+    """Return an ID3D12Device on DXGI adapter `device_id`, with the debug layer if asked for; raises
+    ComError."""
     factory, adapter, made = c_void_p(), c_void_p(), c_void_p()
     if debug:
         enable_debug_layer()
     try:
         make = function(library("dxgi"), "CreateDXGIFactory1", c_int32, c_void_p, c_void_p)
         check(make(byref(Guid(IDXGI_FACTORY1)), byref(factory)), "CreateDXGIFactory1")
-        check(method(factory.value or 0, 12, c_uint32, c_void_p)(device_id, byref(adapter)), "IDXGIFactory1::EnumAdapters1")
-        create = function(library("d3d12"), "D3D12CreateDevice", c_int32, c_void_p, c_uint32, c_void_p, c_void_p)
-        check(create(adapter.value, FEATURE_LEVEL_11_0, byref(Guid(ID3D12_DEVICE)), byref(made)), "D3D12CreateDevice")
+        check(
+            method(factory.value or 0, 12, c_uint32, c_void_p)(device_id, byref(adapter)),
+            "IDXGIFactory1::EnumAdapters1",
+        )
+        create = function(
+            library("d3d12"), "D3D12CreateDevice", c_int32, c_void_p, c_uint32, c_void_p, c_void_p
+        )
+        check(
+            create(adapter.value, FEATURE_LEVEL_11_0, byref(Guid(ID3D12_DEVICE)), byref(made)),
+            "D3D12CreateDevice",
+        )
     finally:
         release(adapter.value, factory.value)
     return int(made.value or 0)
 
 
 class Gpu:
-    """An open command list on one queue; `flush` runs what is recorded and opens the list again. Owns all that it makes."""
+    """An open command list on one queue; `flush` runs what is recorded and opens the list again. Owns all
+    that it makes."""
 
     def __init__(self, device: int) -> None:
         self.device = device
         self._owned: list[int] = []
-        self._commit = method(device, 27, c_void_p, c_uint32, c_void_p, c_uint32, c_void_p, c_void_p, c_void_p)
+        self._commit = method(
+            device, 27, c_void_p, c_uint32, c_void_p, c_uint32, c_void_p, c_void_p, c_void_p
+        )
         self._removed = method(device, 37)
-        self._queue = self._make(8, QUEUE, "CreateCommandQueue", (c_void_p,), byref((c_uint32 * 4)(COMPUTE, 0, 0, 0)))
+        self._queue = self._make(
+            8, QUEUE, "CreateCommandQueue", (c_void_p,), byref((c_uint32 * 4)(COMPUTE, 0, 0, 0))
+        )
         self._allocator = self._make(9, ALLOCATOR, "CreateCommandAllocator", (c_uint32,), COMPUTE)
         types = (c_uint32, c_uint32, c_void_p, c_void_p)
-        self.list = self._make(12, COMMAND_LIST, "CreateCommandList", types, 0, COMPUTE, self._allocator, None)
+        self.list = self._make(
+            12, COMMAND_LIST, "CreateCommandList", types, 0, COMPUTE, self._allocator, None
+        )
         self._fence = self._make(36, FENCE, "CreateFence", (c_uint64, c_uint32), 0, 0)
         self._signalled = 0
         self._lists = (c_void_p * 1)(self.list)
@@ -89,19 +106,31 @@ class Gpu:
 
     def _make(self, slot: int, interface: str, what: str, types: Any, *arguments: Any) -> int:
         made = c_void_p()
-        check(method(self.device, slot, *types, c_void_p, c_void_p)(*arguments, byref(Guid(interface)), byref(made)), what)
+        check(
+            method(self.device, slot, *types, c_void_p, c_void_p)(
+                *arguments, byref(Guid(interface)), byref(made)
+            ),
+            what,
+        )
         self._owned.append(int(made.value or 0))
         return self._owned[-1]
 
     def use_descriptors(self, count: int) -> None:
-        """Set a heap of at least `count` descriptors on the command list; a larger one replaces that of what is already recorded."""
+        """Set a heap of at least `count` descriptors on the command list; a larger one replaces that of what
+        is already recorded."""
         if count > self._capacity:
             if self._heap:
                 self._owned.remove(self._heap)
                 release(self._heap)
             self._capacity = self._heap = 0
             capacity = max(256, 1 << (count - 1).bit_length())
-            self._heap = self._make(14, DESCRIPTOR_HEAP, "CreateDescriptorHeap", (c_void_p,), byref((c_uint32 * 4)(0, capacity, 1, 0)))
+            self._heap = self._make(
+                14,
+                DESCRIPTOR_HEAP,
+                "CreateDescriptorHeap",
+                (c_void_p,),
+                byref((c_uint32 * 4)(0, capacity, 1, 0)),
+            )
             self._capacity = capacity
             start = c_uint64()
             method(self._heap, 9, c_void_p, restype=c_void_p)(byref(start))
@@ -116,7 +145,9 @@ class Gpu:
         properties = HeapProperties(heap, 0, 0, 1, 1)
         flags = _ALLOW_UNORDERED_ACCESS if heap == DEFAULT else 0
         desc = ResourceDesc(1, 0, size, 1, 1, 1, 0, 1, 0, _ROW_MAJOR, flags)
-        code = self._commit(byref(properties), 0, byref(desc), _STATES[heap], None, byref(Guid(RESOURCE)), byref(made))
+        code = self._commit(
+            byref(properties), 0, byref(desc), _STATES[heap], None, byref(Guid(RESOURCE)), byref(made)
+        )
         self.check(code, "CreateCommittedResource")
         return int(made.value or 0)
 
@@ -134,7 +165,8 @@ class Gpu:
         self._copy(destination, to, source, start, size)
 
     def flush(self) -> None:
-        """Run what is recorded, wait for it, and open the list again; raises DeviceRemoved with the reason."""
+        """Run what is recorded, wait for it, and open the list again; raises DeviceRemoved with the
+        reason."""
         self.check(self._close(), "Close")
         self._execute(1, self._lists)
         self._signalled += 1
@@ -176,7 +208,8 @@ class Gpu:
 
 
 class Buffer:
-    """A buffer that is replaced by a larger one when more is needed; those of the upload and readback heaps stay mapped."""
+    """A buffer that is replaced by a larger one when more is needed; those of the upload and readback heaps
+    stay mapped."""
 
     def __init__(self, gpu: Gpu, heap: int) -> None:
         self._gpu = gpu
@@ -184,7 +217,8 @@ class Buffer:
         self.pointer = self.size = self.address = 0
 
     def reserve(self, size: int) -> int:
-        """Return the buffer, of at least `size` bytes. What it held is lost if it grows; the GPU must be idle."""
+        """Return the buffer, of at least `size` bytes. What it held is lost if it grows; the GPU must be
+        idle."""
         if size > self.size or not self.pointer:
             self.close()
             grown = (max(size, 1) + _GRANULE - 1) & -_GRANULE
@@ -192,7 +226,9 @@ class Buffer:
             self.size = grown
             if self._heap != DEFAULT:
                 mapped = c_void_p()
-                self._gpu.check(method(self.pointer, 8, c_uint32, c_void_p, c_void_p)(0, None, byref(mapped)), "Map")
+                self._gpu.check(
+                    method(self.pointer, 8, c_uint32, c_void_p, c_void_p)(0, None, byref(mapped)), "Map"
+                )
                 self.address = int(mapped.value or 0)
         return self.pointer
 

@@ -8,7 +8,13 @@ from ctypes import Structure, c_int32, c_uint16, c_uint32, c_uint64, c_void_p
 class HeapProperties(Structure):
     """D3D12_HEAP_PROPERTIES."""
 
-    _fields_ = [("kind", c_uint32), ("cpu_page", c_uint32), ("pool", c_uint32), ("creation_node", c_uint32), ("visible_node", c_uint32)]
+    _fields_ = [
+        ("kind", c_uint32),
+        ("cpu_page", c_uint32),
+        ("pool", c_uint32),
+        ("creation_node", c_uint32),
+        ("visible_node", c_uint32),
+    ]
 
 
 class ResourceDesc(Structure):

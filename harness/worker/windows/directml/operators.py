@@ -1,7 +1,8 @@
 """An operator's description in memory, made from JSON: the structure of DirectML.h that its members make up.
 
-The JSON brings the operator's number in DML_OPERATOR_TYPE and its members, in the order in which DirectML.h declares them, so that no
-table is needed here. A member is written `Axis:uint`, an array with the member that counts it: `Axes:uint_array:AxisCount`.
+The JSON brings the operator's number in DML_OPERATOR_TYPE and its members, in the order in which DirectML.h
+declares them, so that no table is needed here. A member is written `Axis:uint`, an array with the member that
+counts it: `Axes:uint_array:AxisCount`.
 """
 
 from __future__ import annotations
@@ -73,7 +74,8 @@ class NativeMember(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """An operator's structure: its members, those that are tensors, the names of the others, and the structure itself."""
+    """An operator's structure: its members, those that are tensors, the names of the others, and the
+    structure itself."""
 
     members: Tuple[NativeMember, ...]
     tensors: Tuple[NativeMember, ...]
@@ -83,13 +85,18 @@ class Layout(NamedTuple):
 
 @lru_cache(maxsize=None)
 def layout_of(written: Tuple[str, ...]) -> Layout:
-    """Return the structure of members that are written `Name:type` or `Name:type:count`; raises DescriptionError."""
-    members = tuple(NativeMember(*(*each.split(":"), "")[:3]) for each in written if each.count(":") in (1, 2))
+    """Return the structure of members that are written `Name:type` or `Name:type:count`; raises
+    DescriptionError."""
+    members = tuple(
+        NativeMember(*(*each.split(":"), "")[:3]) for each in written if each.count(":") in (1, 2)
+    )
     if len(members) != len(written) or not members:
         raise DescriptionError(f"members are written Name:type, and not {', '.join(written) or 'left out'}")
     for member in members:
         if member.type not in _FIELDS:
-            raise DescriptionError(f"{member.name}: no type of member is called {member.type!r}; known: {', '.join(_FIELDS)}")
+            raise DescriptionError(
+                f"{member.name}: no type of member is called {member.type!r}; known: {', '.join(_FIELDS)}"
+            )
     tensors = tuple(member for member in members if member.type in ("input", "output", "inputs", "outputs"))
     others = tuple(member.name for member in members if member not in tensors)
     fields = [(member.name, _FIELDS[member.type]) for member in members]
@@ -97,7 +104,8 @@ def layout_of(written: Tuple[str, ...]) -> Layout:
 
 
 class TensorView(NamedTuple):
-    """How DirectML is told to see a buffer: element type, sizes, strides in elements (None: packed), bytes, alignment and flags."""
+    """How DirectML is told to see a buffer: element type, sizes, strides in elements (None: packed), bytes,
+    alignment and flags."""
 
     dtype: str
     sizes: Sequence[int]
@@ -117,10 +125,12 @@ class TensorView(NamedTuple):
 
 
 class NativeDescription:
-    """One operator's description: its tensors as `TensorView`, and the structures of DirectML.h that say the same.
+    """One operator's description: its tensors as `TensorView`, and the structures of DirectML.h that say the
+    same.
 
-    `tensors` holds those that are described; the ones of an array are named `InputTensors.0`, `InputTensors.1` and so on. `bound_inputs`
-    and `bound_outputs` say for each binding which of `inputs` or `outputs` it is, None for an optional tensor that is left out.
+    `tensors` holds those that are described; the ones of an array are named `InputTensors.0`,
+    `InputTensors.1` and so on. `bound_inputs` and `bound_outputs` say for each binding which of `inputs` or
+    `outputs` it is, None for an optional tensor that is left out.
     """
 
     def __init__(self, given: Any) -> None:
@@ -142,7 +152,10 @@ class NativeDescription:
         self.bound_outputs = _places(self.outputs, bound["output"])
         if self.in_place is not None and self.in_place not in self.inputs:
             raise DescriptionError(f"{self.in_place!r} is bound and not described")
-        self.output_shapes = [tuple(_number("output_shapes", size, _UINT32) for size in shape) for shape in given["output_shapes"]]
+        self.output_shapes = [
+            tuple(_number("output_shapes", size, _UINT32) for size in shape)
+            for shape in given["output_shapes"]
+        ]
         if len(self.output_shapes) != len(self.outputs):
             raise DescriptionError(f"{len(self.output_shapes)} output_shapes for {len(self.outputs)} outputs")
         self.flags = _number("flags", given.get("flags", 0), _UINT32)
@@ -175,7 +188,9 @@ class NativeDescription:
                 values.append(None if view is None else self._keep(self._tensor(view)))
             elif member.type in ("inputs", "outputs"):
                 given = tensors.get(member.name)
-                views = [self._tensor(self.tensors[f"{member.name}.{place}"]) for place in range(len(given or ()))]
+                views = [
+                    self._tensor(self.tensors[f"{member.name}.{place}"]) for place in range(len(given or ()))
+                ]
                 values.append(None if given is None else self._keep((TypedDesc * max(1, len(views)))(*views)))
             else:
                 values.append(self._attribute(member, attributes[member.name], attributes))
@@ -204,12 +219,17 @@ class NativeDescription:
         _require_counted(member, value, attributes)
         if kind == "operator_desc_array":
             return self._keep((TypedDesc * max(1, len(value)))(*(self._nested(name, each) for each in value)))
-        return self._keep((_ARRAYS[kind] * max(1, len(value)))(*(_ELEMENTS[kind](name, each) for each in value)))
+        return self._keep(
+            (_ARRAYS[kind] * max(1, len(value)))(*(_ELEMENTS[kind](name, each) for each in value))
+        )
 
     def _nested(self, name: str, given: Any) -> TypedDesc:
-        """Return the description of an activation, whose tensors are NULL: it is fused, or applied to a gate."""
+        """Return the description of an activation, whose tensors are NULL: it is fused, or applied to a
+        gate."""
         if not isinstance(given, dict):
-            raise DescriptionError(f"{name}: an operator is described by number, members and attributes, and not by {given!r}")
+            raise DescriptionError(
+                f"{name}: an operator is described by number, members and attributes, and not by {given!r}"
+            )
         layout, attributes = layout_of(tuple(given.get("members", ()))), given.get("attributes", {})
         _require_same(f"{name}.attributes", attributes, layout.attributes)
         return self._operator(_number(f"{name}.number", given.get("number"), _UINT32), layout, attributes, {})
@@ -233,7 +253,9 @@ class NativeDescription:
 
 def _view(name: str, given: Any) -> TensorView:
     if given["dtype"] not in ITEMSIZES:
-        raise DescriptionError(f"{name}: DirectML has no element type {given['dtype']!r}; it has {', '.join(ITEMSIZES)}")
+        raise DescriptionError(
+            f"{name}: DirectML has no element type {given['dtype']!r}; it has {', '.join(ITEMSIZES)}"
+        )
     sizes, strides = given["sizes"], given.get("strides")
     _check_each(name, "sizes", sizes)
     if strides is not None:
@@ -259,7 +281,9 @@ def _check_each(name: str, what: str, values: Sequence[Any]) -> None:
 def _number(name: str, value: Any, limit: int) -> int:
     """Return a value that fits the unsigned field; ctypes would cut it off without a word."""
     if type(value) is not int or not 0 <= value < limit:
-        raise DescriptionError(f"{name}: {value!r} does not fit an unsigned integer of {limit.bit_length() - 1} bits")
+        raise DescriptionError(
+            f"{name}: {value!r} does not fit an unsigned integer of {limit.bit_length() - 1} bits"
+        )
     return value
 
 
@@ -283,16 +307,22 @@ def _real(name: str, value: Any) -> float:
         return float(value)
     if value in ("inf", "-inf", "nan"):
         return float(value)
-    raise DescriptionError(f"{name}: {value!r} is no number; one that is not finite is written inf, -inf or nan")
+    raise DescriptionError(
+        f"{name}: {value!r} is no number; one that is not finite is written inf, -inf or nan"
+    )
 
 
 def _scalar(name: str, value: Any) -> int:
     """Return the eight bytes of a DML_SCALAR_UNION, given as {"float32": 1.5}."""
     if not isinstance(value, dict) or len(value) != 1 or not set(value) <= set(_SCALARS):
-        raise DescriptionError(f"{name}: a scalar is written {{type: number}} with one of {', '.join(_SCALARS)}, and not {value!r}")
+        raise DescriptionError(
+            f"{name}: a scalar is written {{type: number}} with one of {', '.join(_SCALARS)}, and not {value!r}"
+        )
     ((dtype, number),) = value.items()
     try:
-        packed = struct.pack("<" + _SCALARS[dtype], _real(name, number) if dtype.startswith("float") else number)
+        packed = struct.pack(
+            "<" + _SCALARS[dtype], _real(name, number) if dtype.startswith("float") else number
+        )
     except (struct.error, OverflowError) as error:
         raise DescriptionError(f"{name}: {number!r} does not fit {dtype}") from error
     return int.from_bytes(packed, "little")
@@ -301,7 +331,11 @@ def _scalar(name: str, value: Any) -> int:
 _NUMBERS: dict[str, Callable[[str, Any], Any]] = {
     "uint": _unsigned, "int": _signed, "uint64": _unsigned64, "float": _real, "scalar_union": _scalar,
 }  # fmt: skip
-_ELEMENTS: dict[str, Callable[[str, Any], Any]] = {"uint_array": _unsigned, "int_array": _signed, "float_array": _real}
+_ELEMENTS: dict[str, Callable[[str, Any], Any]] = {
+    "uint_array": _unsigned,
+    "int_array": _signed,
+    "float_array": _real,
+}
 
 
 def _require_length(name: str, value: Any, count: int) -> None:
@@ -310,7 +344,8 @@ def _require_length(name: str, value: Any, count: int) -> None:
 
 
 def _require_counted(member: NativeMember, value: Any, attributes: Any) -> None:
-    """Refuse an array that is shorter than the member that counts it says: DirectML would read beyond its end."""
+    """Refuse an array that is shorter than the member that counts it says: DirectML would read beyond its
+    end."""
     if value is None:
         return
     if not isinstance(value, list):
@@ -321,7 +356,8 @@ def _require_counted(member: NativeMember, value: Any, attributes: Any) -> None:
 
 
 def _places(names: Sequence[str], bound: Sequence[str | None]) -> list[int | None]:
-    """Return for each binding its place in `names`, None for what is left out there or has no tensor: it is bound to nothing.
+    """Return for each binding its place in `names`, None for what is left out there or has no tensor: it is
+    bound to nothing.
 
     Raises DescriptionError for a name without a tensor.
     """
@@ -333,4 +369,6 @@ def _places(names: Sequence[str], bound: Sequence[str | None]) -> list[int | Non
 
 def _require_same(what: str, given: Any, wanted: Sequence[str]) -> None:
     if set(given) != set(wanted):
-        raise DescriptionError(f"{what} are {', '.join(sorted(given)) or 'none'} where the operator has {', '.join(wanted)}")
+        raise DescriptionError(
+            f"{what} are {', '.join(sorted(given)) or 'none'} where the operator has {', '.join(wanted)}"
+        )

@@ -18,7 +18,8 @@ _DTYPES = {name: np.dtype(name) for name in ITEMSIZES}
 
 
 class OutputError(ValueError):
-    """The output's description does not say where its elements are: sizes, strides and bytes contradict each other or `output_shape`."""
+    """The output's description does not say where its elements are: sizes, strides and bytes contradict each
+    other or `output_shape`."""
 
 
 class Placement(NamedTuple):
@@ -43,7 +44,9 @@ class Output:
         """Return the elements in the shape that the description names for the output; raises OutputError."""
         view = self.view
         if not self._readable:
-            raise OutputError(f"{list(view.sizes)} in {view.bytes} bytes, strides {view.strides}, is no output of shape {list(self.shape)}")
+            raise OutputError(
+                f"{list(view.sizes)} in {view.bytes} bytes, strides {view.strides}, is no output of shape {list(self.shape)}"
+            )
         if view.strides is None:
             return np.frombuffer(data, self._dtype, self._count).reshape(self.shape)
         strides = [stride * self._dtype.itemsize for stride in view.strides]
@@ -58,8 +61,13 @@ class CompiledOperator:
         self.compiled = compiled
         self.needs = needs
         self.views = [description.tensors[name] for name in description.inputs]
-        self.outputs = [Output(description.tensors[name], shape) for name, shape in zip(description.outputs, description.output_shapes)]
-        self.aliased = None if description.in_place is None else description.inputs.index(description.in_place)
+        self.outputs = [
+            Output(description.tensors[name], shape)
+            for name, shape in zip(description.outputs, description.output_shapes)
+        ]
+        self.aliased = (
+            None if description.in_place is None else description.inputs.index(description.in_place)
+        )
         """The input whose buffer the first output is."""
         self.placed_for: Any = None
         """The sizes of the arrays and the buffer that the placement was made for."""
@@ -68,7 +76,8 @@ class CompiledOperator:
         self.bound_outputs: list[Range | None] = []
 
     def place(self, sizes: Sequence[int]) -> Placement:
-        """Return where arrays of these many bytes go; raises DescriptionError where they need more than this worker spends."""
+        """Return where arrays of these many bytes go; raises DescriptionError where they need more than this
+        worker spends."""
         at, inputs, outputs = 0, [], []
         for number, (view, size) in enumerate(zip(self.views, sizes)):
             room = max(whole_words(view.bytes), whole_words(size))
@@ -84,16 +93,24 @@ class CompiledOperator:
             outputs.append((_aligned(at, output.view), whole_words(output.view.bytes)))
             at = sum(outputs[-1])
         if at > _LIMIT_BYTES:
-            raise DescriptionError(f"the tensors take {at} bytes, more than the {_LIMIT_BYTES} that this worker spends on a case")
+            raise DescriptionError(
+                f"the tensors take {at} bytes, more than the {_LIMIT_BYTES} that this worker spends on a case"
+            )
         return Placement(inputs, outputs, at)
 
     def bind(self, arena: int) -> None:
-        """Say what of a buffer is bound: a range for each tensor of the operator, None for one that is left out."""
+        """Say what of a buffer is bound: a range for each tensor of the operator, None for one that is left
+        out."""
         description, placement = self.description, self.placement
         inputs = [(arena, at, whole_words(view.bytes)) for (at, _), view in zip(placement.inputs, self.views)]
-        outputs = [(arena, at, whole_words(output.view.bytes)) for (at, _), output in zip(placement.outputs, self.outputs)]
+        outputs = [
+            (arena, at, whole_words(output.view.bytes))
+            for (at, _), output in zip(placement.outputs, self.outputs)
+        ]
         self.bound = [None if place is None else inputs[place] for place in description.bound_inputs]
-        self.bound_outputs = [None if place is None else outputs[place] for place in description.bound_outputs]
+        self.bound_outputs = [
+            None if place is None else outputs[place] for place in description.bound_outputs
+        ]
 
 
 def whole_words(size: int) -> int:
