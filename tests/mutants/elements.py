@@ -108,7 +108,7 @@ def of_constants(operator: str, dtypes: tuple[str, ...]) -> Iterator[Mutant]:
     """Inputs that are constants of the graph, for one type of elements."""
     for name in ("data", "indices"):
         for dtype in dtypes:
-            holds = lambda c, n=name, d=dtype: c.case.options.initializer == n and c.inputs[0].dtype == d
+            holds = lambda c, n=name, d=dtype: c.case.options.initializer == n and c.inputs[0].dtype == d  # noqa: E731
             yield altered(
                 f"constant {name} with {dtype} data",
                 operator,
