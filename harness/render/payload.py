@@ -11,6 +11,7 @@ digits. Texts are data in JSON in base64: nothing of them can become markup.
 
 from __future__ import annotations
 
+import zlib
 from array import array
 from base64 import b64encode
 from collections import Counter
@@ -34,7 +35,6 @@ from harness.model.records import (
     fails,
     inexpressible,
 )
-from harness.render.deflate import deflate
 from harness.render.markup import host
 from harness.render.tensors import artifact_name, read_tensors
 from harness.render.text import line, message, visible
@@ -251,7 +251,9 @@ class Payload:
             "tensors": self._tensors,
         }
         text = msgspec.json.encode(dictionaries)
-        return b64encode(deflate([len(text).to_bytes(4, "little") + text, *planes])).decode()
+        stream = zlib.compressobj(9, wbits=-15)  # without a header: what DecompressionStream calls deflate-raw
+        parts = (len(text).to_bytes(4, "little"), text, *planes)
+        return b64encode(b"".join(map(stream.compress, parts)) + stream.flush()).decode()
 
 
 def red(header: Header) -> str:

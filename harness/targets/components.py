@@ -12,18 +12,17 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import importlib
 import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import platformdirs
 
 from harness.model.errors import TargetUnavailable
+from harness.model.file_lock import lock
 from harness.model.plain_file import read_bytes, sha256_of
 
 CACHE_ENV = "HARNESS_CACHE"
@@ -32,7 +31,6 @@ HASHED_BELOW = 24 << 20
 """Key files below this size are hashed before each use, larger ones compared by size and time."""
 _STAMP = "stamp.json"
 _LARGEST_STAMP = 16 << 20
-_locking: Any = importlib.import_module("msvcrt" if sys.platform == "win32" else "fcntl")
 
 Progress = Callable[[str], None]
 
@@ -144,9 +142,9 @@ def exclusive(base: Path, progress: Progress) -> Iterator[None]:
     """
     while True:
         handle = _open_lock(base)
-        if not _lock(handle, wait=False):
+        if not lock(handle):
             progress("another installation is under way, waiting for it")
-            _lock(handle, wait=True)
+            lock(handle, wait=True)
         if os.fstat(handle).st_nlink:  # else a removal took the file away meanwhile
             break
         os.close(handle)
@@ -164,21 +162,3 @@ def _open_lock(base: Path) -> int:
         raise TargetUnavailable(
             f"cannot write to {base} ({exc.strerror}): set {CACHE_ENV} to a folder of your own"
         ) from exc
-
-
-def _lock(handle: int, *, wait: bool) -> bool:
-    """Lock an open file; return whether it is locked."""
-    if sys.platform == "win32":
-        while True:
-            try:
-                _locking.locking(handle, _locking.LK_LOCK if wait else _locking.LK_NBLCK, 1)
-            except OSError:  # LK_LOCK gives up after ten seconds
-                if wait:
-                    continue
-                return False
-            return True
-    try:
-        _locking.flock(handle, _locking.LOCK_EX | (0 if wait else _locking.LOCK_NB))
-    except BlockingIOError:
-        return False
-    return True

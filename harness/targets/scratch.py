@@ -8,24 +8,22 @@ its name when it is locked, so that no other process can take a new one for one 
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 import secrets
 import shutil
 import stat
-import sys
 import tempfile
 import time
 import weakref
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+
+from harness.model.file_lock import SHARED, lock
 
 PREFIX = "harness-scratch-"
 _NEW = f".{PREFIX}"
 _NEW_SECONDS = 60.0
-_locking: Any = importlib.import_module("fcntl") if sys.platform != "win32" else None
 
 
 class Scratch:
@@ -33,27 +31,27 @@ class Scratch:
 
     def __init__(self) -> None:
         sweep_once()
-        if _locking is None:
+        if not SHARED:
             self.name = tempfile.mkdtemp(prefix=PREFIX)
-            lock = None
+            held = None
         else:
             new = tempfile.mkdtemp(prefix=_NEW)
-            lock = os.open(new, os.O_RDONLY)
+            held = os.open(new, os.O_RDONLY)
             with contextlib.suppress(OSError):
-                _locking.flock(lock, _locking.LOCK_EX | _locking.LOCK_NB)
+                lock(held)
             self.name = os.path.join(os.path.dirname(new), f"{PREFIX}{secrets.token_hex(8)}")
             os.rename(new, self.name)
-        self._remove = weakref.finalize(self, _remove, self.name, lock)
+        self._remove = weakref.finalize(self, _remove, self.name, held)
 
     def cleanup(self) -> None:
         """Remove the folder; safe to call twice."""
         self._remove()
 
 
-def _remove(name: str, lock: int | None) -> None:
+def _remove(name: str, held: int | None) -> None:
     shutil.rmtree(name, ignore_errors=True)
-    if lock is not None:
-        os.close(lock)
+    if held is not None:
+        os.close(held)
 
 
 @cache
@@ -64,7 +62,7 @@ def sweep_once() -> None:
 
 def sweep() -> None:
     """Remove this user's folders whose process is gone. A file system without locks keeps them."""
-    if _locking is None:
+    if not SHARED:
         return
     base = Path(tempfile.gettempdir())
     with contextlib.suppress(OSError):
@@ -83,7 +81,6 @@ def _unused(path: Path) -> Iterator[bool]:
         if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or young:
             yield False
             return
-        _locking.flock(handle, _locking.LOCK_EX | _locking.LOCK_NB)
-        yield True
+        yield lock(handle)
     finally:
         os.close(handle)

@@ -7,22 +7,20 @@ keep it from being renamed.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+
+from harness.model.file_lock import SHARED, lock
 
 _LOCK = "in-use.lock"
-_locking: Any = importlib.import_module("fcntl") if sys.platform != "win32" else None
 _held: dict[Path, int] = {}
 
 
 def hold(folder: Path) -> bool:
     """Keep an environment from being removed until this process ends; return False where it is gone
     already."""
-    if folder in _held or _locking is None:
+    if folder in _held or not SHARED:
         return folder.exists()
     try:
         handle = _open(folder)
@@ -30,7 +28,7 @@ def hold(folder: Path) -> bool:
         return False
     except OSError:  # a cache that this user cannot write is not this user's to remove
         return True
-    _locking.flock(handle, _locking.LOCK_SH)
+    lock(handle, wait=True, shared=True)
     if not os.fstat(handle).st_nlink or not folder.exists():
         os.close(handle)
         return False
@@ -44,18 +42,12 @@ def unused(folder: Path) -> Iterator[bool]:
     context."""
     if folder in _held:
         os.close(_held.pop(folder))
-    if _locking is None or not folder.exists():
+    if not SHARED or not folder.exists():
         yield True
         return
     handle = _open(folder)
     try:
-        _locking.flock(handle, _locking.LOCK_EX | _locking.LOCK_NB)
-    except BlockingIOError:
-        os.close(handle)
-        yield False
-        return
-    try:
-        yield True
+        yield lock(handle)
     finally:
         os.close(handle)
 
