@@ -10,8 +10,9 @@ import pytest
 from harness.model.errors import HarnessFault
 from harness.model.expected import Approx, Exact, OneOf
 from harness.model.records import Tensor
+from harness.model.result_key import artifact_name
 from harness.run import artifacts
-from harness.run.artifacts import Artifacts, artifact_name, expected_arrays
+from harness.run.artifacts import Artifacts, expected_arrays
 from harness.run.judge import judge
 from harness.targets.fake import alter
 from tests.prepared import PROVIDER, answered, graph_of, placed, prepare, right_output

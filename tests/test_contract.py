@@ -19,10 +19,11 @@ from harness.model.caseid import input_term, parse, value_text
 from harness.model.expected import Approx, Exact, OneOf
 from harness.model.float_formats import encode
 from harness.model.records import CPU, Case, Outcome, Tensor, TensorSpec, TensorValue
+from harness.model.result_key import artifact_name
 from harness.operators import OPERATORS
 from harness.operators.base import Family, Operator
 from harness.operators.formulas import decided
-from harness.run.artifacts import Artifacts, artifact_name
+from harness.run.artifacts import Artifacts
 from harness.run.judge import Judgement, judge
 from harness.run.oracle import oracle
 from harness.specs.calls import call_of

@@ -8,8 +8,8 @@ import pytest
 
 from harness.model.errors import UsageError
 from harness.model.records import Case, Diff, Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.model.result_key import artifact_name
 from harness.results.runfile import RunWriter
-from harness.run.artifacts import artifact_name
 from harness.specs.expectations import load_expectations
 from tests.synthetic import end_of
 from tools.findings import Side, findings, main, page, read_sides

@@ -19,8 +19,9 @@ from typing import NamedTuple
 
 from harness.model.errors import UsageError
 from harness.model.records import Case, Outcome, Result, TargetInfo, Validity, conforms, inexpressible
+from harness.model.result_key import artifact_name
 from harness.render.markup import table
-from harness.render.tensors import artifact_name, read_tensors
+from harness.render.tensors import read_tensors
 from harness.render.text import line
 from harness.results.runfile import RunReader
 from harness.specs.expectations import Entry, Expectations, load_expectations

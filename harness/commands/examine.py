@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from harness.model.caseid import CaseKey
 from harness.model.records import Case
 from harness.run.oracle import OracleError, contradiction, oracle
 from harness.specs.calls import call_of
@@ -31,7 +32,7 @@ def contradictions(specs: Iterable[LoadedSpec], cases: Iterable[Case]) -> list[s
 
 def _of(spec: LoadedSpec, case: Case) -> Iterator[str]:
     assert case.documented is not None
-    name = case.id.partition(":case=")[2].partition(";")[0]
+    name = CaseKey.of(case.id).origin.partition("=")[2]
     position = next(number for number, entry in enumerate(spec.model.cases) if entry.name == name)
     call = call_of(case)
     try:

@@ -23,6 +23,37 @@ _TENSOR = re.compile(r"(?P<dtype>[a-z]+\d*)\[(?P<shape>[\d,]*)\]\Z")
 _CONSTANT = re.compile(r"(?P<dtype>[a-z]+\d*)(?:\{[^}]*\}|\([^)]*\))\Z")
 
 
+class CaseKey(NamedTuple):
+    """An id in its parts, of any text: `GatherElements@13`, then what stands between semicolons behind the colon."""
+
+    head: str
+    terms: tuple[str, ...]
+
+    @property
+    def operator(self) -> str:
+        return self.head.partition("@")[0]
+
+    @property
+    def opset(self) -> str:
+        return self.head.partition("@")[2]
+
+    @property
+    def origin(self) -> str:
+        """The first term: the sweep or the literal case that it is from."""
+        return self.terms[0]
+
+    @classmethod
+    def of(cls, case_id: str) -> CaseKey:
+        """Cut an id at its colon and semicolons; a text that is no id has parts too, and no error."""
+        head, _, terms = case_id.partition(":")
+        return cls(head, tuple(terms.split(";")))
+
+
+def operator_of(case_id: str) -> str:
+    """Return the operator that an id begins with."""
+    return case_id.partition("@")[0]
+
+
 class TensorTerm(NamedTuple):
     """A tensor as an id names it."""
 

@@ -35,8 +35,9 @@ from harness.model.records import (
     fails,
     inexpressible,
 )
+from harness.model.result_key import artifact_name
 from harness.render.markup import host
-from harness.render.tensors import artifact_name, read_tensors
+from harness.render.tensors import read_tensors
 from harness.render.text import line, message, visible
 from harness.results.known_deviations import in_words
 from harness.results.level_table import levels
@@ -251,7 +252,9 @@ class Payload:
             "tensors": self._tensors,
         }
         text = msgspec.json.encode(dictionaries)
-        stream = zlib.compressobj(9, wbits=-15)  # without a header: what DecompressionStream calls deflate-raw
+        stream = zlib.compressobj(
+            9, wbits=-15
+        )  # without a header: what DecompressionStream calls deflate-raw
         parts = (len(text).to_bytes(4, "little"), text, *planes)
         return b64encode(b"".join(map(stream.compress, parts)) + stream.flush()).decode()
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -29,11 +28,6 @@ ROWS = 16
 WRONG = 40
 BOUNDED_COLUMNS = ("Index", "Expected", "Actual", "Error", "Bound", "Error / bound")
 _ULP_BOUNDS = (1, 2, 4, 16, 256, 65_536, 1 << 24)
-
-
-def artifact_name(case_id: str, target: str) -> str:
-    """Return the file name under which a run keeps a result's tensors."""
-    return sha256(f"{case_id}|{target}".encode()).hexdigest()[:24] + ".npz"
 
 
 def read_tensors(path: Path, case_id: str) -> dict[str, Any] | None:

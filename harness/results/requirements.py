@@ -11,6 +11,7 @@ from collections import Counter
 from functools import cache
 from typing import NamedTuple
 
+from harness.model.caseid import CaseKey
 from harness.model.query import Query
 from harness.model.records import Outcome, Result, Validity, conforms, inexpressible
 from harness.model.reference.feature_levels import load
@@ -98,8 +99,8 @@ class Rules:
         """Take one result of the target."""
         if inexpressible(result):
             return
-        head, _, terms = result.case.partition(":")
-        candidates = self._by_origin.get(f"{head.partition('@')[0]}:{terms.partition(';')[0]}")
+        key = CaseKey.of(result.case)
+        candidates = self._by_origin.get(f"{key.operator}:{key.origin}")
         if candidates is None:
             return
         did = ObservedResult(

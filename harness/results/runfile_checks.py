@@ -14,6 +14,7 @@ from collections.abc import Collection
 
 from msgspec import UNSET
 
+from harness.model.caseid import operator_of
 from harness.model.records import (
     DIRECTML,
     NOT_EXECUTED,
@@ -83,7 +84,7 @@ def kind_of(result: Result) -> Kind:
         result.repeats is UNSET,
         result.expectation,
         result.operator,
-        result.case.partition("@")[0],
+        operator_of(result.case),
     )
 
 
@@ -92,7 +93,7 @@ def impossible(result: Result, header: Header) -> str | None:
     outcome, validity = result.outcome, result.validity
     target = header.targets[result.target]
     if not result.case.startswith(f"{result.operator}@"):
-        return f"operator {result.operator[:40]!r} of a case of {result.case.partition('@')[0][:40]!r}"
+        return f"operator {result.operator[:40]!r} of a case of {operator_of(result.case)[:40]!r}"
     if target.unavailable and outcome not in NOT_EXECUTED:
         return f"{outcome.value} on {result.target}, which was unavailable according to the header"
     if (validity is Validity.INVALID and outcome in _ORACLE_ASKED) or (

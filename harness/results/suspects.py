@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from harness.model.records import NOT_EXECUTED, Header, Result, Validity, conforms
-from harness.results.compare.comparison import result_key
+from harness.model.result_key import result_key
 from harness.results.cross_check import COMPOSED, Agreement, CheckedResult, compare, composed, did, witnesses
 
 

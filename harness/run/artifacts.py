@@ -9,7 +9,6 @@ others `expected_2` and so on.
 from __future__ import annotations
 
 import contextlib
-from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ from harness.model.dtypes import Array
 from harness.model.errors import HarnessFault
 from harness.model.expected import Approx, Exact, Expected, OneOf
 from harness.model.records import Result, Tensor, Verdict
+from harness.model.result_key import artifact_name
 from harness.model.shares import LocalNumbers
 from harness.results.npz import load_arrays
 from harness.run.judge import Judgement
@@ -27,11 +27,6 @@ LIMIT_BYTES = 64 << 20
 _LIMIT_CASES = 2000
 _LIMIT_EXPECTED = 200
 """Of deviations that are expected, so that a run full of known ones leaves room for the unexpected."""
-
-
-def artifact_name(case_id: str, target: str) -> str:
-    """Return the file name of a result's tensors."""
-    return sha256(f"{case_id}|{target}".encode()).hexdigest()[:24] + ".npz"
 
 
 def _numbered(name: str, position: int) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from hashlib import blake2b
 from pathlib import Path
 
 from harness.model.errors import UsageError
 from harness.model.records import NOT_EXECUTED, Against, Outcome, Validity, Verdict, conforms
+from harness.model.result_key import result_key
 from harness.results.runfile import RunReader
 
 _OUTCOMES = tuple(Outcome)
@@ -39,14 +39,14 @@ class Baseline:
         self._outcomes: dict[bytes, int] = {}
         self._held: Counter[tuple[str, str]] = Counter()
         for result in reader:
-            self._outcomes[_key(result.case, result.target)] = _OUTCOMES.index(result.outcome)
+            self._outcomes[result_key(result.case, result.target)] = _OUTCOMES.index(result.outcome)
             self._held[result.target, result.operator] += 1
 
     def gone(self, case_ids: Iterable[str], operators: Iterable[str], targets: Sequence[str]) -> int:
         """Return how many results the earlier run has, for these operators on these targets, of cases that
         are none of these."""
         then = [self._pairs[target] for target in targets if target in self._pairs]
-        kept = sum(_key(case_id, target) in self._outcomes for case_id in case_ids for target in then)
+        kept = sum(result_key(case_id, target) in self._outcomes for case_id in case_ids for target in then)
         return sum(self._held[target, operator] for operator in set(operators) for target in then) - kept
 
     def against(self, hashes: Mapping[str, str], seed: int) -> Against:
@@ -61,7 +61,7 @@ class Baseline:
     def verdict(self, case_id: str, target: str, validity: Validity, outcome: Outcome) -> Verdict:
         """Hold an outcome against the earlier run's; a case that ran then and cannot be asked now is
         missing."""
-        position = self._outcomes.get(_key(case_id, self._pairs.get(target, "")))
+        position = self._outcomes.get(result_key(case_id, self._pairs.get(target, "")))
         if outcome is Outcome.NOT_RUN:
             ran = position is not None and _OUTCOMES[position] not in NOT_EXECUTED
             return Verdict.MISSING if ran else Verdict.EXPECTED
@@ -75,7 +75,3 @@ class Baseline:
         if conforms(validity, outcome):
             return Verdict.IMPROVEMENT
         return Verdict.REGRESSION if conforms(validity, earlier) else Verdict.CHANGED
-
-
-def _key(case_id: str, target: str) -> bytes:
-    return blake2b(f"{case_id}|{target}".encode(), digest_size=10).digest()

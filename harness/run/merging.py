@@ -13,9 +13,9 @@ from pathlib import Path
 
 from harness.model.errors import UsageError
 from harness.model.records import NOT_EXECUTED, End, Header, conforms, inexpressible
+from harness.model.result_key import artifact_name
 from harness.results.counts import Counts
 from harness.results.runfile import RunReader, RunWriter
-from harness.run.artifacts import artifact_name
 from harness.run.folders import check_vacant, clear
 from harness.run.hashes import hash_files, run_hashes
 from harness.run.pipeline import RunOutcome

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from hashlib import blake2b
 from pathlib import Path
 
 import msgspec
@@ -20,6 +19,7 @@ from harness.model.records import (
     in_another_order,
     inexpressible,
 )
+from harness.model.result_key import result_key
 from harness.results.counts import Counts
 from harness.results.runfile import RunReader, rewrite
 from harness.run.artifacts import Kept
@@ -43,11 +43,11 @@ class Done:
 
     def conforming(self, case_id: str, target: str) -> bool | None:
         """Return whether the result of a case conformed, None if it did not run."""
-        return self._conforming.get(_key(case_id, target))
+        return self._conforming.get(result_key(case_id, target))
 
     def refused(self, case_id: str, target: str) -> bool:
         """Say whether the run has a case that the target's API cannot express."""
-        return _key(case_id, target) in self._refused
+        return result_key(case_id, target) in self._refused
 
     def count(self, counts: Counts) -> None:
         """Count every earlier result again."""
@@ -58,9 +58,11 @@ class Done:
     def note(self, result: Result) -> None:
         beyond = inexpressible(result)
         if beyond:
-            self._refused.add(_key(result.case, result.target))
+            self._refused.add(result_key(result.case, result.target))
         else:
-            self._conforming[_key(result.case, result.target)] = conforms(result.validity, result.outcome)
+            self._conforming[result_key(result.case, result.target)] = conforms(
+                result.validity, result.outcome
+            )
             self.kept.add(result)
         self._counts[result.validity, result.outcome, result.verdict, beyond] += 1
 
@@ -146,7 +148,3 @@ class Earlier:
 
     def _refused(self, why: str) -> UsageError:
         return UsageError(f"{self.path}:1: cannot be continued: {why}; {ANEW}")
-
-
-def _key(case_id: str, target: str) -> bytes:
-    return blake2b(f"{case_id}|{target}".encode(), digest_size=10).digest()

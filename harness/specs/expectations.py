@@ -21,7 +21,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion
 from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError, WithJsonSchema
 
-from harness.model.caseid import parse
+from harness.model.caseid import operator_of, parse
 from harness.model.errors import SpecError, UsageError
 from harness.model.query import Query
 from harness.model.records import Expectation, Outcome, TargetInfo
@@ -451,7 +451,7 @@ class TargetExpectations:
 
     def matching(self, case_id: str) -> list[int]:
         """Return the positions in `entries` of all that match a case."""
-        operator = case_id.partition("@")[0]
+        operator = operator_of(case_id)
         candidates = self._by_operator.get(operator)
         if candidates is None:
             candidates = self._by_operator[operator] = list(self._candidates(operator))

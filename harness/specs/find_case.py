@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from harness.model.caseid import CaseKey, operator_of
 from harness.model.errors import UsageError
 from harness.model.query import Query, explain_no_match, of_case
 from harness.model.records import Case
@@ -28,7 +29,7 @@ def find_case(specs: Sequence[LoadedSpec], text: str) -> Found:
     What no default case is may be one of the whole product of its sweep, of which `run --select all` tells.
     """
     query = of_case(text)
-    only_id = query.text == text.partition("@")[0] != text
+    only_id = query.text == operator_of(text) != text
     plan = expand(specs, (query,))
     matching, near = _look(plan, text, None if only_id else query)
     if not matching and ":sweep=" in text:
@@ -41,7 +42,7 @@ def find_case(specs: Sequence[LoadedSpec], text: str) -> Found:
     closest = difflib.get_close_matches(text, near[:2000], n=1, cutoff=0.0)
     if closest:
         raise UsageError(f"no case has the id {text!r}; the nearest is {closest[0]!r}")
-    keys = {term.partition("=")[0] for case in plan for term in case.id.partition(":")[2].split(";")}
+    keys = {term.partition("=")[0] for case in plan for term in CaseKey.of(case.id).terms}
     operators = {spec.model.operator for spec in plan.specs}
     raise UsageError(f"no case has the id {text!r}: {explain_no_match([query], operators, keys)}")
 

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from itertools import chain, combinations
 from typing import NamedTuple
 
-from harness.model.caseid import parse
+from harness.model.caseid import CaseKey, parse
 from harness.model.errors import NothingRan
 from harness.model.query import Query, explain_no_match
 from harness.model.records import Case, Validity
@@ -149,8 +149,8 @@ class _Pairs:
         self._seen: set[tuple[str, str]] = set()
 
     def adds(self, case_id: str) -> bool:
-        head, _, rest = case_id.partition(":")
-        found = set(combinations([head, *rest.split(";")], 2))
+        key = CaseKey.of(case_id)
+        found = set(combinations((key.head, *key.terms), 2))
         new = not found <= self._seen
         self._seen |= found
         return new

@@ -12,9 +12,9 @@ from typing import NamedTuple
 from harness.model.errors import NothingRan, UsageError
 from harness.model.query import Query, of_case
 from harness.model.records import NOT_EXECUTED, Case, Header, Result, conforms
+from harness.model.result_key import artifact_name
 from harness.results.npz import load_arrays
 from harness.results.runfile import RunReader
-from harness.run.artifacts import artifact_name
 from harness.run.hashes import hash_files, run_hashes
 from harness.specs.calls import call_of
 from harness.specs.expand import Plan, expand

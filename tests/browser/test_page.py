@@ -14,8 +14,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from harness.model.records import Diff, Error, Origin, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.model.result_key import artifact_name
 from harness.render.html import render_html
-from harness.render.tensors import artifact_name
 from harness.results.runfile import RunWriter
 from tests import synthetic
 from tests.browser.conftest import Open, follow, wait_until_shown

@@ -11,8 +11,8 @@ import pytest
 
 from harness.model.facets import facets
 from harness.model.records import Diff, Error, Outcome, Result, Validity, Verdict
+from harness.model.result_key import artifact_name
 from harness.render.payload import JUDGED, MESSAGE, Payload, judgement
-from harness.render.tensors import artifact_name
 from harness.results.tables import Tables
 from tests import synthetic
 from tests.synthetic import ABSENT, CPU, DML

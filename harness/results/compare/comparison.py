@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from enum import Enum
-from hashlib import blake2b
 from typing import NamedTuple
 
 from harness.model.errors import UsageError
@@ -26,6 +25,7 @@ from harness.model.records import (
     conforms,
     inexpressible,
 )
+from harness.model.result_key import result_key
 from harness.model.spread import Spread
 from harness.results.runfile import RunReader
 from harness.results.tables import Numbering, Tables
@@ -293,11 +293,6 @@ class States:
 
 def _ulp(packed: int) -> int | None:
     return (packed >> _STATE_BITS) - 1 if packed >> _STATE_BITS else None
-
-
-def result_key(case: str, place: int) -> bytes:
-    """Return what stands for a case on the target at a place, in ten bytes."""
-    return blake2b(b"%d|%b" % (place, case.encode("utf-8", "surrogatepass")), digest_size=10).digest()
 
 
 def compare_runs(base: RunReader, head: RunReader) -> Comparison:

@@ -15,7 +15,8 @@ import numpy as np
 from harness.model.errors import NothingRan
 from harness.model.query import Query
 from harness.model.records import NOT_EXECUTED, Header, conforms, fails, inexpressible
-from harness.results.compare.comparison import Change, States, pair_targets, result_key, twice
+from harness.model.result_key import result_key
+from harness.results.compare.comparison import Change, States, pair_targets, twice
 from harness.results.explain.failures import (
     FailureGroup,
     FailureKind,

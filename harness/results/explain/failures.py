@@ -15,7 +15,8 @@ import numpy as np
 from harness.model import compressed as packed
 from harness.model.query import Query
 from harness.model.records import BEYOND, NOT_EXECUTED, Result, Validity
-from harness.results.compare.comparison import Change, ComparedResult, result_key, twice
+from harness.model.result_key import result_key
+from harness.results.compare.comparison import Change, ComparedResult, twice
 from harness.results.cross_check import Agreement
 from harness.results.result_signature import ResultSignature
 from harness.results.rules.feature_table import FeatureTable, Rows

@@ -14,6 +14,7 @@ import re
 from functools import cache
 from math import prod
 
+from harness.model.caseid import CaseKey
 from harness.model.records import Options
 from harness.results.rules.facts import facts, tuples
 from harness.results.rules.relations import Shape, Value, relations
@@ -54,10 +55,9 @@ DEFAULT = ":"
 def split(case_id: str) -> tuple[str, str]:
     """Part an id into what shapes and numbers say and what names say; each half is shared by many cases, and
     both give the features."""
-    head, _, tail = case_id.partition(":")
-    operator = head.partition("@")[0]
-    names, numbers = [head], [operator]
-    for term in (*tail.split(";"), *_left_out(head, tail)):
+    key = CaseKey.of(case_id)
+    names, numbers = [key.head], [key.operator]
+    for term in (*key.terms, *_left_out(key)):
         name, number = _halves(term)
         if name:
             names.append(name)
@@ -66,18 +66,16 @@ def split(case_id: str) -> tuple[str, str]:
     return ";".join(numbers), ";".join(names)
 
 
-def _left_out(head: str, tail: str) -> tuple[str, ...]:
+def _left_out(key: CaseKey) -> tuple[str, ...]:
     """Return terms for the attributes that an id leaves to their defaults, and for the inputs that it
     omits."""
-    operator, _, opset = head.partition("@")
-    if not opset.isdecimal():
+    if not key.opset.isdecimal():
         return ()
-    known = facts(operator, int(opset))
-    terms = f";{tail}"
-    missing = [
-        f"{name}{DEFAULT}={value}" for name, value in known.defaults.items() if f";{name}=" not in terms
-    ]
-    omitted = [name for name in known.inputs if f";{name}=" not in terms and f";{name}." not in terms]
+    known = facts(key.operator, int(key.opset))
+    given = {term.partition("=")[0] for term in key.terms}
+    listed = {name.partition(".")[0] for name in given}
+    missing = [f"{name}{DEFAULT}={value}" for name, value in known.defaults.items() if name not in given]
+    omitted = [name for name in known.inputs if name not in listed]
     return (*missing, f"omitted{DEFAULT}={','.join(omitted)}") if omitted else tuple(missing)
 
 

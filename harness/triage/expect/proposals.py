@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.model.caseid import operator_of
 from harness.model.errors import HarnessFault
 from harness.model.query import Query, parse_all
 from harness.model.records import Outcome
@@ -111,7 +112,7 @@ def _asked(rows: TargetRows, separation: Separation, wanted: Rows) -> Iterator[t
         holds = np.logical_and.reduce(
             [np.ones(len(wanted), np.bool_), *(rows.table.mask(term, wanted) for term in rule.terms)]
         )
-        for operator in sorted({rows.ids[row].partition("@")[0] for row in wanted[holds].tolist()}):
+        for operator in sorted({operator_of(rows.ids[row]) for row in wanted[holds].tolist()}):
             others = (term for term in rule.terms if term.column != "operator")
             yield ask((*others, Term("operator", "=", operator)))
 

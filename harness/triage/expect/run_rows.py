@@ -9,10 +9,12 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.model.caseid import operator_of
 from harness.model.errors import NothingRan
 from harness.model.query import Query
 from harness.model.records import NOT_EXECUTED, Header, Outcome, Validity, conforms
-from harness.results.compare.comparison import result_key, twice
+from harness.model.result_key import result_key
+from harness.results.compare.comparison import twice
 from harness.results.result_signature import ResultSignature, signature
 from harness.results.rules.feature_table import FeatureTable, Rows
 from harness.results.rules.query_features import level_asked, names_asked, numbers_asked
@@ -103,7 +105,7 @@ class RunRows:
                 self.targets[result.target].add(
                     result.case, result.validity, result.outcome, signature(result)
                 )
-        self.operators = {case.partition("@")[0] for rows in self.targets.values() for case in rows.ids}
+        self.operators = {operator_of(case) for rows in self.targets.values() for case in rows.ids}
         if not self.operators:
             raise NothingRan(f"{run.path}: nothing ran, so nothing can be expected of it")
         self.complete = run.end is not None and not run.truncated and not _PARTIAL & run.end.left_out.keys()
