@@ -28,6 +28,7 @@ from harness.render.junit import render_junit
 from harness.render.markdown import render_markdown
 from harness.render.markup import host, link
 from harness.results.known_deviations import in_words
+from harness.results.report import Report
 from harness.results.runfile import RunReader
 from harness.results.runfile_checks import impossible
 from harness.results.summary import summarize
@@ -154,7 +155,7 @@ def test_a_continued_run_names_what_a_whole_one_names(runs: Path, tmp_path: Path
         assert without_time(results_of(tmp_path)) == without_time(results_of(runs / "whole"))
     without = sum(1 for case in kept if expected[case] is not None)
     assert without > 2 or not older
-    said = render_markdown(read_tables(RunReader(tmp_path)))
+    said = render_markdown(Report(read_tables(RunReader(tmp_path))))
     assert (f"{without:,} more known deviations have no entry in the run file" in said) is older
 
 
@@ -329,7 +330,7 @@ def section(text: str, start: str, end: str) -> str:
 
 
 def test_the_section_in_markdown(run: Path) -> None:
-    text = render_markdown(read_tables(RunReader(run)))
+    text = render_markdown(Report(read_tables(RunReader(run))))
     assert (
         text.index("## Documented")
         < text.index("## Known deviations")
@@ -348,7 +349,7 @@ def test_the_section_of_the_page(run: Path) -> None:
 def test_a_run_without_entries_has_no_section(tmp_path: Path) -> None:
     older = synthetic.write_run(tmp_path / "run.jsonl", 300, faults=0.05)
     assert read_tables(RunReader(older)).tally().known > 0
-    assert "## Known deviations" not in render_markdown(read_tables(RunReader(older)))
+    assert "## Known deviations" not in render_markdown(Report(read_tables(RunReader(older))))
     assert 'id="deviations"' not in render_html(older)
 
 

@@ -13,6 +13,7 @@ from harness.render.html import render_html
 from harness.render.terminal import render_terminal
 from harness.results.explain import in_common as module
 from harness.results.explain.in_common import InCommon, in_common, rules
+from harness.results.report import Report
 from harness.results.runfile import RunReader
 from harness.results.tables import read_tables
 from tests.running import SPECS, harness, script_of
@@ -46,7 +47,7 @@ def test_every_report_says_the_rule(tmp_path: Path) -> None:
     page = render_html(path)
     assert page.index('id="attention"') < page.index(rule) < page.index('id="where"')
     tables, out = read_tables(RunReader(path)), io.StringIO()
-    render_terminal(tables, Console(file=out, width=80), in_common(path, tables))
+    render_terminal(Report(tables, in_common(path, tables)), Console(file=out, width=80))
     assert f"    {rule}" in out.getvalue()
     assert page == render_html(path)
     assert markdown == "".join(rendering(path, "markdown"))

@@ -19,6 +19,7 @@ from harness.render.junit import render_junit
 from harness.render.markdown import render_markdown
 from harness.render.payload import JUDGED, judgement
 from harness.results.compare.comparison import compare_runs
+from harness.results.report import Report
 from harness.results.runfile import RunReader, RunWriter
 from harness.results.summary import summarize
 from harness.results.tables import Tables, tabulate
@@ -110,7 +111,7 @@ def test_the_summary_names_it_and_stays_good() -> None:
     assert summary.tone == "good"
     assert summary.sentence == "The only result is as expected: all conform."
     assert summary.remarks == ("1 case is not counted: it calls DirectML's own API and has no ONNX graph.",)
-    assert "1 case is not counted" in render_markdown(tables())
+    assert "1 case is not counted" in render_markdown(Report(tables()))
 
 
 def test_other_formats_say_skipped() -> None:

@@ -17,6 +17,7 @@ from harness.render.terminal import describe, render_terminal
 from harness.results.level_table import counts, rate, status
 from harness.results.nearness import Nearnesses, in_words, ratio_text
 from harness.results.overview import MANY, conform, many, overview
+from harness.results.report import Report
 from harness.results.summary import summarize
 from harness.results.tables import Tables, tabulate
 from tests import synthetic
@@ -81,14 +82,14 @@ def test_many_operators_are_folded(operators: int, expected: bool) -> None:
     found = tabulate(synthetic.header(TARGETS), results(operators, 4), None)
     assert many(found) is expected
     written = io.StringIO()
-    render_terminal(found, Console(file=written, width=80, no_color=True))
+    render_terminal(Report(found), Console(file=written, width=80, no_color=True))
     assert ("by the feature level that first allows them" in written.getvalue()) is not expected
-    assert ("Levels of all 13 operators" in render_markdown(found)) is expected
+    assert ("Levels of all 13 operators" in render_markdown(Report(found))) is expected
 
 
 def test_one_line_an_operator_in_the_terminal() -> None:
     written = io.StringIO()
-    render_terminal(many_tables(), Console(file=written, width=80, no_color=True))
+    render_terminal(Report(many_tables()), Console(file=written, width=80, no_color=True))
     lines = written.getvalue().splitlines()
     start = next(n for n, line in enumerate(lines) if line.split() == ["cpu", "dml", "dml@ort-1.20.1"])
     assert [line.split()[0] for line in lines[start + 1 : start + 4]] == [
@@ -163,11 +164,11 @@ def test_the_largest_ratio_by_operator_and_target() -> None:
         (("float16", "float32"), 2.0, 1.5, 3, 1, 1, half),
     )
     assert (dml.target, dml.all.ratio, dml.all.unclaimed, dml.all.example) == ("dml", 0.0, 1, "")
-    text = render_markdown(tables(*given))
+    text = render_markdown(Report(tables(*given)))
     assert "| Exp | cpu | 2 ✗ | float16 | 1.5 | 3 | 1 | 1 |" in text
     assert "| Exp | dml | – | – | 0 | 1 | 0 | 1 | – |" in text
     assert "error 1, 2 × its bound" in describe(given[1])
-    assert "## Errors and bounds" not in render_markdown(tables(result()))
+    assert "## Errors and bounds" not in render_markdown(Report(tables(result())))
 
 
 def test_an_output_of_several_and_a_missing_number_are_said() -> None:

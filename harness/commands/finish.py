@@ -14,26 +14,24 @@ from harness.render.console import Console, nobody_reads
 from harness.render.html import read_page
 from harness.render.markdown import render_markdown
 from harness.render.terminal import render_terminal
-from harness.results.explain.in_common import in_common
 
 
 def finish(path: Path) -> None:
     """Render what every run ends with; a report that cannot be written is one line, the results stay."""
-    tables, payload = read_page(path)
-    common = in_common(path, tables)
+    report, payload = read_page(path)
     try:
-        write_reports(tables, payload, common, path.parent)
+        write_reports(report, payload, path.parent)
     except UsageError as error:
         click.echo(f"harness: {error}", err=True)
     job_summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if job_summary:
         try:
             with open(job_summary, "a", encoding="utf-8") as file:
-                file.write(render_markdown(tables, common))
+                file.write(render_markdown(report))
         except OSError as error:
             click.echo(f"harness: {job_summary}: cannot be written: {error.strerror}", err=True)
     try:
-        render_terminal(tables, Console(), common)
+        render_terminal(report, Console())
         click.echo(f"\n{path}  report.md  report.html")
         sys.stdout.flush()
     except (

@@ -20,9 +20,10 @@ from harness.render.junit import render_junit
 from harness.render.level_csv import render_csv
 from harness.render.markdown import render_markdown
 from harness.render.payload import Payload
-from harness.results.explain.in_common import InCommon, in_common
+from harness.results.explain.in_common import in_common
+from harness.results.report import Report
 from harness.results.runfile import RunReader
-from harness.results.tables import Tables, read_tables
+from harness.results.tables import read_tables
 
 Format = Literal["html", "markdown", "junit", "ctrf", "csv", "directml", "cells"]
 FORMATS: tuple[str, ...] = get_args(Format)
@@ -34,7 +35,7 @@ def rendering(run: Path, format: str) -> Iterator[str]:
         yield render_html(run)
     elif format == "markdown":
         tables = read_tables(RunReader(run))
-        yield render_markdown(tables, in_common(run, tables))
+        yield render_markdown(Report(tables, in_common(run, tables)))
     elif format == "csv":
         yield render_csv(read_tables(RunReader(run)))
     elif format == "directml":
@@ -60,18 +61,18 @@ def write_report(run: Path, format: str, out: Path | None) -> None:
     write_whole(out, pieces)
 
 
-def write_reports(tables: Tables, payload: Payload, common: InCommon, folder: Path) -> None:
+def write_reports(report: Report, payload: Payload, folder: Path) -> None:
     """Write `report.md` and `report.html` into a folder, from one reading of a run (`render.html.read_page`).
     Errors: UsageError."""
     try:
-        write_whole(folder / "report.md", [render_markdown(tables, common)])
+        write_whole(folder / "report.md", [render_markdown(report)])
     finally:
-        write_whole(folder / "report.html", [page(tables, payload, common)])
+        write_whole(folder / "report.html", [page(report, payload)])
 
 
 def write_badge(run: Path, out: Path) -> None:
     """Draw a run's badge into a file. Errors: UsageError."""
-    write_whole(out, [render_badge(read_tables(RunReader(run)))])
+    write_whole(out, [render_badge(Report(read_tables(RunReader(run))))])
 
 
 def writable(out: Path | None) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from xml.sax.saxutils import escape
 
-from harness.results.summary import summarize
-from harness.results.tables import Tables
+from harness.results.report import Report
 
 _COLOURS = {"good": "#1a7f37", "bad": "#b42318", "warn": "#8a5a00"}
 _LABEL = "ONNX Runtime conformance"
@@ -16,9 +15,10 @@ def _width(text: str) -> int:
     return round(sum(4 if c in " .,:/il1jt()" else 9 if c in "mwMW" else 6.6 for c in text)) + 14
 
 
-def render_badge(tables: Tables) -> str:
+def render_badge(report: Report) -> str:
     """Draw the badge; its words say what its colour says."""
-    summary = summarize(tables)
+    tables = report.tables
+    summary = report.summary
     total = tables.tally()
     words = {
         "good": "as expected",

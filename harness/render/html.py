@@ -25,23 +25,22 @@ from harness.render.payload import COUNTED_IN_RATES, Payload, red
 from harness.render.terminal import details, repeated
 from harness.render.text import line, ranks, visible
 from harness.results.cross_check import Suspect
-from harness.results.explain.in_common import InCommon, in_common, rules
+from harness.results.explain.in_common import in_common, rules
 from harness.results.explain.words import inseparable
 from harness.results.known_deviations import PENDING
 from harness.results.level_table import (
     STATUS_WORDS,
     LevelRow,
-    level_table,
     levels,
     rate,
     status,
     validity_table,
 )
 from harness.results.nearness import ratio_text
-from harness.results.overview import conform, many, overview
+from harness.results.overview import conform, many
+from harness.results.report import Report
 from harness.results.runfile import RunReader
-from harness.results.summary import summarize, target_facts
-from harness.results.support import support
+from harness.results.summary import target_facts
 from harness.results.tables import Tables
 from harness.results.tensor_support import FLOOR, Status
 
@@ -60,12 +59,11 @@ _MARKS = {
 def render_html(run: Path) -> str:
     """Render the run file at `run`, or the one in that folder, with the tensors of failing cases that lie
     beside it. Errors: UsageError."""
-    tables, payload = read_page(run)
-    return page(tables, payload, in_common(run, tables))
+    return page(*read_page(run))
 
 
-def read_page(run: Path) -> tuple[Tables, Payload]:
-    """Read a run once, for every report that is made of it."""
+def read_page(run: Path) -> tuple[Report, Payload]:
+    """Read a run once, for every report that is made of it. Errors: UsageError."""
     reader = RunReader(run)
     tables = Tables(reader.header)
     payload = Payload(one_target=len(reader.header.targets) == 1)
@@ -73,12 +71,13 @@ def read_page(run: Path) -> tuple[Tables, Payload]:
         payload.add(result, *tables.add(result), repeated(result))
     tables.finish(reader.end, truncated=reader.truncated)
     payload.add_tensors(reader.path.parent / "artifacts")
-    return tables, payload
+    return Report(tables, in_common(run, tables)), payload
 
 
-def page(tables: Tables, payload: Payload, common: InCommon) -> str:
+def page(report: Report, payload: Payload) -> str:
     """Fill the template."""
-    return fill("report.html.j2", _context(tables) | {"common": common}, payload.encode(tables))
+    tables = report.tables
+    return fill("report.html.j2", _context(report) | {"common": report.common}, payload.encode(tables))
 
 
 def fill(template: str, context: dict[str, Any], data: str) -> str:
@@ -154,9 +153,10 @@ def anchor(operator: str, *, plain: bool = False) -> str:
     return name if plain else quote(name, safe="")
 
 
-def _context(tables: Tables) -> dict[str, Any]:
+def _context(report: Report) -> dict[str, Any]:
+    tables = report.tables
     header = tables.header
-    rows = support(tables)
+    rows = report.support
     groups = tables.differences.groups()
     facts_of = {target: dict(target_facts(info)) for target, info in header.targets.items()}
     names = list(dict.fromkeys(name for facts in facts_of.values() for name in facts))
@@ -170,7 +170,7 @@ def _context(tables: Tables) -> dict[str, Any]:
     if any(info.unavailable for info in header.targets.values()):
         facts.insert(0, ("not available", [info.unavailable or "" for info in header.targets.values()]))
     return {
-        "summary": summarize(tables),
+        "summary": report.summary,
         "counted_in_rates": COUNTED_IN_RATES,
         "red": red(header),
         "header": header,
@@ -181,7 +181,7 @@ def _context(tables: Tables) -> dict[str, Any]:
         "targets": [{"name": target} for target in tables.targets],
         "counted": counted,
         "levels": levels(tables),
-        "level_rows": level_table(tables),
+        "level_rows": report.levels,
         "validity_rows": [
             {
                 **row._asdict(),
@@ -189,7 +189,7 @@ def _context(tables: Tables) -> dict[str, Any]:
             }
             for row in validity_table(tables)
         ],
-        "overview": overview(tables),
+        "overview": report.overview,
         "many": many(tables),
         "nearness": tables.nearnesses.rows(tables.targets),
         "nothing_ran": [target for target in tables.targets if not tables.tally(target=target).run],

@@ -10,15 +10,14 @@ from harness.render.directml import support_summary, witness_section
 from harness.render.markup import code, escape, level_head, link, table
 from harness.render.terminal import describe
 from harness.render.text import line, ranks
-from harness.results.explain.in_common import NOTHING, InCommon, rules
+from harness.results.explain.in_common import InCommon, rules
 from harness.results.explain.words import inseparable, title
 from harness.results.known_deviations import PENDING, DeviationRow, numbers
-from harness.results.level_table import counts, level_table, levels, rate, status, validity_table
-from harness.results.matrix import matrices
+from harness.results.level_table import counts, levels, rate, status, validity_table
 from harness.results.nearness import ratio_text
-from harness.results.overview import conform, many, overview
-from harness.results.summary import count, summarize, target_facts
-from harness.results.support import support
+from harness.results.overview import conform, many
+from harness.results.report import Report
+from harness.results.summary import count, target_facts
 from harness.results.tables import Tables, Tally
 
 LIMIT = 900 * 1024
@@ -44,24 +43,25 @@ def _cell(tally: Tally) -> str:
     return rate(tally) + _MARKS[status(tally)]
 
 
-def render_markdown(tables: Tables, common: InCommon = NOTHING, *, limit: int = LIMIT) -> str:
-    """Write the report, with what its failures have in `common`.
+def render_markdown(report: Report, *, limit: int = LIMIT) -> str:
+    """Write the report.
 
     What does not fit in `limit` bytes is left out by whole rows and named at the end.
     """
+    tables = report.tables
     sections: list[tuple[str, Iterator[str]]] = [
-        ("verdict", _verdict(tables)),
+        ("verdict", _verdict(report)),
         ("results that need attention", _attention(tables)),
-        ("what failures have in common", _in_common(common)),
-        ("operators", _operators(tables)),
-        ("level table", _levels(tables)),
+        ("what failures have in common", _in_common(report.common)),
+        ("operators", _operators(report)),
+        ("level table", _levels(report)),
         ("other validities", _validities(tables)),
         ("errors and bounds", _nearness(tables)),
         ("where targets differ", _differences(tables)),
         ("second witness", witness_section(tables)),
         ("DirectML's tensor support", support_summary(tables)),
-        ("support", _support(tables)),
-        ("matrices", _matrices(tables)),
+        ("support", _support(report)),
+        ("matrices", _matrices(report)),
         ("known deviations", _deviations(tables)),
         ("single results", _listing(tables)),
         ("combinations left out", _left_out(tables)),
@@ -95,8 +95,9 @@ def assemble(sections: Iterable[tuple[str, Iterator[str]]], limit: int) -> str:
     return "\n".join(written).rstrip() + "\n"
 
 
-def _verdict(tables: Tables) -> Iterator[str]:
-    summary = summarize(tables)
+def _verdict(report: Report) -> Iterator[str]:
+    tables = report.tables
+    summary = report.summary
     total = tables.tally()
     yield "# Conformance report"
     yield ""
@@ -133,8 +134,9 @@ def _numbers(tally: Tally) -> list[str]:
     ]
 
 
-def _operators(tables: Tables) -> Iterator[str]:
-    rows = overview(tables)
+def _operators(report: Report) -> Iterator[str]:
+    tables = report.tables
+    rows = report.overview
     if not rows:
         return
     yield "## Operators"
@@ -273,7 +275,8 @@ def _left_out(tables: Tables) -> Iterator[str]:
     yield ""
 
 
-def _levels(tables: Tables) -> Iterator[str]:
+def _levels(report: Report) -> Iterator[str]:
+    tables = report.tables
     columns = levels(tables)
     yield "## By DirectML feature level"
     yield ""
@@ -291,7 +294,7 @@ def _levels(tables: Tables) -> Iterator[str]:
             _cell(row.allowed) + (f" ({escape(row.device_level)})" if row.device_level else ""),
             escape(counts(row.total)),
         ]
-        for row in level_table(tables)
+        for row in report.levels
     )
     heads = [
         "operator",
@@ -382,8 +385,8 @@ def _differences(tables: Tables) -> Iterator[str]:
     yield from table(heads, rows, right=(0,))
 
 
-def _support(tables: Tables) -> Iterator[str]:
-    rows = support(tables)
+def _support(report: Report) -> Iterator[str]:
+    rows = report.support
     found = [row for row in rows if row.disagreements]
     yield f"## Documented, registered and measured support: disagreement in {len(found):,} of {count(len(rows), 'group')}"
     yield ""
@@ -418,8 +421,8 @@ def _support(tables: Tables) -> Iterator[str]:
     )
 
 
-def _matrices(tables: Tables) -> Iterator[str]:
-    for each in matrices(tables):
+def _matrices(report: Report) -> Iterator[str]:
+    for each in report.matrices:
         yield f"<details><summary>{escape(each.operator)} on {escape(each.target)}: {escape(each.title)}</summary>"
         yield ""
         rows = (

@@ -11,13 +11,13 @@ from rich.text import Text
 
 from harness.model.records import NOT_EXECUTED, Accuracy, Outcome, Repeats, Result, Validity
 from harness.render.text import gist, line, one_line, ranks
-from harness.results.explain.in_common import NOTHING, InCommon, rules
+from harness.results.explain.in_common import InCommon, rules
 from harness.results.explain.words import title
-from harness.results.level_table import counts, level_table, levels, rate, status, validity_table
+from harness.results.level_table import counts, levels, rate, status, validity_table
 from harness.results.nearness import in_words, ratio_text
-from harness.results.overview import conform, many, overview
-from harness.results.summary import count, summarize
-from harness.results.support import support
+from harness.results.overview import conform, many
+from harness.results.report import Report
+from harness.results.summary import count
 from harness.results.tables import Tables, Tally
 
 SHOWN = 8
@@ -46,28 +46,29 @@ _MARKS = {
 }
 
 
-def render_terminal(tables: Tables, console: Console, common: InCommon = NOTHING) -> None:
+def render_terminal(report: Report, console: Console) -> None:
     """Print verdict, unexpected results and what they have in common, level table, validity table and where
     targets differ.
 
     Colour is the console's affair.
     """
-    summary = summarize(tables)
+    tables = report.tables
+    summary = report.summary
     console.print(Text(f"{summary.mark} {summary.sentence}", style=TONES[summary.tone]), soft_wrap=False)
     for remark in summary.remarks:
         indented(console, line(remark, 400), "yellow")
     for problem in tables.problems:
         indented(console, f"expectation: {line(problem, 400)}", "red")
     _attention(tables, console)
-    _in_common(common, console)
+    _in_common(report.common, console)
     console.print()
     folded = many(tables)
     if folded:
-        beside = _operators(tables, beside=True)
+        beside = _operators(report, beside=True)
         console.print(
             beside
             if len(tables.targets) <= _BESIDE and _fits(beside, console)
-            else _operators(tables, beside=False)
+            else _operators(report, beside=False)
         )
         console.print(
             Text(
@@ -75,24 +76,24 @@ def render_terminal(tables: Tables, console: Console, common: InCommon = NOTHING
                 style="dim",
             )
         )
-    elif _fits(by_level := _levels(tables, levels(tables)), console):
+    elif _fits(by_level := _levels(report, levels(tables)), console):
         console.print(by_level)
         console.print(
             Text("passed / selected valid cases by the feature level that first allows them", style="dim")
         )
     else:
-        console.print(_levels(tables, []))
+        console.print(_levels(report, []))
         console.print(
             Text("passed / selected valid cases; the report has them by feature level", style="dim")
         )
-    if marks := _legend(tables, folded=folded):
+    if marks := _legend(report, folded=folded):
         console.print(Text(marks, style="dim"))
     if not folded:
-        _others(tables, console)
+        _others(report, console)
         _validities(tables, console)
     _nearness(tables, console)
     _differences(tables, console)
-    _disagreements(tables, console)
+    _disagreements(report, console)
 
 
 def indented(console: Console, text: str, style: str = "", indent: int = 2) -> None:
@@ -207,11 +208,11 @@ def _fits(table: Table, console: Console) -> bool:
     return Measurement.get(console, wide, table).maximum <= console.width
 
 
-def _levels(tables: Tables, columns: list[str]) -> Table:
+def _levels(report: Report, columns: list[str]) -> Table:
     """A line for each operator and target, with a column for each of these levels and one for all."""
     table = grid("", *columns, "all", right=range(1, 2 + len(columns)), gap=1)
     before = ""
-    for row in level_table(tables):
+    for row in report.levels:
         if row.operator != before:
             table.add_row(Text(one_line(row.operator), style="bold"))
         table.add_row(
@@ -221,12 +222,13 @@ def _levels(tables: Tables, columns: list[str]) -> Table:
     return table
 
 
-def _operators(tables: Tables, *, beside: bool) -> Table:
+def _operators(report: Report, *, beside: bool) -> Table:
     """A line for each operator, those with unexpected results first; targets `beside` each other, else their
     sum and what is unexpected."""
+    tables = report.tables
     columns = [*tables.targets, ""] if beside else ["all", ""]
     shown = grid("", *columns, right=range(1, len(columns)), gap=1)
-    for row in overview(tables):
+    for row in report.overview:
         tallies = [*row.by_target.values()] if beside else [row.total]
         cells = [
             Text(
@@ -268,13 +270,11 @@ def _nearness(tables: Tables, console: Console) -> None:
         console.print(Text(f"  and {len(rows) - SHOWN:,} more in the report", style="dim"))
 
 
-def _legend(tables: Tables, *, folded: bool = False) -> str:
+def _legend(report: Report, *, folded: bool = False) -> str:
     if folded:
-        states = {status(tally) for row in overview(tables) for tally in row.by_target.values()}
+        states = {status(tally) for row in report.overview for tally in row.by_target.values()}
     else:
-        states = {
-            status(tally) for row in level_table(tables) for tally in (*row.by_level.values(), row.total)
-        }
+        states = {status(tally) for row in report.levels for tally in (*row.by_level.values(), row.total)}
     words = {
         "failing": "✗ unexpected results",
         "known": "~ known deviations",
@@ -285,8 +285,8 @@ def _legend(tables: Tables, *, folded: bool = False) -> str:
     return "  ".join(word for state, word in words.items() if state in states)
 
 
-def _others(tables: Tables, console: Console) -> None:
-    rows = [row for row in level_table(tables) if row.total.others()]
+def _others(report: Report, console: Console) -> None:
+    rows = [row for row in report.levels if row.total.others()]
     if rows:
         console.print()
         console.print(Text("valid cases that did not pass", style="bold"))
@@ -340,8 +340,8 @@ def _differences(tables: Tables, console: Console) -> None:
         console.print(Text(f"  and {len(groups) - SHOWN:,} more groups in the report", style="dim"))
 
 
-def _disagreements(tables: Tables, console: Console) -> None:
-    rows = [row for row in support(tables) if row.disagreements]
+def _disagreements(report: Report, console: Console) -> None:
+    rows = [row for row in report.support if row.disagreements]
     if rows:
         console.print()
         places = count(len(rows), "group")

@@ -10,6 +10,7 @@ from harness.model.records import Diff, Error, Header, Outcome, Result, TargetIn
 from harness.render.directml import render_cells, render_directml
 from harness.render.html import render_html
 from harness.render.markdown import render_markdown
+from harness.results.report import Report
 from harness.results.runfile import RunReader, RunWriter
 from harness.results.tables import read_tables
 from harness.results.tensor_support import FLOOR
@@ -105,7 +106,7 @@ def test_the_page_has_cells_rules_and_the_second_witness(run: Path) -> None:
 
 
 def test_the_reports_say_it_too(run: Path) -> None:
-    markdown = render_markdown(read_tables(RunReader(run)))
+    markdown = render_markdown(Report(read_tables(RunReader(run))))
     page = render_html(run)
     for text in (markdown, page):
         assert "undocumented, accepted" in text
@@ -120,4 +121,4 @@ def test_a_run_without_the_api_says_how_to_make_one(tmp_path: Path) -> None:
         tmp_path
     )
     assert render_cells(tmp_path).count("\n") == 1
-    assert "tensor support" not in render_markdown(read_tables(RunReader(tmp_path)))
+    assert "tensor support" not in render_markdown(Report(read_tables(RunReader(tmp_path))))

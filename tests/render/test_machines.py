@@ -22,6 +22,7 @@ from harness.render.foreign import status
 from harness.render.junit import render_junit
 from harness.render.level_csv import render_csv
 from harness.results.counts import Counts
+from harness.results.report import Report
 from harness.results.runfile import RunReader
 from harness.results.runfile_checks import impossible
 from harness.results.summary import summarize
@@ -258,7 +259,7 @@ def test_csv_cells_are_no_formulas(tmp_path: Path) -> None:
 def test_badge_says_in_words_what_its_colour_says(
     number: int, targets: dict[str, object], faults: float, words: str
 ) -> None:
-    svg = render_badge(synthetic.tables(number, {"cpu": CPU}, faults=faults))
+    svg = render_badge(Report(synthetic.tables(number, {"cpu": CPU}, faults=faults)))
     title = ElementTree.fromstring(svg).find("{http://www.w3.org/2000/svg}title")
     assert title is not None
     assert words in (title.text or "")

@@ -9,6 +9,7 @@ from markdown_it import MarkdownIt
 from harness.model.records import Error, Outcome, Result, TargetInfo, Validity, Verdict
 from harness.render.markdown import render_markdown
 from harness.render.markup import code, escape
+from harness.results.report import Report
 from harness.results.tables import tabulate
 from tests import synthetic
 from tests.golden import check_golden
@@ -38,18 +39,18 @@ HOSTILE = [
     ],
 )
 def test_the_report(name: str, targets: dict[str, TargetInfo], faults: float) -> None:
-    check_golden(GOLDEN / name, render_markdown(synthetic.tables(3000, targets, faults=faults)))
+    check_golden(GOLDEN / name, render_markdown(Report(synthetic.tables(3000, targets, faults=faults))))
 
 
 def test_regressions_come_first() -> None:
-    text = render_markdown(synthetic.tables(3000))
+    text = render_markdown(Report(synthetic.tables(3000)))
     headings = re.findall(r"^## (.*)", text, re.M)
     assert headings[0].startswith("Not as expected")
     assert headings.index("By DirectML feature level") > 0
 
 
 def test_every_table_renders_as_a_table() -> None:
-    html = GITHUB.render(render_markdown(synthetic.tables(3000, {"cpu": CPU, "dml": DML})))
+    html = GITHUB.render(render_markdown(Report(synthetic.tables(3000, {"cpu": CPU, "dml": DML}))))
     text = re.sub(r"<[^>]+>", "", html)
     assert "| --- |" not in text
     for row in re.findall(r"<tr>(.*?)</tr>", html, re.S):
@@ -88,7 +89,7 @@ def test_a_report_of_hostile_results() -> None:
         )
         for n, text in enumerate(HOSTILE)
     ]
-    html = GITHUB.render(render_markdown(tabulate(synthetic.header({"cpu": CPU}), results, None)))
+    html = GITHUB.render(render_markdown(Report(tabulate(synthetic.header({"cpu": CPU}), results, None))))
     assert "<script" not in html
     assert "<img" not in html
     assert "<a " not in html
@@ -109,13 +110,13 @@ def test_a_limit_leaves_out_whole_rows_and_says_so() -> None:
         for n in range(3000)
     ]
     tables = tabulate(synthetic.header({"cpu": CPU}), results, synthetic.end_of(results))
-    whole = render_markdown(tables)
+    whole = render_markdown(Report(tables))
     assert len(whole.encode()) < 900 * 1024
-    small = render_markdown(tables, limit=20_000)
+    small = render_markdown(Report(tables), limit=20_000)
     assert len(small.encode()) < 20_000
     assert small.splitlines()[-1].startswith("**Left out to stay under 19 KiB:** ")
     assert "single results" in small.splitlines()[-1]
 
 
 def test_the_same_tables_give_the_same_text() -> None:
-    assert render_markdown(synthetic.tables(500)) == render_markdown(synthetic.tables(500))
+    assert render_markdown(Report(synthetic.tables(500))) == render_markdown(Report(synthetic.tables(500)))

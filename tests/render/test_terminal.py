@@ -9,6 +9,7 @@ from rich.console import Console
 
 from harness.model.records import Diff, Outcome, Result, TargetInfo, Validity, Verdict
 from harness.render.terminal import describe, render_terminal
+from harness.results.report import Report
 from harness.results.tables import Tables, tabulate
 from tests import synthetic
 from tests.golden import check_golden
@@ -20,7 +21,7 @@ GOLDEN = Path(__file__).parent.parent / "golden"
 def rendered(tables: Tables, *, width: int = 80, colour: bool = False) -> str:
     out = io.StringIO()
     render_terminal(
-        tables,
+        Report(tables),
         Console(file=out, width=width, force_terminal=colour, color_system="truecolor" if colour else None),
     )
     return out.getvalue()
@@ -133,7 +134,7 @@ def test_colour_is_the_consoles_affair(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\x1b[" in rendered(tables, colour=True)
     monkeypatch.setenv("NO_COLOR", "1")
     out = io.StringIO()
-    render_terminal(tables, Console(file=out, width=80, force_terminal=True))
+    render_terminal(Report(tables), Console(file=out, width=80, force_terminal=True))
     assert "\x1b[3" not in out.getvalue()
 
 

@@ -1,0 +1,50 @@
+"""A run as every rendering shows it: counted once, from one reading of its run file.
+
+Renderings are given a `Report`. What several of them show is made when the first asks for it and kept, so that
+terminal, Markdown and page cannot say different things of one run.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from harness.results.explain.in_common import NOTHING, InCommon
+from harness.results.level_table import LevelRow, level_table
+from harness.results.matrix import Matrix, matrices
+from harness.results.overview import OverviewRow, overview
+from harness.results.summary import Summary, summarize
+from harness.results.support import Support, support
+from harness.results.tables import Tables
+
+
+class Report:
+    """The counts of a run (`tables`), and what its unexpected failures have in `common`."""
+
+    def __init__(self, tables: Tables, common: InCommon = NOTHING) -> None:
+        self.tables = tables
+        self.common = common
+
+    @cached_property
+    def summary(self) -> Summary:
+        """The verdict, and what a reader must know before trusting it."""
+        return summarize(self.tables)
+
+    @cached_property
+    def overview(self) -> list[OverviewRow]:
+        """A row for each operator, those with unexpected results first."""
+        return overview(self.tables)
+
+    @cached_property
+    def levels(self) -> list[LevelRow]:
+        """A row for each operator and target: valid cases by the feature level that first allows them."""
+        return level_table(self.tables)
+
+    @cached_property
+    def support(self) -> list[Support]:
+        """Documented, registered and measured support side by side."""
+        return support(self.tables)
+
+    @cached_property
+    def matrices(self) -> list[Matrix]:
+        """Of each operator and target element type × rank, and further matrices where other inputs tell more."""
+        return matrices(self.tables)
