@@ -1,4 +1,4 @@
-"""`python -m harness.NAME RUN…`: prints a page of docs/ that a module makes from run files."""
+"""`python -m tools.NAME RUN…`: prints a page of docs/ that a module makes from run files."""
 
 from __future__ import annotations
 
