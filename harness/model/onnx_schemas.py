@@ -76,13 +76,6 @@ class OperatorSchema(NamedTuple):
         formal = name.partition(".")[0]
         return next((p for p in self.inputs if p.name == formal), None)
 
-    def type_params(self) -> dict[str, list[str]]:
-        """Return the inputs that share an element type, by type parameter."""
-        found: dict[str, list[str]] = {}
-        for parameter in self.inputs:
-            found.setdefault(parameter.type_param, []).append(parameter.name)
-        return found
-
     def output(self, position: int) -> Parameter:
         """Return the output at a position; those of a variadic output are all the last."""
         return self.outputs[min(position, len(self.outputs) - 1)]

@@ -8,7 +8,6 @@ of its outputs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from math import prod
 
 import numpy as np
 
@@ -116,8 +115,3 @@ def one_to_one(
 def reinterpreted(call: Call, outputs: tuple[Shape, ...]) -> DirectmlCall:
     """Copy: the input's elements are read as if they had the output's shape already."""
     return one_to_one(IDENTITY, {"ScaleBias": None}, call, outputs[0], outputs[0])
-
-
-def elements_kept(shape: Shape, other: Shape) -> bool:
-    """Say whether two shapes hold as many elements."""
-    return prod(shape) == prod(other)

@@ -11,7 +11,6 @@ from harness.model.records import (
     DIRECTML,
     NOT_EXECUTED,
     Against,
-    Outcome,
     TargetInfo,
     Verdict,
 )
@@ -229,7 +228,3 @@ def target_facts(info: TargetInfo) -> list[tuple[str, str]]:
         ("options", ", ".join(f"{key}={value}" for key, value in sorted(info.options.items()))),
     ]
     return [(name, one_line(value)) for name, value in facts if value]
-
-
-OUTCOME_WORDS: dict[Outcome, str] = {outcome: outcome.value.replace("_", " ") for outcome in Outcome}
-"""Outcomes as running text."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -214,9 +214,6 @@ class Subject:
             ),
             candidate.opset,
         )
-
-
-Step = Callable[[Subject, Candidate], Any]
 
 
 def plain(dtype: str, shape: tuple[int, ...], *, payload: bool) -> Array:
