@@ -200,7 +200,7 @@ def test_a_merge_that_fails_leaves_nothing(runs: Path, tmp_path: Path) -> None:
 def test_a_merge_without_space(runs: Path, tmp_path: Path) -> None:
     """A limit of this process's files stands for a full disk."""
     code = (
-        "import resource, signal, sys; from harness import cli; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+        "import resource, signal, sys; from harness.commands import cli; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
         "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); cli.main()"
     )
     command = [
