@@ -229,7 +229,7 @@ VALUES = {
     "min_gram_length": (-2, "-2"),
     "ngram_counts": ((0, 3), "[0,3]"),
     "weights": ((0.5, -2.0, 1e-05), "[0.5,-2.0,1e-05]"),
-    "pool_strings": (("a;b", "c%", "é"), "[a%3Bb,c%25,é]"),
+    "pool_strings": (("a;b", "c%", "é", "ij -> k"), "[a%3Bb,c%25,é,ij%20-%3E%20k]"),
     "ngram_indexes": ((), "[]"),
     "pool_int64s": ((7,), "[7]"),
 }

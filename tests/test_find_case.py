@@ -1,4 +1,4 @@
-"""A case by its id, also where no query can hold the id, or by a query that only one case matches."""
+"""A case by its id, or by a query that only one case matches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.specs.load import LoadedSpec, load_specs
 from harness.triage.recorded import recorded_failure
 from tests.running import SPECS, harness, results_of, script_of
 
-EQUATION = "Einsum@12:case=documented_transpose;Inputs.0=float32[2,3];equation=ij->ji"
+EQUATION = "Einsum@12:case=documented_transpose;Inputs.0=float32[2,3];equation=ij-%3Eji"
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +38,9 @@ def test_a_case_is_found(specs: list[LoadedSpec], text: str) -> None:
     [
         (EQUATION + "k", f"the nearest is {EQUATION!r}"),
         ("Einsum", "cases match 'Einsum': name one of them"),
-        ("Einsum@12:case=a b->c", "no case has the id"),
+        ("Einsum@12:case=nothing", "no case has the id"),
         ("nonsense -> text", "is not an operator"),
+        ("Einsum@12:case=documented_transpose;equation=ij->ji", "is not a key=value"),
     ],
 )
 def test_what_is_no_case_is_refused(specs: list[LoadedSpec], text: str, what: str) -> None:
@@ -48,7 +49,7 @@ def test_what_is_no_case_is_refused(specs: list[LoadedSpec], text: str, what: st
     assert what in str(caught.value)
 
 
-def test_a_failure_is_found_by_an_id_that_no_query_holds(tmp_path: Path) -> None:
+def test_a_failure_is_found_by_an_id_with_an_equation(tmp_path: Path) -> None:
     script = script_of(tmp_path, [(EQUATION.partition(";")[0], "bit")])
     harness(
         "run",

@@ -163,7 +163,9 @@ def test_a_late_one_ends_what_does_not_end() -> None:
 def test_a_signal_that_is_ignored_stays_so() -> None:
     """As a shell leaves SIGINT for what it starts in the background."""
     before = "import signal; signal.signal(2, signal.SIG_IGN)"
-    code = f"{before}; from harness.model import interrupt; interrupt.install(); print(signal.getsignal(2).name)"
+    code = (
+        f"{before}; from harness.model import interrupt; interrupt.install(); print(signal.getsignal(2).name)"
+    )
     ended = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=15, check=True
     )

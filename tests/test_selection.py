@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.model.errors import SpecError
-from harness.model.query import parse_all
+from harness.model.query import Query, parse_all
 from harness.model.records import Case, TensorSpec, Validity
 from harness.model.shares import LocalNumbers, Share
 from harness.specs import selection as selections
@@ -44,6 +44,7 @@ def valid() -> tuple[Case, ...]:
 def test_ids_are_unique() -> None:
     ids = default_ids()
     assert len(ids) == len(set(ids))
+    assert all(Query.parse(case).matches(case) for case in ids), "an id is no query"
 
 
 @pytest.mark.parametrize("of", [1, 2, 3, 7])

@@ -20,6 +20,8 @@ _HEAD = re.compile(r"(?P<operator>[A-Za-z_][A-Za-z0-9_.]*)@(?P<opset>\d+):(?P<te
 _TENSOR = re.compile(r"(?P<dtype>[a-z]+\d*)\[(?P<shape>[\d,]*)\]\Z")
 
 
+_ENDS_A_VALUE = re.compile(r"[%;:=<>\s]")
+"""What no value of a query may hold; an id writes it as in a URL, so that every id is a query."""
 _CONSTANT = re.compile(r"(?P<dtype>[a-z]+\d*)(?:\{[^}]*\}|\([^)]*\))\Z")
 
 
@@ -92,8 +94,8 @@ def input_term(spec: TensorSpec) -> str:
 
 
 def value_text(value: Value) -> str:
-    """Write the value of an attribute: `1`, `0.5`, `linear`, `[0,2]`, `float32{1.5}`; what would end the term
-    is written as `%3B`."""
+    """Write the value of an attribute: `1`, `0.5`, `linear`, `[0,2]`, `float32{1.5}`; what no query may hold is
+    written as in a URL, Einsum's `->` as `-%3E`."""
     if isinstance(value, TensorValue):
         written = elements_text(value.elements)
         return f"{value.dtype}{{{written}}}" if value.shape else f"{value.dtype}({written})"
@@ -110,7 +112,7 @@ def elements_text(elements: tuple[object, ...]) -> str:
 def _element_text(element: object) -> str:
     if isinstance(element, bool):
         return "true" if element else "false"
-    return str(element).replace("%", "%25").replace(";", "%3B").replace("\n", "%0A")
+    return _ENDS_A_VALUE.sub(lambda found: f"%{ord(found[0]):02X}", str(element))
 
 
 def option_terms(options: Options) -> str:

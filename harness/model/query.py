@@ -142,20 +142,6 @@ def parse_all(texts: Iterable[str]) -> tuple[Query, ...]:
     return tuple(Query.parse(text) for text in texts)
 
 
-def of_case(text: str) -> Query:
-    """Read a query that selects the case with this id, or what `text` asks for.
-
-    Of an id that no query can hold, such as one with Einsum's `->`, it selects the operator.
-    """
-    try:
-        return Query.parse(text)
-    except UsageError:
-        head, at, _ = text.partition("@")
-        if not at:
-            raise
-        return Query.parse(head)
-
-
 def explain_no_match(queries: Sequence[Query], operators: Collection[str], keys: Collection[str]) -> str:
     """Return a hint why queries select nothing: an operator or key that no case has, or that each exists but
     not together."""

@@ -6,9 +6,9 @@ import difflib
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from harness.model.caseid import CaseKey, operator_of
+from harness.model.caseid import CaseKey
 from harness.model.errors import UsageError
-from harness.model.query import Query, explain_no_match, of_case
+from harness.model.query import Query, explain_no_match
 from harness.model.records import Case
 from harness.specs.expand import Plan, expand
 from harness.specs.load import LoadedSpec
@@ -28,12 +28,11 @@ def find_case(specs: Sequence[LoadedSpec], text: str) -> Found:
 
     What no default case is may be one of the whole product of its sweep, of which `run --select all` tells.
     """
-    query = of_case(text)
-    only_id = query.text == operator_of(text) != text
+    query = Query.parse(text)
     plan = expand(specs, (query,))
-    matching, near = _look(plan, text, None if only_id else query)
+    matching, near = _look(plan, text, query)
     if not matching and ":sweep=" in text:
-        matching, _ = _look(expand(specs, (query,), everything=True), text, None if only_id else query)
+        matching, _ = _look(expand(specs, (query,), everything=True), text, query)
     if len(matching) == 1:
         return Found(matching[0], spec_of(plan, matching[0]))
     if matching:
@@ -47,20 +46,18 @@ def find_case(specs: Sequence[LoadedSpec], text: str) -> Found:
     raise UsageError(f"no case has the id {text!r}: {explain_no_match([query], operators, keys)}")
 
 
-def _look(plan: Plan, text: str, query: Query | None) -> tuple[list[Case], list[str]]:
+def _look(plan: Plan, text: str, query: Query) -> tuple[list[Case], list[str]]:
     """Return the cases that a query matches, the one whose id `text` is alone, and ids of the same sweep."""
     matching: list[Case] = []
     near: list[str] = []
     for valid in (True, False):
         for case in plan.cases(
             valid=valid,
-            wanted=lambda each: (
-                query is None or query.may_select(each.operator.name, f"sweep={each.sweep.name}")
-            ),
+            wanted=lambda each: query.may_select(each.operator.name, f"sweep={each.sweep.name}"),
         ):
             if case.id == text:
                 return [case], near
-            if query is not None and query.matches(case.id):
+            if query.matches(case.id):
                 matching.append(case)
             elif case.id.startswith(text.partition(";")[0] + ";"):
                 near.append(case.id)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness.model.errors import NothingRan, UsageError
-from harness.model.query import Query, of_case
+from harness.model.query import Query
 from harness.model.records import NOT_EXECUTED, Case, Header, Result, conforms
 from harness.model.result_key import artifact_name
 from harness.results.npz import load_arrays
@@ -68,7 +68,9 @@ def recorded_failure(run: Path, case_id: str, target: str | None, specs: Sequenc
     if not found and matching:
         case_id, found = matching.popitem()
     result = _chosen(reader.path, case_id, target, found, near)
-    plan = expand(load_specs(specs or _specs_of(header)), (of_case(case_id),), everything=_everything(header))
+    plan = expand(
+        load_specs(specs or _specs_of(header)), (Query.parse(case_id),), everything=_everything(header)
+    )
     case = next((case for case in plan if case.id == case_id), None)
     if case is None:
         raise UsageError(
