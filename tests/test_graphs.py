@@ -14,8 +14,8 @@ import onnxruntime
 import pytest
 from onnx import ModelProto, numpy_helper
 
-from harness.commands.graph_files import check_manifest, manifest_text, verify_existing, write_graphs
 from harness.compile import graphs
+from harness.compile.graph_files import check_manifest, manifest_text, verify_existing, write_graphs
 from harness.compile.graphs import PRODUCER, compile_case
 from harness.compile.prepare import units
 from harness.model.dtypes import DTYPES

@@ -340,7 +340,7 @@ def compile_(
     specs: tuple[Path, ...], queries: tuple[str, ...], only_check: bool, output: Path | None
 ) -> None:
     """Write the graphs of the selected cases to generated_models/, with a manifest of hashes."""
-    from harness.commands.graph_files import check_manifest, write_graphs
+    from harness.compile.graph_files import check_manifest, write_graphs
     from harness.model.query import parse_all
 
     if only_check:
