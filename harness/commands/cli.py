@@ -28,7 +28,6 @@ from harness.model.progress import Progress
 if TYPE_CHECKING:
     from harness.model.records import Select
     from harness.run.request import Request
-    from harness.specs.selection import Shard
 
 _SPECS = click.argument("specs", nargs=-1, type=NamedPath(), metavar="[SPEC]...")
 _QUERY = click.option(
@@ -187,40 +186,17 @@ def run(
     Exit code 0: as expected; 1: unexpected results; 2: wrong usage or spec; 3: a target is not available; 4:
     nothing ran.
     """
-    from harness.commands import graph_files
+    from harness import api
     from harness.commands.finish import finish
-    from harness.model.query import parse_all
-    from harness.run import folders
     from harness.run.continuing import continued
-    from harness.run.pipeline import run as run_pipeline
-    from harness.run.request import Request, new_run_id
-    from harness.targets.registry import default_targets, parse_targets
 
     if resume and force:
         raise UsageError("--resume goes on with a run and --force replaces it: name one of the two")
-    graph_files.verify_existing()
-    chosen, left_out = (parse_targets(targets), {}) if targets else default_targets()
-    run_id = new_run_id()
-    request = Request(
-        out=folders.run_folder(output, run_id, resume=resume),
+    request = api.request(
+        targets, queries, specs, output=output, expectations=expectations, shard=_shard(shard), select=select, jobs=jobs, timeout=timeout,
+        seed=seed, baseline=baseline, reruns=reruns, min_cases=min_cases, resume=resume, force=force,
         command=shlex.join(["harness", *sys.argv[1:]]).encode(errors="backslashreplace").decode(),
-        targets=chosen,
-        specs=specs,
-        expectations=expectations,
-        queries=parse_all(queries),
-        shard=_shard(shard),
-        select=select,
-        jobs=jobs or folders.processors(),
-        timeout=timeout,
-        seed=seed,
-        min_cases=min_cases,
-        resume=resume,
-        force=force,
-        baseline=baseline,
-        reruns=reruns,
-        run_id=run_id,
-        targets_left_out=left_out,
-    )
+    )  # fmt: skip
     if resume:
         request = continued(request, _given())
     if request.targets_left_out:
@@ -230,15 +206,15 @@ def run(
         )
     try:
         with Progress() as progress:
-            summary = run_pipeline(request._replace(progress=progress.update))
+            done = api.execute(request._replace(progress=progress.update))
     except KeyboardInterrupt:
         _fail(f"interrupted{_kept(request)}", 130)
     except HarnessFault as error:
         raise HarnessFault(f"{error}{_kept(request)}") from error
-    if summary.was_complete:
-        click.echo(f"harness: {summary.path}: already complete: nothing was run", err=True)
-    finish(summary.path)
-    sys.exit(summary.exit_code)
+    if done.was_complete:
+        click.echo(f"harness: {done.path}: already complete: nothing was run", err=True)
+    finish(done.path)
+    sys.exit(done.exit_code)
 
 
 def _given() -> set[str]:
@@ -316,10 +292,10 @@ def list_(
     specs: tuple[Path, ...], queries: tuple[str, ...], as_json: bool, count: bool, everything: bool
 ) -> None:
     """List the ids of the cases that a query selects."""
+    from harness import api
     from harness.commands.listing import lines
-    from harness.model.query import parse_all
 
-    for line in lines(specs, parse_all(queries), as_json=as_json, count=count, everything=everything):
+    for line in lines(api.load(specs, queries, everything=everything), as_json=as_json, count=count):
         click.echo(line)
 
 
@@ -359,6 +335,21 @@ def targets() -> None:
 
 
 @cli.command()
+@click.argument("run", type=NamedPath(), metavar="RUN")
+@_SPECS
+def annotate(run: Path, specs: tuple[Path, ...]) -> None:
+    """Print unexpected results as annotations of a GitHub workflow, at the lines of their specs.
+
+    SPEC is where the specs lie by now (default: where the run had them). The exit code says nothing of the
+    results.
+    """
+    from harness.commands.annotate import github_annotations
+
+    for line in github_annotations(run, specs):
+        click.echo(line)
+
+
+@cli.command()
 def setup() -> None:
     """Install what this machine can have, and say what it cannot."""
     from harness.commands.windows import setup_lines
@@ -391,15 +382,13 @@ def merge(runs: tuple[Path, ...], output: Path, partial: bool, force: bool) -> N
     sys.exit(summary.exit_code)
 
 
-def _shard(text: str | None) -> Shard | None:
-    from harness.specs.selection import Shard
-
+def _shard(text: str | None) -> tuple[int, int] | None:
     if text is None:
         return None
     found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
     if found is None or not 1 <= int(found[1]) <= int(found[2]):
         raise UsageError(f"--shard {shown(text)}: write I/N with 1 <= I <= N, for example 1/4")
-    return Shard(int(found[1]), int(found[2]))
+    return int(found[1]), int(found[2])
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import click
 
 IN_ONE_LINE = {
+    "annotate": "Print unexpected results of RUN as annotations for GitHub.",
     "bisect": "Find the release that changed what CASE does.",
     "check": "Validate specs and expectations; report all errors at once.",
     "compare": "Say what changed between the runs BASE and HEAD.",
@@ -26,6 +27,7 @@ IN_ONE_LINE = {
 }
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
+    "annotate": ("harness annotate reports/latest", "harness annotate reports/latest specs"),
     "bisect": (
         "harness bisect 'Round@11:case=documented_onnx;X=float32[5]'",
         "harness bisect 'GatherND:sweep=batch_sizes_unequal' --good 1.22.1 --all",

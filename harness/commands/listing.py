@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 
 import msgspec
 
-from harness.model.query import Query
 from harness.model.records import Case
-from harness.specs.expand import expand
-from harness.specs.load import load_specs
-from harness.specs.selection import select
+from harness.specs.selection import Selection
 
 
-def lines(
-    specs: Sequence[Path], queries: tuple[Query, ...], *, as_json: bool, count: bool, everything: bool = False
-) -> Iterator[str]:
-    """Yield the lines to print; NothingRan if no case is selected."""
-    loaded = load_specs(specs)
-    plan = expand(loaded, queries, everything=everything)
-    selection = select(plan, queries)
-    total = selection.total()
-    cases = (case for valid in (True, False) for case in selection.cases(valid=valid))
+def lines(selection: Selection, *, as_json: bool, count: bool) -> Iterator[str]:
+    """Yield the lines to print of a selection."""
     if not count:
-        for case in cases:
+        for case in selection:
             yield _json(case) if as_json else case.id
         return
-    for _ in cases:
-        pass
+    total = sum(1 for _ in selection)
     yield f"{total:,} cases"
     for reason, number in sorted(selection.left_out.items()):
         yield f"{number:,} cases left out: {reason}"
-    for reason, number in sorted(plan.left_out.items()):
+    for reason, number in sorted(selection.plan.left_out.items()):
         yield f"{number:,} combinations left out: {reason}"
 
 

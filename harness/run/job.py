@@ -33,7 +33,7 @@ from harness.run.hashes import output_hash
 from harness.run.judge import Judgement, judge, verdict
 from harness.run.resume import Done
 from harness.specs.expectations import Expectations, Known, TargetExpectations
-from harness.specs.selection import Selection
+from harness.specs.selection import Listed, Selection
 from harness.targets.execution import Execution, Graph, Prepared
 from harness.targets.pool import WorkerPool
 from harness.targets.registry import Target
@@ -44,7 +44,7 @@ class RunInputs(NamedTuple):
     failing cases."""
 
     targets: tuple[Target, ...]
-    selection: Selection
+    selection: Selection | Listed
     expectations: Expectations
     baseline: Baseline | None
     artifacts: Path
@@ -63,6 +63,8 @@ class TargetRun(NamedTuple):
     done: Done | None
     artifacts: Artifacts
     portion: Share
+    keep: bool = False
+    """Workers stay for the next job, which is of the same kind of validity."""
 
     def results(self, pool: WorkerPool | None) -> Iterator[Result]:
         """Yield one result a case; invalid and unspecified cases run in workers of their own, after the valid
@@ -78,7 +80,7 @@ class TargetRun(NamedTuple):
             cases, self.work.seed, self.target.provider, lambda case, why: refused.append((case, why))
         )
         try:
-            with closing(pool.run(supply)) as answers:
+            with closing(pool.run(supply, keep=self.keep)) as answers:
                 for prepared, graph, execution in answers:
                     result = self._result(prepared, graph, execution)
                     if not reruns.hold(prepared, graph, result):

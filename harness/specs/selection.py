@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import chain, combinations
@@ -54,6 +54,11 @@ class Selection:
         """Say whether every planned case runs: only then is an expectation that matches nothing known to be
         stale."""
         return not self.queries and self.shard is None and not self.pairwise
+
+    def __iter__(self) -> Iterator[Case]:
+        """Yield every selected case, the valid ones first."""
+        yield from self.cases(valid=True)
+        yield from self.cases(valid=False)
 
     def cases(self, *, valid: bool, portion: Share = WHOLE) -> Iterator[Case]:
         """Yield the selected valid cases, or the selected others; a portion of them can be had where
@@ -132,6 +137,21 @@ class Selection:
         operators = {spec.model.operator for spec in self.plan.specs}
         keys = {key for case in self.plan for key in parse(case.id).terms}
         return f"no case matches {' or '.join(query.text for query in self.queries)}; {explain_no_match(self.queries, operators, keys)}"
+
+
+class Listed(NamedTuple):
+    """Cases that were chosen one by one, out of any plans."""
+
+    chosen: Sequence[Case]
+
+    @property
+    def divisible(self) -> bool:
+        """They are not shared out among lanes."""
+        return False
+
+    def cases(self, *, valid: bool, portion: Share = WHOLE) -> Iterator[Case]:
+        """Yield the chosen cases that are valid, or the others."""
+        yield from portion.of(case for case in self.chosen if (case.validity is Validity.VALID) is valid)
 
 
 def select(

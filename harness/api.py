@@ -1,0 +1,236 @@
+"""The harness from Python: `load` cases, `run` them, `read` a run file, `compare` two. Examples: docs/api.md.
+
+    for case in load(queries=["Round@22:X=float16"]):
+        print(case.id, case.validity.value)
+    new = run(["cpu"], queries=["Round"], output="new")
+    print(new.exit_code, [result.case for result in new.unexpected()])
+    print(compare("old", new).total.changes)
+
+What comes back are the frozen records of `harness.model.records`, as a run file has them. Every error is a
+`HarnessError` (`harness.model.errors`): its message is what the command line prints, its `exit_code` what
+that ends with. What a target does is data and raises nothing.
+
+The commands `run` and `list` call nothing else. `compare`, `report` and `explain` call what `compare` and
+`read` are made of, and not these functions: a report needs a run file alone, and must not import what runs
+cases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from harness.compile import graph_files
+from harness.model.errors import UsageError
+from harness.model.query import parse_all
+from harness.model.records import End, Header, Result, Select, unexpected
+from harness.results.compare.comparison import Comparison, compare_runs
+from harness.results.runfile import RunReader, run_file
+from harness.run import folders
+from harness.run.pipeline import run as run_pipeline
+from harness.run.request import Request, new_run_id
+from harness.specs.expand import expand
+from harness.specs.load import load_specs
+from harness.specs.selection import Selection, Shard, select
+from harness.targets.registry import default_targets, parse_targets
+
+__all__ = [
+    "AnyPath",
+    "Comparison",
+    "Request",
+    "Run",
+    "Selection",
+    "compare",
+    "execute",
+    "load",
+    "read",
+    "request",
+    "run",
+]
+
+AnyPath = str | PathLike[str]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run file: iterating yields its results, one a case and target in no fixed order, as often as asked
+    for.
+
+    `header` says what ran where (targets with their versions, seed, hashes). `exit_code` is that of `harness
+    run`: 0 as expected, 1 unexpected results, 3 a target is unavailable or placement unproven, 4 nothing ran;
+    None for a file that was only read.
+    """
+
+    path: Path
+    header: Header
+    exit_code: int | None = None
+    was_complete: bool = False
+    """There was nothing left to run of a run that was to be continued."""
+
+    def __iter__(self) -> Iterator[Result]:
+        """Yield every result, in constant memory. Errors: UsageError naming file and line of damage."""
+        yield from RunReader(self.path)
+
+    @property
+    def end(self) -> End | None:
+        """The last line: counts by outcome and verdict, and seconds; None for a run that is not complete.
+        Reads the whole file."""
+        reader = RunReader(self.path)
+        for _ in reader:
+            pass
+        return reader.end
+
+    def unexpected(self) -> Iterator[Result]:
+        """Yield the results that turn the run red: regressions, changed and new deviations, improvements on
+        an expectation."""
+        baseline = self.header.baseline is not None
+        return (
+            each for each in self if unexpected(each.validity, each.outcome, each.verdict, baseline=baseline)
+        )
+
+
+def load(
+    specs: Sequence[AnyPath] = (), queries: Sequence[str] = (), *, everything: bool = False
+) -> Selection:
+    """Load the cases that any of the queries selects; iterating yields `Case` records, the valid ones first,
+    as often as asked for.
+
+    `specs` are spec files and folders of them, by default the harness's own; `queries` are as after `-k`, by
+    default every case. With `everything` sweeps keep their whole product. `total()` counts the cases without
+    keeping them. Shapes are in elements, opsets are numbers; a case has no tensors, only how their elements
+    are chosen.
+
+    Errors: SpecError with every problem of every spec, UsageError for a query, NothingRan with what is near
+    if no case is selected.
+    """
+    asked = parse_all(queries)
+    plan = expand(load_specs(_paths(specs)), asked, everything=everything)
+    chosen = select(plan, asked)
+    chosen.total()
+    return chosen
+
+
+def request(
+    targets: Sequence[str] = (),
+    queries: Sequence[str] = (),
+    specs: Sequence[AnyPath] = (),
+    *,
+    output: AnyPath | None = None,
+    expectations: Sequence[AnyPath] = (),
+    shard: tuple[int, int] | None = None,
+    select: Select = "default",
+    jobs: int | None = None,
+    timeout: float = 30.0,
+    seed: int = 0,
+    baseline: AnyPath | None = None,
+    reruns: int = 0,
+    min_cases: int = 1,
+    resume: bool = False,
+    force: bool = False,
+    command: str = "harness.api",
+) -> Request:
+    """Read what `run` is asked for, without running it: its arguments are these, with the command line's
+    defaults.
+
+    `targets` are as after `-t`, by default those of this machine. `output` is the folder of the run
+    (`reports/<run id>`), `shard` is (number, of), counted from 1; `jobs` workers run at once for a target
+    (one a processor), `timeout` is in seconds a case. `reruns` is how often unexpected results are repeated.
+    `resume` goes on with the run in `output`, `force` replaces it. `command` is for the header.
+
+    Errors: UsageError for an unknown target, a bad query, a shard that there is not, or an `output` that is a
+    file.
+    """
+    if shard is not None and not 1 <= shard[0] <= shard[1]:
+        raise UsageError(f"shard {shard[0]} of {shard[1]}: shards are counted from 1")
+    chosen, left_out = (parse_targets(targets), {}) if targets else default_targets()
+    run_id = new_run_id()
+    return Request(
+        out=folders.run_folder(None if output is None else Path(output), run_id, resume=resume),
+        command=command,
+        targets=chosen,
+        specs=_paths(specs),
+        expectations=_paths(expectations),
+        queries=parse_all(queries),
+        shard=None if shard is None else Shard(*shard),
+        select=select,
+        jobs=jobs or folders.processors(),
+        timeout=timeout,
+        seed=seed,
+        min_cases=min_cases,
+        resume=resume,
+        force=force,
+        baseline=None if baseline is None else Path(baseline),
+        reruns=reruns,
+        run_id=run_id,
+        targets_left_out=left_out,
+    )
+
+
+def execute(asked: Request) -> Run:
+    """Run what a request asks for and write its run file; without reports and summary, which `harness report`
+    makes of it.
+
+    Errors: SpecError, UsageError, NothingRan; HarnessFault for a full disk or a lost process. Results that
+    were there by then are kept.
+    """
+    graph_files.verify_existing()
+    done = run_pipeline(asked)
+    return Run(done.path, RunReader(done.path).header, done.exit_code, done.was_complete)
+
+
+def run(
+    targets: Sequence[str] = (),
+    queries: Sequence[str] = (),
+    specs: Sequence[AnyPath] = (),
+    *,
+    output: AnyPath | None = None,
+    expectations: Sequence[AnyPath] = (),
+    shard: tuple[int, int] | None = None,
+    select: Select = "default",
+    jobs: int | None = None,
+    timeout: float = 30.0,
+    seed: int = 0,
+    baseline: AnyPath | None = None,
+    reruns: int = 0,
+    min_cases: int = 1,
+    force: bool = False,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Run:
+    """Run the cases that queries select on targets, as `harness run` does, and return the run; arguments are
+    those of `request`.
+
+    `progress` is told the target's name, how many of its results there are and how many there will be; before
+    any, how many specs are planned. A target that is not on this machine is no error: its results are
+    `unavailable`, and the exit code is 3.
+
+    Errors: those of `request` and `execute`.
+    """
+    asked = request(
+        targets, queries, specs, output=output, expectations=expectations, shard=shard, select=select, jobs=jobs, timeout=timeout,
+        seed=seed, baseline=baseline, reruns=reruns, min_cases=min_cases, force=force,
+    )  # fmt: skip
+    return execute(asked if progress is None else asked._replace(progress=progress))
+
+
+def read(path: AnyPath) -> Run:
+    """Open a run file, plain or compressed, or the one in a folder. Errors: UsageError for what is no run
+    file of this schema."""
+    reader = RunReader(Path(path))
+    return Run(run_file(Path(path)), reader.header)
+
+
+def compare(old: AnyPath | Run, new: AnyPath | Run) -> Comparison:
+    """Hold the run `new` against `old`, case by case and target by target: counts of changes and, for each
+    kind, the results on both sides.
+
+    Errors: UsageError for a damaged run, or runs without a target in common.
+    """
+    return compare_runs(
+        *(RunReader(each.path if isinstance(each, Run) else Path(each)) for each in (old, new))
+    )
+
+
+def _paths(given: Sequence[AnyPath]) -> tuple[Path, ...]:
+    return tuple(map(Path, given))

@@ -1,0 +1,103 @@
+"""`harness annotate`: unexpected results of a run as GitHub's annotations, at the lines of the specs that say
+the cases.
+
+GitHub shows ten errors of a step, so one annotation stands for all results of an entry on a target, and the
+entries with most come first.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from harness.model.errors import HarnessError
+from harness.model.records import Result, unexpected
+from harness.render.terminal import describe
+from harness.render.text import line, visible
+from harness.results.runfile import RunReader
+from harness.specs.lines import entry_lines, entry_of
+from harness.specs.load import default_folder, load_specs, yaml_files
+
+LIMIT = 10
+"""Annotations of errors that GitHub shows of a step."""
+
+
+class Place(NamedTuple):
+    """Whose results are one annotation."""
+
+    target: str
+    operator: str
+    entry: str
+
+
+def github_annotations(run: Path, specs: Sequence[Path] = ()) -> Iterator[str]:
+    """Yield `::error file=…,line=…,title=…::…` for the unexpected results of a run, and for the problems of
+    its expectations.
+
+    `specs` are where the specs lie by now, by default where the run had them. A spec that is no longer there
+    costs only the line. Errors: UsageError for a damaged run.
+    """
+    reader = RunReader(run)
+    asked = reader.header.selection
+    counts: Counter[Place] = Counter()
+    first: dict[Place, Result] = {}
+    for result in reader:
+        if unexpected(
+            result.validity, result.outcome, result.verdict, baseline=reader.header.baseline is not None
+        ):
+            place = Place(result.target, result.operator, entry_of(result.case))
+            counts[place] += 1
+            first.setdefault(place, result)
+    where = _where(
+        specs or tuple(map(Path, asked.specs if asked else ())), {place.operator for place in counts}
+    )
+    for place, number in counts.most_common(LIMIT):
+        result = first[place]
+        more = f" (and {number - 1:,} more of {place.entry})" if number > 1 else ""
+        text = f"{result.verdict.value}: {describe(result)}{more}\n{result.case}"
+        yield _error(f"{place.operator} on {place.target}", text, where.get((place.operator, place.entry)))
+    if len(counts) > LIMIT:
+        left = sum(counts.values()) - sum(number for _, number in counts.most_common(LIMIT))
+        yield _error(
+            "more unexpected results",
+            f"{left:,} of {len(counts) - LIMIT:,} other entries: see the summary",
+            None,
+        )
+    for problem in reader.end.problems if reader.end else ():
+        yield _error("an expectation", problem, None)
+
+
+def _where(specs: Sequence[Path], operators: set[str]) -> dict[tuple[str, str], tuple[str, int]]:
+    """Return file and line of every entry of the operators, by operator and entry, as far as the specs can be
+    read."""
+    found: dict[tuple[str, str], tuple[str, int]] = {}
+    for path in yaml_files(specs or [default_folder()], []) if operators else ():
+        if not specs and path.stem not in operators:  # the harness's own specs are called as their operators
+            continue
+        try:
+            (spec,) = load_specs([path])
+        except HarnessError:
+            continue
+        for entry, number in entry_lines(spec).items():
+            found[spec.model.operator, entry] = spec.source.label, number
+    return found
+
+
+def _error(title: str, text: str, where: tuple[str, int] | None) -> str:
+    properties = {"title": line(title)}
+    if where is not None and not os.path.isabs(
+        where[0]
+    ):  # of a file outside of the checkout GitHub knows nothing
+        properties = {"file": where[0], "line": str(where[1]), **properties}
+    said = ",".join(
+        f"{key}={_escaped(value).replace(':', '%3A').replace(',', '%2C')}"
+        for key, value in properties.items()
+    )
+    return f"::error {said}::{_escaped(visible(text))}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")

@@ -1,0 +1,145 @@
+"""Runs the selected cases in large batches, and hands each item its result.
+
+Results are asked for in the order of the items: the first one of a batch starts it, later ones find theirs
+there or wait for it. A batch is every case of a target that is valid, or every other one, since the two share
+no worker; in a process of pytest-xdist, which does not know what it will be given, it is a block of
+neighbours.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from harness.model.errors import TargetUnavailable
+from harness.model.records import SCHEMA, Case, Header, Result, TargetInfo, Validity
+from harness.model.shares import WHOLE
+from harness.run.artifacts import NoArtifacts
+from harness.run.job import RunInputs, TargetRun
+from harness.run.probe import open_pool
+from harness.run.request import new_run_id
+from harness.run.target_info import target_info
+from harness.specs.expectations import Expectations
+from harness.specs.selection import Listed
+from harness.targets.pool import WorkerPool
+from harness.targets.registry import Target, greeted
+
+BLOCK = 128
+"""Neighbours that a process of pytest-xdist runs at once; those that another one was given are run for
+nothing."""
+
+
+class Wanted(NamedTuple):
+    """A case on a target."""
+
+    case: Case
+    target: str
+
+
+class Batch(NamedTuple):
+    """What is run at once."""
+
+    target: str
+    valid: bool
+    block: int
+
+
+class Opened(NamedTuple):
+    """A target whose workers run, with what a run's header says of it."""
+
+    target: Target
+    pool: WorkerPool
+    header: Header
+    info: TargetInfo
+
+
+class Execution:
+    """Results of the `wanted` cases, which are in the order in which they will be asked for. Close it, or
+    workers stay."""
+
+    def __init__(
+        self,
+        targets: Sequence[Target],
+        wanted: Sequence[Wanted],
+        expectations: Expectations,
+        *,
+        timeout: float,
+        jobs: int,
+        blocks: bool,
+    ) -> None:
+        self._targets = {target.name: target for target in targets}
+        self._expectations = expectations
+        self._timeout = timeout
+        self._jobs = jobs
+        self._size = BLOCK if blocks else len(wanted) or 1
+        self._batches: dict[Batch, list[Case]] = defaultdict(list)
+        self._batch: dict[tuple[str, str], Batch] = {}
+        self._operators = {each.case.operator for each in wanted}
+        for number, (case, name) in enumerate(wanted):
+            batch = Batch(name, case.validity is Validity.VALID, number // self._size)
+            self._batches[batch].append(case)
+            self._batch[name, case.id] = batch
+        self._found: dict[tuple[str, str], Result] = {}
+        self._opened: dict[str, Opened] = {}
+        self._gone: dict[str, TargetUnavailable] = {}
+        self._now: Batch | None = None
+        self._running: Iterator[Result] = iter(())
+
+    def result(self, wanted: Wanted) -> tuple[Result, Header]:
+        """Return what the target did with the case. Errors: TargetUnavailable, for each case of a target that
+        is not here, or no longer."""
+        key = (wanted.target, wanted.case.id)
+        try:
+            while key not in self._found:
+                self._advance(self._batch[key], wanted.case)
+        except TargetUnavailable as error:
+            self._gone[wanted.target] = error
+            raise
+        return self._found.pop(key), self._opened[wanted.target].header
+
+    def _advance(self, batch: Batch, case: Case) -> None:
+        """Take in one result of a batch, which begins where it is not running; a case that is asked for again
+        is run alone."""
+        if batch != self._now:
+            for result in self._running:  # what was begun is not begun again
+                self._found[result.target, result.case] = result
+            self._begin(batch, self._batches.pop(batch, [case]))
+        found = next(self._running, None)
+        if found is None:
+            self._begin(batch, [case])
+        else:
+            self._found[found.target, found.case] = found
+
+    def _begin(self, batch: Batch, cases: list[Case]) -> None:
+        opened = self.open(batch.target)
+        if self._now is not None and (self._now.target, self._now.valid) != (batch.target, batch.valid):
+            self._opened[self._now.target].pool.close()
+        self._now = batch
+        work = RunInputs((opened.target,), Listed(cases), self._expectations, None, Path(), 0, self._timeout)
+        known = self._expectations.for_target(batch.target, opened.info)
+        self._running = TargetRun(work, opened.target, known, None, NoArtifacts(), WHOLE, keep=True).results(
+            opened.pool
+        )
+
+    def open(self, name: str) -> Opened:
+        """Start the target's first worker, where none ran yet. Errors: TargetUnavailable with the reason and
+        the remedy."""
+        if name in self._gone:
+            raise self._gone[name]
+        if name not in self._opened:
+            target = self._targets[name]
+            pool, hello = open_pool(target, jobs=self._jobs, timeout=self._timeout)
+            target = greeted(target, hello)
+            info = target_info(target, hello, pool.runtime)
+            stated = self._expectations.stated({name: info}, self._operators)
+            header = Header(SCHEMA, new_run_id(), "pytest", 0, {}, {name: info}, expectations=stated)
+            self._opened[name] = Opened(target, pool, header, info)
+        return self._opened[name]
+
+    def close(self) -> None:
+        """End all workers; safe to call twice."""
+        self._running = iter(())
+        for opened in self._opened.values():
+            opened.pool.close()

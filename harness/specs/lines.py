@@ -1,0 +1,31 @@
+"""On which line of a spec the entry stands that a case is from: there an editor, pytest or a pull request
+shows what went wrong."""
+
+from __future__ import annotations
+
+from harness.specs.family_sweeps import family_sweeps
+from harness.specs.load import LoadedSpec
+from harness.specs.schema import Sweep
+
+
+def entry_lines(spec: LoadedSpec) -> dict[str, int]:
+    """Return the lines, counted from 1, by the term with which ids name an entry, `case=NAME` or
+    `sweep=NAME`.
+
+    Of the sweeps of a family it is the line of the `use`.
+    """
+    lines = spec.source.lines
+    found = {f"case={case.name}": lines["cases", number] for number, case in enumerate(spec.model.cases)}
+    for number, entry in enumerate(spec.model.sweeps):
+        sweeps = (
+            [entry]
+            if isinstance(entry, Sweep)
+            else [each for each in family_sweeps(entry.use) if each.name not in entry.without]
+        )
+        found |= {f"sweep={sweep.name}": lines["sweeps", number] for sweep in sweeps}
+    return found
+
+
+def entry_of(case_id: str) -> str:
+    """Return the term with which an id names the entry that its case is from."""
+    return case_id.partition(":")[2].partition(";")[0]
