@@ -21,9 +21,9 @@ from harness.model.records import Case, DirectmlOptions, TensorSpec
 from harness.model.reference.directml import directml_operator
 from harness.operators import OPERATORS
 from harness.operators.base import Call, TensorType
+from harness.operators.directml.levels import known_operators, levels, levels_of
 from harness.specs.calls import call_of
 from harness.specs.expand import expand
-from harness.specs.levels import known_operators, levels, levels_of
 from harness.specs.load import default_folder, load_specs
 
 LOWERED = {

@@ -283,7 +283,9 @@ def test_who_does_not_ask_for_conformance_imports_nothing_of_it(tmp_path: Path) 
     ended = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
     )
-    assert ended.stdout.splitlines()[-1] == "['harness', 'harness.commands', 'harness.commands.pytest_plugin']"
+    assert (
+        ended.stdout.splitlines()[-1] == "['harness', 'harness.commands', 'harness.commands.pytest_plugin']"
+    )
 
 
 class TestExecution:

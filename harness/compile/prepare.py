@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from harness.compile.directml.lowering import NotExpressible, lower, lowered
-from harness.compile.directml.lowering import prepared as laid_out
+from harness.compile.directml import lowered
+from harness.compile.directml import prepared as laid_out
 from harness.compile.graphs import compile_case
 from harness.model.records import DIRECTML, Case
+from harness.operators.directml.lowering import NotExpressible, lower
 from harness.specs.calls import call_of
 from harness.specs.values import case_inputs
 from harness.targets.execution import Graph, GraphCases, Prepared

@@ -46,12 +46,12 @@ def run_hashes(specs: Iterable[Path], expectations: Expectations) -> dict[str, s
         _PACKAGE / "model" / name
         for name in ("diff.py", "expected.py", "float_formats.py", "data/arithmetics.yaml")
     ]
+    compiled = [_PACKAGE / "compile" / name for name in ("graphs.py", "directml.py")]
     return {
         "specs": hash_files(specs),
         "oracle": hash_files(oracle),
         "graphs": hash_files(
-            [_PACKAGE / "compile" / "graphs.py", *(_PACKAGE / "compile" / "directml").glob("*.py")],
-            onnx.__version__,
+            [*compiled, *(_PACKAGE / "operators" / "directml").glob("*.py")], onnx.__version__
         ),
         "expectations": hash_files({entry.file.path for entry in expectations.entries}),
     }

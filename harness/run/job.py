@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from msgspec import UNSET
 
-from harness.compile.directml.description import call_of
 from harness.compile.prepare import refusal, units
 from harness.model.errors import TargetUnavailable
 from harness.model.records import (
@@ -26,6 +25,7 @@ from harness.model.records import (
     conforms,
 )
 from harness.model.shares import Share
+from harness.operators.directml.description import call_of
 from harness.run.artifacts import Artifacts
 from harness.run.baseline import Baseline
 from harness.run.flakes import Reruns

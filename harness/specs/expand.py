@@ -19,9 +19,9 @@ from harness.model.records import Case, TensorSpec, Validity
 from harness.model.shares import WHOLE, Share
 from harness.operators import OPERATORS
 from harness.operators.base import NoDomain, Operator
+from harness.operators.directml.levels import known_operators, levels
 from harness.specs.combination import CallGroup
 from harness.specs.family_sweeps import sweeps_of
-from harness.specs.levels import known_operators, levels
 from harness.specs.literal_cases import literal_cases
 from harness.specs.load import LoadedSpec
 from harness.specs.schema import Sweep

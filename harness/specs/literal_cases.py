@@ -21,10 +21,10 @@ from harness.model.records import (
     Value,
 )
 from harness.operators.base import Call, Operator
+from harness.operators.directml.levels import levels_of
 from harness.specs import api
 from harness.specs.attribute_values import typed
 from harness.specs.calls import call_of
-from harness.specs.levels import levels_of
 from harness.specs.literals import to_array
 from harness.specs.load import LoadedSpec
 from harness.specs.schema import LiteralCase

@@ -5,8 +5,8 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from harness.compile.directml.layout import LAYOUTS, buffer_bytes, elements, lay_out, offsets, packed
 from harness.model.records import Tensor
+from harness.operators.directml.layout import LAYOUTS, buffer_bytes, elements, lay_out, offsets, packed
 from harness.specs.schema import LayoutName
 
 DATA = np.arange(1, 7, dtype=np.float32).reshape(2, 3)

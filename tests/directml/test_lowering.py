@@ -7,15 +7,16 @@ import json
 import numpy as np
 import pytest
 
-from harness.compile.directml import lowering
-from harness.compile.directml.description import Description, call_of, decode
-from harness.compile.directml.layout import buffer_bytes
-from harness.compile.directml.lowering import NotExpressible, lowered, prepared
+from harness.compile.directml import lowered, prepared
 from harness.compile.prepare import units
 from harness.model.expected import Exact
 from harness.model.query import parse_all
 from harness.model.records import Case, DirectmlOptions, DirectmlTensor, Options, Tensor, TensorSpec, Validity
 from harness.operators import OPERATORS
+from harness.operators.directml import lowering
+from harness.operators.directml.description import Description, call_of, decode
+from harness.operators.directml.layout import buffer_bytes
+from harness.operators.directml.lowering import NotExpressible
 from harness.run.oracle import oracle
 from harness.specs import calls
 from harness.specs.selection import select

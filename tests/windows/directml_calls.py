@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from harness.compile.directml.description import structure
 from harness.model.reference.directml import directml_operator
+from harness.operators.directml.description import structure
 from tests.windows.directml_units import described, tensor
 
 Given = Sequence[Any]

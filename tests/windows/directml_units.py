@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from harness.compile.directml.description import structure
 from harness.model.dtypes import DTYPES
 from harness.model.records import Case, Tensor, TensorSpec
 from harness.operators.base import Call, TensorType
+from harness.operators.directml.description import structure
 from harness.targets.execution import Execution, Graph, GraphCases, Prepared
 from harness.targets.pool import WorkerPool
 from harness.targets.registry import launch, parse_target

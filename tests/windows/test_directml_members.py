@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from harness.compile.directml.description import structure
 from harness.model.reference.directml import operator_names
+from harness.operators.directml.description import structure
 from harness.worker.windows.directml import layouts
 from harness.worker.windows.directml.operators import DescriptionError, NativeDescription, layout_of
 from tests.windows.directml_units import tensor

@@ -14,9 +14,9 @@ from harness.model.errors import UsageError
 from harness.model.records import Case, Options, Tensor, TensorSpec, TensorValue, Validity, Value
 from harness.operators import OPERATORS
 from harness.operators.base import Operator, Shape
+from harness.operators.directml.levels import levels_of
 from harness.specs.calls import call_of
 from harness.specs.family_sweeps import named_sweeps
-from harness.specs.levels import levels_of
 from harness.specs.literal_cases import literal_id, unlike
 from harness.specs.load import LoadedSpec
 from harness.targets.execution import Prepared

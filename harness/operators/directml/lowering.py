@@ -9,21 +9,16 @@ must share a DimensionCount, or to the one that the case names.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
-from hashlib import sha256
-from math import prod
 from typing import Any
 
-from harness.compile.directml.description import BufferTensor, Description, attribute, decode, structure
-from harness.compile.directml.layout import LAYOUTS, buffer_bytes, lay_out
 from harness.model.dtypes import DTYPES
-from harness.model.onnx_schemas import operator_schema
-from harness.model.records import Case, DirectmlOptions, DirectmlTensor, Tensor
+from harness.model.records import Case, DirectmlOptions, DirectmlTensor
 from harness.model.reference.directml import directml_operator
 from harness.operators import OPERATORS
 from harness.operators.base import Call, CallTensor, DirectmlCall, Shape
-from harness.specs.levels import lowered_to
-from harness.targets.execution import Graph, Prepared
+from harness.operators.directml.description import BufferTensor, Description, attribute, structure
+from harness.operators.directml.layout import LAYOUTS, buffer_bytes
+from harness.operators.directml.levels import lowered_to
 
 _UINT = 1 << 32
 HELD_AS = {"bool": "uint8", "int64": "uint64", "int32": "uint32"}
@@ -69,7 +64,7 @@ def lower(case: Case, call: Call) -> Description:
             tensors[name] = (
                 given if given is None else tuple(_tensor(each, rank, "packed", None) for each in given)
             )
-    widest = max(len(tensor.sizes) for _, tensor in _carried(made))
+    widest = max(len(tensor.sizes) for _, tensor in carried(made))
     members = directml_operator(made.operator).members
     types = {member.name: member.type for member in members}
     attributes: dict[str, Any] = {
@@ -80,7 +75,7 @@ def lower(case: Case, call: Call) -> Description:
         for key, value in made.attributes.items()
     }
     attributes |= dict(options.attributes)
-    places = {tensor.carries: name for name, tensor in _carried(made)}
+    places = {tensor.carries: name for name, tensor in carried(made)}
     inputs = tuple(places[spec.name] for spec in case.inputs if spec.name in places)
     outputs = tuple(places[place] for place in range(len(call.outputs)) if place in places)
     in_place = options.in_place or (inputs[0] if case.options.in_place else None)
@@ -100,77 +95,13 @@ def lower(case: Case, call: Call) -> Description:
     )
 
 
-def _carried(made: DirectmlCall) -> Iterator[tuple[str, CallTensor]]:
+def carried(made: DirectmlCall) -> Iterator[tuple[str, CallTensor]]:
     """Yield every tensor of a call, those of arrays one by one, as a description names them."""
     for name, given in made.tensors.items():
         if isinstance(given, CallTensor):
             yield name, given
         else:
             yield from ((f"{name}.{place}", each) for place, each in enumerate(given or ()))
-
-
-def lowered(case: Case, call: Call, description: Description) -> Graph:
-    """Return what the worker is sent of a case; equal descriptions are one graph."""
-    schema = operator_schema(case.operator, case.opset)
-    outputs = []
-    for place, name in enumerate(description.outputs):
-        held = description.view(name).dtype
-        outputs.append(
-            (
-                schema.output_name(place),
-                call.outputs[place] if held == HELD_AS.get(call.outputs[place]) else held,
-            )
-        )
-    fed = tuple(n for n, spec in enumerate(case.inputs) if spec.name in _bound(case, call))
-    inputs = tuple((case.inputs[n].name, case.inputs[n].dtype) for n in fed)
-    return _graph(description.encode(), fed, inputs, tuple(outputs))
-
-
-def _bound(case: Case, call: Call) -> set[str | int]:
-    """Return what the tensors of the call carry: an input that is a member's value is not among them."""
-    return {tensor.carries for _, tensor in _carried(directml_call(case, call))}
-
-
-@lru_cache(maxsize=4096)
-def _graph(
-    model: bytes,
-    fed: tuple[int, ...],
-    inputs: tuple[tuple[str, str], ...],
-    outputs: tuple[tuple[str, str], ...],
-) -> Graph:
-    description = decode(model)
-    return Graph(
-        model=model,
-        digest=sha256(model).hexdigest(),
-        fed=fed,
-        inputs=tuple((name, DTYPES[dtype].onnx) for name, dtype in inputs),
-        outputs=tuple((name, DTYPES[dtype].onnx) for name, dtype in outputs),
-        tested=(description.operator,),
-        in_place=description.in_place is not None,
-    )
-
-
-def prepared(case: Case, call: Call, inputs: tuple[Tensor, ...], description: Description) -> Prepared:
-    """Return the case with its inputs and, where a tensor has strides of the case's own, with its buffers."""
-    asked = {name for name, layout in (case.directml or _PLAIN).layout} | {
-        name for name, _ in (case.directml or _PLAIN).tensors
-    }
-    if not asked or all(description.view(name).strides is None for name in description.inputs):
-        return Prepared(case, call, inputs)
-    laid = [
-        _laid(description.view(name), given) for name, given in zip(description.inputs, inputs, strict=True)
-    ]
-    return Prepared(case, call, tuple(held for held, _ in laid), tuple(buffer for _, buffer in laid))
-
-
-def _laid(tensor: BufferTensor, given: Tensor) -> tuple[Tensor, Tensor]:
-    if (
-        tensor.strides is None
-        or len(tensor.strides) != len(tensor.sizes)
-        or prod(tensor.sizes) != given.array.size
-    ):
-        return given, given  # a description that contradicts the case: what its buffer holds is no matter
-    return lay_out(given, tensor.sizes, tensor.strides)
 
 
 def _pad(shape: Sequence[int], rank: int, filler: int = 1) -> tuple[int, ...]:

@@ -1,1 +1,0 @@
-"""The target `directml`: Microsoft's DirectML API called directly, without ONNX Runtime."""
