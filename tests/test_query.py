@@ -215,3 +215,9 @@ def test_any_text_is_a_query_or_a_usage_error(text: str) -> None:
     except UsageError:
         return
     assert query.matches(ID) in (True, False)
+
+
+def test_a_shape_is_a_tensors_and_no_list_of_an_attribute() -> None:
+    query = Query.parse("axes=*[*]")
+    assert query.matches("ReduceSum@13:case=a;data=float32[2,3];axes=int64[1]")
+    assert not query.matches("ReduceSum@11:case=a;data=float32[2,3];axes=[2]")

@@ -66,8 +66,10 @@ def prepared(case: Case, call: Call, inputs: tuple[Tensor, ...], description: De
     }
     if not asked or all(description.view(name).strides is None for name in description.inputs):
         return Prepared(case, call, inputs)
+    bound, views = _bound(case, call), map(description.view, description.inputs)
     laid = [
-        _laid(description.view(name), given) for name, given in zip(description.inputs, inputs, strict=True)
+        _laid(next(views), given) if spec.name in bound else (given, given)
+        for spec, given in zip(case.inputs, inputs, strict=True)
     ]
     return Prepared(case, call, tuple(held for held, _ in laid), tuple(buffer for _, buffer in laid))
 

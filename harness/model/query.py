@@ -180,6 +180,10 @@ def _term(key: str, value: str) -> _Term:
     start = re.escape(
         f"{key}="
     )  # literal text first: `re` finds that fastest; what stands before it is looked up afterwards
+    if value.startswith("*["):
+        value = (
+            f"?{value}"  # of a tensor: a list, the value of an attribute of that name, has no element type
+        )
     return _Term(key, needle, re.compile(rf"{start}(?<=[:;]{start}){_regex(value, '[^;]')}(?=[;\[]|\Z)"))
 
 

@@ -20,6 +20,7 @@ from harness.model.shares import WHOLE, Share
 from harness.operators import OPERATORS
 from harness.operators.base import NoDomain, Operator
 from harness.operators.directml.levels import known_operators, levels
+from harness.specs.api_cases import api_cases
 from harness.specs.combination import CallGroup
 from harness.specs.family_sweeps import sweeps_of
 from harness.specs.literal_cases import literal_cases
@@ -163,7 +164,7 @@ def expand(
             )
         if unknown:
             continue  # no level of its cases could be told
-        literals.extend(literal_cases(spec, operator, problems))
+        written, planned, before = list(literal_cases(spec, operator, problems)), len(sweeps), len(problems)
         for number, sweep in sweeps_of(spec, operator, problems):
             found = sweep_problems(spec, operator, number, sweep)
             if not found:
@@ -177,6 +178,9 @@ def expand(
                     found = [spec.problem(("sweeps", number, "attributes", error.args[0]), what)]
                 sweeps.append(SweepPlan(spec, operator, sweep, calls))
             problems.extend(found)
+        literals.extend(written)
+        if spec.built_in and len(problems) == before:
+            literals.extend(api_cases(spec, written, sweeps[planned:]))
     tell(len(wanted), len(wanted))
     if problems:
         raise SpecError(problems)

@@ -14,6 +14,11 @@ def origins(plan: Plan) -> dict[str, Origin]:
         for case in spec.model.cases:
             if case.source or case.rule:
                 found[f"{spec.model.operator}:case={case.name}"] = Origin(case.source, case.rule)
+    for one in plan.literals:
+        if one.directml is not None and (one.source or one.rule):  # also those that no spec writes out
+            found.setdefault(
+                f"{one.operator}:{one.id.partition(':')[2].partition(';')[0]}", Origin(one.source, one.rule)
+            )
     for planned in plan.sweeps:
         sweep = planned.sweep
         if sweep.source or sweep.rule:

@@ -62,7 +62,7 @@ def levels(
     for candidate in lowers_to if asked is None else (asked,):
         made = lowered_to(operator, candidate, call)
         if made is not None:
-            found.append(_level(made, widened, directml.dimension_count if directml is not None else None))
+            found.append(_level(made, widened, directml))
     return _shared(min(found, key=_order, default=BEYOND))
 
 
@@ -86,29 +86,38 @@ def _shared(level: str) -> dict[str, str]:
     return {"directml": level}
 
 
-def _level(made: DirectmlCall, widened: Sequence[str], count: int | None) -> str:
-    """Return the lowest level that allows a call; `count` is the DimensionCount that a case asks for, None
-    where it may be any."""
-    if any(0 in tensor.sizes for _, tensor in _tensors(made)):
+def _level(made: DirectmlCall, widened: Sequence[str], asked: DirectmlOptions | None) -> str:
+    """Return the lowest level that allows a call, with the data types and the DimensionCount that a case asks
+    for."""
+    if any(0 in each.sizes for _, _, each in _named(made)):
         return BEYOND
+    count, dtypes = None, {}
+    if asked is not None:
+        count, dtypes = (
+            asked.dimension_count,
+            {name: tensor.dtype for name, tensor in asked.tensors if tensor.dtype is not None},
+        )
     tensors = tuple(
         (
-            name,
-            tensor.dtype,
-            tensor.carries in widened,
-            max(made.dimension_count, len(tensor.sizes)) if count is None else count,
+            member,
+            dtypes.get(name, each.dtype),
+            each.carries in widened,
+            count or max(made.dimension_count, len(each.sizes)),
         )
-        for name, tensor in _tensors(made)
+        for member, name, each in _named(made)
     )
     decided = directml_operator(made.operator).by_value
     members = tuple((each.member, made.attributes.get(each.member)) for each in decided)
     return _lowest(made.operator, tensors, members, count is not None)
 
 
-def _tensors(made: DirectmlCall) -> Iterator[tuple[str, CallTensor]]:
-    for name, given in made.tensors.items():
-        for each in (given,) if isinstance(given, CallTensor) else given or ():
-            yield name, each
+def _named(made: DirectmlCall) -> Iterator[tuple[str, str, CallTensor]]:
+    """Yield each tensor with its member and with its own name, which in an array is numbered."""
+    for member, given in made.tensors.items():
+        if isinstance(given, CallTensor):
+            yield member, member, given
+        else:
+            yield from ((member, f"{member}.{place}", each) for place, each in enumerate(given or ()))
 
 
 @lru_cache(maxsize=65536)

@@ -61,8 +61,11 @@ def lower(case: Case, call: Call) -> Description:
         if isinstance(given, CallTensor):
             tensors[name] = _tensor(given, rank, layouts.get(name, "packed"), changed.get(name))
         else:
+            each_changed = [(each, changed.get(f"{name}.{place}")) for place, each in enumerate(given or ())]
             tensors[name] = (
-                given if given is None else tuple(_tensor(each, rank, "packed", None) for each in given)
+                given
+                if given is None
+                else tuple(_tensor(each, rank, "packed", other) for each, other in each_changed)
             )
     widest = max(len(tensor.sizes) for _, tensor in carried(made))
     members = directml_operator(made.operator).members
@@ -74,24 +77,25 @@ def lower(case: Case, call: Call) -> Description:
         key: _member(key, types[key], _moved(made, key, value, rank - widest))
         for key, value in made.attributes.items()
     }
+    for member in members:
+        if (
+            member.name in made.per_dimension
+            and member.count is not None
+            and attributes[member.name] is not None
+        ):
+            attributes[member.count] = len(attributes[member.name])
     attributes |= dict(options.attributes)
     places = {tensor.carries: name for name, tensor in carried(made)}
     inputs = tuple(places[spec.name] for spec in case.inputs if spec.name in places)
     outputs = tuple(places[place] for place in range(len(call.outputs)) if place in places)
     in_place = options.in_place or (inputs[0] if case.options.in_place else None)
-    shapes = list(operator.family.output_shapes(operator, call)[: len(outputs)])
-    output = changed.get(outputs[0])
-    if output is not None and output.sizes is not None:
-        shapes[0] = output.sizes
+    shapes = zip(outputs, operator.family.output_shapes(operator, call), strict=False)
+    told = tuple(
+        shape if (sizes := changed.get(name, DirectmlTensor()).sizes) is None else sizes
+        for name, shape in shapes
+    )
     return Description(
-        made.operator,
-        *structure(made.operator),
-        tensors,
-        attributes,
-        inputs,
-        outputs,
-        in_place,
-        tuple(shapes),
+        made.operator, *structure(made.operator), tensors, attributes, inputs, outputs, in_place, told
     )
 
 

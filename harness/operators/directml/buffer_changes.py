@@ -1,0 +1,86 @@
+"""What DML_BUFFER_TENSOR_DESC says of the buffer of a tensor, whatever the operator: calls beside a base on
+each side of its sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.model.dtypes import DTYPES
+from harness.model.records import DirectmlTensor, Validity
+from harness.operators.directml.changes import Change
+from harness.operators.directml.description import BufferTensor, Description
+from harness.operators.directml.layout import elements
+
+DOCUMENT = "DML_BUFFER_TENSOR_DESC"
+_SIZE, _ALIGNMENT = "TotalTensorSizeInBytes", "GuaranteedBaseOffsetAlignment"
+_LARGE_ENOUGH = f"{_SIZE} must be at least as large as the minimum implied size"
+_UNIT = 4
+"""Bytes that a size is rounded up to (DMLCalcBufferTensorSize in DirectML's helper functions)."""
+_SPARE = 64
+_ALIGNED = 16
+"""The least alignment in bytes that a buffer tensor has, whatever its description says."""
+
+
+def buffer_changes(base: Description) -> Iterator[Change]:
+    """Yield the calls with other sizes and alignments of the first input's and the first output's buffer."""
+    output = base.outputs[0]
+    first = base.inputs[0] if base.inputs else output
+    input_tensor, output_tensor = base.view(first), base.view(output)
+    width = DTYPES[input_tensor.dtype].itemsize
+
+    def valid(name: str, section: str, **tensors: DirectmlTensor) -> Change:
+        return Change(name, section, None, tensors, None, DOCUMENT, Validity.VALID)
+
+    def invalid(name: str, section: str, rule: str, tensor: str, changed: DirectmlTensor) -> Change:
+        return Change(name, section, rule, {tensor: changed}, None, DOCUMENT)
+
+    larger = {name: DirectmlTensor(bytes=tensor.bytes + _SPARE) for name, tensor in base.views()}
+    yield valid("api_larger_buffer", _SIZE, **larger)
+    if base.inputs:
+        yield invalid(
+            "api_smaller_input_buffer",
+            _SIZE,
+            _LARGE_ENOUGH,
+            first,
+            DirectmlTensor(bytes=input_tensor.bytes - _UNIT),
+        )
+    yield invalid(
+        "api_smaller_output_buffer",
+        _SIZE,
+        _LARGE_ENOUGH,
+        output,
+        DirectmlTensor(bytes=output_tensor.bytes - _UNIT),
+    )
+    exact = {name: DirectmlTensor(bytes=_unrounded(base.view(name))) for name in (first, output)}
+    if any(changed.bytes != base.view(name).bytes for name, changed in exact.items()):
+        rule = f"whether {_SIZE} is rounded up to {_UNIT} bytes"
+        yield Change("api_bytes_not_rounded", _SIZE, rule, exact, None, DOCUMENT, Validity.UNSPECIFIED)
+    yield valid(
+        "api_aligned",
+        _ALIGNMENT,
+        **{output: DirectmlTensor(alignment=_ALIGNED), first: DirectmlTensor(alignment=64)},
+    )
+    yield valid("api_alignment_of_the_element", _ALIGNMENT, **{first: DirectmlTensor(alignment=width)})
+    if (twice := 2 * DTYPES[output_tensor.dtype].itemsize) < _ALIGNED:
+        yield valid(
+            "api_alignment_of_twice_the_element", _ALIGNMENT, **{output: DirectmlTensor(alignment=twice)}
+        )
+    yield invalid(
+        "api_alignment_of_3",
+        _ALIGNMENT,
+        f"{_ALIGNMENT} must be a power of two",
+        first,
+        DirectmlTensor(alignment=3),
+    )
+    if width > 1:
+        rule = f"{_ALIGNMENT} must be at least as large as the element size"
+        yield invalid(
+            "api_alignment_below_the_element", _ALIGNMENT, rule, first, DirectmlTensor(alignment=width // 2)
+        )
+    rule = "a size of zero in any dimension is invalid, and will result in an error"
+    empty = DirectmlTensor(sizes=(0, *input_tensor.sizes[1:]), bytes=input_tensor.bytes)
+    yield invalid("api_size_of_zero", "Sizes", rule, first, empty)
+
+
+def _unrounded(tensor: BufferTensor) -> int:
+    return elements(tensor.sizes, tensor.strides) * DTYPES[tensor.dtype].itemsize
