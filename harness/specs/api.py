@@ -8,7 +8,8 @@ from itertools import product
 
 from harness.model.dtypes import DTYPES
 from harness.model.records import DirectmlOptions, DirectmlTensor, Options
-from harness.operators.base import Call, CallTensor, Operator, TensorType
+from harness.model.reference.directml import directml_operator
+from harness.operators.base import Call, CallTensor, Operator
 from harness.specs.load import LoadedSpec
 from harness.specs.schema import CaseDirectml, LayoutName, LiteralCase, Sweep, SweepDirectml, TensorName
 from harness.specs.source import KeyPath, shown
@@ -79,39 +80,32 @@ def problems(
         what = f"{spec.model.operator} does not lower to {asked.operator!r}"
         yield spec.problem((*at, "directml", "operator"), what, given=asked.operator, allowed=lowers_to)
         return
-    schema = spec.schema(spec.opsets[-1])
-    required = {
-        p.name: TensorType("float32", (1,)) for p in schema.inputs if not p.optional and not p.variadic
+    members = {
+        member.name: member
+        for name in ((asked.operator,) if asked.operator else lowers_to)
+        for member in directml_operator(name).members
     }
-    call = operator.family.directml(
-        operator,
-        asked.operator,
-        Call(required, schema.defaults(), outputs=("float32",) * len(schema.outputs)),
-    )
-    if call is None:
+    if not members:
         yield spec.problem(
             (*at, "directml"), f"the harness does not know how {spec.model.operator} is lowered"
         )
         return
-    tensors = tuple(call.tensors)
-    inputs = tuple(
-        name
-        for name, tensor in call.tensors.items()
-        if isinstance(tensor, CallTensor) and tensor.carries != 0
-    )
+    tensors = tuple(name for name, member in members.items() if member.is_tensor)
+    inputs = tuple(name for name in tensors if members[name].type == "input")
+    others = tuple(name for name in members if name not in tensors)
     named = [("layout", name) for name in given.layout] + [("tensors", name) for name, _ in asked.tensors]
     for key, name in named:
-        if name not in tensors:
+        if name not in tensors and name.partition(".")[0] not in tensors:
             yield spec.problem(
                 (*at, "directml", key, name), f"the operator has no {name}", given=name, allowed=tensors
             )
-    for name, members in asked.tensors:
-        if members.dtype is not None and members.dtype not in DTYPES_OF_DIRECTML:
-            what = f"DML_TENSOR_DATA_TYPE has no {members.dtype}"
+    for name, changed in asked.tensors:
+        if changed.dtype is not None and changed.dtype not in DTYPES_OF_DIRECTML:
+            what = f"DML_TENSOR_DATA_TYPE has no {changed.dtype}"
             yield spec.problem(
                 (*at, "directml", "tensors", name, "dtype"),
                 what,
-                given=members.dtype,
+                given=changed.dtype,
                 allowed=DTYPES_OF_DIRECTML,
             )
     if asked.in_place is not None and asked.in_place not in inputs:
@@ -120,10 +114,10 @@ def problems(
         )
     for name, value in asked.attributes:
         at_member = (*at, "directml", "attributes", name)
-        if name not in call.attributes:
+        if name not in others:
             what = f"the operator's description has no member {name!r}"
-            yield spec.problem(at_member, what, given=name, allowed=tuple(call.attributes))
-        elif isinstance(call.attributes[name], int) and (wrong := _no_uint(value)):
+            yield spec.problem(at_member, what, given=name, allowed=others)
+        elif members[name].type == "uint" and (wrong := _no_uint(value)):
             yield spec.problem(at_member, wrong)
 
 

@@ -163,3 +163,19 @@ def test_no_case_of_onnx_carries_a_mark_of_the_api() -> None:
         if case.directml is not None:
             assert case.source, case.id
             assert case.validity is Validity.VALID or case.rule
+
+
+def test_a_call_of_an_operator_with_a_list_of_inputs_is_checked(tmp_path: Path) -> None:
+    spec = tmp_path / "Concat.yaml"
+    spec.write_text(
+        "operator: Concat\nopsets: [13]\nlowers_to: {directml: DML_OPERATOR_JOIN}\ncases:\n"
+        "  - name: api_join\n    source: a test\n    attributes: {axis: 0}\n"
+        "    inputs: {inputs: [{dtype: float32, values: [1, 2]}, {dtype: float32, values: [3]}]}\n"
+        "    directml: {tensors: {InputTensors.1: {alignment: 64}}}\n",
+        encoding="utf-8",
+    )
+    (case,) = expand(load_specs([spec]))
+    assert case.id.endswith("api=directml")
+    spec.write_text(spec.read_text(encoding="utf-8").replace("InputTensors.1", "InputTensor"), encoding="utf-8")
+    with pytest.raises(SpecError, match="the operator has no InputTensor; did you mean 'InputTensors'"):
+        expand(load_specs([spec]))
