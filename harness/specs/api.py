@@ -95,7 +95,7 @@ def problems(
     others = tuple(name for name in members if name not in tensors)
     named = [("layout", name) for name in given.layout] + [("tensors", name) for name, _ in asked.tensors]
     for key, name in named:
-        if name not in tensors and name.partition(".")[0] not in tensors:
+        if name not in tensors:
             yield spec.problem(
                 (*at, "directml", key, name), f"the operator has no {name}", given=name, allowed=tensors
             )

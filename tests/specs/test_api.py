@@ -171,11 +171,11 @@ def test_a_call_of_an_operator_with_a_list_of_inputs_is_checked(tmp_path: Path) 
         "operator: Concat\nopsets: [13]\nlowers_to: {directml: DML_OPERATOR_JOIN}\ncases:\n"
         "  - name: api_join\n    source: a test\n    attributes: {axis: 0}\n"
         "    inputs: {inputs: [{dtype: float32, values: [1, 2]}, {dtype: float32, values: [3]}]}\n"
-        "    directml: {tensors: {InputTensors.1: {alignment: 64}}}\n",
+        "    directml: {tensors: {OutputTensor: {alignment: 64}}}\n",
         encoding="utf-8",
     )
     (case,) = expand(load_specs([spec]))
     assert case.id.endswith("api=directml")
-    spec.write_text(spec.read_text(encoding="utf-8").replace("InputTensors.1", "InputTensor"), encoding="utf-8")
+    spec.write_text(spec.read_text(encoding="utf-8").replace("OutputTensor", "InputTensor"), encoding="utf-8")
     with pytest.raises(SpecError, match="the operator has no InputTensor; did you mean 'InputTensors'"):
         expand(load_specs([spec]))
