@@ -16,7 +16,7 @@ from harness.commands.explain import RENDERINGS
 from harness.model.records import Diff, Error, Outcome, Repeats, Result, TargetInfo, Validity, Verdict
 from harness.results.explain.explanation import explain, explain_changes
 from harness.results.explain.failures import FailureGroup
-from harness.results.explain.words import statement, title, witnessed
+from harness.results.explain.words import cross_checked, statement, title
 from harness.results.rules.terms import Term
 from harness.results.runfile import RunReader
 from tests.golden import check_golden
@@ -241,7 +241,7 @@ def test_against_another_run(tmp_path: Path) -> None:
     ]
 
 
-class TestSecondWitness:
+class TestSecondCrossCheck:
     """A run with `dml` and `directml`: each group says where the two together point."""
 
     def results(self, target: str, *, right: bool = False) -> list[Result]:
@@ -271,53 +271,54 @@ class TestSecondWitness:
 
     def test_each_group_says_where_it_points(self, tmp_path: Path) -> None:
         said = {
-            (g.kind.target, g.kind.signature.outcome.value): witnessed(g) for g in groups(self.run(tmp_path))
+            (g.kind.target, g.kind.signature.outcome.value): cross_checked(g)
+            for g in groups(self.run(tmp_path))
         }
         refused = "both refuse it, against the oracle"
         assert said == {
             (
                 "dml",
                 "rejected",
-            ): f"second witness directml, of 32: 32 point at DirectML or its driver ({refused})",
+            ): f"cross-check directml, of 32: 32 point at DirectML or its driver ({refused})",
             (
                 "directml",
                 "rejected",
-            ): f"second witness dml, of 32: 32 point at DirectML or its driver ({refused})",
+            ): f"cross-check dml, of 32: 32 point at DirectML or its driver ({refused})",
             (
                 "dml",
                 "mismatch",
-            ): "second witness directml, of 32: 24 point at ONNX Runtime's lowering (the outputs differ)",
+            ): "cross-check directml, of 32: 24 point at ONNX Runtime's lowering (the outputs differ)",
         }
 
-    def test_changes_are_held_against_the_witness_of_head(self, tmp_path: Path) -> None:
+    def test_changes_are_held_against_the_cross_check_of_head(self, tmp_path: Path) -> None:
         found = explain_changes(
             RunReader(self.run(tmp_path, "base", right=True)), RunReader(self.run(tmp_path))
         )
         (group,) = found.groups
         assert (
-            witnessed(group)
-            == "second witness directml, of 32: 24 point at ONNX Runtime's lowering (the outputs differ)"
+            cross_checked(group)
+            == "cross-check directml, of 32: 24 point at ONNX Runtime's lowering (the outputs differ)"
         )
 
     def test_a_mode_that_the_provider_composes_is_not_comparable(self, tmp_path: Path) -> None:
         case = "Round@22:sweep=rank;X=float32[3];values=random;variant=toward_zero"
         both = [a_result(case, "rejected:Fail", target) for target in WITNESSES]
         for group in groups(write_results(tmp_path / "run.jsonl", both, WITNESSES)):
-            assert "of 1: 1 not comparable (the provider composes this mode" in witnessed(group)
+            assert "of 1: 1 not comparable (the provider composes this mode" in cross_checked(group)
 
     def test_all_formats_say_it(self, tmp_path: Path) -> None:
         found = explain(RunReader(self.run(tmp_path)))
         assert "24 point at ONNX Runtime's lowering" in " ".join(RENDERINGS.text(found, "terminal").split())
         markdown = RENDERINGS.text(found, "markdown").replace("&#39;", "'")
-        assert "- second witness directml, of 32: 24 point at ONNX Runtime's lowering" in markdown
-        said = [group["second_witness"] for group in json.loads(RENDERINGS.text(found, "json"))["groups"]]
+        assert "- cross-check directml, of 32: 24 point at ONNX Runtime's lowering" in markdown
+        said = [group["cross_check"] for group in json.loads(RENDERINGS.text(found, "json"))["groups"]]
         why = {"points": "ONNX Runtime's lowering", "why": "the outputs differ", "number": 24}
-        assert {"target": "directml", "testimonies": [why]} in said
+        assert {"target": "directml", "agreements": [why]} in said
 
-    def test_no_witness_nothing_said(self, tmp_path: Path) -> None:
+    def test_no_cross_check_nothing_said(self, tmp_path: Path) -> None:
         results = self.results("dml")
         for group in groups(write_results(tmp_path / "run.jsonl", results, {"dml": WITNESSES["dml"]})):
-            assert (group.witness, witnessed(group)) == ("", "")
+            assert (group.cross_check, cross_checked(group)) == ("", "")
 
 
 def test_nothing_differs(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_every_report_says_the_rule(tmp_path: Path) -> None:
     )
     assert markdown.index(rule) < markdown.index("## By DirectML feature level")
     page = render_html(path)
-    assert page.index('id="attention"') < page.index(rule) < page.index('id="where"')
+    assert page.index('id="unexpected"') < page.index(rule) < page.index('id="where"')
     tables, out = read_tables(RunReader(path)), io.StringIO()
     render_terminal(Report(tables, in_common(path, tables)), Console(file=out, width=80))
     assert f"    {rule}" in out.getvalue()

@@ -45,8 +45,8 @@ def subject_of(case_id: str) -> Subject:
 
 def reduced(case_id: str, target: Target, timeout: float = 30) -> Reduced:
     subject = subject_of(case_id)
-    with Probes(target, timeout=timeout) as trials:
-        found = reduce_case(trials, subject.origin, subject.spec)
+    with Probes(target, timeout=timeout) as probes:
+        found = reduce_case(probes, subject.origin, subject.spec)
     assert isinstance(found, Reduced), found
     return found
 
@@ -142,11 +142,11 @@ def assert_nothing_more_can_be_taken(found: Reduced, target: Target) -> None:
     """Try every step of every kind on the result, with a new subject and new workers: none may fail in the
     same way."""
     case = found.reduction.case
-    subject = Subject(found.reduction.trial.prepared, found.spec)
+    subject = Subject(found.reduction.probe.prepared, found.spec)
     cost = subject.cost(subject.start)
     tried = 0
-    with Probes(target) as trials:
-        again = trials.fresh(case)
+    with Probes(target) as probes:
+        again = probes.fresh(case)
         assert signature(again.judgement, again.execution) == found.reduction.signature
         for steps in STEPS:
             for step in steps(subject, subject.start):
@@ -154,9 +154,9 @@ def assert_nothing_more_can_be_taken(found: Reduced, target: Target) -> None:
                     continue
                 tried += 1
                 assert subject.keeps(step)
-                trial = trials.one(subject.case(step))
-                assert signature(trial.judgement, trial.execution) != found.reduction.signature, (
-                    trial.prepared.case.id
+                probe = probes.one(subject.case(step))
+                assert signature(probe.judgement, probe.execution) != found.reduction.signature, (
+                    probe.prepared.case.id
                 )
     assert tried or case.id.endswith("data=float32[1];indices=int64[1]")
 
@@ -179,7 +179,7 @@ def test_real_failures_of_the_cpu_provider_are_reduced_and_pasted_back(
     assert found.reduction.signature.outcome.value == outcome
     assert found.reduction.after <= min(3, found.reduction.before - 1)
     assert found.reduction.case.validity is subject_of(case).origin.validity
-    assert Subject(found.reduction.trial.prepared, found.spec).rule == subject_of(case).rule
+    assert Subject(found.reduction.probe.prepared, found.spec).rule == subject_of(case).rule
     assert_nothing_more_can_be_taken(found, parse_target("cpu"))
     entry = found.text.partition("\ncases:\n")[2]
     pasted, alone = tmp_path / found.spec.path.name, tmp_path / "alone.yaml"
@@ -219,8 +219,8 @@ def test_the_search_does_not_slip_to_another_defect(tmp_path: Path) -> None:
     new = planted(tmp_path / "new", other)
     assert reduced(SIZES, old).reduction.case.id == "Round@11:case=sizes_reduced;X=float16[1]"
     subject = subject_of(SIZES)
-    with Probes(old) as trials, Probes(new) as conforming:
-        found = reduce_case(trials, subject.origin, subject.spec, conforming)
+    with Probes(old) as probes, Probes(new) as conforming:
+        found = reduce_case(probes, subject.origin, subject.spec, conforming)
     assert isinstance(found, Reduced)
     assert found.reduction.case.id == "Round@11:case=sizes_reduced;X=float16[3]"
     first = found.text.partition("\n")[0]
@@ -234,7 +234,7 @@ def test_the_same_case_always_ends_at_the_same_one(tmp_path: Path) -> None:
     target = planted(tmp_path, ("GatherND:data=string[*,3,*,*]", "order"))
     first, second = reduced(case, target), reduced(case, target)
     assert first.text == second.text
-    assert first.reduction.trials == second.reduction.trials
+    assert first.reduction.probes == second.reduction.probes
 
 
 SIZES = "Round@22:sweep=sizes;X=float16[5];values=ordinary"
@@ -296,14 +296,14 @@ class TestCommand:
 
     SPEC = ("--spec", SPECS / "Round.yaml")
 
-    def test_the_spec_goes_to_stdout_and_the_trials_to_stderr(self, tmp_path: Path) -> None:
+    def test_the_spec_goes_to_stdout_and_the_probes_to_stderr(self, tmp_path: Path) -> None:
         script = script_of(tmp_path, [("Round:X=float16", "bit")])
         ended = harness("reduce", SIZES, "-t", f"fake,script={script}", *self.SPEC)
         assert ended.code == 0
         assert ended.out.startswith("# mismatch (")
         assert "\n  - name: sizes_reduced\n" in ended.out
         (line,) = ended.err.splitlines()
-        assert " trials: 5 elements became 1; mismatch (" in line
+        assert " probes: 5 elements became 1; mismatch (" in line
         written = harness(
             "reduce", SIZES, "-t", f"fake,script={script}", *self.SPEC, "-o", tmp_path / "small.yaml"
         )

@@ -202,7 +202,7 @@ def test_counting_changes_nothing_that_is_selected(few: int, monkeypatch: pytest
     assert min(map(len, looked_up.values())) > 10
     blocks = LocalNumbers(1)
     halves = [Share(blocks), Share(blocks)]
-    walks = [counted.cases(valid=True, portion=portion) for portion in halves]
+    walks = [counted.cases(valid=True, share=share) for share in halves]
     parts = [[next(walks[0]).id], [case.id for case in walks[1]], [case.id for case in walks[0]]]
     assert sorted(case for part in parts for case in part) == sorted(looked_up[True])
 

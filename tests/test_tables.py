@@ -98,16 +98,16 @@ def test_attention_keeps_what_must_be_read_and_counts_the_rest() -> None:
         result(Outcome.CRASH, Verdict.NEW),
         result(Outcome.UNAVAILABLE, Verdict.MISSING),
     )
-    attention = tables.attention
-    assert len(attention.results[Verdict.REGRESSION]) == KEEP
-    assert attention.numbers == {
+    unexpected = tables.unexpected
+    assert len(unexpected.results[Verdict.REGRESSION]) == KEEP
+    assert unexpected.numbers == {
         Verdict.REGRESSION: KEEP + 5,
         Verdict.CHANGED: 0,
         Verdict.NEW: 1,
         Verdict.IMPROVEMENT: 0,
     }
-    assert [each.outcome for each in attention.results[Verdict.NEW]] == [Outcome.CRASH]
-    first, second = attention.groups()
+    assert [each.outcome for each in unexpected.results[Verdict.NEW]] == [Outcome.CRASH]
+    first, second = unexpected.groups()
     assert (first.number, first.kind.outcome, first.cases) == (
         KEEP + 5,
         Outcome.MISMATCH,
@@ -127,7 +127,7 @@ def test_a_kept_message_is_short() -> None:
         Verdict.REGRESSION,
         error=Error("Fail", "x" * 1_000_000),
     )
-    kept = table(long).attention.results[Verdict.REGRESSION][0]
+    kept = table(long).unexpected.results[Verdict.REGRESSION][0]
     assert kept.error is not None
     assert kept.error.message == "x" * MESSAGE_LIMIT + "… [1,000,000 characters in the run file]"
 

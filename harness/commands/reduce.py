@@ -66,7 +66,7 @@ class Reduced(NamedTuple):
     "--spec", "specs", multiple=True, type=NamedPath(), help="Spec files or folders that have the case."
 )
 @click.option("--seed", type=click.IntRange(0), help="The seed with which the case failed.  [default: 0]")
-@click.option("--timeout", type=Seconds(), default=30.0, show_default=True, help="Seconds a trial may take.")
+@click.option("--timeout", type=Seconds(), default=30.0, show_default=True, help="Seconds a probe may take.")
 def reduce(
     case_id: str,
     target: str | None,
@@ -92,14 +92,14 @@ def reduce(
     else:
         chosen = parse_target(target or "cpu")
         case, spec = find_case(load_specs(specs), case_id)
-    with ExitStack() as open_trials:
-        trials = open_trials.enter_context(Probes(chosen, timeout=timeout, seed=seed or 0))
+    with ExitStack() as open_probes:
+        probes = open_probes.enter_context(Probes(chosen, timeout=timeout, seed=seed or 0))
         conforming = None
         if conforms_on is not None:
-            conforming = open_trials.enter_context(
+            conforming = open_probes.enter_context(
                 Probes(parse_target(conforms_on), timeout=timeout, seed=seed or 0)
             )
-        found = reduce_case(trials, case, spec, conforming)
+        found = reduce_case(probes, case, spec, conforming)
     if isinstance(found, Flaky):
         click.echo(f"harness: {found.what}; nothing is written", err=True)
         sys.exit(FLAKY)
@@ -111,10 +111,10 @@ def reduce(
 
 
 def reduce_case(
-    trials: Probes, case: Case, spec: LoadedSpec, conforming: Probes | None = None
+    probes: Probes, case: Case, spec: LoadedSpec, conforming: Probes | None = None
 ) -> Reduced | Flaky:
     """Reduce a failing case on a target to one that conforms on the second, if there is one; says on stderr
-    how many trials that took.
+    how many probes that took.
 
     Raises NothingRan if the case conforms on the first, UsageError if it does not on the second.
     """
@@ -122,10 +122,10 @@ def reduce_case(
         raise UsageError(
             f"{case.id}: ONNX leaves open what this case does, so nothing that it does is a failure to reduce"
         )
-    first = trials.one(case)
+    first = probes.one(case)
     if conforms(case.validity, first.judgement.outcome):
         raise NothingRan(
-            f"{case.id} conforms on {trials.target.name} ({first.judgement.outcome.value}): there is nothing to reduce"
+            f"{case.id} conforms on {probes.target.name} ({first.judgement.outcome.value}): there is nothing to reduce"
         )
     if conforming is not None:
         there = conforming.one(case).judgement.outcome
@@ -134,16 +134,16 @@ def reduce_case(
                 f"{case.id} does not conform on {conforming.target.name} either ({there.value}): name a target without the defect"
             )
     call = call_of(case)
-    inputs = case_inputs(call, case, trials.seed)
+    inputs = case_inputs(call, case, probes.seed)
     live = sys.stderr.isatty()
 
     def progress(number: int, left: int) -> None:
         if live:
             click.echo(
-                f"\r{number} trials, {left:,} elements in the smallest so far\x1b[K", err=True, nl=False
+                f"\r{number} probes, {left:,} elements in the smallest so far\x1b[K", err=True, nl=False
             )
 
-    reducer = Reducer(trials, Prepared(case, call, inputs), spec, progress, conforming)
+    reducer = Reducer(probes, Prepared(case, call, inputs), spec, progress, conforming)
     found = reducer.reduce()
     if live:
         click.echo("\r\x1b[K", err=True, nl=False)
@@ -151,7 +151,7 @@ def reduce_case(
         return found
     restarts = f", {found.restarts} of which ended the worker" if found.restarts else ""
     click.echo(
-        f"{found.trials} trials{restarts}: {found.before:,} elements became {found.after:,}; {found.signature}",
+        f"{found.probes} probes{restarts}: {found.before:,} elements became {found.after:,}; {found.signature}",
         err=True,
     )
     but = (
@@ -160,7 +160,7 @@ def reduce_case(
         else f", conforming on {conforming.target.name} (onnxruntime {conforming.hello.onnxruntime})"
     )
     comment = (
-        f"{found.signature} on {trials.target.name} (onnxruntime {trials.hello.onnxruntime}){but}{REDUCED_FROM}",
+        f"{found.signature} on {probes.target.name} (onnxruntime {probes.hello.onnxruntime}){but}{REDUCED_FROM}",
         case.id,
     )
     return Reduced(found, spec_text(spec, found.case, reducer.subject.name, comment), spec)

@@ -60,7 +60,7 @@ _LARGEST = 4 << 20
     "--bisect", type=NamedPath(), metavar="FILE", help="A table from `harness bisect --format markdown`."
 )
 @click.option("--spec", "specs", multiple=True, type=NamedPath(), help="Spec files or folders of the run.")
-@click.option("--timeout", type=Seconds(), default=30.0, show_default=True, help="Seconds a trial may take.")
+@click.option("--timeout", type=Seconds(), default=30.0, show_default=True, help="Seconds a probe may take.")
 def repro(
     run: Path | None,
     case_id: str | None,
@@ -119,7 +119,7 @@ def _failure(
 ) -> Failure:
     """Run the case once more and return how it fails; without the target, what the run recorded."""
     try:
-        trials = Probes(target, timeout=timeout, seed=seed)
+        probes = Probes(target, timeout=timeout, seed=seed)
     except TargetUnavailable as error:
         if record is None or first_reduce:
             raise
@@ -127,18 +127,18 @@ def _failure(
             f"{target.name} cannot run here, so the repro shows what the run recorded: {error}", err=True
         )
         return _from_record(target, record, commands)
-    with trials:
+    with probes:
         origin = None
         if first_reduce:
-            found = reduce_case(trials, case, spec)
+            found = reduce_case(probes, case, spec)
             if isinstance(found, Flaky):
                 click.echo(f"harness: {found.what}; nothing is written", err=True)
                 sys.exit(FLAKY)
             origin, case = case.id, found.reduction.case
             commands = [*commands, f"harness reduce {shlex.quote(origin)} -t {shlex.quote(target.name)}"]
-        trial = trials.fresh(case)
-        now = signature(trial.judgement, trial.execution)
-        info = target_info(target, trials.hello, trials.runtime)
+        probe = probes.fresh(case)
+        now = signature(probe.judgement, probe.execution)
+        info = target_info(target, probes.hello, probes.runtime)
     if conforms(case.validity, now.outcome):
         before = f"; the run recorded {record.result.outcome.value}" if record else ""
         raise NothingRan(
@@ -151,10 +151,10 @@ def _failure(
         )
     launched = launch(target)
     session = SessionSettings(target.provider, launched.provider_options, launched.config, launched.threads)
-    what, actual = trial.judgement.error, trial.execution.outputs
+    what, actual = probe.judgement.error, probe.execution.outputs
     return Failure(
-        trial.prepared,
-        trial.graph,
+        probe.prepared,
+        probe.graph,
         target,
         session,
         info,

@@ -62,7 +62,7 @@ class Share:
         self._mine = -1
 
     def of(self, items: Iterable[_Item]) -> Iterator[_Item]:
-        """Yield this portion's items; with a further sequence it goes on where the last one ended."""
+        """Yield this share's items; with a further sequence it goes on where the last one ended."""
         if self._blocks is None:
             yield from items
             return

@@ -1,5 +1,5 @@
-"""What a run shows of DirectML's own API: tensor support, both sides of the documents' rules, the second
-witness."""
+"""What a run shows of DirectML's own API: tensor support, both sides of the documents' rules, and
+the cross-check with ONNX Runtime's provider."""
 
 from __future__ import annotations
 
@@ -109,26 +109,26 @@ def support_grids(tables: Tables) -> Iterator[str]:
     yield ""
 
 
-def witness_section(tables: Tables) -> Iterator[str]:
-    """Yield the section on the second witness; nothing where a run has not both targets."""
-    witness = tables.witness
-    if witness is None or witness.pair is None or not witness.compared:
+def cross_check_section(tables: Tables) -> Iterator[str]:
+    """Yield the section on the cross-check; nothing where a run has not both targets."""
+    cross_check = tables.cross_check
+    if cross_check is None or cross_check.pair is None or not cross_check.compared:
         return
-    provider, api = witness.pair
-    groups = witness.groups()
-    total = sum(group.number for group in groups if group.testimony.points is Suspect.NOWHERE)
-    yield "## Second witness: ONNX Runtime's provider and DirectML's own API"
+    provider, api = cross_check.pair
+    groups = cross_check.groups()
+    total = sum(group.number for group in groups if group.agreement.points is Suspect.NOWHERE)
+    yield "## Cross-check: ONNX Runtime's provider and DirectML's own API"
     yield ""
     yield (
-        f"{count(witness.compared, 'case')} ran on {escape(provider)} and on {escape(api)}, on one DirectML.dll; both conform in "
+        f"{count(cross_check.compared, 'case')} ran on {escape(provider)} and on {escape(api)}, on one DirectML.dll; both conform in "
         f"{total:,}. A difference points at ONNX Runtime's lowering, an agreement against the oracle at DirectML or its driver."
     )
     yield ""
     rows = (
         [
             f"{group.number:,}",
-            group.testimony.points.value,
-            escape(group.testimony.why),
+            group.agreement.points.value,
+            escape(group.agreement.why),
             escape(group.operator),
             group.validity.value,
             group.provider.value,
@@ -136,7 +136,7 @@ def witness_section(tables: Tables) -> Iterator[str]:
             code(line(group.example, 400)),
         ]
         for group in groups
-        if group.testimony.points is not Suspect.NOWHERE
+        if group.agreement.points is not Suspect.NOWHERE
     )
     heads = [
         "cases",
@@ -213,7 +213,7 @@ def render_directml(run: Path) -> str:
         lines += support_grids(tables)
     for target, collected in by_target.items():
         lines += rules_section(collected.tested(), target)
-    lines += witness_section(tables)
+    lines += cross_check_section(tables)
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -67,14 +67,14 @@ def _group(group: FailureGroup) -> dict[str, Any]:
         "passing_within_first": group.wrong,
         "failing_otherwise_within": group.otherwise,
         "apart_from_these": [_term(term) for term in group.apart],
-        "second_witness": _witness(group) if group.witness else None,
+        "cross_check": _cross_check(group) if group.cross_check else None,
         "example": group.example.case,
     }
 
 
-def _witness(group: FailureGroup) -> dict[str, Any]:
-    said = [{**each._asdict(), "number": number} for each, number in group.testimonies.most_common()]
-    return {"target": group.witness, "testimonies": said}
+def _cross_check(group: FailureGroup) -> dict[str, Any]:
+    said = [{**each._asdict(), "number": number} for each, number in group.agreements.most_common()]
+    return {"target": group.cross_check, "agreements": said}
 
 
 def _did(did: ComparedResult | None) -> dict[str, Any] | None:

@@ -12,6 +12,7 @@ from harness.results.explain.explanation import Explanation
 from harness.results.explain.failures import FailureGroup
 from harness.results.explain.words import (
     apart,
+    cross_checked,
     differences,
     elsewhere,
     headline,
@@ -19,7 +20,6 @@ from harness.results.explain.words import (
     statement,
     title,
     verdict_of,
-    witnessed,
 )
 from harness.results.summary import count, target_facts
 
@@ -64,7 +64,7 @@ def _group(group: FailureGroup) -> Iterator[str]:
                 yield f"  - {escape(remark)}"
         if len(rules) > 1:
             yield f"- {elsewhere(group)}"
-    for told in (differences(group), apart(group), witnessed(group)):
+    for told in (differences(group), apart(group), cross_checked(group)):
         if told:
             yield f"- {escape(told)}"
     for how, ids, number in (

@@ -11,6 +11,7 @@ from harness.results.explain.explanation import Explanation
 from harness.results.explain.failures import FailureGroup
 from harness.results.explain.words import (
     apart,
+    cross_checked,
     differences,
     elsewhere,
     headline,
@@ -18,7 +19,6 @@ from harness.results.explain.words import (
     statement,
     title,
     verdict_of,
-    witnessed,
 )
 from harness.results.summary import count
 
@@ -59,7 +59,7 @@ def _group(group: FailureGroup, console: Console) -> None:
             _line(console, elsewhere(group), "")
     if told := apart(group):
         _line(console, told, "dim")
-    if told := witnessed(group):
+    if told := cross_checked(group):
         _line(console, told, "")
     _exceptions(console, "fails all the same", group.missed, len(group.separation.missed))
     _exceptions(console, "passes all the same", group.wrong, len(group.separation.wrong))

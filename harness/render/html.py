@@ -174,7 +174,7 @@ def _context(report: Report) -> dict[str, Any]:
         "counted_in_rates": COUNTED_IN_RATES,
         "red": red(header),
         "header": header,
-        "groups": tables.attention.groups()[:GROUPS],
+        "groups": tables.unexpected.groups()[:GROUPS],
         "left_out": sorted(tables.left_out.items(), key=lambda item: (-item[1], item[0])),
         "problems": tables.problems,
         "operators": [visible(operator) for operator in tables.operators],
@@ -217,11 +217,11 @@ def _directml(tables: Tables) -> dict[str, Any]:
     for target, cells in found.items():
         for cell in cells:
             rows.setdefault((cell.key.operator, cell.key.tensor, target), Counter())[cell.status] += 1
-    witness = tables.witness
+    cross_check = tables.cross_check
     groups = (
         []
-        if witness is None
-        else [group for group in witness.groups() if group.testimony.points is not Suspect.NOWHERE]
+        if cross_check is None
+        else [group for group in cross_check.groups() if group.agreement.points is not Suspect.NOWHERE]
     )
     return {
         "floor": FLOOR,
@@ -242,7 +242,7 @@ def _directml(tables: Tables) -> dict[str, Any]:
             for cell in cells
             if cell.status in (Status.REJECTED, Status.ACCEPTED)
         ],
-        "witnesses": witness.pair if witness is not None and witness.pair else ("", ""),
-        "compared": 0 if witness is None else witness.compared,
-        "testimonies": groups,
+        "cross_checked": cross_check.pair if cross_check is not None and cross_check.pair else ("", ""),
+        "compared": 0 if cross_check is None else cross_check.compared,
+        "agreements": groups,
     }

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from harness.model.facets import written
 from harness.model.records import Validity
-from harness.render.directml import support_summary, witness_section
+from harness.render.directml import cross_check_section, support_summary
 from harness.render.markup import code, escape, level_head, link, table
 from harness.render.terminal import describe
 from harness.render.text import line, ranks
@@ -51,14 +51,14 @@ def render_markdown(report: Report, *, limit: int = LIMIT) -> str:
     tables = report.tables
     sections: list[tuple[str, Iterator[str]]] = [
         ("verdict", _verdict(report)),
-        ("results that need attention", _attention(tables)),
+        ("unexpected results", _unexpected(tables)),
         ("what failures have in common", _in_common(report.common)),
         ("operators", _operators(report)),
         ("level table", _levels(report)),
         ("other validities", _validities(tables)),
         ("errors and bounds", _nearness(tables)),
         ("where targets differ", _differences(tables)),
-        ("second witness", witness_section(tables)),
+        ("cross-check", cross_check_section(tables)),
         ("DirectML's tensor support", support_summary(tables)),
         ("support", _support(report)),
         ("matrices", _matrices(report)),
@@ -200,12 +200,12 @@ def _nearness(tables: Tables) -> Iterator[str]:
     yield from table(heads, cells, right=(2, 4, 5, 6, 7))
 
 
-def _attention(tables: Tables) -> Iterator[str]:
-    attention = tables.attention
-    groups = attention.groups()
+def _unexpected(tables: Tables) -> Iterator[str]:
+    unexpected = tables.unexpected
+    groups = unexpected.groups()
     if not groups:
         return
-    yield f"## Not as expected: {sum(attention.numbers.values()):,} results"
+    yield f"## Not as expected: {sum(unexpected.numbers.values()):,} results"
     yield ""
     cells = (
         [
@@ -243,8 +243,8 @@ def _in_common(common: InCommon) -> Iterator[str]:
 
 
 def _listing(tables: Tables) -> Iterator[str]:
-    for verdict, results in tables.attention.results.items():
-        number = tables.attention.numbers[verdict]
+    for verdict, results in tables.unexpected.results.items():
+        number = tables.unexpected.numbers[verdict]
         if not number:
             continue
         shown = results[:_LISTED]

@@ -59,7 +59,7 @@ def render_terminal(report: Report, console: Console) -> None:
         indented(console, line(remark, 400), "yellow")
     for problem in tables.problems:
         indented(console, f"expectation: {line(problem, 400)}", "red")
-    _attention(tables, console)
+    _unexpected(tables, console)
     _in_common(report.common, console)
     console.print()
     folded = many(tables)
@@ -103,8 +103,8 @@ def indented(console: Console, text: str, style: str = "", indent: int = 2) -> N
         console.print(Text(" " * indent) + part, soft_wrap=True)
 
 
-def _attention(tables: Tables, console: Console) -> None:
-    groups = tables.attention.groups()
+def _unexpected(tables: Tables, console: Console) -> None:
+    groups = tables.unexpected.groups()
     for group in groups[:SHOWN]:
         kind = group.kind
         console.print()

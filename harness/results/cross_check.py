@@ -1,4 +1,4 @@
-"""The second witness: what ONNX Runtime's DirectML provider and DirectML's own API make of the same case,
+"""The cross-check: what ONNX Runtime's DirectML provider and DirectML's own API make of the same case,
 held against each other.
 
 Both compute on the same DLL. A difference between them points at ONNX Runtime's lowering, since the API was
@@ -33,7 +33,7 @@ _RAN = frozenset({Outcome.PASS, Outcome.MISMATCH, Outcome.ACCEPTED_INVALID})
 
 
 class Suspect(str, Enum):
-    """Where two witnesses point."""
+    """Where the two targets point."""
 
     NOWHERE = "both conform"
     CHECKED = "neither: ONNX Runtime checks it first"
@@ -73,7 +73,7 @@ class CrossCheckKind(NamedTuple):
     validity: Validity
     provider: Outcome
     api: Outcome
-    testimony: Agreement
+    agreement: Agreement
 
 
 class CrossCheckGroup(NamedTuple):
@@ -83,7 +83,7 @@ class CrossCheckGroup(NamedTuple):
     validity: Validity
     provider: Outcome
     api: Outcome
-    testimony: Agreement
+    agreement: Agreement
     number: int
     example: str
 
@@ -136,7 +136,7 @@ def did(result: Result) -> CheckedResult:
     return CheckedResult(result.validity, result.outcome, result.output)
 
 
-def witnesses(header: Header) -> tuple[str, str] | None:
+def checked_pair(header: Header) -> tuple[str, str] | None:
     """Return the provider's target and the API's of a run: the first two with the same DirectML.dll; None
     where there are none."""
     by_provider: dict[str, list[tuple[str, TargetInfo]]] = {DML: [], DIRECTML: []}
@@ -158,7 +158,7 @@ class CrossCheck:
     """Collects the results of both targets of a run; `pair` is None where a run has not both."""
 
     def __init__(self, header: Header) -> None:
-        self.pair = witnesses(header)
+        self.pair = checked_pair(header)
         self._known: dict[CheckedResult, CheckedResult] = {}
         self._first: dict[str, CheckedResult] = {}
         self._groups: dict[CrossCheckKind, tuple[int, str]] = {}
@@ -176,8 +176,8 @@ class CrossCheck:
             self._first[result.case] = mine
             return
         provider, api = (other, mine) if result.target == self.pair[1] else (mine, other)
-        testimony = compare(provider, api)
-        key = CrossCheckKind(result.operator, provider.validity, provider.outcome, api.outcome, testimony)
+        agreement = compare(provider, api)
+        key = CrossCheckKind(result.operator, provider.validity, provider.outcome, api.outcome, agreement)
         number, example = self._groups.get(key, (0, result.case))
         self._groups[key] = (number + 1, min(example, result.case))
 
@@ -193,5 +193,5 @@ class CrossCheck:
         groups = [CrossCheckGroup(*kind, number, example) for kind, (number, example) in self._groups.items()]
         return sorted(
             groups,
-            key=lambda group: (order[group.testimony.points], -group.number, group.operator, group.example),
+            key=lambda group: (order[group.agreement.points], -group.number, group.operator, group.example),
         )

@@ -55,7 +55,9 @@ def summarize(tables: Tables) -> Summary:
     if not total.run:
         return Summary("warn", f"Nothing ran: 0 of {count(tables.selected, 'selected result')}.", remarks)
     unexpected = [
-        count(number, *_UNEXPECTED[verdict]) for verdict, number in tables.attention.numbers.items() if number
+        count(number, *_UNEXPECTED[verdict])
+        for verdict, number in tables.unexpected.numbers.items()
+        if number
     ]
     if tables.problems:
         unexpected.append(count(len(tables.problems), "problem") + " in the expectations")
@@ -119,8 +121,8 @@ def _remarks(tables: Tables) -> tuple[str, ...]:
                 f"did not run {missing:,} of {count(tally.selected, 'result')}{_why(tables, target)}", []
             ).append(target)
     remarks += [f"{_together(targets)} {what}." for what, targets in alike.items()]
-    if tables.attention.flaky:
-        number = tables.attention.flaky
+    if tables.unexpected.flaky:
+        number = tables.unexpected.flaky
         remarks.append(
             f"{number:,} of the unexpected results {'is' if number == 1 else 'are'} flaky: repeated, they did not always do the same."
         )

@@ -1,4 +1,4 @@
-"""What the second witness says of the failing results of a run, line by line of its file."""
+"""What the cross-check says of the failing results of a run, line by line of its file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ from collections.abc import Iterable
 
 from harness.model.records import NOT_EXECUTED, Header, Result, Validity, conforms
 from harness.model.result_key import result_key
-from harness.results.cross_check import COMPOSED, Agreement, CheckedResult, compare, composed, did, witnesses
+from harness.results.cross_check import (
+    COMPOSED,
+    Agreement,
+    CheckedResult,
+    checked_pair,
+    compare,
+    composed,
+    did,
+)
 
 
 class Testimonies:
@@ -15,7 +23,7 @@ class Testimonies:
     other one comes."""
 
     def __init__(self, header: Header) -> None:
-        self.pair = witnesses(header)
+        self.pair = checked_pair(header)
         self._first: dict[bytes, tuple[CheckedResult, int]] = {}
         self._known: dict[tuple[CheckedResult, int], tuple[CheckedResult, int]] = {}
         self._said: dict[int, Agreement] = {}
@@ -34,13 +42,13 @@ class Testimonies:
             self._first[key] = self._known.setdefault(mine, mine) if conforming else mine
             return
         provider, api = (first[0], did(result)) if result.target == self.pair[1] else (did(result), first[0])
-        testimony = COMPOSED if composed(result.case) else compare(provider, api)
+        agreement = COMPOSED if composed(result.case) else compare(provider, api)
         for each, where in (first, (did(result), line)):
             if not conforms(each.validity, each.outcome):
-                self._said[where] = testimony
+                self._said[where] = agreement
 
     def of(self, target: str, lines: Iterable[int]) -> tuple[str, Counter[Agreement]]:
-        """Return who the other witness of a target is, and what the two say of the failing results on some
+        """Return which target the cross-check holds this one against, and what the two say of the failing results on some
         lines; ("", {}) without one."""
         if self.pair is None or target not in self.pair:
             return "", Counter()

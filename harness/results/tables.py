@@ -2,7 +2,7 @@
 
 A result is counted in one cell: operator, opset, element types, rank, variant, level, validity, target. Every
 table is a sum over cells, so memory grows with the variety of the cases and not with their number. Kept
-beside the counts: results that must be read (`attention`), the entries that explain known deviations
+beside the counts: results that must be read (`unexpected`), the entries that explain known deviations
 (`deviations`), and, where there is more than one target, one small integer a case (`differences`).
 """
 
@@ -196,12 +196,12 @@ class Tables:
         self.header = header = renamed(header, self.names) if self._renamed else header
         self.end: End | None = None
         self.truncated = False
-        self.attention = Unexpected()
+        self.unexpected = Unexpected()
         self.deviations = Deviations(header.expectations, tuple(header.targets))
         self.differences = Differences(tuple(header.targets) if across_targets else ())
         self.nearnesses = Nearnesses()
         self.tensor_support = TensorSupport(header)
-        self.witness = CrossCheck(header) if across_targets else None
+        self.cross_check = CrossCheck(header) if across_targets else None
         self._kinds: Numbering[tuple[Facets, str, Validity]] = Numbering()
         self._states: Numbering[tuple[str, Validity, Outcome, Verdict, bool, bool]] = Numbering()
         self._counts: dict[int, int] = {}
@@ -230,8 +230,8 @@ class Tables:
             self.tensor_support.add(result)
         if isinstance(result.expectation, int):
             self.deviations.add(result.expectation, result, level)
-        if self.witness is not None and self.witness.pair is not None:
-            self.witness.add(result)
+        if self.cross_check is not None and self.cross_check.pair is not None:
+            self.cross_check.add(result)
         if self.differences.needed:
             self.differences.add(result, read, level)
         if (
@@ -239,7 +239,7 @@ class Tables:
             or verdict is Verdict.CHANGED
             or fails(validity, result.outcome, verdict)
         ):
-            self.attention.add(result, read)
+            self.unexpected.add(result, read)
         return kind, state
 
     @property

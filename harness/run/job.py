@@ -55,14 +55,14 @@ class RunInputs(NamedTuple):
 
 
 class TargetRun(NamedTuple):
-    """A portion of the cases on one target."""
+    """A share of the cases on one target."""
 
     work: RunInputs
     target: Target
     known: TargetExpectations
     done: Done | None
     artifacts: Artifacts
-    portion: Share
+    share: Share
     keep: bool = False
     """Workers stay for the next job, which is of the same kind of validity."""
 
@@ -93,7 +93,7 @@ class TargetRun(NamedTuple):
             yield self._inexpressible(case, why)
 
     def _cases(self, *, valid: bool) -> Iterator[Case]:
-        cases = self.work.selection.cases(valid=valid, portion=self.portion)
+        cases = self.work.selection.cases(valid=valid, share=self.share)
         return cases if self.done is None else self._left(cases, self.done)
 
     def _left(self, cases: Iterator[Case], done: Done) -> Iterator[Case]:

@@ -1,6 +1,6 @@
-"""Trials: cases run on a target one by one, to find out what they do rather than whether that is expected.
+"""Probes: cases run on a target one by one, to find out what they do rather than whether that is expected.
 
-For `reduce`, `repro` and `bisect`: the cases may be made up, the workers stay alive between trials, and
+For `reduce`, `repro` and `bisect`: the cases may be made up, the workers stay alive between probes, and
 whatever ends a worker costs the one case that it was at.
 """
 
@@ -55,7 +55,7 @@ class Probes:
         return self._pool.restarts
 
     def run(self, cases: Iterable[Case], *, apart: bool = False) -> list[Probe]:
-        """Run the cases and return one trial for each, in their order.
+        """Run the cases and return one probe for each, in their order.
 
         Cases of one graph share a session unless they run `apart`; the valid ones run first and share no
         worker with others, as in a run.

@@ -39,10 +39,10 @@ class SweepPlan:
     sweep: Sweep
     calls: SweepCalls
 
-    def cases(self, left_out: Counter[str], portion: Share = WHOLE) -> Iterator[Case]:
-        """Yield the sweep's cases, or a portion of its calls, and count by reason what the whole sweep leaves
+    def cases(self, left_out: Counter[str], share: Share = WHOLE) -> Iterator[Case]:
+        """Yield the sweep's cases, or a share of its calls, and count by reason what the whole sweep leaves
         out."""
-        for group in portion.of(self.calls.groups(left_out)):
+        for group in share.of(self.calls.groups(left_out)):
             yield from self._cases(group)
 
     def _cases(self, group: CallGroup) -> Iterator[Case]:
@@ -115,17 +115,17 @@ class Plan:
         return len(self.literals) + sum(sweep.count(self.left_out) for sweep in self.sweeps)
 
     def cases(
-        self, *, valid: bool, portion: Share = WHOLE, wanted: Callable[[SweepPlan], bool] | None = None
+        self, *, valid: bool, share: Share = WHOLE, wanted: Callable[[SweepPlan], bool] | None = None
     ) -> Iterator[Case]:
-        """Yield the valid cases, or the others: the two kinds never share a worker. A portion walks through
+        """Yield the valid cases, or the others: the two kinds never share a worker. A share walks through
         both, in this order.
 
         Of sweeps only those that are `wanted`.
         """
-        yield from portion.of(case for case in self.literals if (case.validity is Validity.VALID) is valid)
+        yield from share.of(case for case in self.literals if (case.validity is Validity.VALID) is valid)
         for sweep in self.sweeps:
             if (sweep.sweep.validity is Validity.VALID) is valid and (wanted is None or wanted(sweep)):
-                yield from sweep.cases(self.left_out, portion)
+                yield from sweep.cases(self.left_out, share)
 
 
 def expand(

@@ -60,22 +60,20 @@ class Selection:
         yield from self.cases(valid=True)
         yield from self.cases(valid=False)
 
-    def cases(self, *, valid: bool, portion: Share = WHOLE) -> Iterator[Case]:
-        """Yield the selected valid cases, or the selected others; a portion of them can be had where
+    def cases(self, *, valid: bool, share: Share = WHOLE) -> Iterator[Case]:
+        """Yield the selected valid cases, or the selected others; a share of them can be had where
         `divisible`."""
         if self._few:
-            yield from portion.of(case for case in self._few if (case.validity is Validity.VALID) is valid)
+            yield from share.of(case for case in self._few if (case.validity is Validity.VALID) is valid)
         else:
-            yield from self._found(valid=valid, portion=portion)
+            yield from self._found(valid=valid, share=share)
 
-    def _found(self, *, valid: bool, portion: Share = WHOLE) -> Iterator[Case]:
+    def _found(self, *, valid: bool, share: Share = WHOLE) -> Iterator[Case]:
         if self.complete:
-            yield from self.plan.cases(valid=valid, portion=portion)
+            yield from self.plan.cases(valid=valid, share=share)
             return
         pairs = _Pairs() if self.pairwise else None
-        for case in self.plan.cases(
-            valid=valid, portion=portion, wanted=self._wants if self.queries else None
-        ):
+        for case in self.plan.cases(valid=valid, share=share, wanted=self._wants if self.queries else None):
             if self.queries and not any(query.matches(case.id) for query in self.queries):
                 self.left_out[NOT_ASKED] += 1
             elif (
@@ -149,9 +147,9 @@ class Listed(NamedTuple):
         """They are not shared out among lanes."""
         return False
 
-    def cases(self, *, valid: bool, portion: Share = WHOLE) -> Iterator[Case]:
+    def cases(self, *, valid: bool, share: Share = WHOLE) -> Iterator[Case]:
         """Yield the chosen cases that are valid, or the others."""
-        yield from portion.of(case for case in self.chosen if (case.validity is Validity.VALID) is valid)
+        yield from share.of(case for case in self.chosen if (case.validity is Validity.VALID) is valid)
 
 
 def select(

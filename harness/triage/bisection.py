@@ -100,28 +100,28 @@ class Measure:
     def __call__(self, version: str) -> Measured:
         target = self._axis.target(version)
         try:
-            with Probes(target, timeout=self._timeout, seed=self._seed, jobs=self._jobs) as trials:
-                found = trials.run(self._cases)
+            with Probes(target, timeout=self._timeout, seed=self._seed, jobs=self._jobs) as probes:
+                found = probes.run(self._cases)
             loads = self._loads(target, found)
         except TargetUnavailable as error:
             return Measured(version, skipped=str(error))
         seen: dict[str, Seen] = {}
         left_out: Counter[str] = Counter()
-        for trial in found:
-            case, judgement = trial.prepared.case, trial.judgement
+        for probe in found:
+            case, judgement = probe.prepared.case, probe.judgement
             if case.opset not in loads:
                 left_out[f"opset {case.opset} does not load"] += 1
             elif judgement.outcome in _SAYS_NOTHING:
-                left_out[": ".join(filter(None, (judgement.outcome.value, *_what(trial))))] += 1
+                left_out[": ".join(filter(None, (judgement.outcome.value, *_what(probe))))] += 1
             else:
-                seen[case.id] = Seen(case.validity, judgement.outcome, *_what(trial))
+                seen[case.id] = Seen(case.validity, judgement.outcome, *_what(probe))
         return Measured(version, seen, "" if seen else "; ".join(left_out), left_out)
 
     def _loads(self, target: Target, found: Sequence[Probe]) -> frozenset[int]:
         """Return the opsets that the release loads: for those in doubt, a graph that needs nothing but the
         opset is tried."""
-        opsets = frozenset(trial.prepared.case.opset for trial in found)
-        doubted = opsets - {trial.prepared.case.opset for trial in found if trial.execution.stage != "load"}
+        opsets = frozenset(probe.prepared.case.opset for probe in found)
+        doubted = opsets - {probe.prepared.case.opset for probe in found if probe.execution.stage != "load"}
         if not doubted:
             return opsets
         graphs = [(opset, control_graph(opset)) for opset in sorted(doubted)]
@@ -149,9 +149,9 @@ class Measure:
         return opsets - failed
 
 
-def _what(trial: Probe) -> tuple[str, str]:
+def _what(probe: Probe) -> tuple[str, str]:
     """Return the error's class and message, or no class and the first difference."""
-    judgement = trial.judgement
+    judgement = probe.judgement
     if judgement.error is not None:
         return judgement.error.class_, judgement.error.message
     if judgement.diff is not None:

@@ -92,7 +92,7 @@ def test_values_of_every_exponent(dtype: str, mode: str | None) -> None:
     ("mode", "rounding"), [(None, ROUND_HALF_EVEN), (TOWARD_ZERO, ROUND_DOWN), (HALVES_AWAY, ROUND_HALF_UP)]
 )
 def test_decimal_agrees(mode: str | None, rounding: str) -> None:
-    """Python's decimal is a second independent witness: every float is a finite decimal."""
+    """Python's decimal is a second, independent check: every float is a finite decimal."""
     halves = halfway_values("float64")
     found = oracle(Tensor("float64", halves), mode).array
     with localcontext() as context:

@@ -94,7 +94,7 @@ def test_every_cell_stands_in_the_csv_with_its_case(run: Path) -> None:
     assert told["OutputTensor", "FLOAT32", "1"]["documented_since"] == "3_0"
 
 
-def test_the_page_has_cells_rules_and_the_second_witness(run: Path) -> None:
+def test_the_page_has_cells_rules_and_the_cross_check(run: Path) -> None:
     text = render_directml(run)
     assert FLOOR in text
     assert "| FLOAT32 | ✓ | ? | ? | ? | ? | ? | ? | ? | ? |" in text

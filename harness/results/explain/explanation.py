@@ -62,7 +62,7 @@ def explain(
 
     Errors: UsageError for a damaged run, NothingRan where no result is selected.
     """
-    failures, testimonies = Failures(), Testimonies(run.header)
+    failures, agreements = Failures(), Testimonies(run.header)
     places = {target: place for place, target in enumerate(run.header.targets)}
     results = held = 0
     for line, result in enumerate(run, start=2):
@@ -73,7 +73,7 @@ def explain(
         if inexpressible(result):
             continue  # it says nothing of the target
         results += result.outcome not in NOT_EXECUTED
-        testimonies.add(line, result)
+        agreements.add(line, result)
         if conforms(result.validity, result.outcome):
             failures.hold(line, result, FailureScope(result.target, result.validity))
         else:
@@ -87,7 +87,7 @@ def explain(
     return _explained(
         Explanation(run.header, None, (), 0, results, 0, aside, remarks),
         failures,
-        testimonies,
+        agreements,
         wanted,
         run,
         most,
@@ -107,13 +107,13 @@ def explain_changes(base: RunReader, head: RunReader, queries: Sequence[Query] =
             if key in before:
                 raise twice(base, line, result)
             before[key] = states.pack(result, base.header.targets[result.target].provider)
-    failures, testimonies = Failures(), Testimonies(head.header)
+    failures, agreements = Failures(), Testimonies(head.header)
     of_head = {pair.head: place for place, pair in enumerate(pairs)}
     results = 0
     for line, result in enumerate(head, start=2):
         place = of_head.get(result.target)
         if selected(result, queries):
-            testimonies.add(line, result)
+            agreements.add(line, result)
         if place is None:
             continue
         failures.once(head, line, result, place)
@@ -143,7 +143,7 @@ def explain_changes(base: RunReader, head: RunReader, queries: Sequence[Query] =
         f"BASE and HEAD have another {name}: a change need not be the target's." for name in differing
     ]
     found = Explanation(head.header, base.header, (), 0, results, 0, 0, tuple(remarks))
-    return _explained(found, failures, testimonies, failures.groups.values(), head, GROUPS)
+    return _explained(found, failures, agreements, failures.groups.values(), head, GROUPS)
 
 
 def _truncated(name: str, results: int | None) -> str:
@@ -164,7 +164,7 @@ def _nothing(run: RunReader, queries: Sequence[Query], besides: str = "") -> Not
 def _explained(
     found: Explanation,
     failures: Failures,
-    testimonies: Testimonies,
+    agreements: Testimonies,
     wanted: Iterable[FailureGroup],
     run: RunReader,
     most: int,
@@ -188,7 +188,7 @@ def _explained(
     for group in groups:
         _held_against_others(failures, group)
         target = group.kind.target.rpartition(" → ")[2]
-        group.witness, group.testimonies = testimonies.of(
+        group.cross_check, group.agreements = agreements.of(
             target, failures.lines(np.array(group.rows, np.intp))
         )
     _name_exceptions(failures, groups, run)

@@ -74,9 +74,9 @@ class FailureGroup:
     did not change."""
     otherwise: int = 0
     apart: tuple[Term, ...] = ()
-    witness: str = ""
+    cross_check: str = ""
     """The target that calls the same DirectML.dll in another way, where the run has one."""
-    testimonies: Counter[Agreement] = field(default_factory=Counter)
+    agreements: Counter[Agreement] = field(default_factory=Counter)
     """What the two say together, of the cases that both express."""
     missed: tuple[str, ...] = ()
     wrong: tuple[str, ...] = ()

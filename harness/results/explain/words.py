@@ -132,15 +132,15 @@ def apart(group: FailureGroup) -> str:
     return f"{group.otherwise:,} more {how} in another way where the rule holds{told}"
 
 
-def witnessed(group: FailureGroup) -> str:
-    """Say where the second witness points for the results of a group that both express, and why."""
-    if not group.testimonies:
+def cross_checked(group: FailureGroup) -> str:
+    """Say where the cross-check points for the results of a group that both express, and why."""
+    if not group.agreements:
         return ""
-    said = "; ".join(_testimony(each, number) for each, number in group.testimonies.most_common())
-    return f"second witness {group.witness}, of {group.number:,}: {said}"
+    said = "; ".join(_agreement(each, number) for each, number in group.agreements.most_common())
+    return f"cross-check {group.cross_check}, of {group.number:,}: {said}"
 
 
-def _testimony(each: Agreement, number: int) -> str:
+def _agreement(each: Agreement, number: int) -> str:
     if each.points in (Suspect.UNCLEAR, Suspect.CHECKED):
         return f"{number:,} {each.points.value} ({each.why})"
     return f"{number:,} {'points' if number == 1 else 'point'} at {each.points.value} ({each.why})"

@@ -1,4 +1,4 @@
-"""A lane: prepares, runs and judges its portion of the cases, target by target, with workers of its own."""
+"""A lane: prepares, runs and judges its share of the cases, target by target, with workers of its own."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class RunProcess:
     def run(
         self, number: int, info: TargetInfo, opened: Opened | None, done: Done | None, sink: Sink
     ) -> Report:
-        """Run this lane's portion on target `number`; where it was not opened every case is unavailable.
+        """Run this lane's share on target `number`; where it was not opened every case is unavailable.
         Errors: HarnessFault."""
         work = self._work
         target = work.targets[number] if opened is None else greeted(work.targets[number], opened.hello)

@@ -52,8 +52,8 @@ class ReducedCase(NamedTuple):
 
     case: Case
     signature: Signature
-    trial: Probe
-    trials: int
+    probe: Probe
+    probes: int
     restarts: int
     before: int
     after: int
@@ -68,16 +68,16 @@ class Reducer:
 
     def __init__(
         self,
-        trials: Probes,
+        probes: Probes,
         prepared: Prepared,
         spec: LoadedSpec,
         progress: Callable[[int, int], None],
         conforming: Probes | None = None,
     ) -> None:
-        """Take the case as it failed; `progress` is told the number of trials and the elements that are
+        """Take the case as it failed; `progress` is told the number of probes and the elements that are
         left."""
         self.subject = Subject(prepared, spec)
-        self._trials = trials
+        self._probes = probes
         self._conforming = conforming
         self._known: dict[tuple[Any, ...], bool] = {}
         self._progress = progress
@@ -86,10 +86,10 @@ class Reducer:
     def reduce(self) -> ReducedCase | Flaky:
         """Return the smallest case that fails like the given one."""
         subject = self.subject
-        first = [self._trials.fresh(subject.origin), *self._trials.repeat(subject.origin, REPEATS - 1)]
+        first = [self._probes.fresh(subject.origin), *self._probes.repeat(subject.origin, REPEATS - 1)]
         self._wanted = wanted = signature(first[0].judgement, first[0].execution)
-        if any(signature(trial.judgement, trial.execution) != wanted for trial in first):
-            return Flaky(f"{subject.origin.id}: flaky on {self._trials.target.name}: {describe(first)}")
+        if any(signature(probe.judgement, probe.execution) != wanted for probe in first):
+            return Flaky(f"{subject.origin.id}: flaky on {self._probes.target.name}: {describe(first)}")
         current = subject.start
         if not self._fails_alike(current):
             return Flaky(f"{subject.origin.id}: {wanted}, but not with the same inputs written out")
@@ -115,10 +115,10 @@ class Reducer:
         key = candidate.key()
         known = self._known.get(key)
         if known is None:
-            trial = self._trials.one(self.subject.case(candidate))
-            alike = signature(trial.judgement, trial.execution) == self._wanted
-            known = self._known[key] = alike and self._conforms(trial.prepared.case)
-            self._progress(self._trials.number, elements(candidate))
+            probe = self._probes.one(self.subject.case(candidate))
+            alike = signature(probe.judgement, probe.execution) == self._wanted
+            known = self._known[key] = alike and self._conforms(probe.prepared.case)
+            self._progress(self._probes.number, elements(candidate))
         return known
 
     def _conforms(self, case: Case) -> bool:
@@ -128,19 +128,19 @@ class Reducer:
         )
 
     def _confirmed(self, candidate: Candidate) -> ReducedCase | Flaky:
-        """Run the result in fresh workers, so that nothing of the trials before it is part of the failure."""
+        """Run the result in fresh workers, so that nothing of the probes before it is part of the failure."""
         case = self._filled(candidate)
-        found = [self._trials.fresh(case) for _ in range(REPEATS)]
+        found = [self._probes.fresh(case) for _ in range(REPEATS)]
         assert self._wanted is not None
         if any(
-            signature(trial.judgement, trial.execution) != self._wanted for trial in found
+            signature(probe.judgement, probe.execution) != self._wanted for probe in found
         ) or not self._conforms(case):
             return Flaky(
                 f"{self.subject.origin.id}: reduced to {case.id}, which is flaky in fresh workers: {describe(found)}"
             )
         numbers = (
-            self._trials.number,
-            self._trials.restarts,
+            self._probes.number,
+            self._probes.restarts,
             elements(self.subject.start),
             elements(candidate),
         )
@@ -156,13 +156,13 @@ class Reducer:
                 continue
             name = candidate.names[position]
             for kind in () if subject.decides(name) else subject.kinds(name) or ("random",):
-                trial = self._trials.one(subject.case(candidate, {**fills, position: kind}))
-                filled = candidate._replace(inputs=trial.prepared.inputs)
+                probe = self._probes.one(subject.case(candidate, {**fills, position: kind}))
+                filled = candidate._replace(inputs=probe.prepared.inputs)
                 alike = (
                     subject.broken(filled) == subject.rule
-                    and signature(trial.judgement, trial.execution) == self._wanted
+                    and signature(probe.judgement, probe.execution) == self._wanted
                 )
-                if alike and self._conforms(trial.prepared.case):
+                if alike and self._conforms(probe.prepared.case):
                     fills[position] = kind
                     break
         return subject.case(candidate, fills)
@@ -173,7 +173,7 @@ def elements(candidate: Candidate) -> int:
     return sum(tensor.array.size for tensor in candidate.inputs)
 
 
-def describe(trials: Sequence[Probe]) -> str:
+def describe(probes: Sequence[Probe]) -> str:
     """Write how often which outcome came: `crash at run (SIGSEGV) 2 of 3, pass 1 of 3`."""
-    counts = Counter(str(signature(trial.judgement, trial.execution)) for trial in trials)
-    return ", ".join(f"{text} {number} of {len(trials)}" for text, number in counts.most_common())
+    counts = Counter(str(signature(probe.judgement, probe.execution)) for probe in probes)
+    return ", ".join(f"{text} {number} of {len(probes)}" for text, number in counts.most_common())

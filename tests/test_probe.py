@@ -1,4 +1,4 @@
-"""Trials: made-up cases on a target, with workers that outlive a trial and crashes that cost one case."""
+"""Probes: made-up cases on a target, with workers that outlive a probe and crashes that cost one case."""
 
 from __future__ import annotations
 
@@ -38,49 +38,49 @@ def fake(folder: Path, *rules: tuple[str, str]) -> Target:
 def test_a_made_up_case_runs_without_a_spec() -> None:
     """The case of no spec that a reducer makes: its inputs are written out, its id is its own."""
     made = prepare("GatherND", "float32").case
-    with Probes(parse_target("cpu")) as trials:
-        trial = trials.one(made)
-    assert (trial.judgement.outcome, trial.judgement.placed_on) == (Outcome.PASS, "CPUExecutionProvider")
-    assert trial.execution.outputs is not None
-    assert [output.array.tolist() for output in trial.execution.outputs] == [[0.0, 5.0, 1.0, 3.0]]
+    with Probes(parse_target("cpu")) as probes:
+        probe = probes.one(made)
+    assert (probe.judgement.outcome, probe.judgement.placed_on) == (Outcome.PASS, "CPUExecutionProvider")
+    assert probe.execution.outputs is not None
+    assert [output.array.tolist() for output in probe.execution.outputs] == [[0.0, 5.0, 1.0, 3.0]]
 
 
 def test_answers_come_in_the_order_of_the_cases_whatever_crashes(tmp_path: Path) -> None:
     cases = chosen("Round@22:sweep=sizes;X=float16;values=ordinary")
     assert len(cases) > 4
-    with Probes(fake(tmp_path, (cases[1].id, "crash"), (cases[3].id, "ulp")), jobs=2) as trials:
-        found = trials.run(reversed(cases))
-        assert trials.number == len(cases)
-        assert trials.restarts == 1
-    assert [trial.prepared.case.id for trial in found] == [case.id for case in reversed(cases)]
+    with Probes(fake(tmp_path, (cases[1].id, "crash"), (cases[3].id, "ulp")), jobs=2) as probes:
+        found = probes.run(reversed(cases))
+        assert probes.number == len(cases)
+        assert probes.restarts == 1
+    assert [probe.prepared.case.id for probe in found] == [case.id for case in reversed(cases)]
     wrong = {
-        trial.prepared.case.id: trial.judgement.outcome
-        for trial in found
-        if trial.judgement.outcome is not Outcome.PASS
+        probe.prepared.case.id: probe.judgement.outcome
+        for probe in found
+        if probe.judgement.outcome is not Outcome.PASS
     }
     assert wrong == {cases[1].id: Outcome.CRASH, cases[3].id: Outcome.MISMATCH}
 
 
-def test_a_worker_outlives_trials_and_only_a_crash_replaces_it(
+def test_a_worker_outlives_probes_and_only_a_crash_replaces_it(
     tmp_path: Path, started: Callable[[], set[int]]
 ) -> None:
     cases = chosen("Round@22:sweep=sizes;X=float16;values=ordinary")[:3]
-    with Probes(fake(tmp_path, (cases[1].id, "crash"))) as trials:
+    with Probes(fake(tmp_path, (cases[1].id, "crash"))) as probes:
         first = started()
-        assert trials.one(cases[0]).judgement.outcome is Outcome.PASS
-        assert trials.one(cases[2]).judgement.outcome is Outcome.PASS
+        assert probes.one(cases[0]).judgement.outcome is Outcome.PASS
+        assert probes.one(cases[2]).judgement.outcome is Outcome.PASS
         assert started() == first
-        assert [trial.judgement.outcome for trial in trials.repeat(cases[1], 2)] == [Outcome.CRASH] * 2
-        assert trials.one(cases[0]).judgement.outcome is Outcome.PASS
-        assert trials.restarts == 2
+        assert [probe.judgement.outcome for probe in probes.repeat(cases[1], 2)] == [Outcome.CRASH] * 2
+        assert probes.one(cases[0]).judgement.outcome is Outcome.PASS
+        assert probes.restarts == 2
         assert started().isdisjoint(first)
 
 
 def test_a_fresh_worker_shares_nothing(started: Callable[[], set[int]]) -> None:
     made = prepare("Round", "float32").case
-    with Probes(parse_target("cpu")) as trials:
+    with Probes(parse_target("cpu")) as probes:
         first = started()
-        assert trials.fresh(made).judgement.outcome is Outcome.PASS
+        assert probes.fresh(made).judgement.outcome is Outcome.PASS
         assert gone(first)
         assert not started()
 
@@ -90,8 +90,8 @@ def test_apart_each_case_has_a_session_of_its_own(tmp_path: Path) -> None:
     its own."""
     cases = chosen("Round@22:sweep=sizes;X=float16;values=ordinary")[:4]
     target = fake(tmp_path, *((case.id, "crash_at_load") for case in cases[:3]))
-    with Probes(target) as trials:
-        outcomes = [trial.judgement.outcome for trial in trials.run(cases, apart=True)]
+    with Probes(target) as probes:
+        outcomes = [probe.judgement.outcome for probe in probes.run(cases, apart=True)]
     assert outcomes == [Outcome.CRASH] * 3 + [Outcome.PASS]
 
 
@@ -103,11 +103,11 @@ def test_valid_and_other_cases_share_no_worker(started: Callable[[], set[int]]) 
         literals=(np.zeros((2, 3), "f4"), np.array([[0, 0], [1, -1], [0, 3], [-1, 0]])),
     )
     valid = prepare("GatherND", "float32").case
-    with Probes(parse_target("cpu")) as trials:
+    with Probes(parse_target("cpu")) as probes:
         first = started()
-        found = trials.run([invalid, valid])
+        found = probes.run([invalid, valid])
         assert gone(first)
-    assert [trial.judgement.outcome for trial in found] == [Outcome.REJECTED, Outcome.PASS]
+    assert [probe.judgement.outcome for probe in found] == [Outcome.REJECTED, Outcome.PASS]
 
 
 def test_a_target_whose_workers_do_not_start_is_unavailable(tmp_path: Path) -> None:

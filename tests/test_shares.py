@@ -17,7 +17,7 @@ def test_without_others_everything() -> None:
 
 @pytest.mark.parametrize("lengths", [(1000,), (10, 0, 300, 500), (64, 64, 1)])
 def test_every_item_is_taken_once(lengths: tuple[int, ...]) -> None:
-    """Two portions that take turns, over several sequences one after the other."""
+    """Two shares that take turns, over several sequences one after the other."""
     sequences = []
     for number, length in enumerate(lengths):
         sequences.append([(number, n) for n in range(length)])
@@ -39,8 +39,8 @@ def test_every_item_is_taken_once(lengths: tuple[int, ...]) -> None:
         assert mine == sorted(mine)
 
 
-def list_of(portion: Share, sequences: list[list[tuple[int, int]]]) -> chain[tuple[int, int]]:
-    return chain.from_iterable(portion.of(sequence) for sequence in sequences)
+def list_of(share: Share, sequences: list[list[tuple[int, int]]]) -> chain[tuple[int, int]]:
+    return chain.from_iterable(share.of(sequence) for sequence in sequences)
 
 
 def test_neighbours_stay_together() -> None:

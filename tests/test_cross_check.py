@@ -14,7 +14,7 @@ from harness.model.records import (
     Validity,
     Verdict,
 )
-from harness.results.cross_check import CheckedResult, CrossCheck, Suspect, compare, witnesses
+from harness.results.cross_check import CheckedResult, CrossCheck, Suspect, checked_pair, compare
 
 DML = TargetInfo("DmlExecutionProvider", directml_sha256="aa", adapter="GPU")
 API = TargetInfo("DirectML", directml_sha256="aa", adapter="GPU")
@@ -64,29 +64,29 @@ def result(
         (CheckedResult(VALID, Outcome.CRASH), CheckedResult(VALID, PASS), Suspect.UNCLEAR),
     ],
 )
-def test_where_two_witnesses_point(provider: CheckedResult, api: CheckedResult, points: Suspect) -> None:
+def test_where_the_two_point(provider: CheckedResult, api: CheckedResult, points: Suspect) -> None:
     assert compare(provider, api).points is points
 
 
-def test_witnesses_share_a_dll_and_an_adapter() -> None:
+def test_the_two_share_a_dll_and_an_adapter() -> None:
     def header(**targets: TargetInfo) -> Header:
         return Header(1, "r", "", 0, {}, targets)
 
-    assert witnesses(header(dml=DML, directml=API)) == ("dml", "directml")
-    assert witnesses(
+    assert checked_pair(header(dml=DML, directml=API)) == ("dml", "directml")
+    assert checked_pair(
         header(directml=API, old=TargetInfo("DmlExecutionProvider", directml_sha256="bb"), dml=DML)
     ) == ("dml", "directml")
     assert (
-        witnesses(
+        checked_pair(
             header(dml=TargetInfo("DmlExecutionProvider", directml_sha256="bb", adapter="GPU"), directml=API)
         )
         is None
     )
-    assert witnesses(header(dml=DML)) is None
+    assert checked_pair(header(dml=DML)) is None
 
 
 def test_cases_are_grouped_and_what_points_somewhere_comes_first() -> None:
-    witness = CrossCheck(Header(1, "r", "", 0, {}, {"cpu": TargetInfo("C"), "dml": DML, "directml": API}))
+    cross_check = CrossCheck(Header(1, "r", "", 0, {}, {"cpu": TargetInfo("C"), "dml": DML, "directml": API}))
     names = [f"Round@11:case={letter};X=float32[2]" for letter in "abcdef"]
     did = [
         ((PASS, UNSET), (PASS, UNSET)), ((PASS, UNSET), (PASS, UNSET)), ((PASS, UNSET), (MISMATCH, "1")),
@@ -95,9 +95,9 @@ def test_cases_are_grouped_and_what_points_somewhere_comes_first() -> None:
     for target, place in (("dml", 0), ("directml", 1)):
         for name, outcomes in zip(names, did, strict=True):
             outcome, output = outcomes[place]
-            witness.add(result(target, outcome, output, name, INVALID if outcome is ACCEPTED else VALID))
-    assert witness.compared == 6
-    assert [(group.testimony.points, group.number, group.example) for group in witness.groups()] == [
+            cross_check.add(result(target, outcome, output, name, INVALID if outcome is ACCEPTED else VALID))
+    assert cross_check.compared == 6
+    assert [(group.agreement.points, group.number, group.example) for group in cross_check.groups()] == [
         (Suspect.LOWERING, 1, names[2]),
         (Suspect.LOWERING, 1, names[4]),
         (Suspect.DIRECTML, 1, names[3]),
@@ -108,15 +108,15 @@ def test_cases_are_grouped_and_what_points_somewhere_comes_first() -> None:
 
 def test_a_mode_that_the_provider_composes_is_not_compared() -> None:
     case = "Round@11:case=a;X=float32[2];variant=toward_zero"
-    witness = CrossCheck(Header(1, "r", "", 0, {}, {"dml": DML, "directml": API}))
+    cross_check = CrossCheck(Header(1, "r", "", 0, {}, {"dml": DML, "directml": API}))
     for target in ("dml", "directml"):
-        witness.add(result(target, PASS, case=case))
-    assert witness.compared == 0
+        cross_check.add(result(target, PASS, case=case))
+    assert cross_check.compared == 0
 
 
 def test_a_case_that_one_of_them_cannot_express_is_not_compared() -> None:
-    witness = CrossCheck(Header(1, "r", "", 0, {}, {"dml": DML, "directml": API}))
+    cross_check = CrossCheck(Header(1, "r", "", 0, {}, {"dml": DML, "directml": API}))
     beyond = Error(NOT_EXPRESSIBLE, "a call of DirectML's own API")
-    witness.add(msgspec.structs.replace(result("dml", Outcome.NOT_RUN), error=beyond))
-    witness.add(result("directml", PASS))
-    assert witness.compared == 0
+    cross_check.add(msgspec.structs.replace(result("dml", Outcome.NOT_RUN), error=beyond))
+    cross_check.add(result("directml", PASS))
+    assert cross_check.compared == 0
