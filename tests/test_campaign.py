@@ -21,6 +21,7 @@ from tests.campaign.kinds import KINDS
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes by /proc, and forks")
 
 
+@pytest.mark.slow
 def test_struck_runs_lose_nothing_and_leave_nothing(tmp_path: Path) -> None:
     found = fault_campaign(3, 1, tmp_path)
     assert found.problems == []

@@ -19,6 +19,7 @@ from harness.operators import OPERATORS
 from harness.targets.windows import sandbox
 from tests.processes import descendants, gone
 from tests.running import ROUND, SPECS, complaint, harness, lines_of, results_of, script_of, without_time
+from tests.sampled import one_of
 
 FEW = "Round@22:sweep=empty;X=float16"
 TARGETS = (
@@ -682,7 +683,7 @@ def test_a_reader_that_leaves_is_no_unexpected_result(folder: Path, command: str
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", one_of(3, [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]))
 def test_signals_leave_no_process_and_a_run_to_resume(folder: Path, number: signal.Signals) -> None:
     """The same results as those of a run that nothing interrupted."""
     query = "GatherND@13:sweep=outer;data=float16"

@@ -23,6 +23,7 @@ from harness.results.runfile import RunWriter
 from harness.run.lanes import coordinator as crew
 from tests.processes import descendants, gone
 from tests.running import ROUND, SPECS, harness, lines_of, results_of, script_of, without_time
+from tests.sampled import one_of
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="lanes are forked on Linux alone"),
@@ -276,13 +277,16 @@ def parent_of(pid: int) -> int:
 
 @pytest.mark.parametrize(
     ("victim", "number", "code", "said"),
-    [
-        ("parent", signal.SIGKILL, -9, ""),
-        ("parent", signal.SIGINT, 130, "harness: interrupted; "),
-        ("parent", signal.SIGTERM, 130, "harness: interrupted; "),
-        ("lane", signal.SIGKILL, 5, "harness: a process of the run ended (SIGKILL); "),
-        ("lane", signal.SIGSEGV, 5, "harness: a process of the run ended (SIGSEGV); "),
-    ],
+    one_of(
+        3,
+        [
+            ("parent", signal.SIGKILL, -9, ""),
+            ("parent", signal.SIGINT, 130, "harness: interrupted; "),
+            ("parent", signal.SIGTERM, 130, "harness: interrupted; "),
+            ("lane", signal.SIGKILL, 5, "harness: a process of the run ended (SIGKILL); "),
+            ("lane", signal.SIGSEGV, 5, "harness: a process of the run ended (SIGSEGV); "),
+        ],
+    ),
 )
 def test_what_ends_a_process_leaves_none_and_a_run_to_resume(
     tmp_path: Path, victim: str, number: signal.Signals, code: int, said: str

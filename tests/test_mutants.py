@@ -50,7 +50,11 @@ def conforms_on(known: TargetExpectations, case: Case) -> bool:
     return entry is None or (case.validity is Validity.INVALID and entry.kernel is not None)
 
 
-@pytest.mark.parametrize("operator", [gather_elements, gather_nd, round_], ids=lambda module: module.NAME)
+@pytest.mark.parametrize(
+    "operator",
+    [gather_elements, pytest.param(gather_nd, marks=pytest.mark.slow), round_],
+    ids=lambda module: module.NAME,
+)
 def test_every_mistake_turns_cases_red(operator: ModuleType, cases: list[Case]) -> None:
     mutants = list(operator.mutants())
     own = [case for case in cases if case.operator == operator.NAME]

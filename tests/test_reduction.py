@@ -22,6 +22,7 @@ from harness.triage.reduction.reducer import STEPS
 from harness.triage.signature import signature
 from tests.prepared import prepared_case
 from tests.running import SPECS, complaint, harness, results_of, script_of
+from tests.sampled import one_of
 
 pytestmark = [
     pytest.mark.skipif(
@@ -63,69 +64,72 @@ ELEMENTS = "GatherElements@13:sweep=dtype_rank;data=float16[2,3,4];indices=int32
 
 @pytest.mark.parametrize(
     ("case", "match", "action", "smallest"),
-    [
-        (BATCHED, "GatherND", "bit", "GatherND@11:case=batch_reduced;data=int64[1];indices=int64[1]"),
-        (
-            BATCHED,
-            "GatherND:batch_dims=*",
-            "bit",
-            "GatherND@12:case=batch_reduced;data=int64[1];indices=int64[1];batch_dims=0",
-        ),
-        (
-            BATCHED,
-            "GatherND:batch_dims=2",
-            "bit",
-            "GatherND@12:case=batch_reduced;data=int64[1,1,1];indices=int64[1,1,1];batch_dims=2",
-        ),
-        (
-            BATCHED,
-            "GatherND:data=int32[*,*,2,*,*,*]",
-            "bit",
-            "GatherND@11:case=batch_reduced;data=int32[1,1,2,1,1,1];indices=int64[1]",
-        ),
-        (
-            BATCHED,
-            "GatherND:indices=int64[*,*,3,*]",
-            "bit",
-            "GatherND@11:case=batch_reduced;data=int64[1];indices=int64[1,1,3,1]",
-        ),
-        (
-            ELEMENTS,
-            "GatherElements:axis=-1",
-            "ulp",
-            "GatherElements@11:case=dtype_rank_reduced;data=float32[1];indices=int64[1];axis=-1",
-        ),
-        (
-            ELEMENTS,
-            "GatherElements@13:indices=int32",
-            "nan",
-            "GatherElements@13:case=dtype_rank_reduced;data=float32[1];indices=int32[1]",
-        ),
-        (
-            ELEMENTS,
-            "GatherElements:data=*[*,3,*]",
-            "shape",
-            "GatherElements@11:case=dtype_rank_reduced;data=float32[1,3,1];indices=int64[1,1,1]",
-        ),
-        (
-            ELEMENTS,
-            "GatherElements:data=float16",
-            "reject",
-            "GatherElements@11:case=dtype_rank_reduced;data=float16[1];indices=int64[1]",
-        ),
-        (
-            ELEMENTS,
-            "GatherElements",
-            "misplace",
-            "GatherElements@11:case=dtype_rank_reduced;data=float32[1];indices=int64[1]",
-        ),
-        (
-            ELEMENTS,
-            "GatherElements",
-            "order",
-            "GatherElements@11:case=dtype_rank_reduced;data=float32[2];indices=int64[2]",
-        ),
-    ],
+    one_of(
+        2,
+        [
+            (BATCHED, "GatherND", "bit", "GatherND@11:case=batch_reduced;data=int64[1];indices=int64[1]"),
+            (
+                BATCHED,
+                "GatherND:batch_dims=*",
+                "bit",
+                "GatherND@12:case=batch_reduced;data=int64[1];indices=int64[1];batch_dims=0",
+            ),
+            (
+                BATCHED,
+                "GatherND:batch_dims=2",
+                "bit",
+                "GatherND@12:case=batch_reduced;data=int64[1,1,1];indices=int64[1,1,1];batch_dims=2",
+            ),
+            (
+                BATCHED,
+                "GatherND:data=int32[*,*,2,*,*,*]",
+                "bit",
+                "GatherND@11:case=batch_reduced;data=int32[1,1,2,1,1,1];indices=int64[1]",
+            ),
+            (
+                BATCHED,
+                "GatherND:indices=int64[*,*,3,*]",
+                "bit",
+                "GatherND@11:case=batch_reduced;data=int64[1];indices=int64[1,1,3,1]",
+            ),
+            (
+                ELEMENTS,
+                "GatherElements:axis=-1",
+                "ulp",
+                "GatherElements@11:case=dtype_rank_reduced;data=float32[1];indices=int64[1];axis=-1",
+            ),
+            (
+                ELEMENTS,
+                "GatherElements@13:indices=int32",
+                "nan",
+                "GatherElements@13:case=dtype_rank_reduced;data=float32[1];indices=int32[1]",
+            ),
+            (
+                ELEMENTS,
+                "GatherElements:data=*[*,3,*]",
+                "shape",
+                "GatherElements@11:case=dtype_rank_reduced;data=float32[1,3,1];indices=int64[1,1,1]",
+            ),
+            (
+                ELEMENTS,
+                "GatherElements:data=float16",
+                "reject",
+                "GatherElements@11:case=dtype_rank_reduced;data=float16[1];indices=int64[1]",
+            ),
+            (
+                ELEMENTS,
+                "GatherElements",
+                "misplace",
+                "GatherElements@11:case=dtype_rank_reduced;data=float32[1];indices=int64[1]",
+            ),
+            (
+                ELEMENTS,
+                "GatherElements",
+                "order",
+                "GatherElements@11:case=dtype_rank_reduced;data=float32[2];indices=int64[2]",
+            ),
+        ],
+    ),
     ids=lambda value: value.partition(";")[0] if isinstance(value, str) else None,
 )
 def test_a_planted_fault_leads_to_its_smallest_case(

@@ -4,6 +4,7 @@ print."""
 from __future__ import annotations
 
 import re
+from itertools import product
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -20,6 +21,7 @@ from harness.results.runfile import RunWriter
 from tests import synthetic
 from tests.browser.conftest import Open, follow, wait_until_shown
 from tests.render.test_html import HOSTILE
+from tests.sampled import one_of
 from tests.synthetic import ABSENT, CPU, DML
 
 
@@ -248,9 +250,10 @@ def test_a_link_to_a_case_that_is_not_there(open_page: Open, report: Path) -> No
     assert page.inner_text("dialog[open] .empty") == "This run has no such case."
 
 
-@pytest.mark.parametrize("width", [1280, 400])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("fragment", ["", "#judged=failing&case", "#expectation=12&case"])
+@pytest.mark.parametrize(
+    ("fragment", "scheme", "width"),
+    one_of(5, product(["", "#judged=failing&case", "#expectation=12&case"], ["light", "dark"], [1280, 400])),
+)
 def test_axe_finds_nothing(open_page: Open, report: Path, width: int, scheme: str, fragment: str) -> None:
     axe = Axe()
     page = open_page(report, fragment.removesuffix("&case"), width=width, color_scheme=scheme)
