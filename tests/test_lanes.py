@@ -75,7 +75,7 @@ def several(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             super().__init__(*arguments)
             made.append(len(self._members))
 
-    monkeypatch.setattr(crew, "ForkedLanes", Counted)
+    monkeypatch.setattr(crew, "ForkingCoordinator", Counted)
     return made
 
 
