@@ -5,25 +5,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from os import PathLike
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Protocol
 
 import pytest
 
+from harness.commands.pytest_plugin.settings import Settings
 from harness.model.errors import HarnessError
 from harness.model.records import Case
 from harness.specs.lines import entry_lines, entry_of
+from harness.specs.load import LoadedSpec
 from harness.targets.registry import Target
 
-if TYPE_CHECKING:
-    from harness.commands.pytest_plugin.conformance import Conformance
-
 MARK = "harness"
+
+
+class Collector(Protocol):
+    """What collects cases for the items: `conformance.Conformance`."""
+
+    settings: Settings
+
+    def cases(self, path: Path) -> tuple[LoadedSpec, list[Case]]:
+        """Return a spec and its selected cases; HarnessError for what is wrong with it."""
+
+    def refuse(self, file: SpecFile, problem: str) -> None:
+        """End the run, or the collection of a file, with one line."""
 
 
 class SpecFile(pytest.File):
     """A spec."""
 
-    conformance: Conformance
+    conformance: Collector
 
     def collect(self) -> Iterator[CaseItem]:
         """Yield an item a target and case. What is wrong with a spec ends the run before anything is
