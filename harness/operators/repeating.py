@@ -87,7 +87,9 @@ def _repeats(call: Call) -> Iterable[tuple[int, ...]]:
 
 
 def _tiled(call: Call, outputs: tuple[Shape, ...]) -> DirectmlCall:
-    repeats = call.parameter("repeats") or ()  # of a scalar: the lowering adds the dimension that DirectML needs
+    repeats = (
+        call.parameter("repeats") or ()
+    )  # of a scalar: the lowering adds the dimension that DirectML needs
     made = one_to_one(
         "DML_OPERATOR_TILE", {"Repeats": repeats, "RepeatsCount": len(repeats)}, call, outputs[0]
     )
