@@ -1,4 +1,4 @@
-"""`harness bisect`: the release from which a case, or any case of a query, does otherwise than before."""
+"""`harness bisect`: finds the release in which the behaviour of a case, or of any case of a query, changes."""
 
 from __future__ import annotations
 

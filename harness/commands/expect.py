@@ -1,4 +1,4 @@
-"""`harness expect`: check expectation files, and bring them up to date with a run."""
+"""`harness expect`: checks expectation files, and updates them from a run."""
 
 from __future__ import annotations
 

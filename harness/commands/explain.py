@@ -1,4 +1,4 @@
-"""`harness explain`: what the failures of a run, or its differences from another, have in common."""
+"""`harness explain`: shows what the failures of a run, or its differences from another, have in common."""
 
 from __future__ import annotations
 

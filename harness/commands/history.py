@@ -1,4 +1,4 @@
-"""`harness history`: what many runs say over time."""
+"""`harness history`: shows how results change over many runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`harness reduce`: the smallest case that still fails in the same way, as a spec entry."""
+"""`harness reduce`: finds the smallest case that still fails in the same way, as a spec entry."""
 
 from __future__ import annotations
 

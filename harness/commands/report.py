@@ -1,4 +1,4 @@
-"""`harness report`: any rendering of a run, from its run file alone."""
+"""`harness report`: renders a run in any format, from its run file alone."""
 
 from __future__ import annotations
 

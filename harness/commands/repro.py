@@ -1,4 +1,4 @@
-"""`harness repro`: a failing case as a folder for someone who does not have the harness."""
+"""`harness repro`: writes a failing case as a folder for someone who does not have the harness."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`harness runtimes list|install|prune`: environments with other releases of onnxruntime."""
+"""`harness runtimes list|install|prune`: manages environments with other releases of onnxruntime."""
 
 from __future__ import annotations
 

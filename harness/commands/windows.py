@@ -1,4 +1,4 @@
-"""`harness windows install|status|remove|lock`, and what `harness setup` says about DirectML on this
+"""`harness windows install|status|remove|lock`, and the lines of `harness setup` about DirectML on this
 machine."""
 
 from __future__ import annotations

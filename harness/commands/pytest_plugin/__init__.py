@@ -1,5 +1,5 @@
-"""The pytest plugin: one item a case and target. Options and ini keys; what they need is imported only where
-conformance is asked for.
+"""The pytest plugin: one item per case and target. Defines options and ini keys; imports their implementation
+only when conformance is requested.
 
     pytest --harness --harness-target dml --harness-query Round        the harness's own specs
     pytest --harness specs/ -k float16                                 spec files, or folders of them
