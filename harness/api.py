@@ -6,13 +6,12 @@
     print(new.exit_code, [result.case for result in new.unexpected()])
     print(compare("old", new).total.changes)
 
-What comes back are the frozen records of `harness.model.records`, as a run file has them. Every error is a
-`HarnessError` (`harness.model.errors`): its message is what the command line prints, its `exit_code` what
-that ends with. What a target does is data and raises nothing.
+The results are the frozen records of `harness.model.records`, as in a run file. Every error is a
+`HarnessError` (`harness.model.errors`): its message is what the command line prints, its `exit_code` the
+command's exit code. What a target does is data and raises nothing.
 
-The commands `run` and `list` call nothing else. `compare`, `report` and `explain` call what `compare` and
-`read` are made of, and not these functions: a report needs a run file alone, and must not import what runs
-cases.
+The commands `run` and `list` call nothing else. `compare`, `report` and `explain` call the parts of `compare`
+and `read` instead of these functions: a report needs only a run file, and must not import what runs cases.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""`harness annotate`: unexpected results of a run as GitHub's annotations, at the lines of the specs that say
-the cases.
+"""`harness annotate`: writes unexpected results of a run as GitHub annotations, at the spec lines of their
+cases.
 
-GitHub shows ten errors of a step, so one annotation stands for all results of an entry on a target, and the
-entries with most come first.
+GitHub shows ten errors per step, so one annotation covers all results of an entry on a target, and the
+entries with most results come first.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`harness bisect`: the release from which a case, or any case of a query, does otherwise than before."""
+"""`harness bisect`: finds the release in which the behaviour of a case, or of any case of a query, changes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ RENDERINGS = Renderings(
     type=click.Choice(sorted(AXES)),
     default="onnxruntime",
     show_default=True,
-    help="Releases of which package.",
+    help="Package whose releases to search.",
 )
 @click.option(
     "--good",
@@ -55,7 +55,7 @@ RENDERINGS = Renderings(
     "--all",
     "everything",
     is_flag=True,
-    help="Measure every release between the ends, not only those of a binary search.",
+    help="Measure every release between the ends instead of a binary search.",
 )
 @click.option(
     "-t",
@@ -64,13 +64,15 @@ RENDERINGS = Renderings(
     help="cpu or dml, with options such as dml,device_id=1 (default: by --over).",
 )
 @click.option(
-    "--spec", "specs", multiple=True, type=NamedPath(), help="Spec files or folders that have the cases."
+    "--spec", "specs", multiple=True, type=NamedPath(), help="Spec files or folders with the cases."
 )
 @click.option(
     "-j", "--jobs", type=click.IntRange(1, 256), help="Worker processes (default: the number of processors)."
 )
-@click.option("--timeout", type=Seconds(), default=30.0, show_default=True, help="Seconds a case may take.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The seed of the inputs.")
+@click.option(
+    "--timeout", type=Seconds(), default=30.0, show_default=True, help="Time limit of a case in seconds."
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the inputs.")
 @RENDERINGS.options
 def bisect_command(
     asked: str,
@@ -86,7 +88,7 @@ def bisect_command(
     format_: str,
     output: Path | None,
 ) -> None:
-    """Find the release from which CASE does otherwise than in older ones.
+    """Find the release in which the behaviour of CASE changes.
 
     CASE is the id of a case, or a query: then the first release in which other cases fail, or fail in another
     way. Exit code 0: found; 1: nothing changes between the ends; 3: no release can run it; 4: no case

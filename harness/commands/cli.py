@@ -91,10 +91,10 @@ def cli() -> None:
     """Bit-exact conformance runs for ONNX Runtime execution providers.
 
     \b
-    Begin with:
-      harness setup       what this machine can have of DirectML
-      harness run         every spec on every target that is here
-      harness run -h      options and examples of a command
+    Get started:
+      harness setup       install DirectML where this machine supports it
+      harness run         run every spec on every available target
+      harness run -h      show options and examples of a command
     """
 
 
@@ -106,7 +106,7 @@ def cli() -> None:
     "targets",
     multiple=True,
     metavar="TARGET",
-    help="cpu, dml, cpu@ort-1.22.1 …; repeatable; `harness targets` lists them (default: cpu, and what is here of dml and directml).",
+    help="cpu, dml, cpu@ort-1.22.1 …; repeatable; `harness targets` lists them (default: cpu, and dml and directml if available).",
 )
 @_QUERY
 @click.option("--shard", metavar="I/N", help="Run the I-th of N parts.")
@@ -116,20 +116,22 @@ def cli() -> None:
     type=click.IntRange(1, 256),
     help="Worker processes per target (default: the number of processors).",
 )
-@click.option("--timeout", type=Seconds(), default=30.0, show_default=True, help="Seconds a case may take.")
+@click.option(
+    "--timeout", type=Seconds(), default=30.0, show_default=True, help="Time limit of a case in seconds."
+)
 @click.option(
     "--select",
     type=click.Choice(["default", "all", "pairwise"]),
     default="default",
     show_default=True,
-    help="Of the sweeps what the specs say, the whole product of each, or few cases that have every pair of values.",
+    help="Cases of a sweep: as the spec says, the whole product, or few cases that cover every pair of values.",
 )
 @click.option(
     "--seed",
     type=click.IntRange(0),
     default=0,
     show_default=True,
-    help="Other random inputs for the same cases.",
+    help="Seed of the random inputs; the cases stay the same.",
 )
 @click.option("--baseline", type=NamedPath(), metavar="RUN", help="Judge against this earlier run.")
 @click.option(
@@ -144,12 +146,12 @@ def cli() -> None:
     type=click.IntRange(0, 1000),
     default=0,
     metavar="N",
-    help="Repeat unexpected results N times, to tell flakes.",
+    help="Repeat unexpected results N times to find flakes.",
 )
 @click.option(
     "--resume",
     is_flag=True,
-    help="Continue the run in -o (default: reports/latest), with the options that it has.",
+    help="Continue the run in -o (default: reports/latest) with its own options.",
 )
 @click.option("--force", is_flag=True, help="Replace the run that -o holds.")
 @click.option(
@@ -157,7 +159,7 @@ def cli() -> None:
     type=click.IntRange(1),
     default=1,
     show_default=True,
-    help="Fail with 4 if fewer are selected.",
+    help="Exit with 4 if fewer cases are selected.",
 )
 @click.option(
     "-o", "--output", type=NamedPath(), metavar="DIR", help="Folder of the run (default: reports/<run id>)."
@@ -278,15 +280,17 @@ def check(specs: tuple[Path, ...], expectations: tuple[Path, ...]) -> None:
 @cli.command("list")
 @_SPECS
 @_QUERY
+@click.option("--json", "as_json", is_flag=True, help="Print each case in full, one JSON object per line.")
 @click.option(
-    "--json", "as_json", is_flag=True, help="One JSON object a line, with everything the case says."
+    "--count",
+    is_flag=True,
+    help="Print only the number of cases, and of combinations left out, with the reasons.",
 )
-@click.option("--count", is_flag=True, help="Only how many, and how many combinations are left out and why.")
 @click.option(
     "--all",
     "everything",
     is_flag=True,
-    help="The whole product of each sweep, as `run --select all` runs it.",
+    help="List the whole product of each sweep, as `run --select all` runs it.",
 )
 def list_(
     specs: tuple[Path, ...], queries: tuple[str, ...], as_json: bool, count: bool, everything: bool
@@ -302,9 +306,7 @@ def list_(
 @cli.command("compile")
 @_SPECS
 @_QUERY
-@click.option(
-    "--check", "only_check", is_flag=True, help="Only compare with the manifest; exit 1 if it is stale."
-)
+@click.option("--check", "only_check", is_flag=True, help="Only check the manifest; exit 1 if it is stale.")
 @click.option(
     "-o",
     "--output",
@@ -328,7 +330,7 @@ def compile_(
 
 @cli.command()
 def targets() -> None:
-    """Show what can run here and, where not, why and how to get it."""
+    """Show which targets can run here; for the others, show why not and how to get them."""
     from harness.commands.target_list import show_targets
 
     show_targets()
@@ -340,8 +342,8 @@ def targets() -> None:
 def annotate(run: Path, specs: tuple[Path, ...]) -> None:
     """Print unexpected results as annotations of a GitHub workflow, at the lines of their specs.
 
-    SPEC is where the specs lie by now (default: where the run had them). The exit code says nothing of the
-    results.
+    SPEC is the current location of the specs (default: their location during the run). The exit code does not
+    depend on the results.
     """
     from harness.commands.annotate import github_annotations
 
@@ -351,7 +353,7 @@ def annotate(run: Path, specs: tuple[Path, ...]) -> None:
 
 @cli.command()
 def setup() -> None:
-    """Install what this machine can have, and say what it cannot."""
+    """Install what this machine supports, and report what it does not."""
     from harness.commands.windows import setup_lines
 
     click.echo("cpu: this interpreter's onnxruntime; nothing to install")
@@ -367,11 +369,11 @@ def setup() -> None:
 @click.option(
     "--partial",
     is_flag=True,
-    help="Merge what is there of the shards; the merged run says which are missing.",
+    help="Merge the shards that exist; the merged run lists the missing ones.",
 )
 @click.option("--force", is_flag=True, help="Replace the run that -o holds.")
 def merge(runs: tuple[Path, ...], output: Path, partial: bool, force: bool) -> None:
-    """Join the runs of all shards into one run, with the tensors that they kept."""
+    """Merge the runs of all shards into one run, with the tensors that they kept."""
     from harness.commands.finish import finish
     from harness.run.folders import point_latest
     from harness.run.merging import merge_runs
@@ -392,7 +394,7 @@ def _shard(text: str | None) -> tuple[int, int] | None:
 
 
 def main() -> None:
-    """Run the command line; every error is one line and an exit code. Only a defect of the harness itself
+    """Run the command line. Every error is one line and an exit code; only a defect of the harness itself
     shows a traceback above it."""
     interrupt.install()
     if isinstance(sys.stdout, io.TextIOWrapper):

@@ -1,4 +1,4 @@
-"""`harness compare`: two runs held against each other, in any rendering."""
+"""`harness compare`: compares two runs, in any rendering."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What `harness check` finds by asking the oracle: documented results that it contradicts; and bits that
-others read as numbers.
+"""Checks specs against the oracle for `harness check`: finds documented results that it contradicts, and bits
+that other readers take for numbers.
 
-A run says the same as `oracle_error`, once a target has run the case; here no target is needed.
+A run reports the same as `oracle_error` once a target has run the case; this check needs no target.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`harness expect`: check expectation files, and bring them up to date with a run."""
+"""`harness expect`: checks expectation files, and updates them from a run."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from harness.triage.expect.updates import update
 
 @click.group("expect")
 def expect() -> None:
-    """Check expectation files, and bring them up to date with a run."""
+    """Check expectation files, and update them from a run."""
 
 
-@expect.command("lint", short_help="Say what is wrong with the entries of expectation files.")
+@expect.command("lint", short_help="Show what is wrong with the entries of expectation files.")
 @click.argument("files", nargs=-1, type=NamedPath(), metavar="[FILE]...")
 @click.option(
-    "--spec", "specs", multiple=True, type=NamedPath(), help="Specs whose cases the entries speak of."
+    "--spec", "specs", multiple=True, type=NamedPath(), help="Specs with the cases that the entries name."
 )
 def lint_files(files: tuple[Path, ...], specs: tuple[Path, ...]) -> None:
-    """Say what is wrong with entries: not reviewed yet, expired, written twice, matching no case."""
+    """Report faulty entries: not reviewed yet, expired, written twice, matching no case."""
     known = load_expectations(files)
     plan = expand(load_specs(specs))
     problems = lint(known, date.today(), (case.id for case in plan), ExpectationScope.of(plan.specs))
@@ -56,7 +56,7 @@ def lint_files(files: tuple[Path, ...], specs: tuple[Path, ...]) -> None:
     help="Write nothing; print the difference, and exit 1 if there is one.",
 )
 def update_files(run: Path, file: Path | None, only_check: bool) -> None:
-    """Make the entries of FILE (default: the harness's own) describe RUN; reason and link are left to you."""
+    """Make the entries of FILE (default: the harness's own) describe RUN; you fill in reason and link."""
     rows = RunRows(RunReader(run))
     if file is not None and file.is_dir():
         raise UsageError(f"{file}: is a folder; name the file, which may be new")

@@ -1,4 +1,4 @@
-"""`harness explain`: what the failures of a run, or its differences from another, have in common."""
+"""`harness explain`: shows what the failures of a run, or its differences from another, have in common."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ RENDERINGS = Renderings(render_explain_terminal, markdown=render_explain_markdow
 @click.command("explain")
 @click.argument("run", type=NamedPath())
 @click.option(
-    "--against", type=NamedPath(), metavar="BASE", help="Explain what differs from this run instead."
+    "--against", type=NamedPath(), metavar="BASE", help="Explain the differences from this run instead."
 )
-@click.option("--known", is_flag=True, help="Explain expected deviations as well, after the unexpected ones.")
+@click.option("--known", is_flag=True, help="Also explain expected deviations, after the unexpected ones.")
 @click.option(
     "-k",
     "--query",
@@ -37,7 +37,7 @@ RENDERINGS = Renderings(render_explain_terminal, markdown=render_explain_markdow
 def explain_command(
     run: Path, against: Path | None, known: bool, queries: tuple[str, ...], format_: str, output: Path | None
 ) -> None:
-    """Group the failures of RUN and state for each group the rule that separates it from what passes."""
+    """Group the failures of RUN, and give for each group the rule that separates it from passing cases."""
     parsed = parse_all(queries)
     if against is not None and known:
         raise UsageError(

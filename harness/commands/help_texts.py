@@ -1,5 +1,5 @@
-"""What `harness --help` says of each command in one line, and the examples that end each command's own help;
-made for 80 columns."""
+"""Help texts of the command line: a one-line summary of each command for `harness --help`, and the examples
+at the end of each command's own help; written for 80 columns."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ IN_ONE_LINE = {
     "annotate": "Print unexpected results of RUN as annotations for GitHub.",
     "bisect": "Find the release that changed what CASE does.",
     "check": "Validate specs and expectations; report all errors at once.",
-    "compare": "Say what changed between the runs BASE and HEAD.",
+    "compare": "Show what changed between the runs BASE and HEAD.",
     "compile": "Write the graphs of cases to generated_models/.",
-    "expect": "Check expectation files, or bring them up to date with a run.",
-    "explain": "Say what the failures of RUN have in common.",
-    "history": "Tell from many runs since when cases fail, and which flip.",
+    "expect": "Check expectation files, or update them from a run.",
+    "explain": "Show what the failures of RUN have in common.",
+    "history": "Show over many runs since when cases fail, and which flip.",
     "list": "List the ids of the cases that a query selects.",
-    "merge": "Join the runs of shards into one run.",
+    "merge": "Merge the runs of shards into one run.",
     "reduce": "Shrink a failing CASE to the smallest that fails alike.",
     "report": "Render RUN as HTML, Markdown, JUnit, CTRF or CSV.",
-    "repro": "Make a bug report of a failing CASE that runs by itself.",
+    "repro": "Write a standalone bug report for a failing CASE.",
     "run": "Run specs on targets; write the run file and reports.",
     "runtimes": "List, install or delete other releases of onnxruntime.",
-    "setup": "Install what this machine can have, and say what it cannot.",
-    "targets": "Show what can run here and, where not, why and how to get it.",
+    "setup": "Install what this machine supports; report what it lacks.",
+    "targets": "Show which targets can run here, and how to get the others.",
     "windows": "Install or remove DirectML for Linux: the Windows runtime.",
 }
 

@@ -1,4 +1,4 @@
-"""`harness history`: what many runs say over time."""
+"""`harness history`: shows how results change over many runs."""
 
 from __future__ import annotations
 
@@ -34,14 +34,20 @@ RENDERINGS = Renderings(
 @click.command("history")
 @click.argument("runs", nargs=-1, type=NamedPath(), metavar="DIR...")
 @click.option(
-    "--db", type=NamedPath(dir_okay=False), metavar="FILE", help="Keep the runs in this file and add to it."
+    "--db",
+    type=NamedPath(dir_okay=False),
+    metavar="FILE",
+    help="Keep the runs in this file, and add new ones.",
 )
-@click.option("--case", metavar="ID", help="Since when this case fails.")
+@click.option("--case", metavar="ID", help="Show since when this case fails.")
 @click.option(
-    "-k", "--query", "queries", multiple=True, metavar="QUERY", help="Since when the cases that match fail."
+    "-k", "--query", "queries", multiple=True, metavar="QUERY", help="Show since when matching cases fail."
 )
 @click.option(
-    "--flips", "asks_flips", is_flag=True, help="Which cases change back and forth while nothing else does."
+    "--flips",
+    "asks_flips",
+    is_flag=True,
+    help="Show which cases change back and forth while nothing else changes.",
 )
 @click.option(
     "-t",
@@ -54,7 +60,7 @@ RENDERINGS = Renderings(
 @click.option(
     "--by-release",
     is_flag=True,
-    help="Take cpu@ort-1.24.2 and cpu as one target; order by release instead of by run.",
+    help="Treat cpu@ort-1.24.2 and cpu as one target; order by release, not by run.",
 )
 @RENDERINGS.options
 def history(
@@ -70,7 +76,7 @@ def history(
 ) -> None:
     """Show pass counts by version and level of all runs in DIR..., since when cases fail, and which flip.
 
-    Exit code 2: a run is damaged and was left out, or twice there; 4: there is no run, or none has such a
+    Exit code 2: a run is damaged and was left out, or is present twice; 4: there is no run, or none has the
     case or target.
     """
     if not runs and db is None:

@@ -1,4 +1,4 @@
-"""`harness list`: the cases that a query selects, as ids or as JSON."""
+"""`harness list`: lists the cases that a query selects, as ids or as JSON."""
 
 from __future__ import annotations
 

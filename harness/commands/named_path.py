@@ -1,4 +1,4 @@
-"""Paths on the command line."""
+"""Type of paths on the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`harness reduce`: the smallest case that still fails in the same way, as a spec entry."""
+"""`harness reduce`: finds the smallest case that still fails in the same way, as a spec entry."""
 
 from __future__ import annotations
 
@@ -44,29 +44,29 @@ class Reduced(NamedTuple):
     "-t",
     "--target",
     metavar="TARGET",
-    help="Where it fails: dml, cpu@ort-1.22.1 …  [default: cpu, or where RUN says]",
+    help="Target on which CASE fails: dml, cpu@ort-1.22.1 …  [default: cpu, or the target of RUN]",
 )
 @click.option(
     "--conforms-on",
     "conforms_on",
     metavar="TARGET",
-    help="Keep what conforms here, so that it stays the same defect: cpu@ort-1.24.3.",
+    help="Require that the case conforms here, so that the defect stays the same: cpu@ort-1.24.3.",
 )
 @click.option(
     "--run",
     "run",
     type=NamedPath(),
     metavar="RUN",
-    help="The run in which it failed, for its target and seed.",
+    help="The run in which CASE failed; gives target and seed.",
 )
 @click.option(
     "-o", "--output", type=NamedPath(), metavar="FILE", help="Write here instead of to standard output."
 )
+@click.option("--spec", "specs", multiple=True, type=NamedPath(), help="Spec files or folders with the case.")
+@click.option("--seed", type=click.IntRange(0), help="Seed with which the case failed.  [default: 0]")
 @click.option(
-    "--spec", "specs", multiple=True, type=NamedPath(), help="Spec files or folders that have the case."
+    "--timeout", type=Seconds(), default=30.0, show_default=True, help="Time limit of a probe in seconds."
 )
-@click.option("--seed", type=click.IntRange(0), help="The seed with which the case failed.  [default: 0]")
-@click.option("--timeout", type=Seconds(), default=30.0, show_default=True, help="Seconds a probe may take.")
 def reduce(
     case_id: str,
     target: str | None,
@@ -80,7 +80,7 @@ def reduce(
     """Shrink the failing CASE to the smallest case that fails in the same way.
 
     Writes a spec with this one case: run it as it is, or paste its entry into the operator's spec. Exit code
-    0: reduced; 1: the case is flaky, nothing is written; 4: it conforms, there is nothing to reduce.
+    0: reduced; 1: the case is flaky, and nothing is written; 4: the case conforms.
     """
     writable(output)
     if run is not None:

@@ -1,5 +1,4 @@
-"""The formats in which a command shows what it found: the terminal, or a text for a file or standard
-output."""
+"""Output formats of a command's findings: the terminal, or text for a file or standard output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`harness report`: any rendering of a run, from its run file alone."""
+"""`harness report`: renders a run in any format, from its run file alone."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def write_whole(out: Path, pieces: Iterable[str]) -> None:
 @click.command("report")
 @click.argument("run", type=NamedPath())
 @click.option(
-    "--format", "format_", type=click.Choice(FORMATS), help="What to render; needed unless --badge is."
+    "--format", "format_", type=click.Choice(FORMATS), help="Format to render; required without --badge."
 )
 @click.option("-o", "--output", type=NamedPath(), help="Write here instead of to standard output.")
 @click.option("--badge", type=NamedPath(), help="Also draw an SVG badge for a README.")

@@ -1,4 +1,4 @@
-"""`harness repro`: a failing case as a folder for someone who does not have the harness."""
+"""`harness repro`: writes a failing case as a folder for someone who does not have the harness."""
 
 from __future__ import annotations
 
@@ -47,20 +47,22 @@ _LARGEST = 4 << 20
     "case_file",
     type=NamedPath(),
     metavar="FILE",
-    help="Instead of a run: what `harness reduce` wrote.",
+    help="The file that `harness reduce` wrote, instead of a run.",
 )
 @click.option(
     "-t",
     "--target",
     metavar="TARGET",
-    help="Where it fails; needed with --case, or where it fails on several targets.",
+    help="Target on which CASE fails; required with --case, or if it fails on several targets.",
 )
 @click.option("--reduce", "first_reduce", is_flag=True, help="Reduce the case first.")
 @click.option(
-    "--bisect", type=NamedPath(), metavar="FILE", help="A table from `harness bisect --format markdown`."
+    "--bisect", type=NamedPath(), metavar="FILE", help="Table from `harness bisect --format markdown`."
 )
 @click.option("--spec", "specs", multiple=True, type=NamedPath(), help="Spec files or folders of the run.")
-@click.option("--timeout", type=Seconds(), default=30.0, show_default=True, help="Seconds a probe may take.")
+@click.option(
+    "--timeout", type=Seconds(), default=30.0, show_default=True, help="Time limit of a probe in seconds."
+)
 def repro(
     run: Path | None,
     case_id: str | None,
@@ -74,8 +76,8 @@ def repro(
 ) -> None:
     """Write the failing CASE of RUN to DIR: model.onnx, test_data_set_0/, repro.py and issue.md.
 
-    repro.py needs onnxruntime and numpy only and exits with 1 while the bug is there. Exit code 0: written;
-    1: the case is flaky, nothing is written; 4: it does not fail.
+    repro.py needs only onnxruntime and numpy, and exits with 1 while the bug is there. Exit code 0: written;
+    1: the case is flaky, and nothing is written; 4: it does not fail.
     """
     table = None if bisect is None else _read(bisect)
     if case_file is not None:

@@ -1,4 +1,4 @@
-"""`harness runtimes list|install|prune`: environments with other releases of onnxruntime."""
+"""`harness runtimes list|install|prune`: manages environments with other releases of onnxruntime."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from harness.targets.runtimes.projects import PROJECTS
 
 @click.group("runtimes")
 def runtimes() -> None:
-    """Environments with other releases of onnxruntime, for targets such as cpu@ort-1.22.1, and with plugins,
-    such as ggml@0.2.0."""
+    """Manage environments with other releases of onnxruntime, for targets such as cpu@ort-1.22.1, and with
+    plugins, such as ggml@0.2.0."""
 
 
-@runtimes.command("list", short_help="Show which releases are installed, and whether whole.")
+@runtimes.command("list", short_help="Show which releases are installed and whole.")
 def list_command() -> None:
     """Show which releases are installed, with what, and whether they are whole."""
     for line in lines():
         click.echo(line)
 
 
-@runtimes.command("install", short_help="Make the environments of releases now.")
+@runtimes.command("install", short_help="Create the environments of releases now.")
 @click.argument("versions", nargs=-1, required=True, metavar="VERSION...")
 def install_command(versions: tuple[str, ...]) -> None:
-    """Make the environments of releases now, for instance before the network is gone; a target makes its own
-    when it is first used.
+    """Create the environments of releases now, for instance before you lose the network. A target otherwise
+    creates its own on first use.
 
-    VERSION is 1.22.1 for a release of onnxruntime, ggml or ggml@0.2.0 for one of a plugin's package.
+    VERSION is 1.22.1 for a release of onnxruntime, ggml or ggml@0.2.0 for a release of a plugin's package.
     """
     for project, text in [environments.parse_label(text) for text in versions]:
         _, version = environments.prepare(text, project=project)
@@ -37,9 +37,9 @@ def install_command(versions: tuple[str, ...]) -> None:
 
 @runtimes.command("prune", short_help="Delete the environments of some releases, or all.")
 @click.argument("versions", nargs=-1, metavar="[VERSION]...")
-@click.option("--all", "all_", is_flag=True, help="All of them, which is meant where no VERSION is given.")
+@click.option("--all", "all_", is_flag=True, help="Delete all of them, the default without VERSION.")
 def prune_command(versions: tuple[str, ...], all_: bool) -> None:
-    """Delete the environments of some releases, or all of them; what another process uses is kept."""
+    """Delete the environments of some releases, or all of them, except those that another process uses."""
     if versions and all_:
         raise UsageError("prune: name releases or say --all, not both")
     gone, kept = environments.prune(versions)

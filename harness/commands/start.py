@@ -1,5 +1,5 @@
-"""Where the console script and `python -m harness` begin: Ctrl-C ends a command in one line from here on,
-also while modules load."""
+"""Entry point of the console script and of `python -m harness`: from here on Ctrl-C ends a command with one
+line, even while modules load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`harness targets`: what can run here and, where not, why and how to get it."""
+"""`harness targets`: shows which targets can run here, and for the others why not and how to get them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seconds on the command line."""
+"""Type of durations in seconds on the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`harness windows install|status|remove|lock`, and what `harness setup` says about DirectML on this
+"""`harness windows install|status|remove|lock`, and the lines of `harness setup` about DirectML on this
 machine."""
 
 from __future__ import annotations
@@ -39,22 +39,20 @@ def windows() -> None:
 
 
 @windows.command("install", short_help="Download, verify and set up what is missing.")
-@click.option("--ort", metavar="VERSION", help="An onnxruntime-directml release; default: the newest.")
-@click.option(
-    "--levels", is_flag=True, help="The newest release of every feature level that a usable release reaches."
-)
+@click.option("--ort", metavar="VERSION", help="Release of onnxruntime-directml; default: the newest.")
+@click.option("--levels", is_flag=True, help="Install the newest usable release of every feature level.")
 @click.option(
     "--from",
     "source",
     type=click.Choice(installation.SOURCES),
-    help="Wine from Debian 13's own packages, installed by apt where root asks for it, or from a private tree; "
-    "default: the one in use, else the packages where they are installed as pinned, else a tree.",
+    help="Use Wine from Debian 13's own packages, which apt installs for root, or from a private tree; "
+    "default: the one in use, else the packages if installed as pinned, else a tree.",
 )
 @_mirror
 def install_command(
     ort: str | None, levels: bool, source: installation.Source | None, mirror: str | None
 ) -> None:
-    """Download, verify and set up what is missing: 1.3 GB in the user's cache stay, no root needed."""
+    """Download, verify and set up what is missing: 1.3 GB in the user's cache, without root."""
     chosen = (
         [release_for_level(level).onnxruntime for level in usable_levels()]
         if levels
@@ -66,10 +64,10 @@ def install_command(
     click.echo(f"onnxruntime-directml {', '.join(chosen)} can run here ({installation.cache_dir()})")
 
 
-@windows.command("status", short_help="Say what is installed and whether it is whole.")
+@windows.command("status", short_help="Show what is installed and whether it is whole.")
 @click.option("--deep", is_flag=True, help="Hash the large files too.")
 def status_command(deep: bool) -> None:
-    """Say what is installed and whether it is whole; exit code 3 where `dml` cannot run."""
+    """Show what is installed and whether it is whole; exit code 3 if `dml` cannot run."""
     for line in status_lines(deep=deep):
         click.echo(line)
     installation.require_linux()
@@ -79,7 +77,7 @@ def status_command(deep: bool) -> None:
 
 @windows.command("remove", short_help="Delete everything that was installed in the cache.")
 def remove_command() -> None:
-    """Delete everything that was installed in the cache; never a package of the system."""
+    """Delete everything that was installed in the cache, but no system package."""
     place, source = installation.cache_dir(), installation.installed_source()
     click.echo(f"removed {place}" if installation.remove() else f"nothing is installed in {place}")
     if source == "apt":
@@ -95,10 +93,10 @@ def remove_command() -> None:
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.option("--ort", metavar="VERSION", help="An onnxruntime-directml release; default: the newest.")
 def python_command(script: Path, arguments: tuple[str, ...], ort: str | None) -> None:
-    """Run a Python SCRIPT with onnxruntime-directml and numpy in the Windows runtime; its exit code is this
-    command's.
+    """Run a Python SCRIPT with onnxruntime-directml and numpy in the Windows runtime, and return its exit
+    code.
 
-    The script sees no other file of this machine, for example `harness windows python repro.py --in-process`.
+    Example: `harness windows python repro.py --in-process`. The script sees no other file of this machine.
     """
     from harness.targets.windows import runtime
 

@@ -1,1 +1,1 @@
-"""From cases to what crosses the pipe to a worker: ONNX graphs, and descriptions of DirectML calls."""
+"""Turns cases into what workers receive: ONNX graphs, and descriptions of DirectML calls."""

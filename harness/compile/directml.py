@@ -1,4 +1,4 @@
-"""A case's DirectML call as what crosses the pipe to a worker: the description's bytes, and the buffers of its inputs."""
+"""Encodes a case's DirectML call for a worker: the bytes of the description, and the buffers of its inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`generated_models/`: content-addressed graph files and the tracked manifest of their hashes.
+"""Writes `generated_models/`: content-addressed graph files and the tracked manifest of their hashes.
 
 A file is named by the SHA-256 of its bytes. The manifest has one line for each operator and opset of the
 default specs: how many graphs there are, how many cases run on them, and the SHA-256 over the hash of every

@@ -1,5 +1,5 @@
-"""From cases to units: inputs generated, graphs compiled or DirectML calls lowered, consecutive cases of one
-graph together."""
+"""Turns cases into units: generates inputs, compiles graphs or lowers DirectML calls, and groups consecutive
+cases of one graph."""
 
 from __future__ import annotations
 

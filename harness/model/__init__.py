@@ -1,1 +1,1 @@
-"""The words of the project as types, and the published facts that it relies on; imports no other room."""
+"""The vocabulary of the project as types, and the published facts that it relies on; imports no other room."""

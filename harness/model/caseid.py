@@ -1,4 +1,4 @@
-"""Case ids: readable queries that name exactly one case, and the way back from an id to what it says.
+"""Case ids: readable queries that name exactly one case, and the parser that reads an id back.
 
     GatherElements@13:sweep=dtype_rank;data=float16[3,4];indices=int64[3,2];axis=1;values=negative
 

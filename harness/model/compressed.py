@@ -1,6 +1,6 @@
-"""Files that may be compressed: xz and gzip are told by their first bytes, and read in bounded memory.
+"""Reads files that may be compressed: detects xz and gzip by their first bytes, in bounded memory.
 
-A line has a limit and so has the memory that an xz file may ask for, so that a small hostile file cannot fill
+A line has a limit, and so does the memory that an xz file may request, so a small hostile file cannot fill
 this machine's memory.
 """
 

@@ -1,5 +1,5 @@
-"""Compares an output with what it may be: shape, dtype, then bytes where bits are expected; equal bytes end
-it.
+"""Compares an output with the expected one: shape, dtype, then bytes where bits are expected; equal bytes end
+the comparison.
 
 By element: NaN equals any NaN whatever its payload, and nothing else; infinities equal themselves; the sign
 of zero matters; integers, bool and strings are exact. Finite floats are measured in units of the last place:

@@ -1,8 +1,8 @@
-"""The tensor element types of ONNX, with what NumPy and DirectML call them.
+"""The tensor element types of ONNX, with their names in NumPy and DirectML.
 
-bfloat16 has no NumPy type: its tensors are held as uint16 arrays of the same bits. Everything that must know
-the difference asks the `DType`, never the array. Numbers: onnx.proto `TensorProto.DataType`;
-`DML_TENSOR_DATA_TYPE` in DirectML.h.
+bfloat16 has no NumPy type: its tensors are uint16 arrays of the same bits. Code that must know the difference
+asks the `DType`, never the array. Numbers: onnx.proto `TensorProto.DataType`; `DML_TENSOR_DATA_TYPE` in
+DirectML.h.
 """
 
 from __future__ import annotations

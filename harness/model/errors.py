@@ -1,4 +1,4 @@
-"""Faults of the harness or of its input; what a target does is data and never raises one of these.
+"""Errors of the harness or of its input; what a target does is data and never raises one of these.
 
 HarnessError            exit code
 ├── UsageError              2      a wrong option, query, run file or folder

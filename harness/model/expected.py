@@ -1,4 +1,4 @@
-"""What a case's output may be: exactly one tensor, one of a few by element, or a value with a bound on the
+"""Expected outputs of a case: exactly one tensor, one of a few by element, or a value with a bound on the
 error.
 
 An operator's formula gives one of these for each output, and `diff.compare` judges accordingly; no tolerance

@@ -1,4 +1,4 @@
-"""What a case id says that tables group by."""
+"""Properties of a case, read from its id, by which tables group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Locks on open files, also between processes; the system releases a lock when its process ends, however it ends."""
+"""Locks on open files, also between processes; the system releases a lock when its process ends in any way."""
 
 from __future__ import annotations
 

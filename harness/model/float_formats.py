@@ -1,4 +1,4 @@
-"""The binary floating-point formats by their numbers: precision, range, spacing; and their values as float64,
+"""Binary floating-point formats by their numbers: precision, range, spacing; and their values as float64,
 which holds each of them.
 
 IEEE 754-2019, table 3.2 for float16, float32 and float64; bfloat16 is float32 cut to 8 significant bits.

@@ -1,7 +1,7 @@
-"""Ctrl-C and SIGTERM: the first ends the command in order, those that follow at once are the same wish, a
-late one ends it where it stands.
+"""Handles Ctrl-C and SIGTERM: the first ends the command in order, those that follow at once count as the
+same request, and a late one ends the command immediately.
 
-It imports next to nothing, so that the handlers are there before anything else is imported.
+It imports next to nothing, so that the handlers exist before anything else is imported.
 """
 
 from __future__ import annotations

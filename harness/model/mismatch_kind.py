@@ -1,4 +1,4 @@
-"""In what way an output is wrong, by its first wrong element."""
+"""Classifies a wrong output by its first wrong element."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What ONNX itself says of an operator: inputs, outputs, attributes and element types, from `onnx.defs`.
+"""ONNX's own definition of an operator: inputs, outputs, attributes and element types, from `onnx.defs`.
 
-Nothing of this is restated in a spec. Only registry look-ups happen here: no checker and no shape inference,
-which are native code and can crash on bad attributes.
+A spec restates none of this. Only registry look-ups happen here: no checker and no shape inference, which are
+native code and can crash on bad attributes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Files as the harness reads them: regular ones, and no more of them than they hold when they are opened.
+"""Opens files for the harness: only regular ones, and no more than they hold when they are opened.
 
-A pipe or a device may wait for ever, and so may what only looks like a file: those of /proc say that they are
-empty, and are taken at their word. What a name stands for is asked of the opened file, so that nobody can
-exchange it in between.
+A pipe or a device may block for ever, and so may a pseudo-file: the files of /proc report that they are
+empty, and are treated as empty. The type is checked on the opened file, so that nobody can exchange it in
+between.
 """
 
 from __future__ import annotations

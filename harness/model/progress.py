@@ -1,5 +1,5 @@
-"""Progress of runs and installations on stderr: a bar with the time left on a terminal, a plain line every
-few seconds elsewhere."""
+"""Shows progress of runs and installations on stderr: a bar with the time left on a terminal, a plain line
+every few seconds elsewhere."""
 
 from __future__ import annotations
 

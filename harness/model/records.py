@@ -1,6 +1,6 @@
-"""The words of the project as types: cases, what targets did with them, and the lines of a run file.
+"""The vocabulary of the project as types: cases, what targets did with them, and the lines of a run file.
 
-Everything here is frozen, knows no other module but `dtypes`, and is what the stages hand to each other.
+Everything here is frozen, knows no other module but `dtypes`, and is what the stages pass to each other.
 """
 
 from __future__ import annotations

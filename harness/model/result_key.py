@@ -1,4 +1,4 @@
-"""What stands for one result of a run: a case on a target, as few bytes in memory and as the name of a file."""
+"""Keys of a result of a run: a case on a target, as few bytes in memory and as a file name."""
 
 from __future__ import annotations
 

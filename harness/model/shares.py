@@ -1,4 +1,4 @@
-"""How the lanes of a run divide its cases among themselves, and the numbers that they share for it."""
+"""Divides the cases of a run among its lanes, and holds the numbers that they share for it."""
 
 from __future__ import annotations
 

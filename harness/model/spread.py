@@ -1,5 +1,5 @@
-"""Which cases a group of results holds, as far as a table says it: counted one by one, written as opsets and
-element types."""
+"""Summarises which cases a group of results holds, as far as a table shows it: counted one by one, written as
+opsets and element types."""
 
 from __future__ import annotations
 

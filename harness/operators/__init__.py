@@ -1,8 +1,7 @@
-"""The operators that the harness knows: of every module here its `OPERATOR`, or several as `OPERATORS`; each
-has a file in `specs/`.
+"""The operators that the harness knows: collects `OPERATOR`, or several as `OPERATORS`, from every module
+here; each has a file in `specs/`.
 
-Folders named in the environment variable `HARNESS_OPERATORS` are searched for further modules, for operators
-of one's own.
+The environment variable `HARNESS_OPERATORS` names folders with further modules, for operators of your own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The contract between an operator and the stages: what a call is, what a family knows of many operators, and
+"""The contract between an operator and the stages: what a call is, what a family shares among operators, and
 what one operator adds.
 
 An operator is a formula with the name of its family (`OPERATORS` of the package collects them) and one file

@@ -1,5 +1,5 @@
-"""The binary floating-point types by their bits: encoding, special values, and the values around which
-rounding goes wrong (IEEE 754)."""
+"""Binary floating-point types by their bits: encoding, special values, and the values around which rounding
+goes wrong (IEEE 754)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Multidirectional broadcasting (ONNX, docs/Broadcasting.md): which shapes go together, how they are related,
-what comes out."""
+"""Multidirectional broadcasting (ONNX, docs/Broadcasting.md): which shapes fit together, how they are
+related, and the resulting shape."""
 
 from __future__ import annotations
 

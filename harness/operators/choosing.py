@@ -1,5 +1,4 @@
-"""Where, Clip, Max, Min, Relu, ThresholdedRelu: one of the elements that are given, unchanged, or a
-constant."""
+"""Where, Clip, Max, Min, Relu, ThresholdedRelu: return one of the given elements unchanged, or a constant."""
 
 from __future__ import annotations
 

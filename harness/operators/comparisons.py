@@ -1,4 +1,4 @@
-"""Comparisons of two elements, and what kind of float an element is: truth values."""
+"""Comparisons of two elements, and tests for the kind of a float: truth values."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A family whose inputs of numbers are chosen by what they mean (`elements`); the base of families that
-compute."""
+"""A family whose numeric inputs are chosen by meaning (`elements`); the base of families that compute."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The base of families that sum or multiply along axes: beside the usual kinds of elements two that such
-operators are sensitive to."""
+"""The base of families that sum or multiply along axes: adds to the usual kinds of elements two to which such
+operators are sensitive."""
 
 from __future__ import annotations
 

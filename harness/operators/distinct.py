@@ -1,4 +1,4 @@
-"""Indices that name no place twice: what operators that write to the places that are named are given."""
+"""Chooses indices that name no place twice, for operators that write to the named places."""
 
 from __future__ import annotations
 

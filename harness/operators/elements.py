@@ -1,4 +1,4 @@
-"""Ways to choose elements that mean something for any operator that computes with them, by element type.
+"""Kinds of elements that are meaningful for any operator that computes with them, by element type.
 
 ordinary: multiples of 1/4 in -100..100, for integers all in -100..100 (unsigned: 0..200); integers: whole
 numbers in -8..8 (0..16), whose sums and products stay exact in every type; unit: in -1..1; positive: above 0,

@@ -1,5 +1,4 @@
-"""ReduceMax and ReduceMin, ArgMax and ArgMin: the greatest or least element along axes, and where it
-stands."""
+"""ReduceMax and ReduceMin, ArgMax and ArgMin: the greatest or least element along axes, and its position."""
 
 from __future__ import annotations
 

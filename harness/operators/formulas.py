@@ -1,9 +1,9 @@
-"""Makes an oracle of a formula: what the formula is given, and what its results are held to.
+"""Makes an oracle from a formula: defines what the formula receives, and how its results are judged.
 
-A formula is a function of arrays. It takes the inputs that are present by position, or, where one of its
-parameters is called as ONNX calls an input, those that it names; a variadic input is a list under its formal
-name. It takes those attributes that it names, with ONNX's defaults; `call` gives it the whole call. It
-returns an array, or a tuple of them, one an output.
+A formula is a function of arrays. It receives the inputs that are present by position, or, if one of its
+parameters has the ONNX name of an input, those that it names; a variadic input is a list under its formal
+name. It receives the attributes that it names, with ONNX's defaults; `call` gives it the whole call. It
+returns an array, or a tuple with one array per output.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Operators that make a tensor of what they are told: EyeLike, ConstantOfShape, Range, Shape, Size,
-OneHot."""
+"""Operators that generate a tensor: EyeLike, ConstantOfShape, Range, Shape, Size, OneHot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators with an input of indices: how these are chosen and when they are out of range.
+"""Operators with an input of indices: how the indices are chosen and when they are out of range.
 
 An index i into a dimension of size s is legal when -s <= i <= s - 1 (ONNX, GatherElements and GatherND).
 `sizes` is the size of the indexed dimension, or one size per coordinate of an index tuple, broadcast along

@@ -1,4 +1,4 @@
-"""Concat and Split: tensors laid one after the other along an axis, and cut apart again."""
+"""Concat and Split: join tensors along an axis, and cut them apart again."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The family of operators that move, repeat or leave out elements of their first input and compute nothing.
+"""The family of operators that move, repeat or omit elements of their first input and compute nothing.
 
-An operator of it is its formula: shapes of outputs are those that the formula gives for inputs of zeros, so
-that nothing is said twice. `options` is the operator's way to DirectML: a function of the call and the shapes
-of its outputs.
+The formula defines the operator: the shapes of its outputs are those that the formula returns for inputs of
+zeros, so that nothing is stated twice. `options` lowers the operator to DirectML: a function of the call and
+the shapes of its outputs.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""LpNormalization, MeanVarianceNormalization, LRN: each element divided by what its neighbours along some
-axes amount to."""
+"""LpNormalization, MeanVarianceNormalization, LRN: divide each element by a norm of its neighbours along some
+axes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expand and Tile: elements that stand several times."""
+"""Expand and Tile: repeat elements."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Operators whose elements decide how many they give: Compress, NonZero, Unique; and ReverseSequence, whose
-lengths are elements."""
+"""Operators whose elements decide the size of the output: Compress, NonZero, Unique; and ReverseSequence,
+whose lengths are elements."""
 
 from __future__ import annotations
 

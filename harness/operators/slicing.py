@@ -1,4 +1,4 @@
-"""Slice: every so many elements of a range, along some axes."""
+"""Slice: elements of a range with a step, along some axes."""
 
 from __future__ import annotations
 

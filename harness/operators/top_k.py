@@ -1,4 +1,4 @@
-"""TopK: the k greatest or least elements along an axis, and where they stand."""
+"""TopK: the k greatest or least elements along an axis, and their positions."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The family of operators with a sliding window: kernels, strides, dilations, pads and what `auto_pad` makes
-of them.
+"""The family of operators with a sliding window: kernels, strides, dilations, pads and the effect of
+`auto_pad` on them.
 
 Spatial axes are those after the first two, (N, C, spatial...). The window at o begins at o * stride - pad and
 reads every `dilation`-th element.

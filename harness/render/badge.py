@@ -1,4 +1,4 @@
-"""An SVG badge for a README: how many results conform, of how many that were selected."""
+"""An SVG badge for a README: the number of conforming results among those selected."""
 
 from __future__ import annotations
 

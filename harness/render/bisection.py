@@ -1,4 +1,4 @@
-"""A bisection as terminal text, Markdown and JSON."""
+"""Renders a bisection as terminal text, Markdown and JSON."""
 
 from __future__ import annotations
 

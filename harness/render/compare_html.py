@@ -1,5 +1,5 @@
-"""A comparison as one self-contained HTML page, with the look, the table of cases and the view of a case of a
-run's report (`html.py`)."""
+"""Renders a comparison as one self-contained HTML page, with the look, the table of cases and the case view
+of a run's report (`html.py`)."""
 
 from __future__ import annotations
 

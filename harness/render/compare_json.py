@@ -1,4 +1,4 @@
-"""A comparison as one JSON document; docs/reports.md describes its keys."""
+"""Renders a comparison as one JSON document; docs/reports.md describes its keys."""
 
 from __future__ import annotations
 

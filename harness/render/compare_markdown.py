@@ -1,5 +1,5 @@
-"""A comparison as Markdown for a pull request or a job summary: what differs between the runs, then
-regressions first."""
+"""Renders a comparison as Markdown for a pull request or a job summary: how the runs differ, then regressions
+first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A comparison in the terminal; made for 80 columns."""
+"""Renders a comparison in the terminal; made for 80 columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The terminal, whose reader may leave before everything is said, as in `harness history … | head`."""
+"""Writes to the terminal, whose reader may leave before the end, as in `harness history … | head`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""CTRF, the Common Test Report Format (ctrf.io, specification 0.0.0): one JSON document, written piece by
-piece.
+"""Renders CTRF, the Common Test Report Format (ctrf.io, specification 0.0.0): one JSON document, written
+incrementally.
 
-A report has no clock, so `start` is the moment that the run id names, or 0.
+A report has no clock, so `start` is the moment in the run id, or 0.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What a run shows of DirectML's own API: tensor support, both sides of the documents' rules, and
-the cross-check with ONNX Runtime's provider."""
+"""Renders the results on DirectML's own API: tensor support, both sides of the documents' rules, and the
+cross-check with ONNX Runtime's provider."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An explanation as one JSON document; docs/triage.md describes its keys."""
+"""Renders an explanation as one JSON document; docs/triage.md describes its keys."""
 
 from __future__ import annotations
 

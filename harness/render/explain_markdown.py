@@ -1,4 +1,4 @@
-"""An explanation as Markdown for an issue, a pull request or a job summary."""
+"""Renders an explanation as Markdown for an issue, a pull request or a job summary."""
 
 from __future__ import annotations
 

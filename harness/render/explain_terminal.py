@@ -1,4 +1,4 @@
-"""An explanation in the terminal; made for 80 columns."""
+"""Renders an explanation in the terminal; made for 80 columns."""
 
 from __future__ import annotations
 

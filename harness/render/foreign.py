@@ -1,4 +1,4 @@
-"""A result in the words of other tools' test reports, decided once for JUnit and CTRF.
+"""Maps a result to the status that other tools' test reports use, once for JUnit and CTRF.
 
 | result | status |
 |---|---|

@@ -1,4 +1,4 @@
-"""A history as terminal text, Markdown and JSON."""
+"""Renders a history as terminal text, Markdown and JSON."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Pass counts by version and level as one SVG: a bar in each cell with its count, the part that does not
-conform hatched."""
+"""Draws pass counts by version and level as one SVG: a bar in each cell with its count, the part that does
+not conform hatched."""
 
 from __future__ import annotations
 

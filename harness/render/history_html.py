@@ -1,4 +1,4 @@
-"""A history as one self-contained HTML page: the chart, the counts, the answers; no script."""
+"""Renders a history as one self-contained HTML page: the chart, the counts, the answers; no script."""
 
 from __future__ import annotations
 

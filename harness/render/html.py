@@ -1,8 +1,8 @@
-"""The report as one self-contained HTML page: tables as markup, single cases as compressed data that the page
-decodes.
+"""Renders the report as one self-contained HTML page: tables as markup, single cases as compressed data that
+the page decodes.
 
-The page loads nothing and runs only its own module. Markup comes from the template alone: every text passes
-through Jinja2's autoescape, and what the module shows it sets as text.
+The page loads nothing and runs only its own module. Only the template makes markup: every text passes through
+Jinja2's autoescape, and the module sets whatever it shows as text.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""JUnit XML: a suite a target, a test case a result, versions as properties; written piece by piece, so that
-any run fits in memory.
+"""Renders JUnit XML: a suite per target, a test case per result, versions as properties; written
+incrementally, so any run fits in memory.
 
-Read by the GitHub, GitLab and Jenkins plugins, of which none knows a state for a known deviation: see
+The GitHub, GitLab and Jenkins plugins read it; none of them knows a state for a known deviation: see
 `foreign`.
 """
 

@@ -1,4 +1,5 @@
-"""The level table as CSV: a line for each operator, target, validity and level, a column for each outcome."""
+"""Renders the level table as CSV: a line for each operator, target, validity and level, a column for each
+outcome."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The report as Markdown for a pull request or a job summary: regressions first, never over `LIMIT` bytes."""
+"""Renders the report as Markdown for a pull request or a job summary: regressions first, never over `LIMIT`
+bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Markdown that no text can break: escaped cells, code spans, tables."""
+"""Writes Markdown that no text can break: escaped cells, code spans, tables."""
 
 from __future__ import annotations
 

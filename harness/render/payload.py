@@ -1,12 +1,12 @@
-"""The single results of a run as compact columns, which the page's module decodes (`report.js`).
+"""Encodes the single results of a run as compact columns, which the page's module decodes (`report.js`).
 
 Layout: a deflate stream in base64 of a little-endian 32-bit length, that many bytes of JSON (dictionaries,
 and a directory of the columns), then the columns. A column is unsigned, and written as its lowest bytes, then
 its next bytes, and so on, because each of these planes compresses well alone.
 
-Case ids are split at `;` and told as numbers of a dictionary of their parts; kinds of cases and states of
-results are numbered as `Tables` numbers them; times are numbers of a dictionary of milliseconds in two
-digits. Texts are data in JSON in base64: nothing of them can become markup.
+Case ids are split at `;` and stored as numbers in a dictionary of their parts. Kinds of cases and states of
+results have the numbers of `Tables`; times are numbers in a dictionary of milliseconds in two digits. Texts
+are data in JSON in base64: none of them can become markup.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The tensors that a run kept of a failing case, as small grids of text with the wrong elements marked, and a
-histogram of ULP distances.
+"""Shows the tensors that a run kept of a failing case: small grids of text with the wrong elements marked,
+and a histogram of ULP distances.
 
-Tensors lie beside the run file in `artifacts/`, one `.npz` a result. They are only shown: a file that is
-absent, damaged, too large or not what the case id says is no error and gives nothing.
+Tensors are in `artifacts/` beside the run file, one `.npz` per result. They are only shown: a file that is
+absent, damaged, too large or does not match the case id is no error and shows nothing.
 """
 
 from __future__ import annotations

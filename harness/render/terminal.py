@@ -1,4 +1,4 @@
-"""The summary that ends a run in the terminal; made for 80 columns."""
+"""Renders the summary that ends a run in the terminal; made for 80 columns."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""How text from specs, errors and tensors is made safe to show: one line, no control or direction marks, no
-machine paths."""
+"""Makes text from specs, errors and tensors safe to show: one line, no control or direction marks, no machine
+paths."""
 
 from __future__ import annotations
 

@@ -1,2 +1,1 @@
-"""All that is known from a run file: its lines, the tables, comparisons, explanations and histories made of
-them."""
+"""Evaluates run files: their lines, and the tables, comparisons, explanations and histories made from them."""

@@ -1,4 +1,4 @@
-"""What a run counts as it goes, and the exit code that follows from it."""
+"""Counts the results of a run as it proceeds, and derives the exit code."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""The cross-check: what ONNX Runtime's DirectML provider and DirectML's own API make of the same case,
-held against each other.
+"""The cross-check: compares the results of ONNX Runtime's DirectML provider and of DirectML's own API on the
+same case.
 
-Both compute on the same DLL. A difference between them points at ONNX Runtime's lowering, since the API was
-given the call that the documents describe; an agreement against the oracle points at DirectML or its driver.
-Outputs are compared bit for bit: two passes equal the oracle and so each other, and any other output has its
-hash in its result.
+Both compute on the same DLL. A difference between them points at ONNX Runtime's lowering, since the API
+received the call that the documents describe; an agreement against the oracle points at DirectML or its
+driver. Outputs are compared bit for bit: two passes equal the oracle and so each other, and any other output
+has its hash in its result.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Where targets differ: cases whose outcome is not the same on every target that ran them, grouped.
+"""Finds where targets differ: cases whose outcome is not the same on every target that ran them, grouped.
 
-Costs one dictionary entry a case, and nothing where a run has a single target.
+It costs one dictionary entry per case, and nothing if a run has a single target.
 """
 
 from __future__ import annotations

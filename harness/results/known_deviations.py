@@ -1,4 +1,4 @@
-"""Known deviations by the reviewed entry that explains them: what the section of the same name shows in every
+"""Groups known deviations by the reviewed entry that explains them, for the section of the same name in every
 report."""
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The level table: operator × target × the feature level at which a case is first allowed.
 
-Only valid cases have a pass rate; what targets did with invalid and unspecified cases stands in a table of
-its own.
+Only valid cases have a pass rate; results of invalid and unspecified cases have their own table.
 """
 
 from __future__ import annotations

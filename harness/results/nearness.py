@@ -1,4 +1,4 @@
-"""How near the results of a run came to their bounds, by operator, target and element type."""
+"""Measures how near the results of a run came to their bounds, by operator, target and element type."""
 
 from __future__ import annotations
 

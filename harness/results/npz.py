@@ -1,4 +1,4 @@
-"""Arrays of an `.npz` file that anybody may have written or damaged: read in bounded memory and time, or not
+"""Reads arrays of an `.npz` file that anybody may have written or damaged: in bounded memory and time, or not
 at all."""
 
 from __future__ import annotations

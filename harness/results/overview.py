@@ -1,5 +1,5 @@
-"""The first table of every report: operator × target, one cell each, and the order in which operators are
-worth reading."""
+"""The first table of every report: operator × target, one cell each, and the order in which to read the
+operators."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A run as every rendering shows it: counted once, from one reading of its run file.
+"""A run as every renderer shows it: counted once, from one reading of its run file.
 
-Renderings are given a `Report`. What several of them show is made when the first asks for it and kept, so that
-terminal, Markdown and page cannot say different things of one run.
+Renderers receive a `Report`. It computes what several of them show on first use and keeps it, so that
+terminal, Markdown and page always agree about a run.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Both sides of each sentence of Microsoft's documents: what a target did with the calls that keep it and
-with those that break it.
+"""Both sides of each sentence of Microsoft's documents: a target's results on the calls that keep it and on
+those that break it.
 
-The sentences stand in `data/directml_rules.yaml`, with the queries that name their cases; a run file alone
-tells the rest.
+`data/directml_rules.yaml` has the sentences, with the queries that name their cases; everything else comes
+from the run file.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What failing results of a run file have in common before any rule: outcome, stage, error class, how the
-output differs, flaky or not."""
+"""The signature that failing results share before any rule: outcome, stage, error class, how the output
+differs, flaky or not."""
 
 from __future__ import annotations
 

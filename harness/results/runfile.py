@@ -1,8 +1,8 @@
 """Run files: append-only JSON lines, written as results arrive and readable when cut off.
 
-Line 1 is a `Header`, then one `Result` a line, last an `End`. A run that dies loses at most its last line,
-which is then incomplete; the reader leaves such a line out and says so. Any other damage is an error that
-names the line.
+Line 1 is a `Header`, then follows one `Result` per line, and last an `End`. A run that dies loses at most its
+last line, which is then incomplete; the reader omits such a line and says so. Any other damage is an error
+that names the line.
 """
 
 from __future__ import annotations

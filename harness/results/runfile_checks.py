@@ -1,9 +1,9 @@
-"""What a line of a run file says against itself: no measurement can have led to it, so the line was altered
+"""Finds contradictions within a line of a run file: no measurement can produce them, so the line was altered
 or damaged.
 
-Each rule holds whatever the target does, since it follows from how outcomes and verdicts are made. That a
-failure is `expected` without an expectation of the header contradicts nothing: it may be known from an
-earlier run, and older files do not name entries.
+Each rule holds whatever the target does, since it follows from how outcomes and verdicts are made. A failure
+that is `expected` without an expectation in the header is no contradiction: it may be known from an earlier
+run, and older files do not name entries.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The verdict of a run in one sentence, and the few facts that every report opens with."""
+"""The verdict of a run in one sentence, and the few facts at the top of every report."""
 
 from __future__ import annotations
 

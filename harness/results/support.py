@@ -1,7 +1,7 @@
 """Documented, registered and measured support side by side, with their disagreements.
 
-Only valid cases of the operator itself speak of support; a variant is composed of other operators. Documented
-support is DirectML's alone and is compared for targets that lower to it.
+Only valid cases of the operator itself count for support; a variant is composed of other operators.
+Documented support exists only for DirectML and is compared for targets that lower to it.
 """
 
 from __future__ import annotations

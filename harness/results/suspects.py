@@ -1,4 +1,4 @@
-"""What the cross-check says of the failing results of a run, line by line of its file."""
+"""Applies the cross-check to the failing results of a run, line by line of its file."""
 
 from __future__ import annotations
 

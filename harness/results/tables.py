@@ -1,9 +1,9 @@
-"""The tables of a run: results counted as they stream by, and what every report asks of the counts.
+"""The tables of a run: counts results as they stream by, and answers what every report asks of the counts.
 
 A result is counted in one cell: operator, opset, element types, rank, variant, level, validity, target. Every
-table is a sum over cells, so memory grows with the variety of the cases and not with their number. Kept
-beside the counts: results that must be read (`unexpected`), the entries that explain known deviations
-(`deviations`), and, where there is more than one target, one small integer a case (`differences`).
+table is a sum over cells, so memory grows with the variety of the cases and not with their number. Beside the
+counts the tables keep results that must be read (`unexpected`), the entries that explain known deviations
+(`deviations`), and, with more than one target, one small integer per case (`differences`).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Names of targets as reports show them: where a file lies on one machine says nothing on another, and takes
-a table's width."""
+"""Names of targets in reports, shortened: the path of a file on one machine is meaningless on another, and
+takes a table's width."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
 """Microsoft's tables of tensor support, executed: every operator × tensor × data type × DimensionCount, with
 the case behind each cell.
 
-A call is evidence for the cell of a tensor only if nothing else in it is undocumented: all tensors have the
-same DimensionCount, input and output the same data type, and the other tensors a data type of their tables. A
-cell that is documented counts as rejected only by cases that the documents allow, since others may break
-another rule.
+A call is evidence for the cell of a tensor only if everything else in it is documented: all tensors have the
+same DimensionCount, input and output the same data type, and the other tensors a data type of their tables.
+Only cases that the documents allow count a documented cell as rejected, since others may break another rule.
 """
 
 from __future__ import annotations

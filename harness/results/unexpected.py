@@ -1,7 +1,8 @@
-"""Results that must be read: whatever is not as expected, grouped by what happened, with the first of them
+"""Results that must be read: every unexpected one, grouped by what happened, with the first of each group
 kept whole.
 
-The number of groups is bounded like the number of kept results, because an error class is a target's text.
+The number of groups is bounded like the number of kept results, because the target supplies the text of an
+error class.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""A run: cases executed on targets, judged and written as they end."""
+"""A run: executes cases on targets, and judges and writes them as they end."""

@@ -1,7 +1,7 @@
-"""Tensors of failing cases, kept beside the run file: `artifacts/<name>.npz` with `input_<name>`, `expected`
+"""Keeps tensors of failing cases beside the run file: `artifacts/<name>.npz` with `input_<name>`, `expected`
 and `actual`.
 
-Of further outputs `expected.1`, `actual.1` and so on. Where the expected result has a bound, `expected` and
+Further outputs are `expected.1`, `actual.1` and so on. If the expected result has a bound, `expected` and
 `bound` are float64, whatever the output's type; of several admissible tensors the first is `expected` and the
 others `expected_2` and so on.
 """

@@ -1,4 +1,4 @@
-"""An earlier run as the expectation: what each case did then."""
+"""Judges against an earlier run: the outcome of each case there is the expectation."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What `--resume` takes from the run that it continues, and what it refuses: a run file holds the results of
-one selection."""
+"""Continues a run for `--resume`: what it takes from the run, and what it refuses, since a run file holds the
+results of one selection."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Flakes: unexpected results are repeated before they are written, and a case that does not always do the
-same says so with its rate.
+"""Flakes: repeats unexpected results before they are written, and marks a case whose results differ as flaky,
+with its rate.
 
-The first result stays what it was, with its outcome and verdict: a flaky case is still unexpected.
+The first result keeps its outcome and verdict: a flaky case is still unexpected.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Where a run goes, what is there already, and `reports/latest`, which names the run that was begun last."""
+"""Folders of runs: where a run goes, what the folder already holds, and `reports/latest`, which names the run
+begun last."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One target's part of a run: cases executed, judged, and made results."""
+"""One target's part of a run: executes and judges cases, and makes results of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From an execution to an outcome, and from an outcome to a verdict."""
+"""Judges an execution: derives its outcome, and from the outcome a verdict."""
 
 from __future__ import annotations
 

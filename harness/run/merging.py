@@ -1,4 +1,4 @@
-"""`harness merge`: the runs of shards as one run."""
+"""`harness merge`: merges the runs of shards into one run."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What the outputs of a case are held against, in the arithmetic that a provider is held to; and whether its
-documents agree with that."""
+"""Computes the expected outputs of a case, in the arithmetic that applies to a provider; and checks whether
+documented results agree with them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Probes: cases run on a target one by one, to find out what they do rather than whether that is expected.
+"""Probes: run cases on a target one by one, to find out what they do rather than whether that is expected.
 
-For `reduce`, `repro` and `bisect`: the cases may be made up, the workers stay alive between probes, and
-whatever ends a worker costs the one case that it was at.
+For `reduce`, `repro` and `bisect`: the cases may be synthetic, the workers stay alive between probes, and
+whatever ends a worker costs only the case that it was running.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a run is asked for: what the command line said, read."""
+"""The parsed request of a run, from the command line."""
 
 from __future__ import annotations
 

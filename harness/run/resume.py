@@ -1,4 +1,4 @@
-"""Continues an interrupted run: which results it has, and whether the present one may be added to them."""
+"""Resumes an interrupted run: which results it has, and whether the present run may add to them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The shards of a run: whether runs are shards of one, which of them are there, and how many cases the others
-have."""
+"""The shards of a run: whether runs are shards of the same one, which of them are present, and how many cases
+the others have."""
 
 from __future__ import annotations
 

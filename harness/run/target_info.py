@@ -1,4 +1,4 @@
-"""What a run's header says of a target, from the greeting of its worker."""
+"""Describes a target for a run's header, from the greeting of its worker."""
 
 from __future__ import annotations
 

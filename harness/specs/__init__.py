@@ -1,2 +1,2 @@
-"""Specs: one YAML file per operator, read, checked and turned into typed records, with every problem at its
+"""Specs: one YAML file per operator, read, checked and converted to typed records, with every problem at its
 line."""

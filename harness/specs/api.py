@@ -1,5 +1,4 @@
-"""Entries of a spec that speak of DirectML's own API: what `directml:` asks for, and what is wrong with it
-for an operator."""
+"""Spec entries for DirectML's own API: the values of `directml:`, and the errors in them for an operator."""
 
 from __future__ import annotations
 

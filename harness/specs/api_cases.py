@@ -1,10 +1,10 @@
 """Generates the cases of DirectML's own API that follow from an operator's document: both sides of each
 constraint, table and buffer rule.
 
-They come from one base call, the first that can be lowered and that a published table allows of: the
-documented literal cases, the other valid literal ones (of either kind those at the newest opset before
-others), the cases of the sweeps (the smallest of several float32 at the newest opset first). A case that a
-spec writes out under the same name stands in place of the generated one.
+They derive from one base call, the first that can be lowered and that a published table allows: the
+documented literal cases, the other valid literal ones (within each kind, those at the newest opset first),
+the cases of the sweeps (the smallest of several float32 at the newest opset first). A case that a spec writes
+out under the same name replaces the generated one.
 """
 
 from __future__ import annotations

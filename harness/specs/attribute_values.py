@@ -1,8 +1,8 @@
-"""What a value under `attributes:` means, by the type that ONNX gives the attribute, and which alternatives a
-sweep lists.
+"""Interprets values under `attributes:` by the type that ONNX gives the attribute, and lists the alternatives
+of a sweep.
 
-An input that decides shapes stands there as well: at older opsets most are attributes. A list is one value
-where the type is a list; a list of lists are alternatives. A tensor is written `{dtype: float32, values:
+An input that decides shapes is listed there as well: at older opsets most are attributes. A list is one value
+if the type is a list; a list of lists gives alternatives. A tensor is written `{dtype: float32, values:
 [1.5]}`.
 """
 

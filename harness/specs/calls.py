@@ -1,5 +1,5 @@
-"""Makes the `Call` of a case as its operator sees it: ONNX's defaults filled in, elements that decide shapes
-as arrays, output types."""
+"""Makes the `Call` of a case as its operator receives it: ONNX's defaults filled in, elements that decide
+shapes as arrays, output types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check a spec against what ONNX says of its operator, and its literal values against their dtypes."""
+"""Checks a spec against ONNX's definition of its operator, and its literal values against their dtypes."""
 
 from __future__ import annotations
 

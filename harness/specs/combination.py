@@ -1,7 +1,8 @@
-"""One combination of what a sweep lists: the call that it makes, and whether the sweep has it as a case.
+"""One combination of a sweep's alternatives: the call that it makes, and whether the sweep includes it as a
+case.
 
-It is made in an order in which each choice can depend on those before it: opset and options, the shape of the
-first input, the attributes, the shapes of the other inputs by their relation to the first, element types,
+It is made in an order in which each choice can depend on the previous ones: opset and options, the shape of
+the first input, the attributes, the shapes of the other inputs by their relation to the first, element types,
 kinds of values.
 """
 

@@ -1,12 +1,12 @@
-"""Covering arrays: few rows in which every pair of alternatives of any two factors stands together at least
+"""Covering arrays: few rows in which every pair of alternatives of any two factors occurs together at least
 once.
 
 A factor is a number of alternatives, a row one alternative of each, by number. Rows are built greedily (as
-AETG does: Cohen, Dalal, Fredman, Patton, "The AETG System", 1997): the pair that is to be covered next is
-fixed, every further factor takes the alternative that covers most pairs still open. What cannot stand
-together is not told beforehand: a row is offered, and may be refused. A pair whose greedy rows are refused
-waits until the others are done; then it is completed with pairs that stand together in rows that were taken,
-so that whatever is impossible is most likely the pair itself.
+AETG does: Cohen, Dalal, Fredman, Patton, "The AETG System", 1997): the next pair to cover is fixed, and every
+further factor takes the alternative that covers most uncovered pairs. Impossible combinations are not known
+beforehand: a row is offered, and may be refused. A pair whose greedy rows are refused waits until the others
+are done; then it is completed with pairs that occur together in accepted rows, so that whatever is impossible
+is most likely the pair itself.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Expands specs to cases: literal ones as written, sweeps as the product of their lists without what the
-operator forbids, or as few of it as show every pair.
+operator forbids, or as the fewest cases that cover every pair.
 
 A plan is made eagerly, from shapes and attributes alone, so that every mistake in a spec is found before
-anything runs; the cases are made lazily, one after the other, in an order that keeps the cases of one graph
+anything runs. The cases are made lazily, one after the other, in an order that keeps the cases of one graph
 together.
 """
 

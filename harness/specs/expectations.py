@@ -1,8 +1,8 @@
-"""Reviewed entries that say: this outcome is known, for this reason, see this link.
+"""Expectations: reviewed entries that declare an outcome known, with a reason and a link.
 
-An entry applies to a target if every condition of its `when` holds there. Within a complete run an entry must
-earn its place: it is a problem if it matches no case (unmatched), if all its cases conform by now (stale), or
-if its date has passed (expired).
+An entry applies to a target if every condition of its `when` holds there. In a complete run an entry is a
+problem if it matches no case (unmatched), if all its cases now conform (stale), or if its date has passed
+(expired).
 """
 
 from __future__ import annotations

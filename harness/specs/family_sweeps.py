@@ -1,7 +1,7 @@
-"""The sweeps of a spec: those it writes out, and those of families that it uses.
+"""The sweeps of a spec: those that it writes out, and those of the families that it uses.
 
-A family's sweeps stand in `families/<name>.yaml` beside the specs, in the format of a spec's; inputs are
-named by their place, `input_0`, `input_1`, since each operator calls them otherwise.
+`families/<name>.yaml` beside the specs holds a family's sweeps, in the format of a spec's. Inputs are named
+by their position, `input_0`, `input_1`, since each operator has its own names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One case of the specs by what a user types: its id, or a query that only one case matches."""
+"""Finds one case of the specs from a user's input: its id, or a query that only one case matches."""
 
 from __future__ import annotations
 

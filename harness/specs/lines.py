@@ -1,5 +1,5 @@
-"""On which line of a spec the entry stands that a case is from: there an editor, pytest or a pull request
-shows what went wrong."""
+"""Finds the line of the spec entry from which a case comes, where an editor, pytest or a pull request shows
+what went wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a sweep lists: the alternatives for options, attributes, element types, shapes and kinds of values, as
+"""The alternatives that a sweep lists for options, attributes, element types, shapes and kinds of values, as
 its operator reads them."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Turns the written-out cases of a spec into cases, and checks that each is as valid as it says."""
+"""Converts the literal cases of a spec to cases, and checks that each has the validity that it states."""
 
 from __future__ import annotations
 

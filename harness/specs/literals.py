@@ -1,4 +1,4 @@
-"""Turn the literal values of a spec into arrays, exactly or not at all.
+"""Converts the literal values of a spec to arrays, exactly or not at all.
 
 What an element may be, by dtype:
     bool            true, false

@@ -1,5 +1,5 @@
-"""Load spec files: read, check the format, check against what ONNX says of the operator. All problems of all
-files come at once."""
+"""Loads spec files: reads them, checks the format, and checks them against ONNX's definition of the operator.
+Reports all problems of all files at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the entries of specs are from, as a run file keeps it for its reports."""
+"""Origins of spec entries, as a run file keeps them for its reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""As few cases of a sweep as show every pair of its alternatives together (`covering`)."""
+"""Chooses the fewest cases of a sweep that cover every pair of its alternatives (`covering`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turn pydantic's errors into the project's lines: `file:line: path: what; did you mean 'x'?; allowed: a,
+"""Converts pydantic's errors to the project's lines: `file:line: path: what; did you mean 'x'?; allowed: a,
 b`."""
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The format of a spec file as types. What ONNX knows of an operator is checked in `load`, what a sweep
-expands to in `expand`.
+"""The format of a spec file as types. `load` checks what ONNX knows of an operator, `expand` what a sweep
+expands to.
 
-Field names are the YAML's keys. Sequences are tuples, single values where a list may stand are tuples of one,
-everything is frozen.
+Field names are the YAML's keys. Sequences are tuples, single values where a list is allowed are tuples of
+one, and everything is frozen.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which of the planned cases run: queries, shards, pairwise selection."""
+"""Selects the planned cases that run: queries, shards, pairwise selection."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Read a YAML file as plain data and remember on which line each part of it stands.
+"""Reads a YAML file as plain data and remembers the line of each part.
 
 The YAML is a small, safe subset: one document of mappings, sequences and scalars with the scalar rules of
 YAML 1.2 (`no` is a string). Refused: anchors and aliases, tags, directives, duplicate or non-string keys,
 integers that other readers take for octal, text that is not UTF-8, and anything too large or too deep.
-Sequences become tuples; a plain `0x7fc00001` stays a string, since a spec means a bit pattern by it.
+Sequences become tuples; a plain `0x7fc00001` stays a string, since in a spec it means a bit pattern.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The cases of one sweep: the product of what it lists without what the operator forbids, or as few as show
-every pair."""
+"""The cases of one sweep: the product of its lists without what the operator forbids, or the fewest cases
+that cover every pair."""
 
 from __future__ import annotations
 

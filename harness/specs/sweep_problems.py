@@ -1,4 +1,4 @@
-"""What is wrong with a sweep for its operator, before any combination of it is made."""
+"""Finds errors of a sweep for its operator, before any combination of it is made."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Inputs of a case: the same bits for the same id and seed, on every platform and whatever other cases exist.
+"""Generates the inputs of a case: the same bits for the same id and seed, on every platform and whatever
+other cases exist.
 
-The bits come from SHAKE-128 (FIPS 202) of `seed` and id, so that they depend on no library's generator.
+The bits come from SHAKE-128 (FIPS 202) of `seed` and id, so they depend on no library's generator.
 """
 
 from __future__ import annotations

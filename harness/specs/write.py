@@ -1,7 +1,7 @@
 """Writes a case as an entry of a spec: every element exact, so that the entry read again is the same case,
 bit for bit.
 
-Only the payload of a NaN inside a complex number has no way to be written; no comparison looks at it.
+Only the payload of a NaN inside a complex number cannot be written; no comparison reads it.
 """
 
 from __future__ import annotations

@@ -1,2 +1,1 @@
-"""Where cases run: which targets there are, what they need on this machine, and the processes that serve
-them."""
+"""Where cases run: the targets, what they need on this machine, and the processes that serve them."""

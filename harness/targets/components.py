@@ -1,11 +1,11 @@
-"""Components of the user's cache: folders that are whole or not there, with a stamp by which changes are
-found before use.
+"""Components of the user's cache: folders that are whole or absent, with a stamp that reveals changes before
+use.
 
     <cache>/<kind>/install.lock           one installation at a time
     <cache>/<kind>/<component>/           files and `stamp.json`
     <cache>/<kind>/<component>.partial/   under construction, or left by an installation that was interrupted
 
-A component is built beside its place and renamed when it is complete: what is there is whole.
+A component is built beside its place and renamed when it is complete, so an existing one is whole.
 """
 
 from __future__ import annotations

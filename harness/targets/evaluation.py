@@ -1,4 +1,4 @@
-"""Computes the outputs of a compiled case with the operator's formula: what the fake target does in place of
+"""Computes the outputs of a compiled case with the operator's formula, which the fake target uses in place of
 a provider."""
 
 from __future__ import annotations

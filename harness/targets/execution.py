@@ -1,4 +1,4 @@
-"""What is sent to a target and what comes back: units of prepared cases, and executions."""
+"""The data that targets receive and return: units of prepared cases, and executions."""
 
 from __future__ import annotations
 

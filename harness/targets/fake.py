@@ -1,4 +1,4 @@
-"""The fake target: a worker that computes with the oracle and acts out scripted outcomes, to try reports, CI
+"""The fake target: a worker that computes with the oracle and produces scripted outcomes, to test reports, CI
 and triage without a provider.
 
 `-t fake` passes everything; `-t fake,script=FILE` follows a script (`fake_script`).

@@ -1,4 +1,4 @@
-"""What the fake target is to do, as a YAML script:
+"""The script of the fake target, in YAML:
 
     startup: ok            # or exit, garbage, hang: what happens before the greeting
     rules:                 # the first one that holds of a case decides
@@ -7,7 +7,7 @@
       - {match: GatherND, where: "data.rank>=3", do: reject}           # both
       - {match: "Round@22:X=float32", do: ulp, every: 2}    # a flake: the 1st, 3rd, 5th … time that a worker is asked
 
-What a rule can do: pass, fail (a wrong output, or an invalid case accepted), reject, unsupported, accept (an
+Actions of a rule: pass, fail (a wrong output, or an invalid case accepted), reject, unsupported, accept (an
 invalid case), misplace, crash, crash_at_load, exit, hang, garbage, raise, and these alterations of the right
 output: bit, ulp, zero_sign, nan, order, dtype, shape.
 """

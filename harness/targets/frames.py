@@ -1,5 +1,5 @@
-"""The worker's frames on the harness' side: batches to bytes, bytes to executions (the format stands in
-`worker.py`)."""
+"""The worker's frames on the harness's side: encodes batches to bytes, and decodes executions (`worker.py`
+documents the format)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Targets whose execution provider is a plugin: `plugin=PATH`, and the packages that have one
+"""Targets whose execution provider is a plugin: `plugin=PATH`, and the packages that contain one
 (`runtimes/projects.py`).
 
-What is wrong with a library before ONNX Runtime is asked is said here; what comes later the worker says
+This module reports problems of a library before ONNX Runtime loads it; the worker reports later ones
 (`plugin_worker.py`).
 """
 

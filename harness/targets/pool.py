@@ -1,9 +1,9 @@
-"""Executes units in crash-proof workers: announces, deadlines, restarts.
+"""Executes units in crash-proof workers: handles announcements, deadlines and restarts.
 
 A worker holds at most two batches. It announces each case before it starts it, so that a crash, a hang or a
-lost pipe costs that case alone: the worker is replaced and the cases that it had not answered go to another
-one. If creating a session ends two workers in a row, the remaining cases of that graph are recorded as ended
-with it, since they would all repeat the same step.
+lost pipe costs only that case: the worker is replaced, and its unanswered cases go to another one. If
+creating a session ends two workers in a row, the remaining cases of that graph are recorded as ended with it,
+since they would all repeat the same step.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""One worker process: started in a session of its own, read and written by threads, ended without leaving
-anything behind."""
+"""One worker process: started in its own process session, read and written by threads, ended without a trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Targets by name: which provider, in which runtime, with which options; and whether this machine has it.
+"""Targets by name: provider, runtime and options, and whether this machine has them.
 
     cpu               ONNX Runtime's CPU provider in this interpreter
     cpu@ort-1.22.1    the CPU provider of another release, in an environment of its own
@@ -12,9 +12,9 @@
     plugin=PATH       the provider of a shared library, a plugin of this interpreter's onnxruntime (docs/plugins.md)
     fake              a shipped target with scripted outcomes, to try reports and CI without a provider (`fake,script=FILE`)
 
-Options follow a comma: `cpu,threads=2`, `cpu,memory_limit=2000000000`, `dml,device_id=1`. `threads` is how
-many threads of one session an operator may be split over, on the CPU provider of any runtime
-(`cpu@ort-1.22.1,threads=4`, `cpu@ssh:HOST,threads=2`); without it 1.
+Options follow a comma: `cpu,threads=2`, `cpu,memory_limit=2000000000`, `dml,device_id=1`. `threads` is the
+number of threads of one session over which an operator may be split, on the CPU provider of any runtime
+(`cpu@ort-1.22.1,threads=4`, `cpu@ssh:HOST,threads=2`); the default is 1.
 
 A plugin takes `device=N` or `device=NAME`, `option.KEY=VALUE` for each option of the provider's own, and a
 library `provider=NAME`.

@@ -1,5 +1,5 @@
-"""Run the worker on another machine, over ssh: Python and an onnxruntime there, nothing else, and no file is
-left.
+"""Runs the worker on another machine, over ssh: it needs only Python and an onnxruntime there, and leaves no
+file.
 
 The command line carries only a line reader, in a form that cmd.exe, PowerShell and POSIX shells read alike;
 the program follows on stdin.

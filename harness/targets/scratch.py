@@ -1,8 +1,7 @@
-"""A worker's temporary folder: gone with the worker; what a harness that was killed could not remove, the
-next one removes.
+"""A worker's temporary folder: removed with the worker, or by the next harness if this one was killed.
 
-A folder is locked as long as the process that made it lives, whoever else could see its process id. It gets
-its name when it is locked, so that no other process can take a new one for one that was left.
+A folder is locked as long as the process that made it lives, even for processes that cannot see its process
+id. It gets its name once it is locked, so that no other process can take a new folder for an abandoned one.
 """
 
 from __future__ import annotations

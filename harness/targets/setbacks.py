@@ -1,4 +1,4 @@
-"""How often in a row something failed to begin, where several try side by side."""
+"""Counts failed starts in a row, where several workers try side by side."""
 
 from __future__ import annotations
 

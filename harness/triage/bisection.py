@@ -1,4 +1,4 @@
-"""The releases to bisect over, and what one of them does with cases."""
+"""Measures releases for a bisection: lists them, and runs the cases on one."""
 
 from __future__ import annotations
 

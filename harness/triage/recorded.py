@@ -1,5 +1,4 @@
-"""One result of a run file, with the case that it belongs to: only if the specs are still those of the
-run."""
+"""Reads one result of a run file, with its case, only if the specs are still those of the run."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Targets that a run file names: anybody may have written it, so it chooses nothing that this machine then
-starts.
+"""Restricts targets that a run file names: anybody may have written the file, so it cannot choose what this
+machine starts.
 
-A host, an interpreter, a library, an option of a plugin's own or a script comes from the command line alone.
-What is left names a provider, a release and numbers: the same program on this machine whoever wrote the file.
+A host, an interpreter, a library, an option of a plugin's own or a script comes only from the command line.
+The rest names a provider, a release and numbers: the same program on this machine whoever wrote the file.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What a failure is beyond its outcome: enough to say whether two cases fail alike, and nothing that changes
-with a release's wording."""
+"""The signature of a failure beyond its outcome: enough to decide whether two cases fail alike, and nothing
+that changes with a release's wording."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What runs where the provider is: ONNX Runtime or DirectML in a process of its own, also under Wine and at
-the other end of ssh.
+"""Runs beside the provider: ONNX Runtime or DirectML in a separate process, also under Wine and at the other
+end of ssh.
 
-Standard library, NumPy and onnxruntime, Python 3.8 and later; nothing of the project is imported.
+Standard library, NumPy and onnxruntime, Python 3.8 and later; imports nothing of the project.
 """

@@ -1,10 +1,10 @@
 """The worker of a plugin: python plugin_worker.py worker.py '{"library": PATH, "name": …, "provider": …,
 "device": …, "options": {…}}'
 
-Serves the frames of `worker.py` on an execution provider of a shared library, which ONNX Runtime registers
-when it is told to: https://onnxruntime.ai/docs/execution-providers/plugin-ep-libraries/usage.html. Every
-session is made for one device of the library's own. Where the library or the device cannot be had, one line
-on stderr says why and the process ends with code 87, before it greets.
+Serves the frames of `worker.py` on an execution provider of a shared library, which ONNX Runtime registers on
+request: https://onnxruntime.ai/docs/execution-providers/plugin-ep-libraries/usage.html. Every session uses
+one device of the library. If the library or the device is unavailable, one line on stderr says why and the
+process ends with code 87, before it greets.
 """
 
 from __future__ import annotations

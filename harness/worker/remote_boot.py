@@ -1,4 +1,4 @@
-"""Prepare an interpreter at the other end of ssh and run the worker there, without a file: all source comes
+"""Prepares an interpreter at the other end of ssh and runs the worker there, without a file: all source comes
 over stdin.
 
 `remote.py` sends it with the sources of the worker and of the modules that Windows needs, and runs it with

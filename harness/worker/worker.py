@@ -1,7 +1,7 @@
-"""Runs graphs on ONNX Runtime in a process of its own: one file, standard library, numpy and onnxruntime,
+"""Runs graphs on ONNX Runtime in a separate process: one file, standard library, numpy and onnxruntime,
 Python 3.8 or later.
 
-Started by `pool.py` as it is, in any interpreter that has some onnxruntime: here, with another version, on
+`pool.py` starts it unchanged, in any interpreter that has some onnxruntime: here, with another version, on
 Windows, over ssh.
 
 Frames on the standard streams, little-endian, no pickle:

@@ -1,5 +1,5 @@
-"""The pytest plugin: one item a case and target. Options and ini keys; what they need is imported only where
-conformance is asked for.
+"""The pytest plugin: one item per case and target. Defines options and ini keys; imports their implementation
+only when conformance is requested.
 
     pytest --harness --harness-target dml --harness-query Round        the harness's own specs
     pytest --harness specs/ -k float16                                 spec files, or folders of them
@@ -24,7 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add(
         "--harness",
         action="store_true",
-        help="Collect conformance cases: of the specs among the arguments, else of the harness's own.",
+        help="Collect conformance cases from the specs among the arguments, else from the harness's own.",
     )
     add(
         "--harness-target",
@@ -63,14 +63,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         dest="harness_timeout",
         type=float,
         metavar="S",
-        help="Seconds a case may take (default: 30).",
+        help="Time limit of a case in seconds (default: 30).",
     )
     add(
         "--harness-jobs",
         dest="harness_jobs",
         type=int,
         metavar="N",
-        help="Worker processes per target (default: one a processor).",
+        help="Worker processes per target (default: one per processor).",
     )
     parser.addini(
         "harness_specs",

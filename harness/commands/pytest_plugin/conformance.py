@@ -1,5 +1,5 @@
-"""Conformance within a pytest run: collects specs, runs what pytest selects of them, and reports each case as
-a test."""
+"""Runs conformance within pytest: collects specs, runs the cases that pytest selects, and reports each case
+as a test."""
 
 from __future__ import annotations
 

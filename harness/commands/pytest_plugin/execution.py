@@ -1,9 +1,8 @@
-"""Runs the selected cases in large batches, and hands each item its result.
+"""Runs the selected cases in large batches, and gives each item its result.
 
-Results are asked for in the order of the items: the first one of a batch starts it, later ones find theirs
-there or wait for it. A batch is every case of a target that is valid, or every other one, since the two share
-no worker; in a process of pytest-xdist, which does not know what it will be given, it is a block of
-neighbours.
+Items request results in order: the first item of a batch starts it, later ones find their result or wait for
+it. A batch is every valid case of a target, or every other one, since the two share no worker. In a process
+of pytest-xdist, which does not know its items in advance, a batch is a block of neighbours.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What pytest collects: spec files, and in each an item a case and target,
+"""Pytest nodes: spec files, and in each one item per case and target,
 `specs/Round.yaml::cpu[Round@22:case=documented_onnx;…]`."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A result as pytest reports it.
+"""Converts results to pytest reports.
 
 | result | pytest |
 |---|---|

@@ -1,4 +1,4 @@
-"""What a pytest run is asked for, read from its options and ini keys before anything is collected."""
+"""Settings of a pytest run, read from options and ini keys before collection."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What was found out about kernels beside ONNX Runtime's tables: `data/onnxruntime_kernels.yaml`, written by
-hand."""
+"""Handwritten facts about kernels beside ONNX Runtime's tables: `data/onnxruntime_kernels.yaml`."""
 
 from __future__ import annotations
 

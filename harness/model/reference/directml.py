@@ -1,7 +1,7 @@
 """DirectML's operators as Microsoft's reference documents them: `data/directml_operators.json`.
 
-A table holds from its feature level on until a higher level has another one. Levels are written `2_1`, data
-types as DML_TENSOR_DATA_TYPE names them without its prefix.
+A table holds from its feature level until a higher level has another one. Levels are written `2_1`, data
+types as in DML_TENSOR_DATA_TYPE without its prefix.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Feature levels of DirectML as Microsoft documents them, and the data files that are written by hand, read
-once.
+"""DirectML's feature levels as Microsoft documents them, and the handwritten data files, read once.
 
-The level of a case is not looked up here: it is in its result. This module knows the order of the levels, and
-those at which a table changes; `harness.model.reference` has the operators and kernels themselves.
+This module knows the order of the levels and those at which a table changes. It does not look up the level of
+a case, which is in its result; `harness.model.reference` has the operators and kernels.
 """
 
 from __future__ import annotations

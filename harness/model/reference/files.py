@@ -1,5 +1,4 @@
-"""A data file of many operators: read at the first question, and each operator decoded when it is asked
-for."""
+"""Loads a data file of many operators: reads it on first use, and decodes each operator on demand."""
 
 from __future__ import annotations
 

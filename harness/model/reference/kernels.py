@@ -1,9 +1,8 @@
-"""The kernels that ONNX Runtime registers, and what its DirectML provider makes of an operator:
+"""The kernels that ONNX Runtime registers, and how its DirectML provider lowers an operator:
 `data/onnxruntime_kernels.json`.
 
-The tables are those of one release. Of what they do not know nothing is said: an operator outside of ONNX's
-default domain, a version of an operator that is newer than the release, and for a newer release a kernel that
-the tables lack.
+The tables are those of one release. They do not cover an operator outside ONNX's default domain, a version of
+an operator that is newer than the release, and, for a newer release, a kernel that they lack.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Numbers with a bound on the error of an implementation: formulas written as for NumPy give their own
+"""Numbers with a bound on the error of an implementation: formulas written as for NumPy yield their own
 bounds.
 
     x = number(tensor, arithmetic("opencl", "float32"))

@@ -1,9 +1,9 @@
 """Declared arithmetics: how far the operations of an implementation may lie from the exact result
 (`data/arithmetics.yaml`).
 
-An arithmetic is chosen by name and element type. Operations round to its working type; sums, products of many
+An arithmetic is chosen by name and element type. Operations round to its working type. Sums, products of many
 and dot products are accumulated in its accumulator, which for 16-bit types is float32 unless the looser one,
-the working type itself, is asked for.
+the working type itself, is requested.
 """
 
 from __future__ import annotations

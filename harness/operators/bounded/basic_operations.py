@@ -1,5 +1,5 @@
-"""Sum, difference, product, quotient, negation, magnitude, larger and smaller of two: what errors and
-infinities do to each."""
+"""Sum, difference, product, quotient, negation, magnitude, larger and smaller of two: how errors and
+infinities propagate through each."""
 
 from __future__ import annotations
 

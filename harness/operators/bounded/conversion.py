@@ -1,4 +1,4 @@
-"""Numbers with a bound taken to another working type of the same declared arithmetic, as Cast does, and by
+"""Converts numbers with a bound to another working type of the same declared arithmetic, as Cast does, by
 either of two formulas."""
 
 from __future__ import annotations

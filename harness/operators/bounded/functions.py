@@ -1,9 +1,9 @@
-"""Functions of one number, and powers: the value in float64, what the argument's error does to it, and the
+"""Functions of one number, and powers: the value in float64, the effect of the argument's error, and the
 declared error of the function.
 
 A function that is monotone over the argument's interval lies between its values at the interval's ends,
-infinities included; so do its errors. Others have a rule of their own. What a table inherits from a formula
-is evaluated by that formula.
+infinities included; so do its errors. Other functions have their own rule. What a table inherits from a
+formula is evaluated by that formula.
 """
 
 from __future__ import annotations

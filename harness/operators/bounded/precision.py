@@ -1,4 +1,4 @@
-"""How far one function of a declared arithmetic may lie from its exact result, for arguments in a range and
+"""Declared distance of one function of an arithmetic from its exact result, for arguments in a range and
 results up to a size."""
 
 from __future__ import annotations

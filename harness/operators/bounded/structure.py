@@ -1,4 +1,4 @@
-"""Functions that move elements and compute none: what NumPy does to the values it does to the errors."""
+"""Functions that move elements and compute none: they move errors as NumPy moves values."""
 
 from __future__ import annotations
 

@@ -1,1 +1,2 @@
-"""A case as a call of DirectML's own API, in which nothing is executed, and the feature level that first allows it."""
+"""Lowers a case to a call of DirectML's own API, without executing anything, and finds the feature level that
+first allows it."""

@@ -1,5 +1,5 @@
-"""What DML_BUFFER_TENSOR_DESC says of the buffer of a tensor, whatever the operator: calls beside a base on
-each side of its sentences."""
+"""Calls beside a base call that change the buffer of a tensor, on each side of the sentences of
+DML_BUFFER_TENSOR_DESC, whatever the operator."""
 
 from __future__ import annotations
 

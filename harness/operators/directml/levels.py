@@ -2,10 +2,10 @@
 Derived from data, never typed.
 
 A case is lowered to one DirectML call (operator, element types, DimensionCount). Lowering may pad shapes with
-leading 1s to the rank that a level demands, and may pass non-negative int32 indices as UINT32, since the bits
-are the same. Sizes are not part of the published tables; a size of 0 no call of DirectML has
-(DML_BUFFER_TENSOR_DESC). A case of DirectML's own API is taken as it is written: its operator, its data
-types, and its DimensionCount if it names one.
+leading 1s to the rank that a level requires, and may pass non-negative int32 indices as UINT32, since the
+bits are the same. Sizes are not part of the published tables; no call of DirectML has a size of 0
+(DML_BUFFER_TENSOR_DESC). A case of DirectML's own API is taken as written: its operator, its data types, and
+its DimensionCount if it names one.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Lowers a case to the description of one DirectML operator. Pure: no DLL, no device, no array is needed for
-it.
+"""Lowers a case to the description of one DirectML operator. Pure: needs no DLL, no device and no array.
 
-What a case does not say is chosen as ONNX Runtime's provider chooses it: no flags, buffers of the least size
-that the API takes, strides only where a tensor is broadcast. Shapes are padded with leading 1s where tensors
-must share a DimensionCount, or to the one that the case names.
+Where a case leaves a choice, lowering follows ONNX Runtime's provider: no flags, buffers of the least size
+that the API accepts, strides only for a broadcast tensor. Leading 1s pad shapes where tensors must share a
+DimensionCount, or to the one that the case names.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The release that changed a case."""
+"""Finds the release that changed a case."""

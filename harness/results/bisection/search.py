@@ -1,9 +1,9 @@
-"""Bisecting: the release from which cases fail otherwise than before, from as few measured releases as that
-takes.
+"""Bisects releases: finds the release from which cases fail differently than before, with as few measured
+releases as possible.
 
 Two releases differ if a case that ran on both fails on one alone, or fails on both with different outcomes;
-what an unspecified case does counts by its outcome. The first change after the older end is searched: the
-releases are split at those that do as the older end does.
+an unspecified case counts by its outcome. The search finds the first change after the older end: it splits
+the releases at those that behave like the older end.
 """
 
 from __future__ import annotations

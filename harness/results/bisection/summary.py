@@ -1,4 +1,4 @@
-"""What a bisection found, in sentences and rows; every rendering shows these."""
+"""Summarises a bisection in sentences and rows, which every rendering shows."""
 
 from __future__ import annotations
 

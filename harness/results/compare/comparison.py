@@ -1,9 +1,8 @@
-"""Two runs held against each other: what regressed, what was fixed, what else changed, case by case and
-target by target.
+"""Compares two runs: what regressed, what was fixed, what else changed, case by case and target by target.
 
-BASE is read into a dictionary of ten bytes and one integer a result, HEAD streams past it, and BASE is read
-again only if HEAD lacks some of its cases. What changed is grouped and counted whole; the first `KEEP` of
-each kind of change are kept.
+BASE is read into a dictionary of ten bytes and one integer per result, HEAD streams past it, and BASE is read
+again only if HEAD lacks some of its cases. Changes are grouped, and all are counted; the first `KEEP` of each
+kind are kept.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What every rendering of a comparison shows: the verdict in one sentence, how the environments differ, both
-runs by feature level."""
+"""The parts of a comparison that every rendering shows: the verdict in one sentence, the differences between
+the environments, both runs by feature level."""
 
 from __future__ import annotations
 

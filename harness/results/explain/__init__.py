@@ -1,1 +1,1 @@
-"""What failures have in common, in terms of their cases."""
+"""Explains what failures have in common, in terms of their cases."""

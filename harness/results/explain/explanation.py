@@ -1,8 +1,8 @@
-"""What failures have in common: for each group of them the rules that separate it from what passes.
+"""Explains failures: finds for each group the rules that separate it from passing cases.
 
-Failing is what turns a run red; deviations that are expected are explained only where asked for. A group is
-held against what conforms on the same target and has the same validity. With a run to compare with, a group
-is what changed in one way, held against the results that did the same in BASE and still do.
+Failing results are those that turn a run red; expected deviations are explained only on request. A group is
+compared with the conforming results of the same target and validity. With a second run, a group is what
+changed in one way, compared with the results that were the same in BASE and did not change.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Failing results of a run grouped by outcome and signature, beside what they are held against: rows of one
-feature table."""
+"""Groups the failing results of a run by outcome and signature, with the results that they are compared with,
+as rows of one feature table."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""What the unexpected failures of a run have in common, as far as its reports say it: the rules of `explain`,
-for the largest groups.
+"""Explains the unexpected failures of a run for its reports: the rules of `explain`, for the largest groups.
 
-A run in which nothing fails unexpectedly is not read again for it.
+A run without unexpected failures is not read again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What every rendering of an explanation says."""
+"""The wording of an explanation, shared by every rendering."""
 
 from __future__ import annotations
 

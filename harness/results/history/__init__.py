@@ -1,1 +1,1 @@
-"""What many runs say over time."""
+"""Evaluates many runs over time."""

@@ -1,8 +1,8 @@
-"""A connection to a SQLite file that anybody may have written or damaged: no more work than its size
-explains, no tables but the expected.
+"""A connection to a SQLite file that anybody may have written or damaged: limits the work by the file's size,
+and accepts only the expected tables.
 
-A damaged tree of pages can lead back into itself, and then has more rows than there are bytes; a prepared one
-can put a view that never ends in the place of a table.
+A damaged tree of pages can lead back into itself, and then has more rows than there are bytes; a manipulated
+file can replace a table by a view that never ends.
 """
 
 from __future__ import annotations

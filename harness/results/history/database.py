@@ -1,7 +1,7 @@
-"""Many runs in one SQLite database: a row of three integers for each result, everything else once.
+"""Stores many runs in one SQLite database: a row of three integers for each result, everything else once.
 
 Without a file the database is SQLite's own temporary one: in memory up to `CACHE`, and beyond that in a file
-that is gone at the end.
+that is removed at the end.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What cases did over time: since when they fail, and which flip.
+"""Finds changes over time: since when cases fail, and which flip.
 
-Only what ran counts. Cases are matched by their ids; what else differs between two runs stands beside the
-answer.
+Only cases that ran count. Cases are matched by their ids; other differences between two runs are listed
+beside the answer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Many runs in order: where they lie, each target's moments, and how many cases pass by version and level."""
+"""Reads many runs in order: finds them, each target's moments, and the number of passing cases by version and
+level."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What every rendering of a history shows: which runs there are, what limits the answer, and each answer in a
-sentence."""
+"""Summarises a history for every rendering: which runs there are, what limits the answer, and each answer in
+a sentence."""
 
 from __future__ import annotations
 

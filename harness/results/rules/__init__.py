@@ -1,1 +1,1 @@
-"""The language of rules over cases, and the search for the shortest that separate some from others."""
+"""The language of rules over cases, and the search for the shortest that separate some cases from others."""

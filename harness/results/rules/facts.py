@@ -1,5 +1,5 @@
-"""What packaged facts say of an operator beside a case's id: defaults that the id leaves out, inputs that it
-omits, and roles."""
+"""Packaged facts about an operator that complement a case's id: defaults that the id leaves out, inputs that
+it omits, and roles."""
 
 from __future__ import annotations
 

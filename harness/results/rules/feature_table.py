@@ -1,9 +1,9 @@
-"""The features of many cases by column, made so that a term is a bit a case.
+"""The features of many cases by column, arranged so that a term is one bit per case.
 
 A case costs three small integers: the numbers of the two halves of its id, which thousands of cases share,
-and of its level. A column is kept once a half and spread over the cases when a term asks for it. A column
-that both halves of an id can give (`min` of Clip is an attribute at one opset and an input at another) is
-kept once a pair of halves.
+and of its level. A column is stored once per half and spread over the cases when a term asks for it. A column
+that both halves of an id can supply (`min` of Clip is an attribute at one opset and an input at another) is
+stored once per pair of halves.
 """
 
 from __future__ import annotations

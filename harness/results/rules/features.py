@@ -1,11 +1,11 @@
-"""Features of a case, read from its id and packaged facts: what a rule that separates failing from passing
-cases can speak of.
+"""Features of a case, read from its id and packaged facts: the vocabulary of rules that separate failing from
+passing cases.
 
 A feature is a column with an integer or a word: `opset`, `data` (an element type), `data.rank`, `axis`,
-`batch_sizes`. What ONNX defaults to is filled in, and so are the options that an id leaves out. Columns
-without a tensor's name (`dtype`, `rank`, `elements`) speak of the first input, so that a rule can hold for
-several operators. A list or an input whose elements stand in the id is a column with these elements as text,
-with `axes.count`, `axes.first` and the like beside it, one that is a scalar a column with its value.
+`batch_sizes`. ONNX's defaults and the options that an id leaves out are filled in. Columns without a tensor's
+name (`dtype`, `rank`, `elements`) refer to the first input, so that a rule can hold for several operators. A
+list, or an input whose elements the id contains, is a column with these elements as text, with `axes.count`,
+`axes.first` and the like beside it; a scalar is a column with its value.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Features of a case that a query can ask for, and the queries that ask for them: the vocabulary of
+"""Features of a case that a query can select, and the queries that select them: the vocabulary of
 expectations.
 
-A rule in these terms is one query with exceptions (`unless`). Ranks are compared (`data=*[*,*,...]`), shapes
-are given whole, by their first or by their last extent at a rank, and integers are compared; what `features`
-derives beyond that has no query.
+A rule in these terms is one query with exceptions (`unless`). Queries compare ranks (`data=*[*,*,...]`),
+match shapes in full, or by the first or last extent at a rank, and compare integers; other derived `features`
+have no query.
 """
 
 from __future__ import annotations

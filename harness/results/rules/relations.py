@@ -1,7 +1,8 @@
-"""How the inputs and attributes of a call relate, from shapes and integers alone: columns of `features`.
+"""Relations between the inputs and attributes of a call, from shapes and integers alone: columns of
+`features`.
 
-Columns without an input's name are of the first two inputs; those of a further input begin with its name and
-hold it against the first. What a number stands for (`facts.roles`) is known by its role, never by the
+Columns without an input's name describe the first two inputs; those of a further input begin with its name
+and compare it with the first. The meaning of a number comes from its role (`facts.roles`), never from the
 operator.
 """
 

@@ -1,4 +1,4 @@
-"""What separates some rows of a feature table from others, in terms of the case features."""
+"""Finds what separates some rows of a feature table from others, in terms of the case features."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Terms of a rule: one column of `features` held against one value."""
+"""Terms of a rule: one column of `features` compared with one value."""
 
 from __future__ import annotations
 

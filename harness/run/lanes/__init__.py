@@ -1,1 +1,1 @@
-"""A run divided among processes."""
+"""Divides a run among processes."""

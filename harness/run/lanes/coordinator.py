@@ -1,9 +1,9 @@
-"""The lanes of a run: one in this process, or several in processes forked from it.
+"""Coordinates the lanes of a run: one in this process, or several in processes forked from it.
 
-What a case costs outside of its worker (making inputs and graph, comparing with the oracle) is as much as
-what it costs inside, so a large run has as many lanes as workers. This process alone writes the run file:
-lanes send it whole lines, and at the end of a target what they counted. A lane dies with this process, its
-workers die with it; if one dies by itself, the run ends with a fault and can be continued.
+A case costs as much outside its worker (making inputs and graph, comparing with the oracle) as inside, so a
+large run has as many lanes as workers. This process alone writes the run file: lanes send it whole lines, and
+at the end of a target their counts. A lane ends with this process, and its workers with it; if a lane dies by
+itself, the run ends with a fault and can be continued.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""A lane's process: forked from the first one, told what to do and heard through a connection, dead with its
-parent."""
+"""A lane's process: forked from the first one, controlled through a connection, ended with its parent."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
     <cache>/runtimes/onnxruntime-1.22.1/     a virtual environment and its stamp
     <cache>/runtimes/onnxruntime-ggml-0.2.0/ one with a plugin, and the onnxruntime that it asks for
 
-A worker needs onnxruntime and NumPy alone, so nothing else is installed. NumPy 2 works since ONNX Runtime
-1.19 (https://github.com/microsoft/onnxruntime/issues/21063); a release that does not start is never kept.
+A worker needs only onnxruntime and NumPy, so nothing else is installed. NumPy 2 works since ONNX Runtime 1.19
+(https://github.com/microsoft/onnxruntime/issues/21063); a release that does not start is never kept.
 """
 
 from __future__ import annotations

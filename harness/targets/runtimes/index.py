@@ -1,8 +1,8 @@
-"""The package index as this machine is configured for it: which releases there are, and where uv fetches them
-from.
+"""The package index as this machine configures it: its releases, and where uv fetches them from.
 
-pip knows its configuration files and variables, uv does not read them: what pip says is handed to uv. Where
-the environment configures uv (UV_DEFAULT_INDEX and the like), that decides for both. No address stands here.
+pip knows its configuration files and variables, uv does not read them: pip's settings are passed to uv. If
+the environment configures uv (UV_DEFAULT_INDEX and the like), that decides for both. This module contains no
+address.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""What environments are made for: releases of onnxruntime, and packages with an execution provider as a
+"""The projects that get environments: releases of onnxruntime, and packages with an execution provider as a
 plugin.
 
-A plugin's package says in its module where its library is; which onnxruntime it needs stands in its metadata,
-or it takes any that knows plugins: the newest is installed. Source: the packages' own metadata.
+A plugin's package says in its module where its library is. Its metadata names the onnxruntime that it
+requires; otherwise it works with any that supports plugins, and the newest is installed. Source: the
+packages' own metadata.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which Pythons this machine has: this interpreter, what uv finds, and pyenv's."""
+"""Finds the Pythons of this machine: this interpreter, what uv finds, and pyenv's."""
 
 from __future__ import annotations
 

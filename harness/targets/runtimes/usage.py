@@ -1,7 +1,8 @@
-"""Which environments are in use: a process holds a shared lock on a file in each that it uses, until it ends.
+"""Tracks which environments are in use: a process holds a shared lock on a file in each that it uses, until
+it ends.
 
-A forked process shares the lock of its parent. On Windows no lock is needed: programs that run from a folder
-keep it from being renamed.
+A forked process shares the lock of its parent. Windows needs no lock: programs that run from a folder keep it
+from being renamed.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The Windows runtime on Linux: Windows' own Python, ONNX Runtime and DirectML under Wine, with neither
-Windows nor a GPU.
+"""The Windows runtime on Linux: Windows' own Python, ONNX Runtime and DirectML under Wine, without Windows or
+a GPU.
 
 lock, releases     what is installed: pinned packages, and which release carries which DirectML
 refresh            writes the lock file: apt resolves, pip downloads, Authenticode is verified

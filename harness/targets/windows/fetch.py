@@ -1,5 +1,5 @@
-"""Find the Debian mirror that this machine is configured with, and download pinned files from it, resuming
-what is half there."""
+"""Finds the Debian mirror that this machine is configured with, and downloads pinned files from it, resuming
+partial ones."""
 
 from __future__ import annotations
 

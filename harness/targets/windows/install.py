@@ -1,11 +1,11 @@
-"""Install, verify and remove the Windows runtime in the user's cache.
+"""Installs, verifies and removes the Windows runtime in the user's cache.
 
     <cache>/windows/install.lock          one installation at a time
     <cache>/windows/downloads/            kept until what they belong to is installed
     <cache>/windows/shaders/              compiled shaders, the only thing that workers write
     <cache>/windows/<component>/          files and `stamp.json`; the name carries a hash of the locked content
 
-A component is built beside its place and renamed when it is complete: what is there is whole.
+A component is built beside its place and renamed when it is complete, so an existing one is whole.
 """
 
 from __future__ import annotations

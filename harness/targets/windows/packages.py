@@ -1,13 +1,13 @@
-"""Wine and Mesa as this machine's apt installed them, in place of the private tree, on the Debian release
-that the lock was made from.
+"""Wine and Mesa as installed by this machine's apt, in place of the private tree, on the Debian release of
+the lock.
 
     <component>/root/     mount points and links, no program: the sandbox shows the machine's /usr in it, read-only
     <component>/usr       a link to /usr, through which key files are stamped and compared as those of the private tree are
     <component>/prefix/   the wine prefix
 
-What decides a result must be of the locked version: Wine, Mesa and the compiler under Mesa. The libraries
-around them may have had security updates. A package is installed only by `provide`, which is called when the
-user asked for it; nothing here removes one.
+Packages that decide a result must have the locked version: Wine, Mesa and the compiler under Mesa. The
+libraries around them may have security updates. Only `provide` installs a package, when the user asked for
+it; nothing here removes one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Write the lock file: apt resolves the packages from signed indexes, pip downloads, Authenticode signatures
+"""Writes the lock file: apt resolves the packages from signed indexes, pip downloads, Authenticode signatures
 are verified.
 
-A maintainer's command on a Debian-like machine; an installation needs none of this.
+This is a maintainer's command on a Debian-like machine; an installation needs none of it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Which onnxruntime-directml releases run here, and which DirectML, feature level, Windows Python and NumPy
-go with each.
+"""The onnxruntime-directml releases that run here, with the DirectML, feature level, Windows Python and NumPy
+of each.
 
 In `releases.json` the DirectML version is the version resource of the DLL inside the wheel, `level` the
-maximum that Microsoft's history gives that version, and `answers` the maximum that the DLL itself answered
-when it was run here. They differ for DirectML 1.9, which is documented with 5_1 and answers 5_0. Releases
-before 1.10 need a decompressor that Wine lacks.
+maximum that Microsoft's history gives that version, and `answers` the maximum that the DLL itself reported
+when it ran here. They differ for DirectML 1.9, which is documented with 5_1 and answers 5_0. Releases before
+1.10 need a decompressor that Wine lacks.
 """
 
 from __future__ import annotations

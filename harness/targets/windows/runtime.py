@@ -1,4 +1,4 @@
-"""Start the harness's worker in the Windows runtime: the command and environment for one process."""
+"""Starts the harness's worker in the Windows runtime: builds the command and environment of one process."""
 
 from __future__ import annotations
 

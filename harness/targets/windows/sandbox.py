@@ -1,12 +1,12 @@
-"""Command lines that run a program inside the private tree: its own root, processes and network, gone when
-the launcher is killed.
+"""Builds command lines that run a program inside the private tree, with its own root, processes and network;
+killing the launcher ends everything.
 
-A tree without programs of its own is shown the machine's /usr (`packages`).
+A tree without programs of its own shows the machine's /usr (`packages`).
 
-bubblewrap where it works, else util-linux' `unshare`; both as an ordinary user. Nothing inside can write
-except to /prefix and /tmp (both in memory), the shader cache and what the caller binds writable. The wine
-prefix is a read-only template: each sandbox links its drive and copies its registry, so that any number of
-workers share one installation without seeing each other.
+The sandbox uses bubblewrap where it works, else util-linux' `unshare`; both as an ordinary user. Nothing
+inside can write except to /prefix and /tmp (both in memory), the shader cache and what the caller binds
+writable. The wine prefix is a read-only template: each sandbox links its drive and copies its registry, so
+that any number of workers share one installation without seeing each other.
 """
 
 from __future__ import annotations

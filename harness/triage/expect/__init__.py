@@ -1,1 +1,1 @@
-"""Expectation files held against runs and brought up to date."""
+"""Checks expectation files against runs, and updates them."""

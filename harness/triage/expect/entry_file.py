@@ -1,6 +1,6 @@
-"""An expectations file that is edited by entries: every byte that belongs to no edited entry stays as it is.
+"""Edits an expectations file by entries: every byte outside the edited entries stays as it is.
 
-Entries are found by the lines that `specs.source` knows of them, and edited as lines; writing the whole file
+The lines that `specs.source` records locate the entries, which are edited as lines. Writing the whole file
 again, even by a round-trip YAML writer, would reflow lists and lines that nobody touched.
 """
 

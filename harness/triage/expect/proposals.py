@@ -1,9 +1,9 @@
 """Proposes expectations: the fewest entries that describe what fails, each checked against every case of the
 run.
 
-One entry speaks of one outcome: of all that ended so where one rule holds for all, else of one signature. Its
-queries select every case of it, and none that ended in another way; where no short rule can do that, single
-cases are named.
+An entry covers one outcome: all results with it if one rule holds for them, else those of one signature. Its
+queries select every case of it, and none that ended in another way; if no short rule can do that, the queries
+name single cases.
 """
 
 from __future__ import annotations

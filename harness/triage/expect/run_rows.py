@@ -1,5 +1,5 @@
-"""The results of a run as rows of a table whose features queries can ask for: what expectations are held
-against and proposed from."""
+"""The results of a run as rows of a table with features that queries can select: the basis for checking and
+proposing expectations."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Brings expectation files up to date with a run: drops what no longer matches, narrows what partly does,
-proposes what is missing.
+"""Updates expectation files from a run: drops what no longer matches, narrows what partly does, proposes what
+is missing.
 
-Only a complete run says that an entry matches nothing; a run of some cases alone adds entries and changes
-none. What decides is what the targets did and what the files expect now, not the verdicts that the run
-recorded: a second update finds nothing to do.
+Only a complete run shows that an entry matches nothing; a run of some cases adds entries and changes none.
+The decision uses what the targets did and what the files expect now, not the verdicts that the run recorded:
+a second update finds nothing to do.
 """
 
 from __future__ import annotations

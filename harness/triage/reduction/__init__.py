@@ -1,1 +1,1 @@
-"""Reduction: from a case that fails to the smallest one that fails in the same way."""
+"""Reduction: turns a failing case into the smallest one that fails in the same way."""

@@ -1,4 +1,4 @@
-"""A candidate for a smaller case, what it costs, and the failing case that it must stay like."""
+"""A candidate for a smaller case, its cost, and the failing case that it must resemble."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps that make elements plainer: all, then parts by halves, then each alone."""
+"""Steps that simplify elements: all, then parts by halves, then each alone."""
 
 from __future__ import annotations
 

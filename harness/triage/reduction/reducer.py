@@ -1,8 +1,8 @@
-"""The search: takes away whatever can be taken while the case keeps its validity, its rule and its signature.
+"""The search: removes whatever it can while the case keeps its validity, its rule and its signature.
 
-Steps are tried in a fixed order and the first success is kept, so that the same case on the same target
-always ends at the same one. Each success costs less than what it came from (`Subject.cost`), so the search
-ends; it ends where every step of every kind has been tried on the result and none held.
+Steps are tried in a fixed order and the first success is kept, so the same case on the same target always
+gives the same result. Each success costs less than its predecessor (`Subject.cost`), so the search ends: when
+every step of every kind has been tried on the result and none held.
 """
 
 from __future__ import annotations

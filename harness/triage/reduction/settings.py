@@ -1,5 +1,4 @@
-"""Steps that make what stands around the tensors plainer: inputs left out, options, element types,
-attributes, opset."""
+"""Steps that simplify everything but the tensors: omitted inputs, options, element types, attributes, opset."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Steps that make shapes smaller: dimensions dropped, extents cut, in one input or in two at once, with
-attributes and values that follow.
+"""Steps that reduce shapes: drop dimensions and cut extents, in one input or in two at once, with attributes
+and values that follow.
 
-No step makes a tensor empty that was not: a case without elements is another kind of case, not a smaller one.
+No step makes a non-empty tensor empty: a case without elements is another kind of case, not a smaller one.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Repros: a failing case as a folder that someone without the harness can run and paste into an issue."""
+"""Repros: write a failing case as a folder that someone without the harness can run and paste into an issue."""

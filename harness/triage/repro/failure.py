@@ -1,4 +1,4 @@
-"""A failure as it is handed to someone else: the case, what was expected, what happened, and where."""
+"""A failure for a bug report: the case, what was expected, what happened, and where."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes `issue.md`: the text of a bug report, to be pasted as it is."""
+"""Writes `issue.md`: the text of a bug report, ready to paste."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Writes `repro.py`: the template with one case in it, inputs and model included, so that the one file is all
-that is needed."""
+"""Writes `repro.py`: the template with one case, including inputs and model, so that the one file suffices."""
 
 from __future__ import annotations
 

@@ -1,2 +1,2 @@
-"""Programs of the Windows Python, under Wine and on Windows: the worker started there, Wine completed, the
-device described."""
+"""Programs of the Windows Python, under Wine and on Windows: start the worker, patch Wine, describe the
+device."""

@@ -2,10 +2,10 @@
 
 Prepares the process (under Wine; on Windows there is nothing to prepare), registers itself as `harness_boot`
 and runs the worker as `__main__`. The worker calls `before_sessions()` right after `import onnxruntime` and
-`describe_device()` when it wants to know what it runs on. A Wine that the compatibility layer does not know
-ends the process with code 86 and one line on stderr, before the worker starts. After a session on DirectML
-has failed, the worker calls `after_failure()`, which says whether the device is lost. Standard library only,
-Python 3.8 and later.
+`describe_device()` to learn its device. A Wine that the compatibility layer does not know ends the process
+with code 86 and one line on stderr, before the worker starts. After a session on DirectML has failed, the
+worker calls `after_failure()`, which says whether the device is lost. Standard library only, Python 3.8 and
+later.
 """
 
 from __future__ import annotations

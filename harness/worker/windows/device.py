@@ -1,5 +1,4 @@
-"""Describe the device that a DirectML session runs on, asked of the very DirectML.dll that the provider
-loaded.
+"""Describes the device of a DirectML session, as reported by the same DirectML.dll that the provider loaded.
 
 Works on Windows and under Wine with ctypes alone. Runs inside the Windows Python: standard library only,
 Python 3.8 and later.

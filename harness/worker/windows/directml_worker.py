@@ -1,8 +1,8 @@
 """The worker for DirectML's own API: python.exe boot.py directml_worker.py worker.py [dll=PATH] [device_id=N]
 [debug=1]
 
-Serves the frames of `worker.py` with the backend of `directml`; onnxruntime is not imported. Where DirectML
-or the device cannot be had, one line on stderr says why and the process ends with code 87, before it greets.
+Serves the frames of `worker.py` with the backend of `directml`; onnxruntime is not imported. If DirectML or
+the device is unavailable, one line on stderr says why and the process ends with code 87, before it greets.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Run a Python script in the Windows Python, with numpy and onnxruntime: started there by `boot.py` as if it
-were the worker.
+"""Runs a Python script in the Windows Python, with numpy and onnxruntime; `boot.py` starts it as if it were
+the worker.
 
-The script comes through standard input, since nothing else of the machine can be seen from inside; its
-arguments are this program's.
+The script comes through standard input, since the sandbox shows nothing else of the machine; its arguments
+are this program's.
 """
 
 from __future__ import annotations

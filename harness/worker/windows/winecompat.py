@@ -1,4 +1,4 @@
-"""What Wine lacks for DirectML, as patches of this process's memory; on Windows nothing here does anything.
+"""Patches what Wine lacks for DirectML into the memory of this process; does nothing on Windows.
 
 | Patch | Replaces | Because |
 |---|---|---|

@@ -1,5 +1,4 @@
-"""DirectML's own API with ctypes alone: what is needed to create, compile and run one operator, and nothing
-else.
+"""DirectML's own API with ctypes alone: only what creates, compiles and runs one operator.
 
     layouts     the structures of d3d12.h and DirectML.h
     operators   the operators by their descriptions: a table of fields, and a description in memory made from JSON

@@ -1,5 +1,5 @@
-"""A DirectML device: one operator created, compiled, initialized, bound and recorded; the descriptors,
-buffers and list are used again."""
+"""A DirectML device: creates, compiles, initializes, binds and records one operator; reuses the descriptors,
+buffers and list."""
 
 from __future__ import annotations
 

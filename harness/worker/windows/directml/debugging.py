@@ -1,4 +1,4 @@
-"""The debug layer of Direct3D 12: switched on before a device is made, and its messages read back after a
+"""The debug layer of Direct3D 12: enabled before a device is created, and its messages read back after a
 failure."""
 
 from __future__ import annotations

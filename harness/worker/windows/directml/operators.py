@@ -1,7 +1,7 @@
-"""An operator's description in memory, made from JSON: the structure of DirectML.h that its members make up.
+"""Builds an operator's description in memory from JSON: the structure of DirectML.h with its members.
 
-The JSON brings the operator's number in DML_OPERATOR_TYPE and its members, in the order in which DirectML.h
-declares them, so that no table is needed here. A member is written `Axis:uint`, an array with the member that
+The JSON contains the operator's number in DML_OPERATOR_TYPE and its members, in the order in which DirectML.h
+declares them, so no table is needed here. A member is written `Axis:uint`, an array with the member that
 counts it: `Axes:uint_array:AxisCount`.
 """
 

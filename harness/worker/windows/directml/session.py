@@ -1,4 +1,4 @@
-"""A compiled operator of a unit: where its tensors are in one buffer, and how its outputs are read."""
+"""A compiled operator of a unit: the places of its tensors in one buffer, and how its outputs are read."""
 
 from __future__ import annotations
 
