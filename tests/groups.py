@@ -17,10 +17,13 @@ GROUPS = {
     "tests/test_evidence.py": "the network",
     "tests/test_remote.py": "the ssh server",
     "tests/operators/test_onnx_cases.py": "the cases of ONNX",
-    "tests/test_features.py::test_the_table_says": "the plan of every operator",
-    "tests/test_query_features.py": "the plan of every operator",
-    "tests/test_selection.py::test_ids_are_unique": "the plan of every operator",
-    "tests/specs/test_api.py::test_no_case": "the plan of every operator",
+    "tests/test_features.py::test_the_table_says": "the plan of one operator of each family",
+    "tests/test_query_features.py": "the plan of one operator of each family",
+    "tests/test_selection.py::test_ids_are_unique": "the plan of one operator of each family",
+    "tests/specs/test_api.py::test_no_case": "the plan of one operator of each family",
+    "tests/specs/test_api_cases.py": "the plan of one operator of each family",
+    "tests/directml/test_lowering.py": "the plan of one operator of each family",
+    "tests/test_graphs.py": "the plan of one operator of each family",
 }
 """What the tests whose ids begin so share: what one process alone may have, or what takes it long to make.
 The groups are large, so they are begun first."""

@@ -205,6 +205,7 @@ class TestScript:
             "junit.xml",
         }
 
+    @pytest.mark.slow
     def test_shards_merge_and_an_input_is_no_code(self, checkout: Path) -> None:
         for number in (1, 2):
             code, _, said = self.run(checkout, TARGETS="fake", SPECS="Round.yaml", SHARD=f"{number}/2")

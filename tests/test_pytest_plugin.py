@@ -213,12 +213,13 @@ class TestOptionsOfPytest:
         )
         assert LINK in wrong.result[0].message
 
-    @pytest.mark.parametrize("dist", ["load", "worksteal"])
+    @pytest.mark.parametrize("dist", ["load", pytest.param("worksteal", marks=pytest.mark.slow)])
     def test_processes_of_xdist_share_the_cases(self, suite: pytest.Pytester, dist: str) -> None:
         ended = suite.runpytest_subprocess("-n", "2", "--dist", dist)
         ended.assert_outcomes(passed=7, failed=1)
         ended.stdout.fnmatch_lines([f"FAILED {node(WRONG).replace('[', '[[]')}"])
 
+    @pytest.mark.slow
     def test_processes_of_xdist_that_find_no_case_say_so(self, suite: pytest.Pytester) -> None:
         ended = suite.runpytest_subprocess("-n", "2", "--harness", "--harness-query=Round@13")
         assert ended.ret == pytest.ExitCode.NO_TESTS_COLLECTED

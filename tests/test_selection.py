@@ -21,10 +21,10 @@ from harness.specs.load import load_specs
 from harness.specs.selection import Shard, select
 from harness.specs.values import case_inputs
 from harness.targets.frames import tensor_bytes
-from tests.plans import default_ids, plan_of
+from tests.plans import PARTS, plan_in_parts, plan_of
 from tests.running import SPECS, harness, lines_of
 
-SOME = ("GatherND", "Gather", "Round", "Add", "Concat", "Softmax")
+SOME = ("Gather", "Round", "Add", "Concat", "Softmax")
 
 
 def plan() -> Plan:
@@ -41,13 +41,14 @@ def valid() -> tuple[Case, ...]:
     return tuple(select(plan()).cases(valid=True))
 
 
-def test_ids_are_unique() -> None:
-    ids = default_ids()
+@pytest.mark.parametrize("part", PARTS)
+def test_ids_are_unique(part: str) -> None:
+    ids = [case.id for case in plan_in_parts(part)]
     assert len(ids) == len(set(ids))
     assert all(Query.parse(case).matches(case) for case in ids), "an id is no query"
 
 
-@pytest.mark.parametrize("of", [1, 2, 3, 7])
+@pytest.mark.parametrize("of", [1, 2, 3, pytest.param(7, marks=pytest.mark.slow)])
 def test_shards_partition_the_cases(of: int) -> None:
     parts = [
         [case.id for case in select(plan(), shard=Shard(n, of)).cases(valid=True)] for n in range(1, of + 1)
@@ -186,13 +187,13 @@ def test_the_same_seed_gives_the_same_run(tmp_path: Path, monkeypatch: pytest.Mo
     assert a == b
 
 
-@pytest.mark.parametrize("few", [5000, 10])
+@pytest.mark.parametrize("few", [5000, pytest.param(10, marks=pytest.mark.slow)])
 def test_counting_changes_nothing_that_is_selected(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Few cases are remembered when they are counted; what a target then gets is what looking for them
     gives."""
     monkeypatch.setattr(selections, "_FEW", few)
     fresh, counted = (
-        select(fresh_plan(), parse_all(["GatherND@13:data=int8", "Round"]), Shard(1, 3)) for _ in range(2)
+        select(fresh_plan(), parse_all(["Gather@13:data=int8", "Round"]), Shard(1, 3)) for _ in range(2)
     )
     total, left_out = counted.counted()
     assert (total, left_out) == counted.counted()
@@ -211,7 +212,7 @@ def test_counting_changes_nothing_that_is_selected(few: int, monkeypatch: pytest
     "queries",
     [
         ["Round@22:case=*"],
-        ["sweep=halves*", "GatherND@13:sweep=batch;data=int8"],
+        ["sweep=halves*", "Gather@13:sweep=sizes;data=int8"],
         ["Gather*"],
         ["axis=-1"],
         ["R?und@22", "case=*"],

@@ -14,7 +14,7 @@ from harness.model.records import Case, DirectmlOptions, DirectmlTensor, Validit
 from harness.specs.api import DTYPES_OF_DIRECTML
 from harness.specs.expand import Plan, expand
 from harness.specs.load import load_specs
-from tests.plans import default_plan
+from tests.plans import PARTS, plan_in_parts
 
 HEAD = """\
 operator: GatherND
@@ -156,9 +156,10 @@ def test_all_means_the_types_of_directml(tmp_path: Path) -> None:
     assert not {"bool", "string", "bfloat16"} & set(dtypes)
 
 
-def test_no_case_of_onnx_carries_a_mark_of_the_api() -> None:
+@pytest.mark.parametrize("part", PARTS)
+def test_no_case_of_onnx_carries_a_mark_of_the_api(part: str) -> None:
     """Ids of cases that were there before stay as they were: nothing is added to them."""
-    for case in default_plan():
+    for case in plan_in_parts(part):
         assert ("api=directml" in case.id) is (case.directml is not None)
         if case.directml is not None:
             assert case.source, case.id
