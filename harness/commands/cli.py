@@ -22,7 +22,7 @@ from harness.commands.help_texts import dressed
 from harness.commands.named_path import NamedPath
 from harness.commands.timeout import Seconds
 from harness.model import interrupt
-from harness.model.errors import HarnessError, HarnessFault, UsageError, shown
+from harness.model.errors import HarnessError, HarnessFault, SpecError, UsageError, shown
 from harness.model.progress import Progress
 
 if TYPE_CHECKING:
@@ -255,10 +255,19 @@ def check(specs: tuple[Path, ...], expectations: tuple[Path, ...]) -> None:
     from harness.results.summary import count
     from harness.specs.expand import expand
     from harness.specs.expectations import ExpectationScope, lint, load_expectations
-    from harness.specs.load import load_specs
+    from harness.specs.load import load_each
 
-    plan = expand(load_specs(specs))
-    known = load_expectations(expectations)
+    loaded, wrong = load_each(specs)
+    try:
+        plan = expand(loaded)
+    except SpecError as error:
+        wrong.extend(error.problems)
+    try:
+        known = load_expectations(expectations)
+    except SpecError as error:
+        wrong.extend(error.problems)
+    if wrong:
+        raise SpecError(wrong)
     cases = list(plan)
     ids = [case.id for case in cases]
     problems = contradictions(plan.specs, cases) + lint(

@@ -82,6 +82,14 @@ def is_whole(paths: Collection[Path]) -> bool:
 def load_specs(paths: Sequence[Path] = ()) -> list[LoadedSpec]:
     """Load spec files, or the `*.yaml` directly in folders; without any, the harness's own. Raise SpecError
     with every problem."""
+    specs, problems = load_each(paths)
+    if problems:
+        raise SpecError(problems)
+    return specs
+
+
+def load_each(paths: Sequence[Path] = ()) -> tuple[list[LoadedSpec], list[str]]:
+    """Return the specs that can be loaded, and what is wrong with the others."""
     problems: list[str] = []
     specs: list[LoadedSpec] = []
     for path in yaml_files(paths or [default_folder()], problems):
@@ -103,9 +111,7 @@ def load_specs(paths: Sequence[Path] = ()) -> list[LoadedSpec]:
                     ("operator",), f"{spec.model.operator} already has a spec, {earlier.where('operator')}"
                 )
             )
-    if problems:
-        raise SpecError(problems)
-    return specs
+    return specs, problems
 
 
 def yaml_files(paths: Sequence[Path], problems: list[str], *, empty: bool = False) -> list[Path]:

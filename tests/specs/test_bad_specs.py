@@ -13,6 +13,7 @@ from harness.specs.expand import expand
 from harness.specs.expectations import load_expectations
 from harness.specs.load import load_specs
 from tests.golden import check_golden
+from tests.running import harness
 
 TESTS = Path(__file__).parent.parent
 BAD_SPECS = sorted((TESTS / "bad_specs").glob("*.yaml"))
@@ -52,3 +53,18 @@ def test_no_message_without_its_defect() -> None:
     for folder, known in (("bad_specs", BAD_SPECS), ("bad_expectations", BAD_EXPECTATIONS)):
         assert {p.name.split(".")[0] for p in (TESTS / folder).iterdir()} == {p.stem for p in known}
     assert len(BAD_SPECS) >= 30
+
+
+def test_problems_of_every_kind_are_told_together(tmp_path: Path) -> None:
+    """What cannot be read, what cannot be planned, and what is wrong with expectations."""
+    (tmp_path / "Add.yaml").write_text("operator: Add\nopsets: [99]\n", encoding="utf-8")
+    (tmp_path / "Abs.yaml").write_text(
+        "operator: Abs\nopsets: [13]\nsweeps:\n  - {name: sizes, X: {dtype: [float32], shape: [[2]], values: [nonsense]}}\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "known").write_text('- {match: "Abs:", expect: slow}\n', encoding="utf-8")
+    ended = harness("check", tmp_path, "--expectations", tmp_path / "known")
+    assert ended.code == 2
+    assert [
+        part in ended.err for part in ("Add.yaml:2: opsets[0]", "Abs.yaml:4: sweeps[0]", "known:1: [0]")
+    ] == [True] * 3
