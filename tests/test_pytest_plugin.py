@@ -10,7 +10,7 @@ from pathlib import Path
 import junitparser
 import pytest
 
-from harness.commands.pytest_plugin.execution import Execution, Wanted
+from harness.commands.pytest_plugin.execution import ItemRuns, Wanted
 from harness.model.errors import TargetUnavailable
 from harness.model.records import Outcome
 from harness.specs.expand import expand
@@ -290,11 +290,11 @@ def test_who_does_not_ask_for_conformance_imports_nothing_of_it(tmp_path: Path) 
 
 
 class TestExecution:
-    def _of(self, tmp_path: Path, target: str, *, blocks: bool = False) -> tuple[Execution, list[Wanted]]:
+    def _of(self, tmp_path: Path, target: str, *, blocks: bool = False) -> tuple[ItemRuns, list[Wanted]]:
         (tmp_path / "Round.yaml").write_text(SPEC, encoding="utf-8")
         targets = parse_targets([target])
         wanted = [Wanted(case, target) for case in Selection(expand(load_specs([tmp_path / "Round.yaml"])))]
-        return Execution(targets, wanted, load_expectations([]), timeout=30, jobs=1, blocks=blocks), wanted
+        return ItemRuns(targets, wanted, load_expectations([]), timeout=30, jobs=1, blocks=blocks), wanted
 
     def test_in_any_order_and_again(self, tmp_path: Path) -> None:
         execution, wanted = self._of(tmp_path, "fake")

@@ -33,7 +33,7 @@ from harness.run.hashes import output_hash
 from harness.run.judge import Judgement, judge, verdict
 from harness.run.resume import Done
 from harness.specs.expectations import Expectations, Known, TargetExpectations
-from harness.specs.selection import Listed, Selection
+from harness.specs.selection import ChosenCases, Selection
 from harness.targets.execution import Execution, Graph, Prepared
 from harness.targets.pool import WorkerPool
 from harness.targets.registry import Target
@@ -44,7 +44,7 @@ class RunInputs(NamedTuple):
     failing cases."""
 
     targets: tuple[Target, ...]
-    selection: Selection | Listed
+    selection: Selection | ChosenCases
     expectations: Expectations
     baseline: Baseline | None
     artifacts: Path

@@ -23,7 +23,7 @@ from harness.model.reference.directml import directml_operator
 from harness.operators import OPERATORS
 from harness.operators.base import DirectmlCall
 from harness.operators.directml.buffer_changes import buffer_changes
-from harness.operators.directml.changes import Change, changes, is_paddable
+from harness.operators.directml.changes import CallChange, changes, is_paddable
 from harness.operators.directml.description import Description
 from harness.operators.directml.levels import levels_of, lowered_to
 from harness.operators.directml.lowering import NotExpressible, directml_call, lower
@@ -61,7 +61,7 @@ def api_cases(spec: LoadedSpec, literals: Sequence[Case], sweeps: Sequence[_Swee
     yield from (case_of(base, change) for change in _changes(base) if change.name not in written)
 
 
-def _changes(base: Base) -> Iterator[Change]:
+def _changes(base: Base) -> Iterator[CallChange]:
     known = directml_operator(base.made.operator)
     yield from changes(
         known, base.description, is_paddable(known, (*base.made.axes, *base.made.per_dimension))
@@ -123,7 +123,7 @@ def _entry(case: Case) -> str:
     return case.id.partition(":")[2].partition(";")[0]
 
 
-def case_of(base: Base, change: Change) -> Case:
+def case_of(base: Base, change: CallChange) -> Case:
     """Return the base with a change."""
     operator = base.case.directml.operator if base.case.directml is not None else None
     asked = DirectmlOptions(operator, change.dimension_count, tensors=tuple(sorted(change.tensors.items())))

@@ -137,7 +137,7 @@ class Selection:
         return f"no case matches {' or '.join(query.text for query in self.queries)}; {explain_no_match(self.queries, operators, keys)}"
 
 
-class Listed(NamedTuple):
+class ChosenCases(NamedTuple):
     """Cases that were chosen one by one, out of any plans."""
 
     chosen: Sequence[Case]

@@ -18,7 +18,7 @@ from harness.model.reference.directml import (
     directml_operator,
 )
 from harness.operators.directml.buffer_changes import buffer_changes
-from harness.operators.directml.changes import Change, broken, changes, is_paddable, snake
+from harness.operators.directml.changes import CallChange, broken, changes, is_paddable, snake
 from harness.operators.directml.description import BufferTensor, Description
 from harness.operators.directml.layout import buffer_bytes
 
@@ -55,7 +55,7 @@ BASE = described(
 )
 
 
-def applied(change: Change, base: Description = BASE) -> Description:
+def applied(change: CallChange, base: Description = BASE) -> Description:
     """Return the base with what a change writes."""
 
     def one(name: str, given: BufferTensor) -> BufferTensor:
@@ -81,7 +81,7 @@ def applied(change: Change, base: Description = BASE) -> Description:
 ALIKE = Constraint(("dtype", "dimension_count", "sizes"), ("ATensor", "BTensors", "OutputTensor"))
 
 
-def made(*constraints: Constraint, base: Description = BASE) -> Iterator[Change]:
+def made(*constraints: Constraint, base: Description = BASE) -> Iterator[CallChange]:
     return changes(operator(*constraints), base, paddable=True)
 
 

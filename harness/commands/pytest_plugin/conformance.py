@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.commands.pytest_plugin.execution import Execution, Wanted
+from harness.commands.pytest_plugin.execution import ItemRuns, Wanted
 from harness.commands.pytest_plugin.items import MARK, CaseItem, SpecFile
 from harness.commands.pytest_plugin.reports import reports
 from harness.commands.pytest_plugin.settings import Settings, is_xdist_worker, settings
@@ -33,7 +33,7 @@ class Conformance:
         self._operators: dict[str, LoadedSpec] = {}
         self._problems: list[str] = []
         self._found = False
-        self._execution: Execution | None = None
+        self._execution: ItemRuns | None = None
 
     @classmethod
     def of(cls, config: pytest.Config) -> Conformance:
@@ -134,7 +134,7 @@ class Conformance:
         one, whatever ends the loop."""
         wanted = [Wanted(item.case, item.target.name) for item in session.items if isinstance(item, CaseItem)]
         asked, alone = self.settings, not is_xdist_worker(session.config)
-        self._execution = Execution(
+        self._execution = ItemRuns(
             asked.targets,
             wanted,
             asked.expectations,

@@ -21,7 +21,7 @@ from harness.run.probe import open_pool
 from harness.run.request import new_run_id
 from harness.run.target_info import target_info
 from harness.specs.expectations import Expectations
-from harness.specs.selection import Listed
+from harness.specs.selection import ChosenCases
 from harness.targets.pool import WorkerPool
 from harness.targets.registry import Target, greeted
 
@@ -45,7 +45,7 @@ class Batch(NamedTuple):
     block: int
 
 
-class Opened(NamedTuple):
+class OpenTarget(NamedTuple):
     """A target whose workers run, with what a run's header says of it."""
 
     target: Target
@@ -54,7 +54,7 @@ class Opened(NamedTuple):
     info: TargetInfo
 
 
-class Execution:
+class ItemRuns:
     """Results of the `wanted` cases, which are in the order in which they will be asked for. Close it, or
     workers stay."""
 
@@ -81,7 +81,7 @@ class Execution:
             self._batches[batch].append(case)
             self._batch[name, case.id] = batch
         self._found: dict[tuple[str, str], Result] = {}
-        self._opened: dict[str, Opened] = {}
+        self._opened: dict[str, OpenTarget] = {}
         self._gone: dict[str, TargetUnavailable] = {}
         self._now: Batch | None = None
         self._running: Iterator[Result] = iter(())
@@ -116,13 +116,15 @@ class Execution:
         if self._now is not None and (self._now.target, self._now.valid) != (batch.target, batch.valid):
             self._opened[self._now.target].pool.close()
         self._now = batch
-        work = RunInputs((opened.target,), Listed(cases), self._expectations, None, Path(), 0, self._timeout)
+        work = RunInputs(
+            (opened.target,), ChosenCases(cases), self._expectations, None, Path(), 0, self._timeout
+        )
         known = self._expectations.for_target(batch.target, opened.info)
         self._running = TargetRun(work, opened.target, known, None, NoArtifacts(), WHOLE, keep=True).results(
             opened.pool
         )
 
-    def open(self, name: str) -> Opened:
+    def open(self, name: str) -> OpenTarget:
         """Start the target's first worker, where none ran yet. Errors: TargetUnavailable with the reason and
         the remedy."""
         if name in self._gone:
@@ -134,7 +136,7 @@ class Execution:
             info = target_info(target, hello, pool.runtime)
             stated = self._expectations.stated({name: info}, self._operators)
             header = Header(SCHEMA, new_run_id(), "pytest", 0, {}, {name: info}, expectations=stated)
-            self._opened[name] = Opened(target, pool, header, info)
+            self._opened[name] = OpenTarget(target, pool, header, info)
         return self._opened[name]
 
     def close(self) -> None:

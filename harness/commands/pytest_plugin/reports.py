@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import pytest
 
-from harness.commands.pytest_plugin.execution import Execution, Wanted
+from harness.commands.pytest_plugin.execution import ItemRuns, Wanted
 from harness.commands.pytest_plugin.items import CaseItem
 from harness.model.errors import TargetUnavailable
 from harness.model.records import Expectation, Header, Outcome, Result, Verdict
@@ -30,7 +30,7 @@ from harness.render.text import line, visible
 _KEYWORDS: dict[str, Literal[1]] = {"harness": 1}
 
 
-def reports(item: CaseItem, execution: Execution) -> Iterator[pytest.TestReport]:
+def reports(item: CaseItem, execution: ItemRuns) -> Iterator[pytest.TestReport]:
     """Yield the reports of a case: what came of it, and that nothing is left of it, by which others know that
     it has ended."""
     skip = item.get_closest_marker("skip")

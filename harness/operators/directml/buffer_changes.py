@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from harness.model.dtypes import DTYPES
 from harness.model.records import DirectmlTensor, Validity
-from harness.operators.directml.changes import Change
+from harness.operators.directml.changes import CallChange
 from harness.operators.directml.description import BufferTensor, Description
 from harness.operators.directml.layout import elements
 
@@ -21,18 +21,18 @@ _ALIGNED = 16
 """The least alignment in bytes that a buffer tensor has, whatever its description says."""
 
 
-def buffer_changes(base: Description) -> Iterator[Change]:
+def buffer_changes(base: Description) -> Iterator[CallChange]:
     """Yield the calls with other sizes and alignments of the first input's and the first output's buffer."""
     output = base.outputs[0]
     first = base.inputs[0] if base.inputs else output
     input_tensor, output_tensor = base.view(first), base.view(output)
     width = DTYPES[input_tensor.dtype].itemsize
 
-    def valid(name: str, section: str, **tensors: DirectmlTensor) -> Change:
-        return Change(name, section, None, tensors, None, DOCUMENT, Validity.VALID)
+    def valid(name: str, section: str, **tensors: DirectmlTensor) -> CallChange:
+        return CallChange(name, section, None, tensors, None, DOCUMENT, Validity.VALID)
 
-    def invalid(name: str, section: str, rule: str, tensor: str, changed: DirectmlTensor) -> Change:
-        return Change(name, section, rule, {tensor: changed}, None, DOCUMENT)
+    def invalid(name: str, section: str, rule: str, tensor: str, changed: DirectmlTensor) -> CallChange:
+        return CallChange(name, section, rule, {tensor: changed}, None, DOCUMENT)
 
     larger = {name: DirectmlTensor(bytes=tensor.bytes + _SPARE) for name, tensor in base.views()}
     yield valid("api_larger_buffer", _SIZE, **larger)
@@ -54,7 +54,7 @@ def buffer_changes(base: Description) -> Iterator[Change]:
     exact = {name: DirectmlTensor(bytes=_unrounded(base.view(name))) for name in (first, output)}
     if any(changed.bytes != base.view(name).bytes for name, changed in exact.items()):
         rule = f"whether {_SIZE} is rounded up to {_UNIT} bytes"
-        yield Change("api_bytes_not_rounded", _SIZE, rule, exact, None, DOCUMENT, Validity.UNSPECIFIED)
+        yield CallChange("api_bytes_not_rounded", _SIZE, rule, exact, None, DOCUMENT, Validity.UNSPECIFIED)
     yield valid(
         "api_aligned",
         _ALIGNMENT,

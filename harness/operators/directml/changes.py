@@ -24,7 +24,7 @@ _REPRESENTATIVES = (("float64", "float32", "float16"), ("int64", "int32", "uint8
 _PER_DIMENSION = frozenset({"uint_array", "int_array", "float_array"})
 
 
-class Change(NamedTuple):
+class CallChange(NamedTuple):
     """What a case does otherwise than its base: members of tensors by name, or a DimensionCount for all of
     them.
 
@@ -41,11 +41,11 @@ class Change(NamedTuple):
     validity: Validity = Validity.INVALID
 
 
-def changes(operator: DirectmlOperator, base: Description, paddable: bool) -> Iterator[Change]:
+def changes(operator: DirectmlOperator, base: Description, paddable: bool) -> Iterator[CallChange]:
     """Yield both sides of each constraint and table; `paddable` says that leading dimensions of 1 leave the
     meaning of the call alone."""
     tables = operator.tables_for(base.attributes)
-    yield Change("api_base", "tensor support and constraints", validity=Validity.VALID)
+    yield CallChange("api_base", "tensor support and constraints", validity=Validity.VALID)
     yield from _unlike(operator, base, tables)
     yield from _dimension_counts(base, tables, paddable)
     yield from _undocumented(operator, base, tables)
@@ -69,7 +69,7 @@ def _named(call: Description, members: Sequence[str]) -> list[tuple[str, BufferT
     return [(name, tensor) for name, tensor in call.views() if name.partition(".")[0] in members]
 
 
-def _unlike(operator: DirectmlOperator, base: Description, tables: dict[str, Table]) -> Iterator[Change]:
+def _unlike(operator: DirectmlOperator, base: Description, tables: dict[str, Table]) -> Iterator[CallChange]:
     """Yield for each thing that tensors have in common, and each of them but the first, the call in which it
     has another."""
     wrong = list(broken(operator, base))
@@ -83,7 +83,7 @@ def _unlike(operator: DirectmlOperator, base: Description, tables: dict[str, Tab
                 if changed is not None and (what, name) not in done:
                     done.add((what, name))
                     rule = f"{_listed(constraint.of)} must have the same {_WORDS[what]}"
-                    yield Change(
+                    yield CallChange(
                         f"api_unlike_{what}_{snake(name)}", "tensor constraints", rule, {name: changed}
                     )
 
@@ -109,7 +109,7 @@ def _dtypes(tables: dict[str, Table], name: str) -> list[str]:
     return [] if support is None else [by_name[dtype] for dtype in support.dtypes if dtype in by_name]
 
 
-def _dimension_counts(base: Description, tables: dict[str, Table], paddable: bool) -> Iterator[Change]:
+def _dimension_counts(base: Description, tables: dict[str, Table], paddable: bool) -> Iterator[CallChange]:
     """Yield one dimension more and the most that a table has for all tensors, and one more than any has."""
     used = {name.partition(".")[0] for name, _ in base.views()}
     limits = [
@@ -119,7 +119,7 @@ def _dimension_counts(base: Description, tables: dict[str, Table], paddable: boo
     if paddable:
         for count in sorted({now + 1, most}):
             if now < count <= most:
-                yield Change(
+                yield CallChange(
                     f"api_dimension_count_{count}",
                     "tensor support",
                     dimension_count=count,
@@ -127,12 +127,12 @@ def _dimension_counts(base: Description, tables: dict[str, Table], paddable: boo
                 )
     if now <= most < MOST:
         rule = f"a tensor has at most {most} dimensions"
-        yield Change("api_too_many_dimensions", "tensor support", rule, dimension_count=most + 1)
+        yield CallChange("api_too_many_dimensions", "tensor support", rule, dimension_count=most + 1)
 
 
 def _undocumented(
     operator: DirectmlOperator, base: Description, tables: dict[str, Table]
-) -> Iterator[Change]:
+) -> Iterator[CallChange]:
     """Yield for tensors that must have one data type the calls with one that no table has for any of them."""
     done: set[str] = set()
     for member in (each.name for each in operator.tensors):
@@ -150,7 +150,7 @@ def _undocumented(
             if dtype is not None:
                 rule = f"{_listed(tuple(sorted({name.partition('.')[0] for name, _ in present})))} cannot be {DTYPES[dtype].directml}"
                 tensors = {name: DirectmlTensor(dtype=dtype) for name, _ in present}
-                yield Change(f"api_undocumented_{dtype}_{snake(member)}", "tensor support", rule, tensors)
+                yield CallChange(f"api_undocumented_{dtype}_{snake(member)}", "tensor support", rule, tensors)
 
 
 def _alike(operator: DirectmlOperator, member: str) -> set[str]:

@@ -25,7 +25,7 @@ from harness.model.errors import HarnessFault
 from harness.model.records import TargetInfo
 from harness.model.shares import LocalNumbers, SharedNumbers
 from harness.run.job import RunInputs
-from harness.run.lanes.lane import Opened, Report, RunProcess, Shared, Sink
+from harness.run.lanes.lane import Opened, ProcessReport, RunProcess, Shared, Sink
 from harness.run.lanes.process import Fault, Lines, fork
 from harness.run.resume import Done
 from harness.targets.pool import Launch
@@ -60,7 +60,7 @@ class Coordinator:
 
     def run(
         self, number: int, info: TargetInfo, opened: Opened | None, done: Done | None, sink: Sink
-    ) -> list[Report]:
+    ) -> list[ProcessReport]:
         """Run everything on target `number`. Errors: HarnessError; lines that were made by then have gone to
         `sink`."""
         self._continue(number, done)
@@ -144,19 +144,19 @@ class ForkingCoordinator(Coordinator):
 
     def run(
         self, number: int, info: TargetInfo, opened: Opened | None, done: Done | None, sink: Sink
-    ) -> list[Report]:
+    ) -> list[ProcessReport]:
         """Run everything on target `number`. Errors: HarnessError; lines that were made by then have gone to
         `sink`."""
         self._continue(number, done)
         for member in self._members:
             self._tell(member, "run", number, info, opened, done)
-        reports: list[Report] = []
+        reports: list[ProcessReport] = []
         try:
             while len(reports) < len(self._members):
                 answer = self._next()
                 if isinstance(answer, Lines):
                     self._sink(answer, sink)
-                elif isinstance(answer, Report):
+                elif isinstance(answer, ProcessReport):
                     reports.append(answer)
         except BaseException:
             if not self._sinking:

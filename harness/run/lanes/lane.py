@@ -29,7 +29,7 @@ class Opened(NamedTuple):
     launch: Launch
 
 
-class Report(NamedTuple):
+class ProcessReport(NamedTuple):
     """What a lane found on one target; `problem` says why its workers no longer start."""
 
     counts: Counts
@@ -78,7 +78,7 @@ class RunProcess:
 
     def run(
         self, number: int, info: TargetInfo, opened: Opened | None, done: Done | None, sink: Sink
-    ) -> Report:
+    ) -> ProcessReport:
         """Run this lane's share on target `number`; where it was not opened every case is unavailable.
         Errors: HarnessFault."""
         work = self._work
@@ -102,7 +102,7 @@ class RunProcess:
         finally:
             self._forget(number)
             lines.flush()
-        return Report(counts, known.findings(), problem)
+        return ProcessReport(counts, known.findings(), problem)
 
     def close(self) -> None:
         """End all workers; safe to call twice."""

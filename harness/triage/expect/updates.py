@@ -35,7 +35,7 @@ class Update:
 
 
 @dataclass
-class _Seen:
+class _SeenRows:
     """What a run showed of one entry: rows of each target that ended as expected, and that ended otherwise;
     ids that did not run."""
 
@@ -106,7 +106,7 @@ def _unexpected(rows: TargetRows, known: TargetExpectations, done: Update) -> ND
 
 def _earned(run: RunRows, located: Located, done: Update) -> Located | None:
     """Return an entry as far as the run bears it out: as it is, narrowed, or None."""
-    seen = _Seen()
+    seen = _SeenRows()
     applies = False
     for name, rows in run.targets.items():
         info: TargetInfo = run.header.targets[name]
@@ -142,7 +142,7 @@ def _operators(located: Located) -> set[str]:
     return {query.operator or "*" for query in located.queries}
 
 
-def _narrowed(run: RunRows, located: Located, seen: _Seen, done: Update) -> Located:
+def _narrowed(run: RunRows, located: Located, seen: _SeenRows, done: Update) -> Located:
     kept_ids = {run.targets[name].ids[row] for name, rows in seen.kept.items() for row in rows.tolist()}
     lost_ids = {run.targets[name].ids[row] for name, rows in seen.lost.items() for row in rows.tolist()}
     if kept_ids & lost_ids:
