@@ -30,7 +30,7 @@ _KINDS = ("ordinary", "integers", "unit", "positive", "normal", "specials", "nan
 _FITTING = ("terms", "upper", "factors", "negatable", "nonzero", "shifts", "digits")
 ELEMENT_KINDS = tuple(map(ValueKind, (*_KINDS, *_FITTING)))
 _FLOATS_ONLY = frozenset(("nans", "subnormal", "fine"))
-_ALPHABET = (
+ALPHABET = (
     "",
     "a",
     "B",
@@ -42,6 +42,7 @@ _ALPHABET = (
     "'",
     "longer text, so that it is not stored in place",
 )
+"""What strings are made of, wherever elements are chosen for a case."""
 
 
 def applies(kind: str, dtype: str) -> bool:
@@ -61,7 +62,7 @@ def choose(kind: str, dtype: str, shape: Shape, entropy: Entropy) -> Array:
         return np.asarray((raw & 1) == 1).reshape(shape)
     if dtype == "string":
         texts = np.empty(count, object)
-        texts[:] = [f"{_ALPHABET[n % len(_ALPHABET)]}{n >> 8 & 7}" for n in raw.tolist()]
+        texts[:] = [f"{ALPHABET[n % len(ALPHABET)]}{n >> 8 & 7}" for n in raw.tolist()]
         return texts.reshape(shape)
     if entry.is_float:
         return _FLOATS[kind](raw, dtype, entropy).reshape(shape)

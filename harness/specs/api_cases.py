@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from harness.model.caseid import directml_terms
+from harness.model.caseid import CaseKey, directml_terms
 from harness.model.records import BEYOND, Case, DirectmlOptions, Options, Validity
 from harness.model.reference.directml import directml_operator
 from harness.operators import OPERATORS
@@ -106,7 +106,7 @@ def _base(case: Case) -> Base | None:
         return None
     if levels_of(plain, call)["directml"] == BEYOND or _elements(description) > _MOST_ELEMENTS:
         return None
-    return Base(plain, _entry(case), made, description)
+    return Base(plain, CaseKey.of(case.id).origin, made, description)
 
 
 def _sizes(case: Case) -> tuple[bool, int]:
@@ -117,10 +117,6 @@ def _sizes(case: Case) -> tuple[bool, int]:
 
 def _elements(description: Description) -> int:
     return max(prod(tensor.sizes) for _, tensor in description.views())
-
-
-def _entry(case: Case) -> str:
-    return case.id.partition(":")[2].partition(";")[0]
 
 
 def case_of(base: Base, change: CallChange) -> Case:

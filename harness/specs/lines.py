@@ -3,6 +3,7 @@ what went wrong."""
 
 from __future__ import annotations
 
+from harness.model.caseid import CaseKey
 from harness.specs.family_sweeps import family_sweeps
 from harness.specs.load import LoadedSpec
 from harness.specs.schema import Sweep
@@ -28,4 +29,4 @@ def entry_lines(spec: LoadedSpec) -> dict[str, int]:
 
 def entry_of(case_id: str) -> str:
     """Return the term with which an id names the entry that its case is from."""
-    return case_id.partition(":")[2].partition(";")[0]
+    return CaseKey.of(case_id).origin

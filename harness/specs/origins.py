@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness.model.caseid import CaseKey
 from harness.model.records import Origin
 from harness.specs.expand import Plan
 
@@ -16,9 +17,7 @@ def origins(plan: Plan) -> dict[str, Origin]:
                 found[f"{spec.model.operator}:case={case.name}"] = Origin(case.source, case.rule)
     for one in plan.literals:
         if one.directml is not None and (one.source or one.rule):  # also those that no spec writes out
-            found.setdefault(
-                f"{one.operator}:{one.id.partition(':')[2].partition(';')[0]}", Origin(one.source, one.rule)
-            )
+            found.setdefault(f"{one.operator}:{CaseKey.of(one.id).origin}", Origin(one.source, one.rule))
     for planned in plan.sweeps:
         sweep = planned.sweep
         if sweep.source or sweep.rule:

@@ -16,19 +16,7 @@ from harness.model.dtypes import DTYPES, Array
 from harness.model.records import Case, Tensor, TensorSpec
 from harness.operators import OPERATORS
 from harness.operators.base import Call
-
-_ALPHABET = (
-    "",
-    "a",
-    "B",
-    "\u00e9",
-    "\u4e2d",
-    "\U0001f600",
-    " ",
-    "\x01",
-    "'",
-    "longer text, so that it is not stored in place",
-)
+from harness.operators.elements import ALPHABET
 
 
 def case_inputs(call: Call, case: Case, seed: int) -> tuple[Tensor, ...]:
@@ -88,6 +76,6 @@ def _strings(count: int, shape: tuple[int, ...], picks: memoryview) -> Array:
     array = np.empty(count, object)
     for n in range(count):
         array[n] = (
-            f"{_ALPHABET[picks[2 * n] % len(_ALPHABET)]}{picks[2 * n + 1]}" if picks[2 * n + 1] % 8 else ""
+            f"{ALPHABET[picks[2 * n] % len(ALPHABET)]}{picks[2 * n + 1]}" if picks[2 * n + 1] % 8 else ""
         )
     return array.reshape(shape)

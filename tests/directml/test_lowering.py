@@ -275,7 +275,7 @@ def test_every_case_of_the_specs_is_lowered_as_the_api_asks(part: str) -> None:
                     inputs = dict(zip(one.call.inputs, one.inputs, strict=True))
                     assert operator.family.broken_by_values(operator, one.call, inputs) is None, one.case.id
                     assert oracle(one, "DirectML") is not None
-    assert seen > 300
+    assert seen > {PARTS[0]: 300, "the rest": 4000}[part]
     assert all("=string[" in case or "=bfloat16[" in case for case in refused)
     assert not any("api=directml" in case for case in refused)
 
