@@ -53,7 +53,7 @@ def test_two_interruptions_are_one(tmp_path: Path, delay: float, apart: float) -
         process.send_signal(signal.SIGINT)
         code = process.wait(20)
         said = process.stderr.read().strip().splitlines()
-    assert code == 130
+    assert code == 130, said
     assert said[-1].startswith("harness: interrupted"), said
     assert not [line for line in said if "Traceback" in line or "Exception ignored" in line]
 
@@ -108,6 +108,28 @@ def test_an_interruption_that_comes_as_another_error_is_known() -> None:
         type("Made", (), {"entry": Interrupting()})
     assert interrupt.behind(caught.value)
     assert not interrupt.behind(RuntimeError())
+
+
+LOADING = """
+import os, signal, sys
+class Interrupted:
+    def find_spec(self, name, path, target=None):
+        if name == "harness.commands.cli":
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+            except KeyboardInterrupt as error:
+                raise RuntimeError("Error calling __set_name__") from error
+sys.meta_path.insert(0, Interrupted())
+from harness.commands.start import main
+main()
+"""
+
+
+def test_an_interruption_that_comes_as_another_error_while_modules_load_is_one_line() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", LOADING], capture_output=True, text=True, timeout=15, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (130, "harness: interrupted\n")
 
 
 EXTENSION = """

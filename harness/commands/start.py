@@ -16,7 +16,9 @@ def main() -> None:
         from harness.commands.cli import main as command_line
 
         command_line()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Exception) as error:
+        if not interrupt.behind(error):
+            raise
         sys.stderr.write("harness: interrupted\n")
         sys.exit(interrupt.EXIT_CODE)
     finally:
