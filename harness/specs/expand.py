@@ -127,6 +127,15 @@ class Plan:
             if (sweep.sweep.validity is Validity.VALID) is valid and (wanted is None or wanted(sweep)):
                 yield from sweep.cases(self.left_out, share)
 
+    def searched(self, query: Query) -> Iterator[Case]:
+        """Yield the literal cases, and those of the sweeps that a query can select cases of: all that need
+        be made to find what it matches."""
+        for valid in (True, False):
+            yield from self.cases(
+                valid=valid,
+                wanted=lambda each: query.may_select(each.operator.name, f"sweep={each.sweep.name}"),
+            )
+
 
 def expand(
     specs: Sequence[LoadedSpec],

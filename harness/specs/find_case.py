@@ -50,17 +50,13 @@ def _look(plan: Plan, text: str, query: Query) -> tuple[list[Case], list[str]]:
     """Return the cases that a query matches, the one whose id `text` is alone, and ids of the same sweep."""
     matching: list[Case] = []
     near: list[str] = []
-    for valid in (True, False):
-        for case in plan.cases(
-            valid=valid,
-            wanted=lambda each: query.may_select(each.operator.name, f"sweep={each.sweep.name}"),
-        ):
-            if case.id == text:
-                return [case], near
-            if query.matches(case.id):
-                matching.append(case)
-            elif case.id.startswith(text.partition(";")[0] + ";"):
-                near.append(case.id)
+    for case in plan.searched(query):
+        if case.id == text:
+            return [case], near
+        if query.matches(case.id):
+            matching.append(case)
+        elif case.id.startswith(text.partition(";")[0] + ";"):
+            near.append(case.id)
     return matching, near
 
 

@@ -67,10 +67,9 @@ def recorded_failure(run: Path, case_id: str, target: str | None, specs: Sequenc
     if not found and matching:
         case_id, found = matching.popitem()
     result = _chosen(reader.path, case_id, target, found, near)
-    plan = expand(
-        load_specs(specs or _specs_of(header)), (Query.parse(case_id),), everything=_everything(header)
-    )
-    case = next((case for case in plan if case.id == case_id), None)
+    query = Query.parse(case_id)
+    plan = expand(load_specs(specs or _specs_of(header)), (query,), everything=_everything(header))
+    case = next((case for case in plan.searched(query) if case.id == case_id), None)
     if case is None:
         raise UsageError(
             f"{reader.path}: {case_id}: the specs have no such case any more; name those of the run with --spec"

@@ -159,7 +159,8 @@ def test_what_tests_nothing_stands_apart(open_page: Open, bounded: Path) -> None
     )
 
 
-@pytest.mark.parametrize("width", [pytest.param(1280, marks=pytest.mark.slow), 390])
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [1280, 390])
 def test_axe_finds_nothing_in_a_page_of_many_operators(open_page: Open, tmp_path: Path, width: int) -> None:
     page = open_page(page_of(tmp_path, many.write_run(tmp_path / "run.jsonl", MANY + 1, 30)), width=width)
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
