@@ -92,7 +92,8 @@ class Measured:
             support.add(result)
             if (
                 not conforms(result.validity, result.outcome)
-                and (entry := reviewed.entry(result.case, beyond=result.beyond)) is not None
+                and (entry := reviewed.entry(result.case, beyond=result.beyond, outcome=result.outcome))
+                is not None
             ):
                 title = entry.title or entry.reason
                 before = shown.get(title, Known(entry, 0, result.case))

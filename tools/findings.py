@@ -38,6 +38,7 @@ _MEANS = {
     Outcome.TIMEOUT: "does not end",
 }
 _SHOWN = 24
+_NAMED = 10
 """Elements of a tensor that are written out."""
 _EMPTY = re.compile(r"[\[,]0[,\]]")
 _NOISE = re.compile(r"^\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : |[\r\n]+$")
@@ -67,16 +68,17 @@ class Finding(NamedTuple):
 
 
 def read_sides(paths: Iterable[Path]) -> list[Side]:
-    """Read the two targets of one or two runs; UsageError where there are not two."""
+    """Read the two targets of one or two runs that run ONNX's graphs; UsageError where there are not two."""
     sides: list[Side] = []
     for path in paths:
         reader = RunReader(path)
         by_target = {
             target: Side(target, info, {}, reader.path.parent)
             for target, info in reader.header.targets.items()
+            if info.provider != "DirectML"
         }
         for result in reader:
-            if not inexpressible(result):
+            if result.target in by_target and not inexpressible(result):
                 by_target[result.target].results[result.case] = result
         sides.extend(by_target.values())
     if len(sides) != 2:
@@ -98,7 +100,9 @@ def findings(sides: Sequence[Side], expectations: Expectations) -> list[Finding]
         if all(conforms(result.validity, result.outcome) for result in results):
             continue
         entries = tuple(
-            None if conforms(result.validity, result.outcome) else targets.entry(case, beyond=result.beyond)
+            None
+            if conforms(result.validity, result.outcome)
+            else targets.entry(case, beyond=result.beyond, outcome=result.outcome)
             for targets, result in zip(known, results, strict=True)
         )
         key = tuple(None if entry is None else entry.title or entry.reason for entry in entries)
@@ -184,7 +188,8 @@ def _short(finding: Finding) -> str:
 
 
 def _operators(finding: Finding) -> str:
-    return ", ".join(sorted({case.partition("@")[0] for case in finding.cases}))
+    names = sorted({case.partition("@")[0] for case in finding.cases})
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
 def _outcomes(side: Side, cases: Iterable[str]) -> str:
@@ -256,20 +261,36 @@ def _code(message: str) -> str:
 
 
 def _unspecified(sides: Sequence[Side], cases: Mapping[str, Case]) -> Iterator[tuple[str, ...]]:
-    """Yield one row for all opsets at which an unspecified case ends alike."""
+    """Yield one row for all opsets at which an unspecified case ends alike, and one for a sweep."""
     rows: dict[tuple[str, ...], list[str]] = {}
+    sweeps: dict[tuple[str, ...], list[Counter[Outcome]]] = {}
     for name in sorted(sides[0].results.keys() & sides[1].results.keys()):
         results = [side.results[name] for side in sides]
-        if results[0].validity is Validity.UNSPECIFIED:
-            case = cases.get(name)
-            operator, _, rest = name.partition("@")
-            opset, _, terms = rest.partition(":")
-            told = (f"`{r.outcome.value}`{_detail(side, r)}" for side, r in zip(sides, results, strict=True))
-            rows.setdefault((operator, f"`{terms}`", cell((case and case.rule) or "–"), *told), []).append(
-                opset
+        if results[0].validity is not Validity.UNSPECIFIED:
+            continue
+        case = cases.get(name)
+        operator, _, rest = name.partition("@")
+        opset, _, terms = rest.partition(":")
+        rule = cell((case and case.rule) or "–")
+        if terms.startswith("sweep="):
+            counted = sweeps.setdefault(
+                (operator, f"`{terms.partition(';')[0]}`", rule), [Counter() for _ in sides]
             )
+            for counter, result in zip(counted, results, strict=True):
+                counter[result.outcome] += 1
+        else:
+            told = (f"`{r.outcome.value}`{_detail(side, r)}" for side, r in zip(sides, results, strict=True))
+            rows.setdefault((operator, f"`{terms}`", rule, *told), []).append(opset)
     for (operator, *cells), opsets in rows.items():
         yield (f"{operator} {', '.join(opsets)}", *cells)
+    for key, counted in sweeps.items():
+        yield (
+            *key,
+            *(
+                ", ".join(f"`{outcome.value}` {n:,}" for outcome, n in counter.most_common())
+                for counter in counted
+            ),
+        )
 
 
 def cell(text: str) -> str:

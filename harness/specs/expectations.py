@@ -336,14 +336,19 @@ class TargetExpectations:
         self.used = [Used() for _ in self.entries]
         self.numbers = self.numbers or tuple(range(len(self.entries)))
 
-    def entry(self, case_id: str, *, beyond: bool = False) -> Entry | None:
+    def entry(self, case_id: str, *, beyond: bool = False, outcome: Outcome | None = None) -> Entry | None:
         """Return the entry that speaks of a case, None if none does. With several, the first one counts, and
         general ones last.
 
-        `beyond` says that no level allows the case.
+        `beyond` says that no level allows the case; with an `outcome`, entries that hold sometimes count
+        where they expect it.
         """
         found = self.matching(case_id)
-        position = next((n for n in found if not self.entries[n].general), None)
+        if outcome is None:
+            special = [n for n in found if not self.entries[n].general]
+        else:
+            special = self._special(found, case_id, outcome, beyond=beyond)
+        position = next(iter(special), None)
         if position is None:
             position = next((n for n in found if self._speaks_in_general(n, case_id, beyond=beyond)), None)
         return None if position is None else self.entries[position].entry
@@ -357,7 +362,7 @@ class TargetExpectations:
         `outcome` is None for an earlier result of which only that it conforms or not is known; `beyond` says
         that no level allows the case.
         """
-        found = [n for n in self.matching(case_id) if self.entries[n].applies(outcome)]
+        found = self._special(self.matching(case_id), case_id, outcome, beyond=beyond)
         if not found:
             return self._refused(case_id, outcome, conforms=conforms, beyond=beyond)
         for position in found:
@@ -367,6 +372,18 @@ class TargetExpectations:
             if self.entries[first].entry.expect is not self.entries[second].entry.expect:
                 self._conflict((first, second), case_id)
         return Known(self.entries[found[0]].entry.expect, self.numbers[found[0]])
+
+    def _special(
+        self, matching: Sequence[int], case_id: str, outcome: Outcome | None, *, beyond: bool
+    ) -> list[int]:
+        """Return those of the matching entries that speak of the case for a reason of its own; none where a
+        refusal has a general reason that is certain, and the others hold only sometimes."""
+        found = [n for n in matching if self.entries[n].applies(outcome)]
+        if outcome in WITHOUT_KERNEL and all(self.entries[n].entry.sometimes for n in found):
+            general = [n for n in matching if self.entries[n].general and not self.entries[n].entry.pending]
+            if any(self._speaks_in_general(n, case_id, beyond=beyond) for n in general):
+                return []
+        return found
 
     def _refused(
         self, case_id: str, outcome: Outcome | None, *, conforms: bool, beyond: bool
