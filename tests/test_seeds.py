@@ -1,0 +1,26 @@
+"""No seed turns a run red: expectations name what decides a deviation, not what random values hold at seed
+0."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.running import ROUND, SPECS, harness
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("operator", ["Round", "Sigmoid", "Sin", "MatMul"])
+def test_the_cpu_is_as_expected(tmp_path: Path, operator: str, seed: int) -> None:
+    ended = harness("run", SPECS / f"{operator}.yaml", "-t", "cpu", "--seed", str(seed), "-o", tmp_path / "r")
+    assert ended.code == 0, ended.out[:2000]
+
+
+@pytest.mark.slow
+@pytest.mark.windows_runtime
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_round_of_directml_is_as_expected(tmp_path: Path, seed: int) -> None:
+    ended = harness("run", ROUND, "-t", "directml", "--seed", str(seed), "-o", tmp_path / "r")
+    assert ended.code == 0, ended.out[:2000]
