@@ -157,7 +157,7 @@ class TestBadInput:
             ),
             (
                 ["-t", "cpu@"],
-                f"unknown target 'cpu@'; {TARGETS}",
+                f"unknown target 'cpu@'; did you mean 'cpu'?; {TARGETS}",
             ),
             *(
                 (
@@ -177,6 +177,14 @@ class TestBadInput:
             (
                 ["-t", "cpu,memory_limit"],
                 "target 'cpu,memory_limit': bad option 'memory_limit'; allowed, each once: threads=…, memory_limit=…",
+            ),
+            (["-t", "dlm"], f"unknown target 'dlm'; did you mean 'dml'?; {TARGETS}"),
+            (["-t", "cpu,dml"], "target 'cpu,dml': give each target an option of its own: -t cpu -t dml"),
+            (["-t", "dml@level-5.0"], "no level '5.0'; did you mean 'level-5_0'?"),
+            (
+                ["-t", "cuda"],
+                "target 'cuda' is a provider of another wheel of ONNX Runtime, which is not run here; one in a "
+                "shared library runs as it is: -t plugin=PATH",
             ),
             (["-t", "DML"], f"unknown target 'DML'; did you mean 'dml'?; {TARGETS}"),
             (["-t", "cpu@1.22.1"], f"unknown target 'cpu@1.22.1'; did you mean 'cpu@ort-1.22.1'?; {TARGETS}"),

@@ -158,15 +158,20 @@ def test_parse_all() -> None:
 
 
 def test_explain_no_match() -> None:
-    operators, keys = ["GatherND", "Round"], ["axis", "data", "sweep"]
-    assert explain_no_match(parse_all(["GaterND:axes=1"]), operators, keys) == (
-        "no operator 'GaterND'; did you mean 'GatherND'?; known: GatherND, Round"
-    )
-    assert explain_no_match(parse_all(["Gather*:axes=1"]), operators, keys) == (
+    operators = ["GatherND", "Round"]
+    ids = ["GatherND@12:sweep=a;data=float32[2];axis=1", "Round@11:sweep=b;data=float16[2]"]
+
+    def hint(query: str) -> str:
+        return explain_no_match(parse_all([query]), operators, ids)
+
+    assert hint("GaterND:axes=1") == "no operator 'GaterND'; did you mean 'GatherND'?; known: GatherND, Round"
+    assert hint("Gather*:axes=1") == (
         "no case has the key 'axes'; did you mean 'axis'?; known: axis, data, sweep"
     )
-    assert "ids do not hold it" in explain_no_match(parse_all(["validity=invalid"]), operators, keys)
-    assert "all of these terms together" in explain_no_match(parse_all(["Round:axis=1"]), operators, keys)
+    assert "ids do not hold it" in hint("validity=invalid")
+    assert "all of these terms together" in hint("Round:axis=1")
+    assert hint("Round@23") == "opsets of Round: 11"
+    assert hint("Round:data=fp16[2]") == "no element type 'fp16'; did you mean 'float16'?"
 
 
 NAMES = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)

@@ -31,6 +31,13 @@ def test_every_format_from_a_folder_or_a_file_to_a_file_or_standard_output(
     assert [each.name for each in out.parent.iterdir()] == ["report"]
 
 
+@pytest.mark.parametrize(("name", "format"), [("r.html", "html"), ("r.md", "markdown"), ("r.csv", "csv")])
+def test_the_end_of_the_name_says_the_format(run: Path, tmp_path: Path, name: str, format: str) -> None:
+    out = tmp_path / name
+    assert CliRunner().invoke(report, [str(run), "-o", str(out)], catch_exceptions=False).exit_code == 0
+    assert out.read_text(encoding="utf-8") == "".join(rendering(run, format))
+
+
 def test_badge(run: Path, tmp_path: Path) -> None:
     result = CliRunner().invoke(
         report, [str(run), "--badge", str(tmp_path / "b.svg")], catch_exceptions=False

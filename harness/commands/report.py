@@ -27,6 +27,8 @@ from harness.results.tables import read_tables
 
 Format = Literal["html", "markdown", "junit", "ctrf", "csv", "directml", "cells"]
 FORMATS: tuple[str, ...] = get_args(Format)
+_FORMAT_OF = {".html": "html", ".md": "markdown", ".xml": "junit", ".json": "ctrf", ".csv": "csv"}
+"""What the end of a file's name says where --format does not."""
 
 
 def rendering(run: Path, format: str) -> Iterator[str]:
@@ -111,12 +113,17 @@ def write_whole(out: Path, pieces: Iterable[str]) -> None:
 @click.command("report")
 @click.argument("run", type=NamedPath())
 @click.option(
-    "--format", "format_", type=click.Choice(FORMATS), help="Format to render; required without --badge."
+    "--format",
+    "format_",
+    type=click.Choice(FORMATS),
+    help="Format to render; else the one that the end of -o FILE says (.html, .md, .xml, .json, .csv).",
 )
 @click.option("-o", "--output", type=NamedPath(), help="Write here instead of to standard output.")
 @click.option("--badge", type=NamedPath(), help="Also draw an SVG badge for a README.")
 def report(run: Path, format_: str | None, output: Path | None, badge: Path | None) -> None:
     """Render RUN, a run file or the folder of a run, as a report."""
+    if format_ is None and output is not None:
+        format_ = _FORMAT_OF.get(output.suffix)
     if format_ is None and badge is None:
         raise UsageError(f"say what to render: --format {'|'.join(FORMATS)}, or --badge FILE")
     if format_ is not None:

@@ -15,8 +15,10 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Collection, Iterable, Sequence
+from fnmatch import fnmatchcase
 from typing import NamedTuple
 
+from harness.model.caseid import parse
 from harness.model.errors import UsageError
 
 EXAMPLE = "GatherElements@13:data=float16;axis=-1"
@@ -142,16 +144,34 @@ def parse_all(texts: Iterable[str]) -> tuple[Query, ...]:
     return tuple(Query.parse(text) for text in texts)
 
 
-def explain_no_match(queries: Sequence[Query], operators: Collection[str], keys: Collection[str]) -> str:
-    """Return a hint why queries select nothing: an operator or key that no case has, or that each exists but
-    not together."""
+_OTHER_NAMES = {
+    "fp16": "float16", "half": "float16", "fp32": "float32", "float": "float32", "fp64": "float64", "double": "float64",
+    "bf16": "bfloat16", "int": "int32", "long": "int64", "boolean": "bool", "str": "string",
+}  # fmt: skip
+
+
+def explain_no_match(queries: Sequence[Query], operators: Collection[str], ids: Iterable[str]) -> str:
+    """Return a hint why queries select nothing of these ids: an operator, opset, key or element type that no
+    case has, or that each exists but not together."""
     hints: dict[str, None] = {}
+    keys: set[str] = set()
+    opsets: dict[str, set[int]] = {}
+    for told in map(parse, ids):
+        keys.update(told.terms)
+        opsets.setdefault(told.operator, set()).add(told.opset)
     for query in queries:
         if query.operator is not None and not any(
             re.match(_regex(query.operator, ".") + r"\Z", name) for name in operators
         ):
             hints[f"no operator {query.operator!r}{_near(query.operator, operators)}"] = None
             continue
+        known = opsets.get(query.operator or "", set())
+        if query.opset is not None and known and not any(fnmatchcase(str(n), query.opset) for n in known):
+            hints[f"opsets of {query.operator}: {', '.join(map(str, sorted(known)))}"] = None
+            continue
+        for _, other in re.findall(r"(=)(\w+)", query.text):
+            if other in _OTHER_NAMES:
+                hints[f"no element type {other!r}; did you mean {_OTHER_NAMES[other]!r}?"] = None
         for key in query.keys:
             if key not in keys:
                 word = (

@@ -6,7 +6,6 @@ import difflib
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from harness.model.caseid import CaseKey
 from harness.model.errors import UsageError
 from harness.model.query import Query, explain_no_match
 from harness.model.records import Case
@@ -41,9 +40,9 @@ def find_case(specs: Sequence[LoadedSpec], text: str) -> Found:
     closest = difflib.get_close_matches(text, near[:2000], n=1, cutoff=0.0)
     if closest:
         raise UsageError(f"no case has the id {text!r}; the nearest is {closest[0]!r}")
-    keys = {term.partition("=")[0] for case in plan for term in CaseKey.of(case.id).terms}
     operators = {spec.model.operator for spec in plan.specs}
-    raise UsageError(f"no case has the id {text!r}: {explain_no_match([query], operators, keys)}")
+    hint = explain_no_match([query], operators, (case.id for case in plan))
+    raise UsageError(f"no case has the id {text!r}: {hint}")
 
 
 def _look(plan: Plan, text: str, query: Query) -> tuple[list[Case], list[str]]:

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from itertools import chain, combinations
 from typing import NamedTuple
 
-from harness.model.caseid import CaseKey, parse
+from harness.model.caseid import CaseKey
 from harness.model.errors import NothingRan
 from harness.model.query import Query, explain_no_match
 from harness.model.records import Case, Validity
@@ -133,8 +133,8 @@ class Selection:
                 else "no case is selected: the specs expand to none"
             )
         operators = {spec.model.operator for spec in self.plan.specs}
-        keys = {key for case in self.plan for key in parse(case.id).terms}
-        return f"no case matches {' or '.join(query.text for query in self.queries)}; {explain_no_match(self.queries, operators, keys)}"
+        hint = explain_no_match(self.queries, operators, (case.id for case in self.plan))
+        return f"no case matches {' or '.join(query.text for query in self.queries)}; {hint}"
 
 
 class ChosenCases(NamedTuple):

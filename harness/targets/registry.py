@@ -23,6 +23,7 @@ library `provider=NAME`.
 from __future__ import annotations
 
 import contextlib
+import difflib
 import re
 import sys
 from collections.abc import Sequence
@@ -64,6 +65,19 @@ class Target(NamedTuple):
 
 
 _PROVIDERS = {"cpu": CPU, "dml": DML, "directml": DIRECTML, "fake": FAKE}
+_ELSEWHERE = (
+    "cuda",
+    "tensorrt",
+    "rocm",
+    "migraphx",
+    "coreml",
+    "qnn",
+    "nnapi",
+    "xnnpack",
+    "vitisai",
+    "cann",
+    "dnnl",
+)
 _PLACED = ("cpu", "dml")
 _RELEASED = ("dml", "directml")
 _WHEELS = {CPU: "onnxruntime", DML: "onnxruntime-directml", DIRECTML: "onnxruntime-directml"}
@@ -100,6 +114,10 @@ def parse_target(text: str) -> Target:
     options: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
+        if pair.partition("@")[0] in _PROVIDERS:
+            raise UsageError(
+                f"target {text!r}: give each target an option of its own: {' '.join(f'-t {each}' for each in text.split(','))}"
+            )
         if not equals or not value or key not in allowed or key in options:
             raise UsageError(
                 f"target {text!r}: bad option {pair!r}; allowed, each once: {', '.join(f'{k}=…' for k in allowed)}"
@@ -148,7 +166,13 @@ def _plugin(text: str, head: str, pairs: Sequence[str]) -> Target:
 
 
 def _unknown(text: str) -> UsageError:
-    near = _meant(text)
+    if text.partition("@")[0].partition(",")[0].lower() in _ELSEWHERE:
+        return UsageError(
+            f"target {text!r} is a provider of another wheel of ONNX Runtime, which is not run here; "
+            "one in a shared library runs as it is: -t plugin=PATH"
+        )
+    swapped = (name for name in _PROVIDERS if sorted(name) == sorted(text))
+    near = _meant(text) or (*swapped, *difflib.get_close_matches(text, _PROVIDERS, 1, 0.75), None)[0]
     meant = f"; did you mean {near!r}?" if near else ""
     return UsageError(
         f"unknown target {text!r}{meant}; allowed: {_FORMS}, each with options such as dml,device_id=1"
@@ -165,6 +189,8 @@ def _meant(text: str) -> str | None:
         release = f"level-{release}"
     elif found := re.fullmatch(r"(?:v|ort|onnxruntime)?[-=]*([0-9]+\.[0-9.]+)", release):
         release = f"ort-{found[1]}"
+    elif (found := re.fullmatch(r"level[-=_]*([0-9]+)[._]([0-9]+)", release)) and name != "cpu":
+        release = f"level-{found[1]}_{found[2]}"
     elif release not in ("", "windows", "levels") or (release and name == "cpu") or (at and not release):
         return None
     meant = f"{name}{at}{release}{comma}{options}"

@@ -78,6 +78,10 @@ def release_for_level(level: str) -> DirectmlRelease:
     for row in reversed(releases()):
         if row.level == level:
             return row
+    usable = usable_levels()
+    meant = level.replace(".", "_")
+    if meant in usable:
+        raise UsageError(f"no level {level!r}; did you mean 'level-{meant}'?")
     raise UsageError(
-        f"no usable release has {level} as its maximum level (documented, not run); usable: {', '.join(usable_levels())}"
+        f"no usable release has {level} as its maximum level (documented, not run); usable: {', '.join(usable)}"
     )
