@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from harness.commands.report import FORMATS, report, write_report
+from harness.commands.report import FORMATS, rendering, report, write_report
 from harness.model.errors import UsageError
 from tests import synthetic
 
