@@ -31,8 +31,15 @@ _FORMAT_OF = {".html": "html", ".md": "markdown", ".xml": "junit", ".json": "ctr
 """What the end of a file's name says where --format does not."""
 
 
-def rendering(run: Path, format: str) -> Iterator[str]:
-    """Yield the pieces of one rendering of a run file, or of the one in a folder. Errors: UsageError."""
+def rendering(run: Path, format: str, *, only_unexpected: bool = False) -> Iterator[str]:
+    """Yield the pieces of one rendering of a run file, or of the one in a folder. Errors: UsageError.
+
+    JUnit and CTRF can hold the unexpected results alone.
+    """
+    if only_unexpected and format not in ("junit", "ctrf"):
+        raise UsageError(
+            f"--only unexpected is for junit and ctrf, which list every result; not for {format}"
+        )
     if format == "html":
         yield render_html(run)
     elif format == "markdown":
@@ -45,17 +52,17 @@ def rendering(run: Path, format: str) -> Iterator[str]:
     elif format == "cells":
         yield render_cells(run)
     elif format == "junit":
-        yield from render_junit(lambda: RunReader(run))
+        yield from render_junit(lambda: RunReader(run), only_unexpected=only_unexpected)
     elif format == "ctrf":
-        yield from render_ctrf(lambda: RunReader(run))
+        yield from render_ctrf(lambda: RunReader(run), only_unexpected=only_unexpected)
     else:
         raise UsageError(f"unknown format {format!r}; one of: {', '.join(FORMATS)}")
 
 
-def write_report(run: Path, format: str, out: Path | None) -> None:
+def write_report(run: Path, format: str, out: Path | None, *, only_unexpected: bool = False) -> None:
     """Render a run to a file, or to standard output; a file is replaced only by a whole one. Errors:
     UsageError."""
-    pieces = rendering(run, format)
+    pieces = rendering(run, format, only_unexpected=only_unexpected)
     if out is None:
         for piece in pieces:
             click.echo(piece.encode(), nl=False)
@@ -120,13 +127,14 @@ def write_whole(out: Path, pieces: Iterable[str]) -> None:
 )
 @click.option("-o", "--output", type=NamedPath(), help="Write here instead of to standard output.")
 @click.option("--badge", type=NamedPath(), help="Also draw an SVG badge for a README.")
-def report(run: Path, format_: str | None, output: Path | None, badge: Path | None) -> None:
+@click.option("--only", type=click.Choice(["unexpected"]), help="JUnit and CTRF: these results alone.")
+def report(run: Path, format_: str | None, output: Path | None, badge: Path | None, only: str | None) -> None:
     """Render RUN, a run file or the folder of a run, as a report."""
     if format_ is None and output is not None:
         format_ = _FORMAT_OF.get(output.suffix)
     if format_ is None and badge is None:
         raise UsageError(f"say what to render: --format {'|'.join(FORMATS)}, or --badge FILE")
     if format_ is not None:
-        write_report(run, format_, output)
+        write_report(run, format_, output, only_unexpected=only is not None)
     if badge is not None:
         write_badge(run, badge)

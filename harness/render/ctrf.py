@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from harness.model.records import Header, Repeats, Result
-from harness.render.foreign import MESSAGE, entry_of, status, summary
+from harness.render.foreign import MESSAGE, entry_of, shown, status, summary
 from harness.render.text import line, message, visible
 from harness.results.runfile import RunReader
 from harness.results.summary import target_facts
@@ -28,12 +28,15 @@ def _dump(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def render_ctrf(open_run: Callable[[], RunReader]) -> Iterator[str]:
-    """Yield the document; the run is read twice, first for the counts."""
+def render_ctrf(open_run: Callable[[], RunReader], *, only_unexpected: bool = False) -> Iterator[str]:
+    """Yield the document; the run is read twice, first for the counts.
+
+    With `only_unexpected` it holds, and counts, the results alone that turn the run red.
+    """
     first = open_run()
     counts: Counter[str] = Counter()
     seconds = 0.0
-    for result in first:
+    for result in shown(first, first.header, only_unexpected):
         counts[_STATUS[status(result, first.header)]] += 1
         seconds += result.seconds
     if first.end is not None and first.end.seconds:
@@ -56,7 +59,7 @@ def render_ctrf(open_run: Callable[[], RunReader]) -> Iterator[str]:
     yield '"tool":{"name":"onnxruntime-conformance-harness"},'
     yield f'"summary":{_dump(head)},"environment":{_dump(environment)},"tests":['
     comma = "\n"
-    for result in open_run():
+    for result in shown(open_run(), first.header, only_unexpected):
         yield comma + _dump(_test(result, first.header))
         comma = ",\n"
     yield "\n]}}\n"

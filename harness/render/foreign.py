@@ -11,6 +11,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from harness.model.records import NOT_EXECUTED, Expectation, Header, Outcome, Result, conforms, unexpected
@@ -34,6 +36,19 @@ def status(result: Result, header: Header) -> Status:
     if result.tests_nothing:
         return "skipped"
     return "passed" if conforms(result.validity, result.outcome) else "known"
+
+
+def shown(results: Iterable[Result], header: Header, only_unexpected: bool) -> Iterator[Result]:
+    """Yield the results, or those alone that turn the run red."""
+    return (
+        result for result in results if not only_unexpected or status(result, header) in ("failed", "error")
+    )
+
+
+def again(result: Result) -> str:
+    """Return the commands that repeat a result, and that write it as a model with a script of its own."""
+    target, case = shlex.quote(result.target), shlex.quote(result.case)
+    return f"harness run -t {target} -k {case}\nharness repro RUN {case} -t {target}"
 
 
 def entry_of(result: Result, header: Header) -> Expectation | None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from xml.sax.saxutils import escape, quoteattr
 
 from harness.model.records import Header, Result, TargetInfo
-from harness.render.foreign import MESSAGE, NOTHING_CLAIMED, status, summary
+from harness.render.foreign import MESSAGE, NOTHING_CLAIMED, again, shown, status, summary
 from harness.render.text import message, visible
 from harness.results.runfile import RunReader
 from harness.results.summary import target_facts
@@ -21,12 +21,15 @@ from harness.results.summary import target_facts
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def render_junit(open_run: Callable[[], RunReader]) -> Iterator[str]:
-    """Yield the document; the run is read once for the counts and once for each target."""
+def render_junit(open_run: Callable[[], RunReader], *, only_unexpected: bool = False) -> Iterator[str]:
+    """Yield the document; the run is read once for the counts and once for each target.
+
+    With `only_unexpected` it holds, and counts, the results alone that turn the run red.
+    """
     first = open_run()
     counts: dict[str, Counter[str]] = {target: Counter() for target in first.header.targets}
     seconds: dict[str, float] = dict.fromkeys(counts, 0.0)
-    for result in first:
+    for result in shown(first, first.header, only_unexpected):
         counts[result.target][status(result, first.header)] += 1
         seconds[result.target] += result.seconds
     problems = first.end.problems if first.end else ()
@@ -40,7 +43,8 @@ def render_junit(open_run: Callable[[], RunReader]) -> Iterator[str]:
         yield f"<testsuite name={_attribute(visible(target))} {_numbers(counts[target], seconds[target])}>\n<properties>\n"
         yield from _properties(info, {"run": first.header.run_id, "seed": str(first.header.seed)})
         yield "</properties>\n"
-        yield from _cases((result for result in open_run() if result.target == target), first.header)
+        results = shown(open_run(), first.header, only_unexpected)
+        yield from _cases((result for result in results if result.target == target), first.header)
         yield "</testsuite>\n"
     if problems:
         yield f'<testsuite name="expectations" {_numbers(Counter(failed=len(problems)), 0.0)}>\n'
@@ -70,10 +74,21 @@ def _properties(info: TargetInfo, more: dict[str, str]) -> Iterator[str]:
         yield f"<property name={_attribute(name)} value={_attribute(message(value, MESSAGE))}/>\n"
 
 
+def _body(result: Result) -> Iterator[str]:
+    if result.error is not None:
+        yield message(result.error.message, MESSAGE)
+    if result.diff is not None:
+        yield f"expected: {visible(result.diff.expected)}"
+        yield f"actual:   {visible(result.diff.actual)}"
+    yield visible(again(result))
+
+
 def _cases(results: Iterable[Result], header: Header) -> Iterator[str]:
     for result in results:
         name = _attribute(visible(result.case))
-        head = f'<testcase classname={_attribute(visible(f"{result.target}.{result.operator}"))} name={name} time="{result.seconds:.6f}"'
+        # a dot divides packages, and those of a version would
+        package = result.target.replace(".", "_")
+        head = f'<testcase classname={_attribute(visible(f"{package}.{result.operator}"))} name={name} time="{result.seconds:.6f}"'
         state = status(result, header)
         if state == "passed":
             yield f"{head}/>\n"
@@ -81,7 +96,7 @@ def _cases(results: Iterable[Result], header: Header) -> Iterator[str]:
         said = _attribute(_text(summary(result, header)))
         if state in ("failed", "error"):
             tag = "failure" if state == "failed" else "error"
-            body = escape(_text(message(result.error.message, MESSAGE))) if result.error else ""
+            body = escape(_text("\n".join(_body(result))))
             yield f'{head}><{tag} type="{result.outcome.value}" message={said}>{body}</{tag}></testcase>\n'
         else:
             reason = NOTHING_CLAIMED if result.tests_nothing else result.outcome.value

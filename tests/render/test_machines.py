@@ -232,6 +232,42 @@ def test_ctrf_of_almost_nothing(tmp_path: Path, number: int) -> None:
     assert ctrf(synthetic.write_run(tmp_path / "run.jsonl", number, {"cpu": CPU}, whole=True))
 
 
+def test_only_what_is_unexpected(run: Path) -> None:
+    reader = RunReader(run)
+    wanted = [r.case for r in reader if status(r, reader.header) in ("failed", "error")]
+    assert 0 < len(wanted) < sum(1 for _ in RunReader(run))
+    document = ElementTree.fromstring(
+        "".join(render_junit(lambda: RunReader(run), only_unexpected=True)).encode()
+    )
+    cases = [case for case in document.iter("testcase") if case.get("classname") != "expectations"]
+    assert sorted(case.get("name", "") for case in cases) == sorted(wanted)
+    counted = [int(document.get(name, "0")) for name in ("tests", "failures", "errors", "skipped")]
+    assert counted[0] == counted[1] + counted[2] == len(list(document.iter("testcase")))
+    listed = json.loads("".join(render_ctrf(lambda: RunReader(run), only_unexpected=True)))["results"]
+    assert [test["name"] for test in listed["tests"]] == wanted
+    assert listed["summary"]["tests"] == listed["summary"]["failed"] == len(wanted)
+
+
+def test_junit_says_what_differs_and_how_to_repeat_it(run: Path) -> None:
+    reader = RunReader(run)
+    wrong = next(r for r in reader if r.diff is not None and status(r, reader.header) == "failed")
+    assert wrong.diff is not None
+    document = ElementTree.fromstring("".join(render_junit(lambda: RunReader(run))).encode())
+    bodies = [
+        case[0].text or ""
+        for case in document.iter("testcase")
+        if case.get("name") == wrong.case and len(case) and case[0].tag == "failure"
+    ]
+    (body,) = [each for each in bodies if f"-t {wrong.target} -k" in each]
+    assert f"expected: {wrong.diff.expected}\nactual:   {wrong.diff.actual}" in body
+    assert f"harness run -t {wrong.target} -k '{wrong.case}'" in body
+    assert {
+        "." not in name[: name.rindex(".")]
+        for name in (c.get("classname", "") for c in document.iter("testcase"))
+        if "." in name
+    } == {True}
+
+
 def test_csv_has_a_line_a_cell(run: Path) -> None:
     reader = RunReader(run)
     tables = tabulate(reader.header, reader, None)
