@@ -19,7 +19,7 @@ from harness.operators.binary_floats import encode
 from harness.operators.bounded import Arithmetic, Bounded, arithmetic, number
 from harness.operators.computing import Computing
 from harness.operators.resampling import NEAREST, given, one_of, taken, weighted, weights
-from harness.operators.resize_axes import TF, Axis, axes, coordinates, mode
+from harness.operators.resize_axes import TF, ResizedAxis, axes, coordinates, mode
 from harness.operators.resize_domains import every_axes, every_roi, every_scale, every_size
 from harness.operators.resize_lowering import lowered
 from harness.operators.resize_rules import broken
@@ -44,7 +44,9 @@ def formula(call: Call, inputs: Mapping[str, Tensor], name: str) -> tuple[Expect
     return (_averaged(call, x, dict(resized), places, a),)
 
 
-def _nearest(call: Call, x: Tensor, resized: Mapping[int, Axis], places: Mapping[int, Bounded]) -> Expected:
+def _nearest(
+    call: Call, x: Tensor, resized: Mapping[int, ResizedAxis], places: Mapping[int, Bounded]
+) -> Expected:
     """Move elements; where the error of a coordinate reaches a tie, either neighbour's."""
     filler = _extrapolated(call, x.dtype)
     choices = []
@@ -57,7 +59,7 @@ def _nearest(call: Call, x: Tensor, resized: Mapping[int, Axis], places: Mapping
     return one_of(x.dtype, choices)
 
 
-def _indices(call: Call, axis: Axis, places: Bounded) -> list[NDArray[np.int64]]:
+def _indices(call: Call, axis: ResizedAxis, places: Bounded) -> list[NDArray[np.int64]]:
     """Return the index of each element of an axis, as often as an error of its coordinate leaves a choice; -1
     stands for extrapolation."""
     nearest = NEAREST[
@@ -74,7 +76,7 @@ def _indices(call: Call, axis: Axis, places: Bounded) -> list[NDArray[np.int64]]
     return found
 
 
-def _outside(call: Call, axis: Axis, places: Bounded) -> tuple[Mask, Mask]:
+def _outside(call: Call, axis: ResizedAxis, places: Bounded) -> tuple[Mask, Mask]:
     """Say which coordinates are outside of the input where they are extrapolated, surely and perhaps."""
     if mode(call) != TF:
         return (np.zeros(places.shape, np.bool_),) * 2
@@ -83,7 +85,7 @@ def _outside(call: Call, axis: Axis, places: Bounded) -> tuple[Mask, Mask]:
 
 
 def _averaged(
-    call: Call, x: Tensor, resized: Mapping[int, Axis], places: Mapping[int, Bounded], a: Arithmetic
+    call: Call, x: Tensor, resized: Mapping[int, ResizedAxis], places: Mapping[int, Bounded], a: Arithmetic
 ) -> Expected:
     """Weigh along each axis, then extrapolate."""
     found, rank = taken(x, a), x.array.ndim
@@ -100,7 +102,7 @@ def _averaged(
     return given(x.dtype, found)
 
 
-def _weights(call: Call, axis: Axis, places: Bounded, a: Arithmetic) -> Bounded:
+def _weights(call: Call, axis: ResizedAxis, places: Bounded, a: Arithmetic) -> Bounded:
     if call.attributes["mode"] == "cubic":
         filter_, reach = resampling.cubic(float(call.attributes["cubic_coeff_a"])), 2  # type: ignore[arg-type] # a float
     else:

@@ -29,7 +29,7 @@ _DIVIDE = ("ieee", "opencl")
 that multiplies by a reciprocal, only division by a power of two is."""
 
 
-class Axis(NamedTuple):
+class ResizedAxis(NamedTuple):
     """One axis: its extents, the scale, and the part [start, end] of it that is resized.
 
     `length` is the extent that the scale leaves, a fraction where that is none.
@@ -77,7 +77,7 @@ def numbers(call: Call, name: str) -> tuple[float, ...] | None:
 # scales: output_dimension = floor(input_dimension * (roi_end - roi_start) * scale), where roi only takes effect in tf_crop_and_resize
 # sizes:  stretch: out_size = size;    not_larger: scale = Min(size / in_size), not_smaller: scale = Max(size / in_size),
 #         out_size = round_int(scale * in_size), halfway cases up
-def axes(call: Call) -> tuple[Axis, ...]:
+def axes(call: Call) -> tuple[ResizedAxis, ...]:
     """Return every axis of the input by the formulas above."""
     shape, among = call.first.shape, chosen(call)
     scales, sizes, roi = (numbers(call, name) for name in ("scales", "sizes", "roi"))
@@ -85,7 +85,9 @@ def axes(call: Call) -> tuple[Axis, ...]:
     if roi is not None and mode(call) == TF:
         for place, axis in enumerate(among):
             parts[axis] = roi[place], roi[place + len(among)]
-    found = [Axis(extent, extent, Fraction(1), *part) for extent, part in zip(shape, parts, strict=True)]
+    found = [
+        ResizedAxis(extent, extent, Fraction(1), *part) for extent, part in zip(shape, parts, strict=True)
+    ]
     if scales is not None:
         for axis, scale in zip(among, scales, strict=True):
             start, end = (Fraction(each) for each in parts[axis])
@@ -105,7 +107,7 @@ def axes(call: Call) -> tuple[Axis, ...]:
     return tuple(found)
 
 
-def coordinates(how: str, axis: Axis, a: Arithmetic) -> Bounded:
+def coordinates(how: str, axis: ResizedAxis, a: Arithmetic) -> Bounded:
     """Return x_original for every x_resized.
 
     It has no error where the formula, evaluated in float32, gives the number that it has in real arithmetic.
@@ -133,7 +135,7 @@ def coordinates(how: str, axis: Axis, a: Arithmetic) -> Bounded:
 # tf_crop_and_resize    length_resized > 1
 #                       ? start_x * (length_original - 1) + x_resized * (end_x - start_x) * (length_original - 1) / (length_resized - 1)
 #                       : 0.5 * (start_x + end_x) * (length_original - 1)
-def _original(how: str, axis: Axis, x: Any, scale: Any) -> Any:
+def _original(how: str, axis: ResizedAxis, x: Any, scale: Any) -> Any:
     """Evaluate the formulas above, in float32 or in numbers with a bound."""
     last = float(axis.original - 1)
     if how == "align_corners":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.operators.base import Call, CallTensor, DirectmlCall
-from harness.operators.resize_axes import HALF_FOR_NEAREST, TF, Axis, axes, mode
+from harness.operators.resize_axes import HALF_FOR_NEAREST, TF, ResizedAxis, axes, mode
 from harness.operators.resize_rules import broken
 
 RESAMPLE = "DML_OPERATOR_RESAMPLE3"
@@ -58,7 +58,7 @@ def lowered(candidate: str | None, call: Call) -> DirectmlCall | None:
     return DirectmlCall(RESAMPLE, tensors, max(1, len(found)), members, per_dimension=fillers)
 
 
-def _mapped(how: str, axis: Axis) -> tuple[float, float, float] | None:
+def _mapped(how: str, axis: ResizedAxis) -> tuple[float, float, float] | None:
     """Return the scale, the input and the output offset of an axis; None for a part that DirectML has no
     words for."""
     scale = float(axis.scale)

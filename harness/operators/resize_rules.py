@@ -10,7 +10,16 @@ import numpy as np
 from harness.model.dtypes import DTYPES
 from harness.operators.base import Call
 from harness.operators.resampling import NEAREST
-from harness.operators.resize_axes import HALF_FOR_NEAREST, MODES, TF, Axis, axes, chosen, mode, numbers
+from harness.operators.resize_axes import (
+    HALF_FOR_NEAREST,
+    MODES,
+    TF,
+    ResizedAxis,
+    axes,
+    chosen,
+    mode,
+    numbers,
+)
 
 
 def broken(call: Call) -> str | None:
@@ -87,7 +96,7 @@ def _open(call: Call) -> str | None:
     return None
 
 
-def _rounds_otherwise(axis: Axis) -> bool:
+def _rounds_otherwise(axis: ResizedAxis) -> bool:
     """Say whether the product of extent, part and scale, rounded to float32, has another whole part."""
     part = np.float32(axis.end) - np.float32(axis.start)
     product = float(np.float32(axis.original) * part * np.float32(axis.scale))
