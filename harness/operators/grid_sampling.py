@@ -25,16 +25,17 @@ ALIASES = {"bilinear": "linear", "bicubic": "cubic"}
 """Version 16's names of modes."""
 CUBIC = -0.75
 
-# x = (n + 1) / 2 * (length - 1) with align_corners, ((n + 1) * length - 1) / 2 without, of the last axis first
+# x = (n + 1) / 2 * (length - 1) with align_corners, ((n + 1) * length - 1) / 2 without; the last axis first
 # nearest:       Y[n, c, o] = X[n, c, the x rounded], halves to even since version 20
 # linear, cubic: Y[n, c, o] = sum over i of w(x_0 - i_0) w(x_1 - i_1) ... X[n, c, i], cubic with a = -0.75
-# Beyond X stand zeros, the elements at its border, or X reflected at 0 and length - 1 with align_corners, -1/2 and length - 1/2 without
+# Beyond X stand zeros, the elements at its border, or X reflected: at 0 and length - 1 with align_corners, at
+# -1/2 and length - 1/2 without
 
 
 def grid_sample(call: Call, inputs: Mapping[str, Tensor], name: str) -> tuple[Expected, ...]:
     """Sample by the formulas above."""
     x, grid = inputs["X"], inputs["grid"]
-    a = arithmetic(name, "float32")
+    a = arithmetic(name, "float64" if x.dtype == grid.dtype == "float64" else "float32")
     spatial = x.array.shape[2:]
     flat = taken(grid, a).reshape(len(grid.array), -1, len(spatial))
     places = [_place(flat[:, :, -1 - n], length, call) for n, length in enumerate(spatial)]
@@ -57,7 +58,8 @@ def _place(n: Bounded, length: int, call: Call) -> Bounded:
             return (n + 1.0) / 2.0 * (length - 1.0)
         return ((n + 1.0) * float(length) - 1.0) / 2.0
 
-    return exact_where(found := x(n), x(n.value.astype(np.float32)) == found.value)
+    found, narrow = x(n), n.value.astype(np.float32)
+    return exact_where(found, (narrow == n.value) & (x(narrow) == found.value))
 
 
 def _held(call: Call, indices: Indices, length: int) -> tuple[Indices, NDArray[np.bool_]]:
@@ -101,7 +103,7 @@ def _weighted(call: Call, x: Bounded, places: list[Bounded], mode: str) -> Bound
     for place, length in zip(places, x.shape[2:], strict=True):
         indices = np.floor(place.value)[..., None].astype(np.int64) + offsets
         away = abs(place.reshape(*place.shape, 1) - number(indices, x.arithmetic))
-        exact = (place.error == 0) & (np.rint(place.value * 16) == place.value * 16)
+        exact = (place.error == 0) & resampling.fine_fraction(place.value)
         weight = filter_(exact_where(away, exact[..., None]))
         held, zero = _held(call, indices, length)
         weight = exact_where(weight, exact[..., None])
@@ -188,7 +190,8 @@ class GridSampling(Computing):
         return ((*call.first.shape[:2], *call.inputs["grid"].shape[1:-1]),)
 
 
-# grid[n, h, w] = theta[n] (x_w, y_h, 1)           x_i = -1 + 2 i / (length - 1) with align_corners, (2 i + 1) / length - 1 without
+# grid[n, h, w] = theta[n] (x_w, y_h, 1)
+# x_i = -1 + 2 i / (length - 1) with align_corners, (2 i + 1) / length - 1 without
 def affine_grid(theta: Bounded, call: Call, align_corners: int) -> Bounded:
     """Make places by the formula above, in three dimensions (x_w, y_h, z_d, 1)."""
     spatial = tuple(map(int, call.parameter("size")[2:]))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Exact, Expected, OneOf
@@ -55,34 +56,34 @@ def weights(
     reach: int,
     *,
     stretch: Bounded | None = None,
-    outside: str = "edge",
+    exclude: bool = False,
+    exact: bool = True,
 ) -> Bounded:
     """Return the weight of each element of an axis for each coordinate: [coordinates, extent].
 
     The filter reaches so many elements to either side. `stretch` divides distances, and makes the weights sum
-    to 1. Elements `outside` are those at the edge, are `excluded`, by which the others sum to 1, or are
-    `zero`.
+    to 1. Elements outside are those at the edge; `exclude` leaves them out, by which the others sum to 1.
+    `exact` says that the filter has no coefficient that float32 rounds.
     """
     low = int(min(np.floor(places.value.min(initial=0.0)), 0)) - reach
     high = int(max(np.ceil(places.value.max(initial=0.0)), extent - 1)) + reach
     indices = np.arange(low, high + 1)
     distance = abs(places[:, None] - number(indices[None, :], places.arithmetic))
-    fine = places.error == 0
-    fine &= places.value * _FRACTION == np.rint(places.value * _FRACTION)
+    fine = (places.error == 0) & fine_fraction(places.value) & (stretch is None)
     if stretch is not None:
         distance = distance / stretch
-        fine &= False
-    distance = Bounded(distance.value, np.where(fine[:, None], 0.0, distance.error), places.arithmetic)
+    distance = exact_where(distance, fine[:, None])
     found = filter_(distance)
-    found = Bounded(found.value, np.where(fine[:, None], 0.0, found.error), places.arithmetic)
+    if exact:
+        found = exact_where(found, fine[:, None])
     within = (indices >= 0) & (indices < extent)
-    if outside != "edge":
+    if exclude:
         found = Bounded(
             np.where(within, found.value, 0.0), np.where(within, found.error, 0.0), found.arithmetic
         )
-    if stretch is not None or outside == "excluded":
+    if stretch is not None or exclude:
         divided = found / found.sum(axis=1, keepdims=True)
-        whole = fine & (found.value.sum(axis=1) == 1)
+        whole = fine & (found.value.sum(axis=1) == 1) & exact
         found = Bounded(
             np.where(whole[:, None], found.value, divided.value),
             np.where(whole[:, None], found.error, divided.error),
@@ -94,6 +95,11 @@ def weights(
         folded[0, :, target] += found.value[:, column]
         folded[1, :, target] += found.error[:, column]
     return Bounded(folded[0], folded[1], found.arithmetic)
+
+
+def fine_fraction(values: Any) -> NDArray[np.bool_]:
+    """Say which numbers are binary fractions of so few places that their cubes are exact in float32."""
+    return np.asarray(np.asarray(values) * _FRACTION == np.rint(np.asarray(values) * _FRACTION))
 
 
 # y[.., o, ..] = sum over i of w[o, i] x[.., i, ..]

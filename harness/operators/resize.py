@@ -27,8 +27,8 @@ from harness.operators.resize_rules import broken
 Mask = NDArray[np.bool_]
 
 # nearest:        Y[o] = X[n(x_original)], n by nearest_mode, held within X
-# linear, cubic:  Y[o] = sum over i of w(x_original - i) X[i], in each axis; elements beyond X are those at its edge, or have no weight
-#                 where exclude_outside is set, by which the others sum to 1
+# linear, cubic:  Y[o] = sum over i of w(x_original - i) X[i], in each axis; elements beyond X are those at
+#                 its edge, or have no weight where exclude_outside is set, by which the others sum to 1
 # antialias:      w(min(1, scale) (x_original - i)), by which all sum to 1
 # tf_crop_and_resize: extrapolation_value where x_original is outside of [0, length_original - 1] in any axis
 
@@ -51,7 +51,7 @@ def _nearest(
     filler = _extrapolated(call, x.dtype)
     choices = []
     for picked in product(*(_indices(call, resized[n], places[n]) for n in places)):
-        found, outside = x.array, np.zeros(x.array.shape[:0] + (1,) * x.array.ndim, np.bool_)
+        found, outside = x.array, np.zeros((1,) * x.array.ndim, np.bool_)
         for n, indices in zip(places, picked, strict=True):
             found = np.take(found, np.clip(indices, 0, resized[n].original - 1), axis=n)
             outside = outside | _along(indices < 0, n, x.array.ndim)
@@ -103,16 +103,16 @@ def _averaged(
 
 
 def _weights(call: Call, axis: ResizedAxis, places: Bounded, a: Arithmetic) -> Bounded:
-    if call.attributes["mode"] == "cubic":
-        filter_, reach = resampling.cubic(float(call.attributes["cubic_coeff_a"])), 2  # type: ignore[arg-type] # a float
-    else:
-        filter_, reach = resampling.linear, 1
-    outside = "excluded" if call.attributes.get("exclude_outside") else "edge"
+    coefficient = float(call.attributes.get("cubic_coeff_a", 0.0))  # type: ignore[arg-type] # a float
+    cubic = call.attributes["mode"] == "cubic"
+    filter_, reach = (resampling.cubic(coefficient), 2) if cubic else (resampling.linear, 1)
+    exact = not cubic or bool(resampling.fine_fraction(coefficient))
+    exclude = bool(call.attributes.get("exclude_outside"))
     if not call.attributes.get("antialias") or axis.scale >= 1:
-        return weights(places, axis.original, filter_, reach, outside=outside)
+        return weights(places, axis.original, filter_, reach, exclude=exclude, exact=exact)
     stretch = number(1.0, a) / number(float(axis.scale), a)
     reach = int(reach / axis.scale) + 1
-    return weights(places, axis.original, filter_, reach, stretch=stretch, outside=outside)
+    return weights(places, axis.original, filter_, reach, stretch=stretch, exclude=exclude)
 
 
 def _along(mask: Mask, n: int, rank: int) -> Mask:

@@ -74,9 +74,10 @@ def numbers(call: Call, name: str) -> tuple[float, ...] | None:
     return tuple(float(np.float32(each)) for each in given) if name != "sizes" else tuple(map(int, given))
 
 
-# scales: output_dimension = floor(input_dimension * (roi_end - roi_start) * scale), where roi only takes effect in tf_crop_and_resize
-# sizes:  stretch: out_size = size;    not_larger: scale = Min(size / in_size), not_smaller: scale = Max(size / in_size),
-#         out_size = round_int(scale * in_size), halfway cases up
+# scales: output_dimension = floor(input_dimension * (roi_end - roi_start) * scale), where roi only takes
+#         effect in tf_crop_and_resize
+# sizes:  stretch: out_size = size; not_larger: scale = Min(size / in_size), not_smaller: scale =
+#         Max(size / in_size), out_size = round_int(scale * in_size), halfway cases up
 def axes(call: Call) -> tuple[ResizedAxis, ...]:
     """Return every axis of the input by the formulas above."""
     shape, among = call.first.shape, chosen(call)
@@ -127,13 +128,15 @@ def coordinates(how: str, axis: ResizedAxis, a: Arithmetic) -> Bounded:
 
 
 # half_pixel            (x_resized + 0.5) / scale - 0.5
-# half_pixel_symmetric  input_width / 2 * (1 - output_width_int / output_width) + (x_resized + 0.5) / scale - 0.5
+# half_pixel_symmetric  input_width / 2 * (1 - output_width_int / output_width)
+#                       + (x_resized + 0.5) / scale - 0.5
 # pytorch_half_pixel    length_resized > 1 ? (x_resized + 0.5) / scale - 0.5 : 0
 # align_corners         x_resized * (length_original - 1) / (length_resized - 1)
 # asymmetric            x_resized / scale
 # tf_half_pixel_for_nn  (x_resized + 0.5) / scale
 # tf_crop_and_resize    length_resized > 1
-#                       ? start_x * (length_original - 1) + x_resized * (end_x - start_x) * (length_original - 1) / (length_resized - 1)
+#                       ? start_x * (length_original - 1)
+#                         + x_resized * (end_x - start_x) * (length_original - 1) / (length_resized - 1)
 #                       : 0.5 * (start_x + end_x) * (length_original - 1)
 def _original(how: str, axis: ResizedAxis, x: Any, scale: Any) -> Any:
     """Evaluate the formulas above, in float32 or in numbers with a bound."""

@@ -1,4 +1,5 @@
-"""Resize, GridSample and AffineGrid against loops over every output, written from ONNX's text in fractions."""
+"""Resize, GridSample and AffineGrid against loops over every output, in fractions, written from ONNX's
+text."""
 
 from __future__ import annotations
 
@@ -144,7 +145,7 @@ def configurations() -> list[tuple[tuple[int, ...], tuple[float, ...], dict[str,
             attributes["antialias"] = int(rng.integers(2))
             attributes["exclude_outside"] = int(rng.integers(2))
         if mode == "cubic":
-            attributes["cubic_coeff_a"] = (-0.5, -0.75)[rng.integers(2)]
+            attributes["cubic_coeff_a"] = (-0.5, -0.75, -0.6)[rng.integers(3)]
         call = make_call(
             OPERATORS["Resize"],
             19,
@@ -318,3 +319,63 @@ def test_affine_grid_is_what_loops_give(size: tuple[int, ...], corners: int) -> 
                 sum(Fraction(float(t)) * p for t, p in zip(theta[n, row], homogeneous, strict=True))
             )
             assert found[(n, *o, row)] == pytest.approx(wanted, abs=1e-5)
+
+
+def coordinate(members: dict[str, Any], n: int, x: int) -> Fraction:
+    """DML_RESAMPLE3_OPERATOR_DESC: OutputTensorX = (InputTensorX + InputPixelOffset) * Scale +
+    OutputPixelOffset."""
+    scale, added, moved = (
+        Fraction(members[name][n]) for name in ("Scales", "InputPixelOffsets", "OutputPixelOffsets")
+    )
+    return (x - moved) / scale - added
+
+
+@pytest.mark.parametrize(("shape", "scales", "attributes"), configurations(), ids=str)
+def test_directml_samples_where_onnx_does(
+    shape: tuple[int, ...], scales: tuple[float, ...], attributes: dict[str, Value]
+) -> None:
+    operator = OPERATORS["Resize"]
+    given = np.array(scales, np.float32)
+    types = {"X": TensorType("float32", shape), "scales": TensorType("float32", given.shape)}
+    call = make_call(operator, 19, types, attributes, {"scales": given})
+    made = operator.family.directml(operator, None, call)
+    if attributes["mode"] == "cubic" or attributes.get("exclude_outside"):
+        assert made is None
+        return
+    assert made is not None
+    members = dict(made.attributes)
+    assert members["Antialiased"] == attributes.get("antialias", 0)
+    assert members["InterpolationMode"] == int(attributes["mode"] == "linear")
+    (resized,) = operator.family.output_shapes(operator, call)
+    for n, extent in enumerate(shape):
+        scale = Fraction(float(given[n]))
+        for x in range(resized[n]):
+            how = str(attributes["coordinate_transformation_mode"])
+            wanted = Fraction(x) if scale == 1 else origin(how, x, scale, extent, resized[n])
+            found = coordinate(members, n, x)
+            if attributes["mode"] == "nearest":
+                cut = math.ceil if members["RoundingDirection"] == 0 else math.floor
+                near = rounded(str(attributes["nearest_mode"]), wanted)
+                slight = Fraction(1, 10**6)  # of offsets that float32 does not hold
+                assert min(max(near, 0), extent - 1) in {
+                    min(max(cut(found + by), 0), extent - 1) for by in (-slight, slight)
+                }
+            else:
+                assert float(found) == pytest.approx(float(wanted), abs=1e-6)
+
+
+def test_a_part_beyond_the_input_has_no_words_in_directml() -> None:
+    operator = OPERATORS["Resize"]
+    constants = {"roi": np.array([0.25, 0.75], np.float32), "sizes": np.array([5], np.int64)}
+    types = {
+        "X": TensorType("float32", (9,)),
+        "roi": TensorType("float32", (2,)),
+        "sizes": TensorType("int64", (1,)),
+    }
+    attributes: dict[str, Value] = {"coordinate_transformation_mode": "tf_crop_and_resize", "mode": "linear"}
+    made = operator.family.directml(operator, None, make_call(operator, 13, types, attributes, constants))
+    assert made is not None
+    assert [coordinate(dict(made.attributes), 0, x) for x in range(5)] == [2, 3, 4, 5, 6]
+    constants["roi"] = np.array([0.25, 1.25], np.float32)
+    call = make_call(operator, 13, types, attributes, constants)
+    assert operator.family.directml(operator, None, call) is None
