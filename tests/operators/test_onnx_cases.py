@@ -28,6 +28,9 @@ ELSEWHERE: dict[str, str] = {
     "test_training_dropout_zero_ratio": "training, of which nothing is claimed",
     "test_training_dropout_zero_ratio_mask": "training, of which nothing is claimed",
     "test_averagepool_2d_ceil_last_window_starts_on_pad": "the expected values are written with four decimals",
+    "test_gridsample_bicubic": "the expected values are written with four decimals",
+    "test_resize_downsample_scales_cubic_align_corners": "the length of the output is taken for a fraction",
+    "test_resize_downsample_scales_linear_align_corners": "the length of the output is taken for a fraction",
 }
 """Cases whose expected values are not what ONNX's text says, with the reason."""
 
