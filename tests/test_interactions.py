@@ -10,8 +10,10 @@ from typing import NamedTuple
 import pytest
 
 from harness.model.records import Case
+from harness.specs.coverage import coverages
 from harness.specs.expand import expand
 from harness.specs.load import default_folder, load_specs
+from harness.specs.selection import select
 from tests.mutants import Call, Mutant, killed
 from tests.mutants.interactions import (
     INDICES,
@@ -211,6 +213,14 @@ def survivors(mutants: Iterable[Mutant], cases: list[Case], *targets: str) -> li
         for target, ids in found[mutant.name].items()
         if not ids and target not in mutant.elsewhere
     ]
+
+
+@pytest.mark.parametrize("operator", DEEPEST)
+def test_every_possible_pair_of_levels_is_shown(operator: str) -> None:
+    counted = coverages(select(plan_of(operator)), 2)
+    assert [each.validity.value for each in counted] == ["valid", "invalid"]
+    assert all(each.possible > 200 for each in counted)
+    assert [levels for each in counted for levels in each.missing] == []
 
 
 @pytest.mark.parametrize("operator", DEEPEST)

@@ -129,7 +129,8 @@ def _observed(shows: Iterable[Shown]) -> dict[str, tuple[str, ...]]:
     found: dict[str, set[str]] = {}
     for each in shows:
         for name, levels in each.items():
-            found.setdefault(name, set()).update(levels)
+            if not name.endswith(".shape"):  # rank and size tell what matters of the first
+                found.setdefault(name, set()).update(levels)
     return {name: tuple(sorted(levels)) for name, levels in sorted(found.items()) if len(levels) > 1}
 
 
@@ -176,7 +177,8 @@ class _Space:
         wrong = [each for each in shown if each in illegal]
         if illegal and len({name for name, _ in wrong}) != 1:
             return
-        hiding = {name for name, one in shown if (name, one) in alone or (name, one) in illegal}
+        harmless = {name for name, one in shown if (name, one) not in alone and (name, one) not in illegal}
+        hiding = {name for name, _ in shown} - harmless
         if len(hiding) > self.strength:
             return
         every = sorted(self.place[each] for each in shown)
