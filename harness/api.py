@@ -91,13 +91,18 @@ class Run:
 
 
 def load(
-    specs: Sequence[AnyPath] = (), queries: Sequence[str] = (), *, everything: bool = False
+    specs: Sequence[AnyPath] = (),
+    queries: Sequence[str] = (),
+    *,
+    everything: bool = False,
+    thorough: bool = False,
 ) -> Selection:
     """Load the cases that any of the queries selects; iterating yields `Case` records, the valid ones first,
     as often as asked for.
 
     `specs` are spec files and folders of them, by default the harness's own; `queries` are as after `-k`, by
-    default every case. With `everything` sweeps keep their whole product. `total()` counts the cases without
+    default every case. With `everything` sweeps keep their whole product; with `thorough` those that cover pairs of
+    factors cover triples. `total()` counts the cases without
     keeping them. Shapes are in elements, opsets are numbers; a case has no tensors, only how their elements
     are chosen.
 
@@ -105,7 +110,7 @@ def load(
     if no case is selected.
     """
     asked = parse_all(queries)
-    plan = expand(load_specs(_paths(specs)), asked, everything=everything)
+    plan = expand(load_specs(_paths(specs)), asked, everything=everything, thorough=thorough)
     chosen = select(plan, asked)
     chosen.total()
     return chosen

@@ -47,6 +47,7 @@ class _Commands(click.Group):
     _ELSEWHERE: ClassVar = {
         "bisect": "harness.commands.bisect:bisect_command",
         "compare": "harness.commands.compare:compare",
+        "coverage": "harness.commands.coverage:coverage_command",
         "expect": "harness.commands.expect:expect",
         "explain": "harness.commands.explain:explain_command",
         "history": "harness.commands.history:history",
@@ -121,10 +122,10 @@ def cli() -> None:
 )
 @click.option(
     "--select",
-    type=click.Choice(["default", "all", "pairwise"]),
+    type=click.Choice(["default", "all", "pairwise", "thorough"]),
     default="default",
     show_default=True,
-    help="Cases of a sweep: as the spec says, the whole product, or few cases that cover every pair of values.",
+    help="Cases of a sweep: as the spec says, all, few that cover every pair of values, or triples where it covers pairs.",
 )
 @click.option(
     "--seed",
@@ -301,14 +302,25 @@ def check(specs: tuple[Path, ...], expectations: tuple[Path, ...]) -> None:
     is_flag=True,
     help="List the whole product of each sweep, as `run --select all` runs it.",
 )
+@click.option(
+    "--thorough",
+    is_flag=True,
+    help="List triples of factors where a spec covers pairs, as `run --select thorough` runs them.",
+)
 def list_(
-    specs: tuple[Path, ...], queries: tuple[str, ...], as_json: bool, count: bool, everything: bool
+    specs: tuple[Path, ...],
+    queries: tuple[str, ...],
+    as_json: bool,
+    count: bool,
+    everything: bool,
+    thorough: bool,
 ) -> None:
     """List the ids of the cases that a query selects."""
     from harness import api
     from harness.commands.listing import lines
 
-    for line in lines(api.load(specs, queries, everything=everything), as_json=as_json, count=count):
+    selection = api.load(specs, queries, everything=everything, thorough=thorough)
+    for line in lines(selection, as_json=as_json, count=count):
         click.echo(line)
 
 

@@ -11,6 +11,7 @@ IN_ONE_LINE = {
     "check": "Validate specs and expectations; report all errors at once.",
     "compare": "Show what changed between the runs BASE and HEAD.",
     "compile": "Write the graphs of cases to generated_models/.",
+    "coverage": "Count the interactions of factors that cases show.",
     "expect": "Check expectation files, or update them from a run.",
     "explain": "Show what the failures of RUN have in common.",
     "history": "Show over many runs since when cases fail, and which flip.",
@@ -39,6 +40,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "harness compare BASE HEAD --format html -o changes.html",
     ),
     "compile": ("harness compile -k 'Round@22:case=*' -o graphs", "harness compile --check"),
+    "coverage": (
+        "harness coverage -k Round",
+        "harness coverage specs/GatherND.yaml --missing",
+        "harness coverage -k GatherElements --strength 3 --thorough --json",
+    ),
     "explain": ("harness explain reports/latest", "harness explain HEAD --against BASE"),
     "history": (
         "harness history reports",

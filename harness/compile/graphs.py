@@ -92,7 +92,8 @@ def _shared(form: _Form) -> Graph:
 
 @lru_cache(maxsize=512)
 def _model(form: _Form) -> ModelProto:
-    """Build the model with symbolic dimensions.
+    """Build the model with symbolic dimensions, or without any: ONNX asks a main graph for the ranks of its
+    inputs, ONNX Runtime does not.
 
     The outputs' dimensions have names of their own: onnx's checker wants a shape on them, and nothing is to
     be inferred from it.
@@ -120,12 +121,14 @@ def _model(form: _Form) -> ModelProto:
         )
     if options.neighbours:
         nodes.append(helper.make_node("Identity", [last], [results[0]], name="after"))
+    declared = options.shapes != "undeclared"
     values = [
-        _value_info(name, dtype, rank)
+        _value_info(name, dtype, rank if declared else None)
         for name, dtype, rank in zip(form.names, form.dtypes, form.ranks, strict=True)
     ]
     outputs = [
-        _value_info(name, dtype, rank) for name, (dtype, rank) in zip(results, form.outputs, strict=True)
+        _value_info(name, dtype, rank if declared else None)
+        for name, (dtype, rank) in zip(results, form.outputs, strict=True)
     ]
     graph = helper.make_graph(nodes, form.operator, values, outputs)
     return helper.make_model(
@@ -148,8 +151,9 @@ def _operands(form: _Form) -> list[str]:
     return found
 
 
-def _value_info(name: str, dtype: str, rank: int) -> ValueInfoProto:
-    return helper.make_tensor_value_info(name, DTYPES[dtype].onnx, [f"{name}_{n}" for n in range(rank)])
+def _value_info(name: str, dtype: str, rank: int | None) -> ValueInfoProto:
+    dimensions = None if rank is None else [f"{name}_{n}" for n in range(rank)]
+    return helper.make_tensor_value_info(name, DTYPES[dtype].onnx, dimensions)
 
 
 def _attribute(name: str, value: Value, kind: str) -> AttributeProto:

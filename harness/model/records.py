@@ -114,6 +114,8 @@ class TensorSpec(msgspec.Struct, frozen=True, gc=False):
     elements: tuple[int | float | bool, ...] | None = None
 
 
+Shapes = Literal["symbolic", "static", "undeclared"]
+"""What a graph says of the shapes of its inputs: ranks, extents, or nothing but element types."""
 CONSTANTS = "constants"
 """As an initializer: every input whose elements decide shapes."""
 
@@ -125,7 +127,7 @@ class Options(msgspec.Struct, frozen=True, gc=False):
     node has where that is not the operator's usual one.
     """
 
-    shapes: Literal["symbolic", "static"] = "symbolic"
+    shapes: Shapes = "symbolic"
     initializer: str | None = None
     in_place: bool = False
     optimization: Optimization = "off"
@@ -378,9 +380,9 @@ class ShardOf(msgspec.Struct, frozen=True):
     of: Annotated[int, msgspec.Meta(ge=1)]
 
 
-Select = Literal["default", "all", "pairwise"]
+Select = Literal["default", "all", "pairwise", "thorough"]
 """Which cases of the sweeps: what the specs say, the whole product also where they keep as few as show every
-pair, or few of each sweep."""
+pair, few of each sweep, or every triple where a spec asks for pairs of its factors."""
 
 
 class Asked(msgspec.Struct, frozen=True, omit_defaults=True):

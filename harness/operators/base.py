@@ -180,6 +180,26 @@ class Family:
         any bits."""
         return ()
 
+    def fills(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
+        """Return the ways to choose the elements of an input that else takes any bits, where a sweep lists
+        them."""
+        return ()
+
+    def positions(self, operator: Operator, name: str) -> Mapping[str, bool]:
+        """Return words for values of an attribute, or of a key of an input's shape, that depend on the shapes,
+        and whether they are legal: those that are, `all` stands for in a covering sweep."""
+        return {}
+
+    def position(self, operator: Operator, name: str, word: str, call: Call) -> Choice | None:
+        """Return the value that a word stands for with the inputs and attributes that are known; None where it
+        has none."""
+        return None
+
+    def shown(self, operator: Operator, call: Call) -> Mapping[str, Iterable[str]]:
+        """Return by factor the levels that a call shows, of those factors that its types, attributes and kinds
+        of values do not tell."""
+        return {}
+
     def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
         """Say whether a kind has a meaning for an input of a call."""
         return True
@@ -267,7 +287,14 @@ class Operator(NamedTuple):
 
     def kind(self, name: str, kind: str) -> ValueKind:
         """Return a kind of values of an input; KeyError if there is none of that name."""
-        return {each.name: each for each in (*self.family.kinds(self, name), RANDOM)}[kind]
+        known = *self.family.kinds(self, name), *self.family.fills(self, name), RANDOM
+        return {each.name: each for each in known}[kind]
+
+    def chooses(self, name: str, kind: str) -> bool:
+        """Say whether the family chooses the elements of an input, or it takes any bits."""
+        return bool(self.family.kinds(self, name)) or any(
+            each.name == kind for each in self.family.fills(self, name)
+        )
 
     def broken_rule(self, call: Call) -> str | None:
         """Return the rule that types, shapes, attributes and constants break, the operator's own or its

@@ -63,6 +63,23 @@ def special_patterns(dtype: str) -> Array:
     return np.array(both, unsigned).view(DTYPES[dtype].storage)
 
 
+@lru_cache(maxsize=64)
+def patterns_of(kind: str, dtype: str) -> Array:
+    """Those of the special patterns that are `nans`, `infinities`, `subnormals` or `zeros`."""
+    _, mantissa, unsigned = _layout(dtype)
+    patterns = special_patterns(dtype)
+    bits = patterns.view(unsigned)
+    magnitude = bits & np.array(~(1 << (bits.itemsize * 8 - 1)) & ((1 << bits.itemsize * 8) - 1), bits.dtype)
+    infinity = int(special_patterns(dtype).view(unsigned)[12])
+    holds = {
+        "nans": magnitude > infinity,
+        "infinities": magnitude == infinity,
+        "subnormals": (magnitude != 0) & (magnitude < 1 << mantissa),
+        "zeros": magnitude == 0,
+    }
+    return np.asarray(patterns[holds[kind]])
+
+
 @lru_cache(maxsize=8)
 def halfway_values(dtype: str) -> Array:
     """Both signs of k + 0.5 for small k, around every power of two, and the last 32 below the precision

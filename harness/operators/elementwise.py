@@ -24,13 +24,16 @@ from harness.operators.base import (
     Shape,
     ValueKind,
 )
-from harness.operators.binary_floats import encode, halfway_values, special_patterns
+from harness.operators.binary_floats import encode, halfway_values, patterns_of, special_patterns
 from harness.operators.computing import Computing
 
-FLOAT_KINDS = tuple(map(ValueKind, ("ordinary", "random", "specials", "halves", "subnormal", "patterns")))
+_LISTS = ("nans", "infinities", "zeros")
+FLOAT_KINDS = tuple(
+    map(ValueKind, ("ordinary", "random", "specials", "halves", "subnormal", "patterns", *_LISTS))
+)
 """Ways to choose floats: ordinary, uniform in -100..100; random, any bit pattern; specials and halves, lists
 that `natural_shape` holds whole; subnormal, random nonzero subnormals; patterns, every bit pattern of a
-16-bit type, in order."""
+16-bit type, in order; nans, infinities, zeros, nothing but these."""
 
 
 def floats(kind: str, dtype: str, shape: Shape, entropy: Entropy) -> Array:
@@ -45,6 +48,9 @@ def floats(kind: str, dtype: str, shape: Shape, entropy: Entropy) -> Array:
     if kind == "ordinary":
         quarters = np.frombuffer(entropy, "<u4", count) % 801
         return encode(quarters / 4.0 - 100.0, dtype).reshape(shape)
+    if kind in _LISTS:
+        listed = patterns_of(kind, dtype)
+        return np.asarray(listed[np.frombuffer(entropy, "<u4", count) % listed.size].reshape(shape))
     if kind == "patterns":
         whole = (
             np.arange(1 << (8 * storage.itemsize), dtype=f"<u{storage.itemsize}")

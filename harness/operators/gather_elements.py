@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from harness.model.dtypes import Array
 from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Operator, Shape
 from harness.operators.formulas import moved
-from harness.operators.indexing import RANGE, Indexing
+from harness.operators.indexing import AXES, RANGE, Indexing, axis_at, axis_words
 
 # out[i, j, k] = data[indices[i, j, k], j, k]   axis = 0
 # out[i, j, k] = data[i, indices[i, j, k], k]   axis = 1
@@ -44,7 +44,7 @@ def _offsets(data: Shape, index: Shape, axis: int) -> tuple[NDArray[np.int64], i
     return total, strides[axis]
 
 
-EXTENTS = ("none", "one", "fewer", "same", "more", "narrow", "wide")
+EXTENTS = ("none", "one", "fewer", "same", "more", "narrow", "wide", "fewer_dimensions", "more_dimensions")
 
 
 class GatherElementsFamily(Indexing):
@@ -61,7 +61,8 @@ class GatherElementsFamily(Indexing):
 
         Along the axis: none 0, one 1, fewer s-1, same s, more s+2. Elsewhere as data; with `narrow` one less
         there (ONNX allows it, the DirectML document does not), with `wide` one more (no data element is
-        defined for it: invalid).
+        defined for it: invalid). With `fewer_dimensions` the first is missing, with `more_dimensions` a 1
+        stands before it: invalid too.
         """
         first = call.first.shape
         rank, axis = len(first), call.attributes["axis"]
@@ -72,7 +73,11 @@ class GatherElementsFamily(Indexing):
             return first
         axis %= rank
         size = first[axis]
-        along = dict(zip(EXTENTS, (0, 1, size - 1, size, size + 2, size, size), strict=True))[str(extent)]
+        if extent == "more_dimensions":
+            return (1, *first)
+        if extent == "fewer_dimensions":
+            return first[1:]
+        along = dict(zip(EXTENTS, (0, 1, size - 1, size, size + 2, size, size), strict=False))[str(extent)]
         others = {"narrow": -1, "wide": 1}.get(str(extent), 0)
         if along < 0 or (others and rank == 1):
             return None
@@ -83,6 +88,39 @@ class GatherElementsFamily(Indexing):
         """All axes of rank r: -r to r-1."""
         rank = len(call.first.shape)
         return range(-rank, rank)
+
+    def positions(self, operator: Operator, name: str) -> Mapping[str, bool]:
+        """Where an axis is, and which relations are legal."""
+        extents = {word: EXTENTS.index(word) < EXTENTS.index("wide") for word in EXTENTS}
+        return {"axis": AXES, "extent": extents}.get(name, {})
+
+    def position(self, operator: Operator, name: str, word: str, call: Call) -> Choice | None:
+        """The axis that a word stands for; an extent is one itself."""
+        return axis_at(word, len(call.first.shape)) if name == "axis" else word
+
+    def shown(self, operator: Operator, call: Call) -> Mapping[str, Iterable[str]]:
+        """Where the axis is, and the relation of indices to data."""
+        data, index = call.shapes[:2]
+        axis = call.attributes["axis"]
+        assert isinstance(axis, int)
+        found = {"axis": axis_words(axis, len(data))}
+        if len(index) != len(data):
+            return {**found, "extent": ["more_dimensions" if len(index) > len(data) else "fewer_dimensions"]}
+        if not -len(data) <= axis < len(data):
+            return {**found, "extent": ["same"] if data == index else []}
+        axis %= len(data)
+        along, size = index[axis], data[axis]
+        others = [(n, m) for d, (n, m) in enumerate(zip(data, index, strict=True)) if d != axis]
+        relations = {
+            "none": along == 0,
+            "one": along == 1,
+            "fewer": along < size,
+            "same": along == size,
+            "more": along > size,
+            "narrow": any(m < n for n, m in others),
+            "wide": any(m > n for n, m in others),
+        }
+        return {**found, "extent": [word for word, holds in relations.items() if holds]}
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Rules of ONNX GatherElements on ranks, axis and extents."""

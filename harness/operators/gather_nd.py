@@ -47,25 +47,92 @@ def _batch(call: Call) -> int:
     return batch
 
 
+BATCHES = ("equal", "more", "one", "twice")
+TUPLES = {"one": True, "some": True, "every": True, "empty": False, "longer": False}
+"""Words for the length of a tuple, and whether they are legal: some is neither one nor what the batches leave of
+the rank of data, longer is one more than that."""
+
+
+def _text(shape: Shape) -> str:
+    return f"[{','.join(map(str, shape))}]"
+
+
 class GatherNDFamily(Indexing):
     """Indices that hold tuples of coordinates in their last dimension, after the batch dimensions of data and
     any others."""
 
     name = "gather_nd"
-    relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"indices": ("outer", "tuple")}
+    relations: ClassVar[Mapping[str, tuple[str, ...]]] = {"indices": ("outer", "tuple", "batches")}
+    words: ClassVar[Mapping[str, tuple[str, ...]]] = {"batches": BATCHES}
 
     def shape(
         self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
     ) -> Shape | None:
-        """Derive the shape of indices: the batch dimensions of data, then `outer`, then the `tuple`
-        length."""
+        """Derive the shape of indices: the batch dimensions of data, then `outer`, then the `tuple` length.
+
+        `batches` says otherwise of the first batch dimension: one more, one, twice as many; `equal` is the
+        usual.
+        """
         first, batch = call.first.shape, _batch(call)
         assert not isinstance(relation, str)
         outer = relation.get("outer", ())
         width = relation.get("tuple", 1)
         assert isinstance(outer, tuple)
         assert isinstance(width, int)
-        return (*(first[:batch] if 0 <= batch < len(first) else ()), *outer, width)
+        batches = first[:batch] if 0 <= batch < len(first) else ()
+        changed = str(relation.get("batches", "equal"))
+        if changed != "equal":
+            if not batches or (changed == "more" and batches[0] == 1):
+                return None  # of one, one more is twice as many
+            batches = ({"more": batches[0] + 1, "one": 1, "twice": batches[0] * 2}[changed], *batches[1:])
+        return (*batches, *outer, width)
+
+    def positions(self, operator: Operator, name: str) -> Mapping[str, bool]:
+        """Lengths of a tuple, and how the batches of indices are to those of data."""
+        return {"tuple": TUPLES, "batches": {word: word == "equal" for word in BATCHES}}.get(name, {})
+
+    def position(self, operator: Operator, name: str, word: str, call: Call) -> Choice | None:
+        """The length of a tuple that a word stands for; a word for batches is one itself."""
+        if name != "tuple":
+            return word
+        left = len(call.first.shape) - _batch(call)
+        if left < 1 and word not in ("one", "empty"):
+            return None
+        some = left // 2 + 1 if left > 2 else None
+        return {"one": 1, "some": some, "every": left, "empty": 0, "longer": left + 1}[word]
+
+    def shown(self, operator: Operator, call: Call) -> Mapping[str, Iterable[str]]:
+        """The lengths of tuples and of batches, and the dimensions of indices between them; version 11 has no
+        batches."""
+        data, index = call.shapes[:2]
+        batch = _batch(call)
+        if not 0 <= batch < len(index) or batch > len(data):
+            return {
+                "batch_dims": [str(batch)],
+                "outer": [_text(index[:-1])],
+                "tuple": ["one"] * (index[-1:] == (1,)),
+            }
+        left, width = len(data) - batch, index[-1]
+        lengths = {
+            "one": width == 1,
+            "some": 1 < width < left,
+            "every": width == left,
+            "empty": width == 0,
+            "longer": width > left,
+        }
+        first, ours = (data[:batch], index[:batch])
+        relations = {
+            "equal": first == ours,
+            "more": bool(batch) and ours[0] > first[0],
+            "one": bool(batch) and ours[0] == 1 != first[0],
+            "twice": bool(batch) and ours[0] == 2 * first[0] > 0,
+        }
+        return {
+            "batch_dims": [str(batch)],
+            "outer": [_text(index[batch:-1])],
+            "tuple": [word for word, holds in lengths.items() if holds],
+            "batches": [word for word, holds in relations.items() if holds],
+        }
 
     def every(self, operator: Operator, name: str, key: str, call: Call) -> Iterable[Choice]:
         """All lengths of a tuple: 1 to the rank of data."""

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from harness.model.dtypes import DTYPES, Array
 from harness.model.records import Tensor
 from harness.operators.base import Call, Entropy, Family, Operator, Shape, ValueKind
+from harness.operators.binary_floats import patterns_of, special_patterns
+from harness.operators.elements import choose
 
 RANGE = "index values within [-s, s-1]"
 """The rule that an index breaks."""
@@ -123,6 +125,58 @@ def out_of_range(values: Array, sizes: int | NDArray[np.int64]) -> bool:
     return bool(wide.size) and bool(np.any((wide >= sizes) | (wide < np.negative(sizes))))
 
 
+LISTS = ("nans", "infinities", "subnormals", "zeros")
+DATA_KINDS = tuple(map(ValueKind, ("specials", *LISTS)))
+"""Elements that a copy may get wrong: specials, zeros of both signs, infinities, NaNs with payloads, subnormals,
+the limits of integers; of floats also one sort of these alone."""
+
+
+def special_elements(kind: str, dtype: str, shape: Shape, entropy: Entropy) -> Array:
+    """Choose such elements of any type; of a complex number both parts are such."""
+    entry = DTYPES[dtype]
+    raw = np.frombuffer(entropy, "<u4", prod(shape))
+    if entry.is_float:
+        patterns = patterns_of(kind, dtype) if kind in LISTS else special_patterns(dtype)
+        return np.asarray(patterns[raw % patterns.size]).reshape(shape)
+    if entry.storage in ("c8", "c16"):
+        patterns = special_patterns("float32" if entry.storage == "c8" else "float64")
+        parts = np.stack((raw % patterns.size, (raw >> 8) % patterns.size), axis=-1)
+        return np.asarray(patterns[parts]).view(entry.storage).reshape(shape)
+    return choose("specials" if entry.is_integer else "ordinary", dtype, shape, entropy)
+
+
+_LEGAL = tuple(f"{word}{sign}" for sign in ("", "_negative") for word in ("first", "middle", "last"))
+AXES = dict.fromkeys(_LEGAL, True) | dict.fromkeys(("above", "below", "far_above", "far_below"), False)
+"""Words for an axis of rank r, and whether they are legal: a middle one is neither the first nor the last; above
+is r, below -r-1, far are the ends of 32 bits."""
+
+
+def axis_at(word: str, rank: int) -> int | None:
+    """Return the axis that a word stands for at a rank."""
+    middle = rank // 2 if rank > 2 else None
+    place = word.removesuffix("_negative")
+    found = {
+        "first": 0 if rank else None,
+        "middle": middle,
+        "last": rank - 1 if rank else None,
+        "above": rank,
+        "below": -rank - 1,
+        "far_above": 2**31 - 1,
+        "far_below": -(2**31),
+    }[place]
+    return found if found is None or place == word else found - rank
+
+
+def axis_words(axis: int, rank: int) -> list[str]:
+    """Return the words that an axis is called by; the only one is the first and the last."""
+    if not -rank <= axis < rank:
+        near = "above" if axis > 0 else "below"
+        return [near if axis in (rank, -rank - 1) else f"far_{near}"]
+    sign, place = ("", axis) if axis >= 0 else ("_negative", axis + rank)
+    words = {"first": place == 0, "middle": 0 < place < rank - 1, "last": place == rank - 1}
+    return [f"{word}{sign}" for word, holds in words.items() if holds]
+
+
 class Indexing(Family):
     """Operators whose input `indices` selects along dimensions of another input; `sizes` says how many there
     are to select from."""
@@ -137,13 +191,21 @@ class Indexing(Family):
         """Indices are chosen, everything else takes any bits."""
         return INDEX_KINDS if name == "indices" else ()
 
+    def fills(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
+        """Special elements of what is moved."""
+        return () if self.kinds(operator, name) else DATA_KINDS
+
     def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
-        """Say whether a kind has a meaning for indices of this type and shape."""
-        return name != "indices" or applies(kind, *call.inputs[name])
+        """Say whether a kind has a meaning for indices of this type and shape, or for data of this type."""
+        if name != "indices":
+            return kind not in LISTS or DTYPES[call.inputs[name].dtype].is_float
+        return applies(kind, *call.inputs[name])
 
     def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
-        """Choose indices within `sizes`."""
+        """Choose indices within `sizes`, and special elements of other inputs."""
         dtype, shape = call.inputs[name]
+        if name != "indices":
+            return special_elements(kind, dtype, shape, entropy)
         return indices(kind, dtype, shape, self.sizes(call), entropy)
 
     def broken_by_values(self, operator: Operator, call: Call, inputs: Mapping[str, Tensor]) -> str | None:

@@ -56,7 +56,13 @@ def run(request: Request) -> RunOutcome:
     check_scripts(request.targets)
     specs = load_specs(request.specs)
     tell = partial(request.progress, PLANNING)
-    plan = expand(specs, request.queries, everything=request.select == "all", tell=tell)
+    plan = expand(
+        specs,
+        request.queries,
+        everything=request.select == "all",
+        thorough=request.select == "thorough",
+        tell=tell,
+    )
     expectations = load_expectations(request.expectations)
     baseline = (
         None

@@ -198,7 +198,8 @@ class Checks:
     def sweep(self, path: KeyPath, sweep: Sweep, schemas: dict[int, OperatorSchema]) -> None:
         """Check a sweep; what it names must exist at one of its opsets, since combinations that do not are
         left out."""
-        self._attributes(path, sweep.attributes, schemas, every=False, alternatives_=True)
+        covering = sweep.cover is not None
+        self._attributes(path, sweep.attributes, schemas, every=False, alternatives_=True, words=covering)
         self._options(path, sweep.options.initializer)
         for name in dict.fromkeys(
             p.name for schema in schemas.values() for p in schema.inputs if not p.optional
@@ -211,7 +212,11 @@ class Checks:
             )
             for position, dtype in enumerate(() if free else given.dtype or ()):
                 self._dtype((*path, name, "dtype", position), name, dtype, schemas, every=False)
-        if sweep.select == "all" and (count := combinations(sweep, schemas)) > MAX_COMBINATIONS:
+        if (
+            sweep.select == "all"
+            and sweep.cover is None
+            and (count := combinations(sweep, schemas)) > MAX_COMBINATIONS
+        ):
             self.problem(
                 path,
                 f"up to {count:,} combinations are above the limit of {MAX_COMBINATIONS:,} per sweep; shorten its lists",
@@ -225,11 +230,13 @@ class Checks:
         *,
         every: bool,
         alternatives_: bool = False,
+        words: bool = False,
     ) -> None:
         """Check names and values; in a sweep an input that decides shapes may stand among the attributes."""
         known = list(dict.fromkeys(name for schema in self.opsets.values() for name in schema.attributes))
-        for name, value in given.items():
+        for name, listed in given.items():
             at = (*path, "attributes", name)
+            value = _without_words(listed) if words else listed
             having = [n for n, schema in schemas.items() if name in schema.attributes]
             if name in known and (what := self._wrong_value(name, value, alternatives_)):
                 self.problem(at, what)
@@ -287,6 +294,13 @@ class Checks:
         self.problem(
             at, f"{self.operator} does not take {dtype} for {name!r} at opset {refusing}", allowed=allowed
         )
+
+
+def _without_words(listed: Any) -> Any:
+    """Return the values of an attribute that its operator has no words for; of which it has, it says itself."""
+    if not isinstance(listed, tuple):
+        return ALL if isinstance(listed, str) else listed
+    return tuple(value for value in listed if not isinstance(value, str)) or ALL
 
 
 def _entries(file: Source) -> Iterator[tuple[KeyPath, object, type[LiteralCase | Sweep]]]:

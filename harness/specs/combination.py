@@ -292,19 +292,20 @@ class Combinations:
                 operator, kinds[chosen.index(formal)], name, call
             ):
                 return self.no_meaning(kinds)
-        breaks = next(
-            (b for name, kind in zip(chosen, kinds, strict=True) if (b := operator.kind(name, kind).breaks)),
-            None,
-        )
-        if sweep.validity is Validity.VALID and (step.broken or breaks):
-            return step.broken or breaks
-        if (
-            sweep.validity is Validity.INVALID
-            and sweep.directml is None
-            and not (step.broken or breaks or illegal)
-        ):
+        breaks = self.breaks(step, kinds)
+        if sweep.validity is Validity.VALID and breaks:
+            return breaks
+        if sweep.validity is Validity.INVALID and sweep.directml is None and not (breaks or illegal):
             return "breaks no rule"
         return None
+
+    def breaks(self, step: SweepStep, kinds: Sequence[str]) -> str | None:
+        """Return the rule that shapes and attributes, or else the kinds of values, break."""
+        of_kinds = (
+            self.operator.kind(name, kind).breaks
+            for name, kind in zip(self.listed.chosen, kinds, strict=True)
+        )
+        return step.broken or next(filter(None, of_kinds), None)
 
 
 def _spec(name: str, dtype: str, shape: Shape, elements: Elements | None) -> TensorSpec:

@@ -142,13 +142,15 @@ def expand(
     queries: Sequence[Query] = (),
     *,
     everything: bool = False,
+    thorough: bool = False,
     tell: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> Plan:
     """Check what only the operator can tell and plan all cases; raise SpecError with every problem.
 
     Of operators that no query can select, the harness's own specs are passed over: planning all takes many
     seconds, and they were checked when they were written. With `everything` a sweep that keeps as few cases
-    as show every pair keeps the whole product. `tell` is told how many of the specs are planned.
+    as show every pair keeps the whole product; with it or with `thorough`, one that covers interactions covers
+    triples. `tell` is told how many of the specs are planned.
     """
     problems: list[str] = []
     literals: list[Case] = []
@@ -178,7 +180,11 @@ def expand(
             found = sweep_problems(spec, operator, number, sweep)
             if not found:
                 calls = SweepCalls(
-                    spec, operator, sweep, pairwise=sweep.select == "pairwise" and not everything
+                    spec,
+                    operator,
+                    sweep,
+                    pairwise=sweep.select == "pairwise" and not everything,
+                    thorough=everything or thorough,
                 )
                 try:
                     found = calls.problems(number)

@@ -69,13 +69,19 @@ class Listed:
         self.opsets = api.opsets(sweep, spec)
         schema = spec.schema(self.opsets[-1])
         named = [p.name for p in schema.inputs if p.name in sweep.inputs]
-        self.chosen = tuple(name for name in named if operator.family.kinds(operator, name))
+        self.chosen = tuple(name for name in named if self._chooses(name))
         """The inputs whose values are chosen by kind, by their formal names."""
         self._made: dict[tuple[str, int], Any] = {}
 
     def schema(self, opset: int) -> OperatorSchema:
         """Return what ONNX says of the operator at an opset."""
         return self.spec.schema(opset)
+
+    def _chooses(self, name: str) -> bool:
+        family = self.operator.family
+        return bool(family.kinds(self.operator, name)) or (
+            bool(family.fills(self.operator, name)) and self.sweep.inputs[name].values is not None
+        )
 
     def kinds(self, name: str) -> tuple[str, ...]:
         """Return the kinds of values of an input."""
@@ -84,10 +90,11 @@ class Listed:
     def value_terms(self, kinds: Sequence[str]) -> str:
         """Write the kinds of values that the sweep lists as terms of an id.
 
-        Those of the first input that has any carry no name, unless an input is called `values`, as OneHot's
-        is.
+        Those of the first input of which the operator has kinds carry no name, unless an input is called
+        `values`, as OneHot's is.
         """
-        bare = None if "values" in self.sweep.inputs else 0
+        chooses = [n for n, name in enumerate(self.chosen) if self.operator.family.kinds(self.operator, name)]
+        bare = None if "values" in self.sweep.inputs or not chooses else chooses[0]
         given = [(n, name) for n, name in enumerate(self.chosen) if self.sweep.inputs[name].values]
         return "".join(f";{'' if n == bare else f'{name}.'}values={kinds[n]}" for n, name in given)
 

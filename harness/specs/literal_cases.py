@@ -196,7 +196,10 @@ def _fill_problems(
     spec: LoadedSpec, operator: Operator, literal: LiteralCase, at: tuple[Key, ...]
 ) -> Iterator[str]:
     for name, each in literal.inputs.items():
-        allowed = [kind.name for kind in operator.family.kinds(operator, name)] or ["random"]
+        allowed = [kind.name for kind in operator.family.kinds(operator, name)] or [
+            "random",
+            *(kind.name for kind in operator.family.fills(operator, name)),
+        ]
         for given in each:
             if given.fill is not None and given.fill not in allowed:
                 what = f"unknown kind of values {given.fill!r}"

@@ -26,7 +26,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from harness.model.dtypes import DTYPES
-from harness.model.records import Optimization, Validity
+from harness.model.records import Optimization, Shapes, Validity
 from harness.specs.literals import shape_problem
 from harness.specs.source import shown
 
@@ -184,7 +184,7 @@ class LowersTo(Strict):
 class CaseOptions(Strict):
     """How a literal case's graph is built and run; the same words as `records.Options`."""
 
-    shapes: Literal["symbolic", "static"] = "symbolic"
+    shapes: Shapes = "symbolic"
     initializer: str | None = None
     in_place: bool = False
     optimization: Optimization = "off"
@@ -196,7 +196,7 @@ class CaseOptions(Strict):
 class SweepOptions(Strict):
     """Alternatives for each option; a list or a single one."""
 
-    shapes: Alternatives[Literal["symbolic", "static"]] = ("symbolic",)
+    shapes: Alternatives[Shapes] = ("symbolic",)
     initializer: Alternatives[str | None] = (None,)
     in_place: Alternatives[bool] = (False,)
     optimization: Alternatives[Optimization] = ("off",)
@@ -278,6 +278,41 @@ class SweepInput(Strict):
     values: Kinds | None = None
 
 
+def _level(value: object) -> object:
+    """Write a level as ids do: `false` is a text, `null` is the level `none`."""
+    if value is None:
+        return "none"
+    return str(value).lower() if isinstance(value, (bool, int)) else value
+
+
+_Level = Annotated[
+    Text, BeforeValidator(_level), WithJsonSchema({"type": ["string", "integer", "boolean", "null"]})
+]
+Levels = dict[Text, Alternatives[_Level]]
+"""Levels by factor, both by the names that `harness coverage` prints."""
+
+
+class Forbidden(Strict):
+    """Levels that never stand together, of each factor one of those listed, and why."""
+
+    because: Text
+    levels: Levels
+
+
+class Cover(Strict):
+    """How a sweep covers the interactions of its factors: all that can be chosen independently.
+
+    `alone` are levels that some target may refuse whatever else a case has: a case with one of them shows no
+    other interaction. Of an invalid sweep each case has one `illegal` level, which breaks the sweep's rule, and
+    no other. Strength 1 shows each level once: for a factor of which the sweep has only one.
+    """
+
+    strength: Literal[1, 2, 3] = 2
+    alone: Levels = {}
+    illegal: Levels = {}
+    forbid: tuple[Forbidden, ...] = ()
+
+
 class _Entry(Strict):
     """What literal cases and sweeps share."""
 
@@ -323,7 +358,7 @@ class Sweep(_Entry):
     operator.
 
     Of their product either all is kept, or as many cases as show every pair of alternatives together, at most
-    `budget`.
+    `budget`; with `cover` the sweep chooses every factor of its own.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -331,6 +366,7 @@ class Sweep(_Entry):
 
     attributes: dict[str, AttributeValue] = {}
     select: Literal["all", "pairwise"] = "all"
+    cover: Cover | None = None
     budget: Annotated[int, Field(ge=1)] = 1000
     options: SweepOptions = SweepOptions()
     directml: SweepDirectml | None = None

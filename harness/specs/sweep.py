@@ -22,26 +22,34 @@ from harness.specs.combination import (
     graph_key,
     sort_key,
 )
+from harness.specs.interactions import ILLEGAL_TYPE, Interactions
 from harness.specs.listed import Listed
 from harness.specs.load import LoadedSpec
 from harness.specs.pairs import Pairs, once
 from harness.specs.schema import ALL, OMITTED, Sweep
 
 INEXACT = "a constant is not exact in the element type"
-ILLEGAL_TYPE = "element type not allowed at this opset"
 
 
 class SweepCalls:
     """All groups of a sweep."""
 
-    def __init__(self, spec: LoadedSpec, operator: Operator, sweep: Sweep, *, pairwise: bool) -> None:
-        """Take a sweep whose names and words have been checked."""
+    def __init__(
+        self, spec: LoadedSpec, operator: Operator, sweep: Sweep, *, pairwise: bool, thorough: bool = False
+    ) -> None:
+        """Take a sweep whose names and words have been checked; a `thorough` one covers interactions of one factor
+        more."""
         self.spec = spec
         self.sweep = sweep
         self.pairwise = pairwise
         self.listed = Listed(spec, operator, sweep)
         self.combinations = Combinations(self.listed)
         self.pairs = Pairs(self.listed, self.combinations)
+        self.interactions = (
+            None
+            if sweep.cover is None
+            else Interactions(self.listed, self.combinations, sweep.cover, thorough=thorough)
+        )
         self._used: set[tuple[str, object]] = set()
 
     @cached_property
@@ -77,9 +85,10 @@ class SweepCalls:
     def groups(self, left_out: Counter[str]) -> Iterator[CallGroup]:
         """Yield what the sweep keeps, the cases of one graph together, and count by reason what it leaves
         out."""
-        if self.pairwise:
-            yield from self.pairs.groups
-            left_out.update(self.pairs.left_out)
+        chosen = self.interactions or (self.pairs if self.pairwise else None)
+        if chosen is not None:
+            yield from chosen.groups
+            left_out.update(chosen.left_out)
             return
         optional = any(OMITTED in (given.shape or ()) for given in self.sweep.inputs.values())
         yield from once(self._product(left_out)) if optional else self._product(left_out)
@@ -132,7 +141,15 @@ class SweepCalls:
         """Return what is wrong with the sweep as a whole."""
         at = ("sweeps", number)
         first = None
-        if not self.pairwise:
+        if self.interactions is not None:
+            wrong = self.interactions.problems()
+            if wrong:
+                return [
+                    self.spec.problem((*at, "cover", *path), what, given=given or None, allowed=allowed)
+                    for path, what, given, allowed in wrong
+                ]
+            first = next(iter(self.interactions.groups), None)
+        elif not self.pairwise:
             steps = self.steps
             if self.combinations.wrong is None:
                 unused = self._unused(at)

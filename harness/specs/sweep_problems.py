@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.model.dtypes import DTYPES
-from harness.operators.base import Operator
+from harness.operators.base import RANDOM, Operator
 from harness.specs import api
+from harness.specs.extents import KEYS
 from harness.specs.listed import IMPLIED, Listed
 from harness.specs.literal_cases import option_problems
 from harness.specs.load import LoadedSpec
@@ -20,8 +21,11 @@ def sweep_problems(spec: LoadedSpec, operator: Operator, number: int, sweep: Swe
     problems: list[str] = []
     at = ("sweeps", number)
     for name, given in sweep.inputs.items():
-        problems += _shape_problems(spec, operator, name, given, (*at, name))
+        covering = sweep.cover is not None
+        problems += _shape_problems(spec, operator, name, given, (*at, name), covering=covering)
+        fills = operator.family.fills(operator, name)
         kinds = [kind.name for kind in operator.family.kinds(operator, name)]
+        kinds = kinds or [kind.name for kind in fills and (RANDOM, *fills)]
         if given.values is not None and not kinds:
             choosing = ", ".join(n for n in sweep.inputs if operator.family.kinds(operator, n)) or "no input"
             what = f"{operator.name} lets only {choosing} choose its values; {name} takes any bits"
@@ -42,10 +46,12 @@ def sweep_problems(spec: LoadedSpec, operator: Operator, number: int, sweep: Swe
 
 
 def _shape_problems(
-    spec: LoadedSpec, operator: Operator, name: str, given: SweepInput, at: KeyPath
+    spec: LoadedSpec, operator: Operator, name: str, given: SweepInput, at: KeyPath, *, covering: bool
 ) -> list[str]:
     """Return the words and keys under `shape:` that the family has not."""
     known = operator.family.relations.get(name, operator.family.relations.get("*", ()))
+    if covering and name == next(iter(spec.schema(spec.opsets[-1]).inputs)).name:
+        known = (*known, *KEYS)
     if isinstance(given.shape, dict):
         wrong = [key for key in given.shape if key not in known]
         what = f"{operator.name} has no choice {{!r}} for {name}"
@@ -63,7 +69,7 @@ def _word_problems(spec: LoadedSpec, operator: Operator, shape: Mapping[str, Any
     shape."""
     found = []
     for key, given in shape.items():
-        allowed = operator.family.words.get(key, ())
+        allowed = operator.family.words.get(key, KEYS.get(key, ()))
         if not allowed:
             continue  # the family says itself what it lacks
         for position, word in enumerate(given if isinstance(given, tuple) else (given,)):

@@ -49,7 +49,7 @@ def _layout(operator: str, inputs: tuple[TensorSpec, ...]) -> tuple[list[bool], 
     """Return which inputs the operator chooses, their element counts, and where the bytes of each end in the
     case's stream."""
     entry = OPERATORS[operator]
-    chosen = [bool(entry.family.kinds(entry, spec.name)) for spec in inputs]
+    chosen = [entry.chooses(spec.name, spec.values) for spec in inputs]
     counts = [prod(spec.shape) for spec in inputs]
     ends: list[int] = []
     for spec, count, by_kind in zip(inputs, counts, chosen, strict=True):

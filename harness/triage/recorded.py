@@ -79,7 +79,7 @@ def recorded_failure(run: Path, case_id: str, target: str | None, specs: Sequenc
 
 
 def _everything(header: Header) -> bool:
-    return header.selection is not None and header.selection.select == "all"
+    return header.selection is not None and header.selection.select in ("all", "thorough")
 
 
 def _specs_of(header: Header) -> Sequence[Path]:

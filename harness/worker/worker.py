@@ -381,6 +381,8 @@ class OnnxRuntime:
                 else:
                     binding.bind_input(key, "cpu", 0, kind, list(own.shape), own.ctypes.data)
             except (TypeError, KeyError, RuntimeError) as error:  # older releases take NumPy types only
+                if isinstance(error, RuntimeError) and element not in (_BFLOAT16, _STRING):
+                    raise  # the provider's own: it cannot hold such a tensor
                 raise CannotFeedError(f"cannot bind element type {element}: {error}") from error
         if unit["in_place"]:
             name, number = wanted[0]
