@@ -28,11 +28,15 @@ ELSEWHERE: dict[str, str] = {
     "test_training_dropout_zero_ratio": "training, of which nothing is claimed",
     "test_training_dropout_zero_ratio_mask": "training, of which nothing is claimed",
     "test_averagepool_2d_ceil_last_window_starts_on_pad": "the expected values are written with four decimals",
+    "test_roialign_aligned_false": "the expected values are written with four decimals",
+    "test_roialign_aligned_true": "the expected values are written with four decimals",
+    "test_roialign_mode_max": "the greatest of weighted corners, which the text does not know (onnx issue 4764)",
+    "test_maxunpool_export_with_output_shape": "places count in the implied shape, not in the output (onnx issue 2398)",
 }
 """Cases whose expected values are not what ONNX's text says, with the reason."""
 
 
-WITHOUT: frozenset[str] = frozenset({"GlobalLpPool"})
+WITHOUT: frozenset[str] = frozenset({"GlobalLpPool", "MaxRoiPool"})
 """Operators of which ONNX has no case of one node."""
 
 
