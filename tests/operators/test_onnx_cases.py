@@ -47,7 +47,8 @@ class Found(NamedTuple):
     operator: str
     call: Call
     inputs: dict[str, Tensor]
-    outputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor | None, ...]
+    """None for one that is left out."""
 
 
 class NoCase(Exception):
@@ -83,8 +84,6 @@ def _read(name: str, model: ModelProto, inputs: Sequence[Any], outputs: Sequence
     (node,) = model.graph.node
     opset = next(each.version for each in model.opset_import if not each.domain)
     schema = operator_schema(node.op_type, opset)
-    if "" in node.output:
-        raise NoCase("an output is left out")
     given = {
         value.name: _tensor(value, array) for value, array in zip(model.graph.input, inputs, strict=True)
     }
@@ -99,7 +98,10 @@ def _read(name: str, model: ModelProto, inputs: Sequence[Any], outputs: Sequence
     types = {key: TensorType(tensor.dtype, tensor.array.shape) for key, tensor in tensors.items()}
     constants = {key: tensor.array for key, tensor in tensors.items() if key in operator.constants}
     call = make_call(operator, opset, types, dict(_attributes(node)), constants, None, len(node.output))
-    return Found(name, node.op_type, call, tensors, tuple(map(_tensor, model.graph.output, outputs)))
+    kept = map(_tensor, model.graph.output, outputs)
+    return Found(
+        name, node.op_type, call, tensors, tuple(next(kept) if each else None for each in node.output)
+    )
 
 
 def _attributes(node: NodeProto) -> Iterator[tuple[str, Value]]:
@@ -153,7 +155,8 @@ def test_formula_gives_what_onnx_expects(operator: str) -> None:
             assert all(known in (-1, extent) for known, extent in zip(shape, ours.shape, strict=True)), (
                 case.name
             )
-            assert compare(ours, theirs).diff is None, (case.name, compare(ours, theirs).diff)
+            if theirs is not None:
+                assert compare(ours, theirs).diff is None, (case.name, compare(ours, theirs).diff)
 
 
 def test_every_operator_has_a_case() -> None:
@@ -163,8 +166,7 @@ def test_every_operator_has_a_case() -> None:
 
 def test_what_is_left_out_has_a_reason() -> None:
     assert all(
-        reason == "not a tensor" or reason.startswith(("element type", "an output"))
-        for reason in collected()[1].values()
+        reason == "not a tensor" or reason.startswith("element type") for reason in collected()[1].values()
     )
 
 
