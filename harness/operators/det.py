@@ -23,9 +23,10 @@ MOST = 5
 def det(X: Bounded) -> Bounded:  # noqa: N803 - as ONNX calls it
     """Evaluate the formula above, with the bound of Gaussian elimination.
 
-    With partial pivoting |L| <= 1, and elements grow by at most 2 ** (n - 1), so that the determinant is that of X + E
-    with |E| <= gamma(n) n 2 ** (n - 1) max |X| (Higham, "Accuracy and Stability", 2nd ed., theorem 9.3 and section 9.4),
-    which moves it by at most the permanent of |X| + |E| less that of |X|; and n roundings of the product of the pivots.
+    With partial pivoting |L| <= 1, and elements grow by at most 2 ** (n - 1), so that the determinant is
+    that of X + E with |E| <= gamma(n) n 2 ** (n - 1) max |X| (Higham, "Accuracy and Stability", 2nd ed.,
+    theorem 9.3 and section 9.4), which moves it by at most the permanent of |X| + |E| less that of |X|; and
+    n roundings of the product of the pivots.
     """
     n = X.shape[-1]
     if n == 0:

@@ -1,4 +1,4 @@
-"""DFT and STFT: discrete Fourier transforms of signals whose last dimension holds real and imaginary parts."""
+"""DFT and STFT: discrete Fourier transforms of signals; the last dimension holds real and imaginary parts."""
 
 from __future__ import annotations
 
@@ -61,9 +61,10 @@ def full_spectrum(half: Bounded, length: int) -> Bounded:
 def transformed(x: Bounded, count: int, inverse: bool) -> Bounded:
     """Transform [..., N, 1 or 2] to [..., count, 2], by angles within a turn.
 
-    ONNX does not say by which algorithm. In a fast one each result has the roundings of all elements, also of those
-    whose root of unity has a part of 0 (Higham, "Accuracy and Stability", 2nd ed., theorem 24.2: an error in the norm
-    of the signal), so that the bound has gamma of 2 N + 4 log2 N roundings of the sum of all magnitudes.
+    ONNX does not say by which algorithm. In a fast one each result has the roundings of all elements, also
+    of those whose root of unity has a part of 0 (Higham, "Accuracy and Stability", 2nd ed., theorem 24.2: an
+    error in the norm of the signal), so that the bound has gamma of 2 N + 4 log2 N roundings of the sum of
+    all magnitudes.
     """
     length, parts = x.shape[-2:]
     turns = np.outer(np.arange(length), np.arange(count)) % max(1, length)

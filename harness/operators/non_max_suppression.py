@@ -69,8 +69,8 @@ def within(a: Rectangle, b: Rectangle, threshold: float) -> bool:
 
 
 BOXES = tuple(map(ValueKind, ("corners", "flipped", "centred", "apart", "same", "flat")))
-"""corners: of whole coordinates in 0..15, the first corner below the second; flipped: any two opposite corners;
-centred: centre and even extents; apart: no two overlap; same: all alike; flat: of no area."""
+"""corners: of whole coordinates in 0..15, the first corner below the second; flipped: any two opposite
+corners; centred: centre and even extents; apart: no two overlap; same: all alike; flat: of no area."""
 SCORES = tuple(map(ValueKind, ("different", "negative", "alike")))
 """different: no two alike, in -1..1 (negative: -1..0), multiples of 2**-10; alike: four values only."""
 

@@ -1,8 +1,8 @@
 """The family of recurrent operators: their shapes and rules.
 
-X is [seq_length, batch, input], W [directions, gates * hidden, input], R [directions, gates * hidden, hidden], B
-[directions, 2 * gates * hidden], P [directions, 3 * hidden], states [directions, batch, hidden]; with layout 1 the batch of X
-and of states comes first.
+X is [seq_length, batch, input], W [directions, gates * hidden, input], R [directions, gates * hidden,
+hidden], B [directions, 2 * gates * hidden], P [directions, 3 * hidden], states [directions, batch, hidden];
+with layout 1 the batch of X and of states comes first.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The families of operators on regions of interest: images [N, C, H, W] and regions in the image's coordinates."""
+"""The families of operators on regions of interest: images [N, C, H, W] and regions in the image's
+coordinates."""
 
 from __future__ import annotations
 
@@ -18,9 +19,10 @@ BATCHES = "batch indices within the batch"
 REGIONS = tuple(
     map(ValueKind, ("inside", "whole", "pixels", "thin", "outside", "far_outside", "flipped", "empty"))
 )
-"""In pixels of X. inside: corners at quarters, at least one pixel wide and high; whole: the image; pixels: corners at
-pixels, sizes of which the output's are divisors; thin: less than a pixel; outside: beyond the image by up to 3 pixels;
-far_outside: none of it within; flipped: the second corner first; empty: of no size."""
+"""In pixels of X. inside: corners at quarters, at least one pixel wide and high; whole: the image; pixels:
+corners at pixels, sizes of which the output's are divisors; thin: less than a pixel; outside: beyond the
+image by up to 3 pixels; far_outside: none of it within; flipped: the second corner first; empty: of no
+size."""
 INDICES = (
     ValueKind("in_range"),
     ValueKind("above", breaks=BATCHES),
@@ -28,8 +30,8 @@ INDICES = (
     ValueKind("far_above", breaks=BATCHES),
 )
 LEVEL, PEAKED = map(ValueKind, ("level", "peaked"))
-"""Of X. level: all elements of a plane are alike, no two planes; peaked: whole numbers in -8..8, and 100 or more
-about the middle of each plane."""
+"""Of X. level: all elements of a plane are alike, no two planes; peaked: whole numbers in -8..8, and 100 or
+more about the middle of each plane."""
 
 
 def regions(kind: str, raw: Array, image: Shape, output: Shape) -> Array:

@@ -56,8 +56,8 @@ def roi_align(
 
 
 class Samples(NamedTuple):
-    """Samples along one axis: their coordinates, how many there are in each bin, and whether an implementation
-    may count another number."""
+    """Samples along one axis: their coordinates, how many there are in each bin, and whether an
+    implementation may count another number."""
 
     at: Bounded
     each: int
@@ -82,7 +82,8 @@ class Samples(NamedTuple):
 
 
 def samples(begin: Bounded, size: Bounded, bins: int, ratio: int, extent: int) -> Samples:
-    """Return the samples of all bins; an exact number of pixels in a bin is their number, without rounding."""
+    """Return the samples of all bins; an exact number of pixels in a bin is their number, without
+    rounding."""
     step = size / float(bins)
     low, high = (float(step.value + sign * step.error) for sign in (-1, 1))
     exact = float(step.value).is_integer()
@@ -97,7 +98,8 @@ def samples(begin: Bounded, size: Bounded, bins: int, ratio: int, extent: int) -
 def interpolated(image: Bounded, y: Samples, x: Samples) -> Bounded:
     """Interpolate [C, H, W] between the four pixels about each sample: [C, samples of y, samples of x].
 
-    Beside its rounding an interpolated value errs by the coordinates' errors times the steepest slope of the plane.
+    Beside its rounding an interpolated value errs by the coordinates' errors times the steepest slope of the
+    plane.
     """
     low, high, less, more = zip(*(_between(s, image) for s in (y, x)), strict=True)
     terms = [

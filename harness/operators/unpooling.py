@@ -54,8 +54,9 @@ PLACES = (
     ValueKind("below", negative=True, breaks=INSIDE),
     ValueKind("far_above", breaks=INSIDE),
 )
-"""in_plane: no two alike, each in the plane of its element, as MaxPool gives them; anywhere: no two alike in the
-tensor; repeated: one place for all; with one illegal: above, one too high; below, -1; far_above, 2**32 too high."""
+"""in_plane: no two alike, each in the plane of its element, as MaxPool gives them; anywhere: no two alike in
+the tensor; repeated: one place for all; with one illegal: above, one too high; below, -1; far_above, 2**32
+too high."""
 
 
 class Unpooling(Windowed):
@@ -72,7 +73,8 @@ class Unpooling(Windowed):
         return (*x[:-1], x[-1] + 1) if relation == "unlike" else x
 
     def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[Any]:
-        """For output_shape the inferred shape, and one with a row and a column more; else those of windows."""
+        """For output_shape the inferred shape, and one with a row and a column more; else those of
+        windows."""
         if attribute != "output_shape":
             return super().domain(operator, attribute, call)
         inferred = unpooled(call._replace(constants={}))

@@ -1,5 +1,5 @@
-"""RNN, GRU and LSTM as plain loops, one sequence and one neuron at a time, written from the ONNX text; with a name
-of a mistake, as a kernel that makes it.
+"""RNN, GRU and LSTM as plain loops, one sequence and one neuron at a time, written from the ONNX text; with
+a name of a mistake, as a kernel that makes it.
 
 Nothing here is taken from `harness.operators`.
 """

@@ -1,5 +1,5 @@
-"""RoiAlign as plain loops over bins and samples, written from the ONNX text; with a name of a mistake, as a kernel
-that makes it.
+"""RoiAlign as plain loops over bins and samples, written from the ONNX text; with a name of a mistake, as a
+kernel that makes it.
 
 Nothing here is taken from `harness.operators`.
 """

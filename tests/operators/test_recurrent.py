@@ -1,4 +1,5 @@
-"""RNN, GRU and LSTM against loops over sequences and neurons, and the specs against kernels with one mistake."""
+"""RNN, GRU and LSTM against loops over sequences and neurons, and the specs against kernels with one
+mistake."""
 
 from __future__ import annotations
 

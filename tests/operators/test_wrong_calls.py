@@ -1,5 +1,5 @@
-"""The specs of regions, boxes, blocks and transforms against kernels that take a call for another: an attribute or
-an input ignored, exchanged, or read with a mistake."""
+"""The specs of regions, boxes, blocks and transforms against kernels that take a call for another: an
+attribute or an input ignored, exchanged, or read with a mistake."""
 
 from __future__ import annotations
 
