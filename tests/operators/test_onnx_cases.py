@@ -31,11 +31,15 @@ ELSEWHERE: dict[str, str] = {
     "test_gridsample_bicubic": "the expected values are written with four decimals",
     "test_resize_downsample_scales_cubic_align_corners": "the length of the output is taken for a fraction",
     "test_resize_downsample_scales_linear_align_corners": "the length of the output is taken for a fraction",
+    "test_roialign_aligned_false": "the expected values are written with four decimals",
+    "test_roialign_aligned_true": "the expected values are written with four decimals",
+    "test_roialign_mode_max": "the greatest of weighted corners, which the text does not know (onnx issue 4764)",
+    "test_maxunpool_export_with_output_shape": "places count in the implied shape, not in the output (onnx issue 2398)",
 }
 """Cases whose expected values are not what ONNX's text says, with the reason."""
 
 
-WITHOUT: frozenset[str] = frozenset({"GlobalLpPool"})
+WITHOUT: frozenset[str] = frozenset({"GlobalLpPool", "MaxRoiPool"})
 """Operators of which ONNX has no case of one node."""
 
 
@@ -46,7 +50,8 @@ class Found(NamedTuple):
     operator: str
     call: Call
     inputs: dict[str, Tensor]
-    outputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor | None, ...]
+    """None for one that is left out."""
 
 
 class NoCase(Exception):
@@ -82,8 +87,6 @@ def _read(name: str, model: ModelProto, inputs: Sequence[Any], outputs: Sequence
     (node,) = model.graph.node
     opset = next(each.version for each in model.opset_import if not each.domain)
     schema = operator_schema(node.op_type, opset)
-    if "" in node.output:
-        raise NoCase("an output is left out")
     given = {
         value.name: _tensor(value, array) for value, array in zip(model.graph.input, inputs, strict=True)
     }
@@ -98,7 +101,10 @@ def _read(name: str, model: ModelProto, inputs: Sequence[Any], outputs: Sequence
     types = {key: TensorType(tensor.dtype, tensor.array.shape) for key, tensor in tensors.items()}
     constants = {key: tensor.array for key, tensor in tensors.items() if key in operator.constants}
     call = make_call(operator, opset, types, dict(_attributes(node)), constants, None, len(node.output))
-    return Found(name, node.op_type, call, tensors, tuple(map(_tensor, model.graph.output, outputs)))
+    kept = map(_tensor, model.graph.output, outputs)
+    return Found(
+        name, node.op_type, call, tensors, tuple(next(kept) if each else None for each in node.output)
+    )
 
 
 def _attributes(node: NodeProto) -> Iterator[tuple[str, Value]]:
@@ -152,7 +158,8 @@ def test_formula_gives_what_onnx_expects(operator: str) -> None:
             assert all(known in (-1, extent) for known, extent in zip(shape, ours.shape, strict=True)), (
                 case.name
             )
-            assert compare(ours, theirs).diff is None, (case.name, compare(ours, theirs).diff)
+            if theirs is not None:
+                assert compare(ours, theirs).diff is None, (case.name, compare(ours, theirs).diff)
 
 
 def test_every_operator_has_a_case() -> None:
@@ -162,8 +169,7 @@ def test_every_operator_has_a_case() -> None:
 
 def test_what_is_left_out_has_a_reason() -> None:
     assert all(
-        reason == "not a tensor" or reason.startswith(("element type", "an output"))
-        for reason in collected()[1].values()
+        reason == "not a tensor" or reason.startswith("element type") for reason in collected()[1].values()
     )
 
 

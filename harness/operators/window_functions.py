@@ -1,0 +1,82 @@
+"""HannWindow, HammingWindow and BlackmanWindow: sums of cosines, of a length that is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from math import pi
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES
+from harness.model.expected import Expected
+from harness.model.records import Tensor
+from harness.operators.base import Call, Operator, Shape
+from harness.operators.bounded import arithmetic as declared
+from harness.operators.bounded import cos, number
+from harness.operators.computing import Computing
+
+# y[n] = a0 - a1 cos(2 pi n / N) + a2 cos(4 pi n / N), with N = size, or size - 1 where periodic is 0
+#   Hann: 1 / 2, 1 / 2, 0; Hamming: 25 / 46, 21 / 46, 0; Blackman: 0.42, 0.5, 0.08
+
+
+class Terms(NamedTuple):
+    """The factors of a window."""
+
+    constant: float
+    once: float
+    twice: float = 0.0
+
+
+def window(terms: Terms, call: Call, inputs: Mapping[str, Tensor], arithmetic: str) -> tuple[Expected, ...]:
+    """Evaluate the formula above, by angles within two turns."""
+    del inputs  # known before a run: the call has it
+    size, dtype = int(call.parameter("size")), call.outputs[0]
+    period = size if call.parameter("periodic") else size - 1
+    used = declared(arithmetic, dtype)
+    with np.errstate(all="ignore"):
+        n = number(np.arange(size), used)
+        y = terms.constant - cos(n * (2 * pi) / float(period)) * terms.once
+        y = y + cos(n * (4 * pi) / float(period)) * terms.twice if terms.twice else y
+        return (y.stored(dtype),)
+
+
+class Windowing(Computing):
+    """One number."""
+
+    name = "windowing"
+
+    def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[Any]:
+        """Lengths."""
+        return [1, 2, 5, 10]
+
+    def broken_rule(self, operator: Operator, call: Call) -> str | None:
+        """A scalar, and a type that there is."""
+        if call.first.shape:
+            return "size is a scalar"
+        if int(call.parameter("size")) < 0:
+            return "size is 0 or more"
+        found = BY_ONNX_NUMBER.get(call.parameter("output_datatype"))
+        allowed = found is not None and (DTYPES[found.name].is_float or DTYPES[found.name].is_integer)
+        return None if allowed else "output_datatype is a numeric type"
+
+    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+        """[size]."""
+        return ((max(0, int(call.parameter("size"))),) if not call.first.shape else (1,),)
+
+    def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:
+        """The type that output_datatype names."""
+        found = BY_ONNX_NUMBER.get(call.parameter("output_datatype"))
+        return (found.name if found else "float32",)
+
+
+WINDOWING = Windowing()
+OPERATORS = tuple(
+    Operator(name, WINDOWING, partial(window, terms), constants={"size": 0})
+    for name, terms in (
+        ("HannWindow", Terms(0.5, 0.5)),
+        ("HammingWindow", Terms(25 / 46, 21 / 46)),
+        ("BlackmanWindow", Terms(0.42, 0.5, 0.08)),
+    )
+)
