@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.running import ROUND, SPECS, harness
+from tests.running import SPECS, harness
 
 
 @pytest.mark.slow
@@ -15,12 +15,4 @@ from tests.running import ROUND, SPECS, harness
 @pytest.mark.parametrize("operator", ["Round", "Sigmoid", "Sin", "MatMul"])
 def test_the_cpu_is_as_expected(tmp_path: Path, operator: str, seed: int) -> None:
     ended = harness("run", SPECS / f"{operator}.yaml", "-t", "cpu", "--seed", str(seed), "-o", tmp_path / "r")
-    assert ended.code == 0, ended.out[:2000]
-
-
-@pytest.mark.slow
-@pytest.mark.windows_runtime
-@pytest.mark.parametrize("seed", range(1, 4))
-def test_round_of_directml_is_as_expected(tmp_path: Path, seed: int) -> None:
-    ended = harness("run", ROUND, "-t", "directml", "--seed", str(seed), "-o", tmp_path / "r")
     assert ended.code == 0, ended.out[:2000]

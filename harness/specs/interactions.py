@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from harness.model.onnx_schemas import Parameter
 from harness.model.records import Options, Validity
-from harness.operators.base import Call
+from harness.operators.base import Call, Operator
 from harness.specs import arrays
 from harness.specs.attribute_values import alternatives
 from harness.specs.combination import CallGroup, Combinations, Impossible, Input, Kinds, SweepStep, sort_key
@@ -25,6 +25,9 @@ from harness.specs.schema import ALL, Cover, Levels
 from harness.specs.worded import Chosen, with_words
 
 ILLEGAL_TYPE = "element type not allowed at this opset"
+_BUILT: dict[tuple[object, ...], tuple[Operator, list[arrays.CoveringArray]]] = {}
+"""The arrays that this process has built, by what they follow from: commands that a process runs one after the
+other, as tests do, build them once. The operator is kept, so that its identity stays its own."""
 _UNFIT = "the shapes do not fit together"
 
 
@@ -55,7 +58,8 @@ class Interactions:
         self.listed = listed
         self.combinations = combinations
         self.cover = cover
-        self._covered: list[arrays.CoveringArray] = []
+        key = (listed.operator.name, id(listed.operator), listed.opsets, listed.sweep.model_dump_json())
+        _, self._covered = _BUILT.setdefault(key, (listed.operator, []))
         self.strength = min(3, cover.strength + thorough)
 
     # factors

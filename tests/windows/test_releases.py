@@ -44,10 +44,15 @@ def test_levels_are_sorted_and_lead_to_the_newest_release() -> None:
     ]
 
 
-@pytest.mark.parametrize("level", ["6_0", "4_1", "7_0", "5.0"])
+@pytest.mark.parametrize("level", ["6_0", "4_1", "7_0", "6.0"])
 def test_a_level_without_release_is_documented_not_run(level: str) -> None:
     with pytest.raises(UsageError, match="documented, not run"):
         release_for_level(level)
+
+
+def test_a_level_with_a_dot_is_answered_with_what_was_meant() -> None:
+    with pytest.raises(UsageError, match=r"no level '5\.0'; did you mean 'level-5_0'\?"):
+        release_for_level("5.0")
 
 
 def test_the_lock_pins_everything_that_a_release_needs() -> None:
