@@ -33,6 +33,7 @@ from harness.targets.pool import WorkerPool
 from harness.targets.registry import launch, parse_target
 from tests import contract_operators as operators
 from tests.contract_operators import case_of, floats
+from tests.running import SPECS, harness, results_of
 
 X = Tensor("float32", np.array([[3, 1, 2], [4, 6, 5]], np.float32))
 K = Tensor("int64", np.array([2]))
@@ -342,6 +343,12 @@ def test_a_formula_that_fails_is_an_error_of_the_oracle_and_no_end(
     assert judgement.error is not None
     assert judgement.error.class_ == "OracleError"
     assert judgement.error.message.startswith(said)
+
+
+def test_what_no_source_defines_is_no_failure_of_the_formula(tmp_path: Path) -> None:
+    harness("run", SPECS / "DynamicQuantizeLinear.yaml", "-t", "cpu", "-k", "case=all_zero", "-o", tmp_path)
+    (result,) = results_of(tmp_path).values()
+    assert (result["outcome"], result["validity"]) == ("accepted_invalid", "unspecified")
 
 
 def test_exact_is_what_a_formula_that_decides_gives() -> None:

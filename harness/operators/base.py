@@ -262,6 +262,10 @@ Composition = Callable[[str, str, str], Sequence[Node]]
 from the other."""
 
 
+class Undefined(ValueError):
+    """No source defines the result of a call with these elements; its cases are `unspecified`."""
+
+
 class Operator(NamedTuple):
     """One operator: its name in ONNX, its family, its formula made an oracle by `formulas`, and what differs
     from the family.

@@ -14,7 +14,17 @@ from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES, Array
 from harness.model.expected import Expected, OneOf
 from harness.model.float_formats import decode
 from harness.model.records import Tensor
-from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Entropy, Operator, Shape, ValueKind
+from harness.operators.base import (
+    Call,
+    CallTensor,
+    Choice,
+    DirectmlCall,
+    Entropy,
+    Operator,
+    Shape,
+    Undefined,
+    ValueKind,
+)
 from harness.operators.binary_floats import encode
 from harness.operators.bounded import Bounded, arithmetic, maximum, minimum, number
 from harness.operators.computing import Computing
@@ -108,6 +118,8 @@ def dynamically(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tupl
     x = number(inputs["x"], arithmetic(declared, "float32"))
     least, most = minimum(x.min(), 0.0), maximum(x.max(), 0.0)
     with np.errstate(all="ignore"):
+        if most.value == least.value:
+            raise Undefined("a scale of 0, by which zeros are divided")
         scale = (most - least) / 255.0
         zero = rounded(-least / scale, 0, "uint8")
         quotient = x / scale
