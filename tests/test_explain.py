@@ -400,7 +400,11 @@ class TestFake:
         [
             ("GatherND:data=float32", ["batch_dims>=1", "data.rank>=3"]),
             ("Round", ["opset=22", "X.bits=16", "optimization=off"]),
-            ("GatherElements:data=int64", ["indices=int32", "axis<=-1", "values!=mixed"]),
+            pytest.param(
+                "GatherElements:data=int64",
+                ["indices=int32", "axis<=-1", "values!=mixed"],
+                marks=pytest.mark.slow,
+            ),
         ],
     )
     def test_a_hidden_rule_is_found(

@@ -278,7 +278,7 @@ def parent_of(pid: int) -> int:
 @pytest.mark.parametrize(
     ("victim", "number", "code", "said"),
     one_of(
-        3,
+        5,
         [
             ("parent", signal.SIGKILL, -9, ""),
             ("parent", signal.SIGINT, 130, "harness: interrupted; "),

@@ -173,7 +173,14 @@ REAL = {
 }
 
 
-@pytest.mark.parametrize(("case", "outcome"), REAL.items(), ids=lambda value: value.partition(";")[0])
+@pytest.mark.parametrize(
+    ("case", "outcome"),
+    [
+        pytest.param(case, outcome, marks=[pytest.mark.slow] if "multiple" in case else [])
+        for case, outcome in REAL.items()
+    ],
+    ids=lambda value: value.partition(";")[0],
+)
 def test_real_failures_of_the_cpu_provider_are_reduced_and_pasted_back(
     tmp_path: Path, case: str, outcome: str
 ) -> None:

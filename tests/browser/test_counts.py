@@ -27,7 +27,7 @@ RULES = [
 ]
 
 
-@pytest.fixture(scope="module", params=["expectations", "baseline"])
+@pytest.fixture(scope="module", params=["expectations", pytest.param("baseline", marks=pytest.mark.slow)])
 def page_of_a_run(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
     """Return the page of a run with all that is counted: what no graph expresses, variants, failures of
     several classes, improvements."""
