@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import click
 from click.core import ParameterSource
 
+from harness.commands.choosing_cases import QUERIES, SPECS
 from harness.commands.help_texts import dressed
 from harness.commands.named_path import NamedPath
 from harness.commands.timeout import Seconds
@@ -28,16 +29,6 @@ from harness.model.progress import Progress
 if TYPE_CHECKING:
     from harness.model.records import Select
     from harness.run.request import Request
-
-_SPECS = click.argument("specs", nargs=-1, type=NamedPath(), metavar="[SPEC]...")
-_QUERY = click.option(
-    "-k",
-    "--query",
-    "queries",
-    multiple=True,
-    metavar="QUERY",
-    help="Only cases that match, e.g. 'Round@22:X=float16'.",
-)
 
 
 class _Commands(click.Group):
@@ -100,7 +91,7 @@ def cli() -> None:
 
 
 @cli.command()
-@_SPECS
+@SPECS
 @click.option(
     "-t",
     "--target",
@@ -109,7 +100,7 @@ def cli() -> None:
     metavar="TARGET",
     help="cpu, dml, cpu@ort-1.22.1 …; repeatable; `harness targets` lists them (default: cpu, and dml and directml if available).",
 )
-@_QUERY
+@QUERIES
 @click.option("--shard", metavar="I/N", help="Run the I-th of N parts.")
 @click.option(
     "-j",
@@ -243,7 +234,7 @@ def _kept(request: Request) -> str:
 
 
 @cli.command()
-@_SPECS
+@SPECS
 @click.option(
     "--expectations",
     multiple=True,
@@ -288,8 +279,8 @@ def check(specs: tuple[Path, ...], expectations: tuple[Path, ...]) -> None:
 
 
 @cli.command("list")
-@_SPECS
-@_QUERY
+@SPECS
+@QUERIES
 @click.option("--json", "as_json", is_flag=True, help="Print each case in full, one JSON object per line.")
 @click.option(
     "--count",
@@ -325,8 +316,8 @@ def list_(
 
 
 @cli.command("compile")
-@_SPECS
-@_QUERY
+@SPECS
+@QUERIES
 @click.option("--check", "only_check", is_flag=True, help="Only check the manifest; exit 1 if it is stale.")
 @click.option(
     "-o",
@@ -359,7 +350,7 @@ def targets() -> None:
 
 @cli.command()
 @click.argument("run", type=NamedPath(), metavar="RUN")
-@_SPECS
+@SPECS
 def annotate(run: Path, specs: tuple[Path, ...]) -> None:
     """Print unexpected results as annotations of a GitHub workflow, at the lines of their specs.
 

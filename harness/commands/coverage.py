@@ -8,22 +8,15 @@ from pathlib import Path
 
 import click
 
-from harness.commands.named_path import NamedPath
+from harness.commands.choosing_cases import QUERIES, SPECS
 from harness.specs.coverage import Coverage, Levels, coverages
 
 _NAMES = {1: "levels", 2: "pairs", 3: "triples"}
 
 
 @click.command("coverage")
-@click.argument("specs", nargs=-1, type=NamedPath(), metavar="[SPEC]...")
-@click.option(
-    "-k",
-    "--query",
-    "queries",
-    multiple=True,
-    metavar="QUERY",
-    help="Only cases that match, e.g. 'Round@22:X=float16'.",
-)
+@SPECS
+@QUERIES
 @click.option(
     "--strength",
     type=click.IntRange(1, 3),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from harness.commands.choosing_cases import QUERIES
 from harness.commands.named_path import NamedPath
 from harness.commands.renderings import Renderings
 from harness.model.errors import UsageError
@@ -25,14 +26,7 @@ RENDERINGS = Renderings(render_explain_terminal, markdown=render_explain_markdow
     "--against", type=NamedPath(), metavar="BASE", help="Explain the differences from this run instead."
 )
 @click.option("--known", is_flag=True, help="Also explain expected deviations, after the unexpected ones.")
-@click.option(
-    "-k",
-    "--query",
-    "queries",
-    multiple=True,
-    metavar="QUERY",
-    help="Only cases that match, e.g. 'Round@22:X=float16'.",
-)
+@QUERIES
 @RENDERINGS.options
 def explain_command(
     run: Path, against: Path | None, known: bool, queries: tuple[str, ...], format_: str, output: Path | None
