@@ -6,7 +6,7 @@
     print(new.exit_code, [result.case for result in new.unexpected()])
     print(compare("old", new).total.changes)
 
-The results are the frozen records of `harness.model.records`, as in a run file. Every error is a
+The results are the frozen records of `harness.model`, as in a run file. Every error is a
 `HarnessError` (`harness.model.errors`): its message is what the command line prints, its `exit_code` the
 command's exit code. What a target does is data and raises nothing.
 
@@ -18,18 +18,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import wraps
+from inspect import signature
 from os import PathLike
 from pathlib import Path
+from typing import ParamSpec
 
 from harness.compile import graph_files
 from harness.model.errors import UsageError
+from harness.model.header import End, Header, Select
 from harness.model.query import parse_all
-from harness.model.records import End, Header, Result, Select, unexpected
-from harness.results.compare.comparison import Comparison, compare_runs
+from harness.model.result import Result
+from harness.model.verdict import unexpected
+from harness.results.compare.comparison import Comparison
+from harness.results.compare.joined import compare_runs
 from harness.results.runfile import RunReader, run_file
 from harness.run import folders
 from harness.run.pipeline import run as run_pipeline
-from harness.run.request import Request, new_run_id
+from harness.run.request import Request, new_run_id, nobody
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
 from harness.specs.selection import Selection, Shard, select
@@ -50,6 +56,7 @@ __all__ = [
 ]
 
 AnyPath = str | PathLike[str]
+Arguments = ParamSpec("Arguments")
 
 
 @dataclass(frozen=True)
@@ -110,7 +117,7 @@ def load(
     if no case is selected.
     """
     asked = parse_all(queries)
-    plan = expand(load_specs(_paths(specs)), asked, everything=everything, thorough=thorough)
+    plan = expand(load_specs(_paths(specs), asked), asked, everything=everything, thorough=thorough)
     chosen = select(plan, asked)
     chosen.total()
     return chosen
@@ -133,6 +140,8 @@ def request(
     min_cases: int = 1,
     resume: bool = False,
     force: bool = False,
+    cluster: str | None = None,
+    progress: Callable[[str, int, int], None] = nobody,
     command: str = "harness.api",
 ) -> Request:
     """Read what `run` is asked for, without running it: its arguments are these, with the command line's
@@ -141,11 +150,18 @@ def request(
     `targets` are as after `-t`, by default those of this machine. `output` is the folder of the run
     (`reports/<run id>`), `shard` is (number, of), counted from 1; `jobs` workers run at once for a target
     (one a processor), `timeout` is in seconds a case. `reruns` is how often unexpected results are repeated.
-    `resume` goes on with the run in `output`, `force` replaces it. `command` is for the header.
+    `resume` goes on with the run in `output`, `force` replaces it. `cluster` is the address of a Dask scheduler whose
+    nodes run the cases, each with `jobs` workers (one), or `local:N`. `progress` is told the target's name, how
+    many of its results there are and how many there will be; before any, how many specs are planned.
+    `command` is for the header.
 
     Errors: UsageError for an unknown target, a bad query, a shard that there is not, or an `output` that is a
     file.
     """
+    if cluster is not None:
+        from harness.run.cluster.scheduler import check_address  # asyncio
+
+        check_address(cluster)
     if shard is not None and not 1 <= shard[0] <= shard[1]:
         raise UsageError(f"shard {shard[0]} of {shard[1]}: shards are counted from 1")
     chosen, left_out = (parse_targets(targets), {}) if targets else default_targets()
@@ -159,7 +175,7 @@ def request(
         queries=parse_all(queries),
         shard=None if shard is None else Shard(*shard),
         select=select,
-        jobs=jobs or folders.processors(),
+        jobs=jobs or (folders.processors() if cluster is None else 1),
         timeout=timeout,
         seed=seed,
         min_cases=min_cases,
@@ -168,7 +184,9 @@ def request(
         baseline=None if baseline is None else Path(baseline),
         reruns=reruns,
         run_id=run_id,
+        cluster=cluster,
         targets_left_out=left_out,
+        progress=progress,
     )
 
 
@@ -184,38 +202,33 @@ def execute(asked: Request) -> Run:
     return Run(done.path, RunReader(done.path).header, done.exit_code, done.was_complete)
 
 
-def run(
-    targets: Sequence[str] = (),
-    queries: Sequence[str] = (),
-    specs: Sequence[AnyPath] = (),
-    *,
-    output: AnyPath | None = None,
-    expectations: Sequence[AnyPath] = (),
-    shard: tuple[int, int] | None = None,
-    select: Select = "default",
-    jobs: int | None = None,
-    timeout: float = 30.0,
-    seed: int = 0,
-    baseline: AnyPath | None = None,
-    reruns: int = 0,
-    min_cases: int = 1,
-    force: bool = False,
-    progress: Callable[[str, int, int], None] | None = None,
-) -> Run:
+def _asked_as(
+    read: Callable[Arguments, Request],
+) -> Callable[[Callable[[Request], Run]], Callable[Arguments, Run]]:
+    """Let a function of a request take what `read` makes one of, so that the arguments are written once."""
+
+    def takes(act: Callable[[Request], Run]) -> Callable[Arguments, Run]:
+        @wraps(act)
+        def called(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Run:
+            return act(read(*args, **kwargs))
+
+        arguments = signature(read)
+        called.__signature__ = arguments.replace(return_annotation="Run")  # type: ignore[attr-defined] # `inspect.signature` reads it
+        return called
+
+    return takes
+
+
+@_asked_as(request)
+def run(asked: Request) -> Run:
     """Run the cases that queries select on targets, as `harness run` does, and return the run; arguments are
     those of `request`.
 
-    `progress` is told the target's name, how many of its results there are and how many there will be; before
-    any, how many specs are planned. A target that is not on this machine is no error: its results are
-    `unavailable`, and the exit code is 3.
+    A target that is not on this machine is no error: its results are `unavailable`, and the exit code is 3.
 
     Errors: those of `request` and `execute`.
     """
-    asked = request(
-        targets, queries, specs, output=output, expectations=expectations, shard=shard, select=select, jobs=jobs, timeout=timeout,
-        seed=seed, baseline=baseline, reruns=reruns, min_cases=min_cases, force=force,
-    )  # fmt: skip
-    return execute(asked if progress is None else asked._replace(progress=progress))
+    return execute(asked)
 
 
 def read(path: AnyPath) -> Run:

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from harness.model.case import Tensor, Value
 from harness.model.dtypes import Array
 from harness.model.expected import Exact
 from harness.model.onnx_schemas import operator_schema, operator_versions
-from harness.model.records import Tensor, Value
 from harness.operators import OPERATORS
 from harness.operators.base import Call, Operator, Shape, TensorType
 from harness.specs.calls import make_call

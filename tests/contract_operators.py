@@ -9,8 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from harness.model.case import (
+    Case,
+    Options,
+    Tensor,
+    TensorSpec,
+    Value,
+)
 from harness.model.dtypes import Array
-from harness.model.records import Case, Options, Tensor, TensorSpec, Value
 from harness.operators.base import Call, Family, Operator, Shape
 from harness.operators.formulas import bounded, decided, moved
 

@@ -14,8 +14,9 @@ from collections import defaultdict
 from hashlib import sha256
 from pathlib import Path
 
+from harness.model.case import Case, Tensor, Validity
 from harness.model.expected import Exact
-from harness.model.records import CPU, Case, Tensor, Validity
+from harness.model.target_info import CPU
 from harness.run.oracle import oracle
 from harness.specs.expand import expand
 from harness.specs.load import default_folder, load_specs

@@ -7,7 +7,11 @@ from pathlib import Path
 
 import msgspec
 
-from harness.model.records import Diff, Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.model.case import Validity
+from harness.model.header import Header
+from harness.model.result import Diff, Error, Result
+from harness.model.target_info import TargetInfo
+from harness.model.verdict import Outcome, Verdict
 from harness.results.runfile import RunWriter
 from tests.synthetic import CPU, end_of
 

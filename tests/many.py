@@ -7,8 +7,15 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
+from harness.model.case import BEYOND, Validity
 from harness.model.caseid import tensor_term
-from harness.model.records import BEYOND, Accuracy, Diff, Error, Outcome, Result, Validity, Verdict
+from harness.model.result import (
+    Accuracy,
+    Diff,
+    Error,
+    Result,
+)
+from harness.model.verdict import Outcome, Verdict
 from harness.results.runfile import RunWriter
 from tests.synthetic import CPU, DML, end_of, header
 

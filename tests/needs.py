@@ -17,7 +17,10 @@ REQUIRE_ENV = "HARNESS_REQUIRE"
 NEEDS = {
     "browser": "tests of the report's page in a browser",
     "bubblewrap": "tests of bubblewrap around the Windows runtime",
+    "cluster": "tests of runs on a cluster",
+    "compiler": "tests of libraries that are compiled here",
     "index": "tests with releases of the package index",
+    "notebook": "tests of the notebook of examples",
     "pythons": "tests of releases for older Pythons",
     "ssh": "tests over ssh",
     "unshare": "tests of unshare around the Windows runtime",

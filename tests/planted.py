@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.model.records import Validity
+from harness.model.case import Validity
 from harness.results.rules.feature_table import FeatureTable
 from harness.results.rules.features import features
 from harness.results.rules.terms import Term
@@ -49,8 +49,8 @@ def draw(seed: int) -> Iterator[tuple[Term, ...]]:
     and needs every term."""
     cases = default_cases()
     rng = random.Random(seed)
-    keys = cases.table.keys(np.arange(len(cases.ids)))
-    every = [term for term in cases.table.candidates(keys, keys) if term.column != "level"]
+    values = cases.table.values(np.arange(len(cases.ids)))
+    every = [term for term in cases.table.candidates(values, values) if term.column != "level"]
     while True:
         of = features(rng.choice(cases.ids))
         holding: dict[str, list[Term]] = {}

@@ -5,10 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from harness.compile.graphs import compile_case
+from harness.model.case import (
+    Case,
+    Options,
+    Tensor,
+    TensorSpec,
+    Validity,
+)
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Exact
 from harness.model.onnx_schemas import operator_schema
-from harness.model.records import Case, Options, Tensor, TensorSpec, Validity
 from harness.operators import OPERATORS
 from harness.specs.calls import call_of
 from harness.specs.values import case_inputs

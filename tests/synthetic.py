@@ -10,21 +10,12 @@ from pathlib import Path
 
 import msgspec
 
+from harness.model.case import BEYOND, Validity
 from harness.model.caseid import tensor_term
-from harness.model.records import (
-    BEYOND,
-    Diff,
-    End,
-    Error,
-    Expectation,
-    Header,
-    Outcome,
-    Result,
-    TargetInfo,
-    Validity,
-    Verdict,
-    conforms,
-)
+from harness.model.header import End, Expectation, Header
+from harness.model.result import Diff, Error, Result
+from harness.model.target_info import TargetInfo
+from harness.model.verdict import Outcome, Verdict, conforms
 from harness.results.runfile import RunWriter
 from harness.results.tables import Tables, tabulate
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 
 import pytest
 
 from harness import api
+from harness.model.case import Validity
 from harness.model.errors import NothingRan, SpecError, UsageError
-from harness.model.records import Outcome, Validity, Verdict
+from harness.model.verdict import Outcome, Verdict
 from harness.results.compare.comparison import Change
 from tests.running import ROUND, harness, results_of, script_of
 
@@ -62,6 +64,14 @@ def test_run_returns_what_the_command_line_writes(folder: Path) -> None:
     again = api.read("out")
     assert (again.path, again.header, again.exit_code) == (done.path, done.header, None)
     assert list(again) == list(done)
+
+
+def test_run_takes_what_request_takes() -> None:
+    taken, returned = inspect.signature(api.run), inspect.signature(api.request)
+    assert taken.parameters == returned.parameters
+    assert {"progress", "reruns", "min_cases"} < taken.parameters.keys()
+    with pytest.raises(TypeError, match="unexpected keyword argument 'worker'"):
+        api.run(["fake"], worker=1)  # type: ignore[call-arg]
 
 
 def test_compare_takes_paths_and_runs(folder: Path) -> None:

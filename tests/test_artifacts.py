@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from harness.model.case import Tensor
 from harness.model.errors import HarnessFault
 from harness.model.expected import Approx, Exact, OneOf
-from harness.model.records import Tensor
 from harness.model.result_key import artifact_name
 from harness.run import artifacts
 from harness.run.artifacts import Artifacts, expected_arrays

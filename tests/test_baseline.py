@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.model.records import Outcome, Validity, Verdict, conforms
+from harness.model.case import Validity
+from harness.model.verdict import Outcome, Verdict, conforms
 from harness.run.baseline import Baseline
 from harness.run.judge import verdict
 from tests.running import ROUND, complaint, harness, lines_of, results_of, script_of
@@ -145,6 +146,7 @@ def test_what_can_no_longer_be_asked_is_missing(earlier: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_what_the_specs_no_longer_have_is_counted(tmp_path: Path) -> None:
     """A whole run of a spec against one of the same spec with a case more."""
     text = ROUND.read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from packaging.version import Version
 
-from harness.targets.components import CACHE_ENV
+from harness.model.cache_folder import CACHE_ENV
 from harness.targets.runtimes import pythons
 from tests.golden import check_golden
 from tests.running import Ended, complaint, harness
@@ -107,9 +107,24 @@ def test_a_release_that_lacks_the_opset_is_skipped_not_failed() -> None:
     )
 
 
+@pytest.mark.releases
+@needs_3_11
+def test_calls_of_directmls_own_api_among_a_query_are_left_out() -> None:
+    ended = _bisect("Round@22:X=float32[5]", *_ENDS)
+    assert ended.code == 1, ended.err
+    lines = ended.out.splitlines()
+    assert lines[0] == "nothing changes from 1.24.2 to 1.24.3: 0 of 31 fail"
+    assert lines[1].startswith("  61 cases left out: a call of DirectML's own API, which no ONNX graph")
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
+        (
+            ("Round@22:case=api_base;X=float32[5];api=directml",),
+            4,
+            "nothing to bisect on cpu: 1 case left out: a call of DirectML's own API, which no ONNX graph expresses",
+        ),
         (("Rounds",), 4, "no case matches Rounds; no operator 'Rounds'; did you mean 'Round'?"),
         (
             ("Round@11:case=documented_onnx;x",),

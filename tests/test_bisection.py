@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.model.records import Outcome, Validity
+from harness.model.case import Validity
+from harness.model.verdict import Outcome
 from harness.results.bisection.search import Bisection, Measured, Seen, bisect, difference
+from harness.results.bisection.summary import Searched, remarks, sentence
 
 _OUTCOMES = {"g": Outcome.PASS, "b": Outcome.MISMATCH, "c": Outcome.CRASH}
 Measurer = Callable[[str], Measured]
@@ -101,6 +103,32 @@ def test_later_changes_are_kept() -> None:
     found, _ = search("ggggccbb")
     assert first(found) == ("1.3", "1.4", ())
     assert [change.after.version for change in found.changes] == ["1.4", "1.7"]
+
+
+def _rejected(version: str, error: str, message: str = "") -> Measured:
+    return Measured(version, {"case": Seen(Validity.INVALID, Outcome.REJECTED, error, message, "run")})
+
+
+def test_by_signature_another_class_of_error_is_a_change_and_by_outcome_a_remark() -> None:
+    errors = dict(zip(("1.1", "1.2", "1.3", "1.4"), ("Fail", "Fail", "Other", "Other"), strict=True))
+
+    def measure(version: str) -> Measured:
+        return _rejected(version, errors[version], f"a wording of {version}")
+
+    by_outcome = Searched("onnxruntime", "cpu", "case", ("case",), bisect(list(errors), measure))
+    assert by_outcome.found.first is None
+    assert sentence(by_outcome) == "nothing changes from 1.1 to 1.4: rejected (conforms)"
+    assert remarks(by_outcome)[0] == (
+        "the outcome is the same in 1.1 and 1.4, but its signature is not: rejected at run (Fail), then "
+        "rejected at run (Other); --by signature finds the release"
+    )
+    by_signature = by_outcome._replace(found=bisect(list(errors), measure, by="signature"))
+    assert first(by_signature.found) == ("1.2", "1.3", ())
+    assert sentence(by_signature) == (
+        "1.3 is the first release that does otherwise: rejected at run (Other) (conforms); "
+        "1.2: rejected at run (Fail) (conforms)"
+    )
+    assert remarks(by_signature) == ()
 
 
 def _measured(**outcomes: Outcome) -> Measured:

@@ -29,6 +29,7 @@ def test_struck_runs_lose_nothing_and_leave_nothing(tmp_path: Path) -> None:
     assert found.counts["rounds"] >= 1
 
 
+@pytest.mark.slow
 def test_damaged_files_are_answered(tmp_path: Path) -> None:
     found = input_campaign(240, 1, tmp_path, 20.0)
     assert found.problems == []

@@ -1,4 +1,4 @@
-"""The GitHub Action and the files of docs/ci.md: as the published schemas ask, and the action's script in a
+"""The GitHub Action and the files of docs/ci.md and docs/site.md: as the published schemas ask, and the action's script in a
 run of its own."""
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from tests.running import harness, script_of
 ROOT = Path(__file__).resolve().parents[1]
 ACTION = ROOT / ".github" / "actions" / "conformance"
 PAGE = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+SITE = (ROOT / "docs" / "site.md").read_text(encoding="utf-8")
 SPEC = """\
 operator: Round
 opsets: [22]
@@ -41,8 +42,8 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def blocks() -> list[tuple[str, str]]:
-    """Return the files of the page, each with the schema that it is held to."""
-    found = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    """Return the files of the pages, each with the schema that it is held to."""
+    found = re.findall(r"```yaml\n(.*?)```", PAGE + SITE, re.DOTALL)
     return [("vendor.gitlab-ci" if "script:" in text else "vendor.github-workflows", text) for text in found]
 
 
@@ -72,7 +73,9 @@ class TestSchemas:
         ended = check("vendor.github-workflows", path)
         assert ended.returncode == 0, ended.stdout
 
-    @pytest.mark.parametrize(("schema", "text"), blocks(), ids=["github", "github in parts", "gitlab"])
+    @pytest.mark.parametrize(
+        ("schema", "text"), blocks(), ids=["github", "github in parts", "gitlab", "site"]
+    )
     def test_the_page(self, tmp_path: Path, schema: str, text: str) -> None:
         (tmp_path / "file.yml").write_text(text, encoding="utf-8")
         ended = check(schema, tmp_path / "file.yml")

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.commands import cli
 from harness.model.errors import TargetUnavailable
 from harness.operators import OPERATORS
 from harness.targets.windows import sandbox
@@ -431,7 +432,7 @@ class TestBadInput:
             check=False,
         )
         assert (ended.returncode, ended.stderr) == (0, b"")
-        assert ended.stdout.startswith(b"\\u2713 All 8 results are as expected")
+        assert ended.stdout.startswith(b"OK All 8 results are as expected")
 
     @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="names of files are text here")
     def test_names_that_are_no_text(self, folder: Path) -> None:
@@ -455,7 +456,7 @@ class TestBadInput:
 
     def test_one_of_a_thing(self, folder: Path) -> None:
         (folder / "one.yaml").write_text(
-            "- {match: 'Round@22:case=documented_half;X=float16', expect: crash, reason: r, link: 'https://example.org/'}\n"
+            "- {match: 'Round@22:case=documented_onnx', expect: crash, reason: r, link: 'https://example.org/'}\n"
         )
         assert re.fullmatch(
             r"1 spec with [\d,]+ cases, 1 expectation: ok\n",
@@ -496,7 +497,7 @@ class TestList:
 
 
 def test_targets_without_directml(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.targets.registry.runtime.launch", no_windows_runtime)
+    monkeypatch.setattr("harness.targets.launches.runtime.launch", no_windows_runtime)
     ended = harness("targets")
     assert ended.code == 0
     rows = [line.split() for line in ended.out.splitlines()]
@@ -508,7 +509,7 @@ def test_targets_without_directml(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_absent_provider_is_unavailable_and_never_run_elsewhere(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.targets.registry.runtime.launch", no_windows_runtime)
+    monkeypatch.setattr("harness.targets.launches.runtime.launch", no_windows_runtime)
     ended = harness("run", ROUND, "-t", "dml", "-t", "cpu", "-k", FEW, "-o", "out")
     assert ended.code == 3
     header = lines_of(folder / "out")[0]
@@ -540,7 +541,7 @@ def test_without_directml_the_default_targets_say_so(folder: Path, monkeypatch: 
         *(path.read_text(encoding="utf-8") for path in sorted((folder / "out").glob("report.*"))),
     ):
         words = " ".join(text.split())
-        assert "All 8 results are as expected: all conform; without dml and directml." in words
+        assert "All 8 results are as expected: 0 conform, 8 test nothing; without dml and directml." in words
         assert f"Run without dml and directml, which are not here: {NO_RUNTIME}; " in words
     assert harness("run", "--resume", "-o", "out").err.splitlines()[0] == ended.err.strip()
     assert harness("run", ROUND, "-k", FEW, "-t", "cpu", "-o", "chosen").err == ""
@@ -656,7 +657,7 @@ def test_a_reader_that_leaves_changes_neither_reports_nor_exit_code(
     finally:
         os.close(writing)
     said = [
-        line for line in ended.stderr.splitlines() if not re.search(r"[0-9] of [0-9]+ (cases|specs)$", line)
+        line for line in ended.stderr.splitlines() if not re.search(r": [0-9]+ %, ", line)
     ]  # progress, if the run was slow
     assert (ended.returncode, said) == (code, [])
     assert {"run.jsonl", "report.md", "report.html"} <= {path.name for path in (folder / "out").iterdir()}
@@ -665,15 +666,18 @@ def test_a_reader_that_leaves_changes_neither_reports_nor_exit_code(
 @pytest.mark.skipif(sys.platform == "win32", reason="a closed pipe is another error on Windows")
 @pytest.mark.parametrize(
     "command",
-    [
-        "list -k GatherElements",
-        "list --json -k GatherElements",
-        "history RUN",
-        "history RUN --format json",
-        "compare RUN RUN",
-        "report RUN --format junit",
-        "targets",
-    ],
+    one_of(
+        3,
+        [
+            "list -k GatherElements",
+            "list --json -k GatherElements",
+            "history RUN",
+            "history RUN --format json",
+            "compare RUN RUN",
+            "targets",
+            "report RUN --format junit",
+        ],
+    ),
 )
 def test_a_reader_that_leaves_is_no_unexpected_result(folder: Path, command: str) -> None:
     """As `harness list | head` does: 141, as of a program that SIGPIPE ends, and not 1."""
@@ -770,3 +774,15 @@ def test_an_error_cannot_write_to_the_terminal(tmp_path: Path) -> None:
     ended = harness("report", str(tmp_path / "no\x1b[2J\u202erun"), "--format", "markdown")
     assert ended.code == 2
     assert complaint(ended).endswith("no\\x1b[2J\\u202erun: cannot be read: No such file or directory")
+
+
+def test_a_module_that_was_cut_off_is_no_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk can leave a compiled module that ends early; click takes the error for Ctrl-D."""
+
+    def cut_off(*_: object) -> None:
+        raise EOFError("marshal data too short")
+
+    monkeypatch.setattr(cli._Commands, "get_command", cut_off)
+    ended = harness("list")
+    assert ended.code == 5
+    assert ended.err.endswith("harness: a fault in the harness: marshal data too short\n")

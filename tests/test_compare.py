@@ -11,8 +11,21 @@ import msgspec
 import pytest
 
 from harness.commands.compare import RENDERINGS
-from harness.model.records import Diff, Error, Header, Outcome, Repeats, Result, TargetInfo, Validity, Verdict
-from harness.results.compare.comparison import Change, ComparedResult, Comparison, classify, compare_runs
+from harness.model.case import Validity
+from harness.model.errors import UsageError
+from harness.model.header import Header
+from harness.model.result import (
+    Diff,
+    Error,
+    Repeats,
+    Result,
+)
+from harness.model.signature import Signature
+from harness.model.target_info import TargetInfo
+from harness.model.verdict import Outcome, Verdict
+from harness.results.compare import keyed
+from harness.results.compare.comparison import Change, ComparedResult, Comparison, classify
+from harness.results.compare.joined import compare_runs
 from harness.results.compare.tables import (
     both_rows,
     environment_differences,
@@ -226,7 +239,9 @@ def test_error_class_and_placement(base: Run, head: Run) -> None:
 @pytest.mark.parametrize("after", O)
 def test_what_a_change_is(validity: Validity, before: Outcome, after: Outcome) -> None:
     change, _ = classify(
-        ComparedResult(validity, before, "", ""), ComparedResult(validity, after, "", ""), ulp_grew=False
+        ComparedResult(validity, Signature(before), ""),
+        ComparedResult(validity, Signature(after), ""),
+        ulp_grew=False,
     )
     absent = (O.UNAVAILABLE, O.NOT_RUN)
     good = {V.VALID: O.PASS, V.INVALID: O.REJECTED}.get(validity)
@@ -449,9 +464,29 @@ def test_it_needs_no_onnxruntime(real: tuple[Path, Path]) -> None:
 
     code = (
         "import sys; from pathlib import Path; from harness.commands.compare import RENDERINGS\n"
-        "from harness.results.compare.comparison import compare_runs; from harness.results.runfile import RunReader\n"
+        "from harness.results.compare.joined import compare_runs; from harness.results.runfile import RunReader\n"
         f"found = compare_runs(*(RunReader(Path(p)) for p in {[str(path) for path in real]!r}))\n"
         "assert all(RENDERINGS.text(found, f) for f in RENDERINGS.formats)\n"
         "assert not {'onnx', 'onnxruntime'} & set(sys.modules), sorted(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_runs_too_large_for_memory(base: Run, head: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts in a file give what the whole in memory does, and find a result that is there twice."""
+    for number in range(300):
+        base.add(f"case{number}", O.PASS if number % 3 else O.MISMATCH, ulp=None if number % 3 else number)
+        if number % 7:
+            head.add(
+                f"case{number}", O.MISMATCH if number % 5 == 0 else O.PASS, ulp=None if number % 5 else 9
+            )
+    whole = compared(base, head)
+    monkeypatch.setattr(keyed, "_CHUNK", 16)
+    parts = compared(base, head)
+    assert changes(parts) == changes(whole)
+    assert parts.kept == whole.kept
+    assert (parts.total.changes, parts.total.equal) == (whole.total.changes, whole.total.equal)
+    assert set(changes(whole).values()) == {"regression", "fix", "missing"}
+    head.add("case1", O.PASS)
+    with pytest.raises(UsageError, match=r"head.*case1;.* on cpu is in it twice"):
+        compared(base, head)

@@ -15,11 +15,18 @@ from msgspec import UNSET
 from onnx import numpy_helper
 
 from harness.compile.graphs import compile_case
+from harness.model.case import (
+    Case,
+    Tensor,
+    TensorSpec,
+    TensorValue,
+)
 from harness.model.caseid import input_term, parse, value_text
 from harness.model.expected import Approx, Exact, OneOf
 from harness.model.float_formats import encode
-from harness.model.records import CPU, Case, Outcome, Tensor, TensorSpec, TensorValue
 from harness.model.result_key import artifact_name
+from harness.model.target_info import CPU
+from harness.model.verdict import Outcome
 from harness.operators import OPERATORS
 from harness.operators.base import Family, Operator
 from harness.operators.formulas import decided
@@ -29,8 +36,9 @@ from harness.run.oracle import oracle
 from harness.specs.calls import call_of
 from harness.targets.evaluation import evaluate
 from harness.targets.execution import Execution, Graph, GraphCases, Prepared
+from harness.targets.launches import launch
 from harness.targets.pool import WorkerPool
-from harness.targets.registry import launch, parse_target
+from harness.targets.registry import parse_target
 from tests import contract_operators as operators
 from tests.contract_operators import case_of, floats
 from tests.running import SPECS, harness, results_of

@@ -9,20 +9,18 @@ from typing import Any
 import msgspec
 import pytest
 
+from harness.model.case import Validity
 from harness.model.errors import TargetUnavailable, UsageError
+from harness.model.header import Header
 from harness.model.query import parse_all
-from harness.model.records import (
-    DIRECTML,
+from harness.model.result import (
     Diff,
     Error,
-    Header,
-    Outcome,
     Repeats,
     Result,
-    TargetInfo,
-    Validity,
-    Verdict,
 )
+from harness.model.target_info import DIRECTML, TargetInfo
+from harness.model.verdict import Outcome, Verdict
 from harness.results.runfile import RunReader, RunWriter
 from harness.run.job import TargetRun
 from harness.run.pipeline import Request, run

@@ -4,16 +4,11 @@ import msgspec
 import pytest
 from msgspec import UNSET, UnsetType
 
-from harness.model.records import (
-    NOT_EXPRESSIBLE,
-    Error,
-    Header,
-    Outcome,
-    Result,
-    TargetInfo,
-    Validity,
-    Verdict,
-)
+from harness.model.case import Validity
+from harness.model.header import Header
+from harness.model.result import NOT_EXPRESSIBLE, Error, Result
+from harness.model.target_info import TargetInfo
+from harness.model.verdict import Outcome, Verdict
 from harness.results.cross_check import CheckedResult, CrossCheck, Suspect, checked_pair, compare
 
 DML = TargetInfo("DmlExecutionProvider", directml_sha256="aa", adapter="GPU")

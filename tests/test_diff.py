@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.model.case import Tensor
 from harness.model.diff import OutputComparison, compare, describe, differing, ulps, write_element
 from harness.model.dtypes import DTYPES
 from harness.model.expected import Approx, Exact, OneOf
 from harness.model.float_formats import FORMATS, decode, encode
-from harness.model.records import Accuracy, Diff, Tensor
+from harness.model.result import Accuracy, Diff
 
 FLOATS = {name: entry for name, entry in DTYPES.items() if entry.is_float}
 SHAPES = st.sampled_from([(), (0,), (1,), (3,), (2, 3), (2, 0, 3), (1, 2, 1, 3)])

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+from harness.model.case import Validity
 from harness.model.facets import facets
-from harness.model.records import Outcome, Result, Validity, Verdict
+from harness.model.result import Result
+from harness.model.verdict import Outcome, Verdict
 from harness.results.differences import Differences
 
 A = "Gather@13:sweep=a;data=float32[2,3];indices=int64[1]"

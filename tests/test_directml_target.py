@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from harness.model.errors import UsageError
-from harness.model.records import DIRECTML
-from harness.targets import registry as targets
-from harness.targets.registry import launch, parse_target, parse_targets
+from harness.model.target_info import DIRECTML
+from harness.targets import launches
+from harness.targets.launches import launch
+from harness.targets.registry import parse_target, parse_targets
 from harness.targets.windows import runtime
 from harness.targets.windows.releases import usable_levels
 
@@ -55,7 +56,7 @@ def test_the_worker_is_told_its_options(tmp_path: Path, monkeypatch: pytest.Monk
     dll.write_bytes(b"MZ")
     asked = []
     monkeypatch.setattr(
-        targets.runtime,
+        launches.runtime,
         "launch",
         lambda worker, **other: asked.append((worker.name, other)) or (["python"], {}),
     )

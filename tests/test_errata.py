@@ -4,7 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.model.records import Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.model.case import Validity
+from harness.model.header import Header
+from harness.model.result import Error, Result
+from harness.model.target_info import TargetInfo
+from harness.model.verdict import Outcome, Verdict
 from harness.results.runfile import RunWriter
 from harness.specs.expectations import load_expectations
 from tests.synthetic import end_of

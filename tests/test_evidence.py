@@ -9,10 +9,10 @@ import pytest
 from packaging.version import Version
 
 from benchmarks.evidence import DOCS, Row, problems, rows
+from harness.model.cache_folder import CACHE_ENV
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
 from harness.specs.write import reduced_from
-from harness.targets.components import CACHE_ENV
 from harness.targets.runtimes import pythons
 from tests.running import SPECS
 

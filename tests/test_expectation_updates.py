@@ -11,8 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.model.records import Error, Outcome, Result
-from harness.specs.expectations import lint, load_expectations
+from harness.model.result import Error, Result
+from harness.model.verdict import Outcome
+from harness.specs.expectation_lint import lint
+from harness.specs.expectations import load_expectations
 from harness.specs.source import read
 from harness.triage.expect.entry_file import EntryFile, NewEntry
 from tests.running import ROUND, SPECS, complaint, harness, lines_of
@@ -128,6 +130,7 @@ class TestPropose:
         assert '+- match: "Round:X=float32"' in ended.out or '+- match: "Round"' in ended.out
         assert Path("old.yaml").read_text() == ENTRIES
 
+    @pytest.mark.slow
     def test_lint_and_run_fail_until_reason_and_link_are_filled_in(self) -> None:
         write("script.yaml", 'rules: [{match: Round, where: ["opset=22", "X.rank>=3"], do: fail}]\n')
         run = ("run", ROUND, "-t", "fake,script=script.yaml", "-o")

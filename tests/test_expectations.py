@@ -8,16 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.model.errors import SpecError
-from harness.model.records import Outcome, TargetInfo
+from harness.model.query import Query
+from harness.model.result import Diff
+from harness.model.target_info import TargetInfo
+from harness.model.verdict import Outcome
 from harness.operators import OPERATORS
-from harness.specs.expectations import (
-    Expectations,
-    ExpectationScope,
-    TargetExpectations,
-    When,
-    lint,
-    load_expectations,
-)
+from harness.specs.expand import expand
+from harness.specs.expectation_entry import When
+from harness.specs.expectation_lint import lint
+from harness.specs.expectation_scope import ExpectationScope
+from harness.specs.expectations import Expectations, load_expectations
+from harness.specs.load import load_specs
+from harness.specs.selection import select
+from harness.specs.target_expectations import TargetExpectations
 
 TODAY = date(2026, 6, 1)
 ROUND_AND_GATHER_ND = ExpectationScope({"Round", "GatherND"}, whole=False)
@@ -66,6 +69,19 @@ def test_expected_outcome_of_the_cases_that_match(tmp_path: Path) -> None:
     assert expected(expectations, "Round@13:axis=3") is Outcome.MISMATCH
     assert expected(expectations, "GatherElements@13:sweep=a") is Outcome.CRASH
     assert expected(expectations, "Round@22:sweep=a") is None
+
+
+def test_another_difference_than_the_known_one_is_a_regression(tmp_path: Path) -> None:
+    known = Diff(1, 1, 4, (0,), "1.0 (0x3f800000)", "1.0000001 (0x3f800001)")
+    other = Diff(None, 1, 4, (0,), "1.0 (0x3f800000)", "nan (0x7fc00000)")
+    for more in ("", "\nsometimes: true"):
+        expectations = cpu(tmp_path, entry("GatherND", more="difference: {kind: value, ulp: 1}" + more))
+        for diff, expects in ((known, True), (other, False)):
+            found = expectations.record("GatherND@13:sweep=a", Outcome.MISMATCH, conforms=False, diff=diff)
+            assert (found is not None) is expects
+            looked_up = expectations.entry("GatherND@13:sweep=a", outcome=Outcome.MISMATCH, diff=diff)
+            assert (looked_up is not None) is expects
+        assert expectations.problems(TODAY, ROUND_AND_GATHER_ND) == []
 
 
 def test_exceptions_are_not_spoken_of(tmp_path: Path) -> None:
@@ -216,3 +232,17 @@ def test_any_file_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, d
         assert load_expectations([path]).entries == ()
     except SpecError:
         return
+
+
+def test_what_an_id_starts_with_leaves_out_no_entry_that_matches_it() -> None:
+    """The short way finds what all entries find one by one, also where neighbours change from one sweep to the next."""
+    entries = load_expectations().entries
+    known = TargetExpectations("cpu", entries)
+    queries = tuple(map(Query.parse, ("Abs", "Celu", "Dropout", "Erf")))
+    ids = [case.id for case in select(expand(load_specs((), queries), queries), queries)]
+    found = [known.matching(each) for each in ids]
+    assert any(found)
+    for case_id, positions in zip(ids, found, strict=True):
+        assert positions == [n for n, located in enumerate(entries) if located.matches(case_id)]
+    assert not Query.parse("Abs:sweep=types").may_go_on("Abs@13:sweep=values")
+    assert not Query.parse("Abs@6").may_go_on("Abs@13:sweep=values")

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from harness.model.case import Tensor
 from harness.model.expected import Approx, Exact, OneOf
-from harness.model.records import Tensor
 
 TENSOR = Tensor("float32", np.zeros((2, 3), np.float32))
 

@@ -13,7 +13,15 @@ import msgspec
 import pytest
 
 from harness.commands.explain import RENDERINGS
-from harness.model.records import Diff, Error, Outcome, Repeats, Result, TargetInfo, Validity, Verdict
+from harness.model.case import Validity
+from harness.model.result import (
+    Diff,
+    Error,
+    Repeats,
+    Result,
+)
+from harness.model.target_info import TargetInfo
+from harness.model.verdict import Outcome, Verdict
 from harness.results.explain.explanation import explain, explain_changes
 from harness.results.explain.failures import FailureGroup
 from harness.results.explain.words import cross_checked, statement, title
@@ -398,7 +406,7 @@ class TestFake:
     @pytest.mark.parametrize(
         ("query", "where"),
         [
-            ("GatherND:data=float32", ["batch_dims>=1", "data.rank>=3"]),
+            pytest.param("GatherND:data=float32", ["batch_dims>=1", "data.rank>=3"], marks=pytest.mark.slow),
             ("Round", ["opset=22", "X.bits=16", "optimization=off"]),
             pytest.param(
                 "GatherElements:data=int64",

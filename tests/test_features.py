@@ -161,8 +161,8 @@ def test_the_table_says_of_every_case_what_the_case_says() -> None:
     for case in ids:
         table.add(case, "2_1")
     rows = range(len(ids))
-    keys = table.keys(list(rows))  # type: ignore[arg-type]
-    terms = list(table.candidates(keys, keys))
+    values = table.values(list(rows))  # type: ignore[arg-type]
+    terms = list(table.candidates(values, values))
     assert len(terms) > 500
     described = [features(case) for case in ids]
     for term in terms:
@@ -182,8 +182,8 @@ def test_the_least_integer_leaves_a_column_its_order() -> None:
         False,
         False,
     ]
-    keys = table.keys(rows)
-    assert Term.parse("axis>=0") in list(table.candidates(keys, keys))
+    values = table.values(rows)
+    assert Term.parse("axis>=0") in list(table.candidates(values, values))
 
 
 @pytest.mark.parametrize(

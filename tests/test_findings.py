@@ -6,9 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from harness.model.case import Case, Validity
 from harness.model.errors import UsageError
-from harness.model.records import Case, Diff, Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.model.header import Header
+from harness.model.result import Diff, Error, Result
 from harness.model.result_key import artifact_name
+from harness.model.target_info import TargetInfo
+from harness.model.verdict import Outcome, Verdict
 from harness.results.runfile import RunWriter
 from harness.specs.expectations import load_expectations
 from tests.synthetic import end_of

@@ -12,7 +12,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.model.records import Outcome, Repeats, Result, Validity, Verdict
+from harness.model.case import Validity
+from harness.model.result import Repeats, Result
+from harness.model.verdict import Outcome, Verdict
 from harness.render.html import render_html
 from harness.render.terminal import repeated
 from harness.results.runfile import RunReader

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from harness.model.case import Options, Tensor, Validity
 from harness.model.dtypes import DTYPES
-from harness.model.records import Options, Outcome, Tensor, Validity
+from harness.model.verdict import Outcome
 from harness.operators import OPERATORS
-from harness.run.judge import judge
+from harness.run.judge import Judgement, judge
 from harness.targets.fake import alter
 from harness.targets.fake_script import ALTERATIONS
 from tests.calling import exact
@@ -144,9 +145,9 @@ def test_a_node_that_the_provider_fused_is_its_own() -> None:
     prepared = prepare("Round", "float32")
     right = right_output(prepared)
 
-    def outcome(*nodes: tuple[str, str], optimization: str = "off") -> Outcome:
+    def outcome(*nodes: tuple[str, str], optimization: str = "off", fuses: bool = True) -> Outcome:
         graph = graph_of(prepared, ("Floor", "Mul"))._replace(optimization=optimization)  # type: ignore[arg-type]
-        return judge(prepared, graph, answered(right, nodes), PROVIDER).outcome
+        return judge(prepared, graph, answered(right, nodes)._replace(fuses=fuses), PROVIDER).outcome
 
     assert outcome((PROVIDER, "DmlFusedNode_0_0")) is Outcome.PASS
     assert outcome((PROVIDER, "DmlFusedNode_0_0"), ("CPUExecutionProvider", "Identity")) is Outcome.PASS
@@ -155,6 +156,26 @@ def test_a_node_that_the_provider_fused_is_its_own() -> None:
     assert (
         outcome((PROVIDER, "DmlFusedNode_0_0"), optimization="all") is Outcome.NOT_PLACED
     )  # Mul may be folded away
+    assert (
+        outcome((PROVIDER, "DmlFusedNode_0_0"), fuses=False) is Outcome.NOT_PLACED
+    )  # told to keep them apart
+
+
+def test_a_composed_graph_needs_as_many_nodes_of_each_type_as_it_has() -> None:
+    prepared = prepare("Round", "float32")
+    right = right_output(prepared)
+
+    def found(*operators: str, optimization: str = "off") -> Judgement:
+        graph = graph_of(prepared, ("Floor", "Floor", "Mul"))._replace(optimization=optimization)  # type: ignore[arg-type]
+        nodes = tuple((PROVIDER, operator) for operator in operators)
+        return judge(prepared, graph, answered(right, nodes), PROVIDER)
+
+    assert found("Floor", "Mul", "Floor").outcome is Outcome.PASS
+    lost = found("Floor", "Mul")
+    assert lost.outcome is Outcome.NOT_PLACED
+    assert lost.error is not None
+    assert lost.error.message == "only 1 of 2 Floor are in the graph that ran"
+    assert found("Floor", "Mul", optimization="all").outcome is Outcome.PASS  # equal nodes may be merged
 
 
 def test_every_operator_of_a_variant_must_be_placed() -> None:

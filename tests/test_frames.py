@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.model.case import Case, Tensor, TensorSpec
 from harness.model.dtypes import DTYPES
-from harness.model.records import Case, Tensor, TensorSpec
 from harness.specs.calls import call_of
 from harness.targets.execution import Execution, Graph, GraphCases, Prepared
 from harness.targets.frames import FAKE, FrameReader, GarbledError, encode_batch, tensor_bytes

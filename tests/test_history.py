@@ -11,6 +11,7 @@ import sqlite3
 import struct
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ import pytest
 
 from harness.commands.history import answer, collect
 from harness.model.query import parse_all
-from harness.model.records import TargetInfo
+from harness.model.target_info import TargetInfo
+from harness.render.history_chart import render_history_svg
 from harness.results.history.database import HistoryDatabase, Rate
 from harness.results.history.runs import find_runs
 from harness.results.history.summary import History, sentence
@@ -149,6 +151,23 @@ def test_rates_count_what_ran(tmp_path: Path) -> None:
     (row,) = ask(tmp_path).rows["cpu"]
     assert row.rates == {"2_1": Rate(1, 2), "invalid": Rate(1, 1)}
     assert row.total == Rate(1, 2)
+
+
+def test_the_chart_has_room_for_counts_of_six_digits(tmp_path: Path) -> None:
+    write_run(tmp_path, 1, {CASE: "p", INVALID: "r"})
+    history = ask(tmp_path)
+    (moments,) = history.lines.values()
+    narrow = columns_of(render_history_svg(history))
+    large = {level: Rate(113_684, 117_254) for level in moments[0].point.rates}
+    moments[0] = moments[0]._replace(point=moments[0].point._replace(rates=large))
+    chart = render_history_svg(history)
+    assert "113,684 / 117,254 ✗ 3,570" in chart
+    assert min(b - a for a, b in pairwise(columns_of(chart))) >= 7 * len("113,684 / 117,254 ✗ 3,570")
+    assert {b - a for a, b in pairwise(narrow)} == {150}
+
+
+def columns_of(chart: str) -> list[int]:
+    return [int(x) for x in re.findall(r'<text class="bold" x="(\d+)" y="34">', chart)]
 
 
 def test_equal_neighbours_are_one_row(tmp_path: Path) -> None:

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.model.records import (
-    End,
-    Error,
-    Header,
-    Outcome,
-    Result,
-    TargetInfo,
-    Validity,
-    Verdict,
-    inexpressible,
-)
+from harness.model.case import Validity
+from harness.model.header import End, Header
+from harness.model.result import Error, Result, inexpressible
+from harness.model.target_info import TargetInfo
+from harness.model.verdict import Outcome, Verdict
 from harness.render.junit import render_junit
 from harness.render.markdown import render_markdown
 from harness.render.payload import JUDGED, judgement
-from harness.results.compare.comparison import compare_runs
+from harness.results.compare.joined import compare_runs
 from harness.results.report import Report
 from harness.results.runfile import RunReader, RunWriter
 from harness.results.summary import summarize
@@ -96,8 +90,8 @@ def test_what_a_release_cannot_be_asked_stays_in_the_rate() -> None:
     assert summary.sentence == "The only result is as expected, of 2 selected; all conform."
     assert summary.remarks == (
         "cpu did not run 1 of 2 results (opset or IR version newer than the release: 1).",
-        "1 case is not counted: it calls DirectML's own API and has no ONNX graph.",
     )
+    assert [note.short for note in summary.notes] == ["1 case does not apply to cpu"]
 
 
 def test_it_counts_in_no_rate() -> None:
@@ -110,8 +104,13 @@ def test_the_summary_names_it_and_stays_good() -> None:
     summary = summarize(tables())
     assert summary.tone == "good"
     assert summary.sentence == "The only result is as expected: all conform."
-    assert summary.remarks == ("1 case is not counted: it calls DirectML's own API and has no ONNX graph.",)
-    assert "1 case is not counted" in render_markdown(Report(tables()))
+    assert summary.remarks == ()
+    text = (
+        "1 case does not apply to cpu and is not counted: it calls DirectML itself instead of running an ONNX model. "
+        "It runs with the target directml."
+    )
+    assert [note.text for note in summary.notes] == [text]
+    assert text in render_markdown(Report(tables()))
 
 
 def test_other_formats_say_skipped() -> None:

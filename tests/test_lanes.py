@@ -79,6 +79,7 @@ def several(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return made
 
 
+@pytest.mark.slow
 def test_the_same_results_as_in_one_lane(tmp_path: Path, several: list[int]) -> None:
     """Results, counts, left-out combinations, problems of expectations, artifacts."""
     script = script_of(
@@ -117,6 +118,7 @@ def test_the_same_selection_as_in_one_lane(tmp_path: Path, several: list[int], s
     assert end_of(tmp_path / "1") == end_of(tmp_path / "2")
 
 
+@pytest.mark.slow
 def test_a_baseline_is_known_to_all_lanes(tmp_path: Path, several: list[int]) -> None:
     assert harness("run", ROUND, "-t", "fake", "-j", "2", "-o", tmp_path / "base").code == 0
     script = script_of(tmp_path, [("Round@22:X=float16", "ulp")])

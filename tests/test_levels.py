@@ -12,16 +12,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
+from harness.model.case import Case, DirectmlOptions, TensorSpec
 from harness.model.dtypes import DTYPES
 from harness.model.errors import SpecError
-from harness.model.records import Case, DirectmlOptions, TensorSpec
 from harness.model.reference.directml import directml_operator
 from harness.operators import OPERATORS
 from harness.operators.base import Call, TensorType
-from harness.operators.directml.levels import known_operators, levels, levels_of
+from harness.operators.directml.levels import known_operators, level_made, levels, levels_of
+from harness.operators.directml.lowering import lower
 from harness.specs.calls import call_of
 from harness.specs.expand import expand
 from harness.specs.load import default_folder, load_specs
@@ -154,6 +156,39 @@ def test_written_indices_say_themselves_whether_one_is_negative(indices: list[in
         lowers_to=LOWERED["GatherElements"],
     )
     assert levels_of(case, call_of(case)) == {"directml": wanted}
+
+
+def test_sizes_that_the_document_forbids_hold_no_level() -> None:
+    """ONNX allows indices that are smaller off the axis; DML_GATHER_ELEMENTS_OPERATOR_DESC asks for those of
+    data."""
+    assert level("GatherElements", ("float32", (3, 4)), ("int32", (2, 4)), axis=0) == "2_1"
+    assert level("GatherElements", ("float32", (3, 4)), ("int32", (3, 3)), axis=0) == "beyond"
+    assert level("GatherElements", ("float32", (3, 4)), ("int32", (3, 3)), axis=-1) == "2_1"
+    assert level("GatherElements", ("float32", (3, 4)), ("int32", (0, 4)), axis=0) == "beyond"
+
+
+def made(dtype: str, index: str, rank: int, **options: object) -> tuple[str, str]:
+    """Return the level of a GatherElements case, and that of the call that it is lowered to."""
+    specs = (TensorSpec("data", dtype, ones(rank)), TensorSpec("indices", index, ones(rank), "in_range"))
+    case = Case("id", "GatherElements", 13, {"axis": 0}, specs, lowers_to=LOWERED["GatherElements"])
+    if options:
+        case = msgspec.structs.replace(case, directml=DirectmlOptions(**options))  # type: ignore[arg-type]
+    own = levels_of(case, call_of(case))["directml"]
+    return own, level_made(lower(case, call_of(case)).encode(), own)["directml"]
+
+
+@pytest.mark.parametrize("rank", range(1, 9))
+def test_the_level_of_a_call_is_that_of_what_it_says(rank: int) -> None:
+    """2_1 has 4 dimensions and UINT32 indices: only the call that says so holds it, though a case that could
+    be padded to it does."""
+    assert made("float32", "int32", rank) == ("2_1" if rank <= 4 else "3_0", "3_0")
+    assert made("float32", "int64", rank) == ("3_0", "3_0")
+    assert made("int64", "int32", rank) == ("4_1", "4_1")
+    for written in ({"dimension_count": rank}, {"dimension_count": None}):
+        own = "2_1" if rank == 4 else "3_0"
+        assert made("float32", "uint32", rank, **written) == (own, own)
+    if rank <= 4:
+        assert made("float32", "uint32", rank, dimension_count=4) == ("2_1", "2_1")
 
 
 BY_DIRECTML = {entry.directml: name for name, entry in DTYPES.items() if entry.directml and name != "bool"}

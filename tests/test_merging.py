@@ -198,9 +198,13 @@ def test_a_merge_that_fails_leaves_nothing(runs: Path, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit of file sizes")
 def test_a_merge_without_space(runs: Path, tmp_path: Path) -> None:
-    """A limit of this process's files stands for a full disk."""
+    """A limit of this process's files stands for a full disk.
+
+    Python 3.11 would keep compiled modules that the limit cut off.
+    """
     code = (
         "import resource, signal, sys; from harness.commands import cli; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+        "sys.dont_write_bytecode = True; "
         "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); cli.main()"
     )
     command = [

@@ -9,11 +9,14 @@ from types import ModuleType
 
 import pytest
 
-from harness.model.records import Case, TargetInfo, Validity
-from harness.specs.expectations import TargetExpectations, load_expectations
+from harness.model.case import Case, Validity
+from harness.model.target_info import TargetInfo
+from harness.specs.expectations import load_expectations
+from harness.specs.target_expectations import TargetExpectations
 from tests.mutants import Mutant, gather_elements, gather_nd, killed
 from tests.mutants import round as round_
 from tests.plans import DEEPEST, plan_of
+from tests.sampled import one_of
 
 TARGETS = {
     "cpu": TargetInfo("CPUExecutionProvider", onnxruntime="1.31.1"),
@@ -52,7 +55,7 @@ def conforms_on(known: TargetExpectations, case: Case) -> bool:
 
 @pytest.mark.parametrize(
     "operator",
-    [gather_elements, pytest.param(gather_nd, marks=pytest.mark.slow), round_],
+    one_of(3, [round_, gather_elements, gather_nd]),
     ids=lambda module: module.NAME,
 )
 def test_every_mistake_turns_cases_red(operator: ModuleType, cases: list[Case]) -> None:

@@ -20,18 +20,30 @@ around them."""
 _CODES = frozenset("ABCIPQRab")
 """Letters of formats: of arrays, structures, frames and files."""
 ELSEWHERE: dict[str, frozenset[str]] = {
+    "model/query.py": frozenset({"key"}),  # an attribute of a term
     "operators/bounded/sums.py": frozenset({"axis", "keepdims", "a"}),  # keyword arguments of NumPy
     "triage/bisection.py": _PROBE,
     "compile/graphs.py": _PROBE,
-    "render/assets/report.js": _PROBE - {"X", "Y", "Constant"} | {"a", "p"},  # HTML elements
+    "compile/decompile.py": frozenset({"Identity"}),
+    "render/assets/site.js": frozenset({"a"}),  # an HTML element
+    "render/assets/case.js": _PROBE - {"X", "Y", "Constant"} | {"a", "p"},  # HTML elements
+    "render/assets/cases.js": frozenset({"a", "p", "query"}),  # HTML elements, a field of the filter
+    **dict.fromkeys(
+        ("render/assets/elements.js", "render/assets/operators.js", "render/assets/start.js"),
+        frozenset({"a", "p"}),
+    ),
     "triage/repro/script.py": _PROBE,
     "triage/repro/template.py": _PROBE | _CODES,
+    "triage/repro/directml_template.py": _CODES,
     "targets/windows/fetch.py": frozenset({"Range"}),  # a header of HTTP
     "worker/windows/directml/operators.py": _CODES | {"bias", "scale"},  # members of a structure of DirectML
     **dict.fromkeys(
         ("triage/expect/run_rows.py", "results/explain/failures.py", "render/payload.py", "specs/values.py"),
         _CODES,
     ),
+    **dict.fromkeys(
+        ("model/compressed.py", "model/plain_file.py"), frozenset({"B"})
+    ),  # bytes, of a memoryview
     **dict.fromkeys(
         (
             "targets/frames.py",
@@ -46,7 +58,7 @@ ELSEWHERE: dict[str, frozenset[str]] = {
         (
             "commands/finish.py",
             "commands/report.py",
-            "triage/reduction/candidate.py",
+            "triage/reduction/element_cost.py",
             "triage/reduction/elements.py",
         ),
         frozenset({"a", "w"}),

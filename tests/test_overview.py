@@ -6,10 +6,18 @@ import io
 
 import msgspec
 import pytest
+from msgspec import UNSET
 from rich.console import Console
 
+from harness.model.case import Validity
 from harness.model.facets import facets
-from harness.model.records import Accuracy, Diff, Outcome, Result, Validity, Verdict
+from harness.model.result import (
+    Accuracy,
+    Diff,
+    Error,
+    Result,
+)
+from harness.model.verdict import Outcome, Verdict
 from harness.render.foreign import status as foreign_status
 from harness.render.level_csv import render_csv
 from harness.render.markdown import render_markdown
@@ -66,6 +74,16 @@ def many_tables() -> Tables:
 NOTHING = Accuracy(0.0, 0.0, 2, 2)
 
 
+def test_types_and_ranks_of_an_operator_count_once_and_as_run_if_any_target_ran_one() -> None:
+    one, other = CASE, CASE.replace("float32[2]", "float16[2,3]")
+    refused = msgspec.structs.replace(
+        result(other, "dml"), outcome=Outcome.UNAVAILABLE, stage=None, placed_on=None
+    )
+    invalid = msgspec.structs.replace(result(CASE.replace("float32", "int8")), validity=Validity.INVALID)
+    (row,) = overview(tables(result(one), result(one, "dml"), result(one + ";a=1"), refused, invalid))
+    assert row.kinds == (1, 2)
+
+
 def test_operators_with_unexpected_results_come_first() -> None:
     rows = overview(many_tables())
     assert [row.operator for row in rows] == [
@@ -84,7 +102,7 @@ def test_many_operators_are_folded(operators: int, expected: bool) -> None:
     written = io.StringIO()
     render_terminal(Report(found), Console(file=written, width=80, no_color=True))
     assert ("by the feature level that first allows them" in written.getvalue()) is not expected
-    assert ("Levels of all 13 operators" in render_markdown(Report(found))) is expected
+    assert ("The levels of each of the 13 operators" in render_markdown(Report(found))) is expected
 
 
 def test_one_line_an_operator_in_the_terminal() -> None:
@@ -129,10 +147,9 @@ def test_what_tests_nothing_is_no_pass() -> None:
     assert (rate(tally), status(tally), counts(tally)) == ("2 / 3", "unclaimed", "nothing claimed 1")
     said = summarize(found)
     assert said.sentence.endswith("2 conform, 1 tests nothing.")
-    assert (
-        "1 result tests nothing, since the bound on its error is infinite: it is not counted as a pass."
-        in said.remarks
-    )
+    assert [note.text for note in said.notes] == [
+        "1 result has an infinite bound on the error for these inputs: any output would be right, and it is no pass."
+    ]
     assert foreign_status(result(near=NOTHING), synthetic.header()) == "skipped"
     assert (
         foreign_status(result(near=Accuracy(0.0, 0.0, 0, 0)), synthetic.header())
@@ -141,7 +158,43 @@ def test_what_tests_nothing_is_no_pass() -> None:
     )
     assert "nothing is claimed of its 2 elements" in describe(result(near=NOTHING))
     line = render_csv(found).splitlines()[1]
-    assert line.startswith("Exp,cpu,valid,2_1,3,3,2,0,0,1,3,")
+    assert line.startswith("Exp,cpu,valid,2_1,3,3,2,0,0,1,0,0,3,")
+
+
+def test_a_pass_without_an_element_counts_apart() -> None:
+    empty = msgspec.structs.replace(result(f"{CASE};draw=1"), empty=True)
+    found = tables(result(), empty)
+    tally = found.tally()
+    assert (tally.selected, tally.run, tally.passed, tally.conforming, tally.empty) == (2, 2, 1, 1, 1)
+    assert (rate(tally), status(tally), counts(tally)) == ("1 / 2", "pass", "no elements 1")
+    assert status(tables(empty).tally()) == "unclaimed"
+    said = summarize(found)
+    assert said.sentence.endswith("1 conforms, 1 tests nothing.")
+    assert any(note.text.startswith("1 result has no element") for note in said.notes)
+    assert (foreign_status(empty, synthetic.header()), empty.apart) == ("skipped", "empty")
+    assert describe(empty).endswith("its outputs have no element")
+    (row,) = [line for line in render_csv(found).splitlines() if line.startswith("Exp,")]
+    assert row.split(",")[4:11] == ["2", "2", "1", "0", "0", "0", "1"]
+
+
+def test_what_the_core_refused_is_not_the_providers() -> None:
+    def refused(draw: int, by: str | None) -> Result:
+        error = Error("Fail", "no", UNSET if by is None else "core")
+        return msgspec.structs.replace(
+            result(f"{CASE};draw={draw}"),
+            validity=Validity.INVALID,
+            outcome=Outcome.REJECTED,
+            placed_on=None,
+            error=error,
+        )
+
+    found = tables(refused(1, None), refused(2, "core"))
+    tally = found.tally()
+    assert (tally.selected, tally.conforming, tally.core, tally.failing) == (2, 1, 1, 0)
+    said = summarize(found)
+    assert said.sentence.endswith("1 conforms, 1 refused by ONNX Runtime's core.")
+    assert foreign_status(refused(2, "core"), synthetic.header()) == "skipped"
+    assert "refused by core 1" in render_markdown(Report(found))
 
 
 def test_the_largest_ratio_by_operator_and_target() -> None:

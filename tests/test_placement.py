@@ -9,16 +9,26 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import UNSET
 from onnx import ModelProto, TensorProto, helper
 from onnx import checker as onnx_checker
 
 from harness.compile.prepare import units
-from harness.model.records import CPU, Case, Options, Outcome, Tensor, TensorSpec
+from harness.model.case import (
+    Case,
+    Options,
+    Tensor,
+    TensorSpec,
+)
+from harness.model.result import Error
+from harness.model.target_info import CPU
+from harness.model.verdict import Outcome
 from harness.run.judge import Judgement, judge, placement
 from harness.specs.calls import call_of
 from harness.targets.execution import Execution, Graph, GraphCases, Prepared
+from harness.targets.launches import launch
 from harness.targets.pool import Launch, WorkerPool
-from harness.targets.registry import launch, parse_target
+from harness.targets.registry import parse_target
 from harness.worker.worker import with_identity
 from tests.plans import selected
 
@@ -159,7 +169,7 @@ def test_a_provider_that_is_not_there_is_an_error_and_no_cpu_session() -> None:
 
 
 def test_a_pass_on_another_provider_cannot_be_written_down() -> None:
-    given = chosen("GatherND@13:case=documented_onnx_1")
+    given = chosen("GatherND@13:case=documented_onnx_2")
     ((prepared,),) = (unit.cases for unit in given)
     ((_, execution),) = judged(given, cpu()).values()
     found = judge(prepared, given[0].graph, execution, "DmlExecutionProvider")
@@ -183,6 +193,15 @@ def test_a_release_that_does_not_know_the_version_was_not_asked(newer: dict[str,
     assert {e.error.class_ for _, e in unknown if e.error} == {"UnknownVersionError"}
 
 
+def test_what_cannot_be_passed_runs_nowhere_though_its_session_was_placed() -> None:
+    (unit, *_) = chosen("Round@22:sweep=empty;X=float32[0]")
+    for prepared, graph, execution in WorkerPool(cpu(), size=1, timeout=60).run(iter([unit])):
+        assert placement(execution, graph, CPU) == (CPU, None)
+        error = Error("CannotFeedError", "cannot bind element type bfloat16")
+        found = judge(prepared, graph, execution._replace(outputs=None, error=error), CPU)
+        assert (found.outcome, found.placed_on) == (Outcome.NOT_RUN, None)
+
+
 def test_a_refused_node_of_known_versions_is_rejected() -> None:
     """The versions are known, the node is wrong: that is an answer of the release."""
     (unit, *_) = chosen("Round@22:sweep=empty;X=float32[0]")
@@ -190,6 +209,20 @@ def test_a_refused_node_of_known_versions_is_rejected() -> None:
     model.graph.node[0].op_type = "NoSuchOperator"
     found = judged([GraphCases(unit.graph._replace(model=model.SerializeToString()), unit.cases)], cpu())
     assert {judgement.outcome for judgement, _ in found.values()} == {Outcome.REJECTED}
+
+
+def test_who_refused_a_model_is_recorded() -> None:
+    """A model that ONNX Runtime's core does not load never reached a provider; one that it loads was refused
+    by the provider."""
+    (unit, *_) = chosen("Round@22:sweep=empty;X=float32[0]")
+    model = ModelProto.FromString(unit.graph.model)
+    model.graph.node[0].op_type = "NoSuchOperator"
+    core = GraphCases(unit.graph._replace(model=model.SerializeToString()), unit.cases)
+    found = judged([core], cpu())
+    assert {judgement.error.by for judgement, _ in found.values() if judgement.error} == {"core"}
+    kernel = list(units(selected("Round@22:sweep=rank;X=bfloat16").cases(valid=True), 0))
+    found = judged(kernel, cpu())
+    assert {(j.outcome, j.error.by) for j, _ in found.values() if j.error} == {(Outcome.UNSUPPORTED, UNSET)}
 
 
 def test_the_versions_of_a_model_are_kept_and_its_graph_is_not() -> None:

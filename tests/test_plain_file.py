@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from array import array
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
-from harness.model.plain_file import NotPlain, buffered, read_bytes, sha256_of
+from harness.model.plain_file import NotPlain, PlainFile, buffered, read_bytes, sha256_of
 from tests.running import complaint, harness
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="files of /proc")
@@ -24,6 +25,15 @@ def test_what_a_file_held_when_it_was_opened(tmp_path: Path) -> None:
         assert list(file) == [b"one\n", b"two\n"]
     assert read_bytes(path, 14) == b"one\ntwo\nthree\n"
     assert sha256_of(path) == sha256(b"one\ntwo\nthree\n").hexdigest()
+
+
+def test_a_buffer_of_numbers_takes_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(array("i", [1, 2, 3]).tobytes())
+    found = array("i", [0, 0, 7])
+    with PlainFile(path) as file:
+        assert file.readinto(memoryview(found)[:2]) == 8
+    assert found.tolist() == [1, 2, 7]
 
 
 def test_more_than_the_limit(tmp_path: Path) -> None:

@@ -11,14 +11,16 @@ from typing import Any
 import pytest
 
 from harness.model.errors import TargetUnavailable, UsageError
-from harness.model.records import TargetInfo
 from harness.model.reference.kernels import registered
+from harness.model.target_info import TargetInfo
 from harness.results.summary import target_facts
 from harness.run.target_info import target_info
 from harness.targets import plugins
+from harness.targets.launches import launch
 from harness.targets.pool import Hello, WorkerPool
-from harness.targets.registry import greeted, launch, parse_target, started_by, starts_what_it_names
+from harness.targets.registry import parse_target, started_by, starts_what_it_names
 from harness.targets.runtimes.projects import PLUGINS
+from harness.targets.target import greeted
 from harness.worker import plugin_worker
 from tests.running import harness, lines_of, results_of
 

@@ -7,28 +7,32 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
 
 from harness.compile.graphs import compile_case
 from harness.compile.prepare import units
+from harness.model.case import Case, Tensor, TensorSpec
 from harness.model.errors import TargetUnavailable
-from harness.model.records import Case, Tensor, TensorSpec
 from harness.specs.calls import call_of
 from harness.targets.execution import Execution, GraphCases, Prepared
 from harness.targets.frames import FAKE, tensor_bytes
+from harness.targets.launches import launch
 from harness.targets.pool import Launch, WorkerPool
-from harness.targets.registry import launch, parse_target
+from harness.targets.registry import parse_target
 from harness.worker.worker import PROTOCOL
 from tests.plans import selected
 from tests.prepared import compiled, prepared_case, right_output
 from tests.processes import gone
 from tests.running import script_of
+from tests.sampled import one_of
 
 WORKERS = Path(__file__).with_name("workers.py")
 pytestmark = [
@@ -122,20 +126,96 @@ def test_a_removed_device_costs_the_case_that_removed_it() -> None:
         (2, "hang", "timeout", "no answer within 0.7 s"),
     ],
 )
+@pytest.mark.parametrize("shares", one_of(2, [True, False]))
 def test_only_the_announced_case_is_lost(
-    tmp_path: Path, action: str, ended: str, detail: str, size: int
+    tmp_path: Path, action: str, ended: str, detail: str, size: int, shares: bool
 ) -> None:
     given = chosen(*VALUES)
     ids = [prepared.case.id for unit in given for prepared in unit.cases]
     lost = {ids[0], ids[len(ids) // 2], ids[-1]} if action == "crash" else {ids[1], ids[-2]}
-    found, pool = run(fake(script_of(tmp_path, [(case, action) for case in lost])), given, size, timeout=0.7)
+    launch = fake(script_of(tmp_path, [(case, action) for case in lost]), shares=shares)
+    found, pool = run(launch, given, size, timeout=0.7)
     assert_only_lost(found, given, lost)
-    assert pool.restarts == len(lost)
+    # held answers do not tell what garbled the stream: once, before every case is announced in it
+    assert pool.restarts == len(lost) + (action == "garbage" and shares)
     for case in lost:
         assert found[case].ended == ended
         assert found[case].error is not None
         assert found[case].error.class_ == detail
         assert found[case].stage == "run"
+
+
+def echo_of(folder: Path, doomed: Iterable[str] = (), seconds: float = 0.0, **changes: object) -> Launch:
+    (folder / "doomed").write_text("\n".join(doomed), encoding="utf-8")
+    (folder / "seconds").write_text(str(seconds), encoding="ascii")
+    return misbehaving("echoes", str(folder), **changes)
+
+
+def assert_echoed(found: dict[str, Execution], given: list[GraphCases], lost: set[str]) -> None:
+    assert {case for case, execution in found.items() if execution.outputs is None} == lost
+    inputs = {prepared.case.id: prepared.inputs[0] for unit in given for prepared in unit.cases}
+    for case, execution in found.items():
+        assert execution.outputs is None or tensor_bytes(execution.outputs[0]) == tensor_bytes(inputs[case])
+
+
+@pytest.mark.parametrize("shares", [True, False])
+def test_a_crash_at_each_position_of_a_batch_costs_that_case(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shares: bool
+) -> None:
+    """With shared memory a crash takes held answers along: their cases run again, and are answered once."""
+    monkeypatch.setattr("harness.targets.pool._BATCH_CASES", 7)
+    given = chosen("Round@22:sweep=sizes;X=float16", "Round@22:sweep=sizes;X=float32")
+    ids = [prepared.case.id for unit in given for prepared in unit.cases]
+    batches = [ids[start : start + 7] for start in range(0, 49, 7)]
+    lost = {batch[position] for position, batch in enumerate(batches)}
+    assert len(lost) == 7
+    found, pool = run(echo_of(tmp_path, lost, shares=shares), given)
+    assert_echoed(found, given, lost)
+    assert pool.restarts == 7
+    assert {(found[case].ended, found[case].stage) for case in lost} == {("crash", "run")}
+    begun = Counter((tmp_path / "begun").read_text(encoding="utf-8").splitlines())
+    assert all(begun[case] == 1 for case in lost)
+    again = {case for case, times in begun.items() if times > 1}
+    assert again if shares else not again
+    assert again <= {case for position, batch in enumerate(batches) for case in batch[:position]}
+
+
+def test_a_worker_killed_from_outside_costs_one_case(tmp_path: Path) -> None:
+    given = chosen("Round@22:sweep=sizes;X=float16", "Round@22:sweep=sizes;X=float32")
+    pool = WorkerPool(echo_of(tmp_path, seconds=0.01), size=2, timeout=20)
+    pool.probe()
+    killed: list[int] = []
+
+    def kill() -> None:
+        for _ in range(3):
+            time.sleep(0.2)
+            pids = [process.pid for process in pool._slots if process.pid not in killed]
+            if pids:
+                os.kill(pids[0], signal.SIGKILL)
+                killed.append(pids[0])
+
+    killer = Thread(target=kill)
+    killer.start()
+    found = {}
+    for prepared, _, execution in pool.run(iter(given)):
+        assert prepared.case.id not in found
+        found[prepared.case.id] = execution
+    killer.join()
+    assert found.keys() == {prepared.case.id for unit in given for prepared in unit.cases}
+    lost = {case for case, execution in found.items() if execution.outputs is None}
+    assert_echoed(found, given, lost)
+    assert killed
+    assert len(lost) <= len(killed)
+    assert {found[case].error.class_ for case in lost} <= {"SIGKILL"}  # type: ignore[union-attr]
+
+
+def test_a_case_has_its_whole_time_whatever_ran_before(tmp_path: Path) -> None:
+    """The deadline is that of the case that runs, which shared memory tells, and not that of the last answer."""
+    given = chosen("Round@22:sweep=sizes;X=float16")
+    found, pool = run(echo_of(tmp_path, seconds=0.05), given, timeout=0.6)
+    assert_echoed(found, given, set())
+    assert len(found) > 20
+    assert pool.restarts == 0
 
 
 def test_neighbouring_crashes_cost_one_case_each(tmp_path: Path) -> None:

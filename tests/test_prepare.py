@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from harness.compile.prepare import refusal, units
-from harness.model.records import Case, DirectmlOptions, Options, TensorSpec
+from harness.model.case import (
+    Case,
+    DirectmlOptions,
+    Options,
+    TensorSpec,
+)
+from harness.targets.frames import tensor_bytes
 from tests.plans import selected
 
 
@@ -52,6 +59,32 @@ def test_every_case_runs_as_it_says_whatever_is_selected() -> None:
     assert sum(len(unit.cases) for unit in found) > 10
     for unit in found:
         assert {prepared.case.options.optimization for prepared in unit.cases} == {unit.graph.optimization}
+
+
+@pytest.mark.parametrize("query", ["GatherElements@13:sweep=extent;data=float32", "Gather@13", "TopK@11"])
+def test_a_case_is_prepared_as_it_is_alone(query: str) -> None:
+    """What neighbours have in common is made once, and is the same as what is made for each."""
+    cases = [case for case in selected(query).cases(valid=True) if refusal(case, "") is None][-150:]
+    assert len({tuple(spec.shape for spec in case.inputs) for case in cases}) > 1
+    together = [(unit.graph, prepared) for unit in units(cases, 0) for prepared in unit.cases]
+    assert len(together) == len(cases)
+    for case, (graph, prepared) in zip(cases, together, strict=True):
+        ((alone, (own,)),) = units([msgspec.structs.replace(case, attributes=dict(case.attributes))], 0)
+        assert graph == alone
+        assert repr(prepared.call) == repr(own.call)
+        assert prepared.inferred == own.inferred
+        assert list(map(tensor_bytes, prepared.inputs)) == list(map(tensor_bytes, own.inputs))
+        assert list(map(tensor_bytes, prepared.before or ())) == list(map(tensor_bytes, own.before or ()))
+
+
+def test_cases_that_share_attributes_but_not_shapes_are_not_taken_for_alike() -> None:
+    first = round_case(2)
+    second = msgspec.structs.replace(
+        first, id="Round@22:case=other", inputs=(TensorSpec("X", "float32", (3,), "ordinary"),)
+    )
+    made = [prepared for unit in units([first, second], 0) for prepared in unit.cases]
+    assert [prepared.inputs[0].array.shape for prepared in made] == [(2,), (3,)]
+    assert [prepared.call.first.shape for prepared in made] == [(2,), (3,)]
 
 
 def test_a_unit_has_at_most_some_hundred_cases() -> None:

@@ -10,10 +10,12 @@ import msgspec
 import numpy as np
 import pytest
 
+from harness.model.case import Case, Validity
 from harness.model.errors import TargetUnavailable
-from harness.model.records import Case, Outcome, Validity
+from harness.model.verdict import Outcome
 from harness.run.probe import Probes
-from harness.targets.registry import Target, parse_target
+from harness.targets.registry import parse_target
+from harness.targets.target import Target
 from tests.plans import selected
 from tests.prepared import prepare
 from tests.processes import gone

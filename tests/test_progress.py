@@ -8,9 +8,13 @@ import re
 import time
 from contextlib import redirect_stderr
 
+import msgspec
 import pytest
 
+from harness.model.case import Validity
 from harness.model.progress import PLANNING, Progress, ProgressStep, Steps
+from harness.model.result import Result
+from harness.model.verdict import Outcome, Verdict
 
 _LEFT = re.compile(r"left: 0:\d\d:\d\d")
 """Not the dashes that stand there as long as nothing is known."""
@@ -106,14 +110,67 @@ def test_a_run_on_a_terminal_tells_the_time_left(terminal: Terminal) -> None:
         assert progress._bar is not None
         progress._bar.refresh()
     assert "100/200" in terminal.getvalue()
+    assert "50%" in terminal.getvalue()
+    assert "0 unexpected" in terminal.getvalue()
     assert _LEFT.search(terminal.getvalue())
 
 
-def test_planning_counts_specs_and_targets_count_cases(
-    clock: Clock, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_piped_run_is_a_line_each_ten_percent(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     with Progress() as progress:
-        for target in (PLANNING, "cpu"):
+        for done in range(0, 146, 29):
+            progress.update(PLANNING, done, 145)
             clock.now += 6
-            progress.update(target, 20, 145)
-    assert capsys.readouterr().err == "planning: 20 of 145 specs\ncpu: 20 of 145 cases\n"
+        for done in range(0, 1001, 50):
+            progress.update("cpu", done, 1000)
+            clock.now += 6
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[:2] == [
+        "expanding specs: 20 %, 29 of 145 specs, about 24 s left",
+        "expanding specs: 40 %, 58 of 145 specs, about 18 s left",
+    ]
+    assert lines[5:7] == [
+        "cpu: 10 %, 100 of 1,000 cases, 0 unexpected, about 108 s left",
+        "cpu: 20 %, 200 of 1,000 cases, 0 unexpected, about 96 s left",
+    ]
+    assert lines[-1] == "cpu: 100 %, 1,000 of 1,000 cases, 0 unexpected"
+    assert len(lines) == 15
+
+
+def test_a_quick_run_says_nothing(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress() as progress:
+        for done in range(11):
+            progress.update("cpu", done, 10)
+            clock.now += 0.45
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("baseline", "number"), [(False, 4), (True, 3)])
+def test_unexpected_results_are_counted_as_they_are_written(
+    clock: Clock, capsys: pytest.CaptureFixture[str], baseline: bool, number: int
+) -> None:
+    results = [
+        Result(
+            "Round@22:case=a",
+            "Round",
+            "cpu",
+            Validity.VALID,
+            {},
+            outcome,
+            verdict,
+            placed_on="CPUExecutionProvider",
+        )
+        for outcome, verdict in (
+            (Outcome.MISMATCH, Verdict.REGRESSION),
+            (Outcome.CRASH, Verdict.NEW),
+            (Outcome.PASS, Verdict.NEW),
+            (Outcome.REJECTED, Verdict.CHANGED),
+            (Outcome.PASS, Verdict.IMPROVEMENT),
+            (Outcome.REJECTED, Verdict.EXPECTED),
+        )
+    ]
+    with Progress(baseline=baseline) as progress:
+        progress.update("cpu", 0, 6)
+        clock.now += 6
+        progress.watch(b"".join(msgspec.json.encode(result) + b"\n" for result in results))
+        progress.update("cpu", 6, 6)
+    assert capsys.readouterr().err == f"cpu: 100 %, 6 of 6 cases, {number} unexpected\n"

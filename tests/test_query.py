@@ -226,3 +226,12 @@ def test_a_shape_is_a_tensors_and_no_list_of_an_attribute() -> None:
     query = Query.parse("axes=*[*]")
     assert query.matches("ReduceSum@13:case=a;data=float32[2,3];axes=int64[1]")
     assert not query.matches("ReduceSum@11:case=a;data=float32[2,3];axes=[2]")
+
+
+def test_an_id_may_hold_an_empty_text_and_a_bare_term_may_not() -> None:
+    id = "StringSplit@20:sweep=delimiters;X=string[3];delimiter="
+    assert Query.parse(id).matches(id)
+    assert not Query.parse("StringSplit:delimiter=").matches(id + "-")
+    for text in ("delimiter=", "Round:axis>=", "Round:=1"):
+        with pytest.raises(UsageError):
+            Query.parse(text)

@@ -21,8 +21,8 @@ def cases() -> tuple[list[str], FeatureTable, list[Term]]:
     table = FeatureTable((numbers_asked, names_asked, level_asked))
     for case in ids:
         table.add(case, "")
-    keys = table.keys(np.arange(len(ids)))
-    return ids, table, list(table.candidates(keys, keys))
+    values = table.values(np.arange(len(ids)))
+    return ids, table, list(table.candidates(values, values))
 
 
 def check(rule: tuple[Term, ...]) -> None:

@@ -18,12 +18,13 @@ import numpy as np
 import pytest
 
 from harness.compile.prepare import units
+from harness.model.case import Case, TensorSpec
 from harness.model.errors import TargetUnavailable, UsageError
-from harness.model.records import Case, TensorSpec
 from harness.targets import remote
 from harness.targets.execution import Execution, GraphCases
+from harness.targets.launches import launch
 from harness.targets.pool import Launch, WorkerPool
-from harness.targets.registry import launch, parse_target
+from harness.targets.registry import parse_target
 from tests import sshd
 from tests.needs import need
 from tests.plans import selected

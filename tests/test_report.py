@@ -52,7 +52,7 @@ def test_badge(run: Path, tmp_path: Path) -> None:
         (["absent", "--format", "csv"], "absent: cannot be read: No such file or directory"),
         (
             ["{run}"],
-            r"say what to render: --format html\|markdown\|junit\|ctrf\|csv\|directml\|cells, or --badge FILE",
+            r"say what to render: --format html\|markdown\|junit\|ctrf\|csv\|cases\|directml\|cells, or --badge FILE",
         ),
         (["{run}", "--format", "csv", "-o", "{run}/run.jsonl/x"], "cannot be written"),
     ],

@@ -7,6 +7,7 @@ import base64
 import importlib.metadata
 import json
 import shutil
+import subprocess
 import sys
 from functools import cache
 from pathlib import Path
@@ -18,7 +19,18 @@ import pytest
 from onnx import numpy_helper
 
 from harness.compile.graphs import compile_case
-from harness.model.records import Case, Error, Options, Outcome, TargetInfo, Tensor, TensorSpec, Validity
+from harness.compile.prepare import units
+from harness.model.case import (
+    Case,
+    Options,
+    Tensor,
+    TensorSpec,
+    Validity,
+)
+from harness.model.result import Error, Memory
+from harness.model.signature import Signature
+from harness.model.target_info import TargetInfo
+from harness.model.verdict import Outcome
 from harness.specs.calls import call_of
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
@@ -27,13 +39,15 @@ from harness.targets.registry import parse_target
 from harness.triage.repro.failure import Failure, SessionSettings
 from harness.triage.repro.folder import write_repro
 from harness.triage.repro.issue import issue
+from harness.triage.repro.onnx_alone import ask_onnx
 from harness.triage.repro.script import script
-from harness.triage.signature import Signature
+from harness.triage.repro.snippet import snippet
 from tests.bare import bare_environment, has_harness, run_script
 from tests.elements import elements_of
 from tests.golden import check_golden
 from tests.prepared import legal_dtypes, prepare, prepared_case, right_output
 from tests.running import SPECS, Ended, complaint, harness, results_of, script_of
+from tests.sampled import one_of
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="crashes are told by signals")
 ORT = importlib.metadata.version("onnxruntime")
@@ -85,7 +99,7 @@ def repro(run: Path, case: str, folder: Path, *options: str | Path) -> Ended:
     return harness("repro", run, case, "-o", folder, *options)
 
 
-@pytest.mark.parametrize("case", FAILING, ids=lambda case: case.partition(";")[0])
+@pytest.mark.parametrize("case", one_of(2, FAILING), ids=lambda case: case.partition(";")[0])
 def test_a_real_failure_is_reproduced_without_the_harness(
     run: Path, bare: Path, tmp_path: Path, case: str
 ) -> None:
@@ -149,7 +163,7 @@ def failure_of(prepared: Prepared, **changes: object) -> Failure:
         parse_target("cpu"),
         session,
         INFO,
-        Signature(Outcome.MISMATCH, "compare", None, "ulp"),
+        Signature(Outcome.MISMATCH, "compare", "", "ulp"),
         None,
         None,
         None,
@@ -188,7 +202,7 @@ def with_elements(dtype: str) -> Prepared:
 
 
 @pytest.mark.parametrize(
-    "dtype", [name for name in legal_dtypes("GatherND") if not name.startswith("complex")]
+    "dtype", one_of(5, [name for name in legal_dtypes("GatherND") if not name.startswith("complex")])
 )
 def test_a_fixed_bug_is_0_and_one_wrong_bit_is_1(bare: Path, tmp_path: Path, dtype: str) -> None:
     failure = failure_of(with_elements(dtype))
@@ -289,6 +303,33 @@ def test_without_onnxruntime_nothing_is_told(bare: Path, tmp_path: Path) -> None
     assert "No module named 'onnxruntime_that_is_absent'" in out
 
 
+def test_a_script_that_is_no_file_runs_in_its_own_process(bare: Path, tmp_path: Path) -> None:
+    """As `harness windows python` runs it: read from standard input, under the name that it has elsewhere."""
+    text = script(failure_of(prepare("GatherND", "float32")))
+    (tmp_path / "repro.py").write_text(text, encoding="utf-8")
+    starter = f"""
+import sys
+sys.argv[:] = ["absent.py"]
+text = open({str(tmp_path / "repro.py")!r}, encoding="utf-8").read()
+exec(compile(text, "absent.py", "exec"), {{"__name__": "__main__", "__file__": "absent.py", "__doc__": None}})
+"""
+    code, out = run_text(bare, tmp_path, starter)
+    assert (code, out.splitlines()[-1]) == (0, "FIXED: it does what is expected")
+
+
+@pytest.mark.slow
+def test_a_process_that_ends_with_any_model_tells_nothing(bare: Path, tmp_path: Path) -> None:
+    text = script(failure_of(prepare("GatherND", "float32")))
+    dying = text.replace("import onnxruntime as ort\n", "import onnxruntime as ort\n\n    os._exit(5)\n")
+    assert dying.count("os._exit(5)") == 2  # the case and the control
+    code, out = run_text(bare, tmp_path, dying)
+    assert code == 3, out
+    assert "CANNOT TELL: a process of its own ends here with any model; run it again with --in-process" in out
+    only_the_case = text.replace("as ort\n", "as ort\n\n    os._exit(5)\n", 1)
+    code, out = run_text(bare, tmp_path, only_the_case)
+    assert (code, out.splitlines()[-1]) == (1, "BUG: it is still there"), out
+
+
 def test_a_hang_is_a_bug(bare: Path, tmp_path: Path) -> None:
     text = script(failure_of(prepare("GatherND", "float32"))).replace(
         "TIMEOUT_SECONDS = 60", "TIMEOUT_SECONDS = 1"
@@ -308,7 +349,7 @@ def test_the_issue_reads_well() -> None:
     prepared = prepared_case(case)
     failure = failure_of(
         prepared,
-        signature=Signature(Outcome.ACCEPTED_INVALID, "compare", None, None),
+        signature=Signature(Outcome.ACCEPTED_INVALID, "compare"),
         actual=(Tensor("float32", np.array([[[1, 2], [3, 4]]] * 2, "f4")),),
         origin="GatherND@13:sweep=tuple_empty;data=float32[3,4];indices=int64[2,0];values=in_range",
         commands=("harness run -t cpu", f"harness run -t cpu -k '{case.id}'"),
@@ -317,15 +358,154 @@ def test_the_issue_reads_well() -> None:
     check_golden(Path(__file__).parent / "golden" / "issue.md", issue(failure, 'print("repro")\n', table))
 
 
+def empty_tuple() -> Failure:
+    """A call that the CPU provider accepts although it breaks a rule."""
+    cases = planned(SPECS / "GatherND.yaml")
+    case = next(case for case in cases if case.id.startswith("GatherND@13:case=empty_tuple;"))
+    found = Signature(Outcome.ACCEPTED_INVALID, "compare")
+    return failure_of(prepared_case(case), signature=found)
+
+
+def test_an_issue_has_the_fields_of_onnx_runtimes_form() -> None:
+    text = issue(empty_tuple(), "pass", None)
+    fields = [line.removeprefix("### ") for line in text.splitlines() if line.startswith("### ")]
+    assert fields == [
+        "Describe the issue",
+        "To reproduce",
+        "Urgency",
+        "Platform",
+        "OS Version",
+        "ONNX Runtime Installation",
+        "ONNX Runtime Version or Commit ID",
+        "ONNX Runtime API",
+        "Architecture",
+        "Execution Provider",
+        "Execution Provider Library Version",
+    ]
+    assert "### Platform\n\nLinux\n" in text
+    assert "### Execution Provider\n\nDefault CPU\n" in text
+
+
+def test_an_issue_names_no_path_of_the_machine() -> None:
+    failure = empty_tuple()._replace(
+        info=msgspec.structs.replace(INFO, runtime="interpreter /home/me/envs/new/bin/python"),
+        error=Error("Fail", "/home/me/build/onnxruntime/core/gather_nd.cc:61 broken"),
+        commands=("harness run /home/me/specs/own.yaml -t cpu@/home/me/envs/new/bin/python",),
+    )
+    text = issue(failure, "pass", None)
+    assert "/home/me" not in text
+    assert "…/gather_nd.cc:61 broken" in text
+    assert "harness run …/own.yaml -t cpu@…/python" in text
+    assert "| runtime | interpreter …/python |" in text
+
+
+def test_an_issue_says_that_it_was_seen_under_wine() -> None:
+    info = TargetInfo(
+        "DmlExecutionProvider",
+        runtime="Windows runtime",
+        onnxruntime="1.24.4",
+        platform="Windows AMD64",
+        directml="1.15.4",
+        adapter="llvmpipe",
+    )
+    text = issue(empty_tuple()._replace(info=info), "pass", None)
+    assert "seen under Wine on Linux with the adapter llvmpipe, and has not been tried on Windows." in text
+    assert "### Platform\n\nOther / Unknown\n" in text
+    assert "### OS Version\n\nWine on Linux, which presents itself as Windows AMD64\n" in text
+    assert "### Execution Provider\n\nDirectML\n" in text
+    windows = msgspec.structs.replace(info, runtime="this interpreter")
+    on_windows = issue(empty_tuple()._replace(info=windows), "pass", None)
+    assert "Wine" not in on_windows
+    assert "### Platform\n\nWindows\n" in on_windows
+
+
+def test_an_issue_says_which_release_mended_it_and_what_memory_held() -> None:
+    failure = empty_tuple()._replace(mended="1.26.0", memory=Memory(0, 3, 0, 8))
+    text = issue(failure, "pass", None)
+    assert text.partition("\n")[0].endswith("(mended in 1.26.0)")
+    assert "**Mended in onnxruntime 1.26.0**: the newest release does what is expected." in text
+    assert "of 8 elements 3 read from outside of the inputs. The kernel reads out of bounds." in text
+
+
+def test_a_crash_of_onnxs_shape_inference_is_not_the_providers(tmp_path: Path) -> None:
+    cases = planned(SPECS / "GatherND.yaml")
+    (case,) = (each for each in cases if each.id.startswith("GatherND@13:case=batch_dims_below_minus_rank;"))
+    at_load = Signature(Outcome.CRASH, "load", "SIGSEGV")
+    failure = failure_of(prepared_case(case), signature=at_load, error=Error("SIGSEGV"))
+    alone = ask_onnx(failure.graph.model)
+    assert (alone.checker.words, alone.crashes) == ("accepts it", True)
+    whose = failure._replace(onnx_alone=alone)
+    assert (
+        whose.title == "GatherND-13: ONNX's shape inference ends the process while the model loads (SIGSEGV)"
+    )
+    assert "- shape inference: ends the process (SIG" in issue(whose, "pass", None)
+    running = whose._replace(signature=at_load._replace(stage="run"))
+    assert running.title == "GatherND-13: CPUExecutionProvider ends the process while it runs (SIGSEGV)"
+    harmless = failure._replace(onnx_alone=ask_onnx(failure_of(prepare("Round", "float32")).graph.model))
+    assert harmless.onnx_alone is not None
+    assert [each.words for each in harmless.onnx_alone] == ["accepts it", "accepts it"]
+    assert harmless.title.startswith("GatherND-13: CPUExecutionProvider ends the process")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "string", "bool", "float16", "bfloat16"])
+def test_the_snippet_shows_the_output_in_fifteen_lines(tmp_path: Path, dtype: str) -> None:
+    prepared = prepare("GatherND", dtype)
+    failure = failure_of(prepared)
+    text = snippet(failure)
+    assert len(text.splitlines()) <= 15
+    if dtype == "bfloat16":  # session.run takes none
+        return
+    written = text.replace("print(session.run(", "found = (session.run(")
+    path = tmp_path / "snippet.py"
+    path.write_text(written + "\nprint(found[0].tolist())\n", encoding="utf-8")
+    done = subprocess.run([sys.executable, path], capture_output=True, encoding="utf-8", timeout=60)
+    assert done.stdout == f"{right_output(prepared).array.tolist()}\n", done.stderr
+
+
+def test_a_snippet_reads_what_does_not_fit_from_the_files(tmp_path: Path) -> None:
+    prepared = prepared_case(
+        next(c for c in planned(SPECS / "GatherND.yaml") if c.id.startswith("GatherND@13:sweep=large;"))
+    )
+    failure = failure_of(prepared)
+    write_repro(failure, tmp_path, None)
+    text = snippet(failure)
+    assert 'onnx.load_tensor("test_data_set_0/input_0.pb")' in text
+    (tmp_path / "snippet.py").write_text(text.replace("print(", "found = (") + "\nprint(found[0].shape)")
+    done = subprocess.run(
+        [sys.executable, "snippet.py"], cwd=tmp_path, capture_output=True, encoding="utf-8", timeout=60
+    )
+    assert done.stdout == f"{right_output(prepared).array.shape}\n", done.stderr
+
+
+@pytest.mark.slow
+def test_a_call_that_the_session_runs_first_is_carried(bare: Path, tmp_path: Path) -> None:
+    cases = planned(SPECS / "GatherND.yaml")
+    case = next(c for c in cases if c.options.after == "larger" and c.inputs[0].dtype == "float64")
+    ((unit,),) = ([*units([case], 0)],)
+    (prepared,) = unit.cases
+    failure = failure_of(prepared, graph=unit.graph)
+    text = script(failure)
+    assert text.count("BEFORE = [  # a call that the session runs first") == 1
+    code, out = run_text(bare, tmp_path, text)
+    assert (code, out.splitlines()[-1]) == (0, "FIXED: it does what is expected"), out
+    failing = text.replace(
+        "zip(INPUTS, BEFORE)]", "zip(INPUTS, BEFORE[:1])]"
+    )  # the first call lacks an input
+    assert run_text(bare, tmp_path, failing)[0] == 1
+    said = issue(failure, "pass", None)
+    assert "The session ran another call first, without which the case may pass: `float64[" in said
+    assert "The case as an entry of a spec" not in said
+
+
 def test_an_issue_of_every_outcome_has_a_title() -> None:
     prepared = prepare("GatherND", "float32")
     for outcome in Outcome:
         error = Error("SIGSEGV", "``` in the message") if outcome is Outcome.CRASH else None
-        found = Signature(outcome, "run", error.class_ if error else None, None)
+        found = Signature(outcome, "run", error.class_ if error else "")
         text = issue(failure_of(prepared, signature=found, error=error), "pass", None)
         assert text.startswith("# GatherND-13: CPUExecutionProvider ")
-        assert "## Since when" not in text
-        assert [text.count(f"```{kind}\n") for kind in ("sh", "yaml", "python")] == [2, 1, 1]
+        assert "#### Since when" not in text
+        assert [text.count(f"```{kind}\n") for kind in ("sh", "yaml", "python")] == [2, 1, 2]
         if error:
             assert "````text\n``` in the message\n````" in text
 
@@ -364,7 +544,8 @@ def test_an_issue_says_of_a_composed_graph_that_it_is_one() -> None:
     assert text.startswith(
         "# Round-11 toward_zero, composed of other operators: CPUExecutionProvider gives a wrong result (ulp)\n"
     )
-    composed = f"The graph composes Round's mode `toward_zero` of {', '.join(failure.graph.tested)}; no single operator of ONNX has it."
+    of = ", ".join(dict.fromkeys(failure.graph.tested))
+    composed = f"The graph composes Round's mode `toward_zero` of {of}; no single operator of ONNX has it."
     assert composed in " ".join(text.split())
     assert "Round" not in failure.graph.tested
     assert "composed" not in issue(failure_of(prepare("Round", "float32")), "pass", None)
@@ -393,6 +574,7 @@ def test_the_commands_ask_for_a_numpy_that_the_release_can_use() -> None:
     )
 
 
+@pytest.mark.slow
 def test_reduced_and_from_a_file_it_is_the_same_repro(run: Path, bare: Path, tmp_path: Path) -> None:
     case = "GatherND@12:sweep=batch_sizes_multiple;data=float32[2,3,4];indices=int64[4,3,1];batch_dims=1;values=first"
     table = tmp_path / "bisect.md"
@@ -406,11 +588,12 @@ def test_reduced_and_from_a_file_it_is_the_same_repro(run: Path, bare: Path, tmp
     for name in ("model.onnx", "repro.py", "test_data_set_0/input_0.pb", "test_data_set_0/input_1.pb"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), name
     text = (tmp_path / "two" / "issue.md").read_text(encoding="utf-8")
-    assert f"it was reduced from `{case}`" in text
-    assert "## Since when\n\n| version | outcome |" in text
+    assert f"It was reduced from `{case}`" in text
+    assert "#### Since when\n\n| version | outcome |" in text
     assert run_script(bare, tmp_path / "two" / "repro.py").returncode == 1
 
 
+@pytest.mark.slow
 def test_other_specs_than_those_of_the_run_are_refused(run: Path, tmp_path: Path) -> None:
     """The run kept inputs of some cases, by which these are known to be the same; of a case without, nothing
     is known."""
@@ -441,13 +624,13 @@ def test_a_target_that_is_gone_leaves_what_the_run_recorded(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case = "GatherND@13:case=empty_tuple;data=float32[2,2];indices=int64[2,0]"
-    monkeypatch.setattr("harness.targets.registry.find_spec", lambda _: None)
+    monkeypatch.setattr("harness.targets.launches.find_spec", lambda _: None)
     ended = repro(run, case, tmp_path / "repro")
     assert ended.code == 0
     assert "cpu cannot run here, so the repro shows what the run recorded" in ended.err
     text = (tmp_path / "repro" / "issue.md").read_text(encoding="utf-8")
     assert "(`accepted_invalid`, `GatherND` at opset 13)." in text
-    assert f"| onnxruntime | {ORT} |" in text
+    assert f"### ONNX Runtime Version or Commit ID\n\n{ORT}\n" in text
     assert repro(run, case, tmp_path / "reduced", "--reduce").code == 3
 
 
@@ -511,7 +694,7 @@ def test_wrong_files_and_folders(run: Path, tmp_path: Path) -> None:
     assert "--case takes a spec with one" in complaint(many)
     assert many.code == 2
     fake = harness("repro", "--case", small_spec(tmp_path), "-t", "fake", "-o", tmp_path / "repro")
-    assert "is no provider of onnxruntime" in complaint(fake)
+    assert "is neither a provider of onnxruntime nor DirectML" in complaint(fake)
     conforming = harness("repro", "--case", small_spec(tmp_path), "-t", "cpu", "-o", tmp_path / "repro")
     assert conforming.code == 4
     assert "conforms on cpu (pass): there is nothing to reproduce" in complaint(conforming)

@@ -169,6 +169,7 @@ def test_a_run_from_before_selections_were_recorded(whole: Path, tmp_path: Path)
     assert without_time(results_of(tmp_path / "out")) == without_time(results_of(whole / "whole"))
 
 
+@pytest.mark.slow
 def test_a_target_that_was_out_of_reach_is_run_when_it_is_back(tmp_path: Path) -> None:
     script = script_of(tmp_path, [], startup="exit")
     arguments = [ROUND, "-t", f"fake,script={script}", "-t", "fake", "-k", QUERY]
@@ -205,6 +206,7 @@ def test_a_target_that_is_out_of_reach_now(whole: Path, tmp_path: Path) -> None:
     assert (tmp_path / "out" / "run.jsonl").read_bytes() == b"".join(lines[:5])
 
 
+@pytest.mark.slow
 def test_the_latest_run_is_the_one_begun_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also while it runs, and after it broke off: what is continued by default is never an older one."""
     monkeypatch.chdir(tmp_path)

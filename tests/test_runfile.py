@@ -9,8 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from harness.model.case import Validity
 from harness.model.errors import HarnessFault, UsageError
-from harness.model.records import Diff, End, Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.model.header import End, Header
+from harness.model.result import Diff, Error, Result
+from harness.model.target_info import TargetInfo
+from harness.model.verdict import Outcome, Verdict
 from harness.results.runfile import RunReader, RunWriter
 
 HEADER = Header(
@@ -95,6 +99,7 @@ def test_keys_of_a_line(path: Path) -> None:
     assert set(second["diff"]) == {"max_ulp", "differing", "total", "first_index", "expected", "actual"}
 
 
+@pytest.mark.slow
 def test_cut_at_every_byte(path: Path) -> None:
     """Whatever is lost, whole lines before it are kept; a run can be continued exactly where they end."""
     data = write(path)

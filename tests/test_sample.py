@@ -14,8 +14,10 @@ import msgspec
 import pytest
 
 from harness.commands.report import rendering
+from harness.model.case import Validity
 from harness.model.errors import HarnessFault, TargetUnavailable, UsageError
-from harness.model.records import Error, Outcome, Result, Validity, Verdict
+from harness.model.result import Error, Result
+from harness.model.verdict import Outcome, Verdict
 from harness.results.runfile import RunReader, RunWriter
 from harness.targets.windows.releases import releases
 from tests import synthetic
@@ -72,6 +74,7 @@ def test_the_published_run_has_every_result_in_order(run: Path, tmp_path: Path) 
         )
 
 
+@pytest.mark.slow
 def test_its_reports_are_made_of_it_alone(run: Path, tmp_path: Path) -> None:
     folder = tmp_path / "sample"
     sample.publish(run, folder)

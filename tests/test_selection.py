@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.model.case import Case, TensorSpec, Validity
 from harness.model.errors import SpecError
 from harness.model.query import Query, parse_all
-from harness.model.records import Case, TensorSpec, Validity
 from harness.model.shares import LocalNumbers, Share
 from harness.specs import selection as selections
 from harness.specs.calls import call_of
@@ -164,6 +164,7 @@ def test_inputs_are_the_same_on_every_platform() -> None:
     assert indices.array.tolist() == [[1, -1, -2], [-2, -3, 1]]
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("a", "b"):
@@ -260,6 +261,7 @@ def test_own_specs_are_checked_whatever_is_asked_for(tmp_path: Path) -> None:
         expand(load_specs([tmp_path / "Round.yaml"]), parse_all(["Add"]))
 
 
+@pytest.mark.slow
 def test_the_whole_product_of_a_sweep(tmp_path: Path) -> None:
     """What `--select all` adds is judged, resumed and found by its id like any other case."""
     query = "Softmax@13:sweep=axis_out_of_range"

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+from harness.model.case import Validity
 from harness.model.query import Query
-from harness.model.records import NOT_EXPRESSIBLE, Error, Outcome, Result, Validity, Verdict
+from harness.model.result import NOT_EXPRESSIBLE, Error, Result
+from harness.model.verdict import Outcome, Verdict
 from harness.results.requirements import ObservedResult, Rules, by_origin, rules
 from tests.plans import DEEPEST, plan_of
 from tools.errata import errata

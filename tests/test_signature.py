@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from harness.model.case import Tensor
 from harness.model.diff import compare
-from harness.model.mismatch_kind import difference
-from harness.model.records import Diff, Tensor
+from harness.model.mismatch_kind import difference, place
+from harness.model.result import Diff
 
 
 def of(dtype: str, expected: list[object], actual: list[object]) -> str:
@@ -79,3 +80,19 @@ def test_kinds_of_differences_from_a_value_with_a_bound(
     expected: str, actual: str, error: float | None, kind: str
 ) -> None:
     assert difference(Diff(3, 1, 2, (0,), expected, actual, error, 0.1)) == kind
+
+
+@pytest.mark.parametrize(
+    ("diff", "where"),
+    [
+        (Diff(None, 1, 2, (0,), "nan (0x7e00)", "1.0 (0x3c00)"), "expected"),
+        (Diff(None, 1, 2, (0,), "1.0 (0x3c00)", "nan (0x7e00)"), "actual"),
+        (Diff(None, 1, 2, (0,), "1.0 (0x3c00)", "-inf (0xfc00)", output=1), "output 1 actual"),
+        (Diff(None, 1, 2, None, "float32[2,3]", "float32[2,4]"), "extent"),
+        (Diff(None, 1, 2, None, "float32[2,3]", "float32[6]"), "rank"),
+        (Diff(None, 1, 2, None, "float32[]", "float32[1]"), "rank"),
+        (Diff(1, 1, 2, (1,), "1.0 (0x3c00)", "1.001 (0x3c01)"), ""),
+    ],
+)
+def test_the_place_of_a_difference_stays_when_a_case_shrinks(diff: Diff, where: str) -> None:
+    assert place(diff) == where

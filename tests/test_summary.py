@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from harness.model.records import TargetInfo
+from harness.model.target_info import TargetInfo
 from harness.results.summary import summarize, target_facts
 from harness.results.tables import tabulate
 from tests import synthetic
@@ -57,8 +57,10 @@ def test_what_a_reader_must_know() -> None:
     assert summary.remarks == (
         "The run file holds 20 of 30 selected results.",
         "dml is not available here: onnxruntime here has no DmlExecutionProvider; run `harness windows install`",
-        "Left out before the run: 12 combinations (the operator forbids it: 12).",
     )
+    assert [note.text for note in summary.notes] == [
+        "12 combinations that the specs describe are no case of this run (12: the operator forbids it)."
+    ]
     tables.finish(None)
     assert (
         summarize(tables).remarks[0]

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from harness.model.records import BEYOND, Outcome, Result, Validity, Verdict
+from harness.model.case import BEYOND, Validity
+from harness.model.result import Result
+from harness.model.verdict import Outcome, Verdict
 from harness.results.support import Support, support
 from harness.results.tables import tabulate
 from tests import synthetic

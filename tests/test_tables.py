@@ -7,11 +7,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from harness.model.case import Validity
 from harness.model.errors import UsageError
-from harness.model.records import Error, Outcome, Result, Validity, Verdict, fails
+from harness.model.result import Error, Result
+from harness.model.verdict import Outcome, Verdict, fails
 from harness.results.level_table import counts, level_table, levels, rate, status, validity_table
 from harness.results.runfile import RunReader
-from harness.results.tables import Tables, Tally, read_tables
+from harness.results.tables import Tables, read_tables
+from harness.results.tally import Tally
 from harness.results.unexpected import KEEP, MESSAGE_LIMIT
 from tests import synthetic
 from tests.synthetic import CPU, DML
@@ -188,6 +191,7 @@ def test_a_damaged_line_is_one_clear_error(tmp_path: Path) -> None:
         read_tables(RunReader(path))
 
 
+@pytest.mark.slow
 def test_memory_grows_with_variety_and_not_with_results() -> None:
     """Measured between two passes that are both traced: what a full cache replaces is then no growth."""
     tables = Tables(synthetic.header({"cpu": CPU}))

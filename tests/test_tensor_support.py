@@ -2,8 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from harness.model.records import Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.model.case import Validity
+from harness.model.header import Header
 from harness.model.reference.feature_levels import documented_tensor, tensors_documented
+from harness.model.result import Error, Result
+from harness.model.target_info import TargetInfo
+from harness.model.verdict import Outcome, Verdict
 from harness.results.tensor_support import DATA_TYPES, RANKS, Status, SupportCell, SupportKey, TensorSupport
 
 REFUSED = Error("CreateOperator E_INVALIDARG")

@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 
 from harness.compile.graphs import compile_case
-from harness.model.records import Case, Tensor, TensorSpec
+from harness.model.case import Case, Tensor, TensorSpec
 from harness.results.runfile import RunReader, run_file
 from harness.specs.calls import call_of
 from harness.targets.execution import GraphCases, Prepared
 from harness.targets.frames import encode_batch
-from harness.targets.registry import launch, parse_target, session_config
+from harness.targets.launches import launch
+from harness.targets.registry import parse_target
+from harness.targets.target import session_config
 from harness.triage.repro.failure import SessionSettings
 from harness.triage.repro.issue import issue
 from harness.triage.repro.script import script
@@ -56,7 +58,7 @@ def test_a_session_has_so_many_threads_and_they_work(threads: int, monkeypatch: 
     session = backend.session(unit, given.graph.model)
     assert len(busy(before)) == threads - 1
     idle = sum(busy(before))
-    ((_, _, inputs, _),) = given.cases
+    ((_, _, inputs, *_),) = given.cases
     for _ in range(20):
         ((output, _),) = backend.run(session, unit, [tensor.array for tensor in inputs], 0)
         assert np.array_equal(output, inputs[0].array)

@@ -11,9 +11,16 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
+from harness.model.case import (
+    Case,
+    Options,
+    Tensor,
+    TensorValue,
+    Value,
+)
 from harness.model.expected import OneOf
 from harness.model.float_formats import encode
-from harness.model.records import CPU, Case, Options, Tensor, TensorValue, Value
+from harness.model.target_info import CPU
 from harness.operators import OPERATORS
 from harness.run.oracle import oracle
 from harness.specs.expand import expand

@@ -8,10 +8,17 @@ import msgspec
 import numpy as np
 import pytest
 
+from harness.model.case import (
+    Case,
+    Options,
+    TensorSpec,
+    Validity,
+)
 from harness.model.dtypes import Array
-from harness.model.records import Case, Options, TensorSpec, Validity
+from harness.model.query import parse_all
 from harness.specs.expand import expand
 from harness.specs.load import LoadedSpec, load_specs
+from harness.specs.selection import Selection
 from harness.specs.write import entry_lines, spec_text
 from tests.elements import elements_of
 from tests.prepared import OPERATOR_DTYPES, prepare
@@ -98,3 +105,21 @@ def test_long_tensors_are_broken_between_elements(tmp_path: Path) -> None:
     read = read_again(tmp_path, case)
     assert read.literals is not None
     assert read.literals[0].tolist() == data.tolist()
+
+
+def test_calls_of_directml_itself_are_the_same_again(tmp_path: Path) -> None:
+    """Members that are replaced, layouts, an operator and a buffer in place are part of the entry."""
+    queries = parse_all(["GatherElements:api=directml"])
+    found = Selection(expand([spec_of("GatherElements")], queries), queries)
+    asked = {repr(case.directml): case for case in found}
+    assert {"layout", "tensors", "attributes", "in_place"} <= {
+        name
+        for case in asked.values()
+        for name in case.directml.__struct_fields__
+        if getattr(case.directml, name)
+    }
+    for case in asked.values():
+        read = read_again(tmp_path, case)
+        assert (read.directml, read.validity, read.levels) == (case.directml, case.validity, case.levels), (
+            case.id
+        )

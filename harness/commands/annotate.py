@@ -13,13 +13,32 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import click
+
+from harness.commands.choosing_cases import SPECS
+from harness.commands.named_path import NamedPath
 from harness.model.errors import HarnessError
-from harness.model.records import Result, unexpected
+from harness.model.result import Result
+from harness.model.verdict import unexpected
 from harness.render.terminal import describe
 from harness.render.text import line, visible
 from harness.results.runfile import RunReader
 from harness.specs.lines import entry_lines, entry_of
 from harness.specs.load import default_folder, load_specs, yaml_files
+
+
+@click.command()
+@click.argument("run", type=NamedPath(), metavar="RUN")
+@SPECS
+def annotate(run: Path, specs: tuple[Path, ...]) -> None:
+    """Print unexpected results as annotations of a GitHub workflow, at the lines of their specs.
+
+    SPEC is the current location of the specs (default: their location during the run). The exit code does not
+    depend on the results.
+    """
+    for each in github_annotations(run, specs):
+        click.echo(each)
+
 
 LIMIT = 10
 """Annotations of errors that GitHub shows of a step."""

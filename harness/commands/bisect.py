@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from pathlib import Path
 
 import click
@@ -11,20 +12,23 @@ from harness.commands.named_path import NamedPath
 from harness.commands.renderings import Renderings
 from harness.commands.report import writable
 from harness.commands.timeout import Seconds
-from harness.model.errors import TargetUnavailable
+from harness.compile.prepare import refusal
+from harness.model.case import Case
+from harness.model.errors import NothingRan, TargetUnavailable
 from harness.model.query import Query
-from harness.model.records import Case
 from harness.render.bisection import (
     render_bisection_json,
     render_bisection_markdown,
     render_bisection_terminal,
 )
-from harness.results.bisection.search import Bisection, Measured, bisect
+from harness.results.bisection.search import OUTCOME, SIGNATURE, Bisection, By, Measured, bisect
 from harness.results.bisection.summary import Searched
+from harness.results.summary import count
 from harness.run.folders import processors
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
 from harness.specs.selection import select
+from harness.targets.registry import parse_target
 from harness.triage.bisection import AXES, Measure, axis
 
 UNCHANGED = 1
@@ -58,6 +62,13 @@ RENDERINGS = Renderings(
     help="Measure every release between the ends instead of a binary search.",
 )
 @click.option(
+    "--by",
+    type=click.Choice([OUTCOME, SIGNATURE]),
+    default=OUTCOME,
+    show_default=True,
+    help="What changes: the outcome, or also stage, class of error and kind of difference.",
+)
+@click.option(
     "-t",
     "--target",
     metavar="TARGET",
@@ -80,6 +91,7 @@ def bisect_command(
     good: str | None,
     bad: str | None,
     everything: bool,
+    by: By,
     target: str | None,
     specs: tuple[Path, ...],
     jobs: int | None,
@@ -97,6 +109,7 @@ def bisect_command(
     writable(output)
     query = Query.parse(asked)
     cases = _cases(specs, query)
+    cases, left_out = _expressible(cases, AXES[over])
     releases = axis(over, target, good, bad)
     measure = Measure(releases, cases, jobs=jobs or processors(), timeout=timeout, seed=seed)
 
@@ -114,7 +127,7 @@ def bisect_command(
         )
         return measured
 
-    found = bisect(releases.versions, tell, everything=everything)
+    found = bisect(releases.versions, tell, everything=everything, by=by)
     if not found.ran:
         raise TargetUnavailable(_no_release(found))
     name = f"{releases.head}{releases.options}"
@@ -124,7 +137,7 @@ def bisect_command(
         query.text,
         tuple(case.id for case in cases),
         found,
-        tuple(filter(None, [releases.remark])),
+        tuple(filter(None, [releases.remark, left_out])),
     )
     RENDERINGS.show(searched, format_, output)
     sys.exit(0 if found.changes else UNCHANGED)
@@ -133,10 +146,27 @@ def bisect_command(
 def _cases(specs: tuple[Path, ...], query: Query) -> list[Case]:
     """Return the case with this very id, else all that the query selects; NothingRan with a hint where there
     is none."""
-    selection = select(expand(load_specs(specs), (query,)), (query,))
+    selection = select(expand(load_specs(specs, (query,)), (query,)), (query,))
     selection.total()
     cases = [case for valid in (True, False) for case in selection.cases(valid=valid)]
     return [case for case in cases if case.id == query.text] or cases
+
+
+def _expressible(cases: list[Case], head: str) -> tuple[list[Case], str]:
+    """Leave out what the provider's API cannot express, and say how many that are and why; NothingRan where
+    that is all."""
+    provider = parse_target(head).provider
+    kept, why = [], Counter[str]()
+    for case in cases:
+        refused = refusal(case, provider)
+        if refused is None:
+            kept.append(case)
+        else:
+            why[refused] += 1
+    said = "; ".join(f"{count(number, 'case')} left out: {reason}" for reason, number in why.items())
+    if not kept:
+        raise NothingRan(f"nothing to bisect on {head}: {said}")
+    return kept, said
 
 
 def _outcomes(measured: Measured) -> list[str]:

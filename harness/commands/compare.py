@@ -14,7 +14,7 @@ from harness.render.compare_html import render_compare_html
 from harness.render.compare_json import render_compare_json
 from harness.render.compare_markdown import render_compare_markdown
 from harness.render.compare_terminal import render_compare_terminal
-from harness.results.compare.comparison import compare_runs
+from harness.results.compare.joined import compare_runs
 from harness.results.compare.tables import exit_code, summarize_comparison
 from harness.results.runfile import RunReader
 

@@ -1,4 +1,5 @@
-"""`harness coverage`: shows which interactions of factors the cases show, and which they could."""
+"""`harness coverage`: shows which interactions of factors the cases show, and which they could; and which cells of
+type, rank and attribute value have no case."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from pathlib import Path
 import click
 
 from harness.commands.choosing_cases import QUERIES, SPECS
+from harness.specs.cells import KINDS, RANK, TYPE, CellCount, CellCoverage, cell_coverages
 from harness.specs.coverage import Coverage, Levels, coverages
 
 _NAMES = {1: "levels", 2: "pairs", 3: "triples"}
@@ -25,7 +27,12 @@ _NAMES = {1: "levels", 2: "pairs", 3: "triples"}
     help="Count levels, pairs of levels or triples.",
 )
 @click.option("--thorough", is_flag=True, help="Count the cases of `run --select thorough`.")
-@click.option("--missing", is_flag=True, help="List what could be covered and is not.")
+@click.option("--missing", is_flag=True, help="List all that could be covered and is not.")
+@click.option(
+    "--only",
+    type=click.Choice(("interactions", "cells")),
+    help="Count interactions of factors alone, or cells alone.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per operator and validity.")
 def coverage_command(
     specs: tuple[Path, ...],
@@ -33,17 +40,25 @@ def coverage_command(
     strength: int,
     thorough: bool,
     missing: bool,
+    only: str | None,
     as_json: bool,
 ) -> None:
-    """Count the pairs of levels of different factors that the default cases show, by operator.
+    """Count the pairs of levels of different factors that the default cases show, by operator, and the cells of
+    type × rank × attribute value that have a case.
 
     Factors are element types, rank, size, attributes, kinds of values, options. What is possible, and what a
     constraint forbids, say the sweeps with `cover`; of an operator without one, every pair counts as possible.
+    Cells are of the types that ONNX allows, the ranks that a case has or DirectML documents, and the values that
+    ONNX documents; those that break a rule of the operator count as forbidden.
     """
     from harness import api
 
-    for each in coverages(api.load(specs, queries, thorough=thorough), strength):
-        for line in [_json(each, missing=missing)] if as_json else _lines(each, missing=missing):
+    cases = api.load(specs, queries, thorough=thorough)
+    for pairs in coverages(cases, strength) if only != "cells" else ():
+        for line in [_json(pairs, missing=missing)] if as_json else _lines(pairs, missing=missing):
+            click.echo(line)
+    for cells in cell_coverages(cases) if only != "interactions" else ():
+        for line in [_cells_json(cells)] if as_json else _cell_lines(cells, missing=missing):
             click.echo(line)
 
 
@@ -71,3 +86,54 @@ def _json(found: Coverage, *, missing: bool) -> str:
     described = found._asdict() | {"validity": found.validity.value, "forbidden": dict(found.forbidden)}
     described["missing"] = [dict(levels) for levels in found.missing] if missing else len(found.missing)
     return json.dumps(described)
+
+
+def _cell_lines(found: CellCoverage, *, missing: bool) -> Iterator[str]:
+    counted = ", ".join(
+        f"{' × '.join(each.kind)} {each.covered:,} of {each.possible:,}" for each in found.counts
+    )
+    yield f"{found.operator}, cells with a case: {counted}"
+    levels = (f"{level} {covered:,} of {possible:,}" for level, (covered, possible) in found.levels.items())
+    yield f"  type × rank by feature level: {', '.join(levels)}"
+    for each in found.counts:
+        for reason, number in sorted(each.forbidden.items()):
+            yield f"  {number:,} {' × '.join(each.kind)} forbidden: {reason}"
+        if missing or each.kind != KINDS[-1]:
+            yield from (f"  no case: {line}" for line in _joined(each))
+
+
+def _joined(count: CellCount) -> Iterator[str]:
+    """Write missing cells together that differ in their types alone, and then those that differ in ranks."""
+    groups: dict[tuple[tuple[str, str], ...], dict[str, list[str]]] = {}
+    for levels in count.missing:
+        parts = dict(levels)
+        dtype, rank = parts.pop(TYPE, ""), parts.pop(RANK, "")
+        parts.pop("level", None)
+        groups.setdefault(tuple(parts.items()), {}).setdefault(rank, []).append(dtype)
+    for rest, ranks in groups.items():
+        alike: dict[tuple[str, ...], list[str]] = {}
+        for rank, dtypes in ranks.items():
+            alike.setdefault(tuple(dtypes), []).append(rank)
+        for types, several in alike.items():
+            written = [f"{name}={value}" for name, value in rest]
+            written += [f"rank {', '.join(several)}"] if several != [""] else []
+            written += [", ".join(types)] if types != ("",) else []
+            yield " × ".join(written)
+
+
+def _cells_json(found: CellCoverage) -> str:
+    cells = [
+        {
+            "kind": list(each.kind),
+            "covered": each.covered,
+            "possible": each.possible,
+            "forbidden": dict(each.forbidden),
+            "missing": [dict(levels) for levels in each.missing],
+        }
+        for each in found.counts
+    ]
+    levels = {
+        level: {"covered": covered, "possible": possible}
+        for level, (covered, possible) in found.levels.items()
+    }
+    return json.dumps({"operator": found.operator, "cases": found.cases, "cells": cells, "levels": levels})

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from harness.model.case import Case
 from harness.model.caseid import CaseKey
-from harness.model.records import Case
 from harness.run.oracle import OracleError, contradiction, oracle
 from harness.specs.calls import call_of
 from harness.specs.load import LoadedSpec

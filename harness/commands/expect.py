@@ -6,6 +6,7 @@ import difflib
 import re
 import sys
 from datetime import date
+from functools import partial
 from pathlib import Path
 
 import click
@@ -17,9 +18,13 @@ from harness.render.text import one_line
 from harness.results.runfile import RunReader
 from harness.results.summary import count
 from harness.specs.expand import expand
-from harness.specs.expectations import Expectations, ExpectationScope, lint, load_expectations
+from harness.specs.expectation_lint import lint
+from harness.specs.expectation_scope import ExpectationScope
+from harness.specs.expectations import Expectations, load_expectations
 from harness.specs.load import default_folder, load_specs
 from harness.specs.source import label_of
+from harness.specs.tried_conditions import Conditions, not_separating, untried
+from harness.triage.expect.run_outcomes import RunOutcomes
 from harness.triage.expect.run_rows import RunRows
 from harness.triage.expect.updates import update
 
@@ -34,11 +39,28 @@ def expect() -> None:
 @click.option(
     "--spec", "specs", multiple=True, type=NamedPath(), help="Specs with the cases that the entries name."
 )
-def lint_files(files: tuple[Path, ...], specs: tuple[Path, ...]) -> None:
-    """Report faulty entries: not reviewed yet, expired, written twice, matching no case."""
+@click.option(
+    "--run",
+    type=NamedPath(),
+    help="Hold each condition against RUN: what lacks it alone should do otherwise.",
+)
+def lint_files(files: tuple[Path, ...], specs: tuple[Path, ...], run: Path | None) -> None:
+    """Report faulty entries: not reviewed yet, expired, written twice, matching no case, or with a condition
+    that is tried on one side only."""
     known = load_expectations(files)
     plan = expand(load_specs(specs))
-    problems = lint(known, date.today(), (case.id for case in plan), ExpectationScope.of(plan.specs))
+    ids: dict[str, list[str]] = {}
+    for case in plan:
+        ids.setdefault(case.operator, []).append(case.id)
+    scope = ExpectationScope.of(plan.specs)
+    problems = lint(known, date.today(), (case for cases in ids.values() for case in cases), scope)
+    judged = [located for located in known.entries if scope.judges(located) and not located.entry.pending]
+    default, thorough = Conditions(ids, ids.__getitem__), Conditions.thorough(load_specs(specs))
+    problems += [problem for located in judged for problem in untried(located, default, thorough)]
+    if run is not None:
+        outcomes = RunOutcomes(RunReader(run))
+        for located in judged:
+            problems += not_separating(located, default, partial(outcomes.otherwise, located))
     for line in problems:
         click.echo(line, err=True)
     click.echo(f"{count(len(known.entries), 'expectation')}: {'ok' if not problems else 'see above'}")

@@ -14,10 +14,16 @@ from harness.render.console import Console, nobody_reads
 from harness.render.html import read_page
 from harness.render.markdown import render_markdown
 from harness.render.terminal import render_terminal
+from harness.results.guidance import next_steps
+
+_LONG = 10 << 20
+"""Bytes of a run file from which its reports take several seconds."""
 
 
 def finish(path: Path) -> None:
     """Render what every run ends with; a report that cannot be written is one line, the results stay."""
+    if path.stat().st_size >= _LONG:
+        click.echo("writing reports", err=True)
     report, payload = read_page(path)
     try:
         write_reports(report, payload, path.parent)
@@ -33,6 +39,9 @@ def finish(path: Path) -> None:
     try:
         render_terminal(report, Console())
         click.echo(f"\n{path}  report.md  report.html")
+        if report.summary.tone == "bad":
+            for step in next_steps(report.tables, str(path.parent)):
+                click.echo(f"{step.what}:\n  {step.command}")
         sys.stdout.flush()
     except (
         BrokenPipeError

@@ -14,7 +14,10 @@ IN_ONE_LINE = {
     "coverage": "Count the interactions of factors that cases show.",
     "expect": "Check expectation files, or update them from a run.",
     "explain": "Show what the failures of RUN have in common.",
+    "export": "Write cases as folders of ONNX backend tests.",
+    "fuzz": "Run random valid calls of an operator; shrink what fails.",
     "history": "Show over many runs since when cases fail, and which flip.",
+    "import": "Turn ONNX's own cases, or backend tests, into specs.",
     "list": "List the ids of the cases that a query selects.",
     "merge": "Merge the runs of shards into one run.",
     "reduce": "Shrink a failing CASE to the smallest that fails alike.",
@@ -23,6 +26,7 @@ IN_ONE_LINE = {
     "run": "Run specs on targets; write the run file and reports.",
     "runtimes": "List, install or delete other releases of onnxruntime.",
     "setup": "Install what this machine supports; report what it lacks.",
+    "site": "Make static pages of many runs, for any file host.",
     "targets": "Show which targets can run here, and how to get the others.",
     "windows": "Install or remove DirectML for Linux: the Windows runtime.",
 }
@@ -46,10 +50,23 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "harness coverage -k GatherElements --strength 3 --thorough --json",
     ),
     "explain": ("harness explain reports/latest", "harness explain HEAD --against BASE"),
+    "export": (
+        "harness export -k 'Gather@13:case=*' exported",
+        "harness export -k 'Conv:sweep=windows' -k Round exported --limit 200",
+    ),
+    "fuzz": (
+        "harness fuzz Conv --seconds 300",
+        "harness fuzz Resize -t dml --seconds 28800 --seed 7 -o night",
+    ),
     "history": (
         "harness history reports",
         "harness history reports --by-release -k GatherND",
         "harness history reports --flips",
+    ),
+    "import": (
+        "harness import onnx",
+        "harness import onnx Gather Conv -o specs/onnx",
+        "harness import backend/test/data/node -o theirs",
     ),
     "list": (
         "harness list -k Round --count",
@@ -77,6 +94,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "harness run specs/Round.yaml --baseline reports/BASE -o reports/HEAD",
     ),
     "setup": ("harness setup",),
+    "site": ("harness site reports -o public", "harness site nightly/*/run.jsonl.xz -o public"),
     "targets": ("harness targets",),
 }
 

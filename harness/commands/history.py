@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -99,11 +100,16 @@ def history(
         sys.exit(UsageError.exit_code)
 
 
-def collect(database: HistoryDatabase, files: list[Path]) -> list[UsageError]:
+def collect(
+    database: HistoryDatabase,
+    files: list[Path],
+    read: Callable[[Path], RunReader] = RunReader,
+) -> list[UsageError]:
     """Add runs to a database; return what is wrong with those that are left out, since they cannot be read to
     their end.
 
-    The same run id in two files is an error. Progress goes to standard error.
+    `read` opens a run that is added. The same run id in two files is an error. Progress goes to standard
+    error.
     """
     met: dict[str, Path] = {}
     left_out: list[UsageError] = []
@@ -119,7 +125,7 @@ def collect(database: HistoryDatabase, files: list[Path]) -> list[UsageError]:
     added = 0
     for path in met.values():
         try:
-            added += not database.add(RunReader(path)).known
+            added += not database.add(read(path)).known
         except NoHistory:
             raise
         except UsageError as error:
@@ -148,7 +154,7 @@ def answer(
     lines = timelines(
         [point for point in points if not targets or point.target in targets], by_release=by_release
     )
-    made = History(lines, tuple(limits(lines)))
+    made = History(lines, tuple(limits(lines)), operators=database.operators() if len(points) > 1 else {})
 
     def wanted(name: str) -> bool:
         return (case is None or name == case) and (

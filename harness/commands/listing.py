@@ -3,11 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
+import click
 import msgspec
 
-from harness.model.records import Case
+from harness.commands.choosing_cases import QUERIES, SPECS
+from harness.model.case import Case
 from harness.specs.selection import Selection
+
+
+@click.command("list")
+@SPECS
+@QUERIES
+@click.option("--json", "as_json", is_flag=True, help="Print each case in full, one JSON object per line.")
+@click.option(
+    "--count",
+    is_flag=True,
+    help="Print only the number of cases, and of combinations left out, with the reasons.",
+)
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="List the whole product of each sweep, as `run --select all` runs it.",
+)
+@click.option(
+    "--thorough",
+    is_flag=True,
+    help="List triples of factors where a spec covers pairs, as `run --select thorough` runs them.",
+)
+def list_(
+    specs: tuple[Path, ...],
+    queries: tuple[str, ...],
+    as_json: bool,
+    count: bool,
+    everything: bool,
+    thorough: bool,
+) -> None:
+    """List the ids of the cases that a query selects."""
+    from harness import api
+
+    selection = api.load(specs, queries, everything=everything, thorough=thorough)
+    for line in lines(selection, as_json=as_json, count=count):
+        click.echo(line)
 
 
 def lines(selection: Selection, *, as_json: bool, count: bool) -> Iterator[str]:
@@ -16,7 +55,7 @@ def lines(selection: Selection, *, as_json: bool, count: bool) -> Iterator[str]:
         for case in selection:
             yield _json(case) if as_json else case.id
         return
-    total = sum(1 for _ in selection)
+    total = selection.plan.count() if selection.complete else sum(1 for _ in selection)
     yield f"{total:,} cases"
     for reason, number in sorted(selection.left_out.items()):
         yield f"{number:,} cases left out: {reason}"

@@ -5,16 +5,19 @@ from __future__ import annotations
 import sys
 from contextlib import ExitStack
 from pathlib import Path
+from time import monotonic
 from typing import NamedTuple
 
 import click
+import msgspec
 
 from harness.commands.named_path import NamedPath
 from harness.commands.report import writable, write_whole
 from harness.commands.timeout import Seconds
+from harness.model.case import Case, Validity
 from harness.model.errors import NothingRan, UsageError
-from harness.model.records import Case, Validity, conforms
-from harness.run.probe import Probes
+from harness.model.verdict import conforms
+from harness.run.probe import Probe, Probes
 from harness.specs.calls import call_of
 from harness.specs.find_case import find_case
 from harness.specs.load import LoadedSpec, load_specs
@@ -25,7 +28,12 @@ from harness.targets.registry import parse_target
 from harness.triage.recorded import recorded_failure
 from harness.triage.recorded_target import recorded_target
 from harness.triage.reduction.reducer import Flaky, ReducedCase, Reducer
+from harness.triage.signature import signature
 
+SECONDS = 300.0
+"""How long a search may take; what has not ended by then is as good as ended, or needs another start."""
+_BETWEEN_LINES = 20
+"""Seconds between two lines of progress where there is no terminal."""
 FLAKY = 1
 """Exit code where the case does not always fail in the same way."""
 
@@ -67,6 +75,13 @@ class Reduced(NamedTuple):
 @click.option(
     "--timeout", type=Seconds(), default=30.0, show_default=True, help="Time limit of a probe in seconds."
 )
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=1),
+    default=SECONDS,
+    show_default=True,
+    help="Stop the search after that, with the smallest case so far.",
+)
 def reduce(
     case_id: str,
     target: str | None,
@@ -76,6 +91,7 @@ def reduce(
     specs: tuple[Path, ...],
     seed: int | None,
     timeout: float,
+    seconds: float,
 ) -> None:
     """Shrink the failing CASE to the smallest case that fails in the same way.
 
@@ -99,7 +115,7 @@ def reduce(
             conforming = open_probes.enter_context(
                 Probes(parse_target(conforms_on), timeout=timeout, seed=seed or 0)
             )
-        found = reduce_case(probes, case, spec, conforming)
+        found = reduce_case(probes, case, spec, conforming, seconds)
     if isinstance(found, Flaky):
         click.echo(f"harness: {found.what}; nothing is written", err=True)
         sys.exit(FLAKY)
@@ -110,8 +126,31 @@ def reduce(
         click.echo(f"{output}: {found.reduction.case.id}")
 
 
+def _without_earlier_call(probes: Probes, case: Case, failing: Probe) -> Case:
+    """Return the case without the call that its session runs before; UsageError where it fails only after
+    one, which no spec entry of a single case can ask for."""
+    call = call_of(case)
+    alone = msgspec.structs.replace(
+        case,
+        id=case.id.replace(f";after={case.options.after}", ""),
+        options=msgspec.structs.replace(case.options, after=None),
+        literals=tuple(tensor.array for tensor in case_inputs(call, case, probes.seed)),
+    )
+    probe = probes.one(alone)
+    if signature(probe.judgement, probe.execution) != signature(failing.judgement, failing.execution):
+        raise UsageError(
+            f"{case.id}: fails only after another call in its session (after={case.options.after}), which reduce does not keep; "
+            "harness repro carries both calls"
+        )
+    return alone
+
+
 def reduce_case(
-    probes: Probes, case: Case, spec: LoadedSpec, conforming: Probes | None = None
+    probes: Probes,
+    case: Case,
+    spec: LoadedSpec,
+    conforming: Probes | None = None,
+    seconds: float = SECONDS,
 ) -> Reduced | Flaky:
     """Reduce a failing case on a target to one that conforms on the second, if there is one; says on stderr
     how many probes that took.
@@ -123,6 +162,8 @@ def reduce_case(
             f"{case.id}: ONNX leaves open what this case does, so nothing that it does is a failure to reduce"
         )
     first = probes.one(case)
+    if case.options.after is not None and not conforms(case.validity, first.judgement.outcome):
+        case = _without_earlier_call(probes, case, first)
     if conforms(case.validity, first.judgement.outcome):
         raise NothingRan(
             f"{case.id} conforms on {probes.target.name} ({first.judgement.outcome.value}): there is nothing to reduce"
@@ -136,14 +177,18 @@ def reduce_case(
     call = call_of(case)
     inputs = case_inputs(call, case, probes.seed)
     live = sys.stderr.isatty()
+    told = monotonic()
 
     def progress(number: int, left: int) -> None:
+        nonlocal told
+        said = f"{number} probes, {left:,} elements in the smallest so far"
         if live:
-            click.echo(
-                f"\r{number} probes, {left:,} elements in the smallest so far\x1b[K", err=True, nl=False
-            )
+            click.echo(f"\r{said}\x1b[K", err=True, nl=False)
+        elif monotonic() - told >= _BETWEEN_LINES:
+            told = monotonic()
+            click.echo(said, err=True)
 
-    reducer = Reducer(probes, Prepared(case, call, inputs), spec, progress, conforming)
+    reducer = Reducer(probes, Prepared(case, call, inputs), spec, progress, conforming, seconds)
     found = reducer.reduce()
     if live:
         click.echo("\r\x1b[K", err=True, nl=False)
@@ -154,13 +199,19 @@ def reduce_case(
         f"{found.probes} probes{restarts}: {found.before:,} elements became {found.after:,}; {found.signature}",
         err=True,
     )
-    but = (
-        ""
-        if conforming is None
-        else f", conforming on {conforming.target.name} (onnxruntime {conforming.hello.onnxruntime})"
-    )
+    if not found.finished:
+        click.echo(
+            f"stopped after {seconds:g} s: a smaller case may fail alike; --seconds searches longer", err=True
+        )
+    but = "" if conforming is None else f", conforming on {conforming.target.name} ({_release(conforming)})"
     comment = (
-        f"{found.signature} on {probes.target.name} (onnxruntime {probes.hello.onnxruntime}){but}{REDUCED_FROM}",
+        f"{found.signature} on {probes.target.name} ({_release(probes)}){but}{REDUCED_FROM}",
         case.id,
     )
     return Reduced(found, spec_text(spec, found.case, reducer.subject.name, comment), spec)
+
+
+def _release(probes: Probes) -> str:
+    """Name what ran: the release of onnxruntime, or the version of DirectML.dll."""
+    version = probes.hello.onnxruntime
+    return f"onnxruntime {version}" if version else f"DirectML {probes.hello.device.get('directml')}"

@@ -12,7 +12,8 @@ import click
 
 from harness.commands.named_path import NamedPath
 from harness.model.errors import UsageError
-from harness.render.badge import render_badge
+from harness.render.badge import render_badge, render_endpoint
+from harness.render.case_csv import render_case_csv
 from harness.render.ctrf import render_ctrf
 from harness.render.directml import render_cells, render_directml
 from harness.render.html import page, render_html
@@ -25,7 +26,7 @@ from harness.results.report import Report
 from harness.results.runfile import RunReader
 from harness.results.tables import read_tables
 
-Format = Literal["html", "markdown", "junit", "ctrf", "csv", "directml", "cells"]
+Format = Literal["html", "markdown", "junit", "ctrf", "csv", "cases", "directml", "cells"]
 FORMATS: tuple[str, ...] = get_args(Format)
 _FORMAT_OF = {".html": "html", ".md": "markdown", ".xml": "junit", ".json": "ctrf", ".csv": "csv"}
 """What the end of a file's name says where --format does not."""
@@ -47,6 +48,8 @@ def rendering(run: Path, format: str, *, only_unexpected: bool = False) -> Itera
         yield render_markdown(Report(tables, in_common(run, tables)))
     elif format == "csv":
         yield render_csv(read_tables(RunReader(run)))
+    elif format == "cases":
+        yield from render_case_csv(RunReader(run))
     elif format == "directml":
         yield render_directml(run)
     elif format == "cells":
@@ -80,8 +83,9 @@ def write_reports(report: Report, payload: Payload, folder: Path) -> None:
 
 
 def write_badge(run: Path, out: Path) -> None:
-    """Draw a run's badge into a file. Errors: UsageError."""
-    write_whole(out, [render_badge(Report(read_tables(RunReader(run))))])
+    """Write a run's badge: drawn, or for shields.io where the name ends in .json. Errors: UsageError."""
+    render = render_endpoint if out.suffix == ".json" else render_badge
+    write_whole(out, [render(Report(read_tables(RunReader(run))))])
 
 
 def writable(out: Path | None) -> None:
@@ -126,7 +130,11 @@ def write_whole(out: Path, pieces: Iterable[str]) -> None:
     help="Format to render; else the one that the end of -o FILE says (.html, .md, .xml, .json, .csv).",
 )
 @click.option("-o", "--output", type=NamedPath(), help="Write here instead of to standard output.")
-@click.option("--badge", type=NamedPath(), help="Also draw an SVG badge for a README.")
+@click.option(
+    "--badge",
+    type=NamedPath(),
+    help="Also write a badge for a README: FILE.svg, or FILE.json for the endpoint badge of shields.io.",
+)
 @click.option("--only", type=click.Choice(["unexpected"]), help="JUnit and CTRF: these results alone.")
 def report(run: Path, format_: str | None, output: Path | None, badge: Path | None, only: str | None) -> None:
     """Render RUN, a run file or the folder of a run, as a report."""

@@ -7,15 +7,21 @@ import sys
 from pathlib import Path
 
 import click
+import msgspec
 
 from harness.commands.named_path import NamedPath
 from harness.commands.reduce import FLAKY, reduce_case
 from harness.commands.timeout import Seconds
 from harness.compile.graphs import compile_case
+from harness.compile.prepare import units
+from harness.model.case import Case
+from harness.model.caseid import parse
 from harness.model.errors import NothingRan, TargetUnavailable, UsageError
-from harness.model.mismatch_kind import difference
 from harness.model.plain_file import read_bytes
-from harness.model.records import CPU, DML, Case, TargetInfo, conforms
+from harness.model.result import Memory
+from harness.model.signature import signature_of
+from harness.model.target_info import CPU, DIRECTML, DML, TargetInfo
+from harness.model.verdict import conforms
 from harness.render.text import without_paths
 from harness.run.probe import Probes
 from harness.run.target_info import target_info
@@ -23,16 +29,21 @@ from harness.specs.calls import call_of
 from harness.specs.expand import expand
 from harness.specs.find_case import spec_of
 from harness.specs.load import LoadedSpec, load_specs
+from harness.specs.sessions import earlier_case
 from harness.specs.values import case_inputs
-from harness.specs.write import reduced_from
+from harness.specs.write import reduced_from, spec_text
 from harness.targets.execution import Prepared
-from harness.targets.registry import Target, launch, parse_target, session_config, session_threads
+from harness.targets.launches import launch
+from harness.targets.registry import parse_target
+from harness.targets.target import Target, session_config, session_threads
+from harness.triage.mended import mended
 from harness.triage.recorded import Recorded, recorded_failure
 from harness.triage.recorded_target import recorded_target
 from harness.triage.reduction.reducer import Flaky
 from harness.triage.repro.failure import Failure, SessionSettings
 from harness.triage.repro.folder import write_repro
-from harness.triage.signature import Signature, signature
+from harness.triage.repro.onnx_alone import ask_onnx
+from harness.triage.signature import signature
 
 _LARGEST = 4 << 20
 """Bytes of a reduced case or a table of releases."""
@@ -59,6 +70,11 @@ _LARGEST = 4 << 20
 @click.option(
     "--bisect", type=NamedPath(), metavar="FILE", help="Table from `harness bisect --format markdown`."
 )
+@click.option(
+    "--newest",
+    is_flag=True,
+    help="Also run the newest release; where CASE conforms there, name the release that mended it.",
+)
 @click.option("--spec", "specs", multiple=True, type=NamedPath(), help="Spec files or folders of the run.")
 @click.option(
     "--timeout", type=Seconds(), default=30.0, show_default=True, help="Time limit of a probe in seconds."
@@ -71,13 +87,15 @@ def repro(
     target: str | None,
     first_reduce: bool,
     bisect: Path | None,
+    newest: bool,
     specs: tuple[Path, ...],
     timeout: float,
 ) -> None:
     """Write the failing CASE of RUN to DIR: model.onnx, test_data_set_0/, repro.py and issue.md.
 
-    repro.py needs only onnxruntime and numpy, and exits with 1 while the bug is there. Exit code 0: written;
-    1: the case is flaky, and nothing is written; 4: it does not fail.
+    repro.py needs only onnxruntime and numpy, and exits with 1 while the bug is there. Of a call of DirectML's own
+    API it needs only Windows, numpy and a DirectML.dll; operator.json and .npy files stand in place of the model.
+    Exit code 0: written; 1: the case is flaky, and nothing is written; 4: it does not fail.
     """
     table = None if bisect is None else _read(bisect)
     if case_file is not None:
@@ -87,7 +105,7 @@ def repro(
         case, spec = _only_case(case_file)
         record, origin = None, reduced_from(_read(case_file))
         seed = 0
-        commands = [f"harness run {shlex.quote(str(case_file))} -t {shlex.quote(target)} -k {case.operator}"]
+        commands = [f"harness run {shlex.quote(case_file.name)} -t {shlex.quote(target)} -k {case.operator}"]
     else:
         if run is None or case_id is None:
             raise UsageError("name a RUN and a CASE in it, or a spec with one case with --case FILE")
@@ -99,11 +117,19 @@ def repro(
             without_paths(record.header.command),
             f"harness run -t {shlex.quote(chosen.name)} -k {shlex.quote(case.id)}",
         ]
-    if chosen.provider not in (CPU, DML):
+    if chosen.provider not in (CPU, DML, DIRECTML):
         raise UsageError(
-            f"target {chosen.name!r} is no provider of onnxruntime, which alone a repro needs; reproduce it on cpu or dml"
+            f"target {chosen.name!r} is neither a provider of onnxruntime nor DirectML, which alone a repro needs; "
+            "reproduce it on cpu, dml or directml"
+        )
+    if newest and chosen.provider == DIRECTML:
+        raise UsageError(
+            f"--newest runs releases of ONNX Runtime, which has no part in {chosen.name!r}; "
+            "`harness run -t directml@levels` runs the newest DirectML.dll of each level"
         )
     failure = _failure(chosen, case, spec, seed, record, commands, first_reduce=first_reduce, timeout=timeout)
+    if newest:
+        failure = failure._replace(mended=mended(failure, seed=seed, timeout=timeout))
     for path in write_repro(failure._replace(origin=failure.origin or origin), output, table):
         click.echo(path)
 
@@ -141,6 +167,7 @@ def _failure(
         probe = probes.fresh(case)
         now = signature(probe.judgement, probe.execution)
         info = target_info(target, probes.hello, probes.runtime)
+        memory = probes.memory(probe)
     if conforms(case.validity, now.outcome):
         before = f"; the run recorded {record.result.outcome.value}" if record else ""
         raise NothingRan(
@@ -154,6 +181,7 @@ def _failure(
     launched = launch(target)
     session = SessionSettings(target.provider, launched.provider_options, launched.config, launched.threads)
     what, actual = probe.judgement.error, probe.execution.outputs
+    directml = target.provider == DIRECTML
     return Failure(
         probe.prepared,
         probe.graph,
@@ -165,6 +193,9 @@ def _failure(
         actual,
         origin,
         tuple(dict.fromkeys(commands)),
+        memory,
+        None if directml else ask_onnx(probe.graph.model),
+        spec_file=_spec_file(probe.prepared, spec) if directml else None,
     )
 
 
@@ -173,21 +204,24 @@ def _from_record(target: Target, record: Recorded, commands: list[str]) -> Failu
     call = call_of(case)
     inputs = case_inputs(call, case, record.header.seed)
     info: TargetInfo = record.header.targets[result.target]
-    found = Signature(
-        result.outcome,
-        result.stage or "run",
-        result.error.class_ if result.error else None,
-        difference(result.diff) if result.diff else None,
-    )
+    memory = result.memory if isinstance(result.memory, Memory) else None
+    earlier = earlier_case(case)
+    before = None if earlier is None else case_inputs(earlier[1], earlier[0], record.header.seed)
+    found = signature_of(result.outcome, result.stage or "run", result.error, result.diff)
     options = {
         key: value
         for key, value in info.options.items()
         if key in ("device_id", "performance_preference", "device_filter")
     }
     session = SessionSettings(info.provider, options, session_config(target), session_threads(target))
-    graph = compile_case(case, call, inputs)
+    directml = target.provider == DIRECTML
+    if directml:
+        (unit,) = units([case], record.header.seed, DIRECTML)
+        graph, (prepared,) = unit
+    else:
+        graph, prepared = compile_case(case, call, inputs), Prepared(case, call, inputs, before=before)
     return Failure(
-        Prepared(case, call, inputs),
+        prepared,
         graph,
         target,
         session,
@@ -197,7 +231,21 @@ def _from_record(target: Target, record: Recorded, commands: list[str]) -> Failu
         None,
         None,
         tuple(dict.fromkeys(commands)),
+        memory,
+        None if directml else ask_onnx(graph.model),
+        spec_file=_spec_file(prepared, record.spec) if directml else None,
     )
+
+
+def _spec_file(prepared: Prepared, spec: LoadedSpec) -> str | None:
+    """Return the case as a whole spec, None where an entry cannot say it."""
+    case = prepared.case
+    written = msgspec.structs.replace(case, literals=tuple(tensor.array for tensor in prepared.inputs))
+    terms = parse(case.id).terms
+    try:
+        return spec_text(spec, written, terms.get("case") or terms["sweep"], (case.id,))
+    except UsageError:
+        return None
 
 
 def _only_case(path: Path) -> tuple[Case, LoadedSpec]:

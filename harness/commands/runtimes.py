@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from harness.model.errors import UsageError
-from harness.targets.runtimes import environments
+from harness.targets.runtimes import environment_folder, environments, wanted_release
 from harness.targets.runtimes.projects import PROJECTS
 
 
@@ -30,7 +30,7 @@ def install_command(versions: tuple[str, ...]) -> None:
 
     VERSION is 1.22.1 for a release of onnxruntime, ggml or ggml@0.2.0 for a release of a plugin's package.
     """
-    for project, text in [environments.parse_label(text) for text in versions]:
+    for project, text in [wanted_release.parse_label(text) for text in versions]:
         _, version = environments.prepare(text, project=project)
         click.echo(f"{project.target_name(version)} {'is installed' if project.module else 'can run here'}")
 
@@ -45,7 +45,9 @@ def prune_command(versions: tuple[str, ...], all_: bool) -> None:
     gone, kept = environments.prune(versions)
     if gone or not kept:
         click.echo(
-            f"removed: {', '.join(gone)}" if gone else f"nothing is installed in {environments.cache_dir()}"
+            f"removed: {', '.join(gone)}"
+            if gone
+            else f"nothing is installed in {environment_folder.cache_dir()}"
         )
     if kept:
         click.echo(f"kept, in use by another process: {', '.join(kept)}")
@@ -54,7 +56,7 @@ def prune_command(versions: tuple[str, ...], all_: bool) -> None:
 def lines() -> list[str]:
     """Return where the environments are and one line for each: release, Python, NumPy, size on disk, and what
     is wrong with it."""
-    found = [f"cache: {environments.cache_dir()}"]
+    found = [f"cache: {environment_folder.cache_dir()}"]
     for project in PROJECTS:
         for version, stamp in environments.installed(project).items():
             wrong = environments.faults(version, project)

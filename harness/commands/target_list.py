@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 
+import click
 from rich.table import Table
 
 from harness.model.errors import TargetUnavailable
 from harness.render.console import Console
 from harness.targets import plugins
+from harness.targets.launches import launch
 from harness.targets.pool import Hello, WorkerPool
-from harness.targets.registry import launch, parse_target
+from harness.targets.registry import parse_target
 from harness.targets.runtimes import environments
 from harness.targets.runtimes.projects import PROJECTS
 from harness.targets.windows import install
@@ -19,8 +21,9 @@ from harness.targets.windows.releases import releases
 _SHOWN = ("cpu", "dml", "directml")
 
 
-def show_targets() -> None:
-    """Start a worker of every target and show what it says."""
+@click.command()
+def targets() -> None:
+    """Show which targets can run here; for the others, show why not and how to get them."""
     table = Table("target", "here", "what", box=None, pad_edge=False)
     for name in _SHOWN:
         table.add_row(name, *_started(name))

@@ -10,8 +10,9 @@ from pathlib import Path
 import click
 
 from harness.commands.named_path import NamedPath
+from harness.model.cache_folder import CACHE_ENV
 from harness.model.errors import TargetUnavailable, UsageError
-from harness.targets.components import CACHE_ENV, problems
+from harness.targets.components import problems
 from harness.targets.windows import install as installation
 from harness.targets.windows import packages, sandbox
 from harness.targets.windows.fetch import MIRROR_ENV, find_mirrors, note
@@ -96,7 +97,7 @@ def python_command(script: Path, arguments: tuple[str, ...], ort: str | None) ->
     """Run a Python SCRIPT with onnxruntime-directml and numpy in the Windows runtime, and return its exit
     code.
 
-    Example: `harness windows python repro.py --in-process`. The script sees no other file of this machine.
+    Example: `harness windows python repro.py`. The script sees no other file of this machine.
     """
     from harness.targets.windows import runtime
 

@@ -6,9 +6,9 @@ from functools import lru_cache
 from hashlib import sha256
 from math import prod
 
+from harness.model.case import Case, DirectmlOptions, Tensor
 from harness.model.dtypes import DTYPES
 from harness.model.onnx_schemas import operator_schema
-from harness.model.records import Case, DirectmlOptions, Tensor
 from harness.operators.base import Call
 from harness.operators.directml.description import BufferTensor, Description, decode
 from harness.operators.directml.layout import lay_out

@@ -15,13 +15,20 @@ from typing import NamedTuple
 
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
+from harness.compile.tensor_files import tensor_proto
+from harness.model.case import (
+    CONSTANTS,
+    Case,
+    Options,
+    Tensor,
+    TensorValue,
+    Value,
+)
 from harness.model.dtypes import DTYPES
 from harness.model.onnx_schemas import IR_VERSIONS, operator_schema
-from harness.model.records import CONSTANTS, Case, Options, Tensor, TensorValue, Value
 from harness.operators import OPERATORS
 from harness.operators.base import Call, Node, Shape
 from harness.targets.execution import Graph
-from harness.targets.frames import tensor_bytes
 
 _ONE_BYTE = 128
 """Protocol Buffers write integers below this as one byte."""
@@ -44,12 +51,16 @@ class _Form(NamedTuple):
     options: Options
 
 
-def compile_case(case: Case, call: Call, inputs: tuple[Tensor, ...]) -> Graph:
-    """Return the case's graph; `inputs` are used only where the case wants some as initializers."""
+def compile_case(
+    case: Case, call: Call, inputs: tuple[Tensor, ...], results: Sequence[Shape] | None = None
+) -> Graph:
+    """Return the case's graph; `inputs` are used only where the case wants some as initializers. `results` are
+    the shapes of the outputs that the operator's family infers, where they are known."""
     options = case.options
     operator = OPERATORS[case.operator]
     shapes = tuple(spec.shape for spec in case.inputs)
-    results = operator.family.output_shapes(operator, call)
+    if results is None:
+        results = operator.family.output_shapes(operator, call)
     form = _Form(
         case.operator,
         case.opset,
@@ -65,7 +76,7 @@ def compile_case(case: Case, call: Call, inputs: tuple[Tensor, ...]) -> Graph:
         for n, spec in enumerate(case.inputs)
         if options.initializer in (spec.name, CONSTANTS if _decides(case, n) else "")
     ]
-    if options.shapes == "static" and not constants:
+    if options.shapes == "static" and not constants and _asked_again(form):
         template = _template(form)
         extents = [extent for shape in shapes for extent in shape]
         if len(template.places) == len(extents) and max(extents, default=0) < _ONE_BYTE:
@@ -88,6 +99,18 @@ def _decides(case: Case, position: int) -> bool:
 @lru_cache(maxsize=4096)
 def _shared(form: _Form) -> Graph:
     return _graph(_model(form), form, ())
+
+
+def _asked_again(form: _Form) -> bool:
+    """Say whether the form was asked for before: a template costs as much as three graphs."""
+    asked = _asked(form)
+    asked.append(None)
+    return len(asked) > 2
+
+
+@lru_cache(maxsize=512)
+def _asked(form: _Form) -> list[None]:
+    return []
 
 
 @lru_cache(maxsize=512)
@@ -151,6 +174,7 @@ def _operands(form: _Form) -> list[str]:
     return found
 
 
+@lru_cache(maxsize=4096)
 def _value_info(name: str, dtype: str, rank: int | None) -> ValueInfoProto:
     dimensions = None if rank is None else [f"{name}_{n}" for n in range(rank)]
     return helper.make_tensor_value_info(name, DTYPES[dtype].onnx, dimensions)
@@ -158,7 +182,7 @@ def _value_info(name: str, dtype: str, rank: int | None) -> ValueInfoProto:
 
 def _attribute(name: str, value: Value, kind: str) -> AttributeProto:
     if isinstance(value, TensorValue):
-        return helper.make_attribute(name, _tensor_proto("", value.tensor))
+        return helper.make_attribute(name, tensor_proto("", value.tensor))
     if isinstance(value, tuple) and not value:
         return AttributeProto(name=name, type=AttributeProto.AttributeType.Value(kind))
     return helper.make_attribute(name, value)
@@ -167,7 +191,7 @@ def _attribute(name: str, value: Value, kind: str) -> AttributeProto:
 def _node(node: Node) -> NodeProto:
     if node.value is not None:
         return helper.make_node(
-            node.operator, list(node.inputs), [node.output], value=_tensor_proto(node.output, node.value)
+            node.operator, list(node.inputs), [node.output], value=tensor_proto(node.output, node.value)
         )
     made = helper.make_node(node.operator, list(node.inputs), [node.output])
     made.attribute.extend(_attribute(name, value, "INTS") for name, value in sorted(node.attributes.items()))
@@ -218,17 +242,8 @@ def _with_initializers(model: ModelProto, constants: dict[str, Tensor]) -> Model
     kept = [value for value in graph.input if value.name not in constants]
     del graph.input[:]
     graph.input.extend(kept)
-    graph.initializer.extend(_tensor_proto(name, tensor) for name, tensor in constants.items())
+    graph.initializer.extend(tensor_proto(name, tensor) for name, tensor in constants.items())
     return copy
-
-
-def _tensor_proto(name: str, tensor: Tensor) -> TensorProto:
-    constant = TensorProto(name=name, data_type=DTYPES[tensor.dtype].onnx, dims=tensor.array.shape)
-    if tensor.dtype == "string":
-        constant.string_data.extend(str(text).encode() for text in tensor.array.reshape(-1))
-    else:
-        constant.raw_data = tensor_bytes(tensor)
-    return constant
 
 
 def control_graph(opset: int) -> Graph:
@@ -267,7 +282,7 @@ def _graph(model: ModelProto, form: _Form, constants: Sequence[int]) -> Graph:
         ),
         tested=(form.operator,)
         if options.variant is None
-        else tuple(sorted({node.op_type for node in model.graph.node} - _UNTESTED)),
+        else tuple(sorted(node.op_type for node in model.graph.node if node.op_type not in _UNTESTED)),
         optimization=options.optimization,
         in_place=options.in_place,
     )

@@ -8,10 +8,13 @@ from collections.abc import Callable, Iterable, Iterator
 from harness.compile.directml import lowered
 from harness.compile.directml import prepared as laid_out
 from harness.compile.graphs import compile_case
-from harness.model.records import DIRECTML, Case
+from harness.model.case import Case, TensorSpec
+from harness.model.target_info import DIRECTML
+from harness.operators import OPERATORS
 from harness.operators.directml.lowering import NotExpressible, lower
 from harness.specs.calls import call_of
-from harness.specs.values import case_inputs
+from harness.specs.sessions import earlier_case
+from harness.specs.values import StreamLayout, case_inputs, chosen_inputs, sized_layout
 from harness.targets.execution import Graph, GraphCases, Prepared
 
 _UNIT_CASES = 512
@@ -23,12 +26,17 @@ def units(
 ) -> Iterator[GraphCases]:
     """Yield the cases as units of at most some hundred cases each; `refuse` is told of each that the
     provider's API cannot express."""
-    prepare = _lowered if provider == DIRECTML else _compiled
+    alike: _Alike | None = None
     current: Graph | None = None
     collected: list[Prepared] = []
     for case in cases:
         try:
-            graph, prepared = prepare(case, seed)
+            if provider == DIRECTML:
+                graph, prepared = _lowered(case, seed)
+            else:
+                if alike is None or not alike.holds(case):
+                    alike = _Alike(case)
+                graph, prepared = alike.prepare(case, seed)
         except NotExpressible as error:
             refuse(case, str(error))
             continue
@@ -58,11 +66,65 @@ def _as_graph(case: Case) -> None:
         raise NotExpressible("a call of DirectML's own API, which no ONNX graph expresses")
 
 
-def _compiled(case: Case, seed: int) -> tuple[Graph, Prepared]:
-    _as_graph(case)
-    call = call_of(case)
-    inputs = case_inputs(call, case, seed)
-    return compile_case(case, call, inputs), Prepared(case, call, inputs)
+class _Alike:
+    """What cases have in common that differ in the values of their inputs alone, as neighbours do: the call, the
+    graph unless inputs are part of it, and the layouts of the inputs by which of them the operator chooses."""
+
+    def __init__(self, case: Case) -> None:
+        _as_graph(case)
+        self.case = case
+        self.call = call_of(case)
+        operator = OPERATORS[case.operator]
+        self.shapes = operator.family.output_shapes(operator, self.call)
+        self.graph: Graph | None = None
+        self._layouts: dict[tuple[bool, ...], StreamLayout] = {}
+
+    def holds(self, case: Case) -> bool:
+        """Say whether a case is one of them. Written-out elements may decide the call: such a case stands alone."""
+        first = self.case
+        return (
+            case.attributes is first.attributes
+            and case.options is first.options
+            and case.operator is first.operator
+            and case.opset == first.opset
+            and case.literals is first.literals is None
+            and case.directml is first.directml
+            and len(case.inputs) == len(first.inputs)
+            and all(map(_same_type, case.inputs, first.inputs))
+        )
+
+    def prepare(self, case: Case, seed: int) -> tuple[Graph, Prepared]:
+        """Return graph and inputs of one of them."""
+        call = self.call
+        chosen = chosen_inputs(case)
+        layout = self._layouts.get(chosen)
+        if layout is None:
+            layout = self._layouts[chosen] = sized_layout(case, chosen)
+        inputs = case_inputs(call, case, seed, layout)
+        graph = self.graph
+        if graph is None:
+            graph = compile_case(case, call, inputs, self.shapes)
+            self.graph = graph if case.options.initializer is None else None
+        if case.options.after is None:
+            return graph, Prepared(case, call, inputs, inferred=self.shapes)
+        earlier = earlier_case(case)
+        assert earlier is not None
+        return graph, Prepared(
+            case,
+            call,
+            inputs,
+            inferred=self.shapes,
+            before=case_inputs(earlier[1], earlier[0], seed),
+        )
+
+
+def _same_type(one: TensorSpec, other: TensorSpec) -> bool:
+    return (
+        one.shape == other.shape
+        and one.dtype == other.dtype
+        and one.name == other.name
+        and one.elements == other.elements
+    )
 
 
 def _lowered(case: Case, seed: int) -> tuple[Graph, Prepared]:

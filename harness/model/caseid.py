@@ -14,7 +14,13 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from harness.model.records import DirectmlOptions, Options, TensorSpec, TensorValue, Value
+from harness.model.case import (
+    DirectmlOptions,
+    Options,
+    TensorSpec,
+    TensorValue,
+    Value,
+)
 
 _HEAD = re.compile(r"(?P<operator>[A-Za-z_][A-Za-z0-9_.]*)@(?P<opset>\d+):(?P<terms>.+)\Z")
 _TENSOR = re.compile(r"(?P<dtype>[a-z]+\d*)\[(?P<shape>[\d,]*)\]\Z")

@@ -12,10 +12,13 @@ import lzma
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from harness.model.errors import UsageError
 from harness.model.plain_file import NotPlain, buffered
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 SUFFIXES = ("", ".xz", ".gz")
 """What the name of such a file ends in, the plain one first."""
@@ -72,14 +75,15 @@ class _Xz(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # narrower than typeshed: only BufferedReader calls it
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        place = memoryview(buffer).cast("B")
         while not self._decoder.eof:
             data = self._file.read(_BUFFER) if self._decoder.needs_input else b""
             if not data and self._decoder.needs_input:
                 raise EOFError
-            piece = self._decoder.decompress(data, len(buffer))
+            piece = self._decoder.decompress(data, len(place))
             if piece:
-                buffer[: len(piece)] = piece
+                place[: len(piece)] = piece
                 return len(piece)
         if self._decoder.unused_data or self._file.read(1):
             raise lzma.LZMAError("something follows its end")

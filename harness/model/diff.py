@@ -18,10 +18,11 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array, DType
 from harness.model.expected import Approx, Exact, Expected, OneOf
 from harness.model.float_formats import FORMATS, Float64, decode, encode
-from harness.model.records import Accuracy, Diff, Tensor
+from harness.model.result import Accuracy, Diff
 
 
 class OutputComparison(NamedTuple):
@@ -131,7 +132,7 @@ def _within(expected: Approx, actual: Tensor) -> OutputComparison:
     near = Tensor(expected.dtype, encode(expected.dtype, expected.value))
     chosen = np.isfinite(expected.bound) & ~_is_nan(near.array, DTYPES[near.dtype])
     distances = ulps(Tensor(near.dtype, near.array[chosen]), Tensor(actual.dtype, actual.array[chosen]))
-    error = float(apart[first])
+    error, largest = float(apart[first]), float(apart[wrong].max())
     diff = Diff(
         max_ulp=None if distances is None or not distances.size else int(distances.max()),
         differing=int(np.count_nonzero(wrong)),
@@ -141,6 +142,7 @@ def _within(expected: Approx, actual: Tensor) -> OutputComparison:
         actual=write_at(actual.dtype, actual.array, first),
         error=error if np.isfinite(error) else None,
         bound=float(expected.bound[first]),
+        largest_error=largest if np.isfinite(largest) else None,
     )
     return OutputComparison(diff, accuracy)
 

@@ -4,6 +4,7 @@ HarnessError            exit code
 ├── UsageError              2      a wrong option, query, run file or folder
 │   └── SpecError           2      specs or expectations do not validate; carries every problem found
 ├── TargetUnavailable       3      a target named on the command line cannot run here
+│   └── NodesLost           3      a cluster has no node left that could run it
 ├── NothingRan              4      no case, or fewer than `--min-cases`
 └── HarnessFault            5      a defect or a broken installation of the harness itself
 """
@@ -42,6 +43,10 @@ class TargetUnavailable(HarnessError):
     """A target that was asked for by name cannot run on this machine."""
 
     exit_code = 3
+
+
+class NodesLost(TargetUnavailable):
+    """Every node of a cluster has gone."""
 
 
 class NothingRan(HarnessError):

@@ -10,8 +10,8 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
+from harness.model.case import Tensor
 from harness.model.float_formats import FORMATS, Float64, encode
-from harness.model.records import Tensor
 
 
 class Exact(msgspec.Struct, frozen=True, eq=False):

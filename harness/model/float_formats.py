@@ -6,6 +6,7 @@ IEEE 754-2019, table 3.2 for float16, float32 and float64; bfloat16 is float32 c
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -37,30 +38,28 @@ class Format(NamedTuple):
     @property
     def quantum(self) -> float:
         """Smallest subnormal, which is also the spacing around zero."""
-        return float(np.ldexp(1.0, self.min_exponent - self.precision + 1))
+        return 2.0 ** (self.min_exponent - self.precision + 1)
 
     @property
     def largest(self) -> float:
         """Largest finite value."""
-        return float(np.ldexp(2.0 - 2.0 ** (1 - self.precision), self.max_exponent))
+        return (2.0 - 2.0 ** (1 - self.precision)) * 2.0**self.max_exponent
 
     @property
     def overflow(self) -> float:
         """Magnitude from which rounding to nearest gives an infinity; of float64 infinity, since sums in it
         overflow by that rule."""
-        with np.errstate(over="ignore"):
-            return float(np.ldexp(np.float64(2.0) - np.float64(2.0**-self.precision), self.max_exponent))
+        return (2.0 - 2.0**-self.precision) * 2.0**self.max_exponent
 
     def ulp(self, values: Float64) -> Float64:
         """Return the spacing of the format at each value, as if its range had no upper end; infinite for
         infinities, NaN for NaN."""
-        with np.errstate(all="ignore"):
-            _, exponents = np.frexp(values)
-            lowest = self.min_exponent - self.precision + 1
-            spacing = np.ldexp(
-                1.0, np.maximum(np.where(values == 0, lowest, exponents - self.precision), lowest)
-            )
-        return np.where(np.isfinite(values), spacing, np.abs(values))
+        held = np.asarray(values, np.float64)
+        exponents = (held.view(np.int64) >> 52) & _NO_NUMBER
+        spacing = np.asarray(_spacings(self)[exponents])
+        if exponents.max(initial=0) == _NO_NUMBER:
+            spacing = np.where(exponents == _NO_NUMBER, np.abs(held), spacing)
+        return spacing
 
     def rounded(self, values: Float64) -> Float64:
         """Round to the nearest value of the format, of two equally near ones to the even one; beyond its
@@ -72,6 +71,18 @@ class Format(NamedTuple):
             near = np.where(np.isfinite(values), np.rint(values / spacing) * spacing, values)
             near = np.where(near == 0, np.copysign(0.0, values), near)
             return np.where(np.abs(near) > self.largest, np.copysign(np.inf, values), near)
+
+
+_NO_NUMBER = 0x7FF
+"""The exponent field of float64's infinities and NaNs."""
+
+
+@cache
+def _spacings(form: Format) -> Float64:
+    """Return the spacing of a format at float64 numbers, by their exponent field, which is 1023 for 1.0."""
+    lowest = form.min_exponent - form.precision + 1
+    exponents = np.arange(_NO_NUMBER + 1) - 1022 - form.precision
+    return np.ldexp(1.0, np.maximum(exponents, lowest))
 
 
 FORMATS: dict[str, Format] = {

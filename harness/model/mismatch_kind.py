@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from harness.model.records import Diff
+from harness.model.result import Diff
 
 NEAR_ULP = 4
 """Up to this distance a wrong finite float is an error of rounding (`ulp`), beyond it another number
@@ -42,6 +42,21 @@ def difference(diff: Diff) -> str:
     width = len(expected["bits"]) * 4
     distance = abs(_ordered(int(expected["bits"], 16), width) - _ordered(int(actual["bits"], 16), width))
     return "ulp" if distance <= NEAR_ULP else "value"
+
+
+def place(diff: Diff) -> str:
+    """Name where a difference is, as far as that stays when a case becomes smaller: the output, the side that is
+    NaN or infinite, and whether a shape has another rank or another extent."""
+    kind = difference(diff)
+    output = f"output {diff.output}" if isinstance(diff.output, int) else ""
+    if kind == "shape":
+        ranks = [text.count(",") + ("[]" not in text) for text in (diff.expected, diff.actual)]
+        return f"{output} {'extent' if ranks[0] == ranks[1] else 'rank'}".strip()
+    if kind in ("NaN", "infinity"):
+        word = "nan" if kind == "NaN" else "inf"
+        sides = [name for name in ("expected", "actual") if word in getattr(diff, name).partition(" ")[0]]
+        return f"{output} {' and '.join(sides)}".strip()
+    return output
 
 
 def _beside(diff: Diff, bound: float) -> str:

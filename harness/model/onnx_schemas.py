@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import onnx.defs
 
+from harness.model.case import Value
 from harness.model.dtypes import DTYPES
-from harness.model.records import Value
 
 _RENAMED = {"float": "float32", "double": "float64"}
 

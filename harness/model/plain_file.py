@@ -14,6 +14,10 @@ import os
 import stat
 from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 _BLOCK = 1 << 20
 # without O_NONBLOCK opening a pipe waits until somebody writes to it
@@ -51,9 +55,10 @@ class PlainFile(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # narrower than typeshed: only buffered readers call it
-        data = os.read(self._descriptor, min(len(buffer), self._left)) if self._left else b""
-        buffer[: len(data)] = data
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        place = memoryview(buffer).cast("B")
+        data = os.read(self._descriptor, min(len(place), self._left)) if self._left else b""
+        place[: len(data)] = data
         self._left -= len(data)
         return len(data)
 

@@ -1,5 +1,5 @@
-"""Shows progress of runs and installations on stderr: a bar with the time left on a terminal, a plain line
-every few seconds elsewhere."""
+"""Shows progress of runs and installations on stderr: a bar with the time left on a terminal, plain lines
+elsewhere."""
 
 from __future__ import annotations
 
@@ -8,46 +8,81 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
+from harness.model.result import Result
+from harness.model.verdict import unexpected
+
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import ProgressColumn
 
-PLANNING = "planning"
-"""What goes before the targets: expanding the specs."""
+PLANNING = "expanding specs"
+"""What goes before the targets."""
 _PLAIN_EVERY = 5.0
+_PLAIN_AFTER = 1.0
+"""Seconds that lie at least between two lines of a run's progress, of which there is none before `_PLAIN_EVERY`."""
+_EXPECTED = b'"verdict":"expected"'
+"""Most results hold this, and need not be decoded."""
+_decode = msgspec.json.Decoder(Result).decode
 _ESTIMATE_AFTER = 2.0
 """Seconds after which the pace of a step says something about its end."""
 
 
 class Progress:
-    """Shows how far each target is; use as a context manager."""
+    """Shows how far each target is, and how many results are unexpected so far; use as a context manager.
 
-    def __init__(self) -> None:
+    Elsewhere than on a terminal it prints a line each ten percent, those of a quick run left out.
+    """
+
+    def __init__(self, *, baseline: bool = False) -> None:
+        """`baseline` says that an earlier run judges, so that improvements are not unexpected."""
         self._terminal = sys.stderr.isatty()
-        self._last = time.monotonic()
+        self._baseline = baseline
+        self._opened = self._began = self._last = time.monotonic()
+        self._step = ("", 0)
         self._bar: Bar | None = None
         self._tasks: dict[str, int] = {}
+        self._unexpected: dict[str, int] = {}
+
+    def watch(self, lines: bytes) -> None:
+        """Take lines that were written to the run file: whole results of one target."""
+        for line in lines.splitlines():
+            if line and _EXPECTED not in line:
+                result = _decode(line)
+                if unexpected(result.validity, result.outcome, result.verdict, baseline=self._baseline):
+                    self._unexpected[result.target] = self._unexpected.get(result.target, 0) + 1
 
     def update(self, target: str, done: int, total: int) -> None:
         """Tell that `done` of `total` cases of a target are done, or of PLANNING so many specs."""
         if self._terminal:
             self._show(target, done, total)
-        elif time.monotonic() - self._last >= _PLAIN_EVERY:
-            self._last = time.monotonic()
+            return
+        now = time.monotonic()
+        if target != self._step[0]:
+            self._step, self._began, self._last = (target, 0), now, now
+        tenth = 10 * done // total if total else 10
+        if tenth > self._step[1] and now - self._last >= _PLAIN_AFTER and now - self._opened >= _PLAIN_EVERY:
+            self._step, self._last = (target, tenth), now
+            left = _left(ProgressStep(target, done, total, ""), now - self._began)
             print(
-                f"{target}: {done:,} of {total:,} {'specs' if target == PLANNING else 'cases'}",
+                f"{target}: {100 * done // total} %, {done:,} of {total:,} {self._unit(target)}{left}",
                 file=sys.stderr,
                 flush=True,
             )
 
+    def _unit(self, target: str) -> str:
+        return "specs" if target == PLANNING else f"cases, {self._unexpected.get(target, 0):,} unexpected"
+
     def _show(self, target: str, done: int, total: int) -> None:
         if self._bar is None:
-            from rich.progress import MofNCompleteColumn
+            from rich.progress import MofNCompleteColumn, TaskProgressColumn, TextColumn
 
-            self._bar = _bar(MofNCompleteColumn())
+            self._bar = _bar(TaskProgressColumn(), MofNCompleteColumn(), TextColumn("{task.fields[unit]}"))
         if target not in self._tasks:
-            self._tasks[target] = self._bar.add_task(target, total=total)
-        self._bar.update(self._bar.task_ids[list(self._tasks).index(target)], completed=done)
+            self._tasks[target] = self._bar.add_task(target, total=total, unit="")
+        task = self._bar.task_ids[list(self._tasks).index(target)]
+        self._bar.update(task, completed=done, unit=self._unit(target))
 
     def __enter__(self) -> Progress:
         return self

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+from functools import lru_cache
 
 from harness.model.caseid import parse
 from harness.model.errors import UsageError
@@ -24,7 +24,7 @@ from harness.model.errors import UsageError
 EXAMPLE = "GatherElements@13:data=float16;axis=-1"
 
 _HEAD = re.compile(r"(?P<operator>[A-Za-z_*?][A-Za-z0-9_.*?]*)(@(?P<opset>[0-9*?]+))?\Z")
-_TERM = re.compile(r"(?P<key>[A-Za-z_][A-Za-z0-9_.]*)(?P<relation>[<>]?=)(?P<value>[^;:=<>\s]+)\Z")
+_TERM = re.compile(r"(?P<key>[A-Za-z_][A-Za-z0-9_.]*)(?P<relation>[<>]?=)(?P<value>[^;:=<>\s]*)\Z")
 _INTEGER = re.compile(r"-?\d{1,19}\Z")
 _GLOB = re.compile(r"[*?]")
 _SHAPE = re.compile(r"\[[^\]]*\]")
@@ -33,19 +33,43 @@ _STARS = 8
 """Each `*` outside of a shape multiplies the ways in which an id can be tried."""
 
 
-class _Term(NamedTuple):
-    """A term: text that must be in the id, the pattern that decides, and what the integer that it finds may
-    be."""
+class _Term:
+    """A term as written: text that must be in the id, the pattern that decides, and what the integer that it
+    finds may be.
 
-    key: str
-    needle: str
-    pattern: re.Pattern[str]
-    bounds: tuple[int | None, int | None] = (None, None)
+    The pattern is made when an id has the text: most terms of most expectations are of other operators.
+    """
+
+    __slots__ = ("_pattern", "bounds", "key", "needle", "relation", "text", "value")
+
+    def __init__(self, key: str, relation: str, value: str) -> None:
+        self.key = key
+        self.relation = relation
+        self.value = value
+        self.text = f"{key}{relation}{value}"
+        self.bounds = (
+            int(value) if relation == ">=" else None,
+            int(value) if relation == "<=" else None,
+        )
+        self.needle = _needle(key, value) if relation == "=" else f"{key}="
+        self._pattern: re.Pattern[str] | None = None
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """What decides whether an id has the term; a bound finds the integer."""
+        if self._pattern is None:
+            self._pattern = re.compile(_pattern(self.key, self.value if self.relation == "=" else None))
+        return self._pattern
 
     def allows(self, number: str) -> bool:
         """Say whether an integer of an id lies within the bounds."""
         least, most = self.bounds
         return (least is None or int(number) >= least) and (most is None or int(number) <= most)
+
+    def holds(self, case_id: str) -> bool:
+        """Say whether a case's id has the term."""
+        found = self.pattern.search(case_id) if self.needle in case_id else None
+        return found is not None and (not found.lastindex or self.allows(found[1]))
 
 
 class Query:
@@ -71,8 +95,13 @@ class Query:
         )
 
     @classmethod
+    @lru_cache(maxsize=4096)
     def parse(cls, text: str) -> Query:
-        """Parse a query; raise UsageError that shows a right one."""
+        """Parse a query; raise UsageError that shows a right one.
+
+        An entry's queries are parsed when its file is checked and again when it is made: only the first time
+        counts.
+        """
         text = text.strip()
         if not text:
             raise UsageError(f"the query is empty; write for example {EXAMPLE!r}")
@@ -80,7 +109,8 @@ class Query:
             raise UsageError(
                 f"the query is longer than {_LONGEST:,} characters: what it should select has a shorter one"
             )
-        text = re.sub(r"\*{2,}", "*", text)
+        if "**" in text:
+            text = re.sub(r"\*{2,}", "*", text)
         head, colon, tail = text.partition(":")
         if not colon and "=" in head:
             head, tail = "", text
@@ -96,7 +126,7 @@ class Query:
         terms: dict[str, _Term] = {}
         for part in tail.removesuffix(";").split(";") if tail else ():
             found = _TERM.match(part)
-            if found is None:
+            if found is None or not (found["value"] or operator):  # an id holds empty texts: `delimiter=`
                 raise _malformed(text, f"{part!r} is not a key=value")
             key, relation, value = found.groups()
             if key + relation in terms:
@@ -107,26 +137,36 @@ class Query:
                 )
             if _SHAPE.sub("", value).count("*") > _STARS:
                 raise _malformed(text, f"{part!r} has more than {_STARS} '*'")
-            terms[key + relation] = (
-                _term(key, value) if relation == "=" else _bound(key, relation, int(value))
-            )
+            terms[key + relation] = _Term(key, relation, value)
         return cls(text, operator, opset, list(terms.values()))
 
     def matches(self, case_id: str) -> bool:
         """Say whether the query selects the case."""
-        if not case_id.startswith(self._start):
-            return False
-        if self._head is not None and self._head.match(case_id) is None:
+        if not self._begins(case_id):
             return False
         for term in self.terms:
-            found = term.pattern.search(case_id) if term.needle in case_id else None
+            if term.needle not in case_id:
+                return False
+            found = term.pattern.search(case_id)
             if found is None or (found.lastindex and not term.allows(found[1])):
                 return False
         return True
 
+    def _begins(self, case_id: str) -> bool:
+        return case_id.startswith(self._start) and (
+            self._head is None or self._head.match(case_id) is not None
+        )
+
+    @property
+    def conditions(self) -> dict[str, Callable[[str], bool]]:
+        """The conditions on a case of the operator, as written, `@13` and the terms, and what says whether an id meets
+        them."""
+        opset = {} if self.opset is None else {f"@{self.opset}": self._begins}
+        return {**opset, **{term.text: term.holds for term in self.terms}}
+
     def speaks_of(self, operator: str) -> bool:
         """Say whether it can select ids of an operator."""
-        return self.operator is None or re.match(_regex(self.operator, ".") + r"\Z", operator) is not None
+        return self.operator is None or _matches_operator(self.operator, operator)
 
     def may_select(self, operator: str, first: str) -> bool:
         """Say whether it can select ids of an operator whose first term is `first`, `sweep=NAME` or
@@ -135,8 +175,20 @@ class Query:
             term.pattern.search(f":{first}") for term in self.terms if term.key in ("sweep", "case")
         )
 
+    def may_go_on(self, start: str) -> bool:
+        """Say whether it can select ids that start so: `Round@22:sweep=types`, all that an id tells before its
+        first `;`."""
+        return self._begins(start) and all(
+            term.holds(start) for term in self.terms if term.key in ("sweep", "case")
+        )
+
     def __repr__(self) -> str:
         return f"Query({self.text!r})"
+
+
+@lru_cache(maxsize=1 << 16)
+def _matches_operator(glob: str, operator: str) -> bool:
+    return re.match(_regex(glob, ".") + r"\Z", operator) is not None
 
 
 def parse_all(texts: Iterable[str]) -> tuple[Query, ...]:
@@ -195,22 +247,26 @@ def _malformed(text: str, what: str) -> UsageError:
     return UsageError(f"bad query {text!r}: {what}; write for example {EXAMPLE!r}")
 
 
-def _term(key: str, value: str) -> _Term:
-    needle = max(_GLOB.split(f"{key}={value}".replace("[...]", "*").replace(",...]", "*")), key=len)
-    start = re.escape(
-        f"{key}="
-    )  # literal text first: `re` finds that fastest; what stands before it is looked up afterwards
-    if value.startswith("*["):
-        value = (
-            f"?{value}"  # of a tensor: a list, the value of an attribute of that name, has no element type
-        )
-    return _Term(key, needle, re.compile(rf"{start}(?<=[:;]{start}){_regex(value, '[^;]')}(?=[;\[]|\Z)"))
+def _needle(key: str, value: str) -> str:
+    """Return the longest text that every id with the term has."""
+    text = f"{key}={value}"
+    if "*" not in text and "?" not in text and "..." not in text:
+        return text
+    return max(_GLOB.split(text.replace("[...]", "*").replace(",...]", "*")), key=len)
 
 
-def _bound(key: str, relation: str, value: int) -> _Term:
+def _pattern(key: str, value: str | None) -> str:
+    """Return the regular expression of a term; without a value, that of any integer.
+
+    Literal text comes first: `re` finds that fastest; what stands before it is looked up afterwards.
+    """
     start = re.escape(f"{key}=")
-    pattern = re.compile(rf"{start}(?<=[:;]{start})(-?\d+)(?=;|\Z)")
-    return _Term(key, f"{key}=", pattern, (value, None) if relation == ">=" else (None, value))
+    if value is None:
+        return rf"{start}(?<=[:;]{start})(-?\d+)(?=;|\Z)"
+    if value.startswith("*["):
+        # of a tensor: a list, the value of an attribute of that name, has no element type
+        value = f"?{value}"
+    return rf"{start}(?<=[:;]{start}){_regex(value, '[^;]')}(?=[;\[]|\Z)"
 
 
 def _regex(glob: str, any_character: str) -> str:

@@ -15,5 +15,10 @@ def artifact_name(case_id: str, target: str) -> str:
     return sha256(_text(case_id, target)).hexdigest()[:24] + ".npz"
 
 
+def case_anchor(case_id: str) -> str:
+    """Return the fragment that leads to a case on its operator's page of a site; the same in every site."""
+    return "c-" + sha256(case_id.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
 def _text(case_id: str, target: str | int) -> bytes:
     return f"{case_id}|{target}".encode("utf-8", "surrogatepass")

@@ -85,6 +85,15 @@ def swish(x: Bounded, alpha: float) -> Bounded:
     return x * sigmoid(x * alpha)
 
 
+# a sigmoid(alpha a) b                                               (SwiGLU)
+def swiglu(a: Bounded, b: Bounded, alpha: float) -> Bounded:
+    return swish(a, alpha) * b
+
+
+def _not_alike(call: Call) -> str | None:
+    return None if len(set(call.shapes)) == 1 else "A and B have one shape"
+
+
 # x (1 + erf(x / sqrt(2))) / 2; tanh: x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x**3))) / 2       (Gelu)
 def gelu(x: Bounded, approximate: str) -> Bounded:
     inner = tanh((x + x * x * x * 0.044715) * sqrt(2 / pi)) if approximate == "tanh" else erf(x / sqrt(2))
@@ -115,6 +124,7 @@ OPERATORS = (
     Operator("Softplus", ELEMENTWISE, bounded(softplus), options=_named(Steepness=1.0)),
     Operator("Softsign", ELEMENTWISE, bounded(softsign)),
     Operator("Mish", ELEMENTWISE, bounded(mish)),
+    Operator("SwiGLU", ELEMENTWISE, bounded(swiglu), _not_alike),
     Operator("Swish", ELEMENTWISE, bounded(swish), options=_named(SigmoidInputScale="alpha")),
     Operator("Gelu", ELEMENTWISE, bounded(gelu)),
 )

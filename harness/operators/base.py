@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
+from harness.model.case import Tensor, Value
 from harness.model.dtypes import Array
 from harness.model.expected import Expected
-from harness.model.records import Tensor, Value
 
 Shape = tuple[int, ...]
 Attributes = Mapping[str, Value]
@@ -109,7 +109,8 @@ class DirectmlCall(NamedTuple):
     DimensionCount that sizes are padded to with leading 1s. `attributes` are the description's other members:
     numbers, tuples of numbers, None for an optional one that is left out. Those in `axes` count dimensions
     from the left and move with the padding; those in `per_dimension` hold a value for each dimension and are
-    padded in front with the value given there.
+    padded in front with the value given there. `forbidden` is the sentence of the operator's document that
+    the sizes break, though its tables allow data types and DimensionCounts: no level has such a call.
     """
 
     operator: str
@@ -118,6 +119,7 @@ class DirectmlCall(NamedTuple):
     attributes: Mapping[str, Any]
     axes: tuple[str, ...] = ()
     per_dimension: Mapping[str, int] = {}
+    forbidden: str | None = None
 
     def each(self) -> Iterator[tuple[str, CallTensor]]:
         """Yield the tensors with the names of their members: those of an array one by one, none for one that

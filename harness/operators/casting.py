@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
 
+from harness.model.case import Tensor
 from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES, Array
 from harness.model.expected import Exact, Expected, OneOf
 from harness.model.float_formats import FORMATS, decode, encode
-from harness.model.records import Tensor
 from harness.operators import elements
-from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Operator, Shape
+from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Entropy, Operator, Shape, ValueKind
 from harness.operators.bounded import arithmetic, number
 from harness.operators.computing import Computing
 from harness.operators.formulas import moved
@@ -58,6 +59,20 @@ def converted(source: Tensor, to: str) -> Array:
     return np.asarray(array != 0) if to == "bool" else array.astype(wanted.storage)
 
 
+NUMERALS = ValueKind("numerals")
+"""Text that spells numbers which the type has: with and without a sign, zeros before them, a fraction and an
+exponent, and of float types the words for infinities and NaN."""
+_REAL = (
+    *("0", "-0", "1", "-1", "+1", "3.25", "-0.5", "+2.75", "007", "-012.5", "0.0625", "1000", "1e2", "1E2"),
+    *("2.5e-1", "-1.5E+1", "+1e+0", "25e-2", "INF", "+INF", "-INF", "NaN", "inf", "+Inf", "-inf", "nan"),
+)
+
+
+def _integers(limits: np.iinfo[np.integer]) -> tuple[str, ...]:
+    below = ("-1", "-7", "-007", f"{limits.min + 1}") if limits.min else ()
+    return ("0", "1", "+1", "42", "007", f"+{limits.max}", f"{limits.max - 1}", f"{limits.min}", *below)
+
+
 def _whole(texts: Array, storage: str) -> Array:
     return np.array([int(text) for text in texts.reshape(-1).tolist()], storage).reshape(texts.shape)
 
@@ -95,16 +110,32 @@ class Casting(Computing):
         to = call.attributes.get("to")
         if to is None:
             return (call.inputs["target_type"].dtype,) if "target_type" in call.inputs else ()
-        return (BY_ONNX_NUMBER[to].name if to in BY_ONNX_NUMBER else None,)  # type: ignore[index]
+        return (BY_ONNX_NUMBER[to].name if to in BY_ONNX_NUMBER else None,)  # type: ignore[index] # an INT
 
     def domain(self, operator: Operator, attribute: str, call: Call) -> Iterable[Any]:
         """The numbers of all types."""
         return [each for each in BY_ONNX_NUMBER if each not in (14, 15)]
 
+    def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
+        """The usual ones, and numbers as text."""
+        usual = super().kinds(operator, name)
+        return (*usual, NUMERALS) if name == "input" and operator.options != "bits" else usual
+
+    def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
+        """Choose elements by kind; numerals are the list over again, from a place in it."""
+        if kind != NUMERALS.name:
+            return super().generate(operator, kind, name, call, entropy)
+        shape, to = call.inputs[name].shape, DTYPES[call.outputs[0]]
+        listed = _REAL if to.is_float else _integers(np.iinfo(to.storage))
+        places = np.arange(prod(shape)) + np.frombuffer(entropy, "<u4", 1)
+        return np.array([listed[place % len(listed)] for place in places], object).reshape(shape)
+
     def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
         """Text that spells nothing is cast to text alone, floats below 0 to no unsigned integers; `specials`
         and `normal` lie beyond."""
         source, to = call.inputs[name].dtype, DTYPES[call.outputs[0]]
+        if kind == NUMERALS.name:
+            return name == "input" and source == "string" and (to.is_float or to.is_integer)
         if (
             name == "input"
             and "string" in (source, to.name)

@@ -1,4 +1,4 @@
-"""The base of families that sum or multiply along axes: adds to the usual kinds of elements two to which such
+"""The base of families that sum or multiply along axes: adds to the usual kinds of elements three to which such
 operators are sensitive."""
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from harness.operators.base import Call, Entropy, Operator, ValueKind
 from harness.operators.binary_floats import encode
 from harness.operators.computing import Computing
 
-OFFSET, NEAR_ONE = map(ValueKind, ("offset", "near_one"))
+OFFSET, NEAR_ONE, FAR = map(ValueKind, ("offset", "near_one", "far"))
 """offset: near 1000, at most 4 off in halves (integers: near 100), so that a mean is far greater than the
 deviation and an exponential overflows; near_one: of both signs, a few 128ths off 1, so that a product of many
-neither overflows nor vanishes (integers: 1 and -1)."""
+neither overflows nor vanishes (integers: 1 and -1); far: near 4096, at most a half off in sixteenths, so that
+float32 has no difference between the mean of the squares and the square of the mean (integers: as offset)."""
+_ADDED = (OFFSET, NEAR_ONE, FAR)
 
 
 class Conditioned(Computing):
@@ -24,27 +26,27 @@ class Conditioned(Computing):
     name = "conditioned"
 
     def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
-        """The usual ones, and the two above."""
+        """The usual ones, and the three above."""
         usual = super().kinds(operator, name)
-        return (*usual, OFFSET, NEAR_ONE) if usual else ()
+        return (*usual, *_ADDED) if usual else ()
 
     def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
         """Say whether a kind has a meaning for the input's type."""
         dtype = DTYPES[call.inputs[name].dtype]
-        if kind in (OFFSET.name, NEAR_ONE.name):
+        if kind in {each.name for each in _ADDED}:
             return dtype.is_float or dtype.is_integer
         return super().applies(operator, kind, name, call)
 
     def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
         """Choose elements by kind."""
-        if kind not in (OFFSET.name, NEAR_ONE.name):
+        if kind not in {each.name for each in _ADDED}:
             return super().generate(operator, kind, name, call, entropy)
         dtype, shape = call.inputs[name]
         raw = np.frombuffer(entropy, "<u4", prod(shape))
         entry = DTYPES[dtype]
-        if kind == OFFSET.name:
-            steps = raw % 17 - 8.0
-            chosen: Array = 1000 + steps / 2 if entry.is_float else 100 + steps
+        if kind != NEAR_ONE.name:
+            steps, (about, parts) = raw % 17 - 8.0, (1000, 2) if kind == OFFSET.name else (4096, 16)
+            chosen: Array = about + steps / parts if entry.is_float else 100 + steps
         else:
             sign = 1.0 - 2.0 * (raw >> 16 & 1)
             chosen = (

@@ -63,9 +63,18 @@ def einsum(Inputs: Sequence[Any], equation: str) -> Any:  # noqa: N803 # as ONNX
     found = Equation(equation, [each.shape for each in Inputs])
     if not isinstance(Inputs[0], Bounded):
         return np.asarray(np.einsum(found.text, *Inputs, dtype=Inputs[0].dtype))
-    first, term = Inputs[0], found.terms[0]
+    orders = range(len(Inputs) if len(Inputs) > 2 else 1)
+    results = [_contracted(found, [*Inputs[n:], *Inputs[:n]], n) for n in orders]
+    error = np.maximum.reduce([each.error for each in results])  # no order of the factors is defined
+    return Bounded(results[0].value, error, results[0].arithmetic)
+
+
+def _contracted(found: Equation, operands: Sequence[Bounded], turned: int) -> Bounded:
+    """Multiply the operands, which are turned by so many places, the first of them last."""
+    terms = [*found.terms[turned:], *found.terms[:turned]]
+    first, term = operands[0], terms[0]
     others, letters = number(1.0, first.arithmetic), ""
-    for each, more in zip(Inputs[1:], found.terms[1:], strict=True):
+    for each, more in zip(operands[1:], terms[1:], strict=True):
         others, letters = _outer(others, letters, each, more)
     count = prod(extent for letter, extent in found.extents.items() if letter not in found.output)
     text = f"{term},{letters}->{found.output}"

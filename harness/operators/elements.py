@@ -4,7 +4,9 @@ ordinary: multiples of 1/4 in -100..100, for integers all in -100..100 (unsigned
 numbers in -8..8 (0..16), whose sums and products stay exact in every type; unit: in -1..1; positive: above 0,
 to 100; normal: any bit pattern but NaNs and subnormals; specials: zeros of both signs, infinities, ones, the
 largest and the smallest normal numbers, for integers their limits and neighbours; nans: specials and NaNs
-with payloads; subnormal: subnormals of both signs, beside zeros; fine: any float in -20..20.
+with payloads; subnormal: subnormals of both signs, beside zeros; fine: any float in -20..20; close: eight
+neighbours of both signs, which a narrower type takes for one another: integers from 2**53 on, in 32 bits from
+2**24 and in 16 from 2**11, floats from 1.
 
 Kinds for operators that integers overflow or forbid: terms, half of the range about 0, of which two can be
 added; upper, for unsigned integers the upper half, of which a term can be subtracted; factors, of half as
@@ -26,8 +28,19 @@ from harness.model.dtypes import DTYPES, Array
 from harness.operators.base import Entropy, Shape, ValueKind
 from harness.operators.binary_floats import encode, special_patterns
 
-_KINDS = ("ordinary", "integers", "unit", "positive", "normal", "specials", "nans", "subnormal", "fine")
-_FITTING = ("terms", "upper", "factors", "negatable", "nonzero", "shifts", "digits")
+_KINDS = (
+    "ordinary",
+    "integers",
+    "unit",
+    "positive",
+    "normal",
+    "specials",
+    "nans",
+    "subnormal",
+    "fine",
+    "close",
+)
+_FITTING = ("terms", "upper", "factors", "negatable", "nonzero", "shifts", "digits", "least", "greatest")
 ELEMENT_KINDS = tuple(map(ValueKind, (*_KINDS, *_FITTING)))
 _FLOATS_ONLY = frozenset(("nans", "subnormal", "fine"))
 ALPHABET = (
@@ -109,6 +122,18 @@ def _ordinary(raw: NDArray[np.uint32], dtype: str, entropy: Entropy) -> Array:
     return encode(_range(raw, -100.0, 801, 0.25), dtype)
 
 
+def _close(raw: NDArray[np.uint32], dtype: str) -> Array:
+    mantissa = DTYPES[dtype].mantissa
+    assert mantissa is not None
+    return encode(np.copysign(1.0 + (raw % 8) * 2.0**-mantissa, (raw >> 16 & 1) - 0.5), dtype)
+
+
+def _infinite(raw: NDArray[np.uint32], dtype: str, sign: float) -> Array:
+    infinity = encode(np.full(raw.shape, sign * np.inf), dtype)
+    bits = infinity.view(f"u{DTYPES[dtype].itemsize}")
+    return np.asarray((bits - (raw % 8 == 0)).astype(bits.dtype).view(infinity.dtype))
+
+
 _FLOATS: dict[str, Callable[[NDArray[np.uint32], str, Entropy], Array]] = {
     "ordinary": _ordinary,
     "integers": lambda raw, dtype, _: encode(_range(raw, -8.0, 17, 1.0), dtype),
@@ -119,6 +144,7 @@ _FLOATS: dict[str, Callable[[NDArray[np.uint32], str, Entropy], Array]] = {
     "nans": lambda raw, dtype, _: _listed(dtype, True, False)[raw % _listed(dtype, True, False).size],
     "subnormal": lambda raw, dtype, _: _listed(dtype, False, True)[raw % _listed(dtype, False, True).size],
     "fine": lambda raw, dtype, _: encode(raw * (40.0 / 2**32) - 20.0, dtype),
+    "close": lambda raw, dtype, _: _close(raw, dtype),
     "terms": _ordinary,
     "upper": _ordinary,
     "factors": _ordinary,
@@ -127,6 +153,8 @@ _FLOATS: dict[str, Callable[[NDArray[np.uint32], str, Entropy], Array]] = {
         np.copysign(_range(raw, 0.25, 400, 0.25), (raw >> 16 & 1) - 0.5), dtype
     ),
     "digits": lambda raw, dtype, _: encode(_range(raw, 0.0, 10, 1.0), dtype),
+    "least": lambda raw, dtype, _: _infinite(raw, dtype, -1.0),
+    "greatest": lambda raw, dtype, _: _infinite(raw, dtype, 1.0),
 }
 
 
@@ -152,8 +180,14 @@ def _integers(kind: str, raw: NDArray[np.uint32], storage: str, entropy: Entropy
         listed = np.array([*edges, *((-1, -2) if limits.min else (2, 3))], storage)
         listed = listed[1:] if kind == "negatable" and limits.min else listed
         return np.asarray(listed[raw % listed.size])
+    if kind in ("least", "greatest"):
+        edge, beside = (limits.min, limits.min + 1) if kind == "least" else (limits.max, limits.max - 1)
+        return np.where(raw % 8 == 0, np.array(beside, storage), np.array(edge, storage))
     if kind == "shifts":
         return (raw % limits.bits).astype(storage)
+    if kind == "close":
+        found = (1 << _CLOSE[limits.bits]) + wide % 8
+        return np.where((raw >> 16 & 1 == 1) & (limits.min < 0), -found, found).astype(storage)
     least, steps = {
         "ordinary": (-100, 201),
         "integers": (-8, 17),
@@ -166,6 +200,8 @@ def _integers(kind: str, raw: NDArray[np.uint32], storage: str, entropy: Entropy
     return (least + wide % steps).astype(storage)
 
 
+_CLOSE = {8: 6, 16: 11, 32: 24, 64: 53}
+"""By bits, the power of 2 from which a narrower type, float16, float32 or float64, lacks integers."""
 _OF_BITS: dict[str, Callable[[Array, np.iinfo[np.integer]], Array]] = {
     "normal": lambda bits, _: bits,
     "terms": lambda bits, _: bits >> 1,

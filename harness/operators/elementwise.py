@@ -111,13 +111,13 @@ class Elementwise(Computing):
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "*": (*broadcasting.RELATIONS, "of", "count", "others")
     }
-    words: ClassVar[Mapping[str, tuple[str, ...]]] = {"others": broadcasting.RELATIONS}
+    words: ClassVar[Mapping[str, tuple[str, ...]]] = {"others": (*broadcasting.RELATIONS, "last_higher")}
 
     def shape(
         self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
     ) -> Shape | tuple[Shape, ...] | None:
         """Derive the shape of a further input from the first one's by a word of `broadcasting.RELATIONS`; of
-        a variadic one, all shapes."""
+        a variadic one, all shapes, where by `last_higher` the last one alone is higher than the first."""
         if isinstance(relation, str):
             return broadcasting.related(relation, call.first.shape)
         first = relation.get("of")
@@ -128,8 +128,9 @@ class Elementwise(Computing):
         others = str(relation.get("others", "same"))
         count = relation.get("count", 2)
         assert isinstance(count, int)
-        for _ in range(count - 1):
-            found = broadcasting.related(others, first)
+        for place in range(1, count):
+            word = ("higher" if place == count - 1 else "same") if others == "last_higher" else others
+            found = broadcasting.related(word, first)
             if found is None:
                 return None
             shapes.append(found)

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Exact, Expected, OneOf
-from harness.model.records import Tensor
 from harness.operators.base import Call, Oracle
 from harness.operators.binary_floats import decode_bfloat16, encode_bfloat16
 from harness.operators.bounded import Bounded, number
@@ -67,7 +68,8 @@ def bounded(formula: Formula) -> Oracle:
             )
 
         with np.errstate(all="ignore"):
-            result = formula(*positional(names, call, inputs, taken), **named(names, call, inputs, taken))
+            positional, named = arguments(names, call, inputs, taken)
+            result = formula(*positional, **named)
         return tuple(
             _held(dtype, one) for dtype, one in zip(call.outputs, results(result, call), strict=True)
         )
@@ -99,7 +101,8 @@ def _exact(formula: Formula, taken: Callable[[Tensor], Any], given: Callable[[st
     def oracle(call: Call, inputs: Mapping[str, Tensor], arithmetic: str) -> tuple[Expected, ...]:
         del arithmetic
         with np.errstate(all="ignore"):
-            result = formula(*positional(names, call, inputs, taken), **named(names, call, inputs, taken))
+            positional, named = arguments(names, call, inputs, taken)
+            result = formula(*positional, **named)
         return tuple(
             one(dtype, each) for dtype, each in zip(call.outputs, results(result, call), strict=True)
         )
@@ -120,10 +123,15 @@ def _array(dtype: str, result: Any) -> Array:
 
 
 def _tensor(dtype: str, array: Array) -> Tensor:
-    wanted = np.dtype(DTYPES[dtype].storage)
-    if array.dtype != wanted:
+    if array.dtype != storage_of(dtype):
         raise FormulaError(f"the formula gives {array.dtype} where the output is {dtype}")
     return Tensor(dtype, array)
+
+
+@cache
+def storage_of(dtype: str) -> np.dtype[Any]:
+    """Return the NumPy dtype of an element type."""
+    return np.dtype(DTYPES[dtype].storage)
 
 
 def parameters(formula: Formula) -> frozenset[str]:
@@ -136,33 +144,37 @@ def parameters(formula: Formula) -> frozenset[str]:
     )
 
 
-def positional(
-    names: frozenset[str], call: Call, inputs: Mapping[str, Tensor], taken: Callable[[Tensor], Any]
-) -> list[Any]:
-    """Return the inputs that a formula takes by position: all, where none of its parameters is named after
-    one."""
-    if any(name.partition(".")[0] in names for name in inputs):
-        return []
-    return [taken(tensor) for tensor in inputs.values()]
+class _Taking(NamedTuple):
+    """How a formula takes inputs: all by position, or by name those that `named` says, under a formal name, the
+    variadic ones in a list."""
+
+    by_position: bool
+    named: tuple[tuple[str, str, bool], ...]
+    call: bool
 
 
-def named(
+@lru_cache(maxsize=4096)
+def _taking(names: frozenset[str], inputs: tuple[str, ...]) -> _Taking:
+    parts = [(name, *name.partition(".")) for name in inputs]
+    named = tuple((name, formal, bool(dot)) for name, formal, dot, _ in parts if formal in names)
+    return _Taking(not named, named, "call" in names)
+
+
+def arguments(
     names: frozenset[str], call: Call, inputs: Mapping[str, Tensor], taken: Callable[[Tensor], Any]
-) -> dict[str, Any]:
-    """Return what a formula takes by name: inputs, attributes that are given or have a default, and the
-    call."""
+) -> tuple[list[Any], dict[str, Any]]:
+    """Return what a formula takes by position, all inputs where none of its parameters is named after one,
+    and by name: inputs, attributes that are given or have a default, and the call."""
+    taking = _taking(names, tuple(inputs))
     found: dict[str, Any] = {name: value for name, value in call.attributes.items() if name in names}
-    for name, tensor in inputs.items():
-        formal, dot, _ = name.partition(".")
-        if formal not in names:
-            continue
-        if dot:
-            found.setdefault(formal, []).append(taken(tensor))
+    for name, formal, variadic in taking.named:
+        if variadic:
+            found.setdefault(formal, []).append(taken(inputs[name]))
         else:
-            found[formal] = taken(tensor)
-    if "call" in names:
+            found[formal] = taken(inputs[name])
+    if taking.call:
         found["call"] = call
-    return found
+    return [taken(tensor) for tensor in inputs.values()] if taking.by_position else [], found
 
 
 def results(result: Any, call: Call) -> Sequence[Any]:

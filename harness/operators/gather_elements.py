@@ -47,6 +47,10 @@ def _offsets(data: Shape, index: Shape, axis: int) -> tuple[NDArray[np.int64], i
 EXTENTS = ("none", "one", "fewer", "same", "more", "narrow", "wide", "fewer_dimensions", "more_dimensions")
 
 
+OFF_THE_AXIS = "IndicesTensor: the sizes must match InputTensor.Sizes for every dimension except Axis"
+"""A sentence of DML_GATHER_ELEMENTS_OPERATOR_DESC; ONNX allows fewer there."""
+
+
 class GatherElementsFamily(Indexing):
     """Indices of the rank of data; along the axis they have any extent, elsewhere at most that of data."""
 
@@ -169,7 +173,16 @@ class GatherElementsFamily(Indexing):
             1,
             {"Axis": axis + len(data.shape) if axis < 0 else axis},
             ("Axis",),
+            forbidden=None if _alike_off_the_axis(data.shape, index.shape, axis) else OFF_THE_AXIS,
         )
+
+
+def _alike_off_the_axis(data: Shape, index: Shape, axis: int) -> bool:
+    """Say whether all dimensions but the axis are as large in both; of other ranks, which break another rule,
+    nothing is said."""
+    return len(data) != len(index) or all(
+        n == m for d, (n, m) in enumerate(zip(data, index, strict=True)) if d != axis % len(data)
+    )
 
 
 OPERATOR = Operator("GatherElements", GatherElementsFamily(), moved(formula))

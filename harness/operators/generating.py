@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from harness.model.case import TensorValue
 from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES, Array
-from harness.model.records import TensorValue
 from harness.operators import elements
 from harness.operators.base import Call, CallTensor, DirectmlCall, Entropy, Operator, Shape, ValueKind
 from harness.operators.binary_floats import decode_bfloat16, encode

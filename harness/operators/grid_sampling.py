@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Expected
-from harness.model.records import Tensor
 from harness.operators import resampling
 from harness.operators.base import Call, Choice, Entropy, Operator, Shape, ValueKind
 from harness.operators.binary_floats import encode

@@ -18,8 +18,8 @@ from harness.operators.products import Products
 
 
 def matmul_integer(
-    A: Array,  # noqa: N803
-    B: Array,  # noqa: N803
+    A: Array,  # noqa: N803 - as ONNX calls it
+    B: Array,  # noqa: N803 - as ONNX calls it
     a_zero_point: Array | None = None,
     b_zero_point: Array | None = None,
 ) -> Array:

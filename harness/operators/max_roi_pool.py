@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from harness.model.case import Tensor
 from harness.model.dtypes import Array
-from harness.model.records import Tensor
 from harness.operators.base import Call, Operator, Shape
 from harness.operators.formulas import Either, decided
 from harness.operators.pooling import zeros_of_either_sign

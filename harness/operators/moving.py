@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES
-from harness.model.records import Tensor
 from harness.operators.base import Call, CallTensor, DirectmlCall, Family, Operator, Shape
 
 IDENTITY = "DML_OPERATOR_ELEMENT_WISE_IDENTITY"

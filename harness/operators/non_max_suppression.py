@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from harness.model.case import Tensor
 from harness.model.dtypes import Array
-from harness.model.records import Tensor
 from harness.operators import elements
 from harness.operators.base import UNKNOWN, Call, Choice, Entropy, Family, Operator, Shape, ValueKind
 from harness.operators.formulas import decided

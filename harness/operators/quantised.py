@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.model.expected import Expected
-from harness.model.records import Tensor
 from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Entropy, Operator, Shape, ValueKind
 from harness.operators.bounded import arithmetic, number
 from harness.operators.convolutions import integral
@@ -70,16 +70,16 @@ class _Scales:
 
     def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
         """The usual ones, and that of scales."""
-        return (SCALE,) if name.endswith("_scale") else super().kinds(operator, name)  # type: ignore[misc]
+        return (SCALE,) if name.endswith("_scale") else super().kinds(operator, name)  # type: ignore[misc] # of the family beside it
 
     def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
         """Scales are chosen as such."""
-        return kind == SCALE.name or super().applies(operator, kind, name, call)  # type: ignore[misc]
+        return kind == SCALE.name or super().applies(operator, kind, name, call)  # type: ignore[misc] # of the family beside it
 
     def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
         """Choose scales; those of the output 256 times as large."""
         if kind != SCALE.name:
-            return super().generate(operator, kind, name, call, entropy)  # type: ignore[misc,no-any-return]
+            return super().generate(operator, kind, name, call, entropy)  # type: ignore[misc,no-any-return] # as above
         found = scales(call, name, entropy)
         return found * found.dtype.type(256) if name == "y_scale" and found.dtype.kind == "f" else found
 

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from harness.model.case import Tensor
 from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES, Array
 from harness.model.expected import Expected, OneOf
 from harness.model.float_formats import decode
-from harness.model.records import Tensor
 from harness.operators.base import (
     Call,
     CallTensor,
@@ -62,12 +62,14 @@ def quantize(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[E
     zero = inputs.get("y_zero_point")
     shape = x.array.shape
     offset = 0 if zero is None else spread(zero.array.astype(np.int64), shape, call)
-    numbers = decode(x.dtype, x.array) if DTYPES[x.dtype].is_float else x.array.astype(np.float64)
-    mantissa = DTYPES[scale.dtype].mantissa
-    assert mantissa is not None
+    numbers, scales = (
+        decode(each.dtype, each.array) if DTYPES[each.dtype].is_float else each.array.astype(np.float64)
+        for each in (x, scale)
+    )
+    mantissa = DTYPES[scale.dtype].mantissa  # None for an int32, by which version 19 may divide
     with np.errstate(all="ignore"):
-        quotient = numbers / spread(decode(scale.dtype, scale.array), shape, call)
-        slack = np.abs(quotient) * 2.0 ** -(mantissa + 1)
+        quotient = numbers / spread(scales, shape, call)
+        slack = np.abs(quotient) * (0.0 if mantissa is None else 2.0 ** -(mantissa + 1))
         exact = np.abs(quotient) * 2 == np.abs(np.rint(quotient * 2))
         low, high = (np.rint(np.where(exact, quotient, quotient + by)) for by in (-slack, slack))
     candidates = [

@@ -12,8 +12,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from harness.model.case import Tensor
 from harness.model.dtypes import Array
-from harness.model.records import Tensor
 from harness.operators.base import Call, Choice, Entropy, Operator, Shape, ValueKind
 from harness.operators.computing import Computing
 from harness.operators.recurrent_activations import FUNCTIONS

@@ -13,14 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Exact, Expected, OneOf
 from harness.model.float_formats import Float64
-from harness.model.records import Tensor
 from harness.operators.bounded import Arithmetic, Bounded, choose, contracted, maximum, number
 
 Filter = Callable[[Bounded], Bounded]
 """Takes distances, which are not negative; returns weights."""
+_WIDEST = 2.0
+"""The distance from which every filter weighs nothing."""
 _FRACTION = 16
 """Coordinates that are multiples of 1 / 16 have weights that float32 computes exactly: cubes of four binary
 places, times a coefficient with as many."""
@@ -73,7 +75,7 @@ def weights(
     if stretch is not None:
         distance = distance / stretch
     distance = exact_where(distance, fine[:, None])
-    found = filter_(distance)
+    found = _filtered(distance, filter_)
     if exact:
         found = exact_where(found, fine[:, None])
     within = (indices >= 0) & (indices < extent)
@@ -95,6 +97,16 @@ def weights(
         folded[0, :, target] += found.value[:, column]
         folded[1, :, target] += found.error[:, column]
     return Bounded(folded[0], folded[1], found.arithmetic)
+
+
+def _filtered(distance: Bounded, filter_: Filter) -> Bounded:
+    """Weigh distances; those beyond the widest filter, of a large tensor nearly all, have the weight 0 without
+    error."""
+    near = ~(distance.value - distance.error > _WIDEST)
+    found = filter_(distance[near])
+    weighed = np.zeros((2, *distance.shape))
+    weighed[0, near], weighed[1, near] = found.value, found.error
+    return Bounded(weighed[0], weighed[1], distance.arithmetic)
 
 
 def fine_fraction(values: Any) -> NDArray[np.bool_]:

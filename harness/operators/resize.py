@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES
 from harness.model.expected import Expected
-from harness.model.records import Tensor
 from harness.operators import resampling
 from harness.operators.base import Call, Operator, Shape
 from harness.operators.binary_floats import encode

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
-from harness.model.records import Tensor
 from harness.operators.base import Call, Composition, DirectmlCall, Node, Operator
 from harness.operators.elementwise import ELEMENTWISE, Rounded
 from harness.operators.formulas import decided

@@ -1,5 +1,5 @@
-"""ScatterElements and ScatterND: a copy of `data` in which elements or slices at given places are replaced or
-combined with updates."""
+"""ScatterElements, Scatter (its name before version 11) and ScatterND: a copy of `data` in which elements or
+slices at given places are replaced or combined with updates."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.model.expected import Expected
-from harness.model.records import Tensor
 from harness.operators import elements
 from harness.operators.base import Call, CallTensor, Choice, DirectmlCall, Entropy, Operator, Shape, ValueKind
 from harness.operators.bounded import Bounded
@@ -72,9 +72,12 @@ def _written(data: Any, rows: NDArray[np.int64], updates: Any, call: Call) -> An
         return found
     combine, nothing = _COMBINED[str(reduction)]
     layers = [data]
+    neutral = (
+        np.int8 if isinstance(data, Bounded) else data.dtype
+    )  # of another type 64-bit integers become floats
     for update in _turns(rows, data.shape[0]):
         has = (update >= 0).reshape((-1,) + (1,) * (len(data.shape) - 1))
-        layers.append(np.where(has, updates[update], data if nothing is None else np.array(nothing, np.int8)))
+        layers.append(np.where(has, updates[update], data if nothing is None else np.array(nothing, neutral)))
     if isinstance(data, Bounded):
         return _BOUNDED[combine](np.stack(layers), axis=0)
     return combine.reduce(np.stack(layers).astype(data.dtype), axis=0, dtype=data.dtype)
@@ -281,5 +284,6 @@ def _tensors(call: Call) -> dict[str, CallTensor]:
 
 OPERATORS = (
     Operator("ScatterElements", ScatterElementsFamily(), _by_reduction(scatter_elements), _unknown_reduction),
+    Operator("Scatter", ScatterElementsFamily(), moved(scatter_elements)),
     Operator("ScatterND", ScatterNDFamily(), _by_reduction(scatter_nd), _unknown_reduction),
 )

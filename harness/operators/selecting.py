@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from harness.model.case import Tensor
 from harness.model.dtypes import Array
-from harness.model.records import Tensor
 from harness.operators import elements
 from harness.operators.base import (
     UNKNOWN,
@@ -47,7 +47,9 @@ def nonzero(X: Array) -> Array:  # noqa: N803 - as ONNX calls it
 def unique(X: Array, sorted: int, axis: int | None = None) -> tuple[Array, ...]:  # noqa: N803 - as ONNX calls it
     """Find what there is, with the places of first occurrence, of each element among what there is, and how
     often."""
-    found, first, inverse, counts = np.unique(X, True, True, True, axis=axis)
+    kinds, ranks = np.unique(X.reshape(-1), return_inverse=True)  # texts by their order, which NumPy wants
+    found, first, inverse, counts = np.unique(ranks.reshape(X.shape), True, True, True, axis=axis)
+    found = kinds[found]
     order = np.arange(len(first)) if sorted else np.argsort(first)
     back = np.argsort(order)
     values = np.take(found, order, 0 if axis is None else axis)

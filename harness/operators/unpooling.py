@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from harness.model.case import Tensor
 from harness.model.dtypes import Array
-from harness.model.records import Tensor
 from harness.operators.base import Call, Choice, Entropy, Operator, Shape, ValueKind
 from harness.operators.bounded import Bounded, stack
 from harness.operators.computing import Computing

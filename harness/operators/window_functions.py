@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from harness.model.case import Tensor
 from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES
 from harness.model.expected import Expected
-from harness.model.records import Tensor
 from harness.operators.base import Call, Operator, Shape
 from harness.operators.bounded import arithmetic as declared
 from harness.operators.bounded import cos, number

@@ -1,12 +1,15 @@
-"""An SVG badge for a README: the number of conforming results among those selected."""
+"""A badge for a README: the number of conforming results among those selected, as SVG, or as JSON for the
+endpoint badge of shields.io."""
 
 from __future__ import annotations
 
+import json
 from xml.sax.saxutils import escape
 
 from harness.results.report import Report
 
 _COLOURS = {"good": "#1a7f37", "bad": "#b42318", "warn": "#8a5a00"}
+_SHIELDS = {"good": "brightgreen", "bad": "red", "warn": "yellow"}
 _LABEL = "ONNX Runtime conformance"
 
 
@@ -15,19 +18,36 @@ def _width(text: str) -> int:
     return round(sum(4 if c in " .,:/il1jt()" else 9 if c in "mwMW" else 6.6 for c in text)) + 14
 
 
-def render_badge(report: Report) -> str:
-    """Draw the badge; its words say what its colour says."""
+def _value(report: Report) -> str:
+    """Say in words what the colour says."""
     tables = report.tables
-    summary = report.summary
     total = tables.tally()
     words = {
         "good": "as expected",
         "warn": "incomplete or changed",
         "bad": f"{total.unexpected:,} unexpected",
-    }[summary.tone]
-    value = (
+    }[report.summary.tone]
+    return (
         f"{total.conforming:,} / {tables.selected:,} conform, {words}" if tables.selected else "nothing ran"
     )
+
+
+def render_endpoint(report: Report) -> str:
+    """Write the badge as shields.io reads it: https://shields.io/badges/endpoint-badge."""
+    badge = {
+        "schemaVersion": 1,
+        "label": _LABEL,
+        "message": _value(report),
+        "color": _SHIELDS[report.summary.tone],
+        "isError": report.summary.tone == "bad",
+    }
+    return json.dumps(badge, ensure_ascii=False, indent=2) + "\n"
+
+
+def render_badge(report: Report) -> str:
+    """Draw the badge; its words say what its colour says."""
+    summary = report.summary
+    value = _value(report)
     left, right = _width(_LABEL), _width(value)
     title = escape(f"{_LABEL}: {value}")
     return f"""<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img" aria-label="{title}">

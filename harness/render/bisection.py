@@ -11,7 +11,7 @@ from rich.text import Text
 from harness.render.markup import code, escape, table
 from harness.render.terminal import grid, indented
 from harness.render.text import gist, line, visible
-from harness.results.bisection.search import ReleaseChange
+from harness.results.bisection.search import SIGNATURE, By, ReleaseChange
 from harness.results.bisection.summary import ReleaseRow, Searched, moves, remarks, rows, sentence
 
 SCHEMA = 1
@@ -94,11 +94,12 @@ def render_bisection_json(searched: Searched) -> str:
         "over": searched.over,
         "target": searched.target,
         "asked": searched.asked,
+        "by": found.by,
         "cases": searched.cases,
         "summary": sentence(searched),
         "remarks": remarks(searched),
         "first": found.first.after.version if found.first else None,
-        "changes": [_change(change) for change in found.changes],
+        "changes": [_change(change, found.by) for change in found.changes],
         "returning": found.returning,
         "versions": found.versions,
         "measured": [
@@ -120,12 +121,17 @@ def render_bisection_json(searched: Searched) -> str:
     return msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n"
 
 
-def _change(change: ReleaseChange) -> dict[str, Any]:
+def _change(change: ReleaseChange, by: By) -> dict[str, Any]:
     worse, better, other = moves(change)
     cases = {
         case: {
-            "before": change.before.seen[case].outcome.value,
-            "after": change.after.seen[case].outcome.value,
+            side: measured.seen[case].outcome.value
+            for side, measured in (("before", change.before), ("after", change.after))
+        }
+        | {
+            f"{side}_signature": str(measured.seen[case].signature)
+            for side, measured in (("before", change.before), ("after", change.after))
+            if by == SIGNATURE
         }
         for case in change.cases
     }

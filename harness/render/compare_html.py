@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness.model.case import BEYOND, Validity
 from harness.model.facets import Facets, facets
-from harness.model.records import BEYOND, Validity
 from harness.render.compare_markdown import what_happened
 from harness.render.html import GROUPS, fill, query
 from harness.render.payload import Payload, kind_rows
 from harness.render.terminal import repeated
 from harness.render.text import message, visible
+from harness.results.cell import shown_kinds
 from harness.results.compare.comparison import Change, Changed, Comparison
 from harness.results.compare.tables import (
     PLURALS,
@@ -25,7 +26,7 @@ from harness.results.compare.tables import (
     said,
     summarize_comparison,
 )
-from harness.results.tables import Numbering, shown_kinds
+from harness.results.numbering import Numbering
 
 LISTED = {
     Change.REGRESSION: 50_000,

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from harness.model.records import Repeats
+from harness.model.result import Repeats
 from harness.results.compare.comparison import (
     Change,
     Changed,
@@ -137,6 +137,8 @@ def _did(did: ComparedResult | None, provider: str) -> dict[str, Any] | None:
     return {
         "outcome": did.outcome,
         "error_class": did.error or None,
+        "stage": did.signature.stage or None,
+        "difference": did.signature.difference or None,
         "placed_on": placed_on(did, provider),
         "flaky": did.flaky,
     }

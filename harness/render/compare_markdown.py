@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.render.markdown import LIMIT, assemble
-from harness.render.markup import code, escape, level_head, table
+from harness.render.markup import code, escape, table
 from harness.render.terminal import details
 from harness.render.text import line
 from harness.results.compare.comparison import Change, Changed, Comparison
@@ -139,7 +139,7 @@ def _levels(comparison: Comparison) -> Iterator[str]:
         ]
         for row in rows
     )
-    heads = ["operator", "target", *map(level_head, columns), "all", "changes"]
+    heads = ["operator", "target", *map(escape, columns), "all", "changes"]
     yield from table(heads, cells, right=range(2, 3 + len(columns)))
     yield "✗ has regressions · ✓ only fixes · ~ other changes · – no case"
     yield ""

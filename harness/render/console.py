@@ -4,16 +4,30 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
 import rich.console
 
+PIPED = 120
 LEFT = 141
 """The exit code of a command whose reader left: that of a program which SIGPIPE ends."""
 
 
 class Console(rich.console.Console):
     """A console that lets a reader's leaving be known: rich itself would end the process with 1, which says
-    that results are unexpected."""
+    that results are unexpected.
+
+    Where nobody says how wide the output is, in a pipe or a file, it is 120 columns wide.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        if (
+            "width" not in options
+            and "file" not in options
+            and not (sys.stdout.isatty() or "COLUMNS" in os.environ)
+        ):
+            options["width"] = PIPED
+        super().__init__(**options)
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError

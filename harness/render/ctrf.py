@@ -14,7 +14,8 @@ from typing import Any
 
 import msgspec
 
-from harness.model.records import Header, Repeats, Result
+from harness.model.header import Header
+from harness.model.result import Repeats, Result
 from harness.render.foreign import MESSAGE, entry_of, shown, status, summary
 from harness.render.text import line, message, visible
 from harness.results.runfile import RunReader

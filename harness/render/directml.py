@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from harness.model.records import DIRECTML, Result
+from harness.model.result import Result
+from harness.model.target_info import DIRECTML
 from harness.render.markup import code, escape, table
 from harness.render.text import line
 from harness.results.cross_check import Suspect

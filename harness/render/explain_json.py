@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from harness.model.records import Header
+from harness.model.header import Header
 from harness.results.compare.comparison import ComparedResult
 from harness.results.explain.explanation import Explanation
 from harness.results.explain.failures import FailureGroup
@@ -60,6 +60,7 @@ def _group(group: FailureGroup) -> dict[str, Any]:
             each.difference: number for each, number in group.signatures.most_common() if each.difference
         },
         "exact": separation.exact,
+        "noise": separation.noise,
         "rules": [_rule(rule) for rule in separation.rules] if group.population else [],
         "failing_elsewhere": len(separation.missed),
         "failing_elsewhere_first": group.missed,
@@ -86,6 +87,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "terms": [_term(term) for term in rule.terms],
         "failing": rule.failing,
         "passing": rule.passing,
+        "nearest_passing": rule.nearest,
         "inseparable": [[_term(other) for other in others] for others in rule.alternatives],
     }
 

@@ -18,6 +18,7 @@ from harness.results.explain.words import (
     headline,
     inseparable,
     statement,
+    thresholds,
     title,
     verdict_of,
 )
@@ -60,7 +61,7 @@ def _group(group: FailureGroup) -> Iterator[str]:
     if group.population:
         for rule in rules:
             yield f"- **{escape(statement(group, rule))}**"
-            for remark in inseparable(rule):
+            for remark in (*thresholds(rule), *inseparable(rule)):
                 yield f"  - {escape(remark)}"
         if len(rules) > 1:
             yield f"- {elsewhere(group)}"

@@ -17,6 +17,7 @@ from harness.results.explain.words import (
     headline,
     inseparable,
     statement,
+    thresholds,
     title,
     verdict_of,
 )
@@ -53,7 +54,7 @@ def _group(group: FailureGroup, console: Console) -> None:
     if group.population:
         for rule in rules:
             _line(console, statement(group, rule), "")
-            for remark in inseparable(rule):
+            for remark in (*thresholds(rule), *inseparable(rule)):
                 _line(console, remark, "dim", 4)
         if len(rules) > 1:
             _line(console, elsewhere(group), "")

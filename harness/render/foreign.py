@@ -2,10 +2,12 @@
 
 | result | status |
 |---|---|
-| unexpected (`records.unexpected`) | failed; JUnit: error where the target died (crash, timeout) or the oracle is at fault |
+| unexpected (`verdict.unexpected`) | failed; JUnit: error where the target died (crash, timeout) or the oracle is at fault |
 | target unavailable, or case not run | skipped, with that word as its type |
 | conforming, as far as something is claimed of the result | passed |
 | within an infinite bound: nothing is claimed | skipped, with the type nothing_claimed |
+| a pass without an element | skipped, with the type no_elements |
+| an invalid case that ONNX Runtime's core rejected | skipped, with the type refused_by_core |
 | anything else: an expected deviation | known (JUnit: skipped with type `known …`, as pytest writes xfail; CTRF: other) |
 """
 
@@ -15,25 +17,32 @@ import shlex
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from harness.model.records import NOT_EXECUTED, Expectation, Header, Outcome, Result, conforms, unexpected
+from harness.model.header import Expectation, Header
+from harness.model.result import Result
+from harness.model.verdict import (
+    NOT_EXECUTED,
+    Outcome,
+    conforms,
+    unexpected,
+)
 from harness.render.terminal import describe
 from harness.render.text import line
 
 Status = Literal["passed", "failed", "error", "known", "skipped"]
 
 MESSAGE = 4000
-NOTHING_CLAIMED = "nothing_claimed"
-"""Why a result that tests nothing is skipped."""
+APART = {"unclaimed": "nothing_claimed", "empty": "no_elements", "core": "refused_by_core"}
+"""Why a result that counts apart (`Result.apart`) is skipped."""
 _DIED = frozenset({Outcome.CRASH, Outcome.TIMEOUT, Outcome.ORACLE_ERROR})
 
 
 def status(result: Result, header: Header) -> Status:
-    """Translate a result's outcome and verdict; failed is what turns the run red (`records.unexpected`)."""
+    """Translate a result's outcome and verdict; failed is what turns the run red (`verdict.unexpected`)."""
     if unexpected(result.validity, result.outcome, result.verdict, baseline=header.baseline is not None):
         return "error" if result.outcome in _DIED else "failed"
     if result.outcome in NOT_EXECUTED:
         return "skipped"
-    if result.tests_nothing:
+    if result.apart:
         return "skipped"
     return "passed" if conforms(result.validity, result.outcome) else "known"
 

@@ -14,6 +14,8 @@ from harness.results.history.summary import History
 ROWS = 40
 """Rows drawn of each target, the newest ones."""
 _LABEL, _COLUMN, _BAR, _HEIGHT, _TOP = 250, 150, 136, 34, 44
+_CHARACTER = 7
+"""Pixels of a character at most, on average, in the fonts of the chart."""
 _HATCH = (
     '<pattern id="hc-hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
     '<path class="stripe" d="M0 0v6"/></pattern>'
@@ -38,12 +40,13 @@ _STYLE = """
 def render_history_svg(history: History) -> str:
     """Draw the chart; the same history gives the same bytes."""
     levels = [*history.levels, "all", *([INVALID] * history.has_invalid)]
-    width = _LABEL + _COLUMN * len(levels) + 8
-    body = list(_body(history, levels))
+    column = _column(history, levels)
+    width = _LABEL + column * len(levels) + 8
+    body = list(_body(history, levels, column))
     height = max([_TOP, *(y for y, _ in body)]) + 40
     title = "Cases that conform, by version and DirectML feature level"
     heads = "\n".join(
-        f'<text class="bold" x="{_LABEL + _COLUMN * place}" y="34">{escape(line(level, 20))}</text>'
+        f'<text class="bold" x="{_LABEL + column * place}" y="34">{escape(line(level, 20))}</text>'
         for place, level in enumerate(levels)
     )
     key = height - 8
@@ -66,7 +69,7 @@ def render_history_svg(history: History) -> str:
 """
 
 
-def _body(history: History, levels: list[str]) -> Iterator[tuple[int, str]]:
+def _body(history: History, levels: list[str], column: int) -> Iterator[tuple[int, str]]:
     y = _TOP
     for target, rows in history.rows.items():
         y += 18 if y == _TOP else 34
@@ -76,10 +79,23 @@ def _body(history: History, levels: list[str]) -> Iterator[tuple[int, str]]:
             y += _HEIGHT
             yield y, _label(row, y)
             for place, level in enumerate(levels):
-                yield (
-                    y,
-                    _bar(row.total if level == "all" else row.rates.get(level), _LABEL + _COLUMN * place, y),
-                )
+                yield y, _bar(_rate(row, level), _LABEL + column * place, y)
+
+
+def _rate(row: HistoryRow, level: str) -> Rate | None:
+    return row.total if level == "all" else row.rates.get(level)
+
+
+def _column(history: History, levels: list[str]) -> int:
+    """Return the width of a column: the longest counts must not touch the next one's."""
+    drawn = (row for rows in history.rows.values() for row in rows[-ROWS:])
+    rates = (_rate(row, level) for row in drawn for level in levels)
+    return max([_COLUMN, *(_CHARACTER * len(_words(rate)) + 14 for rate in rates if rate is not None)])
+
+
+def _words(rate: Rate) -> str:
+    lost = rate.ran - rate.passed
+    return f"{rate.passed:,} / {rate.ran:,}" + (f" ✗ {lost:,}" if lost else "")
 
 
 def _label(row: HistoryRow, y: int) -> str:
@@ -106,6 +122,24 @@ def _bar(rate: Rate | None, x: int, y: int) -> str:
         parts.append(
             f'<rect class="fail" x="{x + _BAR - failing + 0.5}" y="{y - 3.5}" width="{failing - 1}" height="8"/>'
         )
-    words = f"{rate.passed:,} / {rate.ran:,}" + (f" ✗ {lost:,}" if lost else "")
-    parts.append(f'<text x="{x}" y="{y - 10}">{words}</text>')
+    parts.append(f'<text x="{x}" y="{y - 10}">{_words(rate)}</text>')
     return "".join(parts)
+
+
+_WIDE, _TALL = 120, 20
+
+
+def sparkline(rates: list[Rate]) -> str:
+    """Draw rates in the order of runs as one line, from none at the bottom to all at the top; its words say the
+    first and the last."""
+    step = (_WIDE - 6) / max(1, len(rates) - 1)
+    points = [
+        (3 + step * place, _TALL - 3 - (_TALL - 6) * rate.passed / rate.ran if rate.ran else _TALL - 3)
+        for place, rate in enumerate(rates)
+    ]
+    words = f"{len(rates)} runs, from {rates[0].passed:,} / {rates[0].ran:,} to {rates[-1].passed:,} / {rates[-1].ran:,}"
+    x, y = points[-1]
+    return (
+        f'<svg class="spark" viewBox="0 0 {_WIDE} {_TALL}" width="{_WIDE}" height="{_TALL}" role="img" aria-label="{words}">'
+        f'<polyline points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in points)}"/><circle cx="{x:.1f}" cy="{y:.1f}" r="2.5"/></svg>'
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from harness.render.history import RATES, rate
-from harness.render.history_chart import render_history_svg
+from harness.render.history_chart import render_history_svg, sparkline
 from harness.render.html import fill
 from harness.results.history.summary import (
     History,
@@ -30,6 +30,8 @@ def render_history_html(history: History) -> str:
         "headline": headline(history),
         "chart": Markup(render_history_svg(history)),  # made of escaped text
         "rates": RATES,
+        "courses": history.courses(),
+        "sparkline": lambda rates: Markup(sparkline(rates)),  # made of numbers
         "rate": rate,
         "rows": ROWS,
         "at": at,

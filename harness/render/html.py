@@ -7,23 +7,30 @@ Jinja2's autoescape, and the module sets whatever it shows as text.
 
 from __future__ import annotations
 
+import contextlib
+import os
+import re
 from collections import Counter
 from functools import cache
+from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
+from jinja2 import Environment, FileSystemBytecodeCache, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from harness.model.cache_folder import cache_folder
+from harness.model.case import BEYOND
 from harness.model.facets import written
-from harness.model.records import BEYOND, Outcome
 from harness.model.reference.feature_levels import level_key
+from harness.model.verdict import Outcome, Verdict
 from harness.render.markup import host
 from harness.render.payload import COUNTED_IN_RATES, Payload, red
 from harness.render.terminal import details, repeated
-from harness.render.text import line, ranks, visible
+from harness.render.text import folded_types, line, ranks, visible
+from harness.results import memory
 from harness.results.cross_check import Suspect
 from harness.results.explain.in_common import in_common, rules
 from harness.results.explain.words import inseparable
@@ -31,6 +38,7 @@ from harness.results.known_deviations import PENDING
 from harness.results.level_table import (
     STATUS_WORDS,
     LevelRow,
+    apart,
     levels,
     rate,
     status,
@@ -42,9 +50,13 @@ from harness.results.report import Report
 from harness.results.runfile import RunReader
 from harness.results.summary import target_facts
 from harness.results.tables import Tables
+from harness.results.tally import Tally
 from harness.results.tensor_support import FLOOR, Status
 
 GROUPS = 300
+_MODULE = ("data.js", "query.js", "elements.js", "cases.js", "operators.js", "case.js", "start.js")
+"""The parts of the page's module, in their order."""
+_FOLDED_FACTS = ("DirectML.dll sha256", "plugin sha256", "device dtypes", "device metadata")
 _MARKS = {
     "pass": "✓",
     "known": "~",
@@ -68,7 +80,8 @@ def read_page(run: Path) -> tuple[Report, Payload]:
     tables = Tables(reader.header)
     payload = Payload(one_target=len(reader.header.targets) == 1)
     for result in reader:
-        payload.add(result, *tables.add(result), repeated(result))
+        note = ", ".join(filter(None, (repeated(result), memory.in_words(result))))
+        payload.add(result, *tables.add(result), note)
     tables.finish(reader.end, truncated=reader.truncated)
     payload.add_tensors(reader.path.parent / "artifacts")
     return Report(tables, in_common(run, tables)), payload
@@ -83,22 +96,53 @@ def page(report: Report, payload: Payload) -> str:
 def fill(template: str, context: dict[str, Any], data: str) -> str:
     """Make a self-contained page of a template, with `Payload`'s data and the look and module that all pages
     share."""
-    made = _environment().get_template(template)
-    return made.render(context, data=Markup(data), css=Markup(_asset("report.css")), script=Markup(_script()))
+    made = environment().get_template(template)
+    return made.render(context, data=Markup(data), css=Markup(asset("report.css")), script=Markup(_script()))
 
 
-def _asset(name: str) -> str:
+_HEADING = re.compile(r'<section id="([\w-]+)"[^>]*>\s*<h2 [^>]*?(?:data-short="([^"]*)")?>(.*?)</h2>')
+
+
+def headings(parts: str) -> list[tuple[str, Markup]]:
+    """Return id and heading of each section of a page, or its short form, for the navigation."""
+    return [(name, Markup(short or title)) for name, short, title in _HEADING.findall(parts)]
+
+
+def share(part: int, whole: int) -> str:
+    """Write a part in whole percent, rounded down: 100 % is everything."""
+    return f"{100 * part // whole if whole else 0}%"
+
+
+def better(tally: Tally) -> int:
+    """Return how many results conform that did not before."""
+    return tally.verdicts[Verdict.IMPROVEMENT]
+
+
+def asset(name: str) -> str:
+    """Return a template, a style sheet or a script that pages share."""
     return files("harness.render").joinpath("assets").joinpath(name).read_text(encoding="utf-8")
 
 
 def _script() -> str:
-    return _asset("report.js")
+    return "\n".join(map(asset, _MODULE))
+
+
+def _compiled_templates() -> FileSystemBytecodeCache | None:
+    """Return where compiled templates are kept, since compiling takes longer than filling them; None where nothing
+    can be written."""
+    folder = cache_folder("templates") / version("jinja2")
+    with contextlib.suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+    return FileSystemBytecodeCache(str(folder)) if os.access(folder, os.W_OK) else None
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """Return what fills templates; every text passes through its autoescape."""
     made = Environment(
-        loader=FunctionLoader(_asset),
+        loader=FunctionLoader(asset),
+        bytecode_cache=_compiled_templates(),
+        optimized=False,  # what is compiled follows from the template alone, not from the filters' results
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=False,
@@ -117,6 +161,7 @@ def _environment() -> Environment:
         {
             function.__name__: function
             for function in (
+                apart,
                 status,
                 rate,
                 query,
@@ -127,6 +172,10 @@ def _environment() -> Environment:
                 conform,
                 anchor,
                 ratio_text,
+                headings,
+                share,
+                better,
+                folded_types,
             )
         },
         marks=_MARKS,
@@ -171,9 +220,15 @@ def _context(report: Report) -> dict[str, Any]:
         facts.insert(0, ("not available", [info.unavailable or "" for info in header.targets.values()]))
     return {
         "summary": report.summary,
+        "guidance": report.guidance,
+        "target_levels": report.target_levels,
         "counted_in_rates": COUNTED_IN_RATES,
         "red": red(header),
         "header": header,
+        "against": header.baseline,
+        "folded_facts": _FOLDED_FACTS,
+        "several": len(tables.operators) > 1,
+        "few": many(tables) and len(tables.targets) <= 2,
         "groups": tables.unexpected.groups()[:GROUPS],
         "left_out": sorted(tables.left_out.items(), key=lambda item: (-item[1], item[0])),
         "problems": tables.problems,

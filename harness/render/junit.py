@@ -12,8 +12,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from xml.sax.saxutils import escape, quoteattr
 
-from harness.model.records import Header, Result, TargetInfo
-from harness.render.foreign import MESSAGE, NOTHING_CLAIMED, again, shown, status, summary
+from harness.model.header import Header
+from harness.model.result import Result
+from harness.model.target_info import TargetInfo
+from harness.render.foreign import APART, MESSAGE, again, shown, status, summary
 from harness.render.text import message, visible
 from harness.results.runfile import RunReader
 from harness.results.summary import target_facts
@@ -99,6 +101,6 @@ def _cases(results: Iterable[Result], header: Header) -> Iterator[str]:
             body = escape(_text("\n".join(_body(result))))
             yield f'{head}><{tag} type="{result.outcome.value}" message={said}>{body}</{tag}></testcase>\n'
         else:
-            reason = NOTHING_CLAIMED if result.tests_nothing else result.outcome.value
+            reason = APART.get(result.apart, result.outcome.value)
             kind = reason if state == "skipped" else f"known {result.outcome.value}"
             yield f'{head}><skipped type="{kind}" message={said}/></testcase>\n'

@@ -6,7 +6,8 @@ from __future__ import annotations
 import csv
 import io
 
-from harness.model.records import Outcome, Validity
+from harness.model.case import Validity
+from harness.model.verdict import Outcome
 from harness.render.text import visible
 from harness.results.level_table import levels
 from harness.results.summary import one_line
@@ -15,7 +16,8 @@ from harness.results.tables import Tables
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
+    """Write a text on one line, so that no spreadsheet takes it for a formula."""
     shown = one_line(visible(text))
     return f"'{shown}" if shown.startswith(_FORMULA) else shown
 
@@ -38,6 +40,8 @@ def render_csv(tables: Tables) -> str:
             "known",
             "unexpected",
             "nothing claimed",
+            "no elements",
+            "refused by core",
             *(o.value for o in outcomes),
         ]
     )
@@ -56,7 +60,9 @@ def render_csv(tables: Tables) -> str:
                         tally.known,
                         tally.unexpected,
                         tally.unclaimed,
+                        tally.empty,
+                        tally.core,
                     ]
-                    row = [_cell(operator), _cell(target), validity.value, _cell(level)]
+                    row = [cell(operator), cell(target), validity.value, cell(level)]
                     table.writerow([*row, *counts, *(tally.outcomes[outcome] for outcome in outcomes)])
     return text.getvalue()

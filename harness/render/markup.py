@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from harness.render.text import visible
 
-_SPECIAL = re.compile(r"([\\`*\[\]<>|~$]|(?<!\w)_|_(?!\w)|^[#+-])")
-_NUMBERED = re.compile(r"^(\d+)([.)])")
+_SPECIAL = re.compile(r"([\\`*|~$]|(?<!\w)_|_(?!\w)|^[#+>-]|<(?=[A-Za-z/!?])|^\[|\[(?=\^)|\](?=[(\[]))")
+"""What could be markup where it stands: a `<` before a letter, a bracket that could begin or end a link."""
+_NUMBERED = re.compile(r"^(\d+)([.)])(?=\s|$)")
 _ENTITY = re.compile(r"&(?=#?\w+;)")
 _MENTION = re.compile(r"(?<![\w])@(?=\w)")
 _LINK = re.compile(r"(?i)\b(https?|ftp)://")
@@ -26,16 +27,27 @@ def escape(text: str) -> str:
     return _MENTION.sub("&#64;", _LINK.sub(r"\1&#58;//", _WWW.sub(r"\1&#46;", flat)))
 
 
-def level_head(level: str) -> str:
-    """Write a feature level as the head of a column, its underscore escaped as well."""
-    return escape(level).replace("\\_", "_").replace("_", "\\_")
-
-
 def code(text: str) -> str:
     """Write a text as a code span in a table cell; a backtick in it becomes an apostrophe, because it would
     end the span."""
     flat = " ".join(visible(text).split()).replace("`", "'").replace("|", r"\|")
     return f"`{flat or ' '}`"
+
+
+def case_id(text: str) -> str:
+    """Write a case id as code that may be broken after a term, so that no table grows with its length."""
+    flat = " ".join(visible(text).split())
+    return "<code>" + "<wbr>".join(map(_inert, re.findall(r"[^;:]*[;:]|[^;:]+", flat))) + "</code>"
+
+
+def _inert(text: str) -> str:
+    special = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    special = re.sub(
+        r"([\\`*\[\]|~$_])",
+        lambda found: f"&#{ord(found[1])};" if found[1] in "|\\" else "\\" + found[1],
+        special,
+    )
+    return _MENTION.sub("&#64;", _LINK.sub(r"\1&#58;//", _WWW.sub(r"\1&#46;", special)))
 
 
 def link(url: str) -> str:

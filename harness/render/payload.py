@@ -1,4 +1,4 @@
-"""Encodes the single results of a run as compact columns, which the page's module decodes (`report.js`).
+"""Encodes the single results of a run as compact columns, which the page's module decodes (`data.js`).
 
 Layout: a deflate stream in base64 of a little-endian 32-bit length, that many bytes of JSON (dictionaries,
 and a directory of the columns), then the columns. A column is unsigned, and written as its lowest bytes, then
@@ -23,25 +23,31 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from harness.model.records import (
-    NOT_EXECUTED,
+from harness.model.case import Validity
+from harness.model.header import Header
+from harness.model.result import (
     Accuracy,
-    Header,
-    Outcome,
+    Apart,
     Result,
-    Validity,
-    Verdict,
-    conforms,
-    fails,
     inexpressible,
 )
 from harness.model.result_key import artifact_name
+from harness.model.verdict import (
+    NOT_EXECUTED,
+    Outcome,
+    Verdict,
+    conforms,
+    fails,
+)
+from harness.render.documents import document
 from harness.render.markup import host
 from harness.render.tensors import read_tensors
-from harness.render.text import line, message, visible
+from harness.render.text import line, message, visible, without_paths
+from harness.results.cell import CaseKind, State
 from harness.results.known_deviations import in_words
 from harness.results.level_table import levels
-from harness.results.tables import CaseKind, Numbering, State, Tables
+from harness.results.numbering import Numbering
+from harness.results.tables import Tables
 
 MESSAGE = 4000
 DETAILS_BUDGET = 4 << 20
@@ -57,9 +63,12 @@ JUDGED = (
     "tests nothing",
     "conforms",
     "not expressible",
+    "no elements",
+    "refused by core",
 )
 """What a result means to a reader, in the order of the page's table."""
-FAILING, IMPROVEMENT, _KNOWN, _NOT_RUN, _NOTHING, _CONFORMS, _INEXPRESSIBLE = range(7)
+FAILING, IMPROVEMENT, _KNOWN, _NOT_RUN, _NOTHING, _CONFORMS, _INEXPRESSIBLE, _EMPTY, _CORE = range(9)
+_APART: dict[Apart, int] = {"unclaimed": _NOTHING, "empty": _EMPTY, "core": _CORE}
 COUNTED_IN_RATES = f"!{JUDGED[_INEXPRESSIBLE]}"
 """The page's filter for what a cell counts."""
 _LONGEST = 0xFFFFFFFF
@@ -72,6 +81,7 @@ class Payload:
         """Take results of several targets, or of one alone: then no case comes twice, and none need be
         remembered."""
         self._cases: dict[str, int] | None = None if one_target else {}
+        self._other_kinds: dict[tuple[str, int], int] = {}
         self._parts: Numbering[str] = Numbering()
         self._places: Numbering[tuple[str | None, str | None]] = Numbering()
         self._details: Numbering[Hashable] = Numbering({None: 0, "left out": 1})
@@ -91,9 +101,14 @@ class Payload:
         """Take one result with the numbers of its kind and state, as `Tables.add` returns them; `note` says
         more of what happened."""
         case = None if self._cases is None else self._cases.get(result.case)
+        again = case is not None and self._kinds[case] != kind
+        if again:  # on `directml` the level is that of the call
+            case = self._other_kinds.get((result.case, kind))
         if case is None:
             case = len(self._lengths)
-            if self._cases is not None:
+            if again:
+                self._other_kinds[result.case, kind] = case
+            elif self._cases is not None:
                 self._cases[result.case] = case
             parts = result.case.split(";")
             self._lengths.append(len(parts))
@@ -183,6 +198,7 @@ class Payload:
 
     def encode(self, tables: Tables) -> str:
         """Return everything as base64 text; `tables` counted the same results."""
+        operators = {name.partition(":")[0] for name in tables.header.origins}
         return self.encode_with(
             {
                 "targets": [visible(target) for target in tables.targets],
@@ -194,9 +210,16 @@ class Payload:
                 "red": red(tables.header).split(","),
                 "expectations": self._expectations(tables.header),
                 "origins": {
-                    name: (visible(each.source or ""), visible(each.rule or ""))
+                    name: (
+                        visible(each.source or ""),
+                        visible(each.rule or ""),
+                        visible(without_paths(each.spec or "")),
+                        host(page) and page,
+                    )
                     for name, each in tables.header.origins.items()
+                    for page in [document(each.source or "", operators)]
                 },
+                "seed": tables.header.seed,
             }
         )
 
@@ -289,7 +312,7 @@ def judgement(
     verdict: Verdict,
     *,
     inexpressible: bool,
-    tests_nothing: bool = False,
+    apart: Apart = "",
 ) -> int:
     """Return what a result means, as a place in `JUDGED`."""
     if fails(validity, outcome, verdict):
@@ -298,10 +321,10 @@ def judgement(
         return _INEXPRESSIBLE
     if outcome in NOT_EXECUTED:
         return _NOT_RUN
-    if tests_nothing:
-        return _NOTHING
     if verdict is Verdict.IMPROVEMENT and validity is not Validity.UNSPECIFIED:
         return IMPROVEMENT
+    if apart:
+        return _APART[apart]
     return _CONFORMS if conforms(validity, outcome) else _KNOWN
 
 
@@ -311,7 +334,7 @@ def _state(state: State) -> tuple[Any, ...]:
         state.outcome,
         state.verdict,
         inexpressible=state.inexpressible,
-        tests_nothing=state.tests_nothing,
+        apart=state.apart,
     )
     return visible(state.target), state.outcome.value, state.verdict.value, judged
 

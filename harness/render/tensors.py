@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from harness.model.case import Tensor
 from harness.model.caseid import parse
 from harness.model.diff import differing, errors, ulps, write_at, write_element
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Approx
-from harness.model.records import Tensor
 from harness.results.npz import load_arrays
 
 ROW = 8

@@ -9,16 +9,20 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from harness.model.records import NOT_EXECUTED, Accuracy, Outcome, Repeats, Result, Validity
+from harness.model.case import Validity
+from harness.model.result import Accuracy, Repeats, Result
+from harness.model.verdict import NOT_EXECUTED, Outcome
 from harness.render.text import gist, line, one_line, ranks
+from harness.results import memory
 from harness.results.explain.in_common import InCommon, rules
 from harness.results.explain.words import title
-from harness.results.level_table import counts, levels, rate, status, validity_table
+from harness.results.level_table import apart, counts, levels, rate, status, validity_table
 from harness.results.nearness import in_words, ratio_text
 from harness.results.overview import conform, many
 from harness.results.report import Report
 from harness.results.summary import count
-from harness.results.tables import Tables, Tally
+from harness.results.tables import Tables
+from harness.results.tally import Tally
 
 SHOWN = 8
 EXPLAINED = 3
@@ -57,6 +61,8 @@ def render_terminal(report: Report, console: Console) -> None:
     console.print(Text(f"{summary.mark} {summary.sentence}", style=TONES[summary.tone]), soft_wrap=False)
     for remark in summary.remarks:
         indented(console, line(remark, 400), "yellow")
+    if short := [note.short for note in summary.notes if note.short]:
+        indented(console, f"{'; '.join(short)}: report.md says why.", "dim")
     for problem in tables.problems:
         indented(console, f"expectation: {line(problem, 400)}", "red")
     _unexpected(tables, console)
@@ -157,6 +163,8 @@ def details(result: Result) -> list[str]:
         words.append(said)
     if result.outcome is Outcome.ACCEPTED_INVALID:
         words.append("it ran without an error")
+    if over := memory.in_words(result):
+        words.append(over)
     if result.diff is not None:
         diff = result.diff
         at = f" at [{', '.join(map(str, diff.first_index))}]" if diff.first_index is not None else ""
@@ -168,10 +176,13 @@ def details(result: Result) -> list[str]:
             words.append(f"max {diff.max_ulp:,} ULP")
         if isinstance(diff.bound, float):
             words.append(error_words(diff.error, diff.bound))
-    if result.tests_nothing and isinstance(result.accuracy, Accuracy):
+    if result.apart == "empty":
+        words.append("its outputs have no element")
+    if result.apart == "unclaimed" and isinstance(result.accuracy, Accuracy):
         words.append(in_words(result.accuracy))
     if result.error is not None:
         words.append(": ".join(filter(None, [line(result.error.class_, 60), gist(result.error.message)])))
+        words += ["by ONNX Runtime's core, before any provider was asked"] * (result.error.by == "core")
     return words
 
 
@@ -301,11 +312,12 @@ def _validities(tables: Tables, console: Console) -> None:
     console.print()
     table = grid("operator", "target", "validity", "conform", "outcomes", right=(3,))
     for row in rows:
-        outcomes = ", ".join(
+        said = [
             f"{outcome.value} {row.tally.outcomes[outcome]:,}"
             for outcome in Outcome
             if row.tally.outcomes[outcome]
-        )
+        ]
+        outcomes = ", ".join([*said, *apart(row.tally)])
         conform = (
             f"{row.tally.conforming:,}/{row.tally.selected:,}"
             if row.validity is Validity.INVALID

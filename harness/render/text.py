@@ -86,3 +86,21 @@ def ranks(found: Iterable[int]) -> str:
         else:
             parts.append([rank])
     return ", ".join(str(part[0]) if len(part) == 1 else f"{part[0]}–{part[-1]}" for part in parts)
+
+
+_FAMILIES = (
+    ("int8–int64", ("int8", "int16", "int32", "int64")),
+    ("uint8–uint64", ("uint8", "uint16", "uint32", "uint64")),
+    ("float16–float64", ("float16", "float32", "float64")),
+)
+"""Names of element types that often stand together."""
+
+
+def folded_types(dtypes: Iterable[str]) -> list[str]:
+    """Name element types, whole families by one name: `int8–int64`, `float32`."""
+    left = list(dtypes)
+    for name, family in _FAMILIES:
+        if set(family) <= set(left):
+            left[left.index(next(each for each in left if each in family))] = name
+            left = [each for each in left if each not in family]
+    return left

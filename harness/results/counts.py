@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from harness.model.records import Outcome, Validity, Verdict, unexpected
+from harness.model.case import Validity
+from harness.model.verdict import Outcome, Verdict, unexpected
 
 
 class Counts:

@@ -14,19 +14,12 @@ from typing import NamedTuple
 
 from msgspec import UNSET, UnsetType
 
+from harness.model.case import Validity
 from harness.model.facets import facets
-from harness.model.records import (
-    DIRECTML,
-    DML,
-    NOT_EXECUTED,
-    Header,
-    Outcome,
-    Result,
-    TargetInfo,
-    Validity,
-    conforms,
-    inexpressible,
-)
+from harness.model.header import Header
+from harness.model.result import Result, inexpressible
+from harness.model.target_info import DIRECTML, DML, TargetInfo
+from harness.model.verdict import NOT_EXECUTED, Outcome, conforms
 
 _SILENT = NOT_EXECUTED | {Outcome.CRASH, Outcome.TIMEOUT, Outcome.ORACLE_ERROR}
 _RAN = frozenset({Outcome.PASS, Outcome.MISMATCH, Outcome.ACCEPTED_INVALID})

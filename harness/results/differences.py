@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from harness.model.case import Validity
 from harness.model.facets import Facets, dtype_key, telling
-from harness.model.records import NOT_EXECUTED, Outcome, Result, Validity
 from harness.model.reference.feature_levels import level_key
+from harness.model.result import Result
+from harness.model.verdict import NOT_EXECUTED, Outcome
 
 _CODES = {outcome: number for number, outcome in enumerate(Outcome, start=1)}
 _OUTCOMES: dict[int, Outcome] = {number: outcome for outcome, number in _CODES.items()}

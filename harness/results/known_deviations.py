@@ -7,8 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from harness.model.records import Expectation, Result, Validity, Verdict
+from harness.model.case import Validity
+from harness.model.header import Expectation
 from harness.model.reference.feature_levels import level_key
+from harness.model.result import Result
+from harness.model.verdict import Verdict
 
 PENDING = (
     "Nobody has looked yet at why these cases deviate, so nothing is said of who is right. "

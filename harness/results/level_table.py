@@ -5,12 +5,14 @@ Only valid cases have a pass rate; results of invalid and unspecified cases have
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from harness.model.records import BEYOND, Validity
+from harness.model.case import BEYOND, Validity
 from harness.model.reference.feature_levels import level_key, level_order, table_levels
 from harness.model.reference.kernels import directml_operators
-from harness.results.tables import Tables, Tally
+from harness.results.tables import Tables
+from harness.results.tally import Tally
 
 
 class LevelRow(NamedTuple):
@@ -56,6 +58,33 @@ def level_table(tables: Tables) -> list[LevelRow]:
     return rows
 
 
+class TargetLevels(NamedTuple):
+    """One target: the sums of its rows of the level table."""
+
+    target: str
+    by_level: dict[str, Tally]
+    total: Tally
+    allowed: Tally
+    device_level: str | None
+
+
+def target_levels(rows: Iterable[LevelRow]) -> list[TargetLevels]:
+    """Sum the rows of the level table over all operators."""
+    found: dict[str, TargetLevels] = {}
+    for row in rows:
+        sums = found.setdefault(
+            row.target,
+            TargetLevels(
+                row.target, {level: Tally() for level in row.by_level}, Tally(), Tally(), row.device_level
+            ),
+        )
+        sums.total.include(row.total)
+        sums.allowed.include(row.allowed)
+        for level, tally in row.by_level.items():
+            sums.by_level[level].include(tally)
+    return list(found.values())
+
+
 class ValidityRow(NamedTuple):
     """What one target did with an operator's cases of one validity."""
 
@@ -80,7 +109,13 @@ def validity_table(tables: Tables) -> list[ValidityRow]:
 def counts(tally: Tally) -> str:
     """Write every outcome but `pass` that occurred: `rejected 3, crash 1`."""
     said = [f"{outcome.value} {number:,}" for outcome, number in tally.others()]
-    return ", ".join([*said, f"nothing claimed {tally.unclaimed:,}"] if tally.unclaimed else said)
+    return ", ".join([*said, *apart(tally)])
+
+
+def apart(tally: Tally) -> list[str]:
+    """Write how many results count apart, by reason: `no elements 12`."""
+    reasons = {"nothing claimed": tally.unclaimed, "no elements": tally.empty, "refused by core": tally.core}
+    return [f"{why} {number:,}" for why, number in reasons.items() if number]
 
 
 def rate(tally: Tally) -> str:
@@ -93,7 +128,7 @@ def status(tally: Tally) -> str:
     `unclaimed`.
 
     `known` cells hold only expected deviations beside their passes, `partial` ones miss results that did not
-    run, and `unclaimed` ones hold results that test nothing.
+    run, and `unclaimed` ones hold results of which nothing is claimed, or no result with an element.
     """
     if not tally.selected:
         return "none"
@@ -103,9 +138,20 @@ def status(tally: Tally) -> str:
         return "failing"
     if tally.known:
         return "known"
-    if tally.unclaimed:
+    if tally.unclaimed or (tally.empty and not tally.conforming):
         return "unclaimed"
     return "pass" if tally.run == tally.selected else "partial"
+
+
+def telling_number(tally: Tally) -> int:
+    """Count the results that give a cell its state (`status`): what fails, deviates, tests nothing or did not
+    run; 0 where all pass and where nothing ran."""
+    return {
+        "failing": tally.failing,
+        "known": tally.known,
+        "unclaimed": tally.unclaimed,
+        "partial": tally.selected - tally.run,
+    }.get(status(tally), 0)
 
 
 STATUS_WORDS = {

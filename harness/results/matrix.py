@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+from harness.model.case import Validity
 from harness.model.facets import dtype_key
-from harness.model.records import Validity
 from harness.model.reference.feature_levels import level_key
-from harness.results.tables import Tables, Tally
+from harness.results.tables import Tables
+from harness.results.tally import Tally
 
 Rows = Literal["dtype", "types"]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from harness.model.facets import Facets, dtype_key
-from harness.model.records import Accuracy, Outcome, Result
+from harness.model.result import Accuracy, Result
+from harness.model.verdict import Outcome
 
 
 class Nearness(NamedTuple):

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from harness.model.case import Validity
 from harness.results.level_table import status
-from harness.results.tables import Tables, Tally
+from harness.results.tables import Tables
+from harness.results.tally import Tally
 
 MANY = 12
 """Operators from which reports fold what stands for each of them."""
@@ -14,11 +16,16 @@ _WORST = ("failing", "absent", "partial", "unclaimed", "known", "pass", "none")
 
 
 class OverviewRow(NamedTuple):
-    """An operator: all its cases on each target, invalid and unspecified ones included, and their sum."""
+    """An operator: all its cases on each target, invalid and unspecified ones included, and their sum.
+
+    `kinds` are the element types × ranks of the first input that valid and unspecified cases have: how many ran on
+    a target, and how many were selected.
+    """
 
     operator: str
     by_target: dict[str, Tally]
     total: Tally
+    kinds: tuple[int, int]
 
     @property
     def status(self) -> str:
@@ -30,11 +37,17 @@ def overview(tables: Tables) -> list[OverviewRow]:
     """Return a row for each operator: those with unexpected results first, each part by name."""
     cells = tables.by("operator", "target")
     totals = tables.by("operator")
+    kinds: dict[str, dict[tuple[object, ...], bool]] = {}
+    for (operator, validity, *kind), tally in tables.by("operator", "validity", "dtype", "rank").items():
+        if validity is not Validity.INVALID:
+            found = kinds.setdefault(str(operator), {})
+            found[tuple(kind)] = found.get(tuple(kind), False) or tally.run > 0
     rows = [
         OverviewRow(
             operator,
             {target: cells.get((operator, target), Tally()) for target in tables.targets},
             totals[(operator,)],
+            (sum(kinds.get(operator, {}).values()), len(kinds.get(operator, {}))),
         )
         for operator in tables.operators
     ]

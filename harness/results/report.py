@@ -9,7 +9,8 @@ from __future__ import annotations
 from functools import cached_property
 
 from harness.results.explain.in_common import NOTHING, InCommon
-from harness.results.level_table import LevelRow, level_table
+from harness.results.guidance import Guidance, guidance
+from harness.results.level_table import LevelRow, TargetLevels, level_table, target_levels
 from harness.results.matrix import Matrix, matrices
 from harness.results.overview import OverviewRow, overview
 from harness.results.summary import Summary, summarize
@@ -30,6 +31,11 @@ class Report:
         return summarize(self.tables)
 
     @cached_property
+    def guidance(self) -> Guidance:
+        """What holds, why deviations are accepted, and what to do next."""
+        return guidance(self.tables)
+
+    @cached_property
     def overview(self) -> list[OverviewRow]:
         """A row for each operator, those with unexpected results first."""
         return overview(self.tables)
@@ -38,6 +44,11 @@ class Report:
     def levels(self) -> list[LevelRow]:
         """A row for each operator and target: valid cases by the feature level that first allows them."""
         return level_table(self.tables)
+
+    @cached_property
+    def target_levels(self) -> list[TargetLevels]:
+        """A row for each target: the same over all operators."""
+        return target_levels(self.levels)
 
     @cached_property
     def support(self) -> list[Support]:

@@ -11,10 +11,12 @@ from collections import Counter
 from functools import cache
 from typing import NamedTuple
 
+from harness.model.case import Validity
 from harness.model.caseid import CaseKey
 from harness.model.query import Query
-from harness.model.records import Outcome, Result, Validity, conforms, inexpressible
 from harness.model.reference.feature_levels import load
+from harness.model.result import Result, inexpressible
+from harness.model.verdict import Outcome, conforms
 
 
 class Requirement(NamedTuple):

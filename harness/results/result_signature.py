@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from harness.model.mismatch_kind import NEAR_ULP, VALUES, difference
-from harness.model.records import Outcome, Result, Validity
+from harness.model.case import Validity
+from harness.model.mismatch_kind import NEAR_ULP, VALUES
+from harness.model.result import Result
+from harness.model.signature import recorded_signature
+from harness.model.verdict import Outcome
 
-_ERROR = 200
 _WORDS = {
     "dtype": "another dtype",
     "shape": "another shape",
@@ -51,6 +53,4 @@ class ResultSignature(NamedTuple):
 
 def signature(result: Result) -> ResultSignature:
     """Return the signature of a result."""
-    error = result.error.class_[:_ERROR] if result.error else ""
-    differs = difference(result.diff) if result.diff else ""
-    return ResultSignature(result.validity, result.outcome, result.stage or "", error, differs, result.flaky)
+    return ResultSignature(result.validity, *recorded_signature(result), result.flaky)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from types import TracebackType
 
@@ -19,7 +19,8 @@ import msgspec
 from harness.model import compressed as packed
 from harness.model.errors import HarnessFault, UsageError
 from harness.model.file_lock import claim
-from harness.model.records import SCHEMA, End, Header, Result
+from harness.model.header import SCHEMA, End, Header
+from harness.model.result import Result
 from harness.results.runfile_checks import Count, Kind, contradiction, impossible, kind_of, miscounted
 
 _LINES = 64
@@ -227,6 +228,21 @@ class RunReader:
                 raise self._damaged(number, why)
             count.number += 1
             yield record
+
+    def again(self, numbers: Collection[int]) -> Iterator[tuple[int, Result]]:
+        """Yield the results on some lines once more, each with the number of its line."""
+        if not numbers:
+            return
+        decode = msgspec.json.Decoder(Result).decode
+        last = max(numbers)
+        for number, line in enumerate(packed.lines(self.path), start=1):
+            if number in numbers:
+                try:
+                    yield number, decode(line)
+                except _UNREADABLE as error:  # it was readable before
+                    raise self._damaged(number, _why(error)) from error
+            if number >= last:
+                return
 
     def _damaged(self, number: int, what: str) -> UsageError:
         return UsageError(f"{self.path}:{number}: damaged run file: {what}")

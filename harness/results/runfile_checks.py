@@ -14,18 +14,19 @@ from collections.abc import Collection
 
 from msgspec import UNSET
 
+from harness.model.case import Validity
 from harness.model.caseid import operator_of
-from harness.model.records import (
-    DIRECTML,
-    NOT_EXECUTED,
+from harness.model.header import End, Header
+from harness.model.result import (
     ORACLE_ERROR,
     Diff,
-    End,
-    Header,
-    Outcome,
     Repeats,
     Result,
-    Validity,
+)
+from harness.model.target_info import DIRECTML
+from harness.model.verdict import (
+    NOT_EXECUTED,
+    Outcome,
     Verdict,
     conforms,
 )

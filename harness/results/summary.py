@@ -6,20 +6,24 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-from harness.model.records import (
-    CANNOT_BE_ASKED,
-    DIRECTML,
-    NOT_EXECUTED,
-    Against,
-    TargetInfo,
-    Verdict,
-)
-from harness.results.tables import Tables, Tally
+from harness.model.header import Against
+from harness.model.result import CANNOT_BE_ASKED
+from harness.model.target_info import DIRECTML, TargetInfo
+from harness.model.verdict import NOT_EXECUTED, Verdict
+from harness.results.memory import KINDS
+from harness.results.tables import Tables
+from harness.results.tally import Tally
 
 Tone = Literal["good", "bad", "warn"]
 
 REASONS = 2
-"""Reasons for leaving out that a remark names; tables name them all."""
+"""Reasons for leaving out that a note names; tables name them all."""
+_REASONS = {
+    "adds no new pair": "other cases cover every pair of their values",
+    "not in the query": "the query does not ask for them",
+    "in another shard": "another shard runs them",
+}
+"""Reasons for leaving out, in words that need no glossary."""
 _UNEXPECTED = {
     Verdict.REGRESSION: ("regression", "regressions"),
     Verdict.CHANGED: ("changed result", "changed results"),
@@ -29,12 +33,21 @@ _UNEXPECTED = {
 _MARKS: dict[Tone, str] = {"good": "✓", "bad": "✗", "warn": "!"}
 
 
+class Note(NamedTuple):
+    """What a reader may want to know of what stands in no count: in a few words, and whole."""
+
+    short: str
+    text: str
+
+
 class Summary(NamedTuple):
-    """`sentence` is the verdict; `remarks` are what a reader must know before trusting it."""
+    """`sentence` is the verdict; `remarks` are what a reader must know before trusting it, `notes` what
+    reports fold."""
 
     tone: Tone
     sentence: str
     remarks: tuple[str, ...]
+    notes: tuple[Note, ...] = ()
 
     @property
     def mark(self) -> str:
@@ -50,10 +63,14 @@ def count(number: int, one: str, many: str = "") -> str:
 def summarize(tables: Tables) -> Summary:
     """Judge a run: bad with anything unexpected, a warning where it is incomplete or nothing ran, good
     otherwise."""
+    tone, sentence = _verdict(tables)
+    return Summary(tone, sentence, _remarks(tables), _notes(tables))
+
+
+def _verdict(tables: Tables) -> tuple[Tone, str]:
     total = tables.tally()
-    remarks = _remarks(tables)
     if not total.run:
-        return Summary("warn", f"Nothing ran: 0 of {count(tables.selected, 'selected result')}.", remarks)
+        return "warn", f"Nothing ran: 0 of {count(tables.selected, 'selected result')}."
     unexpected = [
         count(number, *_UNEXPECTED[verdict])
         for verdict, number in tables.unexpected.numbers.items()
@@ -64,16 +81,16 @@ def summarize(tables: Tables) -> Summary:
     known = "all conform" if total.conforming == total.run else _conforming(total)
     if unexpected:
         tone: Tone = "bad" if total.unexpected or tables.problems else "warn"
-        return Summary(tone, f"{', '.join(unexpected)} in {count(total.run, 'result')}; {known}.", remarks)
+        return tone, f"{', '.join(unexpected)} in {count(total.run, 'result')}; {known}."
     as_expected = (
         "The only result is as expected" if total.run == 1 else f"All {total.run:,} results are as expected"
     )
     without = f"; without {_listed(left_out)}" if (left_out := tables.header.targets_left_out) else ""
     if tables.truncated:
-        return Summary("warn", f"The run is incomplete. {as_expected}: {known}{without}.", remarks)
+        return "warn", f"The run is incomplete. {as_expected}: {known}{without}."
     if total.run < tables.selected:
-        return Summary("warn", f"{as_expected}, of {tables.selected:,} selected; {known}{without}.", remarks)
-    return Summary("good", f"{as_expected}: {known}{without}.", remarks)
+        return "warn", f"{as_expected}, of {tables.selected:,} selected; {known}{without}."
+    return "good", f"{as_expected}: {known}{without}."
 
 
 _NAMED = 2
@@ -84,8 +101,9 @@ def _conforming(total: Tally) -> str:
     known = (
         f", {count(total.known, 'deviates in a known way', 'deviate in known ways')}" if total.known else ""
     )
-    nothing = f", {count(total.unclaimed, 'tests nothing', 'test nothing')}" if total.unclaimed else ""
-    return count(total.conforming, "conforms", "conform") + known + nothing
+    nothing = f", {count(total.nothing, 'tests nothing', 'test nothing')}" if total.nothing else ""
+    core = f", {total.core:,} refused by ONNX Runtime's core" if total.core else ""
+    return count(total.conforming, "conforms", "conform") + known + nothing + core
 
 
 def _remarks(tables: Tables) -> tuple[str, ...]:
@@ -126,42 +144,66 @@ def _remarks(tables: Tables) -> tuple[str, ...]:
         remarks.append(
             f"{number:,} of the unexpected results {'is' if number == 1 else 'are'} flaky: repeated, they did not always do the same."
         )
-    alike = {}
-    for target, number in tables.inexpressible.items():
-        alike.setdefault(_not_counted(number, tables.header.targets[target].provider), []).append(target)
-    alone = len(tables.targets) == 1
-    remarks += [what if alone else f"{_together(targets)}: {what}" for what, targets in alike.items()]
-    if nothing := tables.tally().unclaimed:
-        which, its, none = (
-            ("1 result tests", "its", "it is not")
-            if nothing == 1
-            else (f"{nothing:,} results test", "their", "none is")
-        )
-        remarks.append(
-            f"{which} nothing, since the bound on {its} error is infinite: {none} counted as a pass."
-        )
+    for target in tables.targets:
+        kinds = [f"{number:,} {kind}" for kind in KINDS if (number := tables.memory[target, kind])]
+        if kinds:
+            remarks.append(f"{target} accepted what should be refused: {_listed(kinds)}.")
     if pending := sum(row.results for row in tables.deviations.rows(pending=True)):
         remarks.append(
             f"{count(pending, 'deviation is', 'deviations are')} not reviewed yet: nobody has looked at why."
         )
-    if tables.left_out:
-        largest = sorted(tables.left_out.items(), key=lambda item: (-item[1], item[0]))
-        named = ", ".join(f"{one_line(reason)}: {number:,}" for reason, number in largest[:REASONS])
-        more = f", and {count(len(largest) - REASONS, 'more reason')}" if len(largest) > REASONS else ""
-        remarks.append(
-            f"Left out before the run: {count(sum(tables.left_out.values()), 'combination')} ({named}{more})."
-        )
     return tuple(remarks)
 
 
-def _not_counted(number: int, provider: str) -> str:
-    """Say that a target's API has no words for some cases, so that they stand in no count."""
-    cases, they, call, have = (
-        ("case is", "it", "calls", "has") if number == 1 else ("cases are", "they", "call", "have")
-    )
-    if provider == DIRECTML:
-        return f"{number:,} {cases} not counted: no call of DirectML's own API can express {'it' if number == 1 else 'them'}."
-    return f"{number:,} {cases} not counted: {they} {call} DirectML's own API and {have} no ONNX graph."
+def _notes(tables: Tables) -> tuple[Note, ...]:
+    """Say what stands in no count, and why."""
+    notes = []
+    alike: dict[tuple[int, bool], list[str]] = {}
+    for target, number in tables.inexpressible.items():
+        own_api = tables.header.targets[target].provider == DIRECTML
+        alike.setdefault((number, own_api), []).append(target)
+    for (number, own_api), targets in alike.items():
+        cases, they, run = (
+            ("case does", "it asks", "It runs") if number == 1 else ("cases do", "they ask", "They run")
+        )
+        why = (
+            f"DirectML's API has no call for what {they}."
+            if own_api
+            else f"{'it calls' if number == 1 else 'they call'} DirectML itself instead of running an ONNX model. "
+            f"{run} with the target directml."
+        )
+        said = f"{number:,} {cases} not apply to {_together(targets)}"
+        notes.append(Note(said, f"{said} and {'is' if number == 1 else 'are'} not counted: {why}"))
+    if nothing := tables.tally().unclaimed:
+        which, they = (
+            ("1 result has", "it is no") if nothing == 1 else (f"{nothing:,} results have", "none is a")
+        )
+        said = f"{which} an infinite bound"
+        notes.append(
+            Note(said, f"{said} on the error for these inputs: any output would be right, and {they} pass.")
+        )
+    if empty := tables.tally().empty:
+        which, they = ("1 result has", "it is no") if empty == 1 else (f"{empty:,} results have", "none is a")
+        said = f"{which} no element"
+        notes.append(Note(said, f"{said}: types and shapes alone were compared, and {they} pass."))
+    if core := tables.tally().core:
+        which = "1 invalid case was" if core == 1 else f"{core:,} invalid cases were"
+        said = f"{which} refused by ONNX Runtime's core"
+        notes.append(Note(said, f"{said} before any provider was asked: not counted as the provider's."))
+    if tables.left_out:
+        largest = sorted(tables.left_out.items(), key=lambda item: (-item[1], item[0]))
+        named = "; ".join(
+            f"{number:,}: {_REASONS.get(reason, one_line(reason))}" for reason, number in largest[:REASONS]
+        )
+        more = f"; {count(len(largest) - REASONS, 'more reason')}" if len(largest) > REASONS else ""
+        notes.append(
+            Note(
+                "",
+                f"{count(sum(tables.left_out.values()), 'combination')} that the specs describe "
+                f"{'is' if sum(tables.left_out.values()) == 1 else 'are'} no case of this run ({named}{more}).",
+            )
+        )
+    return tuple(notes)
 
 
 def _why(tables: Tables, target: str) -> str:

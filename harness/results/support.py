@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
+from harness.model.case import BEYOND, Validity
 from harness.model.facets import dtype_key
-from harness.model.records import BEYOND, DIRECTML, DML, Outcome, Validity
 from harness.model.reference.feature_levels import level_key
 from harness.model.reference.kernels import Registered, formal_inputs, registered
-from harness.results.tables import Tables, Tally
+from harness.model.target_info import DIRECTML, DML
+from harness.model.verdict import Outcome
+from harness.results.tables import Tables
+from harness.results.tally import Tally
 
 Measured = Literal["yes", "no", "partly", "unclear", "nothing ran"]
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from harness.model.records import NOT_EXECUTED, Header, Result, Validity, conforms
+from harness.model.case import Validity
+from harness.model.header import Header
+from harness.model.result import Result
 from harness.model.result_key import result_key
+from harness.model.verdict import NOT_EXECUTED, conforms
 from harness.results.cross_check import (
     COMPOSED,
     Agreement,

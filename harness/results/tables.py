@@ -1,183 +1,38 @@
 """The tables of a run: counts results as they stream by, and answers what every report asks of the counts.
 
-A result is counted in one cell: operator, opset, element types, rank, variant, level, validity, target. Every
-table is a sum over cells, so memory grows with the variety of the cases and not with their number. Beside the
-counts the tables keep results that must be read (`unexpected`), the entries that explain known deviations
-(`deviations`), and, with more than one target, one small integer per case (`differences`).
+Every table is a sum over cells (`cell.Cell`), so memory grows with the variety of the cases and not with their
+number. Beside the counts the tables keep results that must be read (`unexpected`), the entries that explain known
+deviations (`deviations`), and, with more than one target, one small integer per case (`differences`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import NamedTuple, TypeVar
 
 import msgspec
 from msgspec import UNSET
 
-from harness.model.facets import Facets, facets, telling
-from harness.model.records import (
-    BEYOND,
-    NOT_EXECUTED,
-    End,
-    Header,
-    Outcome,
-    Result,
-    Validity,
-    Verdict,
-    conforms,
-    fails,
-    inexpressible,
-    unexpected,
-)
+from harness.model.case import BEYOND, Validity
+from harness.model.facets import Facets, facets
+from harness.model.header import End, Header
+from harness.model.result import Apart, Memory, Result, inexpressible
+from harness.model.verdict import Outcome, Verdict, fails
+from harness.results.cell import CaseKind, Cell, State, shown_kinds
 from harness.results.cross_check import CrossCheck
 from harness.results.differences import Differences
 from harness.results.known_deviations import Deviations
+from harness.results.memory import kind as memory_kind
 from harness.results.nearness import Nearnesses
+from harness.results.numbering import Numbering
 from harness.results.runfile import RunReader
+from harness.results.tally import Tally
 from harness.results.target_names import renamed, short_names
 from harness.results.tensor_support import TensorSupport
 from harness.results.unexpected import Unexpected
 
 _STATE_BITS = 24
-
-
-class CaseKind(NamedTuple):
-    """What is counted of a case."""
-
-    facets: Facets
-    level: str
-    validity: Validity
-
-
-class State(NamedTuple):
-    """What is counted of what a target did with it."""
-
-    target: str
-    validity: Validity
-    outcome: Outcome
-    verdict: Verdict
-    inexpressible: bool = False
-    tests_nothing: bool = False
-
-
-def shown_kinds(found: Collection[tuple[Facets, str, Validity]]) -> list[CaseKind]:
-    """Keep of the facets of cases the element types that tell something (`facets.telling`), which only all
-    cases together show."""
-    names = telling(read for read, _, validity in found if validity is Validity.VALID)
-    return [
-        CaseKind(read.shown(names.get(read.operator, ())), level, validity) for read, level, validity in found
-    ]
-
-
-_Key = TypeVar("_Key", bound=Hashable)
-
-
-class Numbering(dict[_Key, int]):
-    """Numbers distinct keys in the order in which they are first asked for."""
-
-    def __missing__(self, key: _Key) -> int:
-        number = self[key] = len(self)
-        return number
-
-
-class Cell(NamedTuple):
-    """One cell of the counts."""
-
-    operator: str
-    opset: int
-    dtype: str
-    rank: int
-    types: str
-    variant: str
-    level: str
-    validity: Validity
-    target: str
-
-
-class Tally:
-    """Counts of some results by outcome and verdict. A rate is never given without `selected`."""
-
-    __slots__ = (
-        "conforming",
-        "failing",
-        "known",
-        "outcomes",
-        "selected",
-        "unclaimed",
-        "unexpected",
-        "verdicts",
-    )
-
-    def __init__(self) -> None:
-        self.selected = 0
-        self.conforming = 0
-        """Valid cases that passed, invalid ones that were rejected, and unspecified ones that ran."""
-        self.known = 0
-        """Results that ran, do not conform, and are expected."""
-        self.failing = 0
-        """Regressions, changed results, and new ones that do not conform."""
-        self.unexpected = 0
-        """What turns a run red: the failing ones, and improvements on what was expected."""
-        self.unclaimed = 0
-        """Results that ran and of whose outputs nothing is claimed: they test nothing, and neither pass nor
-        conform."""
-        self.outcomes: Counter[Outcome] = Counter()
-        self.verdicts: Counter[Verdict] = Counter()
-
-    def add(
-        self,
-        validity: Validity,
-        outcome: Outcome,
-        verdict: Verdict,
-        number: int,
-        *,
-        baseline: bool,
-        tests_nothing: bool = False,
-    ) -> None:
-        self.selected += number
-        self.outcomes[outcome] += number
-        self.verdicts[verdict] += number
-        if fails(validity, outcome, verdict):
-            self.failing += number
-        if unexpected(validity, outcome, verdict, baseline=baseline):
-            self.unexpected += number
-        if outcome in NOT_EXECUTED:
-            return
-        if tests_nothing:
-            self.unclaimed += number
-        elif conforms(validity, outcome):
-            self.conforming += number
-        elif verdict is Verdict.EXPECTED:
-            self.known += number
-
-    def include(self, other: Tally) -> None:
-        """Add another tally's counts."""
-        self.selected += other.selected
-        self.conforming += other.conforming
-        self.known += other.known
-        self.failing += other.failing
-        self.unexpected += other.unexpected
-        self.unclaimed += other.unclaimed
-        for outcome, number in other.outcomes.items():  # Counter.update costs several times as much
-            self.outcomes[outcome] += number
-        for verdict, number in other.verdicts.items():
-            self.verdicts[verdict] += number
-
-    @property
-    def passed(self) -> int:
-        """Valid cases with the right result, as far as something was claimed of it."""
-        return self.outcomes[Outcome.PASS] - self.unclaimed
-
-    @property
-    def run(self) -> int:
-        """Results whose target did something."""
-        return self.selected - sum(self.outcomes[o] for o in NOT_EXECUTED)
-
-    def others(self) -> list[tuple[Outcome, int]]:
-        """Every outcome but `pass` that occurred, in the order of the outcomes."""
-        return [(o, self.outcomes[o]) for o in Outcome if o is not Outcome.PASS and self.outcomes[o]]
 
 
 class Tables:
@@ -203,8 +58,11 @@ class Tables:
         self.tensor_support = TensorSupport(header)
         self.cross_check = CrossCheck(header) if across_targets else None
         self._kinds: Numbering[tuple[Facets, str, Validity]] = Numbering()
-        self._states: Numbering[tuple[str, Validity, Outcome, Verdict, bool, bool]] = Numbering()
+        self._states: Numbering[tuple[str, Validity, Outcome, Verdict, bool, Apart]] = Numbering()
         self._counts: dict[int, int] = {}
+        self.memory: Counter[tuple[str, str]] = Counter()
+        """Accepted results of cases that should be refused, by target and by what their elements are over
+        other memory (`memory.KINDS`)."""
         self.not_run: Counter[tuple[str, str]] = Counter()
         """Results that were not run though the target's API has words for them, by target and error class
         (empty: none is recorded)."""
@@ -218,12 +76,14 @@ class Tables:
         level = result.levels.get("directml", BEYOND)
         kind = self._kinds[read, level, validity]
         state = self._states[
-            result.target, validity, result.outcome, verdict, inexpressible(result), result.tests_nothing
+            result.target, validity, result.outcome, verdict, inexpressible(result), result.apart
         ]
         key = kind << _STATE_BITS | state
         self._counts[key] = self._counts.get(key, 0) + 1
         if result.outcome is Outcome.NOT_RUN and not inexpressible(result):
             self.not_run[result.target, result.error.class_ if result.error else ""] += 1
+        if isinstance(result.memory, Memory) and result.outcome is Outcome.ACCEPTED_INVALID:
+            self.memory[result.target, memory_kind(result.memory)] += 1
         if result.accuracy is not UNSET:
             self.nearnesses.add(result, read)
         if result.call is not UNSET:
@@ -279,7 +139,7 @@ class Tables:
                 state.verdict,
                 number,
                 baseline=baseline,
-                tests_nothing=state.tests_nothing,
+                apart=state.apart,
             )
         return cells
 

@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 import msgspec
 
-from harness.model.records import Header
+from harness.model.header import Header
 
 _FOLDERS = re.compile(r"(?<==)(?:[A-Za-z]:)?[^,=]*[\\/](?=[^,\\/]+(?:,|$))")
 

@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from msgspec import UNSET
 
-from harness.model.records import BEYOND, Header, Outcome, Result, Validity
+from harness.model.case import BEYOND, Validity
+from harness.model.header import Header
 from harness.model.reference.feature_levels import (
     documented_tensor,
     level_key,
@@ -25,6 +26,8 @@ from harness.model.reference.feature_levels import (
     table_levels,
     tensors_documented,
 )
+from harness.model.result import Result
+from harness.model.verdict import Outcome
 
 DATA_TYPES = (
     "FLOAT64",

@@ -12,9 +12,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from harness.model.case import Validity
 from harness.model.facets import Facets
-from harness.model.records import Error, Outcome, Result, Validity, Verdict
+from harness.model.result import Error, Result
 from harness.model.spread import Spread
+from harness.model.verdict import Outcome, Verdict
 
 KEEP = 2000
 """Results kept whole, by verdict."""

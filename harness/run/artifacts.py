@@ -9,16 +9,19 @@ others `expected_2` and so on.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
+from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.model.errors import HarnessFault
 from harness.model.expected import Approx, Exact, Expected, OneOf
-from harness.model.records import Result, Tensor, Verdict
+from harness.model.result import Result
 from harness.model.result_key import artifact_name
 from harness.model.shares import LocalNumbers
+from harness.model.verdict import Verdict
 from harness.results.npz import load_arrays
 from harness.run.judge import Judgement
 from harness.targets.execution import Execution, Prepared
@@ -104,10 +107,21 @@ class Artifacts:
         arrays = {name: array for name, array in arrays.items() if array.dtype != object}
         if not arrays or not self._room(sum(array.nbytes for array in arrays.values()), expected=expected):
             return
-        path = self._folder / artifact_name(prepared.case.id, target)
+        self._put(artifact_name(prepared.case.id, target), arrays, expected=expected)
+
+    def keep_file(self, name: str, data: bytes, size: int, *, expected: bool) -> None:
+        """Keep a file with `size` bytes of tensors that was made elsewhere, if there is room."""
+        if self._room(size, expected=expected):
+            self._write(name, lambda path: path.write_bytes(data))
+
+    def _put(self, name: str, arrays: dict[str, Array], *, expected: bool) -> None:
+        self._write(name, lambda path: np.savez(path, **arrays))  # type: ignore[arg-type] # numpy types savez's keywords as its flag
+
+    def _write(self, name: str, save: Callable[[Path], object]) -> None:
+        path = self._folder / name
         try:
             self._folder.mkdir(exist_ok=True)
-            np.savez(path, **arrays)  # type: ignore[arg-type] # numpy types savez's keywords as its flag
+            save(path)
         except OSError as error:
             with contextlib.suppress(OSError):
                 path.unlink()

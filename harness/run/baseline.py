@@ -6,9 +6,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from harness.model.case import Validity
 from harness.model.errors import UsageError
-from harness.model.records import NOT_EXECUTED, Against, Outcome, Validity, Verdict, conforms
+from harness.model.header import Against
 from harness.model.result_key import result_key
+from harness.model.verdict import (
+    NOT_EXECUTED,
+    Outcome,
+    Verdict,
+    conforms,
+)
 from harness.results.runfile import RunReader
 
 _OUTCOMES = tuple(Outcome)

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from harness.model.errors import UsageError
+from harness.model.header import Asked, Header
 from harness.model.query import parse_all
-from harness.model.records import Asked, Header
 from harness.results.runfile import RunReader
 from harness.run.request import Request
 from harness.specs.selection import Shard

@@ -13,7 +13,8 @@ from contextlib import closing
 import msgspec
 
 from harness.model.errors import TargetUnavailable
-from harness.model.records import Outcome, Repeats, Result, conforms, unexpected
+from harness.model.result import Repeats, Result
+from harness.model.verdict import Outcome, conforms, unexpected
 from harness.run.judge import judge
 from harness.targets.execution import Graph, GraphCases, Prepared
 from harness.targets.pool import WorkerPool

@@ -9,7 +9,7 @@ from pathlib import Path
 import onnx
 from msgspec import UNSET, UnsetType
 
-from harness.model.records import Tensor
+from harness.model.case import Tensor
 from harness.specs.expectations import Expectations
 from harness.targets.frames import tensor_bytes
 

@@ -10,44 +10,44 @@ from typing import NamedTuple
 from msgspec import UNSET
 
 from harness.compile.prepare import refusal, units
+from harness.model.case import BEYOND, Case, Validity
 from harness.model.errors import TargetUnavailable
-from harness.model.records import (
+from harness.model.result import NOT_EXPRESSIBLE, Error, Result
+from harness.model.shares import Share
+from harness.model.target_info import DIRECTML
+from harness.model.verdict import (
     CONFORMING,
-    DIRECTML,
     NOT_EXECUTED,
-    NOT_EXPRESSIBLE,
-    Case,
-    Error,
     Outcome,
-    Result,
-    Validity,
     Verdict,
     conforms,
 )
-from harness.model.shares import Share
 from harness.operators.directml.description import call_of
+from harness.operators.directml.levels import level_made
 from harness.run.artifacts import Artifacts
 from harness.run.baseline import Baseline
 from harness.run.flakes import Reruns
 from harness.run.hashes import output_hash
 from harness.run.judge import Judgement, judge, verdict
+from harness.run.patterns import PatternRuns
 from harness.run.resume import Done
-from harness.specs.expectations import Expectations, Known, TargetExpectations
+from harness.specs.expectations import Expectations
 from harness.specs.selection import ChosenCases, Selection
+from harness.specs.target_expectations import Known, TargetExpectations
 from harness.targets.execution import Execution, Graph, Prepared
 from harness.targets.pool import WorkerPool
-from harness.targets.registry import Target
+from harness.targets.target import Target
 
 
 class RunInputs(NamedTuple):
     """What a run is made of, before any target is known to be here; `artifacts` is the folder for tensors of
-    failing cases."""
+    failing cases, None where they are not kept."""
 
     targets: tuple[Target, ...]
     selection: Selection | ChosenCases
     expectations: Expectations
     baseline: Baseline | None
-    artifacts: Path
+    artifacts: Path | None
     seed: int
     timeout: float
     reruns: int = 0
@@ -75,16 +75,24 @@ class TargetRun(NamedTuple):
 
     def _run(self, pool: WorkerPool, cases: Iterator[Case]) -> Iterator[Result]:
         reruns = Reruns(self.work.reruns)
+        over_patterns = PatternRuns(self.target.provider)
         refused: list[tuple[Case, str]] = []
         supply = units(
             cases, self.work.seed, self.target.provider, lambda case, why: refused.append((case, why))
         )
         try:
-            with closing(pool.run(supply, keep=self.keep)) as answers:
+            with closing(pool.run(supply, keep=True)) as answers:
                 for prepared, graph, execution in answers:
                     result = self._result(prepared, graph, execution)
-                    if not reruns.hold(prepared, graph, result):
+                    if not over_patterns.hold(prepared, graph, execution, result) and not reruns.hold(
+                        prepared, graph, result
+                    ):
                         yield result
+            for prepared, graph, result in over_patterns.results(pool):
+                if not reruns.hold(prepared, graph, result):
+                    yield result
+            if not self.keep:
+                pool.close()
         except TargetUnavailable:
             yield from reruns.unrepeated()
             raise
@@ -93,7 +101,10 @@ class TargetRun(NamedTuple):
             yield self._inexpressible(case, why)
 
     def _cases(self, *, valid: bool) -> Iterator[Case]:
-        cases = self.work.selection.cases(valid=valid, share=self.share)
+        return self.left(self.work.selection.cases(valid=valid, share=self.share))
+
+    def left(self, cases: Iterator[Case]) -> Iterator[Case]:
+        """Yield the cases that an interrupted run has not done, and count those that it has for what is expected."""
         return cases if self.done is None else self._left(cases, self.done)
 
     def _left(self, cases: Iterator[Case], done: Done) -> Iterator[Case]:
@@ -109,7 +120,9 @@ class TargetRun(NamedTuple):
         judgement = judge(prepared, graph, execution, self.target.provider)
         outcome = judgement.outcome
         conforming = conforms(case.validity, outcome)
-        known = self.known.record(case.id, outcome, conforms=conforming, beyond=case.beyond)
+        known = self.known.record(
+            case.id, outcome, conforms=conforming, beyond=case.beyond, diff=judgement.diff
+        )
         expected = None if known is None else known.expect
         found = verdict(case.validity, outcome, expected)
         baseline = self.work.baseline
@@ -143,21 +156,35 @@ class TargetRun(NamedTuple):
             operator=case.operator,
             target=self.target.name,
             validity=case.validity,
-            levels=case.levels,
+            levels=case.levels
+            if graph is None or self.target.provider != DIRECTML
+            else level_made(graph.model, case.levels.get("directml", BEYOND)),
             outcome=judgement.outcome,
             verdict=found,
             stage=execution.stage if execution else None,
             placed_on=judgement.placed_on,
             error=judgement.error,
             diff=judgement.diff,
-            seconds=round(execution.seconds, 6) if execution else 0.0,
+            seconds=int(execution.seconds * 1e6 + 0.5) / 1e6 if execution else 0.0,
             output=UNSET
             if execution is None or judgement.outcome is Outcome.PASS
             else output_hash(execution.outputs),
             accuracy=UNSET if judgement.accuracy is None else judgement.accuracy,
+            empty=judgement.empty or UNSET,
+            nans=UNSET if judgement.nans is None else judgement.nans,
             call=UNSET if graph is None or self.target.provider != DIRECTML else call_of(graph.model),
             expectation=UNSET if known is None else known.number,
         )
+
+    def ended_with(self, case: Case, error: Error) -> Result:
+        """Record a case that ended the process around its worker: nothing else is known of it."""
+        known = self.known.record(case.id, Outcome.CRASH, conforms=False, beyond=case.beyond)
+        found = verdict(case.validity, Outcome.CRASH, None if known is None else known.expect)
+        baseline = self.work.baseline
+        if baseline is not None and found is not Verdict.EXPECTED:
+            found = baseline.verdict(case.id, self.target.name, case.validity, Outcome.CRASH)
+            known = None
+        return self._record(case, Judgement(Outcome.CRASH, error=error), found, None, known=known)
 
     def _inexpressible(self, case: Case, why: str) -> Result:
         return self._record(

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple
 
 import msgspec
 
+from harness.model.case import Tensor, Validity
 from harness.model.diff import compare
-from harness.model.expected import Expected
-from harness.model.records import (
+from harness.model.expected import Exact, Expected
+from harness.model.nan_bits import nan_bits
+from harness.model.result import (
     CANNOT_BE_ASKED,
     ORACLE_ERROR,
     Accuracy,
     Diff,
     Error,
-    Outcome,
-    Tensor,
-    Validity,
-    Verdict,
-    conforms,
+    NanBits,
 )
+from harness.model.verdict import Outcome, Verdict, conforms
 from harness.run.oracle import OracleError, contradiction, oracle
 from harness.targets.execution import Execution, Graph, Prepared
 
@@ -41,6 +41,9 @@ class Judgement(NamedTuple):
     diff: Diff | None = None
     expected: tuple[Expected, ...] | None = None
     accuracy: Accuracy | None = None
+    empty: bool = False
+    """A pass without an element that was compared."""
+    nans: NanBits | None = None
 
 
 def judge(prepared: Prepared, graph: Graph, execution: Execution, provider: str) -> Judgement:
@@ -58,11 +61,8 @@ def judge(prepared: Prepared, graph: Graph, execution: Execution, provider: str)
         assert execution.error is not None
         # the profile of a run that failed lacks the node that failed: misplaced is a node that is known to be
         # elsewhere
-        return Judgement(
-            _outcome_of_error(execution, doubt is not None and placed_on is not None),
-            placed_on,
-            execution.error,
-        )
+        outcome = _outcome_of_error(execution, doubt is not None and placed_on is not None)
+        return Judgement(outcome, None if outcome is Outcome.NOT_RUN else placed_on, execution.error)
     if doubt is not None:
         return Judgement(Outcome.NOT_PLACED, placed_on, Error("NotPlaced", doubt))
     if case.validity is Validity.INVALID:
@@ -79,9 +79,27 @@ def judge(prepared: Prepared, graph: Graph, execution: Execution, provider: str)
     if wrong is not None:
         return Judgement(Outcome.ORACLE_ERROR, placed_on, None, wrong, expected)
     diff, accuracy = compare_all(expected, execution.outputs)
+    empty = diff is None and not any(output.array.size for output in execution.outputs)
     return Judgement(
-        Outcome.PASS if diff is None else Outcome.MISMATCH, placed_on, None, diff, expected, accuracy
+        Outcome.PASS if diff is None else Outcome.MISMATCH,
+        placed_on,
+        None,
+        diff,
+        expected,
+        accuracy,
+        empty,
+        _nans(expected, execution.outputs),
     )
+
+
+def _nans(expected: tuple[Expected, ...], outputs: tuple[Tensor, ...]) -> NanBits | None:
+    """Return the bits of NaNs in the first output that has any: one with a bound has none of its own."""
+    for wanted, output in zip(expected, outputs, strict=False):
+        if isinstance(wanted, Exact):
+            found = nan_bits(wanted.tensor, output)
+            if found is not None:
+                return found
+    return None
 
 
 def compare_all(
@@ -113,8 +131,10 @@ def _outcome_of_error(execution: Execution, misplaced: bool) -> Outcome:
 def placement(execution: Execution, graph: Graph, provider: str) -> tuple[str | None, str | None]:
     """Return (provider that is proven to run the tested nodes, None), or (what is known, why it is no proof).
 
-    With optimisation off nothing is folded or left out, so a tested node that is not listed under its own
-    type is inside a node that the provider fused, if there is one.
+    A graph composed of several nodes needs all of them: as many of each type as it has, unless optimisation
+    merged some. With optimisation off nothing is folded or left out, so a tested node that is not listed
+    under its own type is inside a node that the provider fused, if there is one and the release cannot be
+    told to keep nodes apart.
     """
     nodes = execution.nodes
     if nodes is None:
@@ -129,13 +149,21 @@ def placement(execution: Execution, graph: Graph, provider: str) -> tuple[str | 
     elsewhere = sorted({where for where, operator in nodes if operator in graph.tested and where != provider})
     if elsewhere:
         return ", ".join(elsewhere), f"{', '.join(graph.tested)} ran on {', '.join(elsewhere)}"
-    if graph.optimization == "off" and any(
-        where == provider and operator.startswith(_FUSED) for where, operator in nodes
+    off = graph.optimization == "off"
+    if (
+        off
+        and execution.fuses
+        and any(where == provider and operator.startswith(_FUSED) for where, operator in nodes)
     ):
         return provider, None
-    absent = [operator for operator in graph.tested if operator not in {found for _, found in nodes}]
+    found = Counter(operator for _, operator in nodes)
+    wanted = Counter(graph.tested)
+    absent = [operator for operator in wanted if not found[operator]]
     if absent:
         return None, f"{', '.join(absent)} is not in the graph that ran: folded or fused"
+    few = [f"{found[each]} of {count} {each}" for each, count in wanted.items() if found[each] < count]
+    if off and few:
+        return None, f"only {', '.join(few)} are in the graph that ran"
     return provider, None
 
 

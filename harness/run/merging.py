@@ -12,8 +12,10 @@ from hashlib import blake2b
 from pathlib import Path
 
 from harness.model.errors import UsageError
-from harness.model.records import NOT_EXECUTED, End, Header, conforms, inexpressible
+from harness.model.header import End, Header
+from harness.model.result import inexpressible
 from harness.model.result_key import artifact_name
+from harness.model.verdict import NOT_EXECUTED, conforms
 from harness.results.counts import Counts
 from harness.results.runfile import RunReader, RunWriter
 from harness.run.folders import check_vacant, clear
@@ -21,9 +23,11 @@ from harness.run.hashes import hash_files, run_hashes
 from harness.run.pipeline import RunOutcome
 from harness.run.request import new_run_id
 from harness.run.shards import Shards, merged_header
-from harness.specs.expectations import ExpectationScope, TargetExpectations, load_expectations
+from harness.specs.expectation_scope import ExpectationScope
+from harness.specs.expectations import load_expectations
 from harness.specs.load import default_folder
 from harness.specs.selection import OTHER_SHARD, PARTIAL
+from harness.specs.target_expectations import TargetExpectations
 
 
 def merge_runs(
@@ -81,6 +85,7 @@ def merge_runs(
                         result.outcome,
                         conforms=conforms(result.validity, result.outcome),
                         beyond=result.beyond,
+                        diff=result.diff,
                     )
             if reader.end is None:
                 raise UsageError(

@@ -7,9 +7,11 @@ from itertools import zip_longest
 
 import numpy as np
 
+from harness.model.case import Case, Tensor, Validity
 from harness.model.diff import compare
 from harness.model.expected import Exact, Expected
-from harness.model.records import DIRECTML, DML, Case, Diff, Tensor, Validity
+from harness.model.result import Diff
+from harness.model.target_info import DIRECTML, DML
 from harness.operators import OPERATORS
 from harness.operators.base import UNKNOWN, Undefined
 from harness.targets.execution import Prepared
@@ -36,18 +38,19 @@ def oracle(prepared: Prepared, provider: str) -> tuple[Expected, ...] | None:
         if case.validity is Validity.UNSPECIFIED and operator.broken(call, inputs):
             return None
         expected = operator.oracle(call, inputs, declared_by(provider))
-        shapes = operator.family.output_shapes(operator, call)
-    except Exception as error:
+        shapes = prepared.inferred or operator.family.output_shapes(operator, call)
+        found_shapes = [each.shape for each in expected]
+    except Exception as error:  # whatever a formula raises is its error, which a result says
         if isinstance(error, Undefined) and case.validity is Validity.UNSPECIFIED:
             return None
         raise OracleError(f"{case.operator}: {type(error).__name__}: {error}") from error
-    for position, (found, shape) in enumerate(zip(expected, shapes, strict=False)):
-        if (
-            tuple(known if known != UNKNOWN else extent for extent, known in zip_longest(found.shape, shape))
-            != found.shape
+    for position, (found, shape) in enumerate(zip(found_shapes, shapes, strict=False)):
+        if found != shape and (
+            tuple(known if known != UNKNOWN else extent for extent, known in zip_longest(found, shape))
+            != found
         ):
             raise OracleError(
-                f"{case.operator}: output {position} of the formula has shape {list(found.shape)}, inferred is {list(shape)}"
+                f"{case.operator}: output {position} of the formula has shape {list(found)}, inferred is {list(shape)}"
             )
     return expected
 

@@ -5,35 +5,41 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
+from msgspec import UNSET
 
 from harness.model.errors import NothingRan, UsageError
+from harness.model.header import SCHEMA, End, Header
 from harness.model.progress import PLANNING
-from harness.model.records import NOT_EXECUTED, SCHEMA, End, Header, TargetInfo
+from harness.model.verdict import NOT_EXECUTED
 from harness.results.counts import Counts
 from harness.results.runfile import RunWriter
 from harness.run.baseline import Baseline
 from harness.run.folders import check_vacant, clear, point_latest
 from harness.run.hashes import run_hashes
 from harness.run.job import RunInputs
-from harness.run.lanes.coordinator import lanes
+from harness.run.lanes.coordinator import Coordinator, lanes
 from harness.run.lanes.lane import Opened
 from harness.run.request import Request, new_run_id
 from harness.run.resume import Done, Earlier
-from harness.run.target_info import target_info
 from harness.specs.expand import expand
-from harness.specs.expectations import ExpectationScope, load_expectations
-from harness.specs.load import load_specs
+from harness.specs.expectation_scope import ExpectationScope
+from harness.specs.expectations import load_expectations
+from harness.specs.load import LoadedSpec, load_specs, spec_files
 from harness.specs.origins import origins
 from harness.specs.selection import Selection, select
 from harness.targets.fake_script import check_scripts
-from harness.targets.registry import Target, greeted, make_ready
+from harness.targets.launches import make_ready
+
+if TYPE_CHECKING:
+    from harness.run.cluster.coordinator import ClusterCoordinator
+    from harness.run.cluster.scheduler import DaskCluster
 
 
 class RunOutcome(NamedTuple):
@@ -49,12 +55,21 @@ class RunOutcome(NamedTuple):
 def run(request: Request) -> RunOutcome:
     """Run everything that is asked for and write the run file; errors are of `errors`, results are never lost
     by one."""
+    if request.cluster is None:
+        return _run(request, None)
+    from harness.run.cluster.scheduler import connected  # asyncio, which a run on this machine does without
+
+    with connected(request.cluster) as cluster:
+        return _run(request, cluster)
+
+
+def _run(request: Request, cluster: DaskCluster | None) -> RunOutcome:
     started = time.monotonic()
     earlier = Earlier(request.out) if request.resume else None
     if earlier is None:
         check_vacant(request.out, force=request.force)
     check_scripts(request.targets)
-    specs = load_specs(request.specs)
+    specs = load_specs(request.specs, request.queries)
     tell = partial(request.progress, PLANNING)
     plan = expand(
         specs,
@@ -69,7 +84,7 @@ def run(request: Request) -> RunOutcome:
         if request.baseline is None
         else Baseline(request.baseline, [target.name for target in request.targets])
     )
-    hashes = run_hashes([spec.path for spec in specs], expectations)
+    hashes = run_hashes(spec_files(request.specs), expectations)
     against = None if baseline is None else baseline.against(hashes, request.seed)
     header = Header(
         SCHEMA,
@@ -97,7 +112,8 @@ def run(request: Request) -> RunOutcome:
         raise NothingRan(f"{total} cases are selected, fewer than --min-cases {request.min_cases}")
     left_out |= _gone(baseline, selection, request)
     scope = ExpectationScope.of(specs)
-    make_ready(request.targets)
+    if cluster is None:
+        make_ready(request.targets)
     work = RunInputs(
         request.targets,
         selection,
@@ -110,13 +126,14 @@ def run(request: Request) -> RunOutcome:
     )
     path = request.out / "run.jsonl"
     gc.freeze()  # modules and plan stay: the collector need not walk through them again and again
-    with lanes(work, request.jobs, total) as crew:
+    with _crew(cluster, request, header.run_id, specs, work, total) as crew:
         opened = [crew.open(number) for number in range(len(request.targets))]
         infos = {
-            target.name: _info(target, found) for target, found in zip(request.targets, opened, strict=True)
+            target.name: crew.info(number, found)
+            for number, (target, found) in enumerate(zip(request.targets, opened, strict=True))
         }
         header = msgspec.structs.replace(
-            header, targets=infos, expectations=expectations.stated(infos, plan.operators)
+            header, targets=infos, expectations=expectations.stated(infos, plan.operators), nodes=crew.nodes
         )
         done = None if earlier is None else earlier.continued(header)
         with _writer(path, header, done) as writer:
@@ -127,7 +144,7 @@ def run(request: Request) -> RunOutcome:
             problems: list[str] = []
             for number, (target, found) in enumerate(zip(request.targets, opened, strict=True)):
                 here = found if isinstance(found, Opened) else None
-                sink = _Written(writer, request.progress, target.name, total)
+                sink = _Written(writer, request, target.name, total)
                 reports = crew.run(number, infos[target.name], here, done, sink)
                 request.progress(target.name, sink.number, total)
                 known = expectations.for_target(target.name, infos[target.name])
@@ -149,9 +166,25 @@ def run(request: Request) -> RunOutcome:
                 verdicts=dict(sorted(counts.verdicts.items())),
                 problems=tuple(dict.fromkeys(problems)),
                 seconds=round(time.monotonic() - started, 3),
+                nodes=tuple(node for node in crew.nodes if node not in header.nodes) or UNSET,
             )
             writer.close(end)
     return RunOutcome(path, end, _exit_code(end, counts, baselined=against is not None))
+
+
+def _crew(
+    cluster: DaskCluster | None,
+    request: Request,
+    run_id: str,
+    specs: Sequence[LoadedSpec],
+    work: RunInputs,
+    total: int,
+) -> Coordinator | ClusterCoordinator:
+    if cluster is None:
+        return lanes(work, request.jobs, total)
+    from harness.run.cluster.coordinator import on_cluster
+
+    return on_cluster(cluster, request, run_id, specs, work, total)
 
 
 def _exit_code(end: End, counts: Counts, *, baselined: bool) -> int:
@@ -162,11 +195,9 @@ def _exit_code(end: End, counts: Counts, *, baselined: bool) -> int:
 class _Written:
     """Appends lines to the run file and tells the progress; `number` counts them."""
 
-    def __init__(
-        self, writer: RunWriter, progress: Callable[[str, int, int], None], target: str, total: int
-    ) -> None:
+    def __init__(self, writer: RunWriter, request: Request, target: str, total: int) -> None:
         self._writer = writer
-        self._progress = progress
+        self._request = request
         self._target = target
         self._total = total
         self.number = 0
@@ -174,7 +205,8 @@ class _Written:
     def __call__(self, lines: bytes, number: int) -> None:
         self._writer.append(lines)
         self.number += number
-        self._progress(self._target, self.number, self._total)
+        self._request.watch(lines)
+        self._request.progress(self._target, self.number, self._total)
 
 
 def _gone(baseline: Baseline | None, selection: Selection, request: Request) -> dict[str, int]:
@@ -188,12 +220,6 @@ def _gone(baseline: Baseline | None, selection: Selection, request: Request) -> 
         [target.name for target in request.targets],
     )
     return {"in the baseline, no longer in the specs": gone} if gone else {}
-
-
-def _info(target: Target, opened: Opened | str) -> TargetInfo:
-    if isinstance(opened, str):
-        return TargetInfo(target.provider, unavailable=opened, options=target.options)
-    return target_info(greeted(target, opened.hello), opened.hello, opened.launch.runtime)
 
 
 def _writer(path: Path, header: Header, done: Done | None) -> RunWriter:

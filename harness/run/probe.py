@@ -12,13 +12,16 @@ from types import TracebackType
 from typing import NamedTuple
 
 from harness.compile.prepare import units
+from harness.model.case import Case, Validity
 from harness.model.errors import TargetUnavailable, UsageError
-from harness.model.records import Case, Validity
+from harness.model.result import Memory
 from harness.run.judge import Judgement, judge
+from harness.run.patterns import over_patterns, worth
 from harness.targets.execution import Execution, Graph, GraphCases, Prepared
 from harness.targets.fake_script import check_scripts
+from harness.targets.launches import launch
 from harness.targets.pool import Hello, WorkerPool
-from harness.targets.registry import Target, greeted, launch, wheel
+from harness.targets.target import Target, greeted, wheel
 
 
 class Probe(NamedTuple):
@@ -93,6 +96,20 @@ class Probes:
     def repeat(self, case: Case, times: int) -> list[Probe]:
         """Run one case several times, each time in a session of its own."""
         return [self.one(case) for _ in range(times)]
+
+    def memory(self, probe: Probe) -> Memory | None:
+        """Run a case again over memory that holds patterns, in workers of its own, and say what its outputs are
+        there; None where that says nothing."""
+        outputs = probe.execution.outputs
+        if outputs is None or not worth(
+            self.target.provider, probe.prepared, probe.graph, outputs, probe.judgement.outcome
+        ):
+            return None
+        self._pool.close()
+        try:
+            return over_patterns(self._pool, probe.prepared, probe.graph, outputs)
+        finally:
+            self._pool.close()
 
     def _units(self, cases: Sequence[Case], apart: bool) -> Iterator[GraphCases]:
         groups = [[case] for case in cases] if apart else [cases]

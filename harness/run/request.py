@@ -8,10 +8,14 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import NamedTuple
 
+from harness.model.header import Asked, Select, ShardOf
 from harness.model.query import Query
-from harness.model.records import Asked, Select, ShardOf
 from harness.specs.selection import Shard
-from harness.targets.registry import Target
+from harness.targets.target import Target
+
+
+def nobody(_target: str, _done: int, _total: int) -> None:
+    """Tell no one how far a run is."""
 
 
 class Request(NamedTuple):
@@ -38,8 +42,14 @@ class Request(NamedTuple):
     baseline: Path | None = None
     reruns: int = 0
     run_id: str = ""
+    cluster: str | None = None
+    """The address of a Dask scheduler whose nodes run the cases, or `local:N`; `jobs` are then those of a node."""
     targets_left_out: Mapping[str, str] = {}
-    progress: Callable[[str, int, int], None] = lambda _target, _done, _total: None
+    progress: Callable[[str, int, int], None] = nobody
+    watch: Callable[[bytes], None] = lambda _lines: None
+    """Is given the lines of results as they are written."""
+    say: Callable[[str], None] = lambda _line: None
+    """Is told what happens to the nodes of a cluster."""
 
     def asked(self) -> Asked:
         """Return what the header keeps of it."""

@@ -7,24 +7,36 @@ from pathlib import Path
 
 import msgspec
 
+from harness.model.case import Validity
 from harness.model.errors import TargetUnavailable, UsageError
-from harness.model.records import (
-    End,
-    Header,
-    Outcome,
-    Result,
-    Validity,
-    Verdict,
-    conforms,
-    in_another_order,
-    inexpressible,
-)
+from harness.model.header import End, Header, in_another_order
+from harness.model.result import Result, inexpressible
 from harness.model.result_key import result_key
+from harness.model.target_info import TargetInfo
+from harness.model.verdict import Outcome, Verdict, conforms
 from harness.results.counts import Counts
 from harness.results.runfile import RunReader, rewrite
 from harness.run.artifacts import Kept
 
 ANEW = "start a new run without --resume"
+MAY_DIFFER = ("python", "platform", "luid", "device_metadata")
+"""What belongs to a machine alone: the nodes of a cluster need not have it in common."""
+
+
+def alike(one: TargetInfo, other: TargetInfo) -> str | None:
+    """Return the name of a field in which a target is another on one machine than on another; None if it is the same."""
+    for name in one.__struct_fields__:
+        if name not in MAY_DIFFER and getattr(one, name) != getattr(other, name):
+            return name
+    return None
+
+
+def in_common(one: TargetInfo, other: TargetInfo) -> TargetInfo:
+    """Describe a target of two machines, without what only one of them has."""
+    differing = [name for name in MAY_DIFFER if getattr(one, name) != getattr(other, name)]
+    return msgspec.structs.replace(
+        one, **{name: {} if name == "device_metadata" else None for name in differing}
+    )
 
 
 class Done:
@@ -123,7 +135,8 @@ class Earlier:
         Errors: UsageError for another target, or for expectations in another order; TargetUnavailable for a
         target out of reach now.
         """
-        then, targets = self.header.targets, present.targets
+        then, targets = self.header.targets, dict(present.targets)
+        nodes = (*self.header.nodes, *(node for node in present.nodes if node not in self.header.nodes))
         if in_another_order(self.header, present):
             raise self._refused("the expectations are in another order")
         if then.keys() != targets.keys():
@@ -135,11 +148,16 @@ class Earlier:
                 raise TargetUnavailable(
                     f"{self.path}:1: cannot be continued: {name} was there and is not now: {info.unavailable}"
                 )
+            if nodes and alike(then[name], info) is None:
+                targets[name] = in_common(then[name], info)
+                continue
             for field in info.__struct_fields__:
                 if getattr(then[name], field) != getattr(info, field):
                     was, now = (getattr(each, field) or "unknown" for each in (then[name], info))
                     raise self._refused(f"{name} changed since: its {field} was {was} and is {now}")
-        header = msgspec.structs.replace(self.header, targets=targets, expectations=present.expectations)
+        header = msgspec.structs.replace(
+            self.header, targets=targets, expectations=present.expectations, nodes=nodes
+        )
         if header != self.header or self.absent:
             self.done.keep = rewrite(
                 self.path, header, lambda result: result.outcome is not Outcome.UNAVAILABLE

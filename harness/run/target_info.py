@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.model.records import TargetInfo
+from harness.model.target_info import TargetInfo
 from harness.run.artifacts import LIMIT_BYTES
 from harness.targets.pool import Hello
-from harness.targets.registry import Target
+from harness.targets.target import Target
 
 _DEVICE = (
     "directml",

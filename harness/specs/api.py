@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import product
 
+from harness.model.case import DirectmlOptions, DirectmlTensor, Options
 from harness.model.dtypes import DTYPES
-from harness.model.records import DirectmlOptions, DirectmlTensor, Options
 from harness.model.reference.directml import directml_operator
 from harness.operators.base import Call, CallTensor, Operator
+from harness.specs.entry_schema import LayoutName, TensorName
+from harness.specs.literal_schema import CaseDirectml, LiteralCase
 from harness.specs.load import LoadedSpec
-from harness.specs.schema import CaseDirectml, LayoutName, LiteralCase, Sweep, SweepDirectml, TensorName
 from harness.specs.source import KeyPath, shown
+from harness.specs.sweep_schema import Sweep, SweepDirectml
 
 _UINT = 1 << 32
 DTYPES_OF_DIRECTML = tuple(
@@ -68,7 +70,7 @@ def problems(
     beside the options of a graph."""
     if given is None or asked is None:
         return
-    for name in ("shapes", "initializer", "in_place", "optimization", "neighbours"):
+    for name in ("shapes", "initializer", "in_place", "optimization", "neighbours", "after"):
         if getattr(graph, name) != getattr(Options(), name):
             yield spec.problem(
                 (*at, "options", name),

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from harness.model.case import TensorValue, Value
 from harness.model.dtypes import DTYPES
-from harness.model.records import TensorValue, Value
 from harness.specs.literals import LiteralError, infer_shape, to_array
 from harness.specs.source import shown
 

@@ -8,10 +8,15 @@ from functools import lru_cache
 
 import numpy as np
 
+from harness.model.case import (
+    Case,
+    TensorSpec,
+    TensorValue,
+    Value,
+)
 from harness.model.dtypes import DTYPES, Array
 from harness.model.float_formats import encode as to_storage
 from harness.model.onnx_schemas import operator_schema
-from harness.model.records import Case, TensorSpec, TensorValue, Value
 from harness.operators import OPERATORS
 from harness.operators.base import Call, Operator, TensorType
 

@@ -9,12 +9,14 @@ from typing import Any
 from pydantic import ValidationError
 
 from harness.model import onnx_schemas
+from harness.model.case import CONSTANTS, Validity
 from harness.model.onnx_schemas import OperatorSchema, OpsetUnavailable, UnknownOperator
-from harness.model.records import CONSTANTS, Validity
 from harness.specs import literals
 from harness.specs.attribute_values import WrongValue, alternatives, typed
-from harness.specs.schema import ALL, CaseInput, LiteralCase, Sweep, SweepInput, Use
+from harness.specs.literal_schema import CaseInput, LiteralCase
+from harness.specs.schema_types import ALL
 from harness.specs.source import Key, KeyPath, Source, shown
+from harness.specs.sweep_schema import Sweep, SweepInput, Use
 
 MAX_COMBINATIONS = 1 << 24
 _MAX_PER_TENSOR = 3
@@ -163,7 +165,7 @@ class Checks:
         """Check the documented results whose element types the inputs decide."""
         inputs = {name: each[0].dtype for name, each in case.inputs.items()}
         if case.documents_output and (dtype := schema.output_dtype(inputs)) is not None:
-            self.convert((*path, "output"), dtype, case.output, None)
+            self.documented((*path, "output"), dtype, case.output)
         names = [parameter.name for parameter in schema.outputs]
         for name, values in case.outputs.items():
             formal = name.partition(".")[0]
@@ -175,7 +177,7 @@ class Checks:
                     allowed=names,
                 )
             elif (dtype := schema.output_dtype(inputs, names.index(formal))) is not None:
-                self.convert((*path, "outputs", name), dtype, values, None)
+                self.documented((*path, "outputs", name), dtype, values)
 
     def elements(self, at: KeyPath, given: CaseInput) -> None:
         """Check the written-out elements of an input."""
@@ -189,11 +191,21 @@ class Checks:
         try:
             return literals.to_array(dtype, values, shape).size
         except literals.LiteralError as error:
-            for below, what in error.problems[:_MAX_PER_TENSOR]:
-                self.problem((*at, *below), what)
-            if len(error.problems) > _MAX_PER_TENSOR:
-                self.problem(at, f"{len(error.problems) - _MAX_PER_TENSOR} more of its elements are wrong")
+            self._wrong_elements(at, error)
             return None
+
+    def documented(self, at: KeyPath, dtype: str, given: Any) -> None:
+        """Report what is wrong with a documented result."""
+        try:
+            literals.documented_array(dtype, given)
+        except literals.LiteralError as error:
+            self._wrong_elements(at, error)
+
+    def _wrong_elements(self, at: KeyPath, error: literals.LiteralError) -> None:
+        for below, what in error.problems[:_MAX_PER_TENSOR]:
+            self.problem((*at, *below), what)
+        if len(error.problems) > _MAX_PER_TENSOR:
+            self.problem(at, f"{len(error.problems) - _MAX_PER_TENSOR} more of its elements are wrong")
 
     def sweep(self, path: KeyPath, sweep: Sweep, schemas: dict[int, OperatorSchema]) -> None:
         """Check a sweep; what it names must exist at one of its opsets, since combinations that do not are

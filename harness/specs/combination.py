@@ -9,14 +9,21 @@ kinds of values.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import product
 from typing import NamedTuple
 
+from harness.model.case import (
+    DirectmlOptions,
+    Options,
+    TensorSpec,
+    Validity,
+    Value,
+)
 from harness.model.caseid import directml_terms, option_terms
 from harness.model.dtypes import DTYPES, Array
 from harness.model.onnx_schemas import Parameter
-from harness.model.records import DirectmlOptions, Options, TensorSpec, Validity, Value
 from harness.operators.base import UNKNOWN, Call, Choice, Shape, TensorType
-from harness.specs import api
+from harness.specs import api, sessions
 from harness.specs.attribute_values import NUMBERS
 from harness.specs.calls import constant, make_call
 from harness.specs.listed import (
@@ -31,7 +38,7 @@ from harness.specs.listed import (
     named_shape,
 )
 from harness.specs.literals import shape_problem
-from harness.specs.schema import OMITTED
+from harness.specs.schema_types import OMITTED
 
 Elements = tuple[int | float | bool, ...]
 Kinds = tuple[str, ...]
@@ -55,6 +62,7 @@ class SweepStep(NamedTuple):
     inputs: tuple[Input, ...] | None
     """None where the kind of values decides the shape (lists of special values)."""
     broken: str | None
+    """The rule that it breaks with the type that stands for all; with others it may break another, or none."""
     directml: DirectmlOptions | None = None
     unfit: str | None = None
     """Why the tensors do not fit in the DimensionCount that is asked for."""
@@ -68,6 +76,8 @@ class CallGroup(NamedTuple):
     call: Call
     inputs: tuple[TensorSpec, ...]
     kinds: list[Kinds]
+    levels: dict[bool, dict[str, str]]
+    """The levels of its cases without and with negative indices, as far as they have been asked for."""
 
 
 class Impossible(Exception):
@@ -82,6 +92,9 @@ class Combinations:
         self.operator = listed.operator
         self.wrong: str | None = None
         self._steps: dict[Hashable, SweepStep | None] = {}
+        self._by_kinds: dict[Kinds, str | None] = {}
+        self._asked: tuple[Call, str | None] | None = None
+        """The last call whose rule was asked for, and the rule that it breaks."""
 
     def step(
         self,
@@ -275,7 +288,7 @@ class Combinations:
         specs = tuple(
             _spec(name, call.inputs[name].dtype, shape, elements) for name, shape, elements in inputs
         )
-        return CallGroup(step, call, specs, kept)
+        return CallGroup(step, call, specs, kept, {})
 
     def no_meaning(self, kinds: Sequence[str]) -> str:
         """Say that kinds of values have none for a call."""
@@ -292,20 +305,42 @@ class Combinations:
                 operator, kinds[chosen.index(formal)], name, call
             ):
                 return self.no_meaning(kinds)
-        breaks = self.breaks(step, kinds)
+        if step.options.after is not None and (why := sessions.refusal(operator, call, step.options)):
+            return why
+        breaks = self.breaks(call, kinds)
         if sweep.validity is Validity.VALID and breaks:
             return breaks
         if sweep.validity is Validity.INVALID and sweep.directml is None and not (breaks or illegal):
             return "breaks no rule"
         return None
 
-    def breaks(self, step: SweepStep, kinds: Sequence[str]) -> str | None:
-        """Return the rule that shapes and attributes, or else the kinds of values, break."""
-        of_kinds = (
-            self.operator.kind(name, kind).breaks
-            for name, kind in zip(self.listed.chosen, kinds, strict=True)
-        )
-        return step.broken or next(filter(None, of_kinds), None)
+    def breaks(self, call: Call, kinds: Sequence[str]) -> str | None:
+        """Return the rule that types, shapes and attributes, or else the kinds of values, break."""
+        if self._asked is None or self._asked[0] is not call:
+            self._asked = call, self.operator.broken_rule(call)
+        return self._asked[1] or self._broken_by(tuple(kinds))
+
+    def _broken_by(self, kinds: Kinds) -> str | None:
+        """Return the rule that kinds of values break by what they are."""
+        if kinds not in self._by_kinds:
+            chosen = zip(self.listed.chosen, kinds, strict=True)
+            of_kinds = (self.operator.kind(name, kind).breaks for name, kind in chosen)
+            self._by_kinds[kinds] = next(filter(None, of_kinds), None)
+        return self._by_kinds[kinds]
+
+    def forbids(self, step: SweepStep) -> bool:
+        """Say whether a step breaks a rule with every element type of the sweep."""
+        if step.broken is None or step.inputs is None:
+            return step.broken is not None
+        by_param = self.listed.dtypes(step.opset)
+        for picked in product(*by_param.values()):
+            try:
+                call = self.call(step, step.inputs, dict(zip(by_param, picked, strict=True)))
+            except Impossible:
+                continue
+            if self.operator.broken_rule(call) is None:
+                return False
+        return True
 
 
 def _spec(name: str, dtype: str, shape: Shape, elements: Elements | None) -> TensorSpec:

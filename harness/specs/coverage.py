@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.model.records import Validity
+from harness.model.case import Validity
 from harness.specs.expand import Plan
 from harness.specs.factors import Shown, shown_by
 from harness.specs.interactions import Interactions

@@ -9,25 +9,48 @@ together.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
+from harness.model.case import Case, TensorSpec, Validity
 from harness.model.caseid import directml_terms, input_term, option_terms, value_text
 from harness.model.errors import SpecError
 from harness.model.query import Query
-from harness.model.records import Case, TensorSpec, Validity
 from harness.model.shares import WHOLE, Share
 from harness.operators import OPERATORS
 from harness.operators.base import NoDomain, Operator
 from harness.operators.directml.levels import known_operators, levels
+from harness.specs import kept_plans
+from harness.specs.ahead import plan_ahead
 from harness.specs.api_cases import api_cases
-from harness.specs.combination import CallGroup
+from harness.specs.combination import CallGroup, Kinds
 from harness.specs.family_sweeps import sweeps_of
+from harness.specs.kept_plans import KeptCalls, KeptPlan
 from harness.specs.literal_cases import literal_cases
 from harness.specs.load import LoadedSpec
-from harness.specs.schema import Sweep
 from harness.specs.sweep import SweepCalls
 from harness.specs.sweep_problems import sweep_problems
+from harness.specs.sweep_schema import Sweep
+
+
+class Piece(NamedTuple):
+    """A literal case, or one combination of a sweep with its kinds of values: how many cases it has, what their ids are
+    made of, and the cases themselves."""
+
+    number: int
+    text: Callable[[], str]
+    cases: Callable[[], Iterable[Case]]
+
+
+class _Told(NamedTuple):
+    """What a combination of kinds of values says: its terms in an id, whether there are negative indices, and the
+    kind by the formal name of an input."""
+
+    terms: str
+    negative: bool
+    by_name: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -42,27 +65,29 @@ class SweepPlan:
     def cases(self, left_out: Counter[str], share: Share = WHOLE) -> Iterator[Case]:
         """Yield the sweep's cases, or a share of its calls, and count by reason what the whole sweep leaves
         out."""
-        for group in share.of(self.calls.groups(left_out)):
-            yield from self._cases(group)
+        told: dict[Kinds, _Told] = {}
+        for group in self.calls.groups(left_out, share):
+            yield from self._cases(group, told)
 
-    def _cases(self, group: CallGroup) -> Iterator[Case]:
+    def _cases(self, group: CallGroup, told: dict[Kinds, _Told]) -> Iterator[Case]:
         """Yield the cases of one combination of element types and shapes: one for each combination of kinds
-        of values."""
+        of values. `told` remembers what these say in any group."""
         sweep, operator, step = self.sweep, self.operator, group.step
         prefix, suffix = self._text(group)
-        indices = operator.family.unsigned_inputs(operator)
-        lowered: dict[bool, dict[str, str]] = {}
+        attributes = dict(step.attributes)
+        lowered = group.levels
         for kinds in group.kinds:
-            by_name = dict(zip(self.calls.listed.chosen, kinds, strict=True))
-            negative = any(operator.kind(name, by_name[name]).negative for name in indices if name in by_name)
+            if kinds not in told:
+                told[kinds] = self._told(kinds)
+            terms, negative, by_name = told[kinds]
             if negative not in lowered:
                 lowered[negative] = levels(operator, group.call, self.spec.directml, negative, step.directml)
             yield Case(
-                id=prefix + self.calls.listed.value_terms(kinds) + suffix,
+                id=prefix + terms + suffix,
                 operator=operator.name,
                 opset=step.opset,
-                attributes=dict(step.attributes),
-                inputs=tuple(_with_values(each, by_name) for each in group.inputs),
+                attributes=attributes,
+                inputs=tuple([_with_values(each, by_name) for each in group.inputs]),
                 options=step.options,
                 validity=sweep.validity,
                 rule=sweep.rule,
@@ -72,9 +97,36 @@ class SweepPlan:
                 directml=step.directml,
             )
 
+    def _told(self, kinds: Kinds) -> _Told:
+        listed, operator = self.calls.listed, self.operator
+        by_name = dict(zip(listed.chosen, kinds, strict=True))
+        negative = any(
+            operator.kind(name, by_name[name]).negative
+            for name in operator.family.unsigned_inputs(operator)
+            if name in by_name
+        )
+        return _Told(listed.value_terms(kinds), negative, by_name)
+
+    def kept(self) -> KeptCalls:
+        """Return all that planning can find of the sweep, the levels of its cases included."""
+        groups, left_out = self.calls.found
+        for group in groups:
+            for _ in self._cases(group, {}):
+                pass
+        return KeptCalls(groups, left_out, self.calls.arrays)
+
     def count(self, left_out: Counter[str]) -> int:
         """Count the sweep's cases without making them, and by reason what it leaves out."""
-        return sum(len(group.kinds) for group in self.calls.groups(left_out))
+        return self.calls.count(left_out)
+
+    def pieces(self) -> Iterator[Piece]:
+        """Yield the sweep's combinations, without making their cases."""
+        told: dict[Kinds, _Told] = {}
+        for group in self.calls.groups(Counter()):
+            yield Piece(len(group.kinds), partial(self._says, group), partial(self._cases, group, told))
+
+    def _says(self, group: CallGroup) -> str:
+        return f"{self._text(group)} {group.kinds}"
 
     def _text(self, group: CallGroup) -> tuple[str, str]:
         """Return the id up to the kinds of values and after them."""
@@ -127,6 +179,15 @@ class Plan:
             if (sweep.sweep.validity is Validity.VALID) is valid and (wanted is None or wanted(sweep)):
                 yield from sweep.cases(self.left_out, share)
 
+    def pieces(self, *, valid: bool) -> Iterator[Piece]:
+        """Yield what the valid cases are made from, or the others, in the order of `cases`."""
+        for case in self.literals:
+            if (case.validity is Validity.VALID) is valid:
+                yield Piece(1, partial(str, case.id), partial(iter, (case,)))
+        for sweep in self.sweeps:
+            if (sweep.sweep.validity is Validity.VALID) is valid:
+                yield from sweep.pieces()
+
     def searched(self, query: Query) -> Iterator[Case]:
         """Yield the literal cases, and those of the sweeps that a query can select cases of: all that need
         be made to find what it matches."""
@@ -160,43 +221,97 @@ def expand(
         for spec in specs
         if not (queries and spec.built_in) or any(query.speaks_of(spec.model.operator) for query in queries)
     ]
-    for done, spec in enumerate(wanted):
-        tell(done, len(wanted))
-        operator = OPERATORS.get(spec.model.operator)
-        if operator is None:
-            what = f"the harness has no oracle for {spec.model.operator}; add harness/operators/{spec.model.operator.lower()}.py"
-            problems.append(spec.problem(("operator",), what, allowed=OPERATORS))
-            continue
-        unknown = [name for name in spec.directml if name not in known_operators()]
-        for name in unknown:
-            what = f"no published table for {name!r}"
-            problems.append(
-                spec.problem(("lowers_to", "directml"), what, given=name, allowed=known_operators())
-            )
-        if unknown:
-            continue  # no level of its cases could be told
-        written, planned, before = list(literal_cases(spec, operator, problems)), len(sweeps), len(problems)
-        for number, sweep in sweeps_of(spec, operator, problems):
-            found = sweep_problems(spec, operator, number, sweep)
-            if not found:
-                calls = SweepCalls(
-                    spec,
-                    operator,
-                    sweep,
-                    pairwise=sweep.select == "pairwise" and not everything,
-                    thorough=everything or thorough,
-                )
-                try:
-                    found = calls.problems(number)
-                except NoDomain as error:
-                    what = f"{operator.name} does not say what `all` stands for; list values"
-                    found = [spec.problem(("sweeps", number, "attributes", error.args[0]), what)]
-                sweeps.append(SweepPlan(spec, operator, sweep, calls))
-            problems.extend(found)
-        literals.extend(written)
-        if spec.built_in and len(problems) == before:
-            literals.extend(api_cases(spec, written, sweeps[planned:]))
+    with kept_plans.uncollected():
+        ahead = 0 if everything or thorough else _plan_ahead(wanted, tell)
+        for done, spec in enumerate(wanted):
+            tell(max(done, ahead), len(wanted))
+            operator = _operator_of(spec, problems)
+            if operator is not None:
+                found = _planned(spec, operator, problems, everything=everything, thorough=thorough)
+                literals.extend(found[0])
+                sweeps.extend(found[1])
     tell(len(wanted), len(wanted))
     if problems:
         raise SpecError(problems)
     return Plan(tuple(specs), tuple(literals), tuple(sweeps), Counter())
+
+
+def _plan_ahead(specs: Sequence[LoadedSpec], tell: Callable[[int, int], None]) -> int:
+    """Keep plans of the specs that have none, where these are many; return of how many."""
+    missing = [
+        spec
+        for spec in specs
+        if (operator := OPERATORS.get(spec.model.operator)) is not None
+        and kept_plans.could_have(spec, operator)
+    ]
+    done = 0
+
+    def count(number: int) -> None:
+        nonlocal done
+        done = number
+        tell(done, len(specs))
+
+    def keep(spec: LoadedSpec) -> None:
+        _planned(spec, OPERATORS[spec.model.operator], [], everything=False, thorough=False)
+
+    plan_ahead(missing, keep, count)
+    return done
+
+
+def _operator_of(spec: LoadedSpec, problems: list[str]) -> Operator | None:
+    """Return the operator of a spec; None, and a problem, where it is unknown or levels of its cases could not be
+    told."""
+    operator = OPERATORS.get(spec.model.operator)
+    if operator is None:
+        what = f"the harness has no oracle for {spec.model.operator}; add harness/operators/{spec.model.operator.lower()}.py"
+        problems.append(spec.problem(("operator",), what, allowed=OPERATORS))
+        return None
+    unknown = [name for name in spec.directml if name not in known_operators()]
+    for name in unknown:
+        what = f"no published table for {name!r}"
+        problems.append(spec.problem(("lowers_to", "directml"), what, given=name, allowed=known_operators()))
+    return None if unknown else operator
+
+
+def _planned(
+    spec: LoadedSpec, operator: Operator, problems: list[str], *, everything: bool, thorough: bool
+) -> tuple[Sequence[Case], Sequence[SweepPlan]]:
+    """Plan the literal cases and the sweeps of a spec, or read the plan that was kept of it; add what is wrong
+    with it to `problems`."""
+    keeps, before = not (everything or thorough), len(problems)
+    kept = kept_plans.read(spec, operator) if keeps else None
+    if kept is not None:
+        return kept.literals, list(_read(spec, operator, kept.sweeps))
+    written = list(literal_cases(spec, operator, problems))
+    sweeps: list[SweepPlan] = []
+    for number, sweep in sweeps_of(spec, operator, problems):
+        found = sweep_problems(spec, operator, number, sweep)
+        if not found:
+            calls = SweepCalls(
+                spec,
+                operator,
+                sweep,
+                pairwise=sweep.select == "pairwise" and not everything,
+                thorough=everything or thorough,
+            )
+            try:
+                found = calls.problems(number)
+            except NoDomain as error:
+                what = f"{operator.name} does not say what `all` stands for; list values"
+                found = [spec.problem(("sweeps", number, "attributes", error.args[0]), what)]
+            sweeps.append(SweepPlan(spec, operator, sweep, calls))
+        problems.extend(found)
+    if spec.built_in and len(problems) == before:
+        written.extend(api_cases(spec, written, sweeps))
+        if keeps and kept_plans.keeps(spec, operator):
+            kept_plans.write(spec, KeptPlan(written, [each.kept() for each in sweeps]))
+    return written, sweeps
+
+
+def _read(spec: LoadedSpec, operator: Operator, kept: Iterable[KeptCalls]) -> Iterator[SweepPlan]:
+    """Yield the sweeps of a spec with what was kept of each."""
+    for (_, sweep), found in zip(sweeps_of(spec, operator, []), kept, strict=True):
+        calls = SweepCalls(spec, operator, sweep, pairwise=sweep.select == "pairwise")
+        calls.found = found.groups, found.left_out
+        calls.arrays = found.arrays
+        yield SweepPlan(spec, operator, sweep, calls)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
+from harness.model.case import Case, Options
 from harness.model.caseid import value_text
 from harness.model.onnx_schemas import Parameter, operator_schema
-from harness.model.records import Case, Options
 from harness.operators import OPERATORS
 from harness.operators.base import Call, Operator, Shape
 from harness.specs.calls import call_of

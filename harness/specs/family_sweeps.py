@@ -14,13 +14,14 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from harness.model.case import CONSTANTS
 from harness.model.errors import SpecError
-from harness.model.records import CONSTANTS
 from harness.operators.base import Operator
 from harness.specs import source
 from harness.specs.load import LoadedSpec, default_folder
 from harness.specs.problems import validation_problems
-from harness.specs.schema import Spec, Sweep, SweepInput, Use
+from harness.specs.schema import Spec
+from harness.specs.sweep_schema import Sweep, SweepInput, Use
 
 _PLACE = re.compile(r"input_(\d+)\Z")
 _SWEEPS = TypeAdapter(tuple[Sweep, ...])

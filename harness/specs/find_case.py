@@ -6,9 +6,9 @@ import difflib
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from harness.model.case import Case
 from harness.model.errors import UsageError
 from harness.model.query import Query, explain_no_match
-from harness.model.records import Case
 from harness.specs.expand import Plan, expand
 from harness.specs.load import LoadedSpec
 

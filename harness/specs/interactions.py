@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from harness.model.case import Options, Validity
 from harness.model.onnx_schemas import Parameter
-from harness.model.records import Options, Validity
 from harness.operators.base import Call, Operator
 from harness.specs import arrays
 from harness.specs.attribute_values import alternatives
@@ -21,7 +21,8 @@ from harness.specs.combination import CallGroup, Combinations, Impossible, Input
 from harness.specs.factors import level, shape_level, shown, type_factor
 from harness.specs.listed import Choices, Listed
 from harness.specs.pairs import once
-from harness.specs.schema import ALL, Cover, Levels
+from harness.specs.schema_types import ALL
+from harness.specs.sweep_schema import Cover, Levels
 from harness.specs.worded import Chosen, with_words
 
 ILLEGAL_TYPE = "element type not allowed at this opset"
@@ -59,7 +60,7 @@ class Interactions:
         self.combinations = combinations
         self.cover = cover
         key = (listed.operator.name, id(listed.operator), listed.opsets, listed.sweep.model_dump_json())
-        _, self._covered = _BUILT.setdefault(key, (listed.operator, []))
+        _, self.built = _BUILT.setdefault(key, (listed.operator, []))
         self.strength = min(3, cover.strength + thorough)
 
     # factors
@@ -72,6 +73,7 @@ class Interactions:
         found += [
             Factor(field, ("options", field), {level(v): v for v in getattr(sweep.options, field)})
             for field in Options.__struct_fields__
+            if field != "after" or sweep.options.after != (None,)  # the rows of older sweeps stay as they are
         ]
         for name in sweep.inputs:
             found += self._of_shape(name)
@@ -164,10 +166,10 @@ class Interactions:
 
     def covered(self, strength: int) -> list[arrays.CoveringArray]:
         """Return what covers levels, pairs and triples, up to a strength: each goes on from the one before."""
-        while len(self._covered) < strength:
-            start = self._covered[-1] if self._covered else None
-            self._covered.append(self._array(len(self._covered) + 1, start))
-        return self._covered[:strength]
+        while len(self.built) < strength:
+            start = self.built[-1] if self.built else None
+            self.built.append(self._array(len(self.built) + 1, start))
+        return self.built[:strength]
 
     def _array(self, strength: int, start: arrays.CoveringArray | None) -> arrays.CoveringArray:
         illegal = self._places(self.cover.illegal)
@@ -260,7 +262,7 @@ class Interactions:
                 return f"{name}.values={kind} has no meaning there"
         why = combinations.refusal(step, call, kinds, illegal=illegal)
         if why is None and listed.sweep.validity is Validity.INVALID:
-            why = self._other_rule(combinations.breaks(step, kinds), illegal=illegal)
+            why = self._other_rule(combinations.breaks(call, kinds), illegal=illegal)
         return _Row(step, inputs, tuple(dtypes.values()), call, kinds) if why is None else why
 
     def _other_rule(self, breaks: str | None, *, illegal: bool) -> str | None:

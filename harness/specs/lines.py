@@ -6,7 +6,7 @@ from __future__ import annotations
 from harness.model.caseid import CaseKey
 from harness.specs.family_sweeps import family_sweeps
 from harness.specs.load import LoadedSpec
-from harness.specs.schema import Sweep
+from harness.specs.sweep_schema import Sweep
 
 
 def entry_lines(spec: LoadedSpec) -> dict[str, int]:

@@ -9,14 +9,15 @@ from typing import Any, NamedTuple, TypeGuard, TypeVar
 
 import numpy as np
 
+from harness.model.case import Options, Value
 from harness.model.dtypes import Array
 from harness.model.onnx_schemas import OperatorSchema, Parameter
-from harness.model.records import Options, Value
 from harness.operators.base import Call, Choice, Operator, Shape, TensorType
 from harness.specs import api
 from harness.specs.attribute_values import NUMBERS, alternatives
 from harness.specs.load import LoadedSpec
-from harness.specs.schema import ALL, Sweep, SweepInput
+from harness.specs.schema_types import ALL
+from harness.specs.sweep_schema import Sweep, SweepInput
 
 _T = TypeVar("_T")
 PLACEHOLDER = "float32"

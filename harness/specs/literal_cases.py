@@ -7,10 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 import numpy as np
 
-from harness.model.caseid import directml_terms, input_term, option_terms, value_text
-from harness.model.dtypes import DTYPES, Array
-from harness.model.onnx_schemas import OperatorSchema
-from harness.model.records import (
+from harness.model.case import (
     CONSTANTS,
     Case,
     DirectmlOptions,
@@ -20,14 +17,18 @@ from harness.model.records import (
     Validity,
     Value,
 )
+from harness.model.caseid import directml_terms, input_term, option_terms, value_text
+from harness.model.dtypes import DTYPES, Array
+from harness.model.onnx_schemas import OperatorSchema
 from harness.operators.base import Call, Operator
 from harness.operators.directml.levels import levels_of
 from harness.specs import api
 from harness.specs.attribute_values import typed
 from harness.specs.calls import call_of
-from harness.specs.literals import to_array
+from harness.specs.deployments import deployments
+from harness.specs.literal_schema import LiteralCase
+from harness.specs.literals import documented_array, to_array
 from harness.specs.load import LoadedSpec
-from harness.specs.schema import LiteralCase
 from harness.specs.source import Key
 
 
@@ -39,6 +40,7 @@ def literal_cases(spec: LoadedSpec, operator: Operator, problems: list[str]) -> 
         options = Options(**{field: getattr(literal.options, field) for field in Options.__struct_fields__})
         asked = api.literal_options(literal.directml)
         found = [
+            *_deployed_problems(spec, literal, options, at),
             *option_problems(spec, operator, options, (*at, "options")),
             *_fill_problems(spec, operator, literal, at),
             *api.problems(spec, operator, options, literal.directml, asked, at),
@@ -60,6 +62,25 @@ def literal_cases(spec: LoadedSpec, operator: Operator, problems: list[str]) -> 
                 break
             case = msgspec.structs.replace(case, documented=_documented(spec, literal, call))
             yield msgspec.structs.replace(case, levels=levels_of(case, call))
+            if literal.deployed:
+                yield from _deployed(operator, literal, case)
+
+
+def _deployed(operator: Operator, literal: LiteralCase, case: Case) -> Iterator[Case]:
+    """Yield a case as the graphs of deployed models hold it."""
+    for options in deployments(case.options, [one.name for one in case.inputs]):
+        told = literal_id(operator.name, case.opset, literal.name, case.inputs, case.attributes, options)
+        each = msgspec.structs.replace(case, id=told, options=options)
+        yield msgspec.structs.replace(each, levels=levels_of(each, call_of(each)))
+
+
+def _deployed_problems(
+    spec: LoadedSpec, literal: LiteralCase, options: Options, at: tuple[Key, ...]
+) -> Iterator[str]:
+    plain = Options(initializer=options.initializer, outputs=options.outputs)
+    if literal.deployed and (options != plain or literal.directml is not None):
+        what = "a deployed case may have the options 'initializer' and 'outputs', and no other"
+        yield spec.problem((*at, "deployed"), what)
 
 
 def _inputs(
@@ -108,7 +129,7 @@ def _case(
 def _documented(spec: LoadedSpec, literal: LiteralCase, call: Call) -> tuple[Array | None, ...] | None:
     """Return the documented result of each output, in the element types that the call infers."""
     if literal.documents_output:
-        return (to_array(call.outputs[0], literal.output),)
+        return (documented_array(call.outputs[0], literal.output),)
     if not literal.outputs:
         return None
     schema = spec.schema(call.opset)
@@ -116,7 +137,7 @@ def _documented(spec: LoadedSpec, literal: LiteralCase, call: Call) -> tuple[Arr
     found: list[Array | None] = [None] * len(call.outputs)
     for name, values in literal.outputs.items():
         if name in named:
-            found[named[name]] = to_array(call.outputs[named[name]], values)
+            found[named[name]] = documented_array(call.outputs[named[name]], values)
     return tuple(found)
 
 

@@ -88,6 +88,21 @@ def to_array(dtype: str, values: Any, shape: Sequence[int] | None = None) -> Arr
     return array.reshape(wanted)
 
 
+def documented_array(dtype: str, given: Any) -> Array:
+    """Convert a documented result: values whose nesting is the shape, or `{shape: [0, 3], values: []}` where no
+    nesting can be; raise LiteralError."""
+    if not isinstance(given, dict):
+        return to_array(dtype, given)
+    shape = given.get("shape")
+    if (
+        set(given) != {"shape", "values"}
+        or not isinstance(shape, tuple)
+        or not all(type(n) is int for n in shape)
+    ):
+        raise LiteralError([((), "should be values, or a mapping of shape and values")])
+    return to_array(dtype, given["values"], shape)
+
+
 def infer_shape(values: Any) -> tuple[int, ...]:
     """Return the shape that the nesting of the values has; raise LiteralError where it is ragged."""
     if not isinstance(values, (list, tuple)):

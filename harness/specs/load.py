@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -12,12 +13,14 @@ from pydantic import ValidationError
 from harness.model import onnx_schemas
 from harness.model.errors import SpecError
 from harness.model.onnx_schemas import OperatorSchema
+from harness.model.query import Query
 from harness.model.reference import kernels
 from harness.operators import OPERATORS
 from harness.specs import source
 from harness.specs.check import Checks
 from harness.specs.problems import validation_problems
-from harness.specs.schema import ALL, Spec
+from harness.specs.schema import Spec
+from harness.specs.schema_types import ALL
 from harness.specs.source import Key, KeyPath, Source, shown
 
 
@@ -39,9 +42,9 @@ class LoadedSpec:
         """Return one line for SpecError: `file:line: path: what; did you mean 'x'?; allowed: a, b`."""
         return self.source.problem(path, what, given=given, allowed=allowed)
 
-    @property
+    @cached_property
     def built_in(self) -> bool:
-        """Say whether the spec comes with the harness."""
+        """Whether the spec comes with the harness."""
         return self.path.resolve().parent == default_folder().resolve()
 
     @property
@@ -66,6 +69,7 @@ class LoadedSpec:
         return onnx_schemas.operator_schema(self.model.operator, opset)
 
 
+@cache
 def default_folder() -> Path:
     """Return the folder of the specs that come with the harness: inside an installed wheel, else beside the
     package."""
@@ -79,13 +83,29 @@ def is_whole(paths: Collection[Path]) -> bool:
     return {path.resolve() for path in paths} == {path.resolve() for path in default_folder().glob("*.yaml")}
 
 
-def load_specs(paths: Sequence[Path] = ()) -> list[LoadedSpec]:
-    """Load spec files, or the `*.yaml` directly in folders; without any, the harness's own. Raise SpecError
-    with every problem."""
+def load_specs(paths: Sequence[Path] = (), queries: Sequence[Query] = ()) -> list[LoadedSpec]:
+    """Load spec files, or the `*.yaml` directly in folders; without any, the harness's own: of these only the
+    operators' that `queries` can select, where each can select one. Raise SpecError with every problem."""
+    if queries and not paths:
+        paths = _spoken_of(queries)
     specs, problems = load_each(paths)
     if problems:
         raise SpecError(problems)
     return specs
+
+
+def spec_files(paths: Sequence[Path] = ()) -> list[Path]:
+    """Return the files that are loaded of these paths without a query."""
+    return yaml_files(paths or [default_folder()], [])
+
+
+def _spoken_of(queries: Sequence[Query]) -> list[Path]:
+    """Return the harness's own specs that queries can select cases of: a file has the name of its operator. A
+    query that can select none is answered with what all of them have."""
+    files = spec_files()
+    if not all(any(query.speaks_of(path.stem) for path in files) for query in queries):
+        return files
+    return [path for path in files if any(query.speaks_of(path.stem) for query in queries)]
 
 
 def load_each(paths: Sequence[Path] = ()) -> tuple[list[LoadedSpec], list[str]]:

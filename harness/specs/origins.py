@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from harness.model.caseid import CaseKey
-from harness.model.records import Origin
+from harness.model.header import Origin
 from harness.specs.expand import Plan
+from harness.specs.lines import entry_lines
+from harness.specs.load import LoadedSpec
 
 
 def origins(plan: Plan) -> dict[str, Origin]:
-    """Return source and rule of each entry that gives one, by operator and entry as ids begin:
+    """Return source, rule and place of each entry of the specs, by operator and entry as ids begin:
     `GatherND:sweep=tuple_empty`."""
     found = {}
     for spec in plan.specs:
@@ -22,4 +26,14 @@ def origins(plan: Plan) -> dict[str, Origin]:
         sweep = planned.sweep
         if sweep.source or sweep.rule:
             found[f"{planned.operator.name}:sweep={sweep.name}"] = Origin(sweep.source, sweep.rule)
+    for spec in plan.specs:
+        for entry, line in entry_lines(spec).items():
+            key = f"{spec.model.operator}:{entry}"
+            found[key] = msgspec.structs.replace(found.get(key, Origin()), spec=f"{_file(spec)}:{line}")
     return found
+
+
+def _file(spec: LoadedSpec) -> str:
+    """Name a spec's file: one that comes with the harness as it is in the repository, another as the user
+    did."""
+    return f"specs/{spec.path.name}" if spec.built_in else spec.source.label

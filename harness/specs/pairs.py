@@ -8,7 +8,12 @@ from functools import cached_property
 from math import prod
 from typing import Any, NamedTuple
 
-from harness.model.records import Options, TensorSpec, Validity
+from harness.model.case import (
+    Options,
+    TensorSpec,
+    Validity,
+    Value,
+)
 from harness.operators.base import Call
 from harness.specs import api
 from harness.specs.attribute_values import alternatives
@@ -19,7 +24,7 @@ from harness.specs.listed import Listed, Nth, stands_for_all
 NO_NEW_PAIR = "adds no new pair"
 BEYOND_BUDGET = "pairs of alternatives beyond the budget"
 _MOST_OF_ALL = 8
-"""As many values of a domain are tried."""
+"""As many values are tried of a domain that depends on the shapes."""
 
 
 class _Case(NamedTuple):
@@ -95,7 +100,11 @@ class Pairs:
         """Return what can be chosen independently, by the part of a case that it decides."""
         listed, sweep = self.listed, self.listed.sweep
         found: dict[tuple[str, str], Sequence[object]] = {("opset", ""): listed.opsets}
-        found |= {("options", field): getattr(sweep.options, field) for field in Options.__struct_fields__}
+        found |= {
+            ("options", field): getattr(sweep.options, field)
+            for field in Options.__struct_fields__
+            if field != "after" or sweep.options.after != (None,)
+        }
         for name, given in sweep.inputs.items():
             found["shape", name] = listed.relations(given, name, None)
         types: dict[str, dict[str, None]] = {}
@@ -117,14 +126,15 @@ class Pairs:
         return found
 
     def _places(self, name: str) -> list[Nth]:
-        """Return the places of the largest domain that an attribute has with any shapes."""
-        most = 0
+        """Return the places of the largest domain that an attribute has with any shapes; of one that is the same
+        whatever the shapes are, all."""
+        domains: set[tuple[Value | None, ...]] = set()
         for opset in self.listed.opsets:
             for relations in self.listed.relation_choices(opset):
-                most = max(most, len(self.listed.domain(opset, name, relations or {}, {})))
-                if most > _MOST_OF_ALL:
+                domains.add(tuple(self.listed.domain(opset, name, relations or {}, {})))
+                if len(domains) > 1 and max(map(len, domains)) > _MOST_OF_ALL:
                     return [Nth(place) for place in range(_MOST_OF_ALL)]
-        return [Nth(place) for place in range(most)]
+        return [Nth(place) for place in range(max(map(len, domains), default=0))]
 
     def _case(self, chosen: Mapping[tuple[str, str], Any]) -> _Case | None:
         """Make the case of one choice for every factor; None where there is none."""

@@ -8,8 +8,9 @@ from typing import Any, cast, get_type_hints
 
 from pydantic import BaseModel, ValidationError
 
-from harness.specs.schema import LISTED, Sweep, Use
+from harness.specs.schema_types import LISTED
 from harness.specs.source import KeyPath, Source, shown
+from harness.specs.sweep_schema import Sweep, Use
 
 _WANTED = {
     "int_type": "an integer",

@@ -9,10 +9,10 @@ from hashlib import blake2b
 from itertools import chain, combinations
 from typing import NamedTuple
 
+from harness.model.case import Case, Validity
 from harness.model.caseid import CaseKey
 from harness.model.errors import NothingRan
 from harness.model.query import Query, explain_no_match
-from harness.model.records import Case, Validity
 from harness.model.shares import WHOLE, Share
 from harness.specs.expand import Plan, SweepPlan
 

@@ -149,6 +149,11 @@ def label_of(path: Path) -> str:
 def read(path: Path) -> Source:
     """Read a YAML file; raise SpecError with its problems, one for each place up to where reading must
     stop."""
+    return parse(contents(path), path=path, label=label_of(path))
+
+
+def contents(path: Path) -> bytes:
+    """Return the bytes of a YAML file; raise SpecError where it cannot be read, or is too large."""
     label = label_of(path)
     try:
         with PlainFile(path) as file:
@@ -158,12 +163,11 @@ def read(path: Path) -> Source:
                         f"{label}:1: the file is larger than {MAX_BYTES:,} bytes; split it, or use `fill` for large tensors"
                     ]
                 )
-            data = file.readall()
+            return file.readall()
     except NotPlain as error:
         raise SpecError([f"{label}: {error.strerror}, because it is read more than once"]) from error
     except OSError as error:
         raise SpecError([f"{label}: cannot read: {error.strerror or error}"]) from error
-    return parse(data, path=path, label=label)
 
 
 def parse(data: bytes, *, path: Path, label: str) -> Source:

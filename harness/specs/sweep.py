@@ -8,9 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby, product
 
-from harness.model.records import Validity, Value
+from harness.model.case import Validity, Value
+from harness.model.shares import WHOLE, Share
 from harness.operators.base import Call, Operator
 from harness.specs import api
+from harness.specs.arrays import CoveringArray
 from harness.specs.attribute_values import alternatives
 from harness.specs.combination import (
     CallGroup,
@@ -26,8 +28,11 @@ from harness.specs.interactions import ILLEGAL_TYPE, Interactions
 from harness.specs.listed import Listed
 from harness.specs.load import LoadedSpec
 from harness.specs.pairs import Pairs, once
-from harness.specs.schema import ALL, OMITTED, Sweep
+from harness.specs.schema_types import ALL, OMITTED
+from harness.specs.sweep_schema import Sweep
 
+_FEW = 20_000
+"""Groups of a sweep that may stay in memory: some 2 KB each, so that a million cases need no more than they did."""
 INEXACT = "a constant is not exact in the element type"
 
 
@@ -51,6 +56,7 @@ class SweepCalls:
             else Interactions(self.listed, self.combinations, sweep.cover, thorough=thorough)
         )
         self._used: set[tuple[str, object]] = set()
+        self._found: tuple[Sequence[CallGroup], Counter[str]] | None = None
 
     @cached_property
     def steps(self) -> list[SweepStep]:
@@ -78,23 +84,76 @@ class SweepCalls:
                                     return []
                                 continue
                             found[step] = None
-                            if not step.broken or self.sweep.validity is not Validity.VALID:
+                            if self.sweep.validity is not Validity.VALID or not self.combinations.forbids(
+                                step
+                            ):
                                 self._used.update(picked.items())
         return sorted(found, key=sort_key)
 
-    def groups(self, left_out: Counter[str]) -> Iterator[CallGroup]:
-        """Yield what the sweep keeps, the cases of one graph together, and count by reason what it leaves
-        out."""
+    def groups(self, left_out: Counter[str], share: Share = WHOLE) -> Iterator[CallGroup]:
+        """Yield what the sweep keeps, or a share of it, the cases of one graph together, and count by reason what
+        it leaves out: of a share at least what that leaves out itself."""
+        if self._found is not None:
+            yield from share.of(self._found[0])
+            left_out.update(self._found[1])
+            return
         chosen = self.interactions or (self.pairs if self.pairwise else None)
         if chosen is not None:
-            yield from chosen.groups
+            yield from share.of(chosen.groups)
             left_out.update(chosen.left_out)
             return
-        optional = any(OMITTED in (given.shape or ()) for given in self.sweep.inputs.values())
-        yield from once(self._product(left_out)) if optional else self._product(left_out)
+        if any(OMITTED in (given.shape or ()) for given in self.sweep.inputs.values()):
+            yield from share.of(once(self._product(left_out, WHOLE)))
+        else:
+            yield from self._product(left_out, share)
 
-    def _product(self, left_out: Counter[str]) -> Iterator[CallGroup]:
-        """Yield the groups of the whole product."""
+    def count(self, left_out: Counter[str]) -> int:
+        """Count the cases, and by reason what is left out; as long as the groups are few, they are kept for whoever
+        asks for them next, lanes that are forked among them."""
+        passed_over = Counter[str]()
+        kept: list[CallGroup] = []
+        total = number = 0
+        for number, group in enumerate(self.groups(passed_over), start=1):
+            total += len(group.kinds)
+            if number <= _FEW:
+                kept.append(group)
+            elif kept:
+                kept.clear()
+        left_out.update(passed_over)
+        if self._found is None and number <= _FEW:
+            self._found = kept, passed_over
+        return total
+
+    @property
+    def found(self) -> tuple[Sequence[CallGroup], Counter[str]]:
+        """All groups, and by reason what they leave out; once they are asked for, or given, they are not looked for
+        again."""
+        if self._found is None:
+            left_out = Counter[str]()
+            self._found = list(self.groups(left_out)), left_out
+        return self._found
+
+    @found.setter
+    def found(self, found: tuple[Sequence[CallGroup], Counter[str]]) -> None:
+        self._found = found
+
+    @property
+    def arrays(self) -> list[CoveringArray]:
+        """The covering arrays that the groups are from."""
+        return [] if self.interactions is None else self.interactions.built
+
+    @arrays.setter
+    def arrays(self, arrays: list[CoveringArray]) -> None:
+        if self.interactions is not None:
+            self.interactions.built[:] = arrays
+
+    def _product(self, left_out: Counter[str], share: Share) -> Iterator[CallGroup]:
+        """Yield the groups of the whole product, or of a share of it: those of others are not looked for."""
+        for step, by_param, illegal in share.of(self._typed_steps(left_out)):
+            yield from self._groups(step, by_param, illegal, left_out)
+
+    def _typed_steps(self, left_out: Counter[str]) -> Iterator[tuple[SweepStep, Mapping[str, str], bool]]:
+        """Yield each step with element types, and whether ONNX lacks one of them."""
         listed = self.listed
         for (opset, *_), steps in groupby(self.steps, key=graph_key):
             group = list(steps)
@@ -107,7 +166,7 @@ class SweepCalls:
                     left_out[ILLEGAL_TYPE] += len(group) * number
                     continue
                 for step in group:
-                    yield from self._groups(step, by_param, illegal, left_out)
+                    yield step, by_param, illegal
 
     def _groups(
         self, step: SweepStep, dtypes: Mapping[str, str], illegal: bool, left_out: Counter[str]

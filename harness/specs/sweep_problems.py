@@ -12,8 +12,9 @@ from harness.specs.extents import KEYS
 from harness.specs.listed import IMPLIED, Listed
 from harness.specs.literal_cases import option_problems
 from harness.specs.load import LoadedSpec
-from harness.specs.schema import ALL, OMITTED, Sweep, SweepInput
+from harness.specs.schema_types import ALL, OMITTED
 from harness.specs.source import KeyPath, shown
+from harness.specs.sweep_schema import Sweep, SweepInput
 
 
 def sweep_problems(spec: LoadedSpec, operator: Operator, number: int, sweep: Sweep) -> list[str]:

@@ -9,21 +9,31 @@ from __future__ import annotations
 from functools import lru_cache
 from hashlib import shake_128
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
+from harness.model.case import Case, Tensor
 from harness.model.dtypes import DTYPES, Array
-from harness.model.records import Case, Tensor, TensorSpec
 from harness.operators import OPERATORS
 from harness.operators.base import Call
 from harness.operators.elements import ALPHABET
 
 
-def case_inputs(call: Call, case: Case, seed: int) -> tuple[Tensor, ...]:
+class StreamLayout(NamedTuple):
+    """How the elements of inputs are chosen: whether by the operator, how many they are, and where the bytes of
+    each input end in the case's stream."""
+
+    chosen: tuple[bool, ...]
+    counts: tuple[int, ...]
+    ends: tuple[int, ...]
+
+
+def case_inputs(call: Call, case: Case, seed: int, layout: StreamLayout | None = None) -> tuple[Tensor, ...]:
     """Return the tensors of all inputs of a case and its call, in the order of the specification; written-out
-    elements come first."""
+    elements come first. `layout` is that of the case where it is known."""
     operator = OPERATORS[case.operator]
-    chosen, counts, ends = _layout(case.operator, case.inputs)
+    chosen, counts, ends = layout or layout_of(case)
     stream = memoryview(shake_128(f"{seed}:{case.id}".encode()).digest(ends[-1])) if ends else memoryview(b"")
     literals = case.literals
     made = []
@@ -44,18 +54,29 @@ def case_inputs(call: Call, case: Case, seed: int) -> tuple[Tensor, ...]:
     return tuple(made)
 
 
-@lru_cache(maxsize=1024)
-def _layout(operator: str, inputs: tuple[TensorSpec, ...]) -> tuple[list[bool], list[int], list[int]]:
-    """Return which inputs the operator chooses, their element counts, and where the bytes of each end in the
-    case's stream."""
-    entry = OPERATORS[operator]
-    chosen = [entry.chooses(spec.name, spec.values) for spec in inputs]
-    counts = [prod(spec.shape) for spec in inputs]
+def layout_of(case: Case) -> StreamLayout:
+    """Return the layout of a case."""
+    return sized_layout(case, chosen_inputs(case))
+
+
+def chosen_inputs(case: Case) -> tuple[bool, ...]:
+    """Return which inputs of a case its operator chooses: of cases with one call this alone decides the layout."""
+    return tuple([_chooses(case.operator, spec.name, spec.values) for spec in case.inputs])
+
+
+def sized_layout(case: Case, chosen: tuple[bool, ...]) -> StreamLayout:
+    """Return the layout of a case of which is known which inputs the operator chooses."""
+    counts = tuple([prod(spec.shape) for spec in case.inputs])
     ends: list[int] = []
-    for spec, count, by_kind in zip(inputs, counts, chosen, strict=True):
+    for spec, count, by_kind in zip(case.inputs, counts, chosen, strict=True):
         size = max(4, DTYPES[spec.dtype].itemsize) * count if by_kind else _random_bytes(spec.dtype, count)
         ends.append(size + (ends[-1] if ends else 0))
-    return chosen, counts, ends
+    return StreamLayout(chosen, counts, tuple(ends))
+
+
+@lru_cache(maxsize=4096)
+def _chooses(operator: str, name: str, values: str) -> bool:
+    return OPERATORS[operator].chooses(name, values)
 
 
 def _random_bytes(dtype: str, count: int) -> int:

@@ -8,15 +8,24 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from harness.model.case import (
+    Case,
+    DirectmlOptions,
+    DirectmlTensor,
+    Options,
+    Tensor,
+    TensorValue,
+    Validity,
+)
 from harness.model.dtypes import DTYPES, Array
 from harness.model.errors import SpecError, UsageError
-from harness.model.records import Case, Options, Tensor, TensorValue, Validity
+from harness.model.onnx_schemas import operator_schema
 from harness.operators import OPERATORS
 from harness.specs.calls import call_of
 from harness.specs.literals import LiteralError, to_array
@@ -36,21 +45,31 @@ def spec_text(spec: LoadedSpec, case: Case, name: str, comment: Sequence[str] = 
     The inputs of the case are written out (`case.literals`) or filled as it says. Raises UsageError where a
     tensor is too large for a file.
     """
-    model = spec.model
-    lines = [f"# {line}" for line in comment]
-    lines += [
-        f"operator: {model.operator}",
-        f"opsets: [{case.opset}]",
-        *([f"lowers_to: {{directml: [{', '.join(model.lowers_to.directml)}]}}"] if model.lowers_to else []),
-        "cases:",
-        *entry_lines(case, name),
-    ]
-    text = "\n".join(lines) + "\n"
+    lowers_to = spec.model.lowers_to.directml if spec.model.lowers_to else ()
+    text = spec_file(spec.model.operator, (case.opset,), lowers_to, [entry_lines(case, name)], comment)
     try:
         parse(text.encode(), path=Path(name), label=name)
     except SpecError as error:
         raise UsageError(f"{case.id}: cannot be written as a spec entry: {error.problems[0]}") from error
     return text
+
+
+def spec_file(
+    operator: str,
+    opsets: Iterable[int],
+    lowers_to: Sequence[str],
+    entries: Iterable[Sequence[str]],
+    comment: Sequence[str] = (),
+) -> str:
+    """Return the text of a spec with these entries, each as `entry_lines` returns it.
+
+    Without `lowers_to` the operator lowers to what ONNX Runtime's provider creates.
+    """
+    lines = [f"# {line}" for line in comment]
+    lines += [f"operator: {operator}", f"opsets: [{', '.join(map(str, sorted(set(opsets))))}]"]
+    lines += [f"lowers_to: {{directml: [{', '.join(lowers_to)}]}}"] if lowers_to else []
+    lines += ["cases:", *(line for entry in entries for line in entry)]
+    return "\n".join(lines) + "\n"
 
 
 def reduced_from(text: str) -> str | None:
@@ -78,6 +97,7 @@ def entry_lines(case: Case, name: str) -> list[str]:
     lines.append("    inputs:")
     for name, given in _inputs(case).items():
         lines += _wrapped(f"      {name}: {given}")
+    lines += _documented(case)
     default = Options()
     changed = [
         (key, value)
@@ -89,7 +109,35 @@ def entry_lines(case: Case, name: str) -> list[str]:
             f"{key}: {json.dumps(value) if isinstance(value, bool) else value}" for key, value in changed
         )
         lines.append(f"    options: {{{written}}}")
+    if case.directml is not None:
+        lines.append(f"    directml: {_mapping(_asked(case.directml))}")
     return lines
+
+
+def _asked(options: DirectmlOptions) -> dict[str, str]:
+    """Return what a case asks of DirectML's own API, each value as it is written."""
+    single = {name: getattr(options, name) for name in ("operator", "dimension_count", "in_place")}
+    found = {name: str(value) for name, value in single.items() if value is not None}
+    if options.layout:
+        found["layout"] = _mapping(dict(options.layout))
+    if options.attributes:
+        found["attributes"] = _mapping({name: attribute(value) for name, value in options.attributes})
+    if options.tensors:
+        found["tensors"] = _mapping({name: _mapping(_members(tensor)) for name, tensor in options.tensors})
+    return found
+
+
+def _members(tensor: DirectmlTensor) -> dict[str, str]:
+    given = {name: getattr(tensor, name) for name in DirectmlTensor.__struct_fields__}
+    return {
+        name: str(list(value) if isinstance(value, tuple) else value)
+        for name, value in given.items()
+        if value is not None
+    }
+
+
+def _mapping(given: Mapping[str, str]) -> str:
+    return "{" + ", ".join(f"{name}: {value}" for name, value in given.items()) + "}"
 
 
 def _rule(case: Case) -> str:
@@ -121,6 +169,28 @@ def _inputs(case: Case) -> dict[str, str]:
         if dot:
             variadic.add(formal)
     return {name: f"[{', '.join(each)}]" if name in variadic else each[0] for name, each in found.items()}
+
+
+def _documented(case: Case) -> list[str]:
+    """Return what is written of the documented results: `output` of a single one, else `outputs` by their
+    names."""
+    given = [(n, array) for n, array in enumerate(case.documented or ()) if array is not None]
+    if not given:
+        return []
+    dtypes = call_of(case).outputs
+    written = [(n, _result(dtypes[n], array)) for n, array in given]
+    if len(dtypes) == 1:
+        return _wrapped(f"    output: {written[0][1]}")
+    schema = operator_schema(case.operator, case.opset)
+    named = (_wrapped(f"      {schema.output_name(n)}: {text}") for n, text in written)
+    return ["    outputs:", *(line for lines in named for line in lines)]
+
+
+def _result(dtype: str, array: Array) -> str:
+    """Write a documented result; without elements no nesting tells its shape."""
+    if array.size:
+        return _nested(dtype, array)
+    return f"{{shape: {list(array.shape)}, values: []}}"
 
 
 def attribute(value: Any) -> str:

@@ -19,13 +19,12 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import msgspec
-import platformdirs
 
+from harness.model.cache_folder import CACHE_ENV
 from harness.model.errors import TargetUnavailable
 from harness.model.file_lock import lock
 from harness.model.plain_file import read_bytes, sha256_of
 
-CACHE_ENV = "HARNESS_CACHE"
 PARTIAL = ".partial"
 HASHED_BELOW = 24 << 20
 """Key files below this size are hashed before each use, larger ones compared by size and time."""
@@ -43,13 +42,6 @@ class Stamp(msgspec.Struct, frozen=True):
     bytes: int
     files: dict[str, tuple[int, int, str]]
     facts: dict[str, str] = {}
-
-
-def cache_base(kind: str) -> Path:
-    """Return the folder of one kind of component: under HARNESS_CACHE, else under the user's cache."""
-    named = os.environ.get(CACHE_ENV)
-    base = Path(named) if named else platformdirs.user_cache_path("onnxruntime-conformance-harness")
-    return base.absolute() / kind
 
 
 def digest(*parts: str) -> str:

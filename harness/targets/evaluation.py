@@ -8,11 +8,11 @@ from collections.abc import Mapping
 import numpy as np
 from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
+from harness.model.case import Tensor, TensorValue, Value
 from harness.model.caseid import parse
 from harness.model.dtypes import BY_ONNX_NUMBER
 from harness.model.expected import nearest
 from harness.model.onnx_schemas import operator_schema
-from harness.model.records import Tensor, TensorValue, Value
 from harness.operators import OPERATORS
 from harness.operators.base import TensorType
 from harness.specs.calls import make_call

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from harness.model.records import Case, Error, Stage, Tensor
+from harness.model.case import Case, Tensor
+from harness.model.result import Error, Stage
 from harness.operators.base import Call
 
 Nodes = tuple[tuple[str, str], ...]
@@ -16,21 +17,27 @@ class Prepared(NamedTuple):
     """A case with its call as the operator sees it and its inputs, in the order of the specification.
 
     `buffers` are what crosses the pipe where that is not the inputs' elements in row-major order: one flat
-    tensor a buffer.
+    tensor a buffer. `output_shapes` are needed where the graph is run over patterns alone.
+    `before` are the inputs of a call that the session runs first. `inferred` are the outputs' shapes as the
+    operator's family infers them, () where nobody has asked it.
     """
 
     case: Case
     call: Call
     inputs: tuple[Tensor, ...]
     buffers: tuple[Tensor, ...] | None = None
+    output_shapes: tuple[tuple[int, ...], ...] = ()
+    before: tuple[Tensor, ...] | None = None
+    inferred: tuple[tuple[int, ...], ...] = ()
 
 
 class Graph(NamedTuple):
     """A compiled ModelProto: its bytes, and what a worker must know to feed it.
 
     `fed` are the positions of the inputs that are passed at run time; `inputs` and `outputs` are (name, ONNX
-    element type); `tested` the operator types whose placement must be proven; `digest` the SHA-256 of the
-    bytes, hexadecimal.
+    element type); `tested` the operator type of each node whose placement must be proven; `digest` the SHA-256 of the
+    bytes, hexadecimal. `patterns` are the bytes that outputs and what lies around inputs hold before a run,
+    None where nothing is held there on purpose.
     """
 
     model: bytes
@@ -41,6 +48,7 @@ class Graph(NamedTuple):
     tested: tuple[str, ...]
     optimization: str = "off"
     in_place: bool = False
+    patterns: tuple[int, int] | None = None
 
 
 class GraphCases(NamedTuple):
@@ -64,3 +72,6 @@ class Execution(NamedTuple):
     seconds: float
     ended: str | None = None
     """None, "crash" or "timeout"."""
+    fuses: bool = False
+    """The release cannot be told to keep nodes apart: a node that it fused of several is proof for all of
+    them."""

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
+from harness.model.case import Tensor, Validity
 from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES, Array
 from harness.model.errors import UsageError
-from harness.model.records import Tensor, Validity
 from harness.targets.evaluation import evaluate
 from harness.targets.fake_script import ALTERATIONS, Script
 from harness.targets.frames import FAKE

@@ -27,7 +27,7 @@ from harness.specs.source import read, shown
 from harness.targets.frames import FAKE
 
 if TYPE_CHECKING:
-    from harness.targets.registry import Target
+    from harness.targets.target import Target
 
 ALTERATIONS = ("bit", "ulp", "zero_sign", "nan", "order", "dtype", "shape")
 ACTIONS = (

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
 
+from harness.model.case import Tensor
 from harness.model.dtypes import BY_ONNX_NUMBER, Array
-from harness.model.records import Error, Stage, Tensor
+from harness.model.result import Error, Stage
 from harness.targets.execution import Execution, GraphCases, Nodes, Prepared
 
 _FRAME = struct.Struct("<BI")
@@ -22,7 +23,7 @@ _MAX_BODY = 1 << 31
 FAKE = "FakeExecutionProvider"
 """The only provider that is told which cases it runs: it has to act out their outcomes."""
 _KINDS = frozenset(b"HAPRED")
-_KIND = ("optimization", "in_place", "inputs", "outputs", "tested")
+_KIND = ("optimization", "in_place", "inputs", "outputs", "tested", "patterns")
 
 
 class GarbledError(Exception):
@@ -38,6 +39,7 @@ class _Failure(msgspec.Struct, frozen=True):
     message: str
     seconds: float
     count: int = 1
+    by: Literal["core"] | msgspec.UnsetType = msgspec.UNSET
 
 
 class _Placement(msgspec.Struct, frozen=True):
@@ -45,6 +47,7 @@ class _Placement(msgspec.Struct, frozen=True):
 
     unit: int
     nodes: tuple[tuple[str, str], ...] | None
+    fuses: bool = False
 
 
 def encode_batch(
@@ -53,11 +56,14 @@ def encode_batch(
     provider_options: Mapping[str, str],
     config: Mapping[str, str],
     threads: int = 1,
+    *,
+    announced: bool = False,
 ) -> tuple[dict[str, Any], list[bytes]]:
     """Return header and payload of the request that runs `units`; cases are numbered from 0 through the
     batch.
 
-    `threads` is the number of intra-op threads of a session. What units have in common stands once, in
+    `threads` is the number of intra-op threads of a session. Each case of an `announced` batch is told and answered
+    by frames of its own. What units have in common stands once, in
     `kinds`.
     """
     kinds: dict[tuple[object, ...], int] = {}
@@ -68,7 +74,11 @@ def encode_batch(
         payload.append(graph.model)
         fed = graph.fed
         shapes = []
-        for case, _, inputs, buffers in cases:
+        earlier: list[list[tuple[int, ...]] | None] = []
+        for case, _, inputs, buffers, _, before, _ in cases:
+            first_run = () if before is None else tuple(before[position] for position in fed)
+            earlier.append(None if before is None else [tensor.array.shape for tensor in first_run])
+            payload += map(tensor_bytes, first_run)
             if buffers is None:
                 shapes.append([case.inputs[position].shape for position in fed])
             else:
@@ -77,9 +87,21 @@ def encode_batch(
             for position in fed:
                 payload.append(tensor_bytes(inputs[position]))
         kind = kinds.setdefault(
-            (graph.optimization, graph.in_place, graph.inputs, graph.outputs, graph.tested), len(kinds)
+            (
+                graph.optimization,
+                graph.in_place,
+                graph.inputs,
+                graph.outputs,
+                graph.tested,
+                graph.patterns,
+            ),
+            len(kinds),
         )
         unit = {"unit": number, "kind": kind, "model": len(graph.model), "first": first, "cases": shapes}
+        if any(each is not None for each in earlier):
+            unit["before"] = earlier
+        if graph.patterns is not None:
+            unit["output_shapes"] = [prepared.output_shapes for prepared in cases]
         if provider == FAKE:
             unit["fake"] = [(case.id, case.validity) for case, *_ in cases]
         described.append(unit)
@@ -90,10 +112,13 @@ def encode_batch(
         "config": config,
         "threads": threads,
     }
-    return {
+    header: dict[str, Any] = {
         "kinds": [target | dict(zip(_KIND, kind, strict=True)) for kind in kinds],
         "units": described,
-    }, payload
+    }
+    if announced:
+        header["announced"] = True
+    return header, payload
 
 
 def tensor_bytes(tensor: Tensor) -> bytes:
@@ -112,6 +137,7 @@ class FrameReader:
         self._held = 0
         self._needed = 0
         self._nodes: Nodes | None = None
+        self._fuses = False
         self._unit: GraphCases | None = None
         self._failure = msgspec.json.Decoder(_Failure).decode
         self._placement = msgspec.json.Decoder(_Placement).decode
@@ -161,7 +187,8 @@ class FrameReader:
         of a P frame."""
         try:
             if kind == "P":
-                self._nodes = self._placement(body).nodes
+                placement = self._placement(body)
+                self._nodes, self._fuses = placement.nodes, placement.fuses
                 self._unit = cases[done][1]
                 return
             if cases[done][1] is not self._unit:
@@ -176,7 +203,12 @@ class FrameReader:
             raise GarbledError("an answer out of order")
         for _ in range(failure.count):
             yield Execution(
-                None, Error(failure.class_, failure.message), failure.stage, self._nodes, failure.seconds
+                None,
+                Error(failure.class_, failure.message, failure.by),
+                failure.stage,
+                self._nodes,
+                failure.seconds,
+                fuses=self._fuses,
             )
 
     def _result(self, body: memoryview, done: int) -> Execution:
@@ -190,7 +222,7 @@ class FrameReader:
             outputs.append(tensor)
         if at != len(body):
             raise GarbledError("bytes behind the last output")
-        return Execution(tuple(outputs), None, "compare", self._nodes, seconds)
+        return Execution(tuple(outputs), None, "compare", self._nodes, seconds, fuses=self._fuses)
 
 
 def _tensor(body: memoryview, at: int) -> tuple[Tensor, int]:

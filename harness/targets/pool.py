@@ -1,9 +1,11 @@
 """Executes units in crash-proof workers: handles announcements, deadlines and restarts.
 
-A worker holds at most two batches. It announces each case before it starts it, so that a crash, a hang or a
-lost pipe costs only that case: the worker is replaced, and its unanswered cases go to another one. If
-creating a session ends two workers in a row, the remaining cases of that graph are recorded as ended with it,
-since they would all repeat the same step.
+A worker holds at most two batches. It announces each case before it starts it, in memory that both map or by
+a frame, so that a crash, a hang or a lost pipe costs only that case: the worker is replaced, and its
+unanswered cases go to another one, also those that it ran and whose answers went with it. A stream that is
+garbled says nothing of the case that was at fault: from then on frames announce every case. If creating a
+session ends two workers in a row, the remaining cases of that graph are recorded as ended with it, since they
+would all repeat the same step.
 """
 
 from __future__ import annotations
@@ -17,11 +19,13 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from harness.model.errors import TargetUnavailable
-from harness.model.records import Error
+from harness.model.result import Error
+from harness.targets.announcements import SHARES
 from harness.targets.execution import Execution, Graph, GraphCases, Prepared
-from harness.targets.frames import FrameReader, GarbledError, encode_batch
+from harness.targets.frames import GarbledError, encode_batch
 from harness.targets.process import Inbox, WorkerProcess
 from harness.targets.setbacks import Setbacks
+from harness.targets.slots import SentBatch, WorkerSlot
 from harness.worker.worker import PROTOCOL
 
 _BATCH_CASES = 512
@@ -62,6 +66,8 @@ class Launch(NamedTuple):
     preamble: bytes = b""
     link: Link | None = None
     threads: int = 1
+    shares: bool = SHARES
+    """Whether its workers can map files of this process."""
 
 
 class Hello(msgspec.Struct, frozen=True):
@@ -76,31 +82,6 @@ class Hello(msgspec.Struct, frozen=True):
     device: dict[str, object] = {}
 
 
-class _Batch:
-    """Cases in the order in which they were sent, with the graph of each."""
-
-    def __init__(self, units: list[GraphCases]) -> None:
-        self.units = units
-        self.cases: list[tuple[Prepared, GraphCases]] = [
-            (case, unit) for unit in units for case in unit.cases
-        ]
-        self.done = 0
-
-
-class _Slot:
-    """A worker's place in the pool: the process, what it was given, and the case that it is at."""
-
-    def __init__(self, process: WorkerProcess, starting: int, working: int) -> None:
-        self.process = process
-        self.starting, self.working = starting, working
-        self.frames = FrameReader()
-        self.batches: deque[_Batch] = deque()
-        self.greeted = False
-        self.at: int | None = None
-        self.deadline = 0.0
-        self.grace: int | None = None
-
-
 class WorkerPool:
     """Runs units on `size` workers of one target; `run` yields the answers in no fixed order."""
 
@@ -109,11 +90,14 @@ class WorkerPool:
         self._size = size
         self._timeout = timeout
         self._inbox: Inbox = SimpleQueue()
-        self._slots: dict[WorkerProcess, _Slot] = {}
+        self._slots: dict[WorkerProcess, WorkerSlot] = {}
         self._retry: deque[list[GraphCases]] = deque()
         self._starting = Setbacks(_STARTS)
         self._working = Setbacks(_STARTS)
         self._load_crashes: dict[str, int] = {}
+        self._announced = False
+        self._start_took = 0.0
+        self._more_at = 0.0
         self.hello: Hello | None = None
         self.restarts = 0
         self.before_waiting: Callable[[], None] = lambda: None
@@ -146,6 +130,7 @@ class WorkerPool:
         """Execute all units; closing the iterator ends all workers at once, as does the last answer unless
         they are to `keep`."""
         supply = _batches(units)
+        self._more_at = time.monotonic() + self._start_took
         done = False
         try:
             while True:
@@ -164,22 +149,28 @@ class WorkerPool:
             _, slot = self._slots.popitem()
             slot.process.kill()
 
-    def _spawn(self) -> _Slot:
-        process = WorkerProcess(self._launch.argv, self._launch.env, self._inbox)
-        slot = self._slots[process] = _Slot(process, self._starting.round, self._working.round)
+    def _spawn(self) -> WorkerSlot:
+        process = WorkerProcess(self._launch.argv, self._launch.env, self._inbox, shares=self._launch.shares)
+        slot = self._slots[process] = WorkerSlot(process, self._starting.round, self._working.round)
         slot.deadline = time.monotonic() + self._launch.start_seconds
         if self._launch.preamble:
             process.feed(self._launch.preamble)
-        process.send({"kind": "start", "memory_limit": self._launch.memory_limit})
+        start: dict[str, object] = {"kind": "start", "memory_limit": self._launch.memory_limit}
+        if process.announcements is not None:
+            start["progress"] = process.announcements.path
+        process.send(start)
         return slot
 
     def _hand_out(self, supply: Iterator[list[GraphCases]]) -> bool:
         """Give every worker two batches, starting workers as long as there is work for them; return whether
-        anything was given."""
+        anything was given.
+
+        Another one is started when the work has lasted as long as a start does: before, it would not pay.
+        """
         given = False
         while True:
             idlest = min(self._slots.values(), key=lambda slot: len(slot.batches), default=None)
-            if (idlest is None or idlest.batches) and len(self._slots) < self._size:
+            if idlest is not None and idlest.batches and self._may_start_another():
                 idlest = None
             elif idlest is not None and len(idlest.batches) > 1:
                 return given
@@ -189,18 +180,31 @@ class WorkerPool:
             slot = idlest or self._spawn()
             if not slot.batches and slot.greeted:
                 slot.deadline = time.monotonic() + self._timeout
-            slot.batches.append(_Batch(units))
+            slot.batches.append(SentBatch(units, slot.given, announced=self._announced))
+            slot.given += 1
             start = self._launch
             slot.process.send(
-                *encode_batch(units, start.provider, start.provider_options, start.config, start.threads)
+                *encode_batch(
+                    units,
+                    start.provider,
+                    start.provider_options,
+                    start.config,
+                    start.threads,
+                    announced=self._announced,
+                )
             )
             given = True
+
+    def _may_start_another(self) -> bool:
+        return len(self._slots) < self._size and time.monotonic() >= self._more_at
 
     def _step(self) -> Iterator[Answer]:
         """Wait for the next news of any worker, at most to the next deadline, and hand on what it says."""
         waiting = [slot for slot in self._slots.values() if slot.batches or not slot.greeted]
         now = time.monotonic()
         for slot in waiting:
+            if slot.deadline <= now and slot.greeted and (told := slot.shared) is not None:
+                slot.deadline = max(slot.deadline, told.since + self._timeout)
             # news that arrived before the deadline may still stand in the inbox: read what is there first
             if slot.deadline > now:
                 slot.grace = None
@@ -213,10 +217,11 @@ class WorkerPool:
                 slot.grace -= 1
         if self._inbox.empty():
             self.before_waiting()
+        until = min((slot.deadline for slot in waiting), default=now + 1.0)
+        if now < self._more_at and len(self._slots) < self._size:
+            until = min(until, self._more_at)
         try:
-            process, data = self._inbox.get(
-                timeout=max(0.0, min(slot.deadline for slot in waiting) - now) if waiting else 1.0
-            )
+            process, data = self._inbox.get(timeout=max(0.0, until - now))
         except Empty:
             return
         found = self._slots.get(process)
@@ -229,9 +234,12 @@ class WorkerPool:
             yield from self._news(found, data)
         except GarbledError as error:
             found.process.kill()
+            if found.shared is not None:
+                self._announced = True
+                found.garbled = True
             yield from self._ended(found, "crash", f"garbled frames: {error}")
 
-    def _news(self, slot: _Slot, data: bytes) -> Iterator[Answer]:
+    def _news(self, slot: WorkerSlot, data: bytes) -> Iterator[Answer]:
         announced = False
         for kind, body in slot.frames.feed(data):
             if kind == "A":
@@ -256,7 +264,7 @@ class WorkerPool:
         if announced or not slot.batches:
             slot.deadline = time.monotonic() + self._timeout
 
-    def _greeting(self, slot: _Slot, body: bytes) -> Hello:
+    def _greeting(self, slot: WorkerSlot, body: bytes) -> Hello:
         try:
             hello = msgspec.json.decode(body, type=Hello)
         except msgspec.MsgspecError as error:
@@ -266,27 +274,28 @@ class WorkerPool:
                 f"worker speaks protocol {hello.protocol}, this harness {PROTOCOL}: the two are of different versions"
             )
         slot.greeted = True
+        self._start_took = time.monotonic() - slot.began
         self._starting.succeeded()
         slot.deadline = time.monotonic() + self._timeout
         return hello
 
-    def _expire(self, slot: _Slot) -> Iterator[Answer]:
+    def _expire(self, slot: WorkerSlot) -> Iterator[Answer]:
         slot.process.kill()
         if not slot.greeted:
             yield from self._ended(slot, "crash", f"no greeting within {self._launch.start_seconds:g} s")
         else:
             yield from self._ended(slot, "timeout", f"no answer within {self._timeout:g} s")
 
-    def _ended(self, slot: _Slot, how: str, detail: str) -> Iterator[Answer]:
+    def _ended(self, slot: WorkerSlot, how: str, detail: str) -> Iterator[Answer]:
         """Record the loss of a worker: the announced case is lost, the others go back to the supply."""
         del self._slots[slot.process]
         self.restarts += 1
         hint = slot.process.stderr
         link = self._launch.link
-        lost = bool(slot.batches) and slot.at is not None and slot.at == slot.batches[0].done
+        lost = slot.lost()
         if link is not None and link.broken(detail, hint):
-            lost = False
-        if not lost and self._is_last(slot, detail, hint):
+            lost = None
+        if lost is None and self._is_last(slot, detail, hint):
             self.close()
             if link is not None and not slot.greeted:
                 raise TargetUnavailable(link.refusal(detail, hint))
@@ -298,25 +307,26 @@ class WorkerPool:
             for unit in batch.units:
                 left = unit.cases[max(0, batch.done - position) :]
                 position += len(unit.cases)
-                if left and lost and number == 0:
+                if left and lost is not None and number == 0 and lost[0] < position:
+                    case, loaded = lost
+                    first = len(left) - (position - case)
+                    taken = 1 if loaded else self._lost_at_load(unit, left[first:])
+                    error = Error(detail, hint[-2000:])
                     nodes = slot.frames.nodes_of(unit)
-                    loaded = slot.frames.loaded(unit)
-                    taken = 1 if loaded else self._lost_at_load(unit, left)
-                    for prepared in left[:taken]:
-                        error = Error(detail, hint[-2000:])
+                    for prepared in left[first : first + taken]:
                         yield (
                             prepared,
                             unit.graph,
                             Execution(None, error, "run" if loaded else "load", nodes, 0.0, how),
                         )
-                    left = left[taken:]
-                    lost = False
+                    left = left[:first] + left[first + taken :]
+                    lost = None
                 if left:
                     rest.append(GraphCases(unit.graph, left))
             if rest:
                 self._retry.append(rest)
 
-    def _is_last(self, slot: _Slot, detail: str, hint: str) -> bool:
+    def _is_last(self, slot: WorkerSlot, detail: str, hint: str) -> bool:
         """Note that a worker ended without having lost a case; return whether no other is started after
         it."""
         if slot.greeted:
@@ -338,7 +348,7 @@ def _batches(units: Iterator[GraphCases]) -> Iterator[list[GraphCases]]:
     cases = size = 0
     for graph, prepared in units:
         start = 0
-        for end, (_, _, inputs, _) in enumerate(prepared, start=1):
+        for end, (_, _, inputs, *_) in enumerate(prepared, start=1):
             cases += 1
             for tensor in inputs:
                 size += tensor.array.nbytes

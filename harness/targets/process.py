@@ -20,6 +20,7 @@ from typing import Any
 
 import msgspec
 
+from harness.targets.announcements import Announcements
 from harness.targets.scratch import Scratch
 
 fcntl: Any = importlib.import_module("fcntl") if sys.platform == "linux" else None
@@ -55,13 +56,17 @@ class WorkerProcess:
     """A running worker. `send` never blocks; what the worker writes arrives in the inbox; `stderr` keeps the
     last 8 KiB it printed."""
 
-    def __init__(self, argv: Sequence[str], env: Mapping[str, str] | None, inbox: Inbox) -> None:
+    def __init__(
+        self, argv: Sequence[str], env: Mapping[str, str] | None, inbox: Inbox, *, shares: bool = False
+    ) -> None:
+        """Start a worker; `shares` says that it can map files of this process."""
         # a group of its own: Ctrl-C reaches the harness alone, which then ends its workers
         group: dict[str, Any] = {"start_new_session": True}
         if sys.platform == "win32":
             group = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
         # what a worker that is killed leaves in its temporary folder goes with it
         self._scratch = Scratch()
+        self.announcements = Announcements(self._scratch.name) if shares else None
         own = dict.fromkeys(("TEMP", "TMP") if sys.platform == "win32" else ("TMPDIR",), self._scratch.name)
         with warnings.catch_warnings():
             warnings.simplefilter(

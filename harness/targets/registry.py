@@ -1,4 +1,4 @@
-"""Targets by name: provider, runtime and options, and whether this machine has them.
+"""Targets by name: which there are, what their options may be, and which of them this machine has.
 
     cpu               ONNX Runtime's CPU provider in this interpreter
     cpu@ort-1.22.1    the CPU provider of another release, in an environment of its own
@@ -22,49 +22,26 @@ library `provider=NAME`.
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import re
 import sys
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
 
-from harness.model.errors import TargetUnavailable, UsageError, shown
+from harness.model.errors import UsageError, shown
 from harness.model.plain_file import PlainFile
-from harness.model.records import CPU, DIRECTML, DML
 from harness.targets import plugins, remote
-from harness.targets.frames import FAKE
 from harness.targets.plugins import Plugin
-from harness.targets.pool import Hello, Launch
-from harness.targets.runtimes import environments
+from harness.targets.runtimes import wanted_release
+from harness.targets.target import DML_OPTIONS, PROVIDERS, Target
 from harness.targets.windows import releases, runtime
 
-_HERE = "this interpreter"
-_WINDOWS = _HERE if sys.platform == "win32" else "Windows runtime"
-_WORKER = Path(__file__).resolve().parent.parent / "worker" / "worker.py"
 _FORMS = (
     "cpu, cpu@ort-VERSION, dml, dml@windows, dml@ort-VERSION, dml@level-N_N, dml@levels, cpu@ssh:HOST, dml@ssh:HOST, "
     "directml, directml@windows, directml@ort-VERSION, directml@level-N_N, directml@levels, "
     "openvino, ggml, webgpu, ggml@VERSION, plugin=PATH, fake"
 )
-_DML_OPTIONS = ("device_id", "performance_preference", "device_filter", "disable_metacommands")
 _SESSION_OPTIONS = ("graph_fusion", "graph_capture")
-
-
-class Target(NamedTuple):
-    """A parsed target name."""
-
-    name: str
-    provider: str
-    release: str | None
-    options: dict[str, str]
-    host: str | None = None
-    plugin: Plugin | None = None
-
-
-_PROVIDERS = {"cpu": CPU, "dml": DML, "directml": DIRECTML, "fake": FAKE}
 _ELSEWHERE = (
     "cuda",
     "tensorrt",
@@ -80,10 +57,9 @@ _ELSEWHERE = (
 )
 _PLACED = ("cpu", "dml")
 _RELEASED = ("dml", "directml")
-_WHEELS = {CPU: "onnxruntime", DML: "onnxruntime-directml", DIRECTML: "onnxruntime-directml"}
 _OPTIONS = {
     "cpu": ("threads", "memory_limit"),
-    "dml": (*_DML_OPTIONS, *_SESSION_OPTIONS, "memory_limit"),
+    "dml": (*DML_OPTIONS, *_SESSION_OPTIONS, "memory_limit"),
     "directml": ("device_id", "dll", "debug"),
     "fake": ("script",),
 }
@@ -108,13 +84,13 @@ def parse_target(text: str) -> Target:
         return _plugin(text, head, pairs)
     name, at, release = head.partition("@")
     host = remote.check_host(release.removeprefix("ssh:")) if release.startswith("ssh:") else None
-    if name not in _PROVIDERS or (at and name not in (_PLACED if host else (*_PLACED, "directml"))):
+    if name not in PROVIDERS or (at and name not in (_PLACED if host else (*_PLACED, "directml"))):
         raise _unknown(text)
     allowed = (*_OPTIONS[name], "python") if host else _OPTIONS[name]
     options: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
-        if pair.partition("@")[0] in _PROVIDERS:
+        if pair.partition("@")[0] in PROVIDERS:
             raise UsageError(
                 f"target {text!r}: give each target an option of its own: {' '.join(f'-t {each}' for each in text.split(','))}"
             )
@@ -129,7 +105,7 @@ def parse_target(text: str) -> Target:
     if name == "directml":
         _check_directml(text, options, release)
     return Target(
-        text, _PROVIDERS[name], _release(text, name, release) if at and not host else None, options, host
+        text, PROVIDERS[name], _release(text, name, release) if at and not host else None, options, host
     )
 
 
@@ -141,7 +117,7 @@ def _plugin(text: str, head: str, pairs: Sequence[str]) -> Target:
     if project is None and not library:
         raise UsageError(f"target {text!r}: name the shared library of an execution provider: plugin=PATH")
     if project is not None and at:
-        environments.parse_version(release, project)
+        wanted_release.parse_version(release, project)
     allowed = plugins.OPTIONS if project is None else plugins.OPTIONS[:1]
     options: dict[str, str] = {}
     for pair in pairs:
@@ -152,7 +128,7 @@ def _plugin(text: str, head: str, pairs: Sequence[str]) -> Target:
             raise UsageError(f"target {text!r}: bad option {pair!r}; allowed, each once: {known}")
         options[key] = value
     provider = options.get("provider") if project is None else project.provider
-    if provider in _PROVIDERS.values():
+    if provider in PROVIDERS.values():
         raise UsageError(
             f"target {text!r}: {provider} is not a plugin's; leave provider= out, or name the plugin's own"
         )
@@ -171,8 +147,8 @@ def _unknown(text: str) -> UsageError:
             f"target {text!r} is a provider of another wheel of ONNX Runtime, which is not run here; "
             "one in a shared library runs as it is: -t plugin=PATH"
         )
-    swapped = (name for name in _PROVIDERS if sorted(name) == sorted(text))
-    near = _meant(text) or (*swapped, *difflib.get_close_matches(text, _PROVIDERS, 1, 0.75), None)[0]
+    swapped = (name for name in PROVIDERS if sorted(name) == sorted(text))
+    near = _meant(text) or (*swapped, *difflib.get_close_matches(text, PROVIDERS, 1, 0.75), None)[0]
     meant = f"; did you mean {near!r}?" if near else ""
     return UsageError(
         f"unknown target {text!r}{meant}; allowed: {_FORMS}, each with options such as dml,device_id=1"
@@ -183,7 +159,7 @@ def _meant(text: str) -> str | None:
     """Return the target of which only capitals, or `ort-` and `level-` before a version, were wrong."""
     head, comma, options = text.partition(",")
     name, at, release = head.lower().partition("@")
-    if name not in _PROVIDERS or (at and name not in (*_PLACED, "directml")):
+    if name not in PROVIDERS or (at and name not in (*_PLACED, "directml")):
         return None
     if re.fullmatch(r"[0-9]+_[0-9]+", release) and name != "cpu":
         release = f"level-{release}"
@@ -219,7 +195,7 @@ def _release(text: str, name: str, release: str) -> str | None:
     kind, dash, value = release.partition("-")
     if name == "cpu":
         if kind == "ort" and dash:
-            environments.parse_version(value)
+            wanted_release.parse_version(value)
             return value
         raise _unknown(text)
     if release == "windows":
@@ -277,131 +253,3 @@ def started_by(text: str) -> list[str]:
     if any(key.startswith(plugins.OPTION) for key in keys):
         named.append("option")
     return named
-
-
-def greeted(target: Target, hello: Hello) -> Target:
-    """Return a target with the provider that its worker tells: a plugin's library alone knows how it is
-    called.
-
-    Errors: TargetUnavailable where that is the name of a provider that is no plugin, and so no proof of
-    placement.
-    """
-    provider = hello.device.get("provider")
-    if target.provider != plugins.UNKNOWN or not provider:
-        return target
-    if provider in _PROVIDERS.values():
-        raise TargetUnavailable(
-            f"target {target.name!r}: its library calls its provider {provider}, which is no plugin's; name another library"
-        )
-    return target._replace(provider=str(provider))
-
-
-def make_ready(targets: Sequence[Target]) -> None:
-    """Make the environments of other releases, once, before several processes want them; UsageError for a
-    release that is not published.
-
-    Where this machine cannot have one, `launch` says so.
-    """
-    for target in targets:
-        if target.provider == CPU and target.release is not None and target.host is None:
-            with contextlib.suppress(TargetUnavailable):
-                environments.prepare(target.release)
-        if target.plugin is not None and target.plugin.project is not None:
-            with contextlib.suppress(TargetUnavailable):
-                environments.prepare(target.plugin.release, project=target.plugin.project)
-
-
-def launch(target: Target) -> Launch:
-    """Say how to start a worker for a target; raise TargetUnavailable with the reason and the remedy."""
-    if target.provider == FAKE:
-        script = target.options.get("script")
-        arguments = [str(Path(script).resolve())] if script else []
-        return Launch([sys.executable, "-m", "harness.targets.fake", *arguments], None, FAKE, {}, {})
-    if target.plugin is not None:
-        command, variables, where = plugins.prepared(target.plugin, target.name)
-        return Launch(
-            command, {**variables, "OMP_NUM_THREADS": "1"}, target.provider, {}, session_config(target), runtime=where or _HERE,
-            link=plugins.Refusals(target.name),
-        )  # fmt: skip
-    limit = int(target.options["memory_limit"]) if "memory_limit" in target.options else None
-    threads = session_threads(target)
-    if target.host is not None:
-        python = target.options.get("python", "python")
-        chosen = {key: value for key, value in target.options.items() if key in _DML_OPTIONS}
-        return Launch(
-            remote.command(target.host, python), None, target.provider, chosen, session_config(target), remote.START_SECONDS, limit,
-            f"ssh:{target.host}", remote.program(), remote.Ssh(target.host, python, wheel(target)), threads,
-        )  # fmt: skip
-    if target.provider == DIRECTML:
-        dll = Path(target.options["dll"]) if "dll" in target.options else None
-        arguments = [
-            f"{key}={target.options[key]}" for key in ("device_id", "debug") if key in target.options
-        ]
-        argv, env = runtime.launch(
-            _WORKER, ort=target.release, args=arguments, through="directml_worker.py", dll=dll
-        )
-        return Launch(argv, env, DIRECTML, {}, {}, runtime.START_SECONDS, runtime=_WINDOWS)
-    if target.provider == DML:
-        argv, env = runtime.launch(_WORKER, ort=target.release)
-        chosen = {key: value for key, value in target.options.items() if key in _DML_OPTIONS}
-        options = {**(runtime.PROVIDER_OPTIONS if sys.platform != "win32" else {}), **chosen}
-        return Launch(
-            argv,
-            env,
-            DML,
-            options,
-            session_config(target),
-            runtime.START_SECONDS,
-            limit,
-            _WINDOWS,
-        )
-    env = {
-        "OMP_NUM_THREADS": str(threads),
-        "OPENBLAS_NUM_THREADS": "1",
-    }  # before 1.7 the pool of a session was OpenMP's
-    if target.release is not None:
-        interpreter, version = environments.prepare(target.release)
-        name = f"environment with onnxruntime {version}"
-        argv = [str(interpreter), "-I", str(_WORKER)]
-        return Launch(
-            argv, env, CPU, {}, session_config(target), memory_limit=limit, runtime=name, threads=threads
-        )
-    if find_spec("onnxruntime") is None:
-        raise TargetUnavailable(
-            f"target {target.name!r}: onnxruntime is not installed in this interpreter; run: python -m pip install onnxruntime"
-        )
-    return Launch(
-        [sys.executable, str(_WORKER)],
-        env,
-        CPU,
-        {},
-        session_config(target),
-        memory_limit=limit,
-        threads=threads,
-    )
-
-
-def wheel(target: Target) -> str:
-    """Return the package that has the target's provider."""
-    return _WHEELS.get(target.provider, "onnxruntime")
-
-
-def session_threads(target: Target) -> int:
-    """Return how many threads of one session an operator may be split over."""
-    return int(target.options.get("threads", "1"))
-
-
-def session_config(target: Target) -> dict[str, str]:
-    """Return the session configuration that proves placement: what the provider does not take is an error,
-    not a quiet fallback."""
-    config = {"session.record_ep_graph_assignment_info": "1"}
-    if session_threads(target) > 1:
-        config["session.intra_op.allow_spinning"] = "0"  # idle threads sleep: what is split stays the same
-    if target.provider == CPU:
-        return config
-    config["session.disable_cpu_ep_fallback"] = "1"
-    if target.provider == DML:
-        config["ep.dml.disable_graph_fusion"] = "0" if target.options.get("graph_fusion") == "1" else "1"
-        if target.options.get("graph_capture") == "1":
-            config["ep.dml.enable_graph_capture"] = "1"
-    return config

@@ -10,16 +10,21 @@ import numpy as np
 from packaging.version import Version
 
 from harness.compile.graphs import control_graph
+from harness.model.case import Case, Tensor, TensorSpec
 from harness.model.errors import TargetUnavailable, UsageError
-from harness.model.records import CPU, NOT_EXECUTED, Case, Outcome, Tensor, TensorSpec
+from harness.model.target_info import CPU
+from harness.model.verdict import NOT_EXECUTED, Outcome
 from harness.operators.base import Call
 from harness.results.bisection.search import Measured, Seen
 from harness.run.probe import Probe, Probes
 from harness.targets.execution import GraphCases, Prepared
+from harness.targets.launches import launch
 from harness.targets.pool import WorkerPool
-from harness.targets.registry import Target, launch, parse_target, session_config
-from harness.targets.runtimes import environments
+from harness.targets.registry import parse_target
+from harness.targets.runtimes import environments, wanted_release
+from harness.targets.target import Target, session_config
 from harness.targets.windows import releases
+from harness.triage.signature import signature
 
 AXES = {"onnxruntime": "cpu", "directml": "dml"}
 """What can be bisected over, and the target whose release that chooses."""
@@ -78,10 +83,10 @@ def axis(over: str, target: str | None, good: str | None, bad: str | None) -> Ax
 
 def _end(option: str, text: str, versions: Sequence[Version]) -> Version:
     """Return the release that an end names, `1.22` standing for the newest 1.22.x."""
-    wanted = environments.parse_version(text)
-    fitting = environments.fitting(wanted, versions)
+    wanted = wanted_release.parse_version(text)
+    fitting = wanted_release.fitting(wanted, versions)
     if not fitting:
-        near = ", ".join(map(str, environments.near(wanted, set(versions))))
+        near = ", ".join(map(str, wanted_release.near(wanted, set(versions))))
         raise UsageError(f"{option} {text}: no such stable release can run here; near: {near}")
     return fitting[-1]
 
@@ -114,7 +119,10 @@ class Measure:
             elif judgement.outcome in _SAYS_NOTHING:
                 left_out[": ".join(filter(None, (judgement.outcome.value, *_what(probe))))] += 1
             else:
-                seen[case.id] = Seen(case.validity, judgement.outcome, *_what(probe))
+                found_so = signature(judgement, probe.execution)
+                seen[case.id] = Seen(
+                    case.validity, judgement.outcome, *_what(probe), found_so.stage, found_so.difference
+                )
         return Measured(version, seen, "" if seen else "; ".join(left_out), left_out)
 
     def _loads(self, target: Target, found: Sequence[Probe]) -> frozenset[int]:

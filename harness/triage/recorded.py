@@ -8,10 +8,13 @@ from itertools import chain, combinations
 from pathlib import Path
 from typing import NamedTuple
 
+from harness.model.case import Case
 from harness.model.errors import NothingRan, UsageError
+from harness.model.header import Header
 from harness.model.query import Query
-from harness.model.records import NOT_EXECUTED, Case, Header, Result, conforms
+from harness.model.result import Result
 from harness.model.result_key import artifact_name
+from harness.model.verdict import NOT_EXECUTED, conforms
 from harness.results.npz import load_arrays
 from harness.results.runfile import RunReader
 from harness.run.hashes import hash_files, run_hashes

@@ -11,7 +11,8 @@ import shlex
 from pathlib import Path
 
 from harness.model.errors import UsageError
-from harness.targets.registry import Target, parse_target, started_by
+from harness.targets.registry import parse_target, started_by
+from harness.targets.target import Target
 
 
 def recorded_target(path: Path, name: str, repeated: str | None) -> Target:

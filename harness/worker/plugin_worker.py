@@ -97,7 +97,7 @@ def main() -> None:
     asked = json.loads(sys.argv[2])
     library = asked["library"]
 
-    class Plugin(worker.OnnxRuntime):  # type: ignore[misc, name-defined]
+    class Plugin(worker.OnnxRuntime):  # type: ignore[misc, name-defined] # a module that is loaded from a file
         """Sessions on one device of the library's provider."""
 
         def __init__(self) -> None:

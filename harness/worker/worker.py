@@ -16,10 +16,14 @@ Frames on the standard streams, little-endian, no pickle:
 A batch is a list of units; a unit is one graph with the cases that run on it in one session. The header of a
 batch is `{"kinds": [...], "units": [...]}`: a unit names its kind (provider, options, threads, names and
 element types, which many units share), the size of its graph, the number of its first case, and the shapes of
-each case; the payload is, unit by unit, the graph and then the inputs of its cases.
+each case; the payload is, unit by unit, the graph and then the inputs of its cases. Where a unit says `before`,
+the inputs of a call of those shapes stand before each case's, and the session runs them first.
 
-Each case is announced before it starts, and every result is handed to the operating system before the next
-case is announced: whatever ends the process, only that case is lost.
+Each case is announced before it starts: whatever ends the process, only that case is lost. Where the first
+request names a file of `progress`, which both processes map, a case is announced there, and results are
+handed over together, some ten milliseconds' worth; those that a crash takes along are of cases that can run
+again. Otherwise, and in a batch that asks to be `announced`, an A frame says it, and every result is handed
+to the operating system before the next case is announced.
 """
 
 from __future__ import annotations
@@ -28,10 +32,13 @@ import ctypes
 import importlib
 import inspect
 import json
+import math
+import mmap
 import os
 import struct
 import sys
 import tempfile
+import threading
 import time
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
@@ -47,8 +54,15 @@ np: Any = None
 _FRAME = struct.Struct("<BI")
 _ANNOUNCE = struct.Struct("<BII")
 _RESULT = struct.Struct("<IdB")
-_TENSOR = struct.Struct("<BBI")
+_HEADS = [struct.Struct("<BBI%dq" % rank) for rank in range(65)]
+"""What stands before the elements of a tensor, by its rank."""
 _REQUEST = struct.Struct("<II")
+PROGRESS = struct.Struct("<Qd")
+"""What a progress file holds: the batch times 2**34, the case times 4 and the stage; when that began, seconds of
+the monotonic clock that all processes share."""
+IDLE, LOADING, RUNNING = 0, 1, 2
+"""The stages: between batches, at a session for the cases from this one on, at this case."""
+_HELD_SECONDS, _HELD_BYTES = 0.03, 1 << 17
 _BFLOAT16, _STRING = 16, 8
 _STORAGE = {
     1: "<f4", 2: "<u1", 3: "<i1", 4: "<u2", 5: "<i2", 6: "<i4", 7: "<i8", 8: "O", 9: "|b1", 10: "<f2", 11: "<f8", 12: "<u4",
@@ -60,6 +74,8 @@ _ONNX_NUMBER = {
 }  # fmt: skip
 
 
+_KEEPS_APART = (1, 15)
+"""The first release whose DirectML provider can be told to fuse no nodes (ep.dml.disable_graph_fusion)."""
 _VERSIONS = (1, 8)
 """Field numbers of a ModelProto's IR version and its opset imports."""
 _IDENTITY = (
@@ -92,6 +108,13 @@ class Channel:
                 msvcrt.setmode(descriptor, os.O_BINARY)
         self._in = os.fdopen(0, "rb", buffering=1 << 20, closefd=False)
         self.pending: List[bytes] = []
+        self._held = 0
+        self._sent = 0.0
+        self._progress: Any = None
+        self._batch = -1
+        self._shared = False
+        self._before = 0
+        self._lock = threading.Lock()
 
     def read(self) -> Optional[Tuple[Any, memoryview]]:
         """Return the next request as (header, payload), or None at the end of the stream."""
@@ -104,23 +127,86 @@ class Channel:
             return None
         return json.loads(data[:header].decode()), memoryview(data)[header:]
 
+    def share(self, path: Optional[str]) -> None:
+        """Announce cases in the file that the other side maps too, where there is one."""
+        if path is not None:
+            with open(path, "r+b") as file:
+                self._progress = mmap.mmap(file.fileno(), PROGRESS.size)
+            threading.Thread(target=self._hand_over, daemon=True).start()
+
+    def _hand_over(self) -> None:
+        """Hand over what is held although no case follows, as while one hangs: what was queued before it."""
+        while True:
+            time.sleep(_HELD_SECONDS)
+            if self._before and time.monotonic() - self._sent > _HELD_SECONDS:
+                with self._lock:  # the other thread may have been first: then nothing is left
+                    self._write(self._before)
+
+    def begin(self, announced: bool) -> None:
+        """Begin a batch."""
+        self._batch += 1
+        self._shared = self._progress is not None and not announced
+
     def add(self, kind: str, body: bytes) -> None:
         """Queue a frame for the next `send`."""
-        self.pending.append(_FRAME.pack(ord(kind), len(body)))
-        self.pending.append(body)
+        self.pending += (_FRAME.pack(ord(kind), len(body)), body)
+        self._held += len(body)
 
     def add_json(self, kind: str, value: Any) -> None:
         self.add(kind, json.dumps(value).encode())
 
-    def announce(self, case: int) -> None:
-        """Queue the announcement of a case and hand everything queued to the operating system."""
+    def add_result(self, case: int, seconds: float, outputs: Sequence[Tuple[Any, int]]) -> None:
+        """Queue the outputs of a case."""
+        parts = [_RESULT.pack(case, seconds, len(outputs))]
+        for output, element in outputs:
+            body = encode_elements(output)
+            parts.append(_HEADS[output.ndim].pack(element, output.ndim, len(body), *output.shape))
+            parts.append(body)
+        self.add("R", b"".join(parts))
+
+    def announce(self, case: int, stage: int = RUNNING) -> None:
+        """Say that a case is about to start, or the session for it, and hand over what has been queued for
+        long, or everything where only a frame can say it."""
+        if self._shared:
+            now = self._tell(case, stage)
+            with self._lock:
+                self._before = len(self.pending)
+            if self._held > _HELD_BYTES or now - self._sent > _HELD_SECONDS:
+                self.send()
+                self._sent = now
+            return
         self.pending.append(_ANNOUNCE.pack(65, 4, case))
         self.send()
 
+    def loaded(self, case: int) -> None:
+        """Say that the session of an announced case is there."""
+        if self._shared:
+            self._tell(case, RUNNING)
+        else:
+            self.send()
+
+    def end(self) -> None:
+        """End a batch: hand everything over."""
+        self.add("D", b"")
+        self.send()
+        if self._progress is not None:
+            self._tell(0, IDLE)
+
+    def _tell(self, case: int, stage: int) -> float:
+        now = time.monotonic()
+        PROGRESS.pack_into(self._progress, 0, self._batch << 34 | case << 2 | stage, now)
+        return now
+
     def send(self) -> None:
-        data = b"".join(self.pending)
-        del self.pending[:]
-        sent = os.write(self.out, data)
+        """Hand everything that is queued to the operating system."""
+        with self._lock:
+            self._write(len(self.pending))
+
+    def _write(self, count: int) -> None:
+        data = b"".join(self.pending[:count])
+        del self.pending[:count]
+        self._held = self._before = 0
+        sent = os.write(self.out, data) if data else 0
         while sent < len(data):
             sent += os.write(self.out, data[sent:])
 
@@ -142,6 +228,17 @@ def decode_tensor(view: memoryview, onnx_number: int, shape: Sequence[int]) -> T
         array[n] = bytes(view[at + 4 : at + 4 + length]).decode("utf-8")
         at += 4 + length
     return array.reshape(shape), at
+
+
+def number_of(dtype: Any) -> int:
+    """Return the ONNX element type of an array's, 0 for none; NumPy takes long to tell a name."""
+    number = _numbers.get(dtype)
+    if number is None:
+        number = _numbers[dtype] = _ONNX_NUMBER.get("object" if dtype.kind == "O" else dtype.name, 0)
+    return number
+
+
+_numbers: Dict[Any, int] = {}
 
 
 def encode_elements(array: Any) -> bytes:
@@ -172,6 +269,8 @@ class OnnxRuntime:
             p.kind is p.VAR_KEYWORD for p in parameters
         )  # before 1.7 not
         self._refused: Dict[bytes, Optional[str]] = {}
+        self._load: Any = None
+        self.fuses = version_of(onnxruntime.__version__) < _KEEPS_APART
         boot = sys.modules.get("harness_boot")
         if boot is not None:
             boot.before_sessions()
@@ -250,6 +349,37 @@ class OnnxRuntime:
             except Exception as error:  # noqa: BLE001 - any refusal is one of the versions
                 self._refused[bare] = str(error)
         return self._refused[bare]
+
+    def core_refuses(self, model: bytes) -> bool:
+        """Say whether this onnxruntime does not load a model, before it knows of any provider.
+
+        Asked of the release itself, since the errors of both are of the same classes; False where its Python
+        does not part loading from initializing (before 1.6).
+        """
+        if self._load is None:
+            self._load = self._loading()
+        if self._load is False:
+            return False
+        try:
+            self._load(model)
+        except Exception:  # noqa: BLE001 - whatever its loading raises is its refusal
+            return True
+        return False
+
+    def _loading(self) -> Any:
+        """Return what loads a model without initializing a session, False where there is no such thing."""
+        try:
+            make = self.ort.capi.onnxruntime_pybind11_state.InferenceSession
+            options = self.ort.SessionOptions()
+            options.intra_op_num_threads = options.inter_op_num_threads = 1  # starting others takes longest
+
+            def load(model: bytes) -> Any:
+                return make(options, model, False, False)
+
+            load(bare_model())
+        except Exception:  # noqa: BLE001 - another signature: this release cannot be asked
+            return False
+        return load
 
     def _session_options(self, unit: Unit) -> Any:
         key = (unit["optimization"], unit["threads"], tuple(sorted(unit["config"].items())))
@@ -348,19 +478,18 @@ class OnnxRuntime:
         """Run one case and return each output as (array, ONNX element type)."""
         names = unit["inputs"]
         wanted = unit["outputs"]
-        if (
-            unit["in_place"]
-            or any(n == _BFLOAT16 for _, n in wanted)
-            or any(n == _BFLOAT16 for _, n in names)
-        ):
+        if unit.get("patterns"):
+            return self._run_over_patterns(session, unit, arrays, unit["output_shapes"][position])
+        asked = unit.get("asked")
+        if asked is None:  # once a unit
+            numbers = {n for _, n in names} | {n for _, n in wanted}
+            unit["bound"] = unit["in_place"] or _BFLOAT16 in numbers
+            unit["fed"] = [name for name, _ in names]
+            asked = unit["asked"] = [name for name, _ in wanted]
+        if unit["bound"]:
             return self._run_bound(session, unit, arrays)
-        feeds = {}
-        for (key, _), array in zip(names, arrays):
-            feeds[key] = array
-        outputs = session.run([name for name, _ in wanted], feeds)
         return [
-            (output, _ONNX_NUMBER.get(output.dtype.name if output.dtype != object else "object", 0))
-            for output in outputs
+            (output, number_of(output.dtype)) for output in session.run(asked, dict(zip(unit["fed"], arrays)))
         ]
 
     def _run_bound(self, session: Any, unit: Unit, arrays: Sequence[Any]) -> List[Tuple[Any, int]]:
@@ -368,6 +497,8 @@ class OnnxRuntime:
         alias output and input."""
         if not hasattr(session, "io_binding"):
             raise CannotFeedError("this release binds no buffers")
+        if unit["in_place"] and unit["provider"] == "DmlExecutionProvider" and arrays[0].size:
+            return self._run_aliased(session, unit, arrays)
         binding = session.io_binding()
         wanted = unit["outputs"]
         kept = []
@@ -397,6 +528,99 @@ class OnnxRuntime:
             (elements_of(value, number), number) for value, (_, number) in zip(binding.get_outputs(), wanted)
         ]
 
+    def _run_aliased(self, session: Any, unit: Unit, arrays: Sequence[Any]) -> List[Tuple[Any, int]]:
+        """Run with the first output bound over the first input, in the device's own memory: buffers of the
+        host are copied there and back, and alias nothing."""
+        device = int(unit["provider_options"].get("device_id", 0))
+        binding = session.io_binding()
+        try:
+            values = [self.ort.OrtValue.ortvalue_from_numpy(array, "dml", device) for array in arrays]
+            for (key, _), value in zip(unit["inputs"], values):
+                binding.bind_ortvalue_input(key, value)
+            ((name, number),) = unit["outputs"]
+            binding.bind_ortvalue_output(name, values[0])
+        except Exception as error:  # releases lack one call or another, or one element type
+            raise CannotFeedError(f"cannot bind an output over an input on the device: {error}") from error
+        for value in values:
+            value.numpy()  # waits for the upload: after a failure the session may have another queue than it
+        session.run_with_iobinding(binding)
+        binding.synchronize_outputs()
+        return [(values[0].numpy(), number)]
+
+    def _run_over_patterns(
+        self, session: Any, unit: Unit, arrays: Sequence[Any], shapes: Sequence[Sequence[int]]
+    ) -> List[Tuple[Any, int]]:
+        """Run with outputs bound to buffers that hold one pattern, and inputs in memory that holds another
+        around them: what is not written, and what is read from outside, shows."""
+        pattern, around = unit["patterns"]
+        binding = session.io_binding()
+        kept = []
+        if unit["provider"] == "DmlExecutionProvider":
+            device = int(unit["provider_options"].get("device_id", 0))
+            put = self.ort.OrtValue.ortvalue_from_numpy
+            sizes = [room_for(array.nbytes) for array in arrays if array.size]
+            held = [put(np.full(size, around, np.uint8), "dml", device) for size in sizes]
+            del held  # its memory goes to the inputs, which take less of it
+            for (key, _), array in zip(unit["inputs"], arrays):
+                if not array.size:  # the device has no memory of no bytes
+                    binding.bind_cpu_input(key, array)
+                    continue
+                kept.append(put(array, "dml", device))
+                kept[-1].numpy()  # waits for the upload
+                binding.bind_ortvalue_input(key, kept[-1])
+            values = []
+            for (name, number), shape in zip(unit["outputs"], shapes):
+                host = filled(pattern, number, shape)
+                values.append(put(host, "dml", device) if host.size else host)
+                if not host.size:
+                    binding.bind_output(name, "cpu")
+                    continue
+                values[-1].numpy()
+                binding.bind_ortvalue_output(name, values[-1])
+            session.run_with_iobinding(binding)
+            binding.synchronize_outputs()
+            return [
+                (value if isinstance(value, np.ndarray) else value.numpy(), number)
+                for value, (_, number) in zip(values, unit["outputs"])
+            ]
+        for (key, element), array in zip(unit["inputs"], arrays):
+            kept.append(within(array, around))
+            kind = element if element == _BFLOAT16 else array.dtype.type
+            binding.bind_input(key, "cpu", 0, kind, list(array.shape), kept[-1].ctypes.data)
+        outputs = []
+        for (name, number), shape in zip(unit["outputs"], shapes):
+            output = filled(pattern, number, shape)
+            kind = number if number == _BFLOAT16 else output.dtype.type
+            binding.bind_output(name, "cpu", 0, kind, list(shape), output.ctypes.data)
+            outputs.append((output, number))
+        session.run_with_iobinding(binding)
+        return outputs
+
+
+_MARGIN = 1 << 16
+"""Bytes of a pattern on each side of an input; the least that DirectML's provider allocates at once."""
+
+
+def room_for(size: int) -> int:
+    """Return the bytes of the power of two, at least 64 KiB, that DirectML's provider allocates for a
+    tensor."""
+    return max(_MARGIN, 1 << (max(size, 1) - 1).bit_length())
+
+
+def filled(pattern: int, number: int, shape: Sequence[int]) -> Any:
+    """Return an array of an ONNX element type whose bytes are all the pattern."""
+    array = np.empty(shape, np.dtype(_STORAGE[number]))
+    array.reshape(-1).view(np.uint8)[...] = pattern
+    return array
+
+
+def within(array: Any, around: int) -> Any:
+    """Return a copy of an array in the middle of memory that holds a pattern."""
+    memory = np.full(array.nbytes + 2 * _MARGIN, around, np.uint8)
+    copy = memory[_MARGIN : _MARGIN + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
 
 def elements_of(value: Any, number: int) -> Any:
     """Return the elements of an OrtValue in host memory as an array."""
@@ -411,6 +635,18 @@ def elements_of(value: Any, number: int) -> Any:
     return np.frombuffer(raw, storage).reshape(shape)
 
 
+def placement(backend: Any, unit: Unit, nodes: Optional[Sequence[Sequence[str]]]) -> Dict[str, Any]:
+    """Return the body of a P frame; `fuses` stands there alone where the release cannot be told not to fuse
+    nodes."""
+    body = {"unit": unit["unit"], "nodes": nodes}
+    return dict(body, fuses=True) if getattr(backend, "fuses", False) else body
+
+
+def refuses(backend: Any, model: bytes) -> bool:
+    """Say whether a backend has a core between it and the provider, and that core does not load a model."""
+    return hasattr(backend, "core_refuses") and backend.core_refuses(model)
+
+
 def tells(nodes: Sequence[Sequence[str]], unit: Unit) -> bool:
     """Say whether a placement lists every tested operator."""
     return set(unit["tested"]) <= {operator for _, operator in nodes}
@@ -422,15 +658,16 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
     at += unit["model"]
     first = unit["first"]
     cases = unit["cases"]
+    earlier = unit.get("before") or [None] * len(cases)
     started = time.perf_counter()
-    channel.announce(first)
+    channel.announce(first, LOADING)
     placed = False
     try:
         session = backend.session(unit, model)
         nodes = backend.assignment(session)
-        channel.add_json("P", {"unit": unit["unit"], "nodes": nodes})
+        channel.add_json("P", placement(backend, unit, nodes))
         placed = nodes is not None
-        channel.send()
+        channel.loaded(first)
     except Exception as error:  # noqa: BLE001 - whatever a provider raises is its answer
         # creating the session is common to all cases of the unit: one answer for all
         seconds = time.perf_counter() - started
@@ -441,15 +678,19 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
                 raise UnknownVersionError(refused) from error
             nodes = backend.elsewhere(unit, model)
             if nodes is not None:
-                channel.add_json("P", {"unit": unit["unit"], "nodes": nodes})
+                channel.add_json("P", placement(backend, unit, nodes))
             report = failure(first, "load", error, seconds)
         except Exception as other:  # noqa: BLE001 - with every provider allowed it fails for another reason, which says more
             report = failure(first, "load", other, seconds)
             backend.after_failure(unit, other)
+        if report["class"] != UnknownVersionError.__name__ and not backend.lost and refuses(backend, model):
+            report["by"] = "core"
         # a device that is gone says nothing of the graph: another worker tries the other cases
         channel.add_json("E", dict(report, count=1 if backend.lost else len(cases)))
         end_if_lost(channel, backend)
-        for shapes in cases:
+        for number, shapes in enumerate(cases):
+            if earlier[number] is not None:
+                at = skip(unit, payload, at, earlier[number])
             at = skip(unit, payload, at, shapes)
         return at
     failed = False
@@ -458,32 +699,25 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
             channel.announce(number)
             started = time.perf_counter()
         try:
-            arrays = []
-            for (_, element), shape in zip(unit["inputs"], shapes):
-                array, size = decode_tensor(payload[at:], element, shape)
-                at += size
-                arrays.append(array)
+            before = None
+            if earlier[number - first] is not None:
+                before, at = decode_inputs(unit, payload, at, earlier[number - first])
+            arrays, at = decode_inputs(unit, payload, at, shapes)
             if session is None:
                 session = backend.session(unit, model)
+            if before is not None:
+                backend.run(session, dict(unit, patterns=None), before, number - first)
             outputs = backend.run(session, unit, arrays, number - first)
             if not placed:
-                channel.add_json("P", {"unit": unit["unit"], "nodes": backend.profiled(session)})
+                channel.add_json("P", placement(backend, unit, backend.profiled(session)))
                 placed = True
-            parts = [_RESULT.pack(number, time.perf_counter() - started, len(outputs))]
-            for output, element in outputs:
-                body = encode_elements(output)
-                parts.append(
-                    _TENSOR.pack(element, output.ndim, len(body))
-                    + struct.pack(f"<{output.ndim}q", *output.shape)
-                    + body
-                )
-            channel.add("R", b"".join(parts))
+            channel.add_result(number, time.perf_counter() - started, outputs)
         except Exception as error:  # noqa: BLE001 - whatever a provider raises is its answer
             report = failure(number, "run", error, time.perf_counter() - started)
             spoilt = backend.after_failure(unit, error)
             if not placed and session is not None and not backend.lost:
                 nodes = backend.profiled_after_failure(session, unit, model, None if failed else arrays)
-                channel.add_json("P", {"unit": unit["unit"], "nodes": nodes})
+                channel.add_json("P", placement(backend, unit, nodes))
                 placed = tells(nodes, unit)
                 spoilt = spoilt or not placed  # its profile is spent: the next case gets a session of its own
             failed = True
@@ -492,6 +726,16 @@ def run_unit(channel: Channel, backend: Any, unit: Unit, payload: memoryview, at
             if spoilt:
                 session = None
     return at
+
+
+def version_of(text: str) -> Tuple[int, ...]:
+    """Return major and minor number of a release: `1.15.1` is (1, 15)."""
+    return tuple(int(part) for part in text.split(".")[:2] if part.isdigit())
+
+
+def bare_model() -> bytes:
+    """Return a ModelProto that every release loads: IR version 3, opset 7, one Identity."""
+    return b"\x08\x03\x42\x02\x10\x07" + _IDENTITY
 
 
 def with_identity(model: bytes) -> bytes:
@@ -518,6 +762,31 @@ def _varint(data: bytes, at: int) -> Tuple[int, int]:
         shift += 7
         if byte < 0x80:
             return value, at
+
+
+def decode_inputs(
+    unit: Unit, payload: memoryview, at: int, shapes: Sequence[Sequence[int]]
+) -> Tuple[List[Any], int]:
+    """Return the inputs of a call, and where they end."""
+    arrays = []
+    for (_, element), shape in zip(unit["inputs"], shapes):
+        if element == _STRING:
+            array, size = decode_tensor(payload[at:], element, shape)
+        else:
+            dtype = _dtypes.get(element)
+            if dtype is None:
+                dtype = _dtypes[element] = np.dtype(_STORAGE[element])
+            count = math.prod(shape)
+            size = count * dtype.itemsize
+            array = (
+                np.frombuffer(payload, dtype, count, at).reshape(shape) if count else np.empty(shape, dtype)
+            )
+        at += size
+        arrays.append(array)
+    return arrays, at
+
+
+_dtypes: Dict[int, Any] = {}
 
 
 def skip(unit: Unit, payload: memoryview, at: int, shapes: Sequence[Sequence[int]]) -> int:
@@ -582,6 +851,7 @@ def serve(channel: Channel, make_backend: Callable[[], Any]) -> None:
     if request is None:
         return
     start = request[0]
+    channel.share(start.get("progress"))
     if start.get("memory_limit"):
         limit_memory(start["memory_limit"])
     import platform
@@ -605,11 +875,11 @@ def serve(channel: Channel, make_backend: Callable[[], Any]) -> None:
         if request is None:
             return
         header, payload = request
+        channel.begin(header.get("announced", False))
         at = 0
         for unit in header["units"]:
             at = run_unit(channel, backend, dict(header["kinds"][unit["kind"]], **unit), payload, at)
-        channel.add("D", b"")
-        channel.send()
+        channel.end()
 
 
 if __name__ == "__main__":

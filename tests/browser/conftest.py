@@ -41,8 +41,16 @@ def open_page(chromium: Any) -> Iterator[Open]:
     contexts, troubles = [], []
 
     def opened(
-        path: Path, fragment: str = "", *, width: int = 1280, height: int = 900, **options: Any
+        path: Path,
+        fragment: str = "",
+        *,
+        width: int = 1280,
+        height: int = 900,
+        within: Path | None = None,
+        **options: Any,
     ) -> Any:
+        """A page that is alone says when its script has drawn it; one of a site, whose files are `within` a
+        folder, needs none."""
         context = chromium.new_context(viewport={"width": width, "height": height}, offline=True, **options)
         contexts.append(context)
         page = context.new_page()
@@ -51,10 +59,13 @@ def open_page(chromium: Any) -> Iterator[Open]:
         page.on("dialog", lambda dialog: (troubles.append(dialog.message), dialog.dismiss()))
         page.on(
             "request",
-            lambda request: None if request.url.startswith(path.as_uri()) else troubles.append(request.url),
+            lambda request: (
+                None if request.url.startswith((within or path).as_uri()) else troubles.append(request.url)
+            ),
         )
         page.goto(path.as_uri() + fragment)
-        page.wait_for_selector("html[data-shows]", timeout=60_000)
+        if within is None:
+            page.wait_for_selector("html[data-shows]", timeout=60_000)
         return page
 
     yield opened

@@ -125,7 +125,9 @@ def test_a_level_counts_the_cells_again(open_page: Open, report: Path, tables: T
     page.select_option("#choose select[name=level]", "3_0")
     for operator in tables.operators:
         for target, text in zip(
-            ("cpu", "dml"), page.locator(f"tr[data-operator={operator}] td").all_text_contents(), strict=True
+            ("cpu", "dml"),
+            page.locator(f"tr[data-operator={operator}] td.cell").all_text_contents(),
+            strict=True,
         ):
             assert conform(tables.tally(operator=operator, target=target, level="3_0")) in text
     page.select_option("#choose select[name=level]", "")

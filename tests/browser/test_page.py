@@ -14,8 +14,12 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from harness.model.records import Diff, Error, Origin, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.model.case import Validity
+from harness.model.header import Origin
+from harness.model.result import Diff, Error, Result
 from harness.model.result_key import artifact_name
+from harness.model.target_info import TargetInfo
+from harness.model.verdict import Outcome, Verdict
 from harness.render.html import render_html
 from harness.results.runfile import RunWriter
 from tests import synthetic
@@ -75,6 +79,7 @@ def test_from_a_level_cell_to_its_cases_to_one_case_and_back(open_page: Open, re
 def test_a_view_is_a_link(open_page: Open, report: Path) -> None:
     page = open_page(report)
     page.select_option("select[name=target]", "dml")
+    page.locator("details.more > summary").click()
     page.select_option("select[name=validity]", "invalid")
     page.fill("input[name=q]", "float16 sweep=outside")
     number = shown(page)
@@ -152,7 +157,7 @@ def test_a_case_says_why_it_is_known(
     page = open_page(report, f"#expectation={number}&verdict={quote(verdict)}")
     total = shown(page)
     follow(page.locator("#cases tbody a").first)
-    part = page.locator("dialog section", has_text=heading).first
+    part = page.locator("dialog section", has=page.locator("h3", has_text=heading))
     assert part.locator("h3").inner_text() == heading
     assert said in " ".join(part.inner_text().split())
     assert part.locator("a").first.get_attribute("href") == synthetic.ENTRIES[number].link
@@ -220,7 +225,7 @@ def test_commands_that_repeat_what_is_shown(open_page: Open, report: Path) -> No
     page.get_by_role("button", name="Copy command").click()
     assert page.evaluate("window.copied") == "harness run -t cpu -k GatherElements@13:data=int8"
     follow(page.locator("#cases tbody a").first)
-    page.locator("dialog").get_by_role("button", name="Copy").click()
+    page.locator("dialog").get_by_role("button", name="Copy").first.click()
     assert re.fullmatch(r"harness run -t cpu -k '?GatherElements@13:[^']*'?", page.evaluate("window.copied"))
 
 
@@ -419,3 +424,17 @@ def test_a_case_says_what_its_spec_says_of_it(open_page: Open, tmp_path: Path) -
         .locator("dl.terms")
         .inner_text()
     )
+
+
+@pytest.mark.parametrize("width", [390, 800])
+def test_no_table_loses_columns_in_a_narrow_window(open_page: Open, report: Path, width: int) -> None:
+    page = open_page(report, width=width)
+    page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+    page.wait_for_function("document.querySelectorAll('.labelled').length > 0")
+    wider = page.evaluate(
+        "[...document.querySelectorAll('main .scroll')].filter((each) => each.clientWidth && !each.querySelector('.heat, .overview')"
+        " && each.scrollWidth > each.clientWidth + 1).map((each) => each.ariaLabel ?? each.getAttribute('aria-labelledby'))"
+    )
+    assert wider == []
+    cell = page.locator("#counts .labelled tbody td").first
+    assert cell.evaluate("cell => getComputedStyle(cell, '::before').content") == '"Selected"'

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from harness.model.cache_folder import CACHE_ENV
 from harness.targets import components
 from harness.targets.fake_script import Script
 from harness.targets.runtimes import environments
@@ -212,7 +213,7 @@ def _stamp(folder: Path, data: bytes, rng: random.Random) -> None:
     place = folder / "cache" / "runtimes" / "onnxruntime-1.22.1"
     _written(place / "stamp.json", data)
     components.problems(place, deep=rng.random() < 0.5)
-    os.environ[components.CACHE_ENV] = str(folder / "cache")
+    os.environ[CACHE_ENV] = str(folder / "cache")
     environments.installed()
     _command("runtimes", "list")
 

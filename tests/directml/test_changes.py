@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.model.records import DirectmlTensor, Validity
+from harness.model.case import DirectmlTensor, Validity
 from harness.model.reference.directml import (
     Constraint,
     DirectmlOperator,

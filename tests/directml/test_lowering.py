@@ -9,9 +9,17 @@ import pytest
 
 from harness.compile.directml import lowered, prepared
 from harness.compile.prepare import units
+from harness.model.case import (
+    Case,
+    DirectmlOptions,
+    DirectmlTensor,
+    Options,
+    Tensor,
+    TensorSpec,
+    Validity,
+)
 from harness.model.expected import Exact
 from harness.model.query import parse_all
-from harness.model.records import Case, DirectmlOptions, DirectmlTensor, Options, Tensor, TensorSpec, Validity
 from harness.operators import OPERATORS
 from harness.operators.directml import lowering
 from harness.operators.directml.description import Description, call_of, decode

@@ -14,8 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from harness.model.case import Case, Tensor, Validity
 from harness.model.dtypes import DTYPES, Array
-from harness.model.records import Case, Error, Tensor, Validity, conforms
+from harness.model.result import Error
+from harness.model.verdict import conforms
 from harness.operators import OPERATORS
 from harness.run.judge import judge
 from harness.targets.execution import Execution, Graph, Prepared

@@ -11,8 +11,8 @@ from math import prod
 
 import numpy as np
 
+from harness.model.case import Validity
 from harness.model.dtypes import DTYPES, Array
-from harness.model.records import Validity
 from harness.operators import OPERATORS
 from tests.mutants import Call, Mutant, Refused
 from tests.mutants.moving import wrong_from

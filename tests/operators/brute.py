@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
-from harness.model.records import Tensor
 
 LETTERS = ("", "a", "b", "\u00e9", "\u4e2d\u6587", "a longer text than any that is stored in place")
 

@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from harness.model.case import Tensor
 from harness.model.expected import Approx, OneOf, nearest
-from harness.model.records import Tensor
 from harness.operators import OPERATORS
 from harness.operators.base import TensorType
 from harness.operators.casting import converted

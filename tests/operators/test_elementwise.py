@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from harness.model.case import Tensor
 from harness.model.dtypes import Array
 from harness.model.expected import Approx, Exact, Expected, OneOf
-from harness.model.records import Tensor
 from harness.operators import OPERATORS, broadcasting
 from harness.operators.base import TensorType
 from harness.specs.calls import make_call

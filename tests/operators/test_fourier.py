@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.model.records import Value
+from harness.model.case import Value
 from tests.operators.test_windows import run
 
 

@@ -11,9 +11,9 @@ import pytest
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
+from harness.model.case import Tensor
 from harness.model.diff import OutputComparison, compare
 from harness.model.expected import Approx
-from harness.model.records import Tensor
 from harness.operators import functions
 from harness.operators.bounded import Bounded, arithmetic, erf, number
 

@@ -10,8 +10,8 @@ import pytest
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
+from harness.model.case import Tensor, Value
 from harness.model.dtypes import DTYPES
-from harness.model.records import Tensor, Value
 from harness.operators import OPERATORS
 from harness.operators.base import Choice, Shape, ValueKind
 from tests import calling

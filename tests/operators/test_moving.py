@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from harness.model.case import Tensor, Value
 from harness.model.dtypes import Array
 from harness.model.expected import Exact
-from harness.model.records import Tensor, Value
 from harness.operators import OPERATORS
 from harness.operators.base import TensorType
 from harness.specs.calls import make_call
@@ -126,6 +126,16 @@ def test_scatter_elements_with_a_reduction(reduction: str) -> None:
         given = {"data": data, "indices": indices, "updates": updates}
         (found,) = run("ScatterElements", 18, "int32", {"reduction": reduction}, given)
         assert_same("int32", found, wanted, (data, indices, updates))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+@pytest.mark.parametrize(("reduction", "wanted"), [("add", 91032817498702820), ("mul", 273098452496108451)])
+def test_scattered_sums_and_products_of_64_bits_are_exact(dtype: str, reduction: str, wanted: int) -> None:
+    """Both are above 2**53, where a float64 has no odd numbers."""
+    data, updates = (np.array([[each]], dtype) for each in (3, 91032817498702817))
+    given = {"data": data, "indices": np.array([[0]]), "updates": updates}
+    (found,) = run("ScatterElements", 16, dtype, {"reduction": reduction}, given)
+    assert found.array.tolist() == [[wanted]]
 
 
 @pytest.mark.parametrize("dtype", DTYPES_TRIED)

@@ -12,10 +12,10 @@ import pytest
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 from onnx.backend.test.case.node import collect_testcases
 
+from harness.model.case import Tensor, TensorValue, Value
 from harness.model.diff import compare
 from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES, Array
 from harness.model.onnx_schemas import operator_schema
-from harness.model.records import Tensor, TensorValue, Value
 from harness.operators import OPERATORS
 from harness.operators.base import Call, TensorType
 from harness.specs.calls import make_call

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from harness.model.case import Case, Tensor, Validity
 from harness.model.diff import compare
-from harness.model.records import Case, Tensor, Validity
 from harness.operators import OPERATORS
 from harness.operators.base import Call
 from harness.specs.calls import call_of

@@ -14,10 +14,10 @@ from itertools import product
 import numpy as np
 import pytest
 
+from harness.model.case import Tensor, Value
 from harness.model.diff import compare
 from harness.model.dtypes import Array
 from harness.model.expected import Approx, Exact, Expected, OneOf
-from harness.model.records import Tensor, Value
 from harness.operators import OPERATORS
 from harness.operators.base import TensorType
 from harness.specs.calls import make_call
@@ -466,3 +466,16 @@ def test_dropout_of_nothing() -> None:
     output, mask = run("Dropout", 13, {"data": data}, {}, 2)
     agree(output, data)
     agree(mask, np.ones(3, np.bool_))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_product_of_three_operands_holds_for_every_order_of_its_factors(seed: int) -> None:
+    factors = [np.random.default_rng((seed, n)).uniform(1, 2, 64).astype(np.float32) for n in range(3)]
+    tensors = {f"Inputs.{n}": Tensor("float32", each) for n, each in enumerate(factors)}
+    types = {key: TensorType("float32", (64,)) for key in tensors}
+    call = make_call(OPERATORS["Einsum"], 12, types, {"equation": "i,i,i->i"}, {})
+    (found,) = OPERATORS["Einsum"].oracle(call, tensors, "opencl")
+    assert isinstance(found, Approx)
+    a, b, c = factors
+    for ordered in ((a * b) * c, a * (b * c), (a * c) * b):
+        assert np.all(np.abs(ordered.astype(np.float64) - found.value) <= found.bound)

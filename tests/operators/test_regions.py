@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.model.records import Value
+from harness.model.case import Value
 from tests.operators.regions_loops import aligned
 from tests.operators.test_onnx_cases import collected
 from tests.operators.test_windows import run

@@ -10,8 +10,8 @@ import pytest
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
+from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
-from harness.model.records import Tensor
 from harness.operators import OPERATORS
 from harness.operators.base import Shape
 from harness.operators.binary_floats import halfway_values

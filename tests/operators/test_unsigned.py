@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from harness.model.records import Tensor
+from harness.model.case import Tensor
 from harness.operators.indexing import INDEX_KINDS, applies, indices, out_of_range
 from tests.calling import exact
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from harness.model.case import Tensor, Value
 from harness.model.expected import Approx, Exact, OneOf, nearest
-from harness.model.records import Tensor, Value
 from harness.operators import OPERATORS
 from harness.operators.base import UNKNOWN, TensorType
 from harness.specs.calls import make_call

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from harness.model.case import Tensor, Validity
 from harness.model.diff import compare
 from harness.model.expected import nearest
-from harness.model.records import Tensor, Validity
 from harness.operators import OPERATORS
 from harness.operators.base import Call
 from harness.specs.calls import call_of

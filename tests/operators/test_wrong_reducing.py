@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from harness.model.case import Case, Tensor, Validity
 from harness.model.diff import compare
 from harness.model.dtypes import Array
-from harness.model.records import Case, Tensor, Validity
 from harness.operators import OPERATORS
 from harness.operators.base import Call
 from harness.operators.reducing import axes_of

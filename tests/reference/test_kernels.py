@@ -6,7 +6,6 @@ import itertools
 
 import pytest
 
-from harness.model.records import TargetInfo
 from harness.model.reference.kernels import (
     constant_inputs,
     directml_operators,
@@ -17,6 +16,7 @@ from harness.model.reference.kernels import (
     registered,
     release,
 )
+from harness.model.target_info import TargetInfo
 
 CPU = TargetInfo("CPUExecutionProvider", onnxruntime="1.24.4")
 NEWER = TargetInfo("CPUExecutionProvider", onnxruntime="1.31.1")

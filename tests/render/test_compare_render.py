@@ -8,11 +8,15 @@ import msgspec
 import pytest
 
 from harness.commands.compare import RENDERINGS
-from harness.model.records import Error, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.model.case import Validity
+from harness.model.result import Error, Result
+from harness.model.target_info import TargetInfo
+from harness.model.verdict import Outcome, Verdict
 from harness.render.compare_html import render_compare_html
 from harness.render.compare_markdown import render_compare_markdown
 from harness.results.compare import comparison
-from harness.results.compare.comparison import Comparison, compare_runs
+from harness.results.compare.comparison import Comparison
+from harness.results.compare.joined import compare_runs
 from harness.results.runfile import RunReader
 from tests import synthetic
 from tests.golden import check_golden

@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.model.records import Diff, Error, Header, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.model.case import Validity
+from harness.model.header import Header
+from harness.model.result import Diff, Error, Result
+from harness.model.target_info import TargetInfo
+from harness.model.verdict import Outcome, Verdict
 from harness.render.directml import render_cells, render_directml
 from harness.render.html import render_html
 from harness.render.markdown import render_markdown

@@ -12,8 +12,8 @@ import pytest
 
 from harness.commands.history import RENDERINGS, answer, collect
 from harness.model.query import parse_all
-from harness.render.history_chart import ROWS
-from harness.results.history.database import HistoryDatabase
+from harness.render.history_chart import ROWS, sparkline
+from harness.results.history.database import HistoryDatabase, Rate
 from harness.results.history.runs import find_runs
 from harness.results.history.summary import History
 from tests.golden import check_golden
@@ -77,13 +77,31 @@ def test_the_page_is_the_chart_the_table_and_the_answers(several: HistoryDatabas
     database = several
     counts = RENDERINGS.text(answer(database), "html")
     assert RENDERINGS.text(answer(database), "svg") in counts
-    assert counts.count("<section") == 1
+    assert re.findall(r'<section id="(\w+)"', counts) == ["chart", "operators"]
     page = RENDERINGS.text(answer(database, CASE, asks_flips=True), "html")
-    assert re.findall(r'<section id="(\w+)"', page) == ["since", "flips", "chart"]
+    assert re.findall(r'<section id="(\w+)"', page) == ["since", "flips", "chart", "operators"]
     assert "fails since 1.23.0 (2026-01-03 03:04); conformed last on 1.22.0 (2026-01-02 03:04)" in page
     assert "onnxruntime 1.22.0 → 1.23.0" in page
     assert "<script" not in page
     assert "src=" not in page
+
+
+def test_an_operator_has_a_line_over_its_runs(several: HistoryDatabase) -> None:
+    found = answer(several)
+    courses = found.courses()
+    assert [course.changed for course in courses] == sorted(
+        (course.changed for course in courses), reverse=True
+    )
+    page = RENDERINGS.text(found, "html")
+    for course in courses:
+        for target, rates in course.by_target.items():
+            assert len(rates) == sum(
+                bool(m.point.number in found.operators[course.operator]) for m in found.lines[target]
+            )
+            (words,) = re.findall(r'aria-label="([^"]*)"', sparkline(rates))
+            assert words.startswith(f"{len(rates)} runs, from {rates[0].passed} / {rates[0].ran} to ")
+            assert page.count(words) >= 1
+    assert sparkline([Rate(0, 4), Rate(4, 4)]).count('points="3.0,17.0 117.0,3.0"') == 1
 
 
 def test_every_bar_has_its_count_as_text_and_what_deviates_a_sign(several: HistoryDatabase) -> None:

@@ -12,7 +12,11 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from harness.model.records import Diff, Error, Header, Origin, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.model.case import Validity
+from harness.model.header import Header, Origin
+from harness.model.result import Diff, Error, Result
+from harness.model.target_info import TargetInfo
+from harness.model.verdict import Outcome, Verdict
 from harness.results.runfile import RunWriter
 from tests.running import harness
 from tests.synthetic import end_of

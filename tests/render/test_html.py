@@ -2,12 +2,18 @@ from __future__ import annotations
 
 import html.parser
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from jinja2 import Environment
 
-from harness.model.records import Error, Outcome, Result, TargetInfo, Validity, Verdict
-from harness.render.html import query, render_html
+from harness.model.cache_folder import CACHE_ENV
+from harness.model.case import Validity
+from harness.model.result import Error, Result
+from harness.model.target_info import TargetInfo
+from harness.model.verdict import Outcome, Verdict
+from harness.render.html import environment, query, render_html
 from tests import synthetic
 from tests.golden import check_golden
 from tests.synthetic import ABSENT, CPU, DML
@@ -149,3 +155,26 @@ def test_the_same_run_gives_the_same_bytes_wherever_it_lies(tmp_path: Path) -> N
 
 def test_a_query_escapes_what_a_fragment_cannot_hold() -> None:
     assert query(case="a&b=c#d%;é", level="") == "case=a%26b%3Dc%23d%25%3B%C3%A9"
+
+
+class TestCompiledTemplates:
+    @pytest.fixture(autouse=True)
+    def anew(self) -> Iterator[None]:
+        environment.cache_clear()
+        yield
+        environment.cache_clear()
+
+    def test_are_kept_and_used_again(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.setenv(CACHE_ENV, str(tmp_path))
+        fresh = environment().get_template("legend.html.j2")
+        assert list(tmp_path.rglob("*.cache"))
+        environment.cache_clear()
+        monkeypatch.setattr(Environment, "_compile", lambda *_: pytest.fail("compiled again"))
+        assert environment().get_template("legend.html.j2").name == fresh.name
+
+    def test_are_made_anew_where_nothing_can_be_kept(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        (tmp_path / "file").touch()
+        monkeypatch.setenv(CACHE_ENV, str(tmp_path / "file"))
+        assert environment().get_template("legend.html.j2").name == "legend.html.j2"

@@ -15,8 +15,12 @@ import pytest
 from junitparser import Error as JUnitError
 from junitparser import Failure, JUnitXml, Skipped
 
-from harness.model.records import Against, Diff, Error, Outcome, Result, Validity, Verdict
-from harness.render.badge import render_badge
+from harness.model.case import Validity
+from harness.model.header import Against
+from harness.model.result import Diff, Error, Result
+from harness.model.verdict import Outcome, Verdict
+from harness.render.badge import render_badge, render_endpoint
+from harness.render.case_csv import render_case_csv
 from harness.render.ctrf import render_ctrf
 from harness.render.foreign import status
 from harness.render.junit import render_junit
@@ -299,3 +303,37 @@ def test_badge_says_in_words_what_its_colour_says(
     title = ElementTree.fromstring(svg).find("{http://www.w3.org/2000/svg}title")
     assert title is not None
     assert words in (title.text or "")
+
+
+def test_the_endpoint_badge_says_the_same() -> None:
+    report = Report(synthetic.tables(500, {"cpu": CPU}, faults=0.0))
+    badge = json.loads(render_endpoint(report))
+    assert badge == {
+        "schemaVersion": 1,
+        "label": "ONNX Runtime conformance",
+        "message": "446 / 500 conform, as expected",
+        "color": "brightgreen",
+        "isError": False,
+    }
+    assert badge["message"] in render_badge(report)
+
+
+def test_csv_of_cases_has_a_line_a_result(run: Path) -> None:
+    rows = list(csv.DictReader(io.StringIO("".join(render_case_csv(RunReader(run))))))
+    results = list(RunReader(run))
+    assert [(row["target"], row["case"], row["outcome"], row["verdict"]) for row in rows] == [
+        (result.target, result.case, result.outcome.value, result.verdict.value) for result in results
+    ]
+    failed = next(place for place, result in enumerate(results) if result.diff is not None)
+    diff = results[failed].diff
+    assert diff is not None
+    assert [rows[failed][name] for name in ("differing", "elements")] == [
+        str(diff.differing),
+        str(diff.total),
+    ]
+    assert {row["judged"] for row in rows} >= {"conforms", "known deviation", "not run"}
+
+
+def test_csv_of_cases_has_no_formulas(tmp_path: Path) -> None:
+    rows = list(csv.reader(io.StringIO("".join(render_case_csv(RunReader(hostile(tmp_path)))))))
+    assert not any(cell.startswith(("=", "+", "@")) for row in rows for cell in row)

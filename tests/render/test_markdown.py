@@ -6,12 +6,16 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from harness.model.records import Error, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.model.case import Validity
+from harness.model.result import Error, Result
+from harness.model.target_info import TargetInfo
+from harness.model.verdict import Outcome, Verdict
 from harness.render.markdown import render_markdown
-from harness.render.markup import code, escape
+from harness.render.markup import case_id, code, escape
 from harness.results.report import Report
-from harness.results.tables import tabulate
-from tests import synthetic
+from harness.results.runfile import RunReader
+from harness.results.tables import read_tables, tabulate
+from tests import many, synthetic
 from tests.golden import check_golden
 from tests.synthetic import ABSENT, CPU, DML
 
@@ -61,7 +65,7 @@ def test_every_table_renders_as_a_table() -> None:
             r"<tr>(.*?)</tr>", html[html.index("By DirectML") : html.index("Invalid and")], re.S
         )
     }
-    assert counts == {9}
+    assert counts == {3, 4, 9}  # all operators together; the operators with types × ranks; each by level
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -120,3 +124,27 @@ def test_a_limit_leaves_out_whole_rows_and_says_so() -> None:
 
 def test_the_same_tables_give_the_same_text() -> None:
     assert render_markdown(Report(synthetic.tables(500))) == render_markdown(Report(synthetic.tables(500)))
+
+
+def test_many_operators_make_no_endless_file(tmp_path: Path) -> None:
+    text = render_markdown(Report(read_tables(RunReader(many.write_run(tmp_path / "run.jsonl", 60, 40)))))
+    assert len(text.encode()) < 60_000
+    assert "Cases of all 60 operators" in text
+    assert "| Operator059 |" in text
+    heads = [line for line in text.splitlines() if line.startswith("## ")]
+    assert heads.index("## By DirectML feature level") < heads.index("## Operators") < len(heads) - 1
+    for body in re.split(r"\n\n", text.partition("## Errors and bounds")[2]):
+        assert body.count("\n| ") <= 42
+    assert re.search(r"^\d+ more rows are in report\.html\.$", text, re.M)
+
+
+@pytest.mark.parametrize("text", ["1 <= r-b[-1]", "a_b", "at [2, 3]: 4 > 1", "x.0: float16"])
+def test_plain_text_needs_no_escape(text: str) -> None:
+    assert escape(text) == text
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_an_id_is_code_that_can_be_broken(text: str) -> None:
+    html = GITHUB.render(f"| a |\n| --- |\n| {case_id(f'Round@22:case=a;{text}')} |\n")
+    cell = html[html.index("<td>") + 4 : html.index("</td>")]
+    assert re.fullmatch(r"<code>[^<>]*(<wbr>[^<>]*)+</code>", cell), cell

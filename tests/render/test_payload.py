@@ -9,9 +9,11 @@ import msgspec
 import numpy as np
 import pytest
 
+from harness.model.case import Validity
 from harness.model.facets import facets
-from harness.model.records import Diff, Error, Outcome, Result, Validity, Verdict
+from harness.model.result import Diff, Error, Result
 from harness.model.result_key import artifact_name
+from harness.model.verdict import Outcome, Verdict
 from harness.render.payload import JUDGED, MESSAGE, Payload, judgement
 from harness.results.tables import Tables
 from tests import synthetic
@@ -74,6 +76,27 @@ def test_every_result_comes_back() -> None:
                 result.diff.total,
                 list(result.diff.first_index or ()),
             ]
+
+
+def test_a_case_has_the_level_of_each_targets_call() -> None:
+    """On `directml` the level is that of the call that was made: the page counts each result at its own."""
+    found = [
+        Result(
+            "Round@22:a=b",
+            "Round",
+            target,
+            Validity.VALID,
+            {"directml": level},
+            Outcome.REJECTED,
+            Verdict.EXPECTED,
+        )
+        for target, level in (("cpu", "2_1"), ("dml", "3_0"), ("cpu", "2_1"))
+    ]
+    run = decoded(payload_of(found, {"cpu": CPU, "dml": DML}))
+    steps = np.array(run["case"], np.uint32).astype(np.int32)
+    kinds = [run["kinds"][run["kind"][number]] for number in np.cumsum(steps) - 1]
+    assert [run["words"][kind[-2]] for kind in kinds] == ["2_1", "3_0", "2_1"]
+    assert len(run["length"]) == 2
 
 
 @pytest.mark.parametrize(

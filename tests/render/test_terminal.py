@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from harness.model.records import Diff, Outcome, Result, TargetInfo, Validity, Verdict
+from harness.model.case import Validity
+from harness.model.result import Diff, Result
+from harness.model.target_info import TargetInfo
+from harness.model.verdict import Outcome, Verdict
 from harness.render.terminal import describe, render_terminal
 from harness.results.report import Report
 from harness.results.tables import Tables, tabulate

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.targets.components import CACHE_ENV
+from harness.model.cache_folder import CACHE_ENV
 from harness.targets.runtimes import environments, index, pythons
 from tests.standin import write_index
 

@@ -39,3 +39,17 @@ def test_the_old_release_says_1_and_the_new_one_0(with_release: Path, tmp_path: 
         ).returncode
         == 0
     )
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="onnxruntime 1.26 needs Python 3.11 or later")
+def test_the_release_that_mended_a_failure_is_named(tmp_path: Path) -> None:
+    small = tmp_path / "small.yaml"
+    evidence = SPECS.parent / "docs" / "evidence" / "index_into_an_empty_dimension.yaml"
+    small.write_text(evidence.read_text(encoding="utf-8"), encoding="utf-8")
+    options = ("--case", small, "-t", "cpu@ort-1.25.1", "-o", tmp_path / "repro", "--newest")
+    ended = harness("repro", *options)
+    assert ended.code == 0, ended.err
+    text = (tmp_path / "repro" / "issue.md").read_text(encoding="utf-8")
+    assert text.partition("\n")[0].endswith("(mended in 1.26.0)")
+    assert "environment with onnxruntime 1.25.1" in text
+    assert str(tmp_path) not in text

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.targets.components import CACHE_ENV
-from harness.targets.registry import launch, parse_target
+from harness.model.cache_folder import CACHE_ENV
+from harness.targets.launches import launch
+from harness.targets.registry import parse_target
 from tests.running import complaint, harness, lines_of, results_of
 
 pytestmark = pytest.mark.releases

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.model.errors import TargetUnavailable, UsageError
-from harness.targets.runtimes import environments
+from harness.targets.runtimes import environments, wanted_release
 from harness.targets.runtimes.projects import ONNXRUNTIME, PLUGINS
 from tests.running import harness, lines_of
 from tests.runtimes.conftest import RELEASE, forget
@@ -45,13 +45,13 @@ def test_an_index_that_does_not_answer_is_said(empty_cache: Path, offline: None,
 @pytest.mark.parametrize("text", ["ggml@x", "ggml@", "gmml", "gmml@0.2.0", "openvino@1"])
 def test_what_is_no_environment_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is no release of onnxruntime"):
-        environments.parse_label(text)
+        wanted_release.parse_label(text)
 
 
 def test_environments_are_called_by_release_or_by_plugin() -> None:
-    assert environments.parse_label("1.22") == (ONNXRUNTIME, "1.22")
-    assert environments.parse_label("ggml@0.2.0") == (GGML, "0.2.0")
-    assert environments.parse_label("ggml") == (GGML, None)
+    assert wanted_release.parse_label("1.22") == (ONNXRUNTIME, "1.22")
+    assert wanted_release.parse_label("ggml@0.2.0") == (GGML, "0.2.0")
+    assert wanted_release.parse_label("ggml") == (GGML, None)
 
 
 def index_with_plugin(folder: Path, library: str, monkeypatch: pytest.MonkeyPatch) -> None:

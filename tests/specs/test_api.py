@@ -8,9 +8,14 @@ from textwrap import indent
 
 import pytest
 
+from harness.model.case import (
+    Case,
+    DirectmlOptions,
+    DirectmlTensor,
+    Validity,
+)
 from harness.model.errors import SpecError
 from harness.model.query import Query
-from harness.model.records import Case, DirectmlOptions, DirectmlTensor, Validity
 from harness.specs.api import DTYPES_OF_DIRECTML
 from harness.specs.expand import Plan, expand
 from harness.specs.load import load_specs
@@ -74,12 +79,13 @@ def test_what_is_asked_for_stands_in_the_case(tmp_path: Path) -> None:
 
 
 def test_the_level_is_that_of_the_call_as_it_is_written(tmp_path: Path) -> None:
-    """An explicit DimensionCount cannot be padded to the 4 of level 2_1, and GATHER_ND1 begins at 3_0."""
+    """Nothing is padded to the 4 dimensions of level 2_1 that the call does not have, and GATHER_ND1 begins at
+    3_0."""
 
     def level(asked: str) -> str:
         return only(tmp_path, f"directml: {{{asked}}}").levels["directml"]
 
-    assert level("operator: DML_OPERATOR_GATHER_ND") == "2_1"
+    assert level("operator: DML_OPERATOR_GATHER_ND") == "3_0"
     assert level("operator: DML_OPERATOR_GATHER_ND, dimension_count: 4") == "2_1"
     assert level("operator: DML_OPERATOR_GATHER_ND, dimension_count: 3") == "3_0"
     assert level("operator: DML_OPERATOR_GATHER_ND1, dimension_count: 4") == "3_0"

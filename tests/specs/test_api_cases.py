@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.model.records import BEYOND, Case, Validity
+from harness.model.case import BEYOND, Case, Validity
 from harness.model.reference.directml import directml_operator
 from harness.operators.directml.changes import broken
 from harness.operators.directml.lowering import directml_call, lower

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.model.case import Case
 from harness.model.errors import SpecError
-from harness.model.records import Case, Origin
 from harness.specs import family_sweeps
 from harness.specs.expand import Plan, expand
 from harness.specs.load import load_specs
@@ -147,8 +147,14 @@ def test_enough_budget_shows_every_pair_that_the_product_has() -> None:
 
 
 def test_sources_of_a_family_are_in_the_header_of_a_run() -> None:
-    found = plan("use: gathers")
-    assert origins(found) == {"GatherElements:sweep=axes": Origin("the family's document", None)}
+    told = origins(plan("use: gathers"))
+    assert {entry: each.source for entry, each in told.items()} == {
+        "GatherElements:sweep=axes": "the family's document",
+        "GatherElements:sweep=many": None,
+        "GatherElements:sweep=old": None,
+    }
+    assert {each.rule for each in told.values()} == {None}
+    assert {each.spec for each in told.values()} == {"GatherElements.yaml:5"}
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from harness.model.case import Validity
 from harness.model.errors import SpecError
-from harness.model.records import Validity
+from harness.model.query import Query
 from harness.specs.check import combinations
-from harness.specs.load import LoadedSpec, load_specs
+from harness.specs.load import LoadedSpec, load_specs, spec_files
 from tests.specs.examples import GATHER_ELEMENTS, GATHER_ND
 
 
@@ -264,3 +265,20 @@ def test_any_edit_is_read_or_refused(tmp_path: Path, start: int, length: int, in
     except SpecError:
         return
     assert spec.model.operator == "GatherElements"
+
+
+class TestOfQueries:
+    def test_only_the_operators_that_can_be_selected_are_read_in_the_order_of_the_files(self) -> None:
+        queries = [Query.parse(text) for text in ("Round", "A*s", "Abs:case=documented")]
+        found = [spec.model.operator for spec in load_specs((), queries)]
+        assert found == ["Abs", "Acos", "Round"]
+
+    def test_terms_alone_and_an_unknown_operator_ask_for_every_file(self) -> None:
+        everything = spec_files()
+        for queries in (["data=float16"], ["Abs", "Rund"]):
+            assert [spec.path for spec in load_specs((), list(map(Query.parse, queries)))] == everything
+
+    def test_files_that_are_named_are_all_read(self, tmp_path: Path) -> None:
+        (tmp_path / "GatherElements.yaml").write_text(GATHER_ELEMENTS, encoding="utf-8")
+        (spec,) = load_specs([tmp_path], [Query.parse("Round")])
+        assert spec.model.operator == "GatherElements"

@@ -7,10 +7,12 @@ import jsonschema
 import pytest
 from pydantic import ValidationError
 
-from harness.model.records import Options
+from harness.model.case import Options
 from harness.specs.expectations import expectations_json_schema
-from harness.specs.schema import CaseOptions, Spec, SweepOptions, spec_json_schema
+from harness.specs.literal_schema import CaseOptions
+from harness.specs.schema import Spec, spec_json_schema
 from harness.specs.source import parse
+from harness.specs.sweep_schema import SweepOptions
 from tests.golden import check_golden
 from tests.specs.examples import GATHER_ELEMENTS, GATHER_ND
 

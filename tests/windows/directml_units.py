@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from harness.model.case import Case, Tensor, TensorSpec
 from harness.model.dtypes import DTYPES
-from harness.model.records import Case, Tensor, TensorSpec
 from harness.operators.base import Call, TensorType
 from harness.operators.directml.description import structure
 from harness.targets.execution import Execution, Graph, GraphCases, Prepared
+from harness.targets.launches import launch
 from harness.targets.pool import WorkerPool
-from harness.targets.registry import launch, parse_target
+from harness.targets.registry import parse_target
 
 Described = tuple[dict[str, Any], list[np.ndarray]]
 """A description and the arrays of one case."""

@@ -18,8 +18,9 @@ import pytest
 from click.testing import CliRunner
 
 from harness.commands import windows as commands
+from harness.model.cache_folder import CACHE_ENV
 from harness.model.errors import HarnessFault, TargetUnavailable
-from harness.targets.components import CACHE_ENV, seal
+from harness.targets.components import seal
 from harness.targets.windows import install, sandbox, system, wheels
 from harness.targets.windows.lock import load
 from harness.targets.windows.releases import default_release, release

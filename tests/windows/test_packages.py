@@ -13,8 +13,9 @@ import pytest
 from click.testing import CliRunner
 
 from harness.commands import windows as commands
+from harness.model.cache_folder import CACHE_ENV
 from harness.model.errors import TargetUnavailable
-from harness.targets.components import CACHE_ENV, seal
+from harness.targets.components import seal
 from harness.targets.windows import install, packages, sandbox
 from harness.targets.windows.lock import load
 from harness.targets.windows.releases import default_release

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from harness.targets import remote
+from harness.targets.launches import launch
 from harness.targets.pool import WorkerPool
-from harness.targets.registry import launch, parse_target
+from harness.targets.registry import parse_target
 from harness.targets.windows import runtime
 from harness.worker import worker
 from tests.test_remote import answers, big, chosen, greet

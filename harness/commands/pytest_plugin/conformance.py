@@ -13,13 +13,13 @@ from harness.commands.pytest_plugin.execution import ItemRuns, Wanted
 from harness.commands.pytest_plugin.items import MARK, CaseItem, SpecFile
 from harness.commands.pytest_plugin.reports import reports
 from harness.commands.pytest_plugin.settings import Settings, is_xdist_worker, settings
+from harness.model.case import Case
 from harness.model.errors import HarnessError, NothingRan, TargetUnavailable
-from harness.model.records import Case
 from harness.run.probe import open_pool
 from harness.specs.expand import Plan, expand
 from harness.specs.load import LoadedSpec, load_specs
 from harness.specs.selection import Selection
-from harness.targets.registry import make_ready
+from harness.targets.launches import make_ready
 
 _MARKS = f"{MARK}(operator, opset, target, validity, level): what a conformance case is of, for `-m \"{MARK}(operator='Round')\"`"
 

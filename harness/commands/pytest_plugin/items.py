@@ -11,11 +11,11 @@ from typing import Protocol
 import pytest
 
 from harness.commands.pytest_plugin.settings import Settings
+from harness.model.case import Case
 from harness.model.errors import HarnessError
-from harness.model.records import Case
 from harness.specs.lines import entry_lines, entry_of
 from harness.specs.load import LoadedSpec
-from harness.targets.registry import Target
+from harness.targets.target import Target
 
 MARK = "harness"
 

@@ -22,7 +22,9 @@ import pytest
 from harness.commands.pytest_plugin.execution import ItemRuns, Wanted
 from harness.commands.pytest_plugin.items import CaseItem
 from harness.model.errors import TargetUnavailable
-from harness.model.records import Expectation, Header, Outcome, Result, Verdict
+from harness.model.header import Expectation, Header
+from harness.model.result import Result
+from harness.model.verdict import Outcome, Verdict
 from harness.render.foreign import status, summary
 from harness.render.terminal import describe
 from harness.render.text import line, visible

@@ -15,7 +15,8 @@ from harness.run.folders import processors
 from harness.specs.expectations import Expectations, load_expectations
 from harness.specs.load import default_folder, yaml_files
 from harness.targets.fake_script import check_scripts
-from harness.targets.registry import Target, parse_targets
+from harness.targets.registry import parse_targets
+from harness.targets.target import Target
 
 
 class Settings(NamedTuple):

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from harness.model.records import BEYOND
+from harness.model.case import BEYOND
 from harness.model.reference.directml import PREFIX, TensorSupportEntry, directml_operator, operator_names
 
 

@@ -14,9 +14,9 @@ from typing import Literal
 import msgspec
 from packaging.version import InvalidVersion, Version
 
-from harness.model.records import TargetInfo
 from harness.model.reference.corrections import corrections
 from harness.model.reference.files import data_file, file_bytes
+from harness.model.target_info import TargetInfo
 
 _FILE = "onnxruntime_kernels.json"
 DIRECTML_PROVIDER = "DmlExecutionProvider"
@@ -74,14 +74,27 @@ class OnnxOperator(msgspec.Struct, frozen=True):
     directml: tuple[Creation, ...] = ()
 
 
+class OtherRegistration(msgspec.Struct, frozen=True):
+    """A kernel of the DirectML provider for an operator that ONNX's default domain does not have: what it
+    creates, and the element types of its first type parameter."""
+
+    creates: tuple[str, ...]
+    types: tuple[str, ...]
+
+
 class KernelRelease(msgspec.Struct, frozen=True):
     """Whose tables these are: the release, the files with their commits, and the newest version of an
-    operator that they know."""
+    operator that they know.
+
+    `others` are the DirectML provider's kernels for operators of other domains (`com.microsoft:Attention`)
+    and for those that ONNX never adopted or removed (`Affine`).
+    """
 
     onnxruntime: str
     sources: tuple[str, ...]
     onnx: str
     newest_opset: int
+    others: dict[str, OtherRegistration] = {}
 
 
 @cache
@@ -172,6 +185,13 @@ def constant_inputs(operator: str, opset: int) -> tuple[str, ...] | None:
     kernel."""
     found = _creation(operator, opset)
     return None if found is None else found.constants
+
+
+@cache
+def registered_for(directml: str) -> tuple[str, ...]:
+    """Return the operators, of any domain, for which the DirectML provider may create a DirectML operator."""
+    known = (name for name in data_file(_FILE).operators if directml in directml_operators(name))
+    return (*known, *(name for name, other in release().others.items() if directml in other.creates))
 
 
 def _creation(operator: str, opset: int) -> Creation | None:

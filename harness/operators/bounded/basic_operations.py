@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 
 from harness.model.float_formats import Float64
-from harness.operators.bounded.number import UFUNCS, Bounded, Mask, basic, may_overflow, same, settle, whole
+from harness.operators.bounded.number import (
+    UFUNCS,
+    Bounded,
+    Mask,
+    basic,
+    may_overflow,
+    ordinary,
+    same,
+    settle,
+    whole,
+)
 from harness.operators.bounded.precision import declared
 
 
@@ -28,6 +38,9 @@ def _shown(value: Float64, spread: Float64, overflow: float, sign: Float64) -> M
 def add(x: Any, y: Any) -> Bounded:
     x, y = same(x, y)
     value, spread = x.value + y.value, x.error + y.error
+    integers = whole(x) & whole(y)
+    if ordinary(x) and ordinary(y):
+        return basic(value, spread, x.arithmetic, None, integers)
     limit = x.arithmetic.overflow
     over_x, over_y = may_overflow(x), may_overflow(y)
     sign_x, sign_y = np.sign(x.value), np.sign(y.value)
@@ -37,7 +50,7 @@ def add(x: Any, y: Any) -> Bounded:
     hidden |= (
         (over_x | np.isinf(x.value)) & (over_y | np.isinf(y.value)) & (sign_x != sign_y) & (over_x | over_y)
     )
-    return basic(value, np.where(hidden, np.inf, spread), x.arithmetic, _nonfinite(x, y), whole(x) & whole(y))
+    return basic(value, np.where(hidden, np.inf, spread), x.arithmetic, _nonfinite(x, y), integers)
 
 
 def subtract(x: Any, y: Any) -> Bounded:
@@ -49,7 +62,10 @@ def subtract(x: Any, y: Any) -> Bounded:
 @np.errstate(all="ignore")
 def multiply(x: Any, y: Any) -> Bounded:
     x, y = same(x, y)
-    value = x.value * y.value
+    value, integers = x.value * y.value, whole(x) & whole(y)
+    if ordinary(x) and ordinary(y):
+        spread = np.abs(x.value) * y.error + np.abs(y.value) * x.error + x.error * y.error
+        return basic(value, spread, x.arithmetic, None, integers)
     spread = _times(x.value, y.error) + _times(y.value, x.error) + x.error * y.error
     over = may_overflow(x) | may_overflow(y)
     zero = (np.abs(x.value) <= x.error) | (np.abs(y.value) <= y.error) | (x.value == 0) | (y.value == 0)
@@ -57,7 +73,7 @@ def multiply(x: Any, y: Any) -> Bounded:
     infinite = np.isinf(x.value) | np.isinf(y.value)
     hidden |= infinite & (x.error + y.error > 0) & zero  # infinity times what may be zero
     spread = np.where(infinite & ~hidden & np.isfinite(x.error + y.error), 0.0, spread)
-    return basic(value, np.where(hidden, np.inf, spread), x.arithmetic, _nonfinite(x, y), whole(x) & whole(y))
+    return basic(value, np.where(hidden, np.inf, spread), x.arithmetic, _nonfinite(x, y), integers)
 
 
 def _times(value: Float64, error: Float64) -> Float64:
@@ -73,6 +89,16 @@ def divide(x: Any, y: Any) -> Bounded:
     least = np.abs(y.value) - y.error
     spread = (x.error + _times(value, y.error)) / least
     spread = np.where((x.error == 0) & (y.error == 0), 0.0, np.where(least > 0, spread, np.inf))
+    calm, zero = ordinary(x) and ordinary(y), y.value == 0
+    if not calm:
+        spread = _of_infinities(x, y, value, spread)
+    own = declared("div", np.abs(y.value), y.error, np.abs(value) + spread, x.arithmetic)
+    given = None if calm and not zero.any() else _nonfinite(x, y) | zero
+    return settle(value, spread, x.arithmetic, own, 0.5, given)
+
+
+def _of_infinities(x: Bounded, y: Bounded, value: Float64, spread: Float64) -> Float64:
+    """Return what the errors of operands that are, or may be, infinite do to a quotient."""
     over_x, over_y = may_overflow(x), may_overflow(y)
     spread = np.where(
         over_y & np.isfinite(x.value), np.maximum(spread, np.abs(value)), spread
@@ -80,9 +106,7 @@ def divide(x: Any, y: Any) -> Bounded:
     spread = np.where(np.isinf(y.value) & np.isfinite(x.value) & np.isfinite(x.error + y.error), 0.0, spread)
     hidden = over_x & (over_y | (np.abs(value) + spread < x.arithmetic.overflow))
     hidden |= (over_x & np.isinf(y.value)) | (over_y & np.isinf(x.value))
-    spread = np.where(hidden, np.inf, spread)
-    own = declared("div", np.abs(y.value), y.error, np.abs(value) + spread, x.arithmetic)
-    return settle(value, spread, x.arithmetic, own, 0.5, _nonfinite(x, y) | (y.value == 0))
+    return np.where(hidden, np.inf, spread)
 
 
 def negative(x: Bounded) -> Bounded:

@@ -16,7 +16,7 @@ import numpy as np
 from harness.model.float_formats import Float64
 from harness.operators.bounded import trigonometry
 from harness.operators.bounded.basic_operations import absolute, multiply
-from harness.operators.bounded.number import REFERENCE, UFUNCS, Bounded, may_overflow, same, settle
+from harness.operators.bounded.number import REFERENCE, UFUNCS, Bounded, Mask, may_overflow, same, settle
 from harness.operators.bounded.precision import declared, has
 
 Evaluate = Callable[[Any], Any]
@@ -83,6 +83,16 @@ def monotone(
     if not has(name, x.arithmetic):
         return _inherited(name, x, value)
     over = may_overflow(x)
+    spread = np.zeros(value.shape)
+    if x.error.any() or over.any():
+        spread = _between_ends(x, value, f, over, reference)
+    own = declared(name, x.value, x.error, np.abs(value) + spread, x.arithmetic)
+    return settle(value, spread, x.arithmetic, own, reference, ~np.isfinite(x.value) | pole)
+
+
+def _between_ends(x: Bounded, value: Float64, f: Evaluate, over: Mask, reference: float) -> Float64:
+    """Return how far the values of a monotone function at the ends of an argument's interval lie from its
+    value."""
     low = np.where(over & (x.value < 0), -np.inf, _outward(x.value, -x.error))
     high = np.where(over & (x.value > 0), np.inf, _outward(x.value, x.error))
     spread = np.zeros(value.shape)
@@ -95,9 +105,7 @@ def monotone(
     spread = np.where(
         np.isinf(x.error) | (np.isnan(value) & (x.error >= np.abs(x.value)) & (x.error > 0)), np.inf, spread
     )
-    spread = np.where(np.isnan(spread), np.where(np.isinf(value) & (x.error == 0), 0.0, np.inf), spread)
-    own = declared(name, x.value, x.error, np.abs(value) + spread, x.arithmetic)
-    return settle(value, spread, x.arithmetic, own, reference, ~np.isfinite(x.value) | pole)
+    return np.where(np.isnan(spread), np.where(np.isinf(value) & (x.error == 0), 0.0, np.inf), spread)
 
 
 def _outward(value: Float64, error: Float64) -> Float64:

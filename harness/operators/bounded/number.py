@@ -18,14 +18,16 @@ Rules beyond finite numbers:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
+from math import copysign
 from typing import Any, NoReturn, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from harness.model.case import Tensor
 from harness.model.expected import Approx
-from harness.model.float_formats import FORMATS, Float64, decode
-from harness.model.records import Tensor
+from harness.model.float_formats import FORMATS, Float64, Format, decode
 from harness.operators.bounded.arithmetic import Arithmetic
 
 REFERENCE = FORMATS["float64"]
@@ -108,7 +110,7 @@ class Bounded:
 
     __le__ = __gt__ = __ge__ = __lt__
     __eq__ = __ne__ = __lt__
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment] # how Python has it that nothing is hashed
 
     def __neg__(self) -> Bounded:
         return _applied(np.negative, self)
@@ -202,24 +204,43 @@ def _applied(ufunc: Any, *operands: Any) -> Bounded:
     return cast("Bounded", UFUNCS[ufunc](*operands))
 
 
-def number(data: Tensor | ArrayLike, arithmetic: Arithmetic) -> Bounded:
+def number(data: Tensor | ArrayLike | float, arithmetic: Arithmetic) -> Bounded:
     """Take an operator's input: exact, but for subnormals that the arithmetic may take for zero, and for
     values its type does not hold."""
+    form, operations, flush = arithmetic.form, arithmetic.operations, arithmetic.flush
+    if isinstance(data, float):
+        value, error = _constant(data, copysign(1.0, data), form, operations, flush)
+        return Bounded(value, error, arithmetic)
     value = (
         decode(data.dtype, data.array) if isinstance(data, Tensor) else decode("float64", np.asarray(data))
     )
+    held = isinstance(data, Tensor) and data.dtype == form.dtype
+    return Bounded(value, _of_given(value, form, operations, flush, held=held), arithmetic)
+
+
+@lru_cache(maxsize=1024)
+def _constant(
+    value: float, _sign: float, form: Format, operations: float, flush: bool
+) -> tuple[Float64, Float64]:
+    """Return a constant of a formula and its error, which no one writes to; 0.0 and -0.0 are equal, so their signs
+    tell them apart."""
+    made = np.array(value, np.float64)
+    error = _of_given(made, form, operations, flush)
+    made.flags.writeable = error.flags.writeable = False
+    return made, error
+
+
+def _of_given(value: Float64, form: Format, operations: float, flush: bool, *, held: bool = False) -> Float64:
+    """Return the errors of numbers that are given; `held`: the working type holds each of them."""
     error = np.zeros(value.shape)
-    if not arithmetic.errs:
-        return Bounded(value, error, arithmetic)
-    form = arithmetic.form
-    with np.errstate(all="ignore"):
-        held = form.rounded(value)
-        if arithmetic.flush:
-            error = np.where(np.abs(value) < form.smallest_normal, np.abs(value), error)
-        error = np.where(
-            (held == value) | np.isnan(value), error, error + arithmetic.operations * form.ulp(value)
-        )
-    return Bounded(value, error, arithmetic)
+    if operations:
+        with np.errstate(all="ignore"):
+            if flush:
+                error = np.where(np.abs(value) < form.smallest_normal, np.abs(value), error)
+            if not held:
+                kept = (form.rounded(value) == value) | np.isnan(value)
+                error = np.where(kept, error, error + operations * form.ulp(value))
+    return error
 
 
 def shared(operands: Iterable[Any]) -> Arithmetic:
@@ -246,39 +267,68 @@ def may_overflow(x: Bounded) -> Mask:
     return np.asarray(finite & (np.abs(x.value) + x.error >= x.arithmetic.overflow))
 
 
+def ordinary(x: Bounded) -> bool:
+    """Say whether no value is infinite or NaN, and none may be an infinity in an implementation."""
+    return bool((np.abs(x.value) + x.error < x.arithmetic.overflow).all())
+
+
 def settle(
-    value: Float64, spread: Float64, arithmetic: Arithmetic, own: Float64, reference: float, given: Mask
+    value: Float64,
+    spread: Float64,
+    arithmetic: Arithmetic,
+    own: Float64,
+    reference: float,
+    given: Mask | None,
 ) -> Bounded:
     """Finish an operation: add its own error `own` and that of the reference to what the operands' errors do
     (`spread`).
 
     `reference` is the error of the float64 operation in ULP. `given` says where an infinite or NaN value
-    follows from operands that are infinite, NaN or a pole, and not from overflow of float64.
+    follows from operands that are infinite, NaN or a pole, and not from overflow of float64; None for nowhere.
     """
-    beyond = np.isinf(value) & ~given
-    value = np.where(beyond, np.copysign(HUGE, value), value)
-    spread = np.where(np.isnan(spread), np.inf, spread)
-    spread = np.where(beyond & np.isfinite(spread), np.maximum(spread, HUGE * _CUT), spread)
-    error = spread + own + reference * REFERENCE.ulp(np.abs(value))
+    finite = given is None and bool(np.isfinite(value).all())
+    spread = _unknown_infinite(spread)
+    if finite:
+        value = np.asarray(value, order="C")  # which order sums add in follows from the layout
+    else:
+        beyond = np.isinf(value) & ~(np.zeros(value.shape, np.bool_) if given is None else given)
+        value = np.where(beyond, np.copysign(HUGE, value), value)
+        spread = np.where(beyond & np.isfinite(spread), np.maximum(spread, HUGE * _CUT), spread)
+    error = spread + own + reference * REFERENCE.ulp(value)
     if arithmetic.flush:
-        error = np.where(
-            np.abs(value) - error < arithmetic.form.smallest_normal, np.maximum(error, np.abs(value)), error
-        )
-    error = np.where(np.isnan(error), np.inf, error)
-    error = np.where(np.isfinite(value), error, np.where(np.isinf(spread), np.inf, 0.0))
+        size = np.abs(value)
+        lost = size - error < arithmetic.form.smallest_normal
+        error = np.where(lost, np.maximum(error, size), error)
+    error = _unknown_infinite(error)
+    if not finite:
+        error = np.where(np.isfinite(value), error, np.where(np.isinf(spread), np.inf, 0.0))
     return Bounded(np.asarray(value), np.asarray(error), arithmetic)
+
+
+def _unknown_infinite(error: Float64) -> Float64:
+    """Return errors with an infinite one for each NaN."""
+    unknown = np.isnan(error)
+    return np.where(unknown, np.inf, error) if unknown.any() else error
 
 
 def whole(x: Bounded) -> Mask:
     """Say where a value is an integer without error."""
-    return np.asarray((x.error == 0) & (np.rint(x.value) == x.value))
+    exact = np.asarray(x.error == 0)
+    return np.asarray(exact & (np.rint(x.value) == x.value)) if exact.any() else exact
 
 
-def basic(value: Float64, spread: Float64, arithmetic: Arithmetic, given: Mask, integers: Mask) -> Bounded:
+def basic(
+    value: Float64, spread: Float64, arithmetic: Arithmetic, given: Mask | None, integers: Mask
+) -> Bounded:
     """Finish an add, subtract or multiply; of `integers` a result that the type holds is exact, since it is
     returned where it is held."""
-    size = np.abs(value) + np.where(np.isnan(spread), np.inf, spread)
-    own = arithmetic.operations * arithmetic.form.ulp(size) if arithmetic.errs else np.zeros(value.shape)
-    result = settle(value, spread, arithmetic, np.where(np.isfinite(own), own, 0.0), 0.5, given)
+    spread = _unknown_infinite(spread)
+    own = np.zeros(value.shape)
+    if arithmetic.errs:
+        own = arithmetic.operations * arithmetic.form.ulp(np.abs(value) + spread)
+        own = own if np.isfinite(own).all() else np.where(np.isfinite(own), own, 0.0)
+    result = settle(value, spread, arithmetic, own, 0.5, given)
+    if not integers.any():
+        return result
     held = integers & (np.abs(value) <= 1 / arithmetic.form.unit)
     return Bounded(result.value, np.where(held, 0.0, result.error), arithmetic)

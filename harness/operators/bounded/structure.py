@@ -53,7 +53,7 @@ def where(condition: Any, x: Any, y: Any) -> Bounded:
 def pad(x: Bounded, pad_width: Any, mode: str = "constant", constant_values: float = 0.0) -> Bounded:
     """Pad with a constant without error, or with elements of x."""
     if mode != "constant":
-        return Bounded(np.pad(x.value, pad_width, mode), np.pad(x.error, pad_width, mode), x.arithmetic)  # type: ignore[call-overload]
+        return Bounded(np.pad(x.value, pad_width, mode), np.pad(x.error, pad_width, mode), x.arithmetic)  # type: ignore[call-overload] # a mode by its name
     return Bounded(
         np.pad(x.value, pad_width, constant_values=constant_values), np.pad(x.error, pad_width), x.arithmetic
     )

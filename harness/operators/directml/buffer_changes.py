@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from harness.model.case import DirectmlTensor, Validity
 from harness.model.dtypes import DTYPES
-from harness.model.records import DirectmlTensor, Validity
 from harness.operators.directml.changes import CallChange
 from harness.operators.directml.description import BufferTensor, Description
 from harness.operators.directml.layout import elements

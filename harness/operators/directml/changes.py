@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from harness.model.case import DirectmlTensor, Validity
 from harness.model.dtypes import DTYPES
-from harness.model.records import DirectmlTensor, Validity
 from harness.model.reference.directml import Constraint, DirectmlOperator, Table
 from harness.operators.directml.description import BufferTensor, Description
 

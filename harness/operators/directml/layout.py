@@ -13,8 +13,8 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
-from harness.model.records import Tensor
 from harness.operators.base import Shape
 
 _HOLE = 0x55

@@ -1,11 +1,12 @@
 """The DirectML feature level of a case: the lowest level whose published tables allow the lowered call.
 Derived from data, never typed.
 
-A case is lowered to one DirectML call (operator, element types, DimensionCount). Lowering may pad shapes with
-leading 1s to the rank that a level requires, and may pass non-negative int32 indices as UINT32, since the
-bits are the same. Sizes are not part of the published tables; no call of DirectML has a size of 0
-(DML_BUFFER_TENSOR_DESC). A case of DirectML's own API is taken as written: its operator, its data types, and
-its DimensionCount if it names one.
+A case of an ONNX operator holds the lowest level with a call that expresses it: shapes may have leading 1s up
+to the rank that a level requires, and non-negative int32 indices may be UINT32, since the bits are the same.
+A case of DirectML's own API is taken as it is lowered, and so is every call that was made (`level_made`),
+which may need a higher level than its case. Sizes are not part of the published tables; no call of DirectML
+has a size of 0 (DML_BUFFER_TENSOR_DESC), nor sizes that a sentence of the operator's document forbids
+(`DirectmlCall.forbidden`).
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from functools import lru_cache
 
 import numpy as np
 
+from harness.model.case import BEYOND, Case, DirectmlOptions
 from harness.model.dtypes import DTYPES, Array
-from harness.model.records import BEYOND, Case, DirectmlOptions
 from harness.model.reference.directml import Table, directml_operator, operator_names
 from harness.operators import OPERATORS
 from harness.operators.base import Call, CallTensor, DirectmlCall, Operator
+from harness.operators.directml.description import decode
 
 _SAME_BITS = {"INT32": "UINT32", "INT64": "UINT64"}
 
@@ -53,7 +55,7 @@ def levels(
 ) -> dict[str, str]:
     """Return the levels of all cases with one call, with or without negative indices.
 
-    A case of DirectML's own API is taken as it is written; otherwise an index input that holds no negative
+    A case of DirectML's own API is taken as it is lowered; otherwise an index input that holds no negative
     one may be UINT32 for INT32.
     """
     asked = directml.operator if directml is not None else None
@@ -89,7 +91,7 @@ def _shared(level: str) -> dict[str, str]:
 def _level(made: DirectmlCall, widened: Sequence[str], asked: DirectmlOptions | None) -> str:
     """Return the lowest level that allows a call, with the data types and the DimensionCount that a case asks
     for."""
-    if any(0 in each.sizes for _, _, each in _named(made)):
+    if made.forbidden is not None or any(0 in each.sizes for _, _, each in _named(made)):
         return BEYOND
     count, dtypes = None, {}
     if asked is not None:
@@ -108,7 +110,21 @@ def _level(made: DirectmlCall, widened: Sequence[str], asked: DirectmlOptions | 
     )
     decided = directml_operator(made.operator).by_value
     members = tuple((each.member, made.attributes.get(each.member)) for each in decided)
-    return _lowest(made.operator, tensors, members, count is not None)
+    return _lowest(made.operator, tensors, members, asked is not None)
+
+
+@lru_cache(maxsize=4096)
+def level_made(model: bytes, lowest: str) -> dict[str, str]:
+    """Return the level of the call that an encoded description makes, for a case whose own level is `lowest`:
+    no lower one, since a call is one of those that express its case."""
+    call = decode(model)
+    tensors = tuple(
+        (name.partition(".")[0], each.dtype, False, len(each.sizes)) for name, each in call.views()
+    )
+    members = tuple(
+        (each.member, call.attributes.get(each.member)) for each in directml_operator(call.operator).by_value
+    )
+    return _shared(max(lowest, _lowest(call.operator, tensors, members, True), key=_order))
 
 
 def _named(made: DirectmlCall) -> Iterator[tuple[str, str, CallTensor]]:

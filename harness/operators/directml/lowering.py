@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from harness.model.case import Case, DirectmlOptions, DirectmlTensor
 from harness.model.dtypes import DTYPES
-from harness.model.records import Case, DirectmlOptions, DirectmlTensor
 from harness.model.reference.directml import directml_operator
 from harness.operators import OPERATORS
 from harness.operators.base import Call, CallTensor, DirectmlCall, Shape

@@ -2,16 +2,23 @@
 releases as possible.
 
 Two releases differ if a case that ran on both fails on one alone, or fails on both with different outcomes;
-an unspecified case counts by its outcome. The search finds the first change after the older end: it splits
-the releases at those that behave like the older end.
+an unspecified case counts by its outcome. By `SIGNATURE` they also differ where the outcome is the same and
+stage, class of error or kind of difference are not, whether that conforms or fails. The search finds the
+first change after the older end: it splits the releases at those that behave like the older end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from harness.model.records import Outcome, Validity, conforms
+from harness.model.case import Validity
+from harness.model.signature import Signature
+from harness.model.verdict import Outcome, conforms
+
+By = Literal["outcome", "signature"]
+OUTCOME: By = "outcome"
+SIGNATURE: By = "signature"
 
 
 class Seen(NamedTuple):
@@ -22,6 +29,13 @@ class Seen(NamedTuple):
     outcome: Outcome
     error: str = ""
     message: str = ""
+    stage: str = ""
+    difference: str = ""
+
+    @property
+    def signature(self) -> Signature:
+        """What results share that count as the same."""
+        return Signature(self.outcome, self.stage, self.error, self.difference)
 
     @property
     def failure(self) -> Outcome | None:
@@ -67,6 +81,7 @@ class Bisection(NamedTuple):
     measured: tuple[Measured, ...]
     changes: tuple[ReleaseChange, ...]
     complete: bool
+    by: By = OUTCOME
 
     @property
     def first(self) -> ReleaseChange | None:
@@ -85,17 +100,24 @@ class Bisection(NamedTuple):
             return ()
         ran = self.ran
         after = ran[ran.index(self.first.after) :]
-        return tuple(found.version for found in after if not difference(ran[0], found))
+        return tuple(found.version for found in after if not difference(ran[0], found, self.by))
 
 
-def difference(a: Measured, b: Measured) -> tuple[str, ...]:
-    """Return the cases that ran on both and fail otherwise on one than on the other, sorted."""
+def difference(a: Measured, b: Measured, by: By = OUTCOME) -> tuple[str, ...]:
+    """Return the cases that ran on both and fail otherwise on one than on the other, or have another signature,
+    sorted."""
     common = a.seen.keys() & b.seen.keys()
+    if by == SIGNATURE:
+        return tuple(sorted(case for case in common if a.seen[case].signature != b.seen[case].signature))
     return tuple(sorted(case for case in common if a.seen[case].failure is not b.seen[case].failure))
 
 
 def bisect(
-    versions: Sequence[str], measure: Callable[[str], Measured], *, everything: bool = False
+    versions: Sequence[str],
+    measure: Callable[[str], Measured],
+    *,
+    everything: bool = False,
+    by: By = OUTCOME,
 ) -> Bisection:
     """Measure the newest and the oldest release that can run the cases, then what a binary search needs, or
     `everything`.
@@ -118,9 +140,9 @@ def bisect(
             newest -= 1
         if newest > 0:
             oldest = _oldest(at, newest)
-            _split(at, known, oldest)
+            _split(at, known, oldest, by)
     measured = tuple(known[place] for place in sorted(known))
-    return Bisection(tuple(versions), measured, _changes(measured), everything)
+    return Bisection(tuple(versions), measured, _changes(measured, by), everything, by)
 
 
 def _oldest(at: Callable[[int], Measured], newest: int) -> int:
@@ -138,11 +160,11 @@ def _oldest(at: Callable[[int], Measured], newest: int) -> int:
     return runs
 
 
-def _split(at: Callable[[int], Measured], known: Mapping[int, Measured], oldest: int) -> None:
+def _split(at: Callable[[int], Measured], known: Mapping[int, Measured], oldest: int, by: By) -> None:
     """Measure until nothing that runs lies between the first release that is known to do otherwise than the
     oldest and the one before."""
     ran = sorted(place for place, measured in known.items() if not measured.skipped)
-    others = [place for place in ran if difference(at(oldest), at(place))]
+    others = [place for place in ran if difference(at(oldest), at(place), by)]
     if not others:
         return
     other = others[0]
@@ -154,13 +176,13 @@ def _split(at: Callable[[int], Measured], known: Mapping[int, Measured], oldest:
         middle = min(left, key=lambda place: abs(2 * place - same - other))
         if at(middle).skipped:
             continue
-        if difference(at(oldest), at(middle)):
+        if difference(at(oldest), at(middle), by):
             other = middle
         else:
             same = middle
 
 
-def _changes(measured: Sequence[Measured]) -> tuple[ReleaseChange, ...]:
+def _changes(measured: Sequence[Measured], by: By) -> tuple[ReleaseChange, ...]:
     """Return the changes from each release that ran to the next that ran."""
     found: list[ReleaseChange] = []
     before: Measured | None = None
@@ -169,7 +191,7 @@ def _changes(measured: Sequence[Measured]) -> tuple[ReleaseChange, ...]:
         if after.skipped:
             skipped.append(after.version)
             continue
-        if before is not None and (cases := difference(before, after)):
+        if before is not None and (cases := difference(before, after, by)):
             found.append(ReleaseChange(before, after, cases, tuple(skipped)))
         before, skipped = after, []
     return tuple(found)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from harness.model.records import Outcome, conforms
-from harness.results.bisection.search import Bisection, Measured, ReleaseChange, Seen
+from harness.model.verdict import Outcome, conforms
+from harness.results.bisection.search import SIGNATURE, Bisection, Measured, ReleaseChange, Seen, difference
 from harness.results.summary import count
 
 BAD, GOOD, OTHER = "the first bad release", "the first good release", "the first release that does otherwise"
@@ -61,9 +61,7 @@ def sentence(searched: Searched) -> str:
         between = f"; {', '.join(change.skipped)} between them cannot run {_what(searched)}"
     if searched.single is not None:
         then, now = before.seen[searched.single], after.seen[searched.single]
-        return (
-            f"{after.version} is {kind(change)}: {outcome(now)}; {before.version}: {outcome(then)}{between}"
-        )
+        return f"{after.version} is {kind(change)}: {_did(searched, now)}; {before.version}: {_did(searched, then)}{between}"
     return f"{after.version} is {kind(change)}: {moved(change)}; {before.version}: {_state(searched, before)}{between}"
 
 
@@ -110,6 +108,11 @@ def remarks(searched: Searched) -> tuple[str, ...]:
     for change in found.changes[1:]:
         span = "" if found.complete else f" somewhere after {change.before.version}, at the latest"
         said.append(f"another change{span or ''} in {change.after.version}: {_briefly(searched, change)}")
+    if found.by != SIGNATURE and len(found.ran) > 1:
+        otherwise = difference(found.ran[0], found.ran[-1], SIGNATURE)
+        same = [case for case in otherwise if _same_outcome(found, case)]
+        if same:
+            said.append(_beside_the_outcome(searched, same))
     if found.first is None and not found.complete and len(found.ran) > 1:
         said.append("only the ends were looked at; --all looks at every release between them")
     ran = {len(measured.seen) for measured in found.ran}
@@ -138,6 +141,28 @@ def outcome(seen: Seen) -> str:
     return f"{seen.outcome.value} ({wanted})" if seen.outcome is not Outcome.PASS else "pass"
 
 
+def _did(searched: Searched, seen: Seen) -> str:
+    """Write what a release did with the only case, as far as it is compared."""
+    if searched.found.by != SIGNATURE or not (seen.error or seen.difference):
+        return outcome(seen)
+    return outcome(seen).replace(seen.outcome.value, str(seen.signature), 1)
+
+
+def _same_outcome(found: Bisection, case: str) -> bool:
+    return found.ran[0].seen[case].outcome is found.ran[-1].seen[case].outcome
+
+
+def _beside_the_outcome(searched: Searched, cases: list[str]) -> str:
+    """Say of cases whose outcome is the same at both ends what else is not, and how that is searched."""
+    first, last = searched.found.ran[0], searched.found.ran[-1]
+    then, now = first.seen[cases[0]].signature, last.seen[cases[0]].signature
+    many = "" if searched.single is not None else f" in {count(len(cases), 'case')}, such as"
+    return (
+        f"the outcome is the same in {first.version} and {last.version}, but its signature is not{many}: "
+        f"{then}, then {now}; --by signature finds the release"
+    )
+
+
 def _row(searched: Searched, measured: Measured, change: ReleaseChange | None) -> ReleaseRow:
     outcomes = Counter(seen.outcome.value for seen in measured.seen.values())
     failing = measured.failing()
@@ -164,13 +189,14 @@ def _conforms(seen: Seen) -> bool:
 
 def _briefly(searched: Searched, change: ReleaseChange) -> str:
     if searched.single is not None:
-        return f"{outcome(change.before.seen[searched.single])}, then {outcome(change.after.seen[searched.single])}"
+        then, now = change.before.seen[searched.single], change.after.seen[searched.single]
+        return f"{_did(searched, then)}, then {_did(searched, now)}"
     return moved(change)
 
 
 def _state(searched: Searched, measured: Measured) -> str:
     if searched.single is not None:
-        return outcome(measured.seen[searched.single])
+        return _did(searched, measured.seen[searched.single])
     return f"{measured.failing():,} of {len(measured.seen):,} fail"
 
 

@@ -1,8 +1,6 @@
-"""Compares two runs: what regressed, what was fixed, what else changed, case by case and target by target.
+"""What differs between two runs: regressions, fixes and other changes, case by case and target by target.
 
-BASE is read into a dictionary of ten bytes and one integer per result, HEAD streams past it, and BASE is read
-again only if HEAD lacks some of its cases. Changes are grouped, and all are counted; the first `KEEP` of each
-kind are kept.
+Changes are grouped, and all are counted; the first `KEEP` of each kind are kept.
 """
 
 from __future__ import annotations
@@ -12,29 +10,23 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
+from harness.model.case import BEYOND, Validity
 from harness.model.errors import UsageError
 from harness.model.facets import facets
-from harness.model.records import (
-    BEYOND,
-    NOT_EXECUTED,
-    Header,
-    Outcome,
-    Result,
-    Validity,
-    conforms,
-    inexpressible,
-)
-from harness.model.result_key import result_key
+from harness.model.header import Header
+from harness.model.result import Result
+from harness.model.signature import Signature, recorded_signature
 from harness.model.spread import Spread
+from harness.model.verdict import NOT_EXECUTED, Outcome, conforms
+from harness.results.numbering import Numbering
 from harness.results.runfile import RunReader
-from harness.results.tables import Numbering, Tables
+from harness.results.tables import Tables
 from harness.results.unexpected import clipped
 
 KEEP = 50_000
 """Changes kept, of each kind."""
 GROUPS = 2000
 OWN = "its own provider"
-_ERROR = 200
 _STATE_BITS = 32
 
 
@@ -46,8 +38,8 @@ class Change(str, Enum):
     FIX = "fix"
     """It conforms in HEAD and did not in BASE."""
     CHANGED = "changed"
-    """Another outcome, error class or placement, or a larger ULP distance; all that an unspecified case can
-    do."""
+    """Another signature (outcome, stage, class of error, kind of difference) or placement, or a larger ULP
+    distance; all that an unspecified case can do."""
     NEW = "new"
     """It ran only in HEAD."""
     MISSING = "missing"
@@ -74,10 +66,28 @@ class ComparedResult(NamedTuple):
     """
 
     validity: Validity
-    outcome: Outcome
-    error: str
+    signature: Signature
     placed: str
     flaky: bool = False
+
+    @property
+    def outcome(self) -> Outcome:
+        return self.signature.outcome
+
+    @property
+    def error(self) -> str:
+        """The class of the error, empty where there is none."""
+        return self.signature.error
+
+    @property
+    def brief(self) -> ComparedResult:
+        """The same without stage and kind of difference."""
+        return self._replace(signature=self.signature._replace(stage="", difference=""))
+
+    @property
+    def pooled(self) -> ComparedResult:
+        """The same without what one defect can show differently on different inputs."""
+        return self._replace(signature=self.signature.pooled)
 
 
 class Changed(NamedTuple):
@@ -207,9 +217,10 @@ class Comparison:
         if len(self.kept[change]) < KEEP:
             found = found._replace(result=clipped(result))
             self.kept[change].append(found)
-        kind = ChangeKind(
-            change, pair, result.operator, result.validity, found.before, found.after, found.why
-        )
+        before, after = found.before, found.after
+        if before and after and before.outcome is not after.outcome:  # what is said then is the outcome
+            before, after = before.brief, after.brief
+        kind = ChangeKind(change, pair, result.operator, result.validity, before, after, found.why)
         group = self._groups.get(kind)
         if group is None:
             if len(self._groups) >= GROUPS:
@@ -243,8 +254,10 @@ def classify(
     aspects = {
         "validity": before.validity is not after.validity,
         "outcome": before.outcome is not after.outcome,
+        "stage": _both_differ(before.signature.stage, after.signature.stage),
         "error class": before.error != after.error,
-        "placement": bool(before.placed and after.placed) and before.placed != after.placed,
+        "difference": _both_differ(before.signature.difference, after.signature.difference),
+        "placement": _both_differ(before.placed, after.placed),
         "ULP": ulp_grew,
     }
     why = tuple(name for name, differs in aspects.items() if differs)
@@ -257,20 +270,29 @@ def classify(
     return Change.CHANGED, why
 
 
+def compared_result(result: Result, provider: str) -> ComparedResult:
+    """Return what of a result is compared, on a target with this provider."""
+    placed = result.placed_on or ""
+    return ComparedResult(
+        result.validity, recorded_signature(result), OWN if placed == provider else placed, result.flaky
+    )
+
+
+def _both_differ(before: str, after: str) -> bool:
+    """Say whether two runs tell something and it is not the same: older run files lack some of it."""
+    return bool(before and after) and before != after
+
+
 class States:
     """Results as small integers: what the target did, above it the ULP distance."""
 
     def __init__(self) -> None:
-        self._numbers: Numbering[tuple[Validity, Outcome, str, str, bool]] = Numbering()
+        self._numbers: Numbering[ComparedResult] = Numbering()
         self._known: list[ComparedResult] = []
         self._classified: dict[tuple[int, int, bool], tuple[Change | None, tuple[str, ...]]] = {}
 
     def pack(self, result: Result, provider: str) -> int:
-        placed = result.placed_on or ""
-        error = result.error.class_[:_ERROR] if result.error else ""
-        did = ComparedResult(
-            result.validity, result.outcome, error, OWN if placed == provider else placed, result.flaky
-        )
+        did = compared_result(result, provider)
         number = self._numbers[did]
         if number == len(self._known):
             self._known.append(did)
@@ -288,88 +310,6 @@ class States:
         if found is None:
             found = self._classified[key] = classify(self.did(before), self.did(after), ulp_grew=key[2])
         return found
-
-
-def _ulp(packed: int) -> int | None:
-    return (packed >> _STATE_BITS) - 1 if packed >> _STATE_BITS else None
-
-
-def compare_runs(base: RunReader, head: RunReader) -> Comparison:
-    """Compare two runs, as far as they go. Errors: UsageError for a damaged run, a case that occurs twice, or
-    no target in common."""
-    comparison = Comparison(base.header, head.header)
-    states = States()
-    seen = _read_base(base, comparison, states)
-    places = {pair.head: place for place, pair in enumerate(comparison.pairs)}
-    for number, result in enumerate(head, start=2):
-        comparison.head.add(result)
-        place = places.get(result.target)
-        if place is None:
-            continue
-        pair = comparison.pairs[place]
-        now = states.pack(result, head.header.targets[result.target].provider)
-        key = result_key(result.case, place)
-        before = seen.get(key)
-        if before is not None and before < 0:
-            raise twice(head, number, result)
-        seen[key] = -1  # met in HEAD
-        if before is None:
-            after = states.did(now)
-            if after.outcome not in NOT_EXECUTED:
-                comparison.add(Changed(Change.NEW, pair, result, None, after, None, _ulp(now), ()))
-            continue
-        change, why = (None, ()) if before == now else states.change(before, now)
-        if change is not None:
-            comparison.add(
-                Changed(
-                    change, pair, result, states.did(before), states.did(now), _ulp(before), _ulp(now), why
-                )
-            )
-        elif result.outcome in NOT_EXECUTED:
-            comparison.counts[pair].neither += not inexpressible(result)
-        else:
-            comparison.counts[pair].equal += 1
-    comparison.head.finish(head.end, truncated=head.truncated)
-    if any(packed >= 0 for packed in seen.values()):
-        _add_missing(base, comparison, states, seen)
-    return comparison
-
-
-def _read_base(base: RunReader, comparison: Comparison, states: States) -> dict[bytes, int]:
-    seen: dict[bytes, int] = {}
-    places = {pair.base: place for place, pair in enumerate(comparison.pairs)}
-    for number, result in enumerate(base, start=2):
-        comparison.base.add(result)
-        place = places.get(result.target)
-        if place is None:
-            continue
-        key = result_key(result.case, place)
-        if key in seen:
-            raise twice(base, number, result)
-        seen[key] = states.pack(result, base.header.targets[result.target].provider)
-    comparison.base.finish(base.end, truncated=base.truncated)
-    return seen
-
-
-def _add_missing(base: RunReader, comparison: Comparison, states: States, seen: dict[bytes, int]) -> None:
-    places = {pair.base: place for place, pair in enumerate(comparison.pairs)}
-    for result in RunReader(base.path):
-        place = places.get(result.target)
-        if place is None:
-            continue
-        packed = seen[result_key(result.case, place)]
-        if packed >= 0 and result.outcome not in NOT_EXECUTED:
-            missing = Changed(
-                Change.MISSING,
-                comparison.pairs[place],
-                result,
-                states.did(packed),
-                None,
-                _ulp(packed),
-                None,
-                (),
-            )
-            comparison.add(missing)
 
 
 def twice(run: RunReader, number: int, result: Result) -> UsageError:

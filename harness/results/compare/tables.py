@@ -18,7 +18,7 @@ from harness.results.compare.comparison import (
 )
 from harness.results.level_table import level_table, levels
 from harness.results.summary import Summary, count, one_line, target_facts
-from harness.results.tables import Tally
+from harness.results.tally import Tally
 
 PLURALS = {
     Change.REGRESSION: "regressions",
@@ -280,7 +280,10 @@ def said(found: Changed) -> str:
         "ULP": f"max ULP {found.ulp_before or 0:,} → {found.ulp_after or 0:,}",
     }
     if before.outcome is after.outcome:
+        was, is_now = before.signature, after.signature
+        words["stage"] = f"at {was.stage} → at {is_now.stage}"
         words["error class"] = f"error class {before.error or 'none'} → {after.error or 'none'}"
+        words["difference"] = f"difference {was.difference} → {is_now.difference}"
         words["placement"] = f"placed on {before.placed} → {after.placed}"
     return ", ".join([*(words[name] for name in found.why if name in words), *flaky])
 

@@ -13,9 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.model.errors import NothingRan
+from harness.model.header import Header
 from harness.model.query import Query
-from harness.model.records import NOT_EXECUTED, Header, conforms, fails, inexpressible
+from harness.model.result import inexpressible
 from harness.model.result_key import result_key
+from harness.model.verdict import NOT_EXECUTED, conforms, fails
 from harness.results.compare.comparison import Change, States, pair_targets, twice
 from harness.results.explain.failures import (
     FailureGroup,
@@ -123,7 +125,7 @@ def explain_changes(base: RunReader, head: RunReader, queries: Sequence[Query] =
         results += 1
         now = states.pack(result, head.header.targets[result.target].provider)
         change, _ = (None, ()) if was == now else states.change(was, now)
-        name, did = pairs[place].name, states.did(was)
+        name, did = pairs[place].name, states.did(was).pooled
         if change is None:
             failures.hold(line, result, FailureScope(name, result.validity, did))
         else:

@@ -13,9 +13,11 @@ import msgspec
 import numpy as np
 
 from harness.model import compressed as packed
+from harness.model.case import BEYOND, Validity
 from harness.model.query import Query
-from harness.model.records import BEYOND, NOT_EXECUTED, Result, Validity
+from harness.model.result import Result
 from harness.model.result_key import result_key
+from harness.model.verdict import NOT_EXECUTED
 from harness.results.compare.comparison import Change, ComparedResult, twice
 from harness.results.cross_check import Agreement
 from harness.results.result_signature import ResultSignature

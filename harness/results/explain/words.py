@@ -90,6 +90,9 @@ def _rules(group: FailureGroup) -> str:
     rules = len(separation.rules)
     lead = "one rule" if rules == 1 else f"no single rule; one of {rules} holds"
     exceptions = len(separation.missed) + len(separation.wrong)
+    if separation.noise:
+        share = f"{len(separation.missed) / group.number:.1%} of what fails"
+        return f"{lead}, with {count(exceptions, 'exception')}: noise, {share}"
     return lead + (f", with {count(exceptions, 'exception')}" if exceptions else "")
 
 
@@ -115,6 +118,12 @@ def inseparable(rule: Rule) -> list[str]:
     return [
         f"{term.words} cannot be told apart here from {_listed(others)}" for term, others in pairs if others
     ]
+
+
+def thresholds(rule: Rule) -> list[str]:
+    """Say for each threshold of a rule what comes nearest to it and passes: `data.rank>=4: 3 still passes`."""
+    pairs = zip(rule.terms, rule.nearest, strict=False)
+    return [f"{term.words}: {near:,} still passes" for term, near in pairs if near is not None]
 
 
 def _listed(others: tuple[Term, ...]) -> str:

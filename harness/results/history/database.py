@@ -16,17 +16,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from harness.model.records import (
-    BEYOND,
-    NOT_EXECUTED,
-    Header,
-    Outcome,
-    Result,
-    TargetInfo,
-    Validity,
-    conforms,
-    inexpressible,
-)
+from harness.model.case import BEYOND, Validity
+from harness.model.header import Header
+from harness.model.result import Result, inexpressible
+from harness.model.target_info import TargetInfo
+from harness.model.verdict import NOT_EXECUTED, Outcome, conforms
 from harness.results.compare.comparison import twice
 from harness.results.history.bounded import BoundedConnection, NoHistory, statements
 from harness.results.runfile import RunReader
@@ -322,6 +316,28 @@ class HistoryDatabase:
             for name, found in groupby(rows, key=lambda row: row[0]):
                 if wanted(_text(name)):
                     yield name, {point: states[state] for _, point, state in found}
+
+    def operators(self) -> dict[str, dict[int, Rate]]:
+        """Return for each operator, by the numbers of points, how many of its results conform and how many ran,
+        unspecified cases left out."""
+        with self._read():
+            states = {
+                number: (Validity(validity), Outcome(outcome))
+                for number, validity, outcome in self._sql.execute("SELECT no, validity, outcome FROM states")
+            }
+            rows = self._sql.execute(
+                "SELECT substr(c.id, 1, instr(c.id, '@') - 1) AS operator, r.point, r.state, count(*) "
+                "FROM results r JOIN cases c ON c.no = r.case_no GROUP BY operator, r.point, r.state ORDER BY operator"
+            ).fetchall()
+            found: dict[str, dict[int, Rate]] = {}
+            for operator, point, state, number in rows:
+                validity, outcome = states[state]
+                if validity is Validity.UNSPECIFIED or outcome in NOT_EXECUTED:
+                    continue
+                rates = found.setdefault(_text(operator), {})
+                passed, ran = rates.get(point, Rate(0, 0))
+                rates[point] = Rate(passed + number * conforms(validity, outcome), ran + number)
+        return found
 
 
 def _text(value: object) -> str:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
+from harness.model.case import Validity
 from harness.model.facets import facets
-from harness.model.records import NOT_EXECUTED, Validity, conforms
 from harness.model.spread import Spread
+from harness.model.verdict import NOT_EXECUTED, conforms
 from harness.results.history.database import HistoryDatabase, RecordedResult
 from harness.results.history.runs import Moment
 

@@ -13,6 +13,7 @@ from packaging.version import InvalidVersion, Version
 
 from harness.model import compressed as packed
 from harness.model.errors import NothingRan, UsageError
+from harness.model.header import Header
 from harness.results.history.database import INVALID, Point, Rate
 from harness.results.runfile import run_file
 
@@ -98,17 +99,24 @@ def timelines(points: Sequence[Point], *, by_release: bool = False) -> dict[str,
     orders by release, then run."""
     found: dict[str, list[Moment]] = {}
     for point in points:
-        name = _RELEASE.sub("", point.target) if by_release else point.target
+        name = line_of(point.target) if by_release else point.target
         found.setdefault(name, []).append(Moment(name, point))
     if by_release:
         for moments in found.values():
-            moments.sort(key=_release)
+            moments.sort(key=lambda moment: release_order(moment.point.header, moment.point.target))
     return dict(sorted(found.items()))
 
 
-def _release(moment: Moment) -> tuple[Version, Version, str]:
-    info = moment.point.info
-    return _version(info.onnxruntime), _version(info.directml), moment.run_id
+def line_of(target: str) -> str:
+    """Name a target without its release: `cpu` for `cpu@ort-1.24.2`."""
+    return _RELEASE.sub("", target)
+
+
+def release_order(header: Header, target: str) -> tuple[Version, Version, str]:
+    """Return what the moments of joined releases are ordered by: the releases of a run's target, then the
+    run."""
+    info = header.targets[target]
+    return _version(info.onnxruntime), _version(info.directml), header.run_id
 
 
 def _version(text: str | None) -> Version:

@@ -4,16 +4,30 @@ a sentence."""
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from itertools import pairwise
+from types import MappingProxyType
 from typing import NamedTuple
 
 from harness.model.reference.feature_levels import level_key
-from harness.results.history.database import INVALID, RecordedResult
+from harness.results.history.database import INVALID, Rate, RecordedResult
 from harness.results.history.findings import Finding, FindingGroup, Flip
 from harness.results.history.runs import HistoryRow, Moment, differing, rows
 from harness.results.summary import count
 
 _INPUTS = ("specs", "oracle", "seed")
+
+
+class Course(NamedTuple):
+    """An operator's rates in the order of runs, by target."""
+
+    operator: str
+    by_target: dict[str, list[Rate]]
+
+    @property
+    def changed(self) -> bool:
+        """Say whether a rate differs from the one before."""
+        return any(len(set(rates)) > 1 for rates in self.by_target.values())
 
 
 class History(NamedTuple):
@@ -31,6 +45,21 @@ class History(NamedTuple):
     story: dict[str, list[tuple[Moment, RecordedResult]]] | None = None
     flips: list[Flip] | None = None
     flips_number: int = 0
+    operators: Mapping[str, dict[int, Rate]] = MappingProxyType({})
+    """For each operator, by the numbers of points, how many results conform."""
+
+    def courses(self) -> list[Course]:
+        """Return each operator's rates on each target that has several runs, those that changed first."""
+        found = []
+        for operator, rates in self.operators.items():
+            by_target = {}
+            for target, moments in self.lines.items():
+                course = [rate for moment in moments if (rate := rates.get(moment.point.number)) is not None]
+                if len(course) > 1:
+                    by_target[target] = course
+            if by_target:
+                found.append(Course(operator, by_target))
+        return sorted(found, key=lambda course: (not course.changed, course.operator))
 
     @property
     def moments(self) -> list[Moment]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from numpy.typing import NDArray
 
 Bits = NDArray[np.uint64]
 """One bit a row along the last axis, 64 to an element; bits behind the last row are 0."""
-
-_IN_16_BITS = np.array([bin(number).count("1") for number in range(1 << 16)], np.uint8)
 
 
 def pack(rows: NDArray[np.bool_]) -> Bits:
@@ -28,4 +28,9 @@ def size(bits: Bits) -> NDArray[np.int64]:
     """Count the rows of each set: the last axis is summed."""
     if hasattr(np, "bitwise_count"):
         return np.asarray(np.bitwise_count(bits).sum(axis=-1, dtype=np.int64))
-    return np.asarray(_IN_16_BITS[np.ascontiguousarray(bits).view(np.uint16)].sum(axis=-1, dtype=np.int64))
+    return np.asarray(_in_16_bits()[np.ascontiguousarray(bits).view(np.uint16)].sum(axis=-1, dtype=np.int64))
+
+
+@cache
+def _in_16_bits() -> NDArray[np.uint8]:
+    return np.array([number.bit_count() for number in range(1 << 16)], np.uint8)

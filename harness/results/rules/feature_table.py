@@ -16,13 +16,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.results.numbering import Numbering
 from harness.results.rules.features import ABSENT, INTEGER, of_names, of_numbers, split
 from harness.results.rules.relations import Value
 from harness.results.rules.terms import Relation, Term
-from harness.results.tables import Numbering
 
 Rows = NDArray[np.intp]
 """Numbers of rows of a table."""
+Values = Mapping[str, NDArray[np.int64]]
+"""Distinct codes of each column."""
 Readers = tuple[Callable[[str], dict[str, Value]], ...]
 
 _THRESHOLDS = 10
@@ -101,10 +103,6 @@ class FeatureTable:
     def _rows(self) -> tuple[NDArray[np.int32], ...]:
         return (*(np.frombuffer(ids, np.int32) for ids in self._ids), self._pairs[1])
 
-    def keys(self, rows: Rows) -> tuple[NDArray[np.intp], ...]:
-        """Return which keys of each half, and which pairs of halves, occur among some rows."""
-        return tuple(np.unique(ids[rows]).astype(np.intp) for ids in self._rows)
-
     def mask(self, term: Term, rows: Rows) -> NDArray[np.bool_]:
         """Say for each of some rows whether a term holds."""
         column = self.columns.get(term.column)
@@ -112,13 +110,32 @@ class FeatureTable:
             return np.full(len(rows), term.relation == "!=")
         return _holds(column, term)[self._rows[column.half][rows]]
 
-    def candidates(
-        self, failing: tuple[NDArray[np.intp], ...], anywhere: tuple[NDArray[np.intp], ...]
-    ) -> Iterator[Term]:
-        """Yield the terms worth asking: each holds for some of the failing and not for every row; both are
-        given as `keys`."""
+    def nearest_outside(self, term: Term, rows: Rows) -> int | None:
+        """Return the value of a threshold's column that comes nearest to it from the other side, among some rows; None
+        where there is none, or the term is no threshold of integers."""
+        column = self.columns.get(term.column)
+        limit = term.value
+        if column is None or column.words is not None or isinstance(limit, str) or not len(rows):
+            return None
+        values = column.codes[self._rows[column.half][rows]]
+        if term.relation == ">=":
+            outside = values[(values != _MISSING) & (values < limit)]
+            return int(outside.max()) if len(outside) else None
+        if term.relation == "<=":
+            outside = values[(values != _MISSING) & (values > limit)]
+            return int(outside.min()) if len(outside) else None
+        return None
+
+    def values(self, rows: Rows) -> Values:
+        """Return the distinct codes of every column among some rows, in order."""
+        keys = [np.unique(ids[rows]) for ids in self._rows]
+        return {name: np.unique(column.codes[keys[column.half]]) for name, column in self.columns.items()}
+
+    def candidates(self, failing: Values, passing: Values) -> Iterator[Term]:
+        """Yield the terms worth asking: each holds for some of the failing and not for every row."""
         for name, column in self.columns.items():
-            here, everywhere = (np.unique(column.codes[keys[column.half]]) for keys in (failing, anywhere))
+            here = failing[name]
+            everywhere = np.union1d(here, passing[name])
             if len(everywhere) < 2:
                 continue
             if column.words is None:
@@ -128,6 +145,8 @@ class FeatureTable:
 
 
 def _worded(name: str, words: tuple[str, ...], here: set[int], everywhere: list[int]) -> Iterator[Term]:
+    if all(words[code] == ABSENT for code in here):
+        return  # a column of other operators
     present = [code for code in everywhere if words[code] != ABSENT]
     excludable = len(present) > 2 and name.rpartition(".")[2] not in _UNLISTED
     for code in present:
@@ -135,6 +154,10 @@ def _worded(name: str, words: tuple[str, ...], here: set[int], everywhere: list[
             yield Term(name, "=", words[code])
         if excludable:
             yield Term(name, "!=", words[code])
+    numbers = sorted(int(words[code]) for code in here if INTEGER.match(words[code]))
+    for number in numbers if len(numbers) > 1 else ():  # words beside numbers do not cost these their order
+        yield Term(name, ">=", number)
+        yield Term(name, "<=", number)
 
 
 def _numeric(name: str, here: NDArray[np.int64], everywhere: NDArray[np.int64]) -> Iterator[Term]:
@@ -188,20 +211,31 @@ def _integer(word: str) -> Value:
 
 
 def _columns(half: int, described: list[dict[str, Value]]) -> Iterator[tuple[str, Column]]:
-    names = dict.fromkeys(name for each in described for name in each)
-    for name in names:
-        values = [each.get(name) for each in described]
+    """Yield the columns of a half from what each of its keys has.
+
+    Most keys lack most names, of operators that are not theirs; so a column is filled where there is something.
+    """
+    found: dict[str, tuple[list[int], list[Value]]] = {}
+    for place, each in enumerate(described):
+        for name, value in each.items():
+            places, values = found.setdefault(name, ([], []))
+            places.append(place)
+            values.append(value)
+    for name, (places, values) in found.items():
         if all(
-            value is None or (isinstance(value, int) and -(2**63) <= value < 2**63 and value != _MISSING)
-            for value in values
+            isinstance(value, int) and -(2**63) <= value < 2**63 and value != _MISSING for value in values
         ):
-            yield (
-                name,
-                Column(
-                    half, np.array([_MISSING if value is None else value for value in values], np.int64), None
-                ),
-            )
+            codes = np.full(len(described), _MISSING, np.int64)
+            codes[places] = values
+            yield name, Column(half, codes, None)
             continue
         numbers: Numbering[str] = Numbering()
-        codes = [numbers[ABSENT if value is None else str(value)] for value in values]
-        yield name, Column(half, np.array(codes, np.int64), tuple(numbers))
+        absent = next((row for row, place in enumerate(places) if row != place), len(places))
+        made = []
+        for row, value in enumerate(values):
+            if row == absent:
+                numbers[ABSENT]  # numbers follow the order in which words occur
+            made.append(numbers[str(value)])
+        codes = np.full(len(described), numbers[ABSENT] if len(places) < len(described) else 0, np.int64)
+        codes[places] = made
+        yield name, Column(half, codes, tuple(numbers))

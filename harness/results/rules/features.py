@@ -14,8 +14,8 @@ import re
 from functools import cache
 from math import prod
 
+from harness.model.case import Options
 from harness.model.caseid import CaseKey
-from harness.model.records import Options
 from harness.results.rules.facts import facts, tuples
 from harness.results.rules.relations import Shape, Value, relations
 
@@ -44,7 +44,7 @@ FIRST_INPUT = frozenset(
 _TENSOR = re.compile(r"([a-z]+)(\d*)\[([\d,]*)\]\Z")
 _STATED = re.compile(r"([a-z]+\d*)([{(])([^;]*)[})]\Z")
 _LIST = re.compile(r"\[([^;]*)\]\Z")
-INTEGER = re.compile(r"-?\d{1,18}\Z|-9223372036854775808\Z")
+INTEGER = re.compile(r"-?\d{1,19}\Z")
 _REAL = re.compile(r"[-+]?(\d+\.\d*(e[-+]?\d+)?|\d+e[-+]?\d+|inf)\Z")
 _KINDS = {"int": "signed", "uint": "unsigned", "bfloat": "float"}
 _BITS = {"bool": 8, "string": 0}

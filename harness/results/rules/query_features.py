@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from harness.model.records import Options
+from harness.model.case import Options
 from harness.results.rules.features import DEFAULT, column_of
 from harness.results.rules.relations import Value
 from harness.results.rules.terms import Term

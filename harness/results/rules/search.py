@@ -11,7 +11,7 @@ a long list. This module knows rows and terms alone, and nothing of what they me
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -23,6 +23,10 @@ MOST_TERMS = 4
 MOST_RULES = 8
 EXCEPTION = 2.0
 """What one row on the wrong side costs; a term costs about 1."""
+NOISE = 0.025
+"""Exceptions on either side, as a part of the failing rows, that are noise beside rules that hold for the rest."""
+_FEW = 5
+"""A rule for no more rows than that, which no other rule covers, is a list of exceptions where there is noise."""
 _BEAM = 16
 _SAMPLE = 1 << 10
 """Words of 64 passing rows that the beam search looks at, evenly spread; what it finds is then counted on all
@@ -108,17 +112,20 @@ def _full(rows: int) -> Bits:
 def _undominated(problem: Problem, candidates: NDArray[np.intp]) -> NDArray[np.intp]:
     """Leave out terms that exclude no passing row, or nothing that a term of no greater cost does not exclude
     as well."""
-    holds = size(problem.passing[candidates])
-    useful = candidates[holds < problem.passing_rows]
+    held = problem.passing[candidates]
+    holds = size(held)
     order = sorted(
-        useful.tolist(), key=lambda term: (problem.costs[term], int(size(problem.passing[term])), term)
+        np.flatnonzero(holds < problem.passing_rows).tolist(),
+        key=lambda place: (problem.costs[candidates[place]], holds[place], candidates[place]),
     )
     kept: list[int] = []
-    for term in order:
-        if kept and bool(((problem.passing[kept] & ~problem.passing[term]) == 0).all(axis=1).any()):
+    narrower = np.empty((len(order), held.shape[1]), np.uint64)
+    for place in order:
+        if kept and bool(((narrower[: len(kept)] & ~held[place]) == 0).all(axis=1).any()):
             continue
-        kept.append(term)
-    return np.array(kept, np.intp)
+        narrower[len(kept)] = held[place]
+        kept.append(place)
+    return candidates[kept]
 
 
 def _patterns(problem: Problem, candidates: NDArray[np.intp]) -> set[int]:
@@ -187,11 +194,16 @@ def cover(problem: Problem, most: int = MOST_RULES) -> tuple[tuple[int, ...], ..
     listing the rows is cheaper."""
     left = problem.all_failing
     sample = problem.sample()
+    apart = _apart(sample)
+    sample = replace(
+        sample, costs=sample.costs[apart], failing=sample.failing[apart], passing=sample.passing[apart]
+    )
     rules: list[tuple[int, ...]] = []
     while len(rules) < most and size(left):
-        rule = _best(sample, left)
-        if rule is None:
+        best = _best(sample, left)
+        if best is None:
             break
+        rule = tuple(int(apart[place]) for place in best)
         covered, wrong = problem.extension(rule)
         if not size(wrong):
             rule = cheapest_conjunction(problem, covered & left) or rule
@@ -201,17 +213,93 @@ def cover(problem: Problem, most: int = MOST_RULES) -> tuple[tuple[int, ...], ..
             break
         rules.append(rule)
         left = left & ~problem.extension(rule)[0]
-    return tuple(_needed(problem, rules))
+    return tuple(_needed(problem, _exactly(problem, rules, most)))
+
+
+def _apart(problem: Problem) -> NDArray[np.intp]:
+    """Return the cheapest of the terms that hold for the same rows, of all such."""
+    found: dict[bytes, int] = {}
+    for term in np.argsort(problem.costs, kind="stable").tolist():
+        found.setdefault(problem.failing[term].tobytes() + problem.passing[term].tobytes(), term)
+    return np.array(sorted(found.values()), np.intp)
+
+
+def _exactly(problem: Problem, rules: list[tuple[int, ...]], most: int) -> list[tuple[int, ...]]:
+    """Replace each rule that holds for passing rows by one that does not and holds for what it alone covers, and
+    add one for all rows that none covers; where there are such."""
+    made = list(rules)
+    for place, rule in enumerate(made):
+        covered, wrong = problem.extension(rule)
+        if size(wrong):
+            others = _covered(problem, [*made[:place], *made[place + 1 :]])
+            exact = cheapest_conjunction(problem, covered & ~others)
+            if exact is not None and _price(problem, exact, 0) < _price(problem, rule, int(size(wrong))):
+                made[place] = exact
+    left = problem.all_failing & ~_covered(problem, made)
+    if size(left) and len(made) < most:
+        exact = cheapest_conjunction(problem, left)
+        if exact is not None and _price(problem, exact, 0) < EXCEPTION * int(size(left)):
+            made.append(exact)
+    return made
+
+
+def _covered(problem: Problem, rules: Sequence[tuple[int, ...]]) -> Bits:
+    found = np.zeros_like(problem.all_failing)
+    for rule in rules:
+        found |= problem.extension(rule)[0]
+    return found
+
+
+def _price(problem: Problem, rule: tuple[int, ...], wrong: int) -> float:
+    return float(problem.costs[list(rule)].sum()) + EXCEPTION * wrong
+
+
+def without_noise(problem: Problem, rules: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], ...] | None:
+    """Return the fewest rules and terms that hold for all failing rows but `NOISE` of them, and for no more
+    passing rows; None where that many exceptions are not noise.
+
+    Rules with exceptions fit terms to them: a term goes if hardly any passing row comes in without it, and a
+    rule that covers a few rows which no other does is a list of exceptions.
+    """
+    number = problem.failing_rows
+    shorter = [_generalised(problem, rule) for rule in dict.fromkeys(rules)]
+    covered = np.zeros_like(problem.all_failing)
+    wrong = np.zeros_like(problem.all_passing)
+    kept: list[tuple[int, ...]] = []
+    for rule in sorted(shorter, key=lambda rule: -int(size(problem.extension(rule)[0]))):
+        failing, passing = problem.extension(rule)
+        if int(size(failing & ~covered)) > max(_FEW, NOISE * number / 2):
+            kept.append(rule)
+            covered, wrong = covered | failing, wrong | passing
+    missed = number - int(size(covered))
+    if not kept or max(missed, int(size(wrong))) > NOISE * number:
+        return None
+    return tuple(kept)
+
+
+def _generalised(problem: Problem, rule: tuple[int, ...]) -> tuple[int, ...]:
+    """Leave out terms one by one, the one that lets the fewest passing rows in first, as long as these are
+    noise; a term that parts several passing rows from no failing one fits nothing and stays."""
+    while len(rule) > 1:
+        own = tuple(int(size(rows)) for rows in problem.extension(rule))
+        found: list[tuple[int, tuple[int, ...]]] = []
+        for place in range(len(rule)):
+            shorter = rule[:place] + rule[place + 1 :]
+            failing, passing = (int(size(rows)) for rows in problem.extension(shorter))
+            fits = failing > own[0] or passing - own[1] <= _FEW
+            if fits and passing <= NOISE * failing:
+                found.append((passing, shorter))
+        if not found:
+            break
+        rule = min(found)[1]
+    return rule
 
 
 def _needed(problem: Problem, rules: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
     """Leave out rules whose failing rows the others cover."""
     kept = list(rules)
     for rule in reversed(rules):
-        others = np.zeros_like(problem.all_failing)
-        for other in kept:
-            if other is not rule:
-                others |= problem.extension(other)[0]
+        others = _covered(problem, [other for other in kept if other is not rule])
         if len(kept) > 1 and not size(problem.extension(rule)[0] & ~others):
             kept.remove(rule)
     return kept

@@ -10,7 +10,14 @@ import numpy as np
 from harness.results.rules.bitsets import Bits, pack, size, unpack
 from harness.results.rules.feature_table import FeatureTable, Rows
 from harness.results.rules.features import FIRST_INPUT
-from harness.results.rules.search import MOST_RULES, Problem, cheapest_conjunction, cover, interchangeable
+from harness.results.rules.search import (
+    MOST_RULES,
+    Problem,
+    cheapest_conjunction,
+    cover,
+    interchangeable,
+    without_noise,
+)
 from harness.results.rules.terms import Term, reading_order
 
 FAR_FETCHED = 3.6
@@ -30,6 +37,8 @@ class Rule(NamedTuple):
     failing: int
     passing: int
     alternatives: tuple[tuple[Term, ...], ...]
+    nearest: tuple[int | None, ...] = ()
+    """For each term that is a threshold, the value nearest to it that still passes where the other terms hold."""
 
 
 class Separation(NamedTuple):
@@ -43,6 +52,8 @@ class Separation(NamedTuple):
     exact: bool
     missed: Rows
     wrong: Rows
+    noise: bool = False
+    """The exceptions are noise: so few beside what the rules hold for that no rule is told for them."""
 
 
 def none() -> Separation:
@@ -56,7 +67,7 @@ class Population:
     def __init__(self, table: FeatureTable, rows: Rows) -> None:
         self.table = table
         self.rows = rows
-        self.keys = table.keys(rows)
+        self._values = table.values(rows)
         self._bits: dict[Term, Bits] = {}
 
     def bits(self, term: Term) -> Bits:
@@ -68,9 +79,8 @@ class Population:
 
     def separate(self, failing: Rows, most: int = MOST_RULES) -> Separation:
         """Return the rules that hold for the failing rows and not for the rows of the population."""
-        own = self.table.keys(failing)
-        anywhere = tuple(np.union1d(a, b) for a, b in zip(own, self.keys, strict=True))
-        terms = list(self.table.candidates(own, anywhere))
+        own = self.table.values(failing)
+        terms = list(self.table.candidates(own, self._values))
         bits = [pack(self.table.mask(term, failing)) for term in terms]
         common = [place for place, each in enumerate(bits) if int(size(each)) == len(failing)]
         problem = self._problem(
@@ -87,11 +97,16 @@ class Population:
         if single is not None and _cost(single) < FAR_FETCHED:
             return single
         problem = self._problem(failing, terms, bits)
-        several = self._separation(failing, problem, terms, cover(problem, most))
+        rules = cover(problem, most)
+        several = self._separation(failing, problem, terms, rules)
         if single is not None and (
             len(several.missed) or len(several.wrong) or _cost(several) >= _cost(single)
         ):
             return single
+        if len(several.missed) or len(several.wrong):
+            fewer = without_noise(problem, rules)
+            if fewer is not None:
+                return self._separation(failing, problem, terms, fewer)._replace(noise=True)
         return several
 
     def _problem(self, failing: Rows, terms: list[Term], bits: list[Bits]) -> Problem:
@@ -120,12 +135,25 @@ class Population:
                     int(size(holds)),
                     int(size(against)),
                     alternatives,
+                    self._nearest(problem, ordered, terms),
                 )
             )
             hit |= unpack(holds, len(failing))
             wrong |= unpack(against, len(self.rows))
         exact = len(made) == 1 and bool(hit.all()) and not wrong.any()
         return Separation(tuple(made), exact, failing[~hit], self.rows[wrong])
+
+    def _nearest(
+        self, problem: Problem, rule: Sequence[int], terms: Sequence[Term]
+    ) -> tuple[int | None, ...]:
+        found: list[int | None] = []
+        for place, number in enumerate(rule):
+            near = None
+            if terms[number].relation in (">=", "<="):
+                passing = problem.extension([*rule[:place], *rule[place + 1 :]])[1]
+                near = self.table.nearest_outside(terms[number], self.rows[unpack(passing, len(self.rows))])
+            found.append(near)
+        return tuple(found)
 
 
 def _cost(separation: Separation) -> float:

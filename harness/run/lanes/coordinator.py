@@ -22,14 +22,17 @@ from types import TracebackType
 from typing import Any
 
 from harness.model.errors import HarnessFault
-from harness.model.records import TargetInfo
+from harness.model.header import ClusterNode
 from harness.model.shares import LocalNumbers, SharedNumbers
+from harness.model.target_info import TargetInfo
 from harness.run.job import RunInputs
 from harness.run.lanes.lane import Opened, ProcessReport, RunProcess, Shared, Sink
-from harness.run.lanes.process import Fault, Lines, fork
+from harness.run.lanes.process import Fault, Lines, fork_lane
 from harness.run.resume import Done
+from harness.run.target_info import target_info
 from harness.targets.pool import Launch
 from harness.targets.scratch import sweep
+from harness.targets.target import greeted
 
 _CASES = 1000
 """Of which a lane has at least so many: below that, its first batch would be all it does."""
@@ -66,6 +69,18 @@ class Coordinator:
         self._continue(number, done)
         return [self._lane.run(number, info, opened, done, sink)]
 
+    def info(self, number: int, opened: Opened | str) -> TargetInfo:
+        """Describe target `number` for the header, by what `open` returned."""
+        target = self._targets[number]
+        if isinstance(opened, str):
+            return TargetInfo(target.provider, unavailable=opened, options=target.options)
+        return target_info(greeted(target, opened.hello), opened.hello, opened.launch.runtime)
+
+    @property
+    def nodes(self) -> tuple[ClusterNode, ...]:
+        """The nodes of a cluster that are there so far; none where everything runs on this machine."""
+        return ()
+
     def _continue(self, number: int, done: Done | None) -> None:
         """Let what the interrupted run kept of target `number` count."""
         if done is not None:
@@ -86,8 +101,8 @@ class Coordinator:
         self.close()
 
 
-class _Member:
-    """A lane's process as this one sees it."""
+class LaneMember:
+    """A lane's process as this one sees it; `ended` is how it ended, None as long as that is not known."""
 
     def __init__(self, pid: int, connection: Connection) -> None:
         self.pid = pid
@@ -102,6 +117,7 @@ class _Member:
         return self.ended
 
     def signal(self, number: int) -> None:
+        """Send it a signal, unless it has ended."""
         if self.ended is None:
             os.kill(self.pid, number)
 
@@ -115,8 +131,8 @@ class ForkingCoordinator(Coordinator):
         self._shared = Shared(
             [SharedNumbers(1) for _ in work.targets], [SharedNumbers(3) for _ in work.targets]
         )
-        self._inbox: SimpleQueue[tuple[_Member, Any]] = SimpleQueue()
-        self._members: list[_Member] = []
+        self._inbox: SimpleQueue[tuple[LaneMember, Any]] = SimpleQueue()
+        self._members: list[LaneMember] = []
         self._sinking = False
         sys.stdout.flush()
         sys.stderr.flush()
@@ -124,7 +140,9 @@ class ForkingCoordinator(Coordinator):
             for position in range(number):
                 size = jobs // number + (position < jobs % number)
                 lane = RunProcess(work, self._shared, size, at_once=True)
-                self._members.append(_Member(*fork(lane, [member.connection for member in self._members])))
+                self._members.append(
+                    LaneMember(*fork_lane(lane, [member.connection for member in self._members]))
+                )
         except OSError as error:
             self.close()
             raise HarnessFault(f"a process cannot be forked: {error.strerror}; try a smaller -j") from error
@@ -182,7 +200,7 @@ class ForkingCoordinator(Coordinator):
                 numbers.close()
         self._shared = Shared((), ())
 
-    def _tell(self, member: _Member, what: str, *arguments: object) -> None:
+    def _tell(self, member: LaneMember, what: str, *arguments: object) -> None:
         with contextlib.suppress(OSError):  # a lane that has ended says so in the inbox
             member.connection.send((what, arguments))
 
@@ -218,7 +236,7 @@ class ForkingCoordinator(Coordinator):
             elif isinstance(message, Lines):
                 take(message)
 
-    def _receive(self, member: _Member) -> None:
+    def _receive(self, member: LaneMember) -> None:
         while True:
             try:
                 message = member.connection.recv()

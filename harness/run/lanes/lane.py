@@ -6,17 +6,19 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from harness.model.errors import TargetUnavailable
-from harness.model.records import TargetInfo, inexpressible
+from harness.model.result import inexpressible
 from harness.model.shares import LocalNumbers, Share
+from harness.model.target_info import TargetInfo
 from harness.results.counts import Counts
 from harness.results.runfile import ResultLines
-from harness.run.artifacts import Artifacts
+from harness.run.artifacts import Artifacts, NoArtifacts
 from harness.run.job import RunInputs, TargetRun
 from harness.run.probe import greeting
 from harness.run.resume import Done
-from harness.specs.expectations import Findings
+from harness.specs.target_expectations import Findings
+from harness.targets.launches import launch
 from harness.targets.pool import Hello, Launch, WorkerPool
-from harness.targets.registry import greeted, launch
+from harness.targets.target import greeted
 
 Sink = Callable[[bytes, int], None]
 """Takes lines of the run file and how many they are."""
@@ -84,7 +86,8 @@ class RunProcess:
         work = self._work
         target = work.targets[number] if opened is None else greeted(work.targets[number], opened.hello)
         known = work.expectations.for_target(target.name, info)
-        artifacts = Artifacts(work.artifacts, self._shared.artifacts[number])
+        kept = self._shared.artifacts[number]
+        artifacts = NoArtifacts() if work.artifacts is None else Artifacts(work.artifacts, kept)
         job = TargetRun(work, target, known, done, artifacts, Share(self._shared.blocks[number]))
         counts = Counts()
         lines = ResultLines(sink)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import traceback
-import warnings
 from collections.abc import Sequence
 from multiprocessing.connection import Connection, Pipe
 from types import FrameType
 from typing import NamedTuple
 
 from harness.model.errors import HarnessError, HarnessFault
-from harness.model.records import TargetInfo
+from harness.model.fork import fork
+from harness.model.target_info import TargetInfo
 from harness.run.lanes.lane import Opened, RunProcess
 from harness.run.resume import Done
 from harness.worker.worker import die_with_parent
@@ -32,15 +32,12 @@ class Fault(NamedTuple):
     trace: str = ""
 
 
-def fork(lane: RunProcess, inherited: Sequence[Connection]) -> tuple[int, Connection]:
+def fork_lane(lane: RunProcess, inherited: Sequence[Connection]) -> tuple[int, Connection]:
     """Start a process for a lane; return its id and the connection to it. `inherited` are connections that
     are not the child's."""
     ours, theirs = Pipe()
     parent = os.getpid()
-    with warnings.catch_warnings():
-        # numerical libraries have idle threads of their own, which a forked child does without
-        warnings.simplefilter("ignore", DeprecationWarning)
-        pid = os.fork()
+    pid = fork()
     if pid:
         theirs.close()
         return pid, ours

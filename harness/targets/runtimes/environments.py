@@ -1,103 +1,39 @@
-"""An environment with one release of onnxruntime and a NumPy that it can use, made by uv in the user's cache.
-
-    <cache>/runtimes/onnxruntime-1.22.1/     a virtual environment and its stamp
-    <cache>/runtimes/onnxruntime-ggml-0.2.0/ one with a plugin, and the onnxruntime that it asks for
-
-A worker needs only onnxruntime and NumPy, so nothing else is installed. NumPy 2 works since ONNX Runtime 1.19
-(https://github.com/microsoft/onnxruntime/issues/21063); a release that does not start is never kept.
-"""
+"""The environments with other releases: one for each, made once and verified before use, listed and deleted."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from harness.model.errors import TargetUnavailable, UsageError
 from harness.targets import components
 from harness.targets.components import Progress, Stamp
 from harness.targets.runtimes import usage
-from harness.targets.runtimes.index import ask_ahead, configuration, published
-from harness.targets.runtimes.projects import ONNXRUNTIME, PLUGINS, PROJECTS, WITH_PLUGINS, Project
-from harness.targets.runtimes.pythons import Python, pythons, run_uv
+from harness.targets.runtimes.environment_folder import cache_dir, executable, folder_of, retire
+from harness.targets.runtimes.index import ask_ahead, published
+from harness.targets.runtimes.installation import make
+from harness.targets.runtimes.projects import ONNXRUNTIME, PROJECTS, Project
+from harness.targets.runtimes.pythons import Python, pythons
+from harness.targets.runtimes.wanted_release import (
+    fitting,
+    is_exact,
+    near,
+    parse_label,
+    parse_version,
+    version_of,
+)
 
-_NUMPY_2 = Version("1.19")
-_SITES = ("lib/python*/site-packages", "Lib/site-packages")
-_KEY_FILES = (
-    *(
-        f"{ONNXRUNTIME.name}/{name}"
-        for name in ("__init__.py", "capi/*.py", "capi/*.so*", "capi/*.dylib", "capi/*.dll", "capi/*.pyd")
-    ),
-    *(f"numpy/{name}" for name in ("version.py", "*/_multiarray_umath*.so", "*/_multiarray_umath*.pyd")),
-)
-_PLUGIN_FILES = tuple(
-    f"{{module}}{below}/*.{end}" for below in ("", ".libs", "/**") for end in ("py", "so*", "dylib", "dll")
-)
 _ALL_PYTHONS = tuple(f"3.{minor}" for minor in range(8, 16))
-_SAY = (
-    "import json, platform, numpy, onnxruntime\n"
-    "said = {'onnxruntime': onnxruntime.__version__, 'python': platform.python_version(), 'numpy': numpy.__version__}\n"
-)
-_SAY_LIBRARY = (
-    "from importlib.metadata import version\n"
-    "import {module} as plugin\n"
-    "said['{name}'] = version('{name}')\n"
-    "said['library'] = str(getattr(plugin, 'get_library_path', None) and plugin.get_library_path() or plugin.library_path())\n"
-)
-_SAID = "print(json.dumps(said))\n"
 
 
 def note(message: str) -> None:
     """Print one line of progress."""
     print(f"runtimes: {message}", file=sys.stderr, flush=True)
-
-
-def cache_dir() -> Path:
-    """Return the folder of all environments."""
-    return components.cache_base("runtimes")
-
-
-def parse_version(text: str, project: Project = ONNXRUNTIME) -> Version:
-    """Parse a release such as `1.22.1`, or `1.22` for the newest 1.22.x; raise UsageError for anything
-    else."""
-    version = _version(text)
-    if (
-        version is None
-        or version.local
-        or version.is_devrelease
-        or not text[0].isdigit()
-        or len(version.release) < 2
-    ):
-        example = "1.22.1" if project is ONNXRUNTIME else "0.2.0"
-        raise UsageError(f"{text!r} is no release of {project.name}; write for example {example}")
-    return version
-
-
-def parse_label(text: str) -> tuple[Project, str | None]:
-    """Parse how commands call an environment: `1.22.1`, `ggml@0.2.0`, or `ggml` for its newest release; raise
-    UsageError for others."""
-    name, at, version = text.partition("@")
-    project = PLUGINS.get(name)
-    if project is None:
-        parse_version(text)
-        return ONNXRUNTIME, text
-    if at:
-        parse_version(version, project)
-    return project, version if at else None
-
-
-def _version(text: str) -> Version | None:
-    try:
-        return Version(text)
-    except InvalidVersion:
-        return None
 
 
 def prepare(
@@ -110,10 +46,10 @@ def prepare(
     have, TargetUnavailable where this machine cannot have it.
     """
     wanted = None if text is None else parse_version(text, project)
-    if wanted is not None and _is_exact(wanted) and _usable(wanted, project):
-        return _executable(_folder(wanted, project)), wanted
+    if wanted is not None and is_exact(wanted) and _usable(wanted, project):
+        return executable(folder_of(wanted, project)), wanted
     version, python = _choose(wanted, project)
-    folder = _folder(version, project)
+    folder = folder_of(version, project)
     if not _usable(version, project):
         if python is None:
             raise TargetUnavailable(
@@ -127,34 +63,34 @@ def prepare(
             if wrong and folder.exists():
                 progress(f"{wrong[0]}: made anew")
             if wrong:
-                _make(version, python, progress, project)
+                make(version, python, progress, project)
             _faults.cache_clear()
             usage.hold(folder)
-    return _executable(folder), version
+    return executable(folder), version
 
 
 def library(version: Version, project: Project) -> Path:
     """Return the library of a plugin's environment that `prepare` returned."""
-    stamp = components.stamp_of(_folder(version, project))
+    stamp = components.stamp_of(folder_of(version, project))
     if stamp is None or "library" not in stamp.facts:
         raise TargetUnavailable(f"{project.name} {version} was removed meanwhile: run the command again")
-    return _folder(version, project) / stamp.facts["library"]
+    return folder_of(version, project) / stamp.facts["library"]
 
 
 def _usable(version: Version, project: Project) -> bool:
     """Say whether an environment is whole, and hold it."""
-    return not faults(version, project) and usage.hold(_folder(version, project))
+    return not faults(version, project) and usage.hold(folder_of(version, project))
 
 
 def faults(version: Version, project: Project = ONNXRUNTIME) -> tuple[str, ...]:
     """Return what is wrong with the environment for a release; looked at once a process."""
-    return _faults(_folder(version, project))
+    return _faults(folder_of(version, project))
 
 
 @cache
 def _faults(folder: Path) -> tuple[str, ...]:
     wrong = components.problems(folder)
-    if not wrong and not _executable(folder).exists():
+    if not wrong and not executable(folder).exists():
         wrong = [f"{folder.name}: its Python is gone"]
     return tuple(wrong)
 
@@ -167,7 +103,7 @@ def installed(project: Project = ONNXRUNTIME) -> dict[Version, Stamp]:
         for name, stamp in components.stamps(cache_dir()).items()
         if name.startswith(prefix)
     }
-    found = {version: stamp for name, stamp in named.items() if (version := _version(name)) is not None}
+    found = {version: stamp for name, stamp in named.items() if (version := version_of(name)) is not None}
     return dict(sorted(found.items()))
 
 
@@ -194,7 +130,7 @@ def prune(labels: Sequence[str] = (), progress: Progress = note) -> tuple[list[s
     """
     base = cache_dir()
     there = {
-        project.label(version): _folder(version, project)
+        project.label(version): folder_of(version, project)
         for project in PROJECTS
         for version in installed(project)
     }
@@ -214,7 +150,7 @@ def prune(labels: Sequence[str] = (), progress: Progress = note) -> tuple[list[s
         gone: list[str] = []
         for label in free.keys() - kept:
             try:
-                _retire(there[label])
+                retire(there[label])
                 gone.append(label)
             except PermissionError:
                 kept.append(label)
@@ -275,115 +211,3 @@ def _choose(wanted: Version | None, project: Project) -> tuple[Version, Python |
     raise UsageError(
         f"the package index has no {what} for this machine; near: {', '.join(map(str, near(wanted or max(seen), seen)))}"
     )
-
-
-def fitting(wanted: Version | None, versions: Sequence[Version]) -> list[Version]:
-    """Return the versions that a wanted one stands for; `1.22` stands for every stable 1.22.x, None for every
-    stable one."""
-    if wanted is None:
-        return [version for version in versions if not version.is_prerelease]
-    if _is_exact(wanted):
-        return [version for version in versions if version == wanted]
-    return [
-        version for version in versions if version.release[:2] == wanted.release and not version.is_prerelease
-    ]
-
-
-def _is_exact(wanted: Version) -> bool:
-    return len(wanted.release) > 2 or wanted.is_prerelease
-
-
-def near(wanted: Version, versions: set[Version], number: int = 4) -> list[Version]:
-    """Return the versions around a wanted one, oldest first."""
-    ordered = sorted(version for version in versions if not version.is_prerelease)
-    place = sum(version < wanted for version in ordered)
-    start = max(0, min(place - number // 2, len(ordered) - number))
-    return ordered[start : start + number]
-
-
-def _make(version: Version, python: Python, progress: Progress, project: Project) -> None:
-    """Build an environment beside its place, see it start, stamp it and put it there."""
-    place = _folder(version, project)
-    partial = place.with_name(place.name + components.PARTIAL)
-    progress(f"installing {project.name} {version} with Python {python.version}")
-    what = f"{project.name} {version}"
-    try:
-        components.remove_tree(partial)
-        _uv(what, ["venv", "--quiet", "--no-project", "--python", python.path, str(partial)])
-        wanted = [
-            f"{project.name}=={version}",
-            "numpy" if project.module or version >= _NUMPY_2 else "numpy<2",
-        ]
-        # a plugin names in its metadata the releases of onnxruntime that it needs, or none
-        wanted = (
-            [*wanted, f"{ONNXRUNTIME.name}>={WITH_PLUGINS}"] if project.module else ["--no-deps", *wanted]
-        )
-        options = ["--python", str(_executable(partial)), "--only-binary", ":all:", "--link-mode", "copy"]
-        _uv(what, ["pip", "install", *options, *configuration().uv, *wanted])
-        facts = _facts(version, partial, project)
-        files = [
-            *_KEY_FILES,
-            *(name.format(module=project.module) for name in _PLUGIN_FILES if project.module),
-        ]
-        components.seal(
-            partial, ["pyvenv.cfg", *(f"{site}/{name}" for site in _SITES for name in files)], facts
-        )
-        _retire(place)
-        partial.rename(place)
-    finally:
-        components.remove_tree(partial)
-
-
-def _uv(what: str, arguments: list[str]) -> None:
-    done = run_uv(arguments, environment=configuration().environment)
-    if done.returncode:
-        reason = " ".join(done.stderr.split())
-        raise TargetUnavailable(
-            f"{what} cannot be installed: {reason[-300:] or f'uv ended with {done.returncode}'}"
-        )
-
-
-def _facts(version: Version, folder: Path, project: Project) -> dict[str, str]:
-    """Start the release once and return the versions that it says; `library` is a plugin's, from the
-    environment's folder on."""
-    more = _SAY_LIBRARY.format(module=project.module, name=project.name) if project.module else ""
-    done = subprocess.run(
-        [str(_executable(folder)), "-I", "-c", _SAY + more + _SAID],
-        capture_output=True,
-        encoding="utf-8",
-        errors="replace",
-        stdin=subprocess.DEVNULL,
-    )
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        raise TargetUnavailable(f"{project.name} {version} does not start on this machine: {last}")
-    facts: dict[str, str] = json.loads(done.stdout)
-    if Version(facts[project.name]).release != version.release:
-        raise TargetUnavailable(
-            f"the package index answers {project.name} {version} with {facts[project.name]}"
-        )
-    if project.module:
-        try:
-            facts["library"] = Path(facts["library"]).resolve().relative_to(folder.resolve()).as_posix()
-        except ValueError as error:
-            raise TargetUnavailable(
-                f"{project.name} {version} names a library that is not its own, {facts['library']}: unset the variable that says so, "
-                "or name that library with -t plugin=PATH"
-            ) from error
-    return facts
-
-
-def _retire(folder: Path) -> None:
-    """Delete an environment; it is never seen half deleted."""
-    if folder.exists():
-        old = folder.with_name(f"{folder.name}.{os.getpid()}{components.PARTIAL}")
-        folder.rename(old)
-        components.remove_tree(old)
-
-
-def _folder(version: Version, project: Project) -> Path:
-    return cache_dir() / f"{project.name}-{version}"
-
-
-def _executable(folder: Path) -> Path:
-    return folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")

@@ -20,11 +20,10 @@ from typing import Literal
 
 import msgspec
 
+from harness.model.cache_folder import CACHE_ENV, cache_folder
 from harness.model.errors import HarnessFault, TargetUnavailable
 from harness.targets.components import (
-    CACHE_ENV,
     Stamp,
-    cache_base,
     digest,
     exclusive,
     problems,
@@ -77,7 +76,7 @@ class Installed(msgspec.Struct, frozen=True):
 
 def cache_dir() -> Path:
     """Return the folder of the Windows runtime: under HARNESS_CACHE, else under the user's cache."""
-    return cache_base("windows")
+    return cache_folder("windows")
 
 
 def component_names(lock: Lock, chosen: DirectmlRelease, source: Source = "tree") -> dict[str, str]:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness.model.errors import SpecError, UsageError
-from harness.model.records import Outcome
-from harness.specs.expectations import TODO
+from harness.model.verdict import Outcome
+from harness.specs.expectation_entry import TODO
 from harness.specs.source import Source, label_of, parse, shown
 
 WIDTH = 140

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from harness.model.caseid import operator_of
 from harness.model.errors import HarnessFault
 from harness.model.query import Query, parse_all
-from harness.model.records import Outcome
+from harness.model.verdict import Outcome
 from harness.results.rules.feature_table import Rows
 from harness.results.rules.query_features import ask
 from harness.results.rules.separation import Separation

@@ -9,18 +9,20 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.model.case import Validity
 from harness.model.caseid import operator_of
 from harness.model.errors import NothingRan
+from harness.model.header import Header
 from harness.model.query import Query
-from harness.model.records import NOT_EXECUTED, Header, Outcome, Validity, conforms
 from harness.model.result_key import result_key
+from harness.model.verdict import NOT_EXECUTED, Outcome, conforms
 from harness.results.compare.comparison import twice
+from harness.results.numbering import Numbering
 from harness.results.result_signature import ResultSignature, signature
 from harness.results.rules.feature_table import FeatureTable, Rows
 from harness.results.rules.query_features import level_asked, names_asked, numbers_asked
 from harness.results.rules.separation import Population, Separation
 from harness.results.runfile import RunReader
-from harness.results.tables import Numbering
 
 _PARTIAL = frozenset({"not in the query", "in another shard", "adds no new pair"})
 OUTCOMES = tuple(Outcome)

@@ -16,11 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.model.query import Query
-from harness.model.records import TargetInfo
+from harness.model.target_info import TargetInfo
 from harness.results.rules.feature_table import Rows
 from harness.results.summary import count
-from harness.specs.expectations import Expectations, Located, TargetExpectations
+from harness.specs.expectations import Expectations
+from harness.specs.located import Located
 from harness.specs.source import Source, label_of, read
+from harness.specs.target_expectations import TargetExpectations
 from harness.triage.expect.entry_file import EntryFile
 from harness.triage.expect.proposals import describe, propose
 from harness.triage.expect.run_rows import OUTCOMES, RunRows, TargetRows

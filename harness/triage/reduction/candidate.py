@@ -8,35 +8,44 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from harness.model.caseid import parse
-from harness.model.dtypes import DTYPES, Array
+from harness.model.case import (
+    BEYOND,
+    Case,
+    DirectmlOptions,
+    Options,
+    Tensor,
+    TensorSpec,
+    Validity,
+    Value,
+)
+from harness.model.caseid import directml_terms, parse
 from harness.model.errors import UsageError
-from harness.model.records import Case, Options, Tensor, TensorSpec, TensorValue, Validity, Value
 from harness.operators import OPERATORS
-from harness.operators.base import Operator, Shape
+from harness.operators.base import Call, Operator, Shape
 from harness.operators.directml.levels import levels_of
+from harness.specs import api
 from harness.specs.calls import call_of
 from harness.specs.family_sweeps import named_sweeps
 from harness.specs.literal_cases import literal_id, unlike
 from harness.specs.load import LoadedSpec
 from harness.targets.execution import Prepared
+from harness.triage.reduction.element_cost import tensor_cost, value_cost
 
-ELEMENTWISE = 256
-"""Elements are made simpler one by one only in tensors of at most so many; a larger tensor counts as plain or
-not."""
 DTYPE_ORDER = (
     "float32", "int64", "int32", "uint8", "float16", "float64", "int8", "uint16", "int16", "uint32", "uint64", "bool", "string", "bfloat16",
     "complex64", "complex128",
 )  # fmt: skip
 """Element types from the plainest on; a case is reduced towards the first one that fails alike."""
 _NAME_LENGTH = 60
+_NO_ANSWER = (ArithmeticError, AssertionError, LookupError, TypeError, ValueError)
 
 
 class Candidate(NamedTuple):
     """Everything that can be made smaller.
 
     `attributes` are sorted by name; `inputs` are those that are present, in the order of the specification,
-    and `names` theirs: a variadic input `data_0` stands as `data_0.0`, `data_0.1` and so on.
+    and `names` theirs: a variadic input `data_0` stands as `data_0.0`, `data_0.1` and so on. `directml` is what a
+    call of DirectML's own API asks for.
     """
 
     opset: int
@@ -44,6 +53,7 @@ class Candidate(NamedTuple):
     options: Options
     inputs: tuple[Tensor, ...]
     names: tuple[str, ...]
+    directml: DirectmlOptions | None = None
 
     @property
     def shapes(self) -> tuple[Shape, ...]:
@@ -75,6 +85,7 @@ class Candidate(NamedTuple):
             repr(self.attributes),  # 0, 0.0 and -0.0 are three values, and NaN is one
             msgspec.structs.astuple(self.options),
             self.names,
+            repr(self.directml),
             tuple(
                 (
                     t.dtype,
@@ -90,20 +101,28 @@ class Subject:
     """The failing case: makes cases of candidates, and says which of them keep its validity and the rule that
     it breaks."""
 
-    def __init__(self, prepared: Prepared, spec: LoadedSpec) -> None:
+    def __init__(self, prepared: Prepared, spec: LoadedSpec, name: str | None = None) -> None:
+        """Take the case; `name` is that of the entries that are made of it, by default one that the spec does
+        not have."""
         case = prepared.case
-        if case.directml is not None:
+        if case.directml is not None and case.validity is not Validity.VALID:
             raise UsageError(
-                f"{case.id}: a call of DirectML's own API; what is reduced must be what an ONNX graph expresses"
+                f"{case.id}: what breaks a rule of Microsoft's documents are members of its own, which no smaller case would "
+                "break for certain; `harness repro` writes it as it is"
             )
         self.origin = case
         self.spec = spec
         self.operator: Operator = OPERATORS[case.operator]
         names = tuple(each.name for each in case.inputs)
         self.start = Candidate(
-            case.opset, tuple(sorted(case.attributes.items())), case.options, prepared.inputs, names
+            case.opset,
+            tuple(sorted(case.attributes.items())),
+            case.options,
+            prepared.inputs,
+            names,
+            case.directml,
         )
-        self.name = self._free_name()
+        self.name = name or self._free_name()
         self.rule = self.broken(self.start)
         if (self.rule is None) is not (case.validity is Validity.VALID):
             raise UsageError(
@@ -130,14 +149,27 @@ class Subject:
         """Say whether the elements of an input are only moved."""
         return not self.kinds(name) and not self.decides(name)
 
-    def broken(self, candidate: Candidate) -> str | None:
-        """Return the rule of the operator that a candidate breaks, None if it is valid."""
+    def call(self, candidate: Candidate) -> Call:
+        """Return the call of a candidate."""
+        return call_of(self._written(candidate, {}))
+
+    def broken(self, candidate: Candidate, *, by_values: bool = True) -> str | None:
+        """Return the rule of the operator that a candidate breaks, None if it is valid; without `by_values` its
+        elements count only where they decide shapes."""
         case = self._written(candidate, {})
         inputs = dict(zip(candidate.names, candidate.inputs, strict=True))
-        with np.errstate(invalid="ignore"):
-            broken = self.operator.broken(call_of(case), inputs)
+        try:
+            with np.errstate(all="ignore"):
+                call = call_of(case)
+                broken = self.operator.broken(call, inputs) if by_values else self.operator.broken_rule(call)
+        except (
+            _NO_ANSWER
+        ) as error:  # from what no spec gives to a rule: infinite scales, axes without elements
+            return f"a rule that has no answer: {error}"
         if broken is not None:
             return broken
+        if candidate.directml is not None:
+            return self._undocumented(candidate, case, call)
         schema = self.spec.schema(candidate.opset)
         for name, tensor in inputs.items():
             parameter = schema.input(name)
@@ -145,8 +177,26 @@ class Subject:
                 return f"the element type of {parameter.name}"
         return unlike(schema, case.inputs)
 
+    def _undocumented(self, candidate: Candidate, case: Case, call: Call) -> str | None:
+        """Return why Microsoft's tables do not allow a call of DirectML's own API that they allowed of the failing
+        case, None where they do."""
+        asked = candidate.directml
+        assert asked is not None
+        unfit = api.unfit(self.operator, asked, call)
+        if unfit is not None:
+            return unfit
+        if asked.tensors and candidate.shapes != tuple(spec.shape for spec in self.origin.inputs):
+            return "tensors whose members the case writes itself keep their shapes"
+        if BEYOND in levels_of(case, call).values() and BEYOND not in self.origin.levels.values():
+            return "a published table of the operator"
+        return None
+
     def keeps(self, candidate: Candidate) -> bool:
         """Say whether a candidate is as valid as the failing case, or invalid by the same rule."""
+        return self.formed(candidate) and self.broken(candidate) == self.rule
+
+    def formed(self, candidate: Candidate) -> bool:
+        """Say whether a candidate has the inputs and attributes that the operator needs, and no others."""
         schema = self.spec.schema(candidate.opset)
         given = dict(candidate.attributes)
         if any(name not in schema.attributes for name in given):
@@ -157,10 +207,20 @@ class Subject:
         known = {parameter.name for parameter in schema.inputs}
         if any(name not in known for name in formal):
             return False
-        least = {p.name: p.least if p.variadic else int(not p.optional) for p in schema.inputs}
-        if any(formal.count(name) < number for name, number in least.items()):
+        if any(self._of_another_rank(candidate, position) for position in range(len(candidate.names))):
             return False
-        return self.broken(candidate) == self.rule
+        least = {p.name: p.least if p.variadic else int(not p.optional) for p in schema.inputs}
+        return all(formal.count(name) >= number for name, number in least.items())
+
+    def _of_another_rank(self, candidate: Candidate, position: int) -> bool:
+        """Say whether an input that decides shapes has a rank that neither the operator nor the failing case
+        gives it."""
+        name = candidate.names[position]
+        if not self.decides(name):
+            return False
+        ranks = {self.operator.constants[name]}
+        ranks |= {len(spec.shape) for spec in self.origin.inputs if spec.name == name}
+        return len(candidate.shapes[position]) not in ranks
 
     def case(self, candidate: Candidate, fills: Mapping[int, str] | None = None) -> Case:
         """Make the case of a candidate, with its elements written out but for the inputs that are to be
@@ -177,7 +237,8 @@ class Subject:
         return Case(
             id=literal_id(
                 self.operator.name, candidate.opset, self.name, specs, attributes, candidate.options
-            ),
+            )
+            + directml_terms(candidate.directml),
             operator=self.operator.name,
             opset=candidate.opset,
             attributes=attributes,
@@ -187,6 +248,7 @@ class Subject:
             rule=self.origin.rule,
             source=self.origin.source,
             lowers_to=self.spec.directml,
+            directml=candidate.directml,
             literals=tuple(
                 None if position in fills else tensor.array
                 for position, tensor in enumerate(candidate.inputs)
@@ -201,8 +263,10 @@ class Subject:
             getattr(candidate.options, name) != getattr(default, name) for name in Options.__struct_fields__
         ]
         optimization = ("off", "basic", "extended", "all").index(candidate.options.optimization)
+        asked = msgspec.structs.astuple(candidate.directml) if candidate.directml is not None else ()
+        members = sum(len(each) if isinstance(each, tuple) else each is not None for each in asked)
         return (
-            sum(changed) * 4 + optimization,
+            (sum(changed) + members) * 4 + optimization,
             len(candidate.inputs),
             sum(map(len, candidate.shapes)),
             sum(map(sum, candidate.shapes)),
@@ -214,83 +278,3 @@ class Subject:
             ),
             candidate.opset,
         )
-
-
-def plain(dtype: str, shape: tuple[int, ...], *, payload: bool) -> Array:
-    """Return the plainest elements: zeros, or for a tensor whose elements are only moved its positions, which
-    show where each went."""
-    entry = DTYPES[dtype]
-    count = int(np.prod(shape, dtype=np.int64))
-    numbers = np.arange(count) % 100 if payload else np.zeros(count, np.int64)
-    if dtype == "string":
-        array = np.empty(count, object)
-        array[:] = [str(number) if payload else "" for number in numbers]
-        return array.reshape(shape)
-    if dtype == "bfloat16":
-        return np.asarray((numbers.astype("f4").view("u4") >> np.uint32(16)).astype("u2")).reshape(shape)
-    if dtype == "bool":
-        numbers = numbers % 2
-    return numbers.astype(entry.storage).reshape(shape)
-
-
-def tensor_cost(tensor: Tensor, *, payload: bool) -> int:
-    """Return how far a tensor's elements are from the plainest ones."""
-    usual = plain(tensor.dtype, tensor.array.shape, payload=payload)
-    if tensor.array.size > ELEMENTWISE:
-        same = (
-            np.array_equal(tensor.array, usual)
-            if tensor.dtype == "string"
-            else tensor.array.tobytes() == usual.tobytes()
-        )
-        return 0 if same else 1
-    return sum(
-        0 if _same(a, b) else 1 + element_cost(tensor.dtype, a)
-        for a, b in zip(tensor.array.reshape(-1), usual.reshape(-1), strict=True)
-    )
-
-
-def _same(a: Any, b: Any) -> bool:
-    return bool(a == b) if isinstance(a, str) else bool(a.tobytes() == b.tobytes())
-
-
-def value_cost(value: Any) -> int:
-    """Return how far the value of an attribute is from the plainest: by magnitude, the bits of a float, the
-    length of a list."""
-    if isinstance(value, int):
-        return 2 * abs(value) + (value < 0)
-    if isinstance(value, float):
-        return element_cost("float64", np.float64(value))
-    if isinstance(value, TensorValue):
-        return len(value.elements)
-    return sum(1 + value_cost(each) for each in value) if isinstance(value, tuple) else 0
-
-
-def element_cost(dtype: str, scalar: Any) -> int:
-    """Return how far one element is from the plainest: 0 for 0 and "", then by magnitude, length or the bits
-    that a float needs."""
-    entry = DTYPES[dtype]
-    if dtype == "string":
-        return 2 * sum(1 + (ord(c) > 0x7E) for c in str(scalar)) + sum(c != "a" for c in str(scalar))
-    if dtype == "bool":
-        return int(scalar)
-    if entry.is_integer:
-        return 2 * abs(int(scalar)) + (int(scalar) < 0)
-    if not entry.is_float:
-        return int(scalar != 0) + int(scalar.tobytes() != np.zeros((), entry.storage).tobytes())
-    bits = int(np.asarray(scalar).view(f"u{entry.itemsize}"))
-    assert entry.mantissa is not None
-    sign, exponent, fraction = float_parts(bits, entry.itemsize * 8, entry.mantissa)
-    if bits == 0:
-        return 0
-    bias = (1 << (entry.itemsize * 8 - 2 - entry.mantissa)) - 1
-    length = entry.mantissa - ((fraction & -fraction).bit_length() - 1) if fraction else 0
-    return 1 + 3 * length + 2 * abs(exponent - bias) + sign
-
-
-def float_parts(bits: int, width: int, mantissa: int) -> tuple[int, int, int]:
-    """Return sign, biased exponent and fraction of a binary float."""
-    return (
-        bits >> (width - 1),
-        bits >> mantissa & ((1 << (width - 1 - mantissa)) - 1),
-        bits & ((1 << mantissa) - 1),
-    )

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES
-from harness.model.records import Tensor
-from harness.triage.reduction.candidate import ELEMENTWISE, Candidate, Subject, float_parts, plain
+from harness.triage.reduction.candidate import Candidate, Subject
+from harness.triage.reduction.element_cost import ELEMENTWISE, float_parts, plain
 
 _NUMBERS = (0.0, 1.0, 0.5, 1.5, -1.0, -0.5, -0.0, 2.5, float("inf"), float("-inf"), float("nan"))
 

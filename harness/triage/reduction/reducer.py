@@ -9,13 +9,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from time import monotonic
 from typing import Any, NamedTuple
 
-from harness.model.records import Case, conforms
+from harness.compile.prepare import refusal
+from harness.model.case import Case
+from harness.model.mismatch_kind import place
+from harness.model.signature import Signature
+from harness.model.verdict import conforms
 from harness.run.probe import Probe, Probes
 from harness.specs.load import LoadedSpec
 from harness.targets.execution import Prepared
-from harness.triage.reduction.candidate import ELEMENTWISE, Candidate, Subject
+from harness.triage.reduction.candidate import Candidate, Subject
+from harness.triage.reduction.element_cost import ELEMENTWISE
 from harness.triage.reduction.elements import plainer_elements
 from harness.triage.reduction.settings import (
     fewer_inputs,
@@ -25,7 +31,7 @@ from harness.triage.reduction.settings import (
     smaller_attributes,
 )
 from harness.triage.reduction.shapes import smaller_shapes
-from harness.triage.signature import Signature, signature
+from harness.triage.signature import signature
 
 STEPS: tuple[Callable[[Subject, Candidate], Iterator[Candidate]], ...] = (
     fewer_inputs,
@@ -47,8 +53,8 @@ class Flaky(NamedTuple):
 
 
 class ReducedCase(NamedTuple):
-    """The smallest case, how it fails, how many cases were tried, and the numbers of elements before and
-    after."""
+    """The smallest case, how it fails, how many cases were tried, and the numbers of elements before and after;
+    `finished` where nothing more can be taken, else the time was over."""
 
     case: Case
     signature: Signature
@@ -57,6 +63,7 @@ class ReducedCase(NamedTuple):
     restarts: int
     before: int
     after: int
+    finished: bool = True
 
 
 class Reducer:
@@ -73,32 +80,40 @@ class Reducer:
         spec: LoadedSpec,
         progress: Callable[[int, int], None],
         conforming: Probes | None = None,
+        seconds: float = float("inf"),
     ) -> None:
-        """Take the case as it failed; `progress` is told the number of probes and the elements that are
-        left."""
+        """Take the case as it failed; `progress` is told the number of probes and the elements of the smallest
+        case so far. After `seconds` the search ends with that."""
         self.subject = Subject(prepared, spec)
         self._probes = probes
         self._conforming = conforming
         self._known: dict[tuple[Any, ...], bool] = {}
         self._progress = progress
-        self._wanted: Signature | None = None
+        self._wanted: tuple[Signature, str] | None = None
+        self._smallest = elements(self.subject.start)
+        self._until = monotonic() + seconds
 
     def reduce(self) -> ReducedCase | Flaky:
         """Return the smallest case that fails like the given one."""
         subject = self.subject
         first = [self._probes.fresh(subject.origin), *self._probes.repeat(subject.origin, REPEATS - 1)]
-        self._wanted = wanted = signature(first[0].judgement, first[0].execution)
-        if any(signature(probe.judgement, probe.execution) != wanted for probe in first):
+        self._wanted = how(first[0])
+        wanted = self._wanted[0]
+        if any(how(probe) != self._wanted for probe in first):
             return Flaky(f"{subject.origin.id}: flaky on {self._probes.target.name}: {describe(first)}")
         current = subject.start
         if not self._fails_alike(current):
             return Flaky(f"{subject.origin.id}: {wanted}, but not with the same inputs written out")
-        while True:
+        while not self._over:
             smaller = self._round(current)
             if smaller is current:
                 break
             current = smaller
         return self._confirmed(current)
+
+    @property
+    def _over(self) -> bool:
+        return monotonic() >= self._until
 
     def _round(self, current: Candidate) -> Candidate:
         """Go through all kinds of steps once, each as long as one of it holds."""
@@ -106,6 +121,7 @@ class Reducer:
             found: Candidate | None = current
             while found is not None:
                 current = found
+                self._smallest = elements(current)
                 cost = self.subject.cost(current)
                 cheaper = (step for step in steps(self.subject, current) if self.subject.cost(step) < cost)
                 found = next(filter(self._fails_alike, cheaper), None)
@@ -115,10 +131,16 @@ class Reducer:
         key = candidate.key()
         known = self._known.get(key)
         if known is None:
-            probe = self._probes.one(self.subject.case(candidate))
-            alike = signature(probe.judgement, probe.execution) == self._wanted
-            known = self._known[key] = alike and self._conforms(probe.prepared.case)
-            self._progress(self._probes.number, elements(candidate))
+            if self._over:
+                return False
+            case = self.subject.case(candidate)
+            if refusal(case, self._probes.target.provider) is not None:
+                known = False
+            else:
+                probe = self._probes.one(case)
+                known = how(probe) == self._wanted and self._conforms(probe.prepared.case)
+            self._known[key] = known
+            self._progress(self._probes.number, self._smallest)
         return known
 
     def _conforms(self, case: Case) -> bool:
@@ -132,9 +154,7 @@ class Reducer:
         case = self._filled(candidate)
         found = [self._probes.fresh(case) for _ in range(REPEATS)]
         assert self._wanted is not None
-        if any(
-            signature(probe.judgement, probe.execution) != self._wanted for probe in found
-        ) or not self._conforms(case):
+        if any(how(probe) != self._wanted for probe in found) or not self._conforms(case):
             return Flaky(
                 f"{self.subject.origin.id}: reduced to {case.id}, which is flaky in fresh workers: {describe(found)}"
             )
@@ -144,7 +164,7 @@ class Reducer:
             elements(self.subject.start),
             elements(candidate),
         )
-        return ReducedCase(case, self._wanted, found[0], *numbers)
+        return ReducedCase(case, self._wanted[0], found[0], *numbers, finished=not self._over)
 
     def _filled(self, candidate: Candidate) -> Case:
         """Return the case with large tensors filled by a rule instead of written out, where that fails
@@ -158,14 +178,17 @@ class Reducer:
             for kind in () if subject.decides(name) else subject.kinds(name) or ("random",):
                 probe = self._probes.one(subject.case(candidate, {**fills, position: kind}))
                 filled = candidate._replace(inputs=probe.prepared.inputs)
-                alike = (
-                    subject.broken(filled) == subject.rule
-                    and signature(probe.judgement, probe.execution) == self._wanted
-                )
+                alike = subject.broken(filled) == subject.rule and how(probe) == self._wanted
                 if alike and self._conforms(probe.prepared.case):
                     fills[position] = kind
                     break
         return subject.case(candidate, fills)
+
+
+def how(probe: Probe) -> tuple[Signature, str]:
+    """Return how a case fails, and where an output differs: what keeps the search with one defect."""
+    diff = probe.judgement.diff
+    return signature(probe.judgement, probe.execution), "" if diff is None else place(diff)
 
 
 def elements(candidate: Candidate) -> int:

@@ -5,18 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import numpy as np
 
+from harness.model.case import (
+    DirectmlOptions,
+    Options,
+    Tensor,
+    TensorValue,
+    Value,
+)
 from harness.model.dtypes import DTYPES
-from harness.model.records import Options, Tensor, TensorValue, Value
 from harness.operators.binary_floats import decode_bfloat16
-from harness.triage.reduction.candidate import DTYPE_ORDER, Candidate, Subject, plain
+from harness.triage.reduction.candidate import DTYPE_ORDER, Candidate, Subject
+from harness.triage.reduction.element_cost import plain
 from harness.triage.reduction.elements import simpler_elements
 
 
 def fewer_options(subject: Subject, candidate: Candidate) -> Iterator[Candidate]:
     """Yield candidates with all options, then one, at their defaults, and with a lower level of
     optimisation."""
+    yield from filter(subject.keeps, _asking_less(candidate))
     options = {name: getattr(candidate.options, name) for name in Options.__struct_fields__}
     default = {name: getattr(Options(), name) for name in options}
     yield from filter(subject.keeps, (candidate._replace(options=Options()),))
@@ -29,6 +38,22 @@ def fewer_options(subject: Subject, candidate: Candidate) -> Iterator[Candidate]
         yield from filter(
             subject.keeps, (candidate._replace(options=Options(**{**options, "optimization": level})),)
         )
+
+
+def _asking_less(candidate: Candidate) -> Iterator[Candidate]:
+    """Yield candidates that ask for one thing less of DirectML's own API."""
+    asked = candidate.directml
+    if asked is None:
+        return
+    for name in DirectmlOptions.__struct_fields__:
+        value = getattr(asked, name)
+        less: list[Any] = []
+        if isinstance(value, tuple):
+            less = [value[:place] + value[place + 1 :] for place in range(len(value))]
+        elif value is not None:
+            less = [None]
+        for each in less:
+            yield candidate._replace(directml=msgspec.structs.replace(asked, **{name: each}))
 
 
 def fewer_inputs(subject: Subject, candidate: Candidate) -> Iterator[Candidate]:
@@ -105,7 +130,10 @@ def smaller_values(value: Value) -> Iterator[Value]:
 
 
 def older_opsets(subject: Subject, candidate: Candidate) -> Iterator[Candidate]:
-    """Yield candidates at older opsets of the spec, oldest first: the older, the more releases can run it."""
+    """Yield candidates at older opsets of the spec, oldest first: the older, the more releases can run it. A call of
+    DirectML's own API has none."""
+    if candidate.directml is not None:
+        return
     for opset in subject.spec.opsets:
         if opset < candidate.opset:
             yield from filter(subject.keeps, (candidate._replace(opset=opset),))

@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from harness.model.case import Tensor, TensorValue, Value
 from harness.model.dtypes import DTYPES, Array
-from harness.model.records import Tensor, TensorValue, Value
 from harness.triage.reduction.candidate import Candidate, Subject
 
+_PARTS = (2, 4, 8, 16)
+"""A dimension loses one of so many parts: what fails at its end needs no start of it."""
 _VECTORS = (16, 8, 4)
 """Elements that a kernel takes at once: what fails only where whole vectors are filled fails at no extent
 between."""
@@ -55,13 +57,37 @@ def smaller_shapes(subject: Subject, candidate: Candidate) -> Iterator[Candidate
         for cut in each:
             if cut.how != "drop":
                 yield from _follow(subject, candidate, (cut,))
+    yield from _merged(subject, candidate)
+
+
+def _merged(subject: Subject, candidate: Candidate) -> Iterator[Candidate]:
+    """Yield candidates with two neighbouring dimensions as one, counted from the left or from the right: in all
+    inputs that have them, then in one alone."""
+    most = max(map(len, candidate.shapes), default=0)
+    for place in (n for first in range(most - 1) for n in (first, first - most)):
+        merges = [
+            _Cut("merge", position, 0, merged)
+            for position, tensor in enumerate(candidate.inputs)
+            if (merged := _with_one_less(tensor.array, place)) is not None
+        ]
+        yield from _follow(subject, candidate, tuple(merges)) if merges else ()
+        for merge in merges if len(merges) > 1 else ():
+            yield from _follow(subject, candidate, (merge,))
+
+
+def _with_one_less(array: Array, place: int) -> Array | None:
+    shape = array.shape
+    start = place if place >= 0 else place + len(shape)
+    if not 0 <= start < len(shape) - 1:
+        return None
+    return array.reshape(*shape[:start], shape[start] * shape[start + 1], *shape[start + 2 :])
 
 
 def _cuts(tensor: Tensor, position: int) -> Iterator[_Cut]:
     array = tensor.array
     for dimension, extent in enumerate(array.shape):
         if extent:
-            yield _Cut("drop", position, 0, array.take(0, dimension))
+            yield _Cut("drop", position, 0, np.asarray(array.take(0, dimension), array.dtype))
         else:
             shape = array.shape[:dimension] + array.shape[dimension + 1 :]
             yield _Cut(
@@ -71,9 +97,17 @@ def _cuts(tensor: Tensor, position: int) -> Iterator[_Cut]:
                 np.full(shape, "" if tensor.dtype == "string" else 0, DTYPES[tensor.dtype].storage),
             )
     for dimension, extent in enumerate(array.shape):
+        if extent > 1:
+            yield _Cut("keep 1", position, 1, array.take(range(1), dimension))
+        for parts in _PARTS:
+            part = -(-extent // parts)
+            for start in reversed(range(0, extent, part)) if part > 1 else ():
+                rest = np.delete(array, range(start, min(start + part, extent)), dimension)
+                if rest.shape[dimension]:
+                    how = f"without {start} to {start + part}"
+                    yield _Cut(how, position, rest.shape[dimension], rest)
         for left in dict.fromkeys(
             (
-                1,
                 extent // 2,
                 extent - extent // 4,
                 extent - extent // 16,
@@ -81,7 +115,7 @@ def _cuts(tensor: Tensor, position: int) -> Iterator[_Cut]:
                 extent - 1,
             )
         ):
-            if 0 < left < extent:
+            if 1 < left < extent:
                 yield _Cut(f"keep {left}", position, left, array.take(range(left), dimension))
         gone = range(extent) if extent <= _SINGLE_SLICES else (0,)
         for slice_ in gone if extent > 1 else ():
@@ -99,7 +133,7 @@ def _follow(subject: Subject, candidate: Candidate, cuts: tuple[_Cut, ...]) -> I
         cut = cut.with_input(
             position, Tensor(cut.inputs[position].dtype, np.ascontiguousarray(array).reshape(array.shape))
         )
-    for shorter in _shorter_lists(cut, dropped=any(each.how == "drop" for each in cuts)):
+    for shorter in _shorter_lists(cut, dropped=any(each.how in ("drop", "merge") for each in cuts)):
         for attributes in _nearer_numbers(shorter.attributes):
             changed = shorter._replace(attributes=attributes)
             if subject.keeps(changed):

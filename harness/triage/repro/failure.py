@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
+from harness.model.case import Case, Tensor, Validity
 from harness.model.expected import Expected
-from harness.model.records import Case, Error, Outcome, TargetInfo, Tensor, Validity
+from harness.model.result import Error, Memory
+from harness.model.signature import Signature
+from harness.model.target_info import DIRECTML, TargetInfo
+from harness.model.verdict import Outcome
+from harness.operators.directml.description import Description, decode
 from harness.run.oracle import oracle
 from harness.targets.execution import Graph, Prepared
-from harness.targets.registry import Target
-from harness.triage.signature import Signature
+from harness.targets.launches import THIS_INTERPRETER, WINDOWS_RUNTIME
+from harness.targets.target import Target
+from harness.triage.repro.onnx_alone import OnnxAlone
 
 T = TypeVar("T")
 
@@ -41,10 +47,23 @@ class Failure(NamedTuple):
     actual: tuple[Tensor, ...] | None
     origin: str | None
     commands: tuple[str, ...]
+    memory: Memory | None = None
+    """What the outputs are over other memory, where that was looked at."""
+    onnx_alone: OnnxAlone | None = None
+    """What ONNX's own checker and shape inference do with the model, without ONNX Runtime."""
+    mended: str | None = None
+    """The release of ONNX Runtime from which it conforms, where the newest does."""
+    spec_file: str | None = None
+    """The case as the only entry of a whole spec, where an entry can say it."""
 
     @property
     def case(self) -> Case:
         return self.prepared.case
+
+    @property
+    def description(self) -> Description | None:
+        """Return the call of DirectML's own API, None for a graph of ONNX Runtime."""
+        return decode(self.graph.model) if self.info.provider == DIRECTML else None
 
     @property
     def expected(self) -> tuple[Expected, ...] | None:
@@ -59,15 +78,35 @@ class Failure(NamedTuple):
     @property
     def title(self) -> str:
         """Say in one line what is wrong, for the title of an issue."""
+        description = self.description
+        if description is not None:
+            return f"{description.operator}: DirectML {self.what}"
         variant = self.case.options.variant
         composed = f" {variant}, composed of other operators" if variant else ""
-        return f"{self.case.operator}-{self.case.opset}{composed}: {self.info.provider} {self.what}"
+        mended = f" (mended in {self.mended})" if self.mended else ""
+        return f"{self.case.operator}-{self.case.opset}{composed}: {self._who} {self.what}{mended}"
+
+    @property
+    def in_shape_inference(self) -> bool:
+        """Say whether it is ONNX's own shape inference that ends the process, which runs while a model loads."""
+        crash = self.signature.outcome is Outcome.CRASH and self.signature.stage == "load"
+        return crash and self.onnx_alone is not None and self.onnx_alone.crashes
+
+    @property
+    def wine(self) -> bool:
+        """Say whether it was found under Wine, not on Windows."""
+        return self.info.runtime == WINDOWS_RUNTIME != THIS_INTERPRETER
+
+    @property
+    def _who(self) -> str:
+        return "ONNX's shape inference" if self.in_shape_inference else self.info.provider
 
     @property
     def what(self) -> str:
         """Say what the provider does."""
         case = self.case
-        stage = {"load": "while the model loads", "run": "while it runs"}.get(self.signature.stage, "")
+        load = "while the model loads" if self.description is None else "while the operator is created"
+        stage = {"load": load, "run": "while it runs"}.get(self.signature.stage, "")
         detail = (
             f" ({self.signature.error or self.signature.difference})"
             if self.signature.error or self.signature.difference

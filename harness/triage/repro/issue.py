@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 import numpy as np
 
+from harness.model.case import Tensor, Validity
 from harness.model.caseid import parse, value_text
 from harness.model.diff import describe, write_element
 from harness.model.expected import Exact, Expected, OneOf, nearest
-from harness.model.records import DML, Outcome, Tensor, Validity
+from harness.model.result import Memory
+from harness.model.target_info import DML
+from harness.model.verdict import Outcome
+from harness.render.text import without_paths
+from harness.results.memory import said_of
 from harness.specs.write import entry_lines
 from harness.triage.repro.failure import Failure
+from harness.triage.repro.issue_form import (
+    DESCRIBE,
+    NO_RESPONSE,
+    REPRODUCE,
+    URGENCY,
+    other_facts,
+    system_fields,
+)
+from harness.triage.repro.onnx_alone import OnnxAlone
+from harness.triage.repro.snippet import snippet
 
 _SHOWN = 16
 _WRITTEN_OUT = 256
@@ -20,35 +37,62 @@ _OPERATOR_PAGE = "https://onnx.ai/onnx/operators/onnx__{}.html"
 
 
 def issue(failure: Failure, code: str, bisection: str | None) -> str:
-    """Return the report as Markdown: title, what happens, what ONNX says, input, versions, since when, how to
-    reproduce."""
+    """Return the report as Markdown, in the fields of ONNX Runtime's issue form: what happens, what ONNX says, the
+    input and since when; how to reproduce, the shortest way first; the system. No path of this machine is in it."""
+    described = [
+        _what_happens(failure),
+        "#### What the specification says\n\n" + _specification(failure),
+        f"#### {'Input' if failure.origin is None else 'Smallest input'}\n\n" + _input(failure),
+    ]
+    if failure.onnx_alone is not None:
+        described.append("#### ONNX alone\n\n" + _onnx_alone(failure.onnx_alone))
+    if bisection is not None:
+        described.append("#### Since when\n\n" + bisection.strip())
+    described.append("#### Where it was seen\n\n" + _table(other_facts(failure)))
     parts = [
         f"# {failure.title}",
-        "## What happens\n\n" + _what_happens(failure),
-        "## What the specification says\n\n" + _specification(failure),
-        f"## {'Input' if failure.origin is None else 'Smallest input'}\n\n" + _input(failure),
-        "## Versions\n\n" + _versions(failure),
+        f"### {DESCRIBE}",
+        *described,
+        f"### {REPRODUCE}",
+        _reproduce(failure, code),
     ]
-    if bisection is not None:
-        parts.append("## Since when\n\n" + bisection.strip())
-    parts.append("## To reproduce\n\n" + _reproduce(failure, code))
+    for name, value in ((URGENCY, NO_RESPONSE), *system_fields(failure)):
+        parts += [f"### {name}", value]
     return "\n\n".join(parts) + "\n"
+
+
+def _onnx_alone(alone: OnnxAlone) -> str:
+    """Say what ONNX's own steps do, and on whose side a failure is therefore."""
+    version = alone.checker.version or alone.inference.version
+    lines = [f"Of `onnx`{f' {version}' if version else ''}, without ONNX Runtime:", ""]
+    lines += [f"- {each.step}: {without_paths(each.words)}" for each in alone]
+    return "\n".join(lines)
 
 
 def _what_happens(failure: Failure) -> str:
     case, found = failure.case, failure.signature
-    lines = [
-        f"`{failure.info.provider}` {failure.what} (`{found.outcome.value}`, `{case.operator}` at opset {case.opset})."
-    ]
+    who = "ONNX's shape inference" if failure.in_shape_inference else f"`{failure.info.provider}`"
+    lines = [f"{who} {failure.what} (`{found.outcome.value}`, `{case.operator}` at opset {case.opset})."]
+    if failure.in_shape_inference:
+        lines.append(
+            "ONNX Runtime runs it before any provider is asked; the same model ends ONNX's own shape inference too."
+        )
+    if failure.mended:
+        lines.append(f"**Mended in onnxruntime {failure.mended}**: the newest release does what is expected.")
+    if failure.wine:
+        adapter = f" with the adapter {failure.info.adapter}" if failure.info.adapter else ""
+        lines.append(f"It was seen under Wine on Linux{adapter}, and has not been tried on Windows.")
     if case.options.variant:
         lines.append(
-            f"The graph composes {case.operator}'s mode `{case.options.variant}` of {', '.join(failure.graph.tested)}; "
+            f"The graph composes {case.operator}'s mode `{case.options.variant}` of {', '.join(dict.fromkeys(failure.graph.tested))}; "
             "no single operator of ONNX has it."
         )
     if failure.error is not None and failure.error.message:
-        lines.append(_fenced(failure.error.message[:2000]))
+        lines.append(fenced(without_paths(failure.error.message[:2000])))
     for name, actual in failure.named(failure.actual or ()) if failure.actual else ():
         lines.append(f"The output {f'`{name}` ' if name else ''}is {tensor_text(actual)}.")
+    if said := memory_said(failure):
+        lines.append(said)
     expected = failure.expected
     if expected is not None and found.outcome is not Outcome.CRASH:
         lines.extend(
@@ -85,36 +129,34 @@ def _input(failure: Failure) -> str:
         text += "\n\nThe shapes of the graph's inputs are static."
     if case.options.initializer is not None:
         text += f"\n\n`{case.options.initializer}` is an initializer of the graph."
+    if case.options.after is not None:
+        before = failure.prepared.before or ()
+        calls = ", ".join(tensor_text(tensor) for tensor in before)
+        text += f"\n\nThe session ran another call first, without which the case may pass: {calls}."
     if case.options.optimization != "off":
         text += f"\n\nGraph optimisation level: {case.options.optimization}."
     if failure.origin is not None:
-        text += f"\n\nNothing more can be taken from it; it was reduced from `{failure.origin}`."
+        text += f"\n\nIt was reduced from `{failure.origin}`."
     return text
 
 
-def _versions(failure: Failure) -> str:
-    info = failure.info
-    facts = {
-        "onnxruntime": info.onnxruntime,
-        "execution provider": info.provider,
-        "provider options": ", ".join(
-            f"{key}={value}" for key, value in failure.session.provider_options.items()
-        )
-        or None,
-        "threads of the session": None if failure.session.threads == 1 else str(failure.session.threads),
-        "DirectML": info.directml,
-        "adapter": info.adapter,
-        "vendor": info.vendor,
-        "driver": info.driver,
-        "maximum feature level": info.max_feature_level,
-        "Python": info.python,
-        "NumPy": info.numpy,
-        "platform": info.platform,
-        "runtime": info.runtime,
-    }
-    return "| | |\n| --- | --- |\n" + "\n".join(
-        f"| {name} | {value} |" for name, value in facts.items() if value
-    )
+def memory_said(failure: Failure) -> str:
+    """Say what the outputs are over memory that holds other bytes, and whose fault it is; empty where that was not
+    looked at or says nothing."""
+    memory = failure.memory
+    if memory is None or not (said := said_of(memory, failure.signature.outcome)):
+        return ""
+    return f"Run again over memory that holds other bytes: {said}.{_whose(memory)}"
+
+
+def _whose(memory: Memory) -> str:
+    if memory.outside:
+        return " The kernel reads out of bounds."
+    return " The kernel leaves its output unwritten." if memory.unwritten else ""
+
+
+def _table(rows: Sequence[tuple[str, str]]) -> str:
+    return "\n".join(["| | |", "| --- | --- |", *(f"| {name} | {value} |" for name, value in rows)])
 
 
 def _reproduce(failure: Failure, code: str) -> str:
@@ -122,9 +164,11 @@ def _reproduce(failure: Failure, code: str) -> str:
     version = f"=={failure.info.onnxruntime}" if failure.info.onnxruntime else ""
     numpy = '"numpy<2"' if (failure.info.numpy or "").startswith("1.") else "numpy"
     python = f"   # it ran with Python {failure.info.python}" if failure.info.python else ""
-    commands = "\n".join(failure.commands)
+    commands = "\n".join(map(without_paths, failure.commands))
     return "\n\n".join(
         [
+            f"```python\n{snippet(failure)}\n```",
+            "The same with a verdict (`repro.py` needs onnxruntime and numpy alone):",
             "```sh\n"
             + f"python -m pip install {wheel}{version} {numpy}{python}\npython repro.py   # exit code 1 while the bug is there\n```",
             "With the conformance harness:",
@@ -141,7 +185,7 @@ def _entry(failure: Failure) -> list[str]:
     """Return the case as an entry of a spec, with its elements written out where they are few enough to be
     read."""
     inputs = failure.prepared.inputs
-    if sum(tensor.array.size for tensor in inputs) > _WRITTEN_OUT:
+    if sum(tensor.array.size for tensor in inputs) > _WRITTEN_OUT or failure.case.options.after is not None:
         return []
     case = msgspec.structs.replace(failure.case, literals=tuple(tensor.array for tensor in inputs))
     terms = parse(case.id).terms
@@ -174,8 +218,9 @@ def tensor_text(tensor: Tensor) -> str:
     return f"`{describe(tensor)}` `{whole}`"
 
 
-def _fenced(text: str) -> str:
+def fenced(text: str, language: str = "text") -> str:
+    """Write a block of code, behind as many signs as the text does not hold."""
     fence = "```"
     while fence in text:
         fence += "`"
-    return f"{fence}text\n{text}\n{fence}"
+    return f"{fence}{language}\n{text}\n{fence}"

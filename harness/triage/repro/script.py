@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper
 
+from harness.model.case import Tensor
 from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES
 from harness.model.expected import Approx, Expected, OneOf
 from harness.model.float_formats import FORMATS
 from harness.model.onnx_schemas import IR_VERSIONS
-from harness.model.records import Tensor
 from harness.triage.repro.failure import Failure
 
 TEMPLATE = Path(__file__).with_name("template.py")
-_LEVELS = {
+LEVELS = {
     "off": "ORT_DISABLE_ALL",
     "basic": "ORT_ENABLE_BASIC",
     "extended": "ORT_ENABLE_EXTENDED",
@@ -34,6 +34,8 @@ def script(failure: Failure) -> str:
     text = TEMPLATE.read_text(encoding="utf-8")
     head, _, rest = text.partition("# <case>\n")
     _, _, code = rest.partition("# </case>\n")
+    for mark in ("# <library>\n", "# </library>\n\n\n"):
+        code = code.replace(mark, "")
     return head.replace("{{docstring}}", _docstring(failure)) + _constants(failure) + code
 
 
@@ -51,30 +53,32 @@ opset). The session runs in a process of its own, since some bugs end it; `--in-
 def _constants(failure: Failure) -> str:
     case, graph = failure.case, failure.graph
     inputs = [
-        f"    ({name!r}, {number}, {_array(failure.prepared.inputs[position])}),"
+        f"    ({name!r}, {number}, {written_array(failure.prepared.inputs[position])}),"
         for position, (name, number) in zip(graph.fed, graph.inputs, strict=True)
     ]
     expected = failure.expected
     lines = [
+        'LIBRARY = "onnxruntime"',
         f"CASE = {case.id!r}",
         f"PROVIDER = {failure.session.provider!r}",
         f"PROVIDER_OPTIONS = {dict(failure.session.provider_options)!r}",
         f"SESSION_CONFIG = {dict(failure.session.config)!r}",
         f"THREADS = {failure.session.threads}",
-        f"OPTIMIZATION = {_LEVELS[graph.optimization]!r}",
+        f"OPTIMIZATION = {LEVELS[graph.optimization]!r}",
         f"IN_PLACE = {graph.in_place!r}",
         "TIMEOUT_SECONDS = 60",
         f"TESTED = {list(graph.tested)!r}",
         "INPUTS = [  # (name, ONNX element type, array); bfloat16, type 16, as uint16 of the same bits",
         *inputs,
         "]",
+        *_before(failure),
         "OUTPUTS = [  # (name, ONNX element type, NumPy's)",
         *(
             f"    ({name!r}, {number}, {str(np.dtype(BY_ONNX_NUMBER[number].storage))!r}),"
             for name, number in graph.outputs
         ),
         "]",
-        *_expected(expected),
+        *expected_lines(expected),
         f"EXPECTED_ERROR = {case.rule or ''!r}",
         f"REPORTED = {f'{failure.signature}; onnxruntime {failure.info.onnxruntime}'!r}",
         f"MODEL = {_text(graph.model)}  # model.onnx",
@@ -83,7 +87,15 @@ def _constants(failure: Failure) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _expected(expected: Sequence[Expected] | None) -> list[str]:
+def _before(failure: Failure) -> list[str]:
+    before = failure.prepared.before
+    if before is None:
+        return ["BEFORE = []"]
+    arrays = (f"    {written_array(before[position])}," for position in failure.graph.fed)
+    return ["BEFORE = [  # a call that the session runs first", *arrays, "]"]
+
+
+def expected_lines(expected: Sequence[Expected] | None) -> list[str]:
     """Write what is expected, one entry an output, as the template reads it."""
     if expected is None:
         return ["EXPECTED = None  # an error is expected"]
@@ -92,23 +104,25 @@ def _expected(expected: Sequence[Expected] | None) -> list[str]:
     ]
     for each in expected:
         if isinstance(each, Approx):
-            value, bound = (_array(Tensor("float64", array)) for array in (each.value, each.bound))
+            value, bound = (written_array(Tensor("float64", array)) for array in (each.value, each.bound))
             found.append(
                 f"    {{'value': {value}, 'bound': {bound}, 'overflow': {FORMATS[each.dtype].overflow!r}}},"
             )
         else:
             candidates = each.candidates if isinstance(each, OneOf) else (each.tensor,)
-            found.append(f"    {{'any': [{', '.join(map(_array, candidates))}]}},")
+            found.append(f"    {{'any': [{', '.join(map(written_array, candidates))}]}},")
     return [*found, "]"]
 
 
-def _array(tensor: Tensor) -> str:
+def written_array(tensor: Tensor) -> str:
     """Write an array as an expression of the same bits: element by element where that is exact and short,
     else its bytes."""
     storage, array = DTYPES[tensor.dtype].storage, tensor.array
     if tensor.dtype == "string":
         return f"np.array({array.reshape(-1).tolist()!r}, object).reshape({array.shape!r})"
     name = str(np.dtype(storage))
+    if not array.size:
+        return f"np.zeros({array.shape!r}, {name!r})"
     written = _literal(tensor)
     if written is not None:
         return f"np.array({written!r}, {name!r})"

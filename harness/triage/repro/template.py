@@ -3,6 +3,7 @@
 import base64
 import ctypes
 import json
+import os
 import platform
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import sys
 import numpy as np
 
 # <case>
+LIBRARY = "onnxruntime"
 CASE = "Identity"
 PROVIDER = "CPUExecutionProvider"
 PROVIDER_OPTIONS = {}
@@ -21,6 +23,7 @@ IN_PLACE = False
 TIMEOUT_SECONDS = 60
 TESTED = ["Identity"]
 INPUTS = []  # (name, ONNX element type, array); bfloat16, type 16, as uint16 of the same bits
+BEFORE = []  # arrays, one an input: a call that the session runs first
 OUTPUTS = [("Y", 1, "float32")]  # (name, ONNX element type, NumPy's)
 EXPECTED = None  # one entry an output, or None where an error is expected
 EXPECTED_ERROR = ""  # the rule that the call breaks
@@ -41,13 +44,18 @@ def main():
     if "--help" in sys.argv[1:]:
         print(__doc__)
         return FIXED
+    if "--control" in sys.argv[1:]:
+        print("\n" + MARK + json.dumps(control()), flush=True)
+        return 0
     if "--inner" in sys.argv[1:]:
         print("\n" + MARK + json.dumps(run()), flush=True)
         return 0
-    result = run() if "--in-process" in sys.argv[1:] else run_apart()
+    # read from standard input, as `harness windows python` does, the script is no file that another process can run
+    apart = "--in-process" not in sys.argv[1:] and os.path.isfile(__file__)
+    result = run_apart() if apart else run()
     print("case:      " + CASE)
     versions = (result.get("version"), np.__version__, platform.python_version(), platform.platform())
-    print("versions:  onnxruntime %s, numpy %s, Python %s, %s" % versions)
+    print("versions:  " + LIBRARY + " %s, numpy %s, Python %s, %s" % versions)
     unplaced = "no session was made" if "ran_on" in result else "unknown: the process did not live to tell"
     print("ran on:    " + (", ".join(result.get("ran_on", [])) or unplaced))
     print(
@@ -82,31 +90,44 @@ def judge(result):
 
 
 def run_apart():
-    """Run this script in another process, which may crash or hang."""
-    try:
-        done = subprocess.run(
-            [sys.executable, __file__, "--inner"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            timeout=TIMEOUT_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return {"kind": "timeout", "actual": "no answer within %d s" % TIMEOUT_SECONDS, "version": version()}
-    lines = done.stdout.decode("utf-8", "replace").splitlines()
-    found = [line for line in lines if line.startswith(MARK)]
-    if found:
-        return json.loads(found[-1][len(MARK) :])
-    printed = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    if (
-        done.returncode > 0 and printed and "Error" in printed[-1]
-    ):  # Python itself ended it: nothing was asked of ONNX Runtime
+    """Run this script in another process, which may crash or hang; say so only where that process can run a model
+    at all."""
+    done, result = process("--inner")
+    if result is not None:
+        return result
+    printed = [] if done is None else done.stderr.decode("utf-8", "replace").strip().splitlines()
+    if done is not None and done.returncode > 0 and printed and "Error" in printed[-1]:
+        # Python itself ended it: nothing was asked of the library
         return {"kind": "unknown", "why": printed[-1], "actual": printed[-1], "version": version()}
+    _, alive = process("--control")
+    if alive is None:
+        why = "a process of its own ends here with any model; run it again with --in-process"
+        return {"kind": "unknown", "why": why, "actual": why, "version": version()}
+    if done is None:
+        return {"kind": "timeout", "actual": "no answer within %d s" % TIMEOUT_SECONDS, "version": version()}
     return {
         "kind": "crash",
         "actual": "the process ended with " + ended(done.returncode),
         "version": version(),
     }
+
+
+def process(argument):
+    """Run this script with an argument; return the process, None where it hangs, and what it says, None where it
+    ends before."""
+    try:
+        done = subprocess.run(
+            [sys.executable, __file__, argument, *sys.argv[1:]],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            timeout=TIMEOUT_SECONDS if argument == "--inner" else 60,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return None, None
+    lines = done.stdout.decode("utf-8", "replace").splitlines()
+    found = [line for line in lines if line.startswith(MARK)]
+    return done, json.loads(found[-1][len(MARK) :]) if found else None
 
 
 def ended(code):
@@ -119,6 +140,7 @@ def ended(code):
     return "exit code %d (0x%X)" % (code, code)
 
 
+# <library>
 def version():
     """Return the release of onnxruntime without importing it here: a crash must not be this process's."""
     try:
@@ -168,7 +190,9 @@ def run():
     if any(name != PROVIDER for name in result["ran_on"]):
         return dict(result, kind="elsewhere", actual="the node is not placed on " + PROVIDER)
     try:
-        arrays = run_session(ort, session)
+        if BEFORE:
+            run_session(ort, session, [(*given[:2], array) for given, array in zip(INPUTS, BEFORE)])
+        arrays = run_session(ort, session, INPUTS)
     except (TypeError, KeyError, AttributeError) as error:
         return unknown("this release's Python binding has no way to pass these tensors: " + first_line(error))
     except Exception as error:  # noqa: BLE001 - whatever a provider raises is its answer
@@ -179,14 +203,18 @@ def run():
     return dict(result, kind="output", wrong=wrong, actual=(accepted if EXPECTED is None else "") + shown)
 
 
-def failed(result, when, error):
-    """Describe an error that ONNX Runtime raised."""
-    return dict(result, kind="error", actual="%s %s: %s" % (type(error).__name__, when, first_line(error)))
+def control():
+    """Load the simplest model; whatever ONNX Runtime says of it, this process lives to tell."""
+    import onnxruntime as ort
 
-
-def first_line(error):
-    """Return the first line of an error's message."""
-    return (str(error).strip().splitlines() or [""])[0][:500]
+    ort.set_default_logger_severity(4)
+    try:
+        ort.InferenceSession(
+            base64.b64decode(OPSET_PROBE), session_options(ort, {}), providers=[(PROVIDER, PROVIDER_OPTIONS)]
+        )
+    except Exception as error:  # noqa: BLE001 - an answer of any kind
+        return first_line(error)
+    return "loads"
 
 
 def session_options(ort, config):
@@ -211,15 +239,25 @@ def placement(session):
     return sorted({group.ep_name for group in groups for node in group.get_nodes() if node.op_type in TESTED})
 
 
-def run_session(ort, session):
+def run_session(ort, session, inputs):
     """Run and return the outputs as arrays; bfloat16, which `session.run` does not take, with bound
     buffers."""
     names = [name for name, _, _ in OUTPUTS]
-    if not IN_PLACE and all(element != BFLOAT16 for _, element, _ in OUTPUTS + INPUTS):
-        return session.run(names, {key: array for key, _, array in INPUTS})
+    if not IN_PLACE and all(element != BFLOAT16 for _, element, _ in OUTPUTS + inputs):
+        return session.run(names, {key: array for key, _, array in inputs})
     binding = session.io_binding()
+    if IN_PLACE and PROVIDER == "DmlExecutionProvider":
+        device = int(PROVIDER_OPTIONS.get("device_id", 0))
+        values = [ort.OrtValue.ortvalue_from_numpy(array, "dml", device) for _, _, array in inputs]
+        for (key, _, _), value in zip(inputs, values):
+            binding.bind_ortvalue_input(key, value)
+            value.numpy()  # waits for the upload
+        binding.bind_ortvalue_output(names[0], values[0])
+        session.run_with_iobinding(binding)
+        binding.synchronize_outputs()
+        return [values[0].numpy()]
     kept = []
-    for key, element, array in INPUTS:
+    for key, element, array in inputs:
         own = np.array(array, order="C", copy=True)
         kept.append(own)
         if element == STRING:
@@ -253,6 +291,19 @@ def taken(value, number):
     count = int(np.prod(shape, dtype=np.int64))
     raw = ctypes.string_at(value.data_ptr(), 2 * count) if count else b""
     return np.frombuffer(raw, np.uint16).reshape(shape)
+
+
+# </library>
+
+
+def failed(result, when, error):
+    """Describe an error that the library raised."""
+    return dict(result, kind="error", actual="%s %s: %s" % (type(error).__name__, when, first_line(error)))
+
+
+def first_line(error):
+    """Return the first line of an error's message."""
+    return (str(error).strip().splitlines() or [""])[0][:500]
 
 
 def fits(n, array):

@@ -139,7 +139,7 @@ class DirectML:
         that the unit asks for.
         """
         with self._calls():
-            found = self._dispatch(session, arrays)
+            found = self._dispatch(session, arrays, unit.get("patterns") or (_UNWRITTEN, 0))
         numbers = [number for _, number in unit["outputs"]] + [None] * len(found)
         return [
             (
@@ -151,8 +151,10 @@ class DirectML:
             for elements, output, number in zip(found, session.outputs, numbers)
         ]
 
-    def _dispatch(self, session: CompiledOperator, arrays: Sequence[Any]) -> list[Any]:
-        self._fill(session, arrays)
+    def _dispatch(
+        self, session: CompiledOperator, arrays: Sequence[Any], patterns: tuple[int, int]
+    ) -> list[Any]:
+        self._fill(session, arrays, patterns)
         gpu, arena, placement = self._gpu, self._arena.pointer, session.placement
         self._recorded = True
         gpu.transition(arena, COMMON, COPY_DEST)
@@ -173,9 +175,10 @@ class DirectML:
             total += size
         return found
 
-    def _fill(self, session: CompiledOperator, arrays: Sequence[Any]) -> None:
-        """Write the inputs where they are uploaded from, and there a pattern that the outputs are to
-        replace."""
+    def _fill(self, session: CompiledOperator, arrays: Sequence[Any], patterns: tuple[int, int]) -> None:
+        """Write the inputs where they are uploaded from, and there a pattern that the outputs are to replace;
+        another pattern lies behind the inputs and between all of them."""
+        unwritten, around = patterns
         data = [array.tobytes() for array in arrays]
         sizes = [len(piece) for piece in data]
         if session.placed_for != (sizes, self._arena.pointer):
@@ -186,10 +189,12 @@ class DirectML:
             session.bind(arena)
             session.placed_for = (sizes, arena)
         placement = session.placement
+        if around:
+            self._upload.write(0, bytes((around,)) * placement.bytes)
         for at, room in placement.outputs[0 if session.aliased is None else 1 :]:
-            self._upload.write(at, bytes((_UNWRITTEN,)) * room)
+            self._upload.write(at, bytes((unwritten,)) * room)
         for (at, room), piece in zip(placement.inputs, data):
-            self._upload.write(at, piece + bytes(room - len(piece)))
+            self._upload.write(at, piece + bytes((around,)) * (room - len(piece)))
 
     @contextlib.contextmanager
     def _calls(self) -> Iterator[None]:

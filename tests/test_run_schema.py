@@ -1,4 +1,4 @@
-"""The run file's records: what cannot be represented, and the published JSON Schema."""
+"""The lines of a run file: what cannot be represented, and the published JSON Schema."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ import jsonschema
 import msgspec
 import pytest
 
-from harness.model.records import End, Header, Outcome, Result, TargetInfo, Validity, Verdict, run_json_schema
+from harness.model.case import Validity
+from harness.model.header import End, Header
+from harness.model.result import Result
+from harness.model.run_schema import run_json_schema
+from harness.model.target_info import TargetInfo
+from harness.model.verdict import Outcome, Verdict
 
 _SCHEMA = Path(__file__).parent.parent / "docs" / "run.schema.json"
 _RESULT_KEYS = [
@@ -66,7 +71,7 @@ def test_a_result_has_exactly_the_published_keys() -> None:
 
 def test_the_checked_in_schema_is_fresh() -> None:
     assert _SCHEMA.read_text(encoding="utf-8") == run_json_schema(), (
-        "run: python -m harness.model.records > docs/run.schema.json"
+        "run: python -m harness.model.run_schema > docs/run.schema.json"
     )
 
 

@@ -1,0 +1,60 @@
+"""`harness check`: validates specs and expectations."""
+
+from __future__ import annotations
+
+import sys
+from datetime import date
+from pathlib import Path
+
+import click
+
+from harness.commands.choosing_cases import SPECS
+from harness.commands.named_path import NamedPath
+from harness.model.errors import SpecError
+
+
+@click.command()
+@SPECS
+@click.option(
+    "--expectations",
+    multiple=True,
+    type=NamedPath(),
+    help="Expectation files or folders (default: the harness's own).",
+)
+def check(specs: tuple[Path, ...], expectations: tuple[Path, ...]) -> None:
+    """Validate specs and expectations; report all errors at once."""
+    from harness.commands.examine import contradictions, unquoted_bits
+    from harness.results.summary import count
+    from harness.specs.expand import expand
+    from harness.specs.expectation_lint import lint
+    from harness.specs.expectation_scope import ExpectationScope
+    from harness.specs.expectations import load_expectations
+    from harness.specs.load import load_each
+
+    loaded, wrong = load_each(specs)
+    try:
+        plan = expand(loaded)
+    except SpecError as error:
+        wrong.extend(error.problems)
+    try:
+        known = load_expectations(expectations)
+    except SpecError as error:
+        wrong.extend(error.problems)
+    if wrong:
+        raise SpecError(wrong)
+    cases = list(plan)
+    ids = [case.id for case in cases]
+    problems = contradictions(plan.specs, cases) + lint(
+        known, date.today(), ids, ExpectationScope.of(plan.specs)
+    )
+    for warning in unquoted_bits(plan.specs):
+        click.echo(warning, err=True)
+    for line in problems:
+        click.echo(line, err=True)
+    numbers = (
+        count(len(plan.specs), "spec"),
+        count(len(ids), "case"),
+        count(len(known.entries), "expectation"),
+    )
+    click.echo(f"{numbers[0]} with {numbers[1]}, {numbers[2]}: {'ok' if not problems else 'see above'}")
+    sys.exit(1 if problems else 0)

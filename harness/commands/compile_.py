@@ -1,0 +1,36 @@
+"""`harness compile`: writes the graphs of cases, with a manifest of their hashes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from harness.commands.choosing_cases import QUERIES, SPECS
+from harness.commands.named_path import NamedPath
+
+
+@click.command("compile")
+@SPECS
+@QUERIES
+@click.option("--check", "only_check", is_flag=True, help="Only check the manifest; exit 1 if it is stale.")
+@click.option(
+    "-o",
+    "--output",
+    type=NamedPath(),
+    metavar="DIR",
+    help="Folder of the graphs (default: generated_models).",
+)
+def compile_(
+    specs: tuple[Path, ...], queries: tuple[str, ...], only_check: bool, output: Path | None
+) -> None:
+    """Write the graphs of the selected cases to generated_models/, with a manifest of hashes."""
+    from harness.compile.graph_files import check_manifest, write_graphs
+    from harness.model.query import parse_all
+
+    if only_check:
+        stale = check_manifest(specs, output)
+        click.echo(stale or "the manifest is fresh")
+        sys.exit(1 if stale else 0)
+    click.echo(write_graphs(specs, parse_all(queries), output))

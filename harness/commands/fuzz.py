@@ -1,0 +1,206 @@
+"""`harness fuzz`: random valid calls of one operator on a target, held against the oracle."""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from time import monotonic
+
+import click
+
+from harness.commands.named_path import NamedPath
+from harness.commands.report import writable, write_whole
+from harness.commands.timeout import Seconds
+from harness.model.errors import NothingRan, UsageError
+from harness.operators import OPERATORS
+from harness.run.probe import Probes
+from harness.run.target_info import target_info
+from harness.specs.calls import call_of
+from harness.specs.expand import expand
+from harness.specs.expectations import load_expectations
+from harness.specs.load import LoadedSpec, default_folder, load_specs
+from harness.specs.target_expectations import TargetExpectations
+from harness.specs.write import entry_lines, spec_file
+from harness.targets.registry import parse_target
+from harness.triage.fuzzing.draw import Drawing
+from harness.triage.fuzzing.findings import FuzzFinding
+from harness.triage.fuzzing.fuzzer import FuzzCounts, Fuzzer, like_known
+from harness.triage.fuzzing.seeds import Seeds
+
+FOUND = 1
+"""Exit code where there are findings."""
+_TOLD_EVERY = 10.0
+
+
+@click.command("fuzz")
+@click.argument("operator", metavar="OPERATOR")
+@click.option(
+    "-t", "--target", default="cpu", show_default=True, metavar="TARGET", help="Where the calls run."
+)
+@click.option(
+    "--seconds", type=Seconds(), default=60.0, show_default=True, help="How long; Ctrl-C ends it in order."
+)
+@click.option(
+    "--seed", type=click.IntRange(0), help="Seed of the calls, for the same ones again.  [default: a new one]"
+)
+@click.option(
+    "-o",
+    "--output",
+    type=NamedPath(),
+    metavar="DIR",
+    help="Folder of the findings.  [default: reports/fuzz-OPERATOR-SEED]",
+)
+@click.option("--spec", "spec_path", type=NamedPath(), metavar="FILE", help="Spec of the operator.")
+@click.option(
+    "--expectations",
+    multiple=True,
+    type=NamedPath(),
+    help="Expectation files or folders (default: the harness's own).",
+)
+@click.option(
+    "--timeout", type=Seconds(), default=30.0, show_default=True, help="Time limit of a call in seconds."
+)
+@click.option("--force", is_flag=True, help="Replace the findings that -o holds.")
+def fuzz_command(
+    operator: str,
+    target: str,
+    seconds: float,
+    seed: int | None,
+    output: Path | None,
+    spec_path: Path | None,
+    expectations: tuple[Path, ...],
+    timeout: float,
+    force: bool,
+) -> None:
+    """Run random valid calls of OPERATOR on a target, and compare with the oracle.
+
+    Calls begin as cases of the operator's spec and go beyond them in extents, ranks, element types,
+    attributes, values and options. Known deviations are counted, not reported. What else fails is grouped,
+    shrunk and written as a spec. Exit code 0: nothing found; 1: findings; 4: no call could run.
+    """
+    spec = _spec(operator, spec_path)
+    chosen = parse_target(target)
+    seed = secrets.randbelow(1 << 31) if seed is None else seed
+    folder = output or Path("reports") / f"fuzz-{operator}-{seed}"
+    path = folder / f"{operator}.yaml"
+    if path.exists() and not force:
+        raise UsageError(f"{path}: is there already; --force replaces it, -o DIR names another folder")
+    writable(path)
+    seeds = Seeds(spec, OPERATORS[operator], list(expand([spec])))
+    if not seeds.cases:
+        raise NothingRan(f"{operator}: the spec has no valid case to begin with")
+    known = load_expectations(expectations)
+    with Probes(chosen, timeout=timeout) as probes:
+        info = target_info(chosen, probes.hello, probes.runtime)
+        click.echo(
+            f"{operator} on {chosen.name} (onnxruntime {info.onnxruntime}), seed {seed}, {seconds:g} s",
+            err=True,
+        )
+        judged = known.for_target(chosen.name, info)
+        fuzzer = Fuzzer(Drawing(seeds, seed), probes, judged, _Telling(), _tell_finding)
+        fuzzer.run(seconds)
+    if not fuzzer.done.ran:
+        raise NothingRan(f"no call of {operator} ran on {chosen.name}: {_numbers(fuzzer.done.aside)}")
+    for line in _summary(fuzzer.done):
+        click.echo(line)
+    found = list(fuzzer.findings.found.values())
+    if not found:
+        return
+    click.echo(f"{len(found):,} finding{'s' if len(found) > 1 else ''}")
+    _write(path, spec, found, f"harness fuzz {operator} -t {shlex.quote(chosen.name)} --seed {seed}")
+    for line in _shown(path, found, fuzzer, judged, chosen.name):
+        click.echo(line)
+    sys.exit(FOUND)
+
+
+def _spec(operator: str, path: Path | None) -> LoadedSpec:
+    if path is None:
+        path = default_folder() / f"{operator}.yaml"
+        if operator in OPERATORS and not path.exists():
+            raise UsageError(f"{operator}: no spec to begin with; name one with --spec FILE")
+    if operator not in OPERATORS:
+        import difflib
+
+        near = difflib.get_close_matches(operator, OPERATORS, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else "; docs/operators.md lists those that have one"
+        raise UsageError(
+            f"the harness has no formula for {operator!r}, so nothing could judge its calls{hint}"
+        )
+    found = [spec for spec in load_specs([path]) if spec.model.operator == operator]
+    if not found:
+        raise UsageError(f"{path}: no spec of {operator}")
+    return found[0]
+
+
+class _Telling:
+    """Says on stderr how far it is, every some seconds."""
+
+    def __init__(self) -> None:
+        self._last = monotonic()
+
+    def __call__(self, done: FuzzCounts, findings: int) -> None:
+        if monotonic() - self._last >= _TOLD_EVERY:
+            self._last = monotonic()
+            click.echo(f"{done.seconds:,.0f} s: {done.ran:,} calls, {findings:,} findings", err=True)
+
+
+def _tell_finding(finding: FuzzFinding) -> None:
+    click.echo(f"found: {finding.signature}: {finding.case.id}", err=True)
+
+
+def _summary(done: FuzzCounts) -> Iterator[str]:
+    stopped = ", stopped" if done.stopped else ""
+    failed = done.ran - done.passed - done.known.total()
+    yield (
+        f"{done.ran:,} calls in {done.seconds:,.0f} s{stopped}: {done.passed:,} conform, "
+        f"{done.known.total():,} deviate in known ways, {failed:,} in others"
+    )
+    if done.known:
+        yield f"known: {_numbers(done.known)}"
+    if done.aside:
+        yield f"not counted: {_numbers(done.aside)}"
+
+
+def _numbers(counts: dict[str, int]) -> str:
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{number:,} {what}" for what, number in ordered) or "none was drawn"
+
+
+def _write(path: Path, spec: LoadedSpec, found: Sequence[FuzzFinding], command: str) -> None:
+    claimed = spec.model.lowers_to
+    text = spec_file(
+        spec.model.operator,
+        [finding.case.opset for finding in found],
+        claimed.directml if claimed else (),
+        [entry_lines(finding.case, f"fuzz_{number}") for number, finding in enumerate(found, start=1)],
+        [f"Found by {command}"],
+    )
+    write_whole(path, [text])
+
+
+def _shown(
+    path: Path, found: Sequence[FuzzFinding], fuzzer: Fuzzer, judged: TargetExpectations, target: str
+) -> Iterator[str]:
+    ids = {case.id.partition("case=")[2].partition(";")[0]: case for case in expand(load_specs([path]))}
+    for number, finding in enumerate(found, start=1):
+        case = ids[f"fuzz_{number}"]
+        inputs = sum(1 for _ in call_of(case).inputs)
+        yield ""
+        yield f"{number}. {finding.signature}, {len(finding.calls):,} call{'s' if len(finding.calls) > 1 else ''}, {inputs} inputs"
+        yield f"   {case.id}"
+        if finding.remark:
+            yield f"   {finding.remark}"
+        rule = fuzzer.findings.rule(finding)
+        if rule:
+            yield f"   {rule}"
+        for place in like_known(judged, case.operator, finding.signature.outcome):
+            yield f"   compare with the known deviation {place}"
+        asked = f"{shlex.quote(case.id)} --spec {shlex.quote(str(path))} -t {shlex.quote(target)}"
+        yield f"   harness reduce {asked}"
+    yield ""
+    run = path.parent / "run"
+    yield f"harness run {shlex.quote(str(path))} -t {shlex.quote(target)} -o {shlex.quote(str(run))}"
+    yield f"harness repro {shlex.quote(str(run))} CASE --spec {shlex.quote(str(path))} -o bug"

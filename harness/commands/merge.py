@@ -1,0 +1,33 @@
+"""`harness merge`: makes one run of those of all shards."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from harness.commands.named_path import NamedPath
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, type=NamedPath(), metavar="RUN...")
+@click.option(
+    "-o", "--output", required=True, type=NamedPath(), metavar="DIR", help="Folder of the merged run."
+)
+@click.option(
+    "--partial",
+    is_flag=True,
+    help="Merge the shards that exist; the merged run lists the missing ones.",
+)
+@click.option("--force", is_flag=True, help="Replace the run that -o holds.")
+def merge(runs: tuple[Path, ...], output: Path, partial: bool, force: bool) -> None:
+    """Merge the runs of all shards into one run, with the tensors that they kept."""
+    from harness.commands.finish import finish
+    from harness.run.folders import point_latest
+    from harness.run.merging import merge_runs
+
+    summary = merge_runs(runs, output, partial=partial, force=force)
+    point_latest(output)
+    finish(summary.path)
+    sys.exit(summary.exit_code)

@@ -1,0 +1,187 @@
+"""`harness run`: runs specs on targets, compares with the oracle, writes run file and reports."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from click.core import ParameterSource
+
+from harness.commands.choosing_cases import QUERIES, SPECS
+from harness.commands.error_line import fail
+from harness.commands.named_path import NamedPath
+from harness.commands.timeout import Seconds
+from harness.model.errors import HarnessFault, NodesLost, UsageError, shown
+from harness.model.progress import Progress
+
+if TYPE_CHECKING:
+    from harness.model.header import Select
+    from harness.run.request import Request
+
+
+@click.command()
+@SPECS
+@click.option(
+    "-t",
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="TARGET",
+    help="cpu, dml, cpu@ort-1.22.1 …; repeatable; `harness targets` lists them (default: cpu, and dml and directml if available).",
+)
+@QUERIES
+@click.option("--shard", metavar="I/N", help="Run the I-th of N parts.")
+@click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(1, 256),
+    help="Worker processes per target (default: the number of processors; with --cluster 1 on each node).",
+)
+@click.option(
+    "--cluster",
+    metavar="ADDRESS",
+    help="Run on the nodes of a Dask cluster: tcp://HOST:PORT of its scheduler, or local:N for N processes here.",
+)
+@click.option(
+    "--timeout", type=Seconds(), default=30.0, show_default=True, help="Time limit of a case in seconds."
+)
+@click.option(
+    "--select",
+    type=click.Choice(["default", "all", "pairwise", "thorough"]),
+    default="default",
+    show_default=True,
+    help="Cases of a sweep: as the spec says, all, few that cover every pair of values, or triples where it covers pairs.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Seed of the random inputs; the cases stay the same.",
+)
+@click.option("--baseline", type=NamedPath(), metavar="RUN", help="Judge against this earlier run.")
+@click.option(
+    "--expectations",
+    multiple=True,
+    type=NamedPath(),
+    help="Expectation files or folders (default: the harness's own).",
+)
+@click.option(
+    "--rerun-unexpected",
+    "reruns",
+    type=click.IntRange(0, 1000),
+    default=0,
+    metavar="N",
+    help="Repeat unexpected results N times to find flakes.",
+)
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Continue the run in -o (default: reports/latest) with its own options.",
+)
+@click.option("--force", is_flag=True, help="Replace the run that -o holds.")
+@click.option(
+    "--min-cases",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Exit with 4 if fewer cases are selected.",
+)
+@click.option(
+    "-o", "--output", type=NamedPath(), metavar="DIR", help="Folder of the run (default: reports/<run id>)."
+)
+def run(
+    specs: tuple[Path, ...],
+    targets: tuple[str, ...],
+    queries: tuple[str, ...],
+    shard: str | None,
+    jobs: int | None,
+    cluster: str | None,
+    timeout: float,
+    select: Select,
+    seed: int,
+    baseline: Path | None,
+    expectations: tuple[Path, ...],
+    reruns: int,
+    resume: bool,
+    force: bool,
+    min_cases: int,
+    output: Path | None,
+) -> None:
+    """Run specs on targets, compare with the oracle, write run file and reports.
+
+    SPEC is a spec file or a folder of them (default: the harness's own).
+
+    Exit code 0: as expected; 1: unexpected results; 2: wrong usage or spec; 3: a target is not available; 4:
+    nothing ran.
+    """
+    from harness import api
+    from harness.commands.finish import finish
+    from harness.run.continuing import continued
+
+    if resume and force:
+        raise UsageError("--resume goes on with a run and --force replaces it: name one of the two")
+    request = api.request(
+        targets, queries, specs, output=output, expectations=expectations, shard=_shard(shard), select=select, jobs=jobs, timeout=timeout,
+        seed=seed, baseline=baseline, reruns=reruns, min_cases=min_cases, resume=resume, force=force, cluster=cluster,
+        command=shlex.join(["harness", *sys.argv[1:]]).encode(errors="backslashreplace").decode(),
+    )  # fmt: skip
+    if resume:
+        request = continued(request, _given())
+    if request.targets_left_out:
+        names = " and ".join(request.targets_left_out)
+        click.echo(
+            f"harness: cpu alone, without {names}: {next(iter(request.targets_left_out.values()))}", err=True
+        )
+    try:
+        with Progress(baseline=request.baseline is not None) as progress:
+            done = api.execute(
+                request._replace(
+                    progress=progress.update,
+                    watch=progress.watch,
+                    say=lambda line: click.echo(f"harness: {line}", err=True),
+                )
+            )
+    except KeyboardInterrupt:
+        fail(f"interrupted{_kept(request)}", 130)
+    except (HarnessFault, NodesLost) as error:
+        raise type(error)(f"{error}{_kept(request)}") from error
+    if done.was_complete:
+        click.echo(f"harness: {done.path}: already complete: nothing was run", err=True)
+    finish(done.path)
+    sys.exit(done.exit_code)
+
+
+def _given() -> set[str]:
+    """Return the names of the options and arguments that stand on the command line."""
+    context = click.get_current_context()
+    return {
+        name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    }
+
+
+def _kept(request: Request) -> str:
+    """Say how a run that broke off goes on; nothing if it had not begun."""
+    from harness.run import folders
+    from harness.targets.registry import starts_what_it_names
+
+    if not request.resume and not folders.holds_run(request.out, request.run_id):
+        return ""
+    repeated = [target.name for target in request.targets if starts_what_it_names(target.name)]
+    command = folders.to_continue(
+        request.out, [target.name for target in request.targets] if repeated else ()
+    )
+    return f"; what was finished is kept: continue with: {command}"
+
+
+def _shard(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
+    if found is None or not 1 <= int(found[1]) <= int(found[2]):
+        raise UsageError(f"--shard {shown(text)}: write I/N with 1 <= I <= N, for example 1/4")
+    return int(found[1]), int(found[2])

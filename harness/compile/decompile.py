@@ -1,0 +1,267 @@
+"""Turns a model of one operator and its tensors back into a case: the way of `graphs`, backwards.
+
+The call is what counts: element types, attributes, inputs that are left out. Of the options a case has what a
+model can show: declared shapes, an initializer, an Identity on both sides, further outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
+
+from harness.compile.backend_folders import DataSet, fed_inputs
+from harness.compile.tensor_files import NotFed, tensor_of
+from harness.model.case import (
+    CONSTANTS,
+    Case,
+    Options,
+    Shapes,
+    Tensor,
+    TensorSpec,
+    TensorValue,
+    Validity,
+    Value,
+)
+from harness.model.dtypes import Array
+from harness.model.onnx_schemas import (
+    IR_VERSIONS,
+    OperatorSchema,
+    OpsetUnavailable,
+    UnknownOperator,
+    operator_schema,
+)
+from harness.operators import OPERATORS
+from harness.operators.base import Call, Operator, TensorType
+from harness.specs.calls import make_call
+from harness.specs.literal_cases import literal_id, unlike
+
+_NEIGHBOUR = "Identity"
+_UNFORESEEN = "a call that the operator's rules do not foresee"
+_ATTRIBUTES = frozenset({"INT", "FLOAT", "STRING", "INTS", "FLOATS", "STRINGS", "TENSOR"})
+
+
+class LeftOut(Exception):
+    """A model or a call that is no case: `reason` is the same for all of a kind, `detail` is of this one."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        self.reason, self.detail = reason, detail
+        super().__init__(f"{reason}: {detail}" if detail else reason)
+
+
+class _Node(NamedTuple):
+    """The tested node with the names of its inputs and outputs as the graph's own."""
+
+    node: NodeProto
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    neighbours: bool
+
+
+def tested_operator(model: ModelProto) -> str:
+    """Return the name of the operator that a model tests; raise LeftOut."""
+    return _tested(model.graph).node.op_type
+
+
+def case_of(name: str, source: str, model: ModelProto, data: DataSet) -> Case:
+    """Return the case of a model of one operator and one data set: its elements written out, its outputs
+    documented.
+
+    `name` is that of the entry, `source` what the case is from. Raises LeftOut.
+    """
+    found = _tested(model.graph)
+    opset = _opset(model)
+    operator = OPERATORS.get(found.node.op_type)
+    if operator is None:
+        raise LeftOut("the harness has no formula for the operator", found.node.op_type)
+    try:
+        schema = operator_schema(operator.name, opset)
+    except (UnknownOperator, OpsetUnavailable) as error:
+        raise LeftOut("an opset at which the installed onnx has no such operator", str(error)) from error
+    if opset not in IR_VERSIONS:
+        raise LeftOut("an opset whose IR version is not known", str(opset))
+    held = _held(model, data)
+    inputs = _inputs(schema, found, held)
+    attributes = dict(_attributes(schema, found.node))
+    call = _call(operator, opset, inputs, attributes, len(found.outputs))
+    options = _options(operator, model.graph, found, inputs, call)
+    specs = tuple(
+        TensorSpec(key, tensor.dtype, tensor.array.shape, "literal") for key, tensor in inputs.items()
+    )
+    documented = _documented(model.graph, found, call, data)
+    _check(operator, schema, call, inputs, specs)
+    return Case(
+        id=literal_id(operator.name, opset, name, specs, attributes, options),
+        operator=operator.name,
+        opset=opset,
+        attributes=attributes,
+        inputs=specs,
+        options=options,
+        validity=Validity.VALID,
+        source=source,
+        literals=tuple(tensor.array for tensor in inputs.values()),
+        documented=documented,
+    )
+
+
+def _tested(graph: GraphProto) -> _Node:
+    """Return the only node, or the one between two of Identity."""
+    nodes = list(graph.node)
+    if len(nodes) == 1:
+        return _Node(nodes[0], tuple(nodes[0].input), tuple(nodes[0].output), False)
+    if len(nodes) == 3 and nodes[0].op_type == nodes[2].op_type == _NEIGHBOUR:
+        before, node, after = nodes
+        if [node.input[0]] == list(before.output) and [node.output[0]] == list(after.input):
+            return _Node(node, (before.input[0], *node.input[1:]), (after.output[0], *node.output[1:]), True)
+    raise LeftOut("a model of several nodes" if nodes else "a model without a node")
+
+
+def _opset(model: ModelProto) -> int:
+    node = _tested(model.graph).node
+    if node.domain not in ("", "ai.onnx"):
+        raise LeftOut("an operator of another domain than ONNX's", f"{node.domain}.{node.op_type}")
+    versions = [each.version for each in model.opset_import if each.domain in ("", "ai.onnx")]
+    if len(versions) != 1:
+        raise LeftOut("a model that does not say its opset")
+    return int(versions[0])
+
+
+def _held(model: ModelProto, data: DataSet) -> dict[str, Tensor]:
+    """Return every tensor that the graph is given, by name: initializers and what is fed."""
+    held = {tensor.name: _tensor(tensor.data_type, tensor) for tensor in model.graph.initializer}
+    for value, given in zip(fed_inputs(model), data.inputs, strict=False):
+        if not value.type.HasField("tensor_type"):
+            raise LeftOut("sequences, maps or optional values")
+        held[value.name] = _tensor(value.type.tensor_type.elem_type, given)
+    return held
+
+
+def _tensor(number: int, given: Any) -> Tensor:
+    try:
+        return tensor_of(number, given)
+    except NotFed as error:
+        raise LeftOut(error.reason, error.detail) from error
+
+
+def _inputs(schema: OperatorSchema, found: _Node, held: dict[str, Tensor]) -> dict[str, Tensor]:
+    inputs: dict[str, Tensor] = {}
+    for place, name in enumerate(found.inputs):
+        parameter = schema.inputs[min(place, len(schema.inputs) - 1)] if schema.inputs else None
+        if parameter is None or (place >= len(schema.inputs) and not parameter.variadic):
+            raise LeftOut("more inputs than the operator has")
+        if not name:
+            continue
+        if name not in held:
+            raise LeftOut("an input that the data set does not hold", name)
+        number = place - len(schema.inputs) + 1
+        inputs[f"{parameter.name}.{number}" if parameter.variadic else parameter.name] = held[name]
+    for parameter in schema.inputs:
+        given = any(key.partition(".")[0] == parameter.name for key in inputs)
+        if not given and not parameter.optional and (parameter.least or not parameter.variadic):
+            raise LeftOut("an input that the operator needs is left out", parameter.name)
+    return inputs
+
+
+def _attributes(schema: OperatorSchema, node: NodeProto) -> Iterator[tuple[str, Value]]:
+    for attribute in node.attribute:
+        known = schema.attributes.get(attribute.name)
+        if known is None:
+            raise LeftOut("an attribute that the operator does not have", attribute.name)
+        if known.type not in _ATTRIBUTES or AttributeProto.AttributeType.Name(attribute.type) != known.type:
+            raise LeftOut("an attribute of a type that a spec cannot write", attribute.name)
+        yield attribute.name, _value(helper.get_attribute_value(attribute))
+
+
+def _value(value: Any) -> Value:
+    if isinstance(value, TensorProto):
+        tensor = _tensor(value.data_type, value)
+        return TensorValue(tensor.dtype, tensor.array.shape, tuple(tensor.array.reshape(-1).tolist()))
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    if isinstance(value, float | int):
+        return value
+    return tuple(each.decode(errors="replace") if isinstance(each, bytes) else each for each in value)
+
+
+def _call(
+    operator: Operator,
+    opset: int,
+    inputs: dict[str, Tensor],
+    attributes: dict[str, Value],
+    outputs: int,
+) -> Call:
+    types = {key: TensorType(tensor.dtype, tensor.array.shape) for key, tensor in inputs.items()}
+    constants = {key: tensor.array for key, tensor in inputs.items() if key in operator.constants}
+    try:
+        return make_call(operator, opset, types, attributes, constants, None, outputs)
+    except Exception as error:  # whatever the family says: it may take for granted what no spec leaves out
+        raise LeftOut(_UNFORESEEN, f"{type(error).__name__}: {error}") from error
+
+
+def _check(
+    operator: Operator,
+    schema: OperatorSchema,
+    call: Call,
+    inputs: dict[str, Tensor],
+    specs: Sequence[TensorSpec],
+) -> None:
+    """Raise LeftOut where the call is not valid."""
+    for name, tensor in inputs.items():
+        parameter = schema.input(name)
+        if parameter is not None and tensor.dtype not in parameter.dtypes:
+            raise LeftOut("an element type that ONNX does not allow there", f"{tensor.dtype} for {name}")
+    try:
+        broken = operator.broken(call, inputs) or unlike(schema, specs)
+    except Exception as error:  # whatever a rule says: it may take for granted what no spec leaves out
+        raise LeftOut(_UNFORESEEN, f"{type(error).__name__}: {error}") from error
+    if broken is not None:
+        raise LeftOut("a call that ONNX does not define", broken)
+
+
+def _options(
+    operator: Operator, graph: GraphProto, found: _Node, inputs: dict[str, Tensor], call: Call
+) -> Options:
+    initialized = {tensor.name for tensor in graph.initializer}
+    names = dict(zip((name for name in found.inputs if name), inputs, strict=True))
+    constants = {key for name, key in names.items() if name in initialized}
+    deciding = {key for key in inputs if key in operator.constants}
+    initializer = None
+    if len(constants) == 1:
+        (initializer,) = constants
+    elif constants and constants == deciding:
+        initializer = CONSTANTS
+    usual = operator.family.output_count(operator, call)
+    return Options(
+        shapes=_shapes(graph, initialized),
+        initializer=initializer if len(inputs) > 1 else None,
+        neighbours=found.neighbours,
+        outputs=len(found.outputs) if len(found.outputs) != usual else None,
+    )
+
+
+def _shapes(graph: GraphProto, initialized: set[str]) -> Shapes:
+    declared = [value.type.tensor_type for value in graph.input if value.name not in initialized]
+    if declared and not any(each.HasField("shape") for each in declared):
+        return "undeclared"
+    dimensions = [dimension for each in declared for dimension in each.shape.dim]
+    return "static" if dimensions and all(each.HasField("dim_value") for each in dimensions) else "symbolic"
+
+
+def _documented(graph: GraphProto, found: _Node, call: Call, data: DataSet) -> tuple[Array | None, ...]:
+    known: dict[str, Tensor] = {}
+    for value, given in zip(graph.output, data.outputs, strict=False):
+        if not value.type.HasField("tensor_type"):
+            raise LeftOut("sequences, maps or optional values")
+        known[value.name] = _tensor(value.type.tensor_type.elem_type, given)
+    documented: list[Array | None] = []
+    for name, dtype in zip(found.outputs, call.outputs, strict=False):
+        tensor = known.get(name)
+        if tensor is not None and tensor.dtype != dtype:
+            raise LeftOut(
+                "an output of another element type than the operator gives", f"{tensor.dtype}, not {dtype}"
+            )
+        documented.append(None if tensor is None else tensor.array)
+    if all(each is None for each in documented):
+        raise LeftOut("no expected output")
+    return tuple(documented)

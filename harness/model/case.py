@@ -1,0 +1,156 @@
+"""A case as a type: one concrete operator call, with its tensors, its options, and what only DirectML's own API
+can be asked.
+
+Everything here is frozen, knows no other module but `dtypes`, and is what the stages pass to each other.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Literal, NamedTuple
+
+import msgspec
+import numpy as np
+
+from harness.model.dtypes import DTYPES, Array
+
+BEYOND = "beyond"
+"""The level of a case that no published DirectML table allows."""
+
+
+class Validity(str, Enum):
+    """What the ONNX operator specification says of a case."""
+
+    VALID = "valid"
+    INVALID = "invalid"
+    UNSPECIFIED = "unspecified"
+
+
+Optimization = Literal["off", "basic", "extended", "all"]
+
+After = Literal["same", "larger", "smaller"]
+"""How large the call was that the session ran before a case: as large with other elements, larger, smaller."""
+
+
+class Tensor(NamedTuple):
+    """A tensor: the name of its element type in `dtypes.DTYPES` and its elements."""
+
+    dtype: str
+    array: Array
+
+
+class TensorValue(NamedTuple):
+    """A tensor as the value of an attribute: element type, shape, and its elements as Python numbers or texts
+    in row-major order."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    elements: tuple[int | float | bool | str, ...]
+
+    @property
+    def tensor(self) -> Tensor:
+        """The same as a tensor."""
+        return Tensor(self.dtype, np.array(self.elements, DTYPES[self.dtype].storage).reshape(self.shape))
+
+
+Value = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | TensorValue
+"""The value of an attribute: INT, FLOAT, STRING, INTS, FLOATS, STRINGS or TENSOR."""
+
+
+class TensorSpec(msgspec.Struct, frozen=True, gc=False):
+    """Name, element type and shape of one input; `values` names how its elements are chosen (`values.py`).
+
+    `elements` are those of an input that decides shapes (`axes`, `pads`): they stand in the id, in place of
+    the shape.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    values: str = "random"
+    elements: tuple[int | float | bool, ...] | None = None
+
+
+Shapes = Literal["symbolic", "static", "undeclared"]
+"""What a graph says of the shapes of its inputs: ranks, extents, or nothing but element types."""
+CONSTANTS = "constants"
+"""As an initializer: every input whose elements decide shapes."""
+
+
+class Options(msgspec.Struct, frozen=True, gc=False):
+    """How a case's graph is built and run; a default is not written into the case's id.
+
+    `initializer` names the input that is one, or `constants`. `outputs` is the number of outputs that the
+    node has where that is not the operator's usual one. `after` is the call that the session has run before.
+    """
+
+    shapes: Shapes = "symbolic"
+    initializer: str | None = None
+    in_place: bool = False
+    optimization: Optimization = "off"
+    neighbours: bool = False
+    variant: str | None = None
+    outputs: int | None = None
+    after: After | None = None
+
+
+class DirectmlTensor(msgspec.Struct, frozen=True, gc=False):
+    """What a case writes into one DML_BUFFER_TENSOR_DESC instead of what lowering would; None leaves a member
+    alone."""
+
+    dtype: str | None = None
+    sizes: tuple[int, ...] | None = None
+    strides: tuple[int, ...] | None = None
+    bytes: int | None = None
+    alignment: int | None = None
+    flags: int | None = None
+
+
+class DirectmlOptions(msgspec.Struct, frozen=True, gc=False):
+    """What only a call of DirectML's own API can ask for; a case that has these is expressed for the target
+    `directml` alone.
+
+    `operator` is a DML_OPERATOR_TYPE; `dimension_count` the DimensionCount that shapes are padded to with
+    leading 1s; `in_place` names the input tensor that OutputTensor aliases; `layout` names by tensor how its
+    elements lie in the buffer (`directml/layout.py`). `attributes` and `tensors` replace members of the
+    descriptions, which is how a case breaks a rule.
+    """
+
+    operator: str | None = None
+    dimension_count: int | None = None
+    in_place: str | None = None
+    layout: tuple[tuple[str, str], ...] = ()
+    attributes: tuple[tuple[str, Value], ...] = ()
+    tensors: tuple[tuple[str, DirectmlTensor], ...] = ()
+
+
+class Case(msgspec.Struct, frozen=True):
+    """One concrete operator call.
+
+    `inputs` are those that are present, in the order of the specification. `literals` holds written-out input
+    elements (None for an input that is filled) and `documented` the documented result of each output (None
+    for one that is not documented). `rule` says for an invalid case which rule it breaks and for an
+    unspecified one what the sources leave open. `levels` are derived (`levels.py`) from the DirectML
+    operators of `lowers_to`. With `directml`, validity is what Microsoft's documents say of the call;
+    without, what ONNX says.
+    """
+
+    id: str
+    operator: str
+    opset: int
+    attributes: dict[str, Value]
+    inputs: tuple[TensorSpec, ...]
+    options: Options = Options()
+    validity: Validity = Validity.VALID
+    rule: str | None = None
+    source: str | None = None
+    literals: tuple[Array | None, ...] | None = None
+    documented: tuple[Array | None, ...] | None = None
+    levels: dict[str, str] = {}
+    lowers_to: tuple[str, ...] = ()
+    directml: DirectmlOptions | None = None
+
+    @property
+    def beyond(self) -> bool:
+        """Say whether no published level allows the lowered call."""
+        return BEYOND in self.levels.values()

@@ -1,0 +1,89 @@
+"""MelWeightMatrix: triangles over the bins of a spectrum, equally wide on the mel scale."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import expm1, floor, log, log1p
+
+import numpy as np
+
+from harness.model.case import Tensor
+from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES, Array
+from harness.model.expected import Exact, Expected
+from harness.operators.base import Call, Operator, Shape, Undefined
+from harness.operators.bounded import arithmetic as declared
+from harness.operators.bounded import number, where
+from harness.operators.computing import Computing
+
+# mel(f) = 2595 log10(1 + f / 700); edge[n] = floor((dft_length + 1) hertz(low + n (high - low) / (num_mel_bins + 2)) / sample_rate)
+# output[j, i] = (j - edge[i]) / (edge[i+1] - edge[i])         edge[i] <= j <= edge[i+1], 1 at edge[i+1]
+#                (edge[i+2] - j) / (edge[i+2] - edge[i+1])     edge[i+1] <= j < edge[i+2]
+# The text has the scale alone; the rest is that of its backend test and of ONNX's reference.
+
+INPUTS = ("num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz", "upper_edge_hertz")
+_MARGIN = 1e-3
+"""How far an edge lies from the next bin, in bins: float32 decides it everywhere."""
+
+
+def mel_weight_matrix(call: Call, inputs: Mapping[str, Tensor], arithmetic: str) -> tuple[Expected, ...]:
+    """Make the matrix by the formula above; Undefined where rounding decides into which bin an edge falls."""
+    del inputs  # known before a run: the call has them
+    bins, edges = _shape(call)[0], _edges(call)
+    j = np.arange(bins)[:, None]
+    left, centre, right = (np.array(edges[n : n + len(edges) - 2]) for n in range(3))
+    rising, falling = (j >= left) & (j <= centre) & (centre > left), (j > centre) & (j < right)
+    over = np.where(rising, j - left, np.where(falling, right - j, 0))
+    under = np.where(rising, centre - left, np.where(falling, right - centre, 1))
+    over = np.where(j == centre, under, over)
+    dtype = call.outputs[0]
+    if not DTYPES[dtype].is_float:
+        return (Exact(Tensor(dtype, (over // under).astype(DTYPES[dtype].storage))),)
+    used = declared(arithmetic, dtype)
+    ratio = number(over.astype(float), used) / number(under.astype(float), used)
+    whole: Array = np.asarray((over == 0) | (over == under))
+    return (where(whole, (over > 0).astype(float), ratio).stored(dtype),)
+
+
+def _edges(call: Call) -> list[int]:
+    count, length, rate, lower, upper = (call.parameter(name) for name in INPUTS)
+    low, high = (2595 * log1p(edge / 700) / log(10) for edge in (lower, upper))
+    found = []
+    for n in range(count + 2):
+        hertz = 700 * expm1((low + n * (high - low) / (count + 2)) / 2595 * log(10))
+        place = (length + 1) * hertz / rate
+        if place and abs(place - round(place)) < _MARGIN:
+            raise Undefined("an edge so near to a bin that rounding decides")
+        found.append(floor(place))
+    return found
+
+
+def _shape(call: Call) -> Shape:
+    return (int(call.parameter("dft_length")) // 2 + 1, int(call.parameter("num_mel_bins")))
+
+
+class MelWeighting(Computing):
+    """Five numbers that are known before a run."""
+
+    name = "mel weighting"
+
+    def broken_rule(self, operator: Operator, call: Call) -> str | None:
+        """Scalars, and a type that there is."""
+        if any(call.shapes):
+            return "the inputs are scalars"
+        if min(_shape(call)) < 0:
+            return "lengths are not negative"
+        found = BY_ONNX_NUMBER.get(call.parameter("output_datatype"))
+        allowed = found is not None and (DTYPES[found.name].is_float or DTYPES[found.name].is_integer)
+        return None if allowed else "output_datatype is a numeric type"
+
+    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+        """[dft_length // 2 + 1, num_mel_bins]."""
+        return (call.first.shape if self.broken_rule(operator, call) else _shape(call),)
+
+    def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:
+        """The type that output_datatype names."""
+        found = BY_ONNX_NUMBER.get(call.parameter("output_datatype"))
+        return (found.name if found else "float32",)
+
+
+OPERATOR = Operator("MelWeightMatrix", MelWeighting(), mel_weight_matrix, constants=dict.fromkeys(INPUTS, 0))

@@ -1,0 +1,70 @@
+"""Renders a run as CSV with a line for each result, for spreadsheets and databases."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator
+
+from harness.model.facets import facets
+from harness.model.result import Accuracy, Result, inexpressible
+from harness.render.level_csv import cell
+from harness.render.payload import JUDGED, judgement
+from harness.render.text import message
+from harness.results.runfile import RunReader
+
+MESSAGE = 1000
+"""Characters of an error message; the run file has it whole."""
+COLUMNS = (
+    "target", "case", "operator", "opset", "element type", "rank", "validity", "level", "outcome", "verdict",
+    "judged", "stage", "placed on", "error", "message", "differing", "elements", "max ulp", "error / bound",
+    "known deviation", "milliseconds",
+)  # fmt: skip
+
+
+def render_case_csv(run: RunReader) -> Iterator[str]:
+    """Yield a header line, then a line for each result in the order of the run; no cell can be taken for a
+    formula. Errors: UsageError for a damaged run."""
+    yield _line(COLUMNS)
+    for result in run:
+        yield _line(_row(result, run))
+
+
+def _row(result: Result, run: RunReader) -> list[object]:
+    read = facets(result.case)
+    means = judgement(
+        result.validity,
+        result.outcome,
+        result.verdict,
+        inexpressible=inexpressible(result),
+        apart=result.apart,
+    )
+    error, diff, near = result.error, result.diff, result.accuracy
+    entry = run.header.expectations.get(result.expectation) if isinstance(result.expectation, int) else None
+    return [
+        *map(cell, (result.target, result.case, read.operator)),
+        read.opset,
+        read.dtype,
+        read.rank if read.rank >= 0 else "",
+        result.validity.value,
+        cell(result.levels.get("directml", "")),
+        result.outcome.value,
+        result.verdict.value,
+        JUDGED[means],
+        result.stage or "",
+        cell(result.placed_on or ""),
+        cell(error.class_) if error else "",
+        cell(message(error.message, MESSAGE)) if error else "",
+        diff.differing if diff else "",
+        diff.total if diff else "",
+        "" if diff is None or diff.max_ulp is None else diff.max_ulp,
+        f"{near.ratio:.3g}" if isinstance(near, Accuracy) else "",
+        cell(entry.name) if entry else "",
+        f"{result.seconds * 1000:.3g}",
+    ]
+
+
+def _line(values: Iterable[object]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(values)
+    return text.getvalue()

@@ -1,0 +1,200 @@
+"""Renders a site of many runs: an index, a page for each operator and for each target, in the look of the
+report pages, and the data of the search.
+
+Every page is complete without its script, which only searches. Links are relative, so that any file host can
+serve the folder, and it opens from disk.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from itertools import groupby
+from typing import Any
+
+import msgspec
+
+from harness.model.result_key import case_anchor
+from harness.render.html import asset, environment
+from harness.render.payload import JUDGED, judgement
+from harness.render.terminal import details
+from harness.render.text import line, visible
+from harness.results.history.findings import Finding
+from harness.results.history.runs import Moment
+from harness.results.history.site import CaseStory, OperatorRow, Site, StoryGroup, worst_first
+from harness.results.history.summary import at, headline, sentence
+from harness.results.level_table import telling_number
+from harness.results.numbering import Numbering
+from harness.results.summary import count, target_facts
+from harness.results.target_names import short_names
+
+CASES = 5000
+"""Cases that a page of an operator lists; the groups above them count all."""
+FOLDED = 12
+"""Cases of a group from which its list is folded."""
+_TONES = {"bad": "failing", "warn": "partial", "good": "pass"}
+_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+
+
+def render_site(site: Site) -> Iterator[tuple[str, str]]:
+    """Yield path below the site's folder and text of every file; the index comes last."""
+    names = _Names(site)
+    yield "site.css", asset("report.css") + asset("site.css")
+    yield "site.js", asset("site.js")
+    common = {"site": site, "names": names, "headline": headline(site.history)}
+    for operator in site.operators:
+        groups = [_group(group) for group in _listed(site.groups.get(operator, ()))]
+        number = sum(group.number for group in site.groups.get(operator, ()))
+        context = {
+            "operator": operator,
+            "histories": [(target, site.rows(operator, target)[::-1]) for target in site.targets],
+            "groups": groups,
+            "number": count(number, "case"),
+            "left_out": number - sum(len(group["cases"]) for group in groups),
+            "outcomes": _outcomes,
+        }
+        yield names.operator(operator), _page("site_operator.html.j2", common | context | {"root": "../"})
+    for target in site.targets:
+        columns = [column for column in site.columns if column.target == target]
+        context = {
+            "target": target,
+            "columns": columns,
+            "moments": site.history.lines[target][::-1],
+            "facts": _facts([column.moments[-1] for column in columns]),
+            "operators": [name for name in worst_first(site, columns) if site.rows(name, target)],
+        }
+        yield names.target(target), _page("site_target.html.j2", common | context | {"root": "../"})
+    yield "search.js", f"harnessSearch({_search(site, names)})\n"
+    context = {
+        "heads": [(target, list(of)) for target, of in groupby(site.columns, key=lambda each: each.target)],
+        "operators": worst_first(site, site.columns),
+        "runs": list(site.runs.values())[::-1],
+        "tones": _TONES,
+        "when": {moment.run_id: moment.when for moment in site.history.moments},
+    }
+    yield "index.html", _page("site_index.html.j2", common | context | {"root": ""})
+
+
+def _page(template: str, context: dict[str, Any]) -> str:
+    made = environment().get_template(template)
+    return made.render(context | {"telling_number": telling_number, "at": at, "sentence": _sentence})
+
+
+class _Names:
+    """Files of pages, and targets as pages name them; a run file says what it likes, so that a name may be
+    no file name, or differ from another in case alone."""
+
+    def __init__(self, site: Site) -> None:
+        self._short = short_names(site.targets)
+        self._stems = {kind: _stems(names) for kind, names in self._named(site)}
+
+    def _named(self, site: Site) -> Iterator[tuple[str, list[str]]]:
+        yield "operators", site.operators
+        yield "targets", site.targets
+
+    def operator(self, name: str) -> str:
+        """Return the path of an operator's page."""
+        return f"operators/{self._stems['operators'][name]}.html"
+
+    def target(self, name: str) -> str:
+        """Return the path of a target's page."""
+        return f"targets/{self._stems['targets'][name]}.html"
+
+    def anchor(self, target: str) -> str:
+        """Return the fragment of a target on the page of an operator."""
+        return f"on-{self._stems['targets'][target]}"
+
+    def shown(self, target: str) -> str:
+        """Name a target without the folders of its options."""
+        return visible(self._short[target])
+
+    def release(self, moment: Moment) -> str:
+        """Name target and release of a moment, as its run does."""
+        return visible(short_names([moment.point.target])[moment.point.target])
+
+
+def _stems(names: Iterable[str]) -> dict[str, str]:
+    """Return a file name without suffix for each name: itself where that is safe and alone."""
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in names:
+        stem = name
+        if not _SAFE.fullmatch(name) or name.casefold() in taken:
+            digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+            stem = f"{re.sub(r'[^A-Za-z0-9_-]+', '-', name)[:60].strip('-')}-{digest}"
+        taken.add(stem.casefold())
+        found[name] = stem
+    return found
+
+
+def _sentence(finding: Finding | None) -> str:
+    return sentence(finding) if finding else "did not run"
+
+
+def _listed(groups: Iterable[StoryGroup]) -> Iterator[tuple[StoryGroup, int]]:
+    """Yield groups with how many of their cases are listed."""
+    left = CASES
+    for group in groups:
+        listed = min(left, group.number)
+        left -= listed
+        yield group, listed
+
+
+def _group(listed: tuple[StoryGroup, int]) -> dict[str, Any]:
+    """Return a group as its page shows it: what happened on each target, and each case with what is its
+    own."""
+    group, number = listed
+    return {
+        "group": group,
+        "state": "pass" if group.over else "failing" if group.failing else "known",
+        "stories": [
+            (story, _judged(story), " · ".join(details(story.newest.result))) for story in group.stories
+        ],
+        "cases": [
+            (case_anchor(case), visible(case), _own(stories) if group.number > 1 else "")
+            for case, stories in group.cases[:number]
+        ],
+        "folded": number > FOLDED,
+    }
+
+
+def _judged(story: CaseStory) -> str:
+    if story.over:
+        return "conforms again"
+    result = story.newest.result
+    return JUDGED[judgement(result.validity, result.outcome, result.verdict, inexpressible=False)]
+
+
+def _own(stories: Iterable[CaseStory]) -> str:
+    """Say how a case's outputs differ, which is not the same for all of a group."""
+    said = (details(msgspec.structs.replace(story.newest.result, error=None)) for story in stories)
+    return line(" · ".join(part for parts in said for part in parts if "it ran without" not in part), 240)
+
+
+def _outcomes(row: OperatorRow) -> list[tuple[str, int]]:
+    return [(outcome.value, number) for outcome, number in row.counts.total.others()]
+
+
+def _facts(moments: list[Moment]) -> list[tuple[str, list[str]]]:
+    """Return what a target was in each release, by the name of the fact; newest first."""
+    found = [dict(target_facts(moment.point.info)) for moment in reversed(moments)]
+    names = dict.fromkeys(name for facts in found for name in facts)
+    reasons = [moment.point.info.unavailable or "" for moment in reversed(moments)]
+    rows = [(name, [facts.get(name, "") for facts in found]) for name in names]
+    return ([("not available", reasons)] if any(reasons) else []) + rows
+
+
+def _search(site: Site, names: _Names) -> str:
+    """Encode the pages and the deviating cases, which are listed: ids split at `;`, their parts as numbers."""
+    parts: Numbering[str] = Numbering()
+    pages = []
+    for operator in site.operators:
+        listed = [
+            (case_anchor(case), *(parts[visible(part)] for part in case.split(";")))
+            for group, number in _listed(site.groups.get(operator, ()))
+            for case, _ in group.cases[:number]
+        ]
+        pages.append((visible(operator), names.operator(operator), listed))
+    targets = [(names.shown(target), names.target(target)) for target in site.targets]
+    return msgspec.json.encode({"operators": pages, "targets": targets, "parts": list(parts)}).decode()

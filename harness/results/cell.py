@@ -1,0 +1,56 @@
+"""What is counted of a case and of its result, and the cell of the counts that both make.
+
+A result is counted in one cell: operator, opset, element types, rank, variant, level, validity, target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from harness.model.case import Validity
+from harness.model.facets import Facets, telling
+from harness.model.result import Apart
+from harness.model.verdict import Outcome, Verdict
+
+
+class CaseKind(NamedTuple):
+    """What is counted of a case."""
+
+    facets: Facets
+    level: str
+    validity: Validity
+
+
+class State(NamedTuple):
+    """What is counted of what a target did with it."""
+
+    target: str
+    validity: Validity
+    outcome: Outcome
+    verdict: Verdict
+    inexpressible: bool = False
+    apart: Apart = ""
+
+
+def shown_kinds(found: Collection[tuple[Facets, str, Validity]]) -> list[CaseKind]:
+    """Keep of the facets of cases the element types that tell something (`facets.telling`), which only all
+    cases together show."""
+    names = telling(read for read, _, validity in found if validity is Validity.VALID)
+    return [
+        CaseKind(read.shown(names.get(read.operator, ())), level, validity) for read, level, validity in found
+    ]
+
+
+class Cell(NamedTuple):
+    """One cell of the counts."""
+
+    operator: str
+    opset: int
+    dtype: str
+    rank: int
+    types: str
+    variant: str
+    level: str
+    validity: Validity
+    target: str

@@ -1,0 +1,310 @@
+"""Gathers what a site of many runs shows: the counts of each operator on each target and release, and every
+case that deviates, or did, with its history.
+
+Runs are counted while the history's database reads them, so that each file is read once. Counts are those of
+`Tables`; of results only those stay in memory that deviate, the newest of each case and target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+from harness.model.case import Validity
+from harness.model.facets import facets
+from harness.model.header import Expectation, Header
+from harness.model.reference.feature_levels import level_key
+from harness.model.result import Result, inexpressible
+from harness.model.spread import Spread
+from harness.model.verdict import NOT_EXECUTED, conforms, unexpected
+from harness.results.history.database import HistoryDatabase
+from harness.results.history.findings import Finding, trace
+from harness.results.history.runs import Moment, line_of, release_order, timelines
+from harness.results.history.summary import History, limits
+from harness.results.level_table import status
+from harness.results.runfile import RunReader
+from harness.results.summary import Summary, summarize
+from harness.results.tables import Tables
+from harness.results.tally import Tally
+from harness.results.unexpected import clipped
+
+
+class OperatorCounts(NamedTuple):
+    """What a target did with an operator's cases in one run: all of them, the valid ones by the level that
+    first allows them, and the invalid ones."""
+
+    total: Tally
+    by_level: dict[str, Tally]
+    invalid: Tally
+
+    @property
+    def facts(self) -> tuple[object, ...]:
+        """What is equal where nothing changed."""
+        tallies = (self.total, self.invalid, *self.by_level.values())
+        return tuple(self.by_level), *((each.selected, each.outcomes, each.verdicts) for each in tallies)
+
+
+class CountedRun(NamedTuple):
+    """One run: its verdict, the tally of each target, and the counts of each target's operators."""
+
+    header: Header
+    summary: Summary
+    totals: dict[str, Tally]
+    counts: dict[str, dict[str, OperatorCounts]]
+
+
+class Deviation(NamedTuple):
+    """A result that does not conform or is unexpected, with the entry that expects it; `red` is what turns
+    its run red."""
+
+    result: Result
+    entry: Expectation | None
+    red: bool
+
+
+class CaseStory(NamedTuple):
+    """A case on a target: since when it fails, None where it never ran and failed; and its newest
+    deviation."""
+
+    target: str
+    finding: Finding | None
+    newest: Deviation
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What is equal for cases of one group."""
+        result, entry, _ = self.newest
+        error = result.error.class_ if result.error else ""
+        name = entry.name if entry else ""
+        return self.target, self.finding and self.finding.key, result.outcome, error, result.verdict, name
+
+    @property
+    def over(self) -> bool:
+        """Say whether the case conforms again."""
+        return self.finding is not None and self.finding.until is not None
+
+
+@dataclass
+class StoryGroup(Spread):
+    """Cases of an operator with the same stories; those of the first one stand for all."""
+
+    stories: tuple[CaseStory, ...]
+    cases: list[tuple[str, tuple[CaseStory, ...]]]
+
+    @property
+    def over(self) -> bool:
+        return all(story.over for story in self.stories)
+
+    @property
+    def failing(self) -> bool:
+        """Say whether the newest results of these cases turn a run red."""
+        return any(story.newest.red and not story.over for story in self.stories)
+
+
+def deviation(result: Result, header: Header) -> Deviation | None:
+    """Return a result that has a place of its own in a site, None for any other."""
+    if inexpressible(result):
+        return None
+    baseline = header.baseline is not None
+    red = unexpected(result.validity, result.outcome, result.verdict, baseline=baseline)
+    ran = result.outcome not in NOT_EXECUTED
+    if not red and (not ran or conforms(result.validity, result.outcome)):
+        return None
+    number = result.expectation
+    entry = header.expectations.get(number) if isinstance(number, int) else None
+    return Deviation(clipped(result), entry, red)
+
+
+class _CountingReader(RunReader):
+    """Reads a run for the database and counts it on the way."""
+
+    def __init__(self, path: Path, runs: SiteRuns) -> None:
+        super().__init__(path)
+        self._runs = runs
+
+    def __iter__(self) -> Iterator[Result]:
+        header = self.header
+        tables = Tables(header, across_targets=False, whole_names=True)
+        order = {target: release_order(header, target) for target in header.targets}
+        found: dict[tuple[str, str], tuple[str, Deviation]] = {}
+        for result in super().__iter__():
+            tables.add(result)
+            if what := deviation(result, header):
+                key = result.case, line_of(result.target)
+                if key not in found or order[found[key][0]] <= order[result.target]:
+                    found[key] = result.target, what
+            yield result
+        tables.finish(self.end, truncated=self.truncated)
+        self._runs.take(tables, {key: (order[target], what) for key, (target, what) in found.items()})
+
+
+class SiteRuns:
+    """Takes runs in any order; `open` gives the database what it reads. A run that breaks off leaves
+    nothing."""
+
+    def __init__(self) -> None:
+        self.runs: dict[str, CountedRun] = {}
+        self._deviations: dict[tuple[str, str], tuple[tuple[object, ...], Deviation]] = {}
+
+    def open(self, path: Path) -> RunReader:
+        """Open a run file; reading it to its end counts it. Errors: UsageError."""
+        return _CountingReader(path, self)
+
+    def take(
+        self,
+        tables: Tables,
+        deviations: Mapping[tuple[str, str], tuple[tuple[object, ...], Deviation]],
+    ) -> None:
+        """Take the counts of a whole run, and its deviations by case and target with their place in time."""
+        totals = {target: tables.tally(target=target) for target in tables.targets}
+        self.runs[tables.header.run_id] = CountedRun(
+            tables.header, summarize(tables), totals, _counts(tables)
+        )
+        for key, found in deviations.items():
+            if key not in self._deviations or self._deviations[key][0] <= found[0]:
+                self._deviations[key] = found
+
+    def site(self, database: HistoryDatabase) -> Site:
+        """Return what the site shows, of runs that are all in the database."""
+        lines = timelines(database.points(), by_release=True)
+        return Site(History(lines, tuple(limits(lines))), self.runs, self._groups(database, lines))
+
+    def _groups(
+        self, database: HistoryDatabase, lines: dict[str, list[Moment]]
+    ) -> dict[str, list[StoryGroup]]:
+        """Group the cases that deviate, by operator: what turns a run red first, then the largest groups, and
+        last what conforms again."""
+        found: dict[str, dict[tuple[object, ...], StoryGroup]] = {}
+        cases = {case for case, _ in self._deviations}
+        for name, did in database.results(cases.__contains__):
+            stories = tuple(
+                CaseStory(line, trace(moments, did), self._deviations[name, line][1])
+                for line, moments in lines.items()
+                if (name, line) in self._deviations
+            )
+            read = facets(name)
+            groups = found.setdefault(read.operator, {})
+            key = tuple(story.key for story in stories)
+            group = groups.setdefault(key, StoryGroup(stories, []))
+            group.cases.append((name, stories))
+            group.count(read)
+        for groups in found.values():
+            for group in groups.values():
+                group.cases.sort(key=lambda case: case[0])
+        return {operator: sorted(groups.values(), key=_order) for operator, groups in found.items()}
+
+
+def _order(group: StoryGroup) -> tuple[bool, bool, int, str]:
+    return not group.failing, group.over, -group.number, group.cases[0][0]
+
+
+def _counts(tables: Tables) -> dict[str, dict[str, OperatorCounts]]:
+    """Return the counts of every operator of each target."""
+    found: dict[str, dict[str, OperatorCounts]] = {target: {} for target in tables.targets}
+    invalid = tables.by("operator", "target", validity=Validity.INVALID)
+    for (operator, target), tally in tables.by("operator", "target").items():
+        of = OperatorCounts(tally, {}, invalid.get((operator, target), Tally()))
+        found[str(target)][str(operator)] = of
+    by_level = tables.by("operator", "target", "level", validity=Validity.VALID)
+    for (operator, target, level), tally in by_level.items():
+        found[str(target)][str(operator)].by_level[str(level)] = tally
+    return found
+
+
+class ReleaseColumn(NamedTuple):
+    """A target in a release, `moments` in the order of its runs."""
+
+    target: str
+    version: str
+    moments: tuple[Moment, ...]
+
+
+class OperatorRow(NamedTuple):
+    """Neighbouring moments in which a target did the same with an operator; `first` and `last` are the ends
+    of `runs` of them."""
+
+    first: Moment
+    last: Moment
+    runs: int
+    counts: OperatorCounts
+
+
+class Site:
+    """What the pages show, of `runs` by their ids; `groups` are of the cases that deviate, by operator."""
+
+    def __init__(
+        self, history: History, runs: Mapping[str, CountedRun], groups: Mapping[str, Sequence[StoryGroup]]
+    ) -> None:
+        self.history = history
+        self.runs = dict(sorted(runs.items()))
+        self.groups = groups
+
+    @property
+    def targets(self) -> list[str]:
+        """The targets without their releases."""
+        return list(self.history.lines)
+
+    @cached_property
+    def operators(self) -> list[str]:
+        return sorted({name for run in self.runs.values() for of in run.counts.values() for name in of})
+
+    @cached_property
+    def levels(self) -> list[str]:
+        """The feature levels that occur."""
+        counts = (of for run in self.runs.values() for named in run.counts.values() for of in named.values())
+        return sorted({level for each in counts for level in each.by_level}, key=level_key)
+
+    @cached_property
+    def columns(self) -> list[ReleaseColumn]:
+        """The releases of each target, oldest first; one that never was available has one column."""
+        found = []
+        for target, moments in self.history.lines.items():
+            here = [moment for moment in moments if not moment.point.info.unavailable]
+            for version, of in groupby(here or moments[-1:], key=lambda moment: moment.version):
+                found.append(ReleaseColumn(target, version, tuple(of)))
+        return found
+
+    def of(self, moment: Moment) -> Mapping[str, OperatorCounts]:
+        """Return the counts of every operator that a run has on a target."""
+        return self.runs[moment.run_id].counts[moment.point.target]
+
+    def total(self, moment: Moment) -> Tally:
+        """Return the counts of a target in a run."""
+        return self.runs[moment.run_id].totals[moment.point.target]
+
+    def cell(self, operator: str, column: ReleaseColumn) -> Tally:
+        """Count an operator in the newest run of a column that ran it; in the newest that has it, if none
+        did."""
+        having = [found for moment in column.moments if (found := self.of(moment).get(operator))]
+        ran = [found.total for found in having if found.total.run]
+        return (ran or [found.total for found in having] or [Tally()])[-1]
+
+    def rows(self, operator: str, target: str) -> list[OperatorRow]:
+        """Return an operator's history on a target, oldest first, equal neighbours folded."""
+        found: list[OperatorRow] = []
+        for moment in self.history.lines[target]:
+            counts = self.of(moment).get(operator)
+            if counts is None:
+                continue
+            before = found[-1] if found else None
+            if before and before.last.version == moment.version and before.counts.facts == counts.facts:
+                found[-1] = before._replace(last=moment, runs=before.runs + 1)
+            else:
+                found.append(OperatorRow(moment, moment, 1, counts))
+        return found
+
+
+def worst_first(site: Site, columns: Iterable[ReleaseColumn]) -> list[str]:
+    """Order operators: those with unexpected results in the newest release of a target first, each part by
+    name."""
+    newest = {column.target: column for column in columns}.values()
+    failing = {
+        name
+        for name in site.operators
+        if any(status(site.cell(name, column)) == "failing" for column in newest)
+    }
+    return sorted(site.operators, key=lambda name: (name not in failing, name))

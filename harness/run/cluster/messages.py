@@ -1,0 +1,121 @@
+"""What the first process and the nodes of a cluster tell each other; all of it is pickled."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import NamedTuple
+
+from harness.model.errors import HarnessError
+from harness.model.header import ClusterNode, Select
+from harness.model.query import Query
+from harness.model.target_info import TargetInfo
+from harness.results.counts import Counts
+from harness.run.baseline import Baseline
+from harness.specs.expectations import Expectations
+from harness.specs.load import LoadedSpec
+from harness.specs.selection import Shard
+from harness.specs.target_expectations import Findings
+from harness.targets.pool import Hello
+from harness.targets.target import Target
+
+
+class OwnSpec(NamedTuple):
+    """A spec that comes with the harness, which every node has itself: the file's name and a digest of its text."""
+
+    name: str
+    digest: str
+
+
+def spec_sent(spec: LoadedSpec) -> LoadedSpec | OwnSpec:
+    """Return what a node needs to have the same spec."""
+    return OwnSpec(spec.path.name, text_digest(spec.path.read_bytes())) if spec.built_in else spec
+
+
+def text_digest(data: bytes) -> str:
+    """Return a digest of a file's text, whatever line endings a checkout gave it."""
+    return sha256(data.replace(b"\r\n", b"\n")).hexdigest()
+
+
+class RunOrder(NamedTuple):
+    """What a run is of: a node plans it from this, and starts its targets. Blocks have at least `size` cases; `jobs`
+    are the workers of a node for a target."""
+
+    run_id: str
+    targets: tuple[Target, ...]
+    specs: tuple[LoadedSpec | OwnSpec, ...]
+    queries: tuple[Query, ...]
+    select: Select
+    shard: Shard | None
+    expectations: Expectations
+    baseline: Baseline | None
+    seed: int
+    timeout: float
+    reruns: int
+    jobs: int
+    size: int
+
+
+class TargetHere(NamedTuple):
+    """A target whose worker has greeted on a node."""
+
+    hello: Hello
+    runtime: str
+    info: TargetInfo
+
+
+class NodeReady(NamedTuple):
+    """A node that has planned a run and started its targets: of each either that, or why it has not."""
+
+    node: ClusterNode
+    targets: tuple[TargetHere | str, ...]
+
+
+class NodeRefused(NamedTuple):
+    """Why a node can have no part in a run."""
+
+    why: str
+
+
+class BlockTask(NamedTuple):
+    """A block to run on a target: which of its cases (None for all), what the header says of the target, and what is
+    used already of the limits on tensors."""
+
+    target: int
+    info: TargetInfo
+    valid: bool
+    number: int
+    digest: str
+    positions: tuple[int, ...] | None
+    used: tuple[int, ...]
+
+
+class SentTensors(NamedTuple):
+    """A file of tensors for `artifacts/`, with the bytes of its arrays."""
+
+    name: str
+    data: bytes
+    size: int
+    expected: bool
+
+
+class BlockResults(NamedTuple):
+    """The results of a block: lines of the run file and how many, and what they show."""
+
+    lines: bytes
+    number: int
+    counts: Counts
+    findings: Findings
+    tensors: tuple[SentTensors, ...]
+
+
+class NodeLacks(NamedTuple):
+    """Why a node's workers for a target no longer start."""
+
+    why: str
+
+
+class NodeFault(NamedTuple):
+    """An error of the harness on a node, with the traceback of a defect."""
+
+    error: HarnessError
+    trace: str = ""

@@ -1,0 +1,174 @@
+"""Keeps what planning the harness's own specs found, since that takes many seconds: one file for a spec in the
+user's cache, named after all that the plan follows from.
+
+A file that is absent, damaged or cannot be written costs time and nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import io
+import os
+import pickle
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+
+from harness.model.cache_folder import cache_folder
+from harness.model.case import Case
+from harness.operators import OPERATORS, VARIABLE
+from harness.operators.base import Operator
+from harness.specs import family_sweeps
+from harness.specs.arrays import CoveringArray
+from harness.specs.combination import CallGroup
+from harness.specs.load import LoadedSpec
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+_ROOMS = ("model", "operators", "specs")
+_OLD = 3
+"""As many plans of a spec stay: of branches and releases that are used in turn."""
+_COLLECTED = dict(OPERATORS)
+_DIGEST = sha256().digest_size
+
+
+class KeptCalls(NamedTuple):
+    """What planning found of a sweep: its groups, what they leave out by reason, and the covering arrays that
+    they are from."""
+
+    groups: Sequence[CallGroup]
+    left_out: Counter[str]
+    arrays: list[CoveringArray]
+
+
+class KeptPlan(NamedTuple):
+    """The literal cases of a spec, those of the API that are generated among them, and its sweeps."""
+
+    literals: Sequence[Case]
+    sweeps: Sequence[KeptCalls]
+
+
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """Keep the collector from walking again and again through plans that grow and stay."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def read(spec: LoadedSpec, operator: Operator) -> KeptPlan | None:
+    """Return the plan of a spec that was kept; None where there is none that is whole."""
+    if not keeps(spec, operator):
+        return None
+    try:
+        data = _path(spec).read_bytes()
+        if sha256(data[_DIGEST:]).digest() != data[:_DIGEST]:
+            return None
+        found = _Unpickler(io.BytesIO(data[_DIGEST:])).load()
+    except (
+        OSError,
+        pickle.UnpicklingError,
+        AttributeError,
+        EOFError,
+        ImportError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ):
+        return None
+    return found if isinstance(found, KeptPlan) else None
+
+
+def could_have(spec: LoadedSpec, operator: Operator) -> bool:
+    """Say whether a plan of the spec is not kept and could be."""
+    if not keeps(spec, operator):
+        return False
+    path = _path(spec)
+    with contextlib.suppress(OSError):  # a folder that may not be looked into
+        there = next(folder for folder in path.parents if folder.exists())
+        return not path.exists() and os.access(there, os.W_OK)
+    return False
+
+
+def write(spec: LoadedSpec, plan: KeptPlan) -> None:
+    """Keep the plan of a spec, and no more than a few of those before."""
+    path = _path(spec)
+    data = pickle.dumps(plan, protocol=5)
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, partial = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".partial")
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(sha256(data).digest() + data)
+            os.replace(partial, path)
+        except OSError:
+            os.unlink(partial)
+        same = sorted(path.parent.glob(f"{spec.path.stem}-*.pickle"), key=lambda each: -each.stat().st_mtime)
+        for old in same[_OLD:]:
+            old.unlink()
+
+
+def keeps(spec: LoadedSpec, operator: Operator) -> bool:
+    """Say whether the plan follows from files alone: of the harness's own spec and operator, without further
+    ones."""
+    return spec.built_in and not os.environ.get(VARIABLE) and _COLLECTED.get(operator.name) is operator
+
+
+def _path(spec: LoadedSpec) -> Path:
+    total = sha256(_code())
+    total.update(_families(family_sweeps.folder()))
+    total.update(spec.path.read_bytes())
+    return cache_folder("plans") / f"{spec.path.stem}-{total.hexdigest()[:16]}.pickle"
+
+
+@cache
+def _code() -> bytes:
+    """Return a digest of all that planning computes with."""
+    releases = (*sys.version_info[:3], np.__version__, onnx.__version__)
+    total = sha256(repr(releases).encode())
+    for room in _ROOMS:
+        for path in sorted((_PACKAGE / room).rglob("*")):
+            if path.suffix in (".py", ".json", ".yaml"):
+                total.update(f"{path.relative_to(_PACKAGE).as_posix()}\0".encode() + path.read_bytes())
+    return total.digest()
+
+
+@cache
+def _families(folder: Path) -> bytes:
+    total = sha256()
+    for path in sorted(folder.glob("*.yaml")):
+        total.update(path.name.encode() + b"\0" + path.read_bytes())
+    return total.digest()
+
+
+class _Unpickler(pickle.Unpickler):
+    """Makes what a plan consists of and nothing else, whatever a file says."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        ours = module.partition(".")[0] == "harness" and module.split(".")[1] in _ROOMS
+        if ours and isinstance(found := super().find_class(module, name), type):
+            return found
+        arrays = module.partition(".")[0] == "numpy" and name in (
+            "_frombuffer",
+            "_reconstruct",
+            "ndarray",
+            "dtype",
+        )
+        if arrays or (module, name) in _OTHERS:
+            return super().find_class(module, name)
+        raise pickle.UnpicklingError(f"{module}.{name} is no part of a plan")
+
+
+_OTHERS = {("collections", "Counter"), ("collections", "OrderedDict")}

@@ -1,0 +1,103 @@
+"""A literal case as a spec file writes it: its inputs, options, documented outputs, and what it asks of DirectML's own
+API.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from harness.model.case import Optimization, Shapes
+from harness.specs.entry_schema import DimensionCount, LayoutName, SpecEntry, TensorName
+from harness.specs.schema_types import (
+    AttributeValue,
+    Documented,
+    Dtype,
+    Elements,
+    Name,
+    OneOrMore,
+    Shape,
+    Strict,
+    Text,
+    refuse,
+)
+
+
+class CaseOptions(Strict):
+    """How a literal case's graph is built and run; the same words as `case.Options`."""
+
+    shapes: Shapes = "symbolic"
+    initializer: str | None = None
+    in_place: bool = False
+    optimization: Optimization = "off"
+    neighbours: bool = False
+    variant: Name | None = None
+    outputs: Annotated[int, Field(ge=1, le=64)] | None = None
+    after: None = None
+
+
+_Uint = Annotated[int, Field(ge=0, le=2**32 - 1)]
+_Uint64 = Annotated[int, Field(ge=0, le=2**64 - 1)]
+
+
+class TensorMembers(Strict):
+    """Members of a DML_BUFFER_TENSOR_DESC that a literal case writes itself."""
+
+    dtype: Dtype | None = None
+    sizes: tuple[_Uint, ...] | None = None
+    strides: tuple[_Uint, ...] | None = None
+    bytes: _Uint64 | None = None
+    alignment: _Uint | None = None
+    flags: _Uint | None = None
+
+
+class CaseDirectml(Strict):
+    """A literal case of DirectML's own API; the same words as `case.DirectmlOptions`."""
+
+    operator: Text | None = None
+    dimension_count: DimensionCount | None = None
+    in_place: TensorName | None = None
+    layout: dict[TensorName, LayoutName] = {}
+    attributes: dict[Text, AttributeValue] = {}
+    tensors: dict[TensorName, TensorMembers] = {}
+
+
+class CaseInput(Strict):
+    """One input of a literal case: its elements written out, or the name of a way to fill a shape."""
+
+    dtype: Dtype
+    values: Elements = None
+    fill: Name | None = None
+    shape: Shape | None = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> CaseInput:
+        if ("values" in self.model_fields_set) == ("fill" in self.model_fields_set):
+            raise refuse("give exactly one of 'values' and 'fill'")
+        if self.fill is not None and self.shape is None:
+            raise refuse("'fill' needs a 'shape'")
+        return self
+
+
+CaseInputs = Annotated[tuple[CaseInput, ...], Field(min_length=1), OneOrMore()]
+
+
+class LiteralCase(SpecEntry):
+    """One written-out case; `output` is the documented result, `outputs` are several by their names; a
+    variadic input is a list."""
+
+    attributes: dict[str, AttributeValue] = {}
+    inputs: dict[str, CaseInputs]
+    output: Documented = None
+    outputs: dict[str, Documented] = {}
+    options: CaseOptions = CaseOptions()
+    deployed: bool = False
+    """Whether the case also runs as graphs of deployed models hold it, with the options of
+    `deployments.py`."""
+    directml: CaseDirectml | None = None
+
+    @property
+    def documents_output(self) -> bool:
+        """Say whether the case states its result."""
+        return "output" in self.model_fields_set

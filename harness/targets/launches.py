@@ -1,0 +1,111 @@
+"""How the worker of a target is started: its interpreter, its environment, its provider's options."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from harness.model.errors import TargetUnavailable
+from harness.model.target_info import CPU, DIRECTML, DML
+from harness.targets import plugins, remote
+from harness.targets.frames import FAKE
+from harness.targets.pool import Launch
+from harness.targets.runtimes import environments
+from harness.targets.target import DML_OPTIONS, Target, session_config, session_threads, wheel
+from harness.targets.windows import runtime
+
+THIS_INTERPRETER = "this interpreter"
+WINDOWS_RUNTIME = THIS_INTERPRETER if sys.platform == "win32" else "Windows runtime"
+_WORKER = Path(__file__).resolve().parent.parent / "worker" / "worker.py"
+
+
+def make_ready(targets: Sequence[Target]) -> None:
+    """Make the environments of other releases, once, before several processes want them; UsageError for a
+    release that is not published.
+
+    Where this machine cannot have one, `launch` says so.
+    """
+    for target in targets:
+        if target.provider == CPU and target.release is not None and target.host is None:
+            with contextlib.suppress(TargetUnavailable):
+                environments.prepare(target.release)
+        if target.plugin is not None and target.plugin.project is not None:
+            with contextlib.suppress(TargetUnavailable):
+                environments.prepare(target.plugin.release, project=target.plugin.project)
+
+
+def launch(target: Target) -> Launch:
+    """Say how to start a worker for a target; raise TargetUnavailable with the reason and the remedy."""
+    if target.provider == FAKE:
+        script = target.options.get("script")
+        arguments = [str(Path(script).resolve())] if script else []
+        return Launch([sys.executable, "-m", "harness.targets.fake", *arguments], None, FAKE, {}, {})
+    if target.plugin is not None:
+        command, variables, where = plugins.prepared(target.plugin, target.name)
+        return Launch(
+            command, {**variables, "OMP_NUM_THREADS": "1"}, target.provider, {}, session_config(target), runtime=where or THIS_INTERPRETER,
+            link=plugins.Refusals(target.name),
+        )  # fmt: skip
+    limit = int(target.options["memory_limit"]) if "memory_limit" in target.options else None
+    threads = session_threads(target)
+    if target.host is not None:
+        python = target.options.get("python", "python")
+        chosen = {key: value for key, value in target.options.items() if key in DML_OPTIONS}
+        return Launch(
+            remote.command(target.host, python), None, target.provider, chosen, session_config(target), remote.START_SECONDS, limit,
+            f"ssh:{target.host}", remote.program(), remote.Ssh(target.host, python, wheel(target)), threads,
+            shares=False,
+        )  # fmt: skip
+    if target.provider == DIRECTML:
+        dll = Path(target.options["dll"]) if "dll" in target.options else None
+        arguments = [
+            f"{key}={target.options[key]}" for key in ("device_id", "debug") if key in target.options
+        ]
+        argv, env = runtime.launch(
+            _WORKER, ort=target.release, args=arguments, through="directml_worker.py", dll=dll
+        )
+        return Launch(
+            argv, env, DIRECTML, {}, {}, runtime.START_SECONDS, runtime=WINDOWS_RUNTIME, shares=False
+        )
+    if target.provider == DML:
+        argv, env = runtime.launch(_WORKER, ort=target.release)
+        chosen = {key: value for key, value in target.options.items() if key in DML_OPTIONS}
+        options = {**(runtime.PROVIDER_OPTIONS if sys.platform != "win32" else {}), **chosen}
+        return Launch(
+            argv,
+            env,
+            DML,
+            options,
+            session_config(target),
+            runtime.START_SECONDS,
+            limit,
+            WINDOWS_RUNTIME,
+            shares=False,
+        )
+    env = {
+        "OMP_NUM_THREADS": str(threads),
+        "OPENBLAS_NUM_THREADS": "1",
+    }  # before 1.7 the pool of a session was OpenMP's
+    if target.release is not None:
+        interpreter, version = environments.prepare(target.release)
+        name = f"environment with onnxruntime {version}"
+        argv = [str(interpreter), "-I", str(_WORKER)]
+        return Launch(
+            argv, env, CPU, {}, session_config(target), memory_limit=limit, runtime=name, threads=threads
+        )
+    if find_spec("onnxruntime") is None:
+        raise TargetUnavailable(
+            f"target {target.name!r}: onnxruntime is not installed in this interpreter; run: python -m pip install onnxruntime"
+        )
+    return Launch(
+        [sys.executable, str(_WORKER)],
+        env,
+        CPU,
+        {},
+        session_config(target),
+        memory_limit=limit,
+        threads=threads,
+    )

@@ -1,0 +1,61 @@
+"""What a pool knows of each of its workers: the batches that it was given, and the case that it is at."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+
+from harness.targets.announcements import AtCase
+from harness.targets.execution import GraphCases, Prepared
+from harness.targets.frames import FrameReader
+from harness.targets.process import WorkerProcess
+
+
+class SentBatch:
+    """Cases in the order in which they were sent, with the graph of each."""
+
+    def __init__(self, units: list[GraphCases], number: int, *, announced: bool) -> None:
+        self.units = units
+        self.number = number
+        self.announced = announced
+        self.cases: list[tuple[Prepared, GraphCases]] = [
+            (case, unit) for unit in units for case in unit.cases
+        ]
+        self.done = 0
+
+
+class WorkerSlot:
+    """A worker's place in the pool: the process, what it was given, and the case that it is at."""
+
+    def __init__(self, process: WorkerProcess, starting: int, working: int) -> None:
+        self.process = process
+        self.starting, self.working = starting, working
+        self.frames = FrameReader()
+        self.batches: deque[SentBatch] = deque()
+        self.given = 0
+        self.greeted = False
+        self.at: int | None = None
+        self.began = time.monotonic()
+        self.deadline = 0.0
+        self.grace: int | None = None
+        self.garbled = False
+
+    @property
+    def shared(self) -> AtCase | None:
+        """What the worker says in shared memory that it is at; None where it announces by frames."""
+        if self.process.announcements is None or (self.batches and self.batches[0].announced):
+            return None
+        return self.process.announcements.read()
+
+    def lost(self) -> tuple[int, bool] | None:
+        """Return the case of the first batch that ends with the worker, and whether its session was there;
+        None where it was at none, or nobody can tell."""
+        if not self.batches or self.garbled:
+            return None
+        batch, told = self.batches[0], self.shared
+        if told is not None:
+            at_one = not told.idle and told.batch == batch.number and told.case >= batch.done
+            return (told.case, not told.loading) if at_one else None
+        if self.at is None or self.at != batch.done:
+            return None
+        return self.at, self.frames.loaded(batch.cases[self.at][1])

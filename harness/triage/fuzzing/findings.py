@@ -1,0 +1,132 @@
+"""Findings of a fuzzer: failing calls grouped so that one defect is one finding, each with its smallest call
+and the rule that separates its calls from those that pass."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from harness.model.case import Case, Options
+from harness.model.signature import Signature
+from harness.results.rules.feature_table import FeatureTable
+from harness.results.rules.separation import Population
+from harness.results.rules.terms import say
+
+_ENOUGH = 3
+"""Calls of a kind that are shrunk to the same end before others of this kind count as the same defect."""
+_FOR_A_RULE = 3
+"""Failing calls from which a rule says something."""
+
+
+class Kind(NamedTuple):
+    """What failing calls have in common before any is shrunk: how they fail, and what decides the kernel."""
+
+    signature: Signature
+    opset: int
+    dtypes: tuple[str, ...]
+    optimized: bool
+    attributes: tuple[str, ...]
+
+
+class Defect(NamedTuple):
+    """What stays of a call that is shrunk, but for extents and elements: equal for calls of one defect."""
+
+    signature: Signature
+    dtypes: tuple[str, ...]
+    texts: tuple[str, ...]
+    options: tuple[str, ...]
+
+
+@dataclass
+class FuzzFinding:
+    """One defect: its smallest call, whether that is shrunk at all, and the numbers of the calls that show it.
+
+    `remark` is what is to be known beside it.
+    """
+
+    case: Case
+    signature: Signature
+    calls: list[int] = field(default_factory=list)
+    remark: str = ""
+
+
+class FuzzFindings:
+    """Everything that ran, and the findings in the order in which they were made."""
+
+    def __init__(self) -> None:
+        self.found: dict[Defect, FuzzFinding] = {}
+        self._ids: list[str] = []
+        self._levels: list[str] = []
+        self._passing: list[int] = []
+        self._ends: dict[Kind, list[Defect]] = defaultdict(list)
+
+    def ran(self, alias: str, level: str) -> int:
+        """Take a call that ran; return its number."""
+        self._ids.append(alias)
+        self._levels.append(level)
+        return len(self._ids) - 1
+
+    def passed(self, number: int) -> None:
+        """Take a call that failing ones are held against."""
+        self._passing.append(number)
+
+    def settled(self, kind: Kind) -> FuzzFinding | None:
+        """Return the finding that calls of a kind belong to, None as long as one more is to be shrunk."""
+        ends = self._ends[kind]
+        return self.found[ends[-1]] if len(ends) >= _ENOUGH and len(set(ends[-_ENOUGH:])) == 1 else None
+
+    def add(
+        self, kind: Kind, number: int, case: Case, signature: Signature, remark: str = ""
+    ) -> FuzzFinding | None:
+        """Take a failing call that was shrunk to a case; return the finding if it is a new one."""
+        defect = defect_of(case, signature)
+        self._ends[kind].append(defect)
+        new = defect not in self.found
+        finding = self.found.setdefault(defect, FuzzFinding(case, signature, [], remark))
+        finding.calls.append(number)
+        return finding if new else None
+
+    def rule(self, finding: FuzzFinding) -> str:
+        """Say what separates the calls of a finding from those that pass, as `harness explain` does; empty
+        where there are too few."""
+        if len(finding.calls) < _FOR_A_RULE or not self._passing:
+            return ""
+        table = FeatureTable()
+        for case_id, level in zip(self._ids, self._levels, strict=True):
+            table.add(case_id, level)
+        separation = Population(table, np.array(self._passing, np.intp)).separate(
+            np.array(finding.calls, np.intp), 1
+        )
+        if len(separation.rules) != 1:
+            return ""
+        (rule,) = separation.rules
+        return f"{say(rule.terms)}: {rule.failing:,} of {rule.failing + rule.passing:,} such calls fail in this way"
+
+
+def kind_of(case: Case, signature: Signature) -> Kind:
+    """Return the kind of a failing call."""
+    return Kind(
+        signature,
+        case.opset,
+        tuple(spec.dtype for spec in case.inputs),
+        case.options.optimization != "off",
+        tuple(sorted(case.attributes)),
+    )
+
+
+def defect_of(case: Case, signature: Signature) -> Defect:
+    """Return what stays of a call that is shrunk."""
+    default = Options()
+    return Defect(
+        signature,
+        tuple(dict.fromkeys(spec.dtype for spec in case.inputs)),
+        tuple(f"{name}={value}" for name, value in sorted(case.attributes.items()) if isinstance(value, str)),
+        tuple(
+            name
+            for name in Options.__struct_fields__
+            if getattr(case.options, name) != getattr(default, name)
+        ),
+    )

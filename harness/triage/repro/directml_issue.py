@@ -1,0 +1,192 @@
+"""Writes the files of a repro that say what a call of DirectML's own API is: the issue, with every member of its
+structures, the description as JSON, the tensors and the case as a spec."""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+from collections.abc import Iterator
+
+import numpy as np
+
+from harness.model.case import Validity
+from harness.model.dtypes import DTYPES, Array
+from harness.model.expected import nearest
+from harness.operators.directml.description import BufferTensor, Description
+from harness.render.documents import document
+from harness.render.text import without_paths
+from harness.targets.launches import THIS_INTERPRETER
+from harness.triage.repro.directml_script import directml_script, passed
+from harness.triage.repro.failure import Failure
+from harness.triage.repro.issue import expected_text, fenced, memory_said, tensor_text
+from harness.triage.repro.issue_form import other_facts
+
+CASE_FILE = "case.yaml"
+
+
+def directml_files(failure: Failure, bisection: str | None) -> dict[str, bytes]:
+    """Return the files of the repro of a call of DirectML's own API, by their names.
+
+    Tensors are NumPy's `.npy`: `input_N` what the buffer of the description's N-th input holds, `expected_N` and
+    `actual_N` the N-th output.
+    """
+    files = {
+        "repro.py": directml_script(failure).encode(),
+        "operator.json": (json.dumps(json.loads(failure.graph.model), indent=1) + "\n").encode(),
+    }
+    files |= {f"{name}.npy": _npy(array) for name, array in _arrays(failure)}
+    if failure.spec_file is not None:
+        files[CASE_FILE] = failure.spec_file.encode()
+    files["issue.md"] = _issue(failure, bisection).encode()
+    return files
+
+
+def _arrays(failure: Failure) -> Iterator[tuple[str, Array]]:
+    for number, (_, tensor) in enumerate(passed(failure)):
+        yield f"input_{number}", tensor.array
+    for number, expected in enumerate(failure.expected or ()):
+        yield f"expected_{number}", nearest(expected).array
+    for number, tensor in enumerate(failure.actual or ()):
+        yield f"actual_{number}", tensor.array
+
+
+def _npy(array: Array) -> bytes:
+    held = io.BytesIO()
+    np.save(held, array, allow_pickle=False)
+    return held.getvalue()
+
+
+def _issue(failure: Failure, bisection: str | None) -> str:
+    """Return the report as Markdown; no path of this machine is in it."""
+    description = failure.description
+    assert description is not None
+    parts = [
+        f"# {failure.title}",
+        *_what_happens(failure),
+        "## What the documents say",
+        _specification(failure),
+    ]
+    parts += ["## The call", _call(description), "## Tensors", _tensors(failure)]
+    if failure.origin is not None:
+        parts.append(f"It was reduced from `{failure.origin}`.")
+    if bisection is not None:
+        parts += ["## Since when", bisection.strip()]
+    parts += ["## To reproduce", *_reproduce(failure), "## Where it was seen", _seen(failure)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _what_happens(failure: Failure) -> Iterator[str]:
+    case, found = failure.case, failure.signature
+    yield f"DirectML {failure.what} (`{found.outcome.value}`); ONNX Runtime takes no part in the call."
+    if failure.wine:
+        adapter = f" with the adapter {failure.info.adapter}" if failure.info.adapter else ""
+        yield f"It was seen under Wine on Linux{adapter}, and has not been tried on Windows."
+    if failure.error is not None and failure.error.message:
+        yield fenced(without_paths(failure.error.message[:2000]))
+    for name, actual in failure.named(failure.actual or ()) if failure.actual else ():
+        yield f"The output {f'`{name}` ' if name else ''}is {tensor_text(actual)}."
+    if said := memory_said(failure):
+        yield said
+    if case.validity is Validity.VALID:
+        for name, expected in failure.named(failure.expected or ()):
+            yield f"{f'`{name}`' if name else 'It'} should be {expected_text(expected)}."
+
+
+def _specification(failure: Failure) -> str:
+    case = failure.case
+    source = case.source or ""
+    page = document(source, {case.operator})
+    named = f" Source: {source}{f' (<{page}>)' if page and page not in source else ''}." if source else ""
+    whose = (
+        "Microsoft's documents"
+        if case.directml is not None
+        else f"ONNX's {case.operator} at opset {case.opset}"
+    )
+    if case.validity is Validity.INVALID:
+        return f"An error is expected, since the call breaks a rule of {whose}:\n\n> {case.rule}\n\n{named.strip()}".rstrip()
+    return f"The call is valid and its result is defined by {whose}.{named} {_page(failure)}"
+
+
+def _page(failure: Failure) -> str:
+    assert failure.description is not None
+    page = document(_structure(failure.description), ())
+    return f"Microsoft's page of the operator: <{page}>."
+
+
+def _structure(description: Description) -> str:
+    """Return the name of the operator's structure in DirectML.h."""
+    return f"DML_{description.operator.removeprefix('DML_OPERATOR_')}_OPERATOR_DESC"
+
+
+def _call(description: Description) -> str:
+    """Write every member of the structures, as DirectML.h names them."""
+    lines = [f"{_structure(description)}  (DML_OPERATOR_TYPE {description.number}, {description.operator})"]
+    views = dict(description.views())
+    for member in description.members:
+        name = member.partition(":")[0]
+        if name not in description.tensors:
+            lines.append(f"  {name} = {json.dumps(description.attributes[name])}")
+            continue
+        held = [each for each in views if each.partition(".")[0] == name]
+        lines += [line for each in held for line in _tensor(each, views[each])] or [f"  {name} = NULL"]
+    lines.append(f"DML_EXECUTION_FLAGS = {description.flags}")
+    lines.append(f"minimum feature level of DMLCreateDevice1 = {description.minimum_feature_level}")
+    if description.in_place is not None:
+        lines.append(f"The first output is bound to the buffer of {description.in_place}.")
+    return fenced("\n".join(lines))
+
+
+def _tensor(name: str, view: BufferTensor) -> list[str]:
+    strides = "NULL" if view.strides is None else list(view.strides)
+    return [
+        f"  {name} = DML_BUFFER_TENSOR_DESC",
+        f"    DataType = DML_TENSOR_DATA_TYPE_{DTYPES[view.dtype].directml}, Flags = {view.flags}",
+        f"    DimensionCount = {len(view.sizes)}, Sizes = {list(view.sizes)}, Strides = {strides}",
+        f"    TotalTensorSizeInBytes = {view.bytes}, GuaranteedBaseOffsetAlignment = {view.alignment}",
+    ]
+
+
+def _tensors(failure: Failure) -> str:
+    rows = [
+        f"| {name} | {tensor_text(tensor)} | `input_{number}.npy` |"
+        for number, (name, tensor) in enumerate(passed(failure))
+    ]
+    assert failure.description is not None
+    for number, name in enumerate(failure.description.outputs):
+        files = [
+            f"`{kind}_{number}.npy`"
+            for kind, given in (("expected", failure.expected), ("actual", failure.actual))
+            if given
+        ]
+        rows.append(f"| {name} | | {', '.join(files) or '–'} |")
+    return "\n".join(["| tensor | buffer | file |", "| --- | --- | --- |", *rows])
+
+
+def _reproduce(failure: Failure) -> Iterator[str]:
+    info = failure.info
+    release = failure.target.release
+    wheel = f"onnxruntime-directml{f'=={release}' if release else ''}"
+    own = "; `--dll PATH` takes the DLL that was tested" if "dll" in failure.target.options else ""
+    yield f"`repro.py` calls DirectML {info.directml or ''} with ctypes; it needs Windows, numpy and a DirectML.dll alone{own}:"
+    yield fenced(
+        f"python -m pip install {wheel} numpy\npython repro.py   # exit code 1 while the bug is there", "sh"
+    )
+    ort = f"--ort {release} " if release else ""
+    yield f"On Linux, in the harness's Windows runtime: `harness windows python {ort}repro.py`."
+    commands = [without_paths(command) for command in failure.commands]
+    if failure.spec_file is not None:
+        commands.append(
+            shlex.join(["harness", "run", CASE_FILE, "-t", failure.target.name, "-k", failure.case.operator])
+        )
+    yield "With the conformance harness:"
+    yield fenced("\n".join(commands), "sh")
+
+
+def _seen(failure: Failure) -> str:
+    info = failure.info
+    rows = [("DirectML.dll", info.directml or ""), ("SHA-256", info.directml_sha256 or "")]
+    rows += [(name, value) for name, value in other_facts(failure) if name != "execution provider"]
+    if info.runtime == THIS_INTERPRETER and info.platform:
+        rows.append(("platform", without_paths(info.platform)))
+    return "\n".join(["| | |", "| --- | --- |", *(f"| {name} | {value} |" for name, value in rows if value)])

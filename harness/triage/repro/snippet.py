@@ -1,0 +1,83 @@
+"""Writes the few lines that show a failure: the model as text, one session, one run."""
+
+from __future__ import annotations
+
+import json
+
+import onnx
+from onnx import parser, printer
+
+from harness.triage.repro.failure import Failure
+from harness.triage.repro.script import LEVELS, written_array
+
+LONGEST = 15
+"""Lines of a snippet; a model or an input that needs more is read from the repro's files."""
+_WIDE = 400
+_FILE = "test_data_set_0/input_{}.pb"
+
+
+def snippet(failure: Failure) -> str:
+    """Return Python that needs onnx, onnxruntime and numpy: it prints the output, or raises the provider's error.
+
+    The model is written as text where that gives the same bytes back, else read from `model.onnx`; so are inputs
+    that do not fit a line.
+    """
+    text = _model_text(failure.graph.model)
+    inputs = []
+    for number, (position, (name, _)) in enumerate(zip(failure.graph.fed, failure.graph.inputs, strict=True)):
+        written = written_array(failure.prepared.inputs[position])
+        if len(written) > _WIDE or "\n" in written:
+            written = f"onnx.numpy_helper.to_array(onnx.load_tensor({json.dumps(_FILE.format(number))}))"
+        elif '"' not in written:
+            written = written.replace("'", '"')
+        inputs.append(f"    {json.dumps(name)}: {written},")
+    head = ["import numpy as np", "import onnx", "import onnxruntime as ort", ""]
+    if failure.prepared.before is not None:
+        return "# the session runs another call first: see repro.py"
+    options = [
+        "options = ort.SessionOptions()",
+        f"options.graph_optimization_level = ort.GraphOptimizationLevel.{LEVELS[failure.graph.optimization]}",
+        f"session = ort.InferenceSession(model, options, providers=[{json.dumps(failure.session.provider)}])",
+        "inputs = {",
+        *inputs,
+        "}",
+        "print(session.run(None, inputs))",
+    ]
+    if any("b64decode" in line for line in inputs):
+        head.insert(0, "import base64")
+    from_text = (
+        []
+        if text is None
+        else [
+            f'model = onnx.parser.parse_model("""{text[0]}',
+            *text[1:-1],
+            f'{text[-1]}""").SerializeToString()',
+        ]
+    )
+    if not from_text or len(head) + len(from_text) + len(options) > LONGEST:
+        from_text = ['model = "model.onnx"']
+    return "\n".join([*head, *from_text, *options])
+
+
+def _model_text(model: bytes) -> list[str] | None:
+    """Return a model in ONNX's own syntax, line by line and without the names of its nodes; None where that is not
+    the same model."""
+    proto = onnx.ModelProto.FromString(model)
+    proto.ClearField("producer_name")
+    for node in proto.graph.node:
+        node.ClearField("name")
+    try:
+        text = str(printer.to_text(proto))
+        back = parser.parse_model(text)
+    except Exception:  # noqa: BLE001 - what its syntax cannot say, it says with errors of many kinds
+        return None
+    for node in back.graph.node:
+        if not node.domain:
+            node.ClearField("domain")  # stated, if only as empty
+    if back.SerializeToString(deterministic=True) != proto.SerializeToString(deterministic=True):
+        return None
+    if '"""' in text or "\\" in text:
+        return None
+    head, _, rest = text.partition(">\n")
+    *lines, last, brace = (line.strip() for line in rest.rstrip().splitlines())
+    return [" ".join(head.split()) + ">", *lines, f"{last} {brace}"]

@@ -1,0 +1,71 @@
+"""Mistakes that no case can show, by operator and name, each with the reason."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+
+class Survivor(NamedTuple):
+    """Mistakes of operators (a glob) whose names match a pattern in full."""
+
+    operators: str
+    pattern: str
+    because: str
+
+
+SURVIVORS = (
+    Survivor("*", "(to|dtype|output_dtype|output_datatype) (ignored|always .*)", "the graph states the type of the output"),
+    Survivor("*", "stash_type (ignored|always .*)", "float32 in every case: the bound holds for any wider type"),
+    Survivor("Attention", "softmax_precision (ignored|always .*)", "the bound holds for any wider type"),
+    Survivor("TensorScatter", "mode always 'circular'", "what fits does not wrap"),
+    Survivor("LinearAttention", "chunk_size (ignored|always .*)", "a hint that decides no result"),
+    Survivor("*", "kernel_shape ignored", "it follows from the shape of W, or must be given"),
+    Survivor("*", "hidden_size ignored", "it follows from the shape of R"),
+    Survivor("Cast*", "(saturate|round_mode) (ignored|always .*)", "of 8-bit floats alone, which NumPy does not have"),
+    Survivor("QuantizeLinear", "saturate (ignored|always .*)", "of 8-bit floats alone, which NumPy does not have"),
+    Survivor("Reduce*", "axes (read )?from its end", "axes are a set"),
+    Survivor("*queeze", "axes (read )?from its end", "axes are a set"),
+    Survivor("MeanVarianceNormalization", "axes from its end", "axes are a set"),
+    Survivor("Dropout", "(seed|ratio|training_mode) .*", "nothing is dropped in inference"),
+    Survivor("Shape", "data .*elements?.*|data read .*", "the elements do not matter"),
+    Survivor("Shape", "rank 0|elements from the .*|the last row", "a shape has no element, or at most nine in one row"),
+    Survivor("Size", "data .*elements?.*|data read .*", "the elements do not matter"),
+    Survivor("EyeLike", "input .*elements?.*|input read .*", "the elements do not matter"),
+    Survivor("CastLike", "target_type (with .*|read .*)", "the elements do not matter"),
+    Survivor("CastLike", "(input|target_type) of string .*", "ONNX does not say how numbers are written"),
+    Survivor("NonMaxSuppression", ".* (read|with) .*", "tensors of one element"),
+    Survivor("QLinearMatMul", ".*_(scale|zero_point) (read|with) .*", "tensors of one element where ONNX says what more mean"),
+    Survivor("MatMulInteger", "b_zero_point read by columns", "ONNX says nothing of a zero point for each column of a stack"),
+    Survivor("TopK", "K (read|with) .*", "a tensor of one element"),
+    Survivor("TopK", "sorted ignored", "the order that is not asked for is any"),
+    Survivor("Einsum", "an initializer", "the inputs of its cases are all read in a run"),
+    Survivor("ReduceL2", "data of u?int.*", "ONNX does not say what becomes of a result that is no integer"),
+    Survivor("ReduceLogSum*", "data of u?int.*", "ONNX does not say what becomes of a result that is no integer"),
+    Survivor("ReduceMean", "data of u?int.*", "ONNX does not say what becomes of a result that is no integer"),
+    Survivor("Erf", "input of u?int.*", "ONNX does not say what becomes of a result that is no integer"),
+    Survivor("OneHot", "depth of .*", "depth is an int64 in every case"),
+    Survivor("STFT", "frame_step of int32 .*", "frame_step is an int64 in every case"),
+    Survivor("Resize", "X of .* in version 10|roi of .*", "cases of version 10 have five types; roi has the type of scales"),
+    Survivor("NonZero", "X of string .*|rank 0", "ONNX does not say which text is 0; a scalar has no coordinate"),
+    Survivor("Col2Im", "input of (string|bool) .*", "ONNX does not say what their sum is"),
+    Survivor("Trilu", "input of string .*", "ONNX does not say which text is 0"),
+    Survivor("Unique", "X of bfloat16 .*", "NumPy has no order of bfloat16"),
+    Survivor("Upsample", "mode ignored|X of bool .*", "cases name the mode where it decides; a mean of booleans is not defined"),
+    Survivor("Range", "static shapes|the last row", "inputs are scalars, the output is a vector"),
+    Survivor("*Window", "the last row", "the output is a vector"),
+    Survivor("RMSNormalization", "stash_type ignored", "float32 in every case"),
+)  # fmt: skip
+
+
+def reason(operator: str, name: str) -> str | None:
+    """Return why a mistake cannot show; None if it should."""
+    return next(
+        (
+            each.because
+            for each in SURVIVORS
+            if fnmatchcase(operator, each.operators) and re.fullmatch(each.pattern, name)
+        ),
+        None,
+    )

@@ -1,0 +1,148 @@
+"""Plans that are kept: read instead of made, and never instead of another."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from harness.model.cache_folder import CACHE_ENV
+from harness.operators import OPERATORS, VARIABLE
+from harness.specs import kept_plans
+from harness.specs.arrays import CoveringArray
+from harness.specs.expand import Plan, expand
+from harness.specs.interactions import Interactions
+from harness.specs.load import default_folder, load_specs
+from harness.specs.pairs import Pairs
+
+SPECS = ("Round", "Softmax")
+"""One with covering arrays, one without."""
+
+
+class _Asked(Exception):
+    """Something was planned that had been kept."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(CACHE_ENV, str(tmp_path))
+    return tmp_path / "plans"
+
+
+def planned(*names: str, everything: bool = False, thorough: bool = False) -> Plan:
+    specs = load_specs([default_folder() / f"{name}.yaml" for name in names or SPECS[1:]])
+    return expand(specs, everything=everything, thorough=thorough)
+
+
+@pytest.fixture
+def unplanned(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let planning fail, so that only what was kept can answer."""
+
+    def ask(*_: object) -> None:
+        raise _Asked
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Pairs, "_case", ask)
+        patch.setattr(Interactions, "case", ask)
+        patch.setattr("harness.specs.interactions._BUILT", {})
+        yield
+
+
+def test_what_was_kept_is_what_was_planned(folder: Path, request: pytest.FixtureRequest) -> None:
+    first = planned(*SPECS)
+    cases, arrays = _cases(first), _arrays(first)
+    request.getfixturevalue("unplanned")
+    second = planned(*SPECS)
+    assert _cases(second) == cases
+    assert second.left_out == first.left_out
+    assert _arrays(second) == arrays
+    assert arrays
+    assert second.count() == len(cases)
+    assert {path.name.partition("-")[0] for path in folder.iterdir()} == set(SPECS)
+
+
+def _cases(plan: Plan) -> list[str]:
+    return list(map(repr, plan))
+
+
+def _arrays(plan: Plan) -> list[list[CoveringArray]]:
+    return [each.calls.arrays for each in plan.sweeps if each.calls.interactions is not None]
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "not a plan", "harmful", "gone"])
+def test_a_damaged_plan_is_made_anew(folder: Path, damage: str, request: pytest.FixtureRequest) -> None:
+    cases = _cases(planned())
+    for path in folder.iterdir():
+        data = path.read_bytes()
+        if damage == "gone":
+            path.unlink()
+        else:
+            path.write_bytes(
+                {
+                    "cut": data[:-7],
+                    "changed": data[:-9] + b"?" + data[-8:],
+                    "not a plan": _sealed(pickle.dumps(("no", "plan"))),
+                    "harmful": _sealed(b"cos\nsystem\n(S'exit 1'\ntR."),
+                }[damage]
+            )
+    assert _cases(planned()) == cases
+    request.getfixturevalue("unplanned")
+    assert _cases(planned()) == cases  # it was kept again
+
+
+def _sealed(data: bytes) -> bytes:
+    return sha256(data).digest() + data
+
+
+def test_a_plan_names_nothing_but_its_parts() -> None:
+    with pytest.raises(pickle.UnpicklingError, match="is no part of a plan"):
+        kept_plans._Unpickler(io.BytesIO(pickle.dumps(os.system))).load()
+
+
+def test_a_folder_that_cannot_be_written_costs_time_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "file"
+    place.touch()
+    monkeypatch.setenv(CACHE_ENV, str(place))
+    assert planned().count()
+
+
+@pytest.mark.parametrize("what", ["code", "operator", "own operators", "thorough"])
+def test_what_plans_otherwise_is_not_answered_by_what_was_kept(
+    folder: Path, what: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    planned()
+    request.getfixturevalue("unplanned")
+    if what == "code":
+        monkeypatch.setattr(kept_plans, "_code", lambda: b"another")
+    elif what == "operator":
+        monkeypatch.setitem(OPERATORS, "Softmax", OPERATORS["Softmax"]._replace(oracle=lambda *_: ()))
+    elif what == "own operators":
+        monkeypatch.setenv(VARIABLE, str(folder))
+    with pytest.raises(_Asked):
+        planned(thorough=what == "thorough")
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_whole_product_is_not_answered_by_what_was_kept() -> None:
+    assert planned().count() < planned(everything=True).count()
+
+
+def test_only_the_plans_of_a_few_releases_stay(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(5):
+        monkeypatch.setattr(kept_plans, "_code", lambda number=number: bytes([number]))
+        planned()
+    assert len(list(folder.iterdir())) == 3
+
+
+def test_a_cache_that_cannot_be_looked_into_costs_the_plans_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CACHE_ENV, str(tmp_path / ("x" * 300)))  # longer than a name may be
+    assert next(iter(planned()), None) is not None

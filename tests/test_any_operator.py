@@ -1,0 +1,51 @@
+"""Every operator's cases against the mistakes that a kernel of any operator can make: each turns two red."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.operators import OPERATORS
+from tests.mutants.any_operator import red, samples, survives
+from tests.mutants.any_operator.conditions import WrongWhere, conditions
+from tests.mutants.any_operator.readings import readings
+from tests.mutants.any_operator.survivors import reason
+from tests.mutants.any_operator.together import NAMES, together
+
+FEW = ("Add", "Clip", "Concat", "Gemm", "MaxPool", "Softmax")
+"""Operators of different families; all others are tried with `-m slow`."""
+QUICK = ("Less", "LeakyRelu", "MatMulInteger", "Softmax")
+"""Operators whose mistakes of two conditions are always tried."""
+_OWN = ("GatherElements", "GatherND", "Round")
+"""They have mutants of their own, and too many cases for these."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in FEW else pytest.mark.slow)
+        for name in sorted(OPERATORS)
+        if name not in _OWN
+    ],
+)
+def test_every_mistake_turns_two_cases_red(name: str) -> None:
+    cases = samples(name)
+    mistakes = [*readings(name, cases), *conditions(name, cases)]
+    assert len(mistakes) >= 20
+    found = [each.name for each in mistakes if reason(name, each.name) is None and survives(each, cases)]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in NAMES],
+)
+def test_every_mistake_of_two_conditions_turns_two_cases_red(name: str) -> None:
+    cases = samples(name)
+    found = [each.name for each in together(name) if survives(each, cases)]
+    assert found == []
+
+
+def test_a_kernel_that_is_right_turns_nothing_red() -> None:
+    cases = samples("Clip")
+    right = WrongWhere("nowhere", lambda _: True, lambda array: array[:0])
+    assert list(red(right, cases)) == []

@@ -1,0 +1,123 @@
+"""The earlier call of a session: what it is, and that it runs first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.compile.prepare import units
+from harness.model.case import Case, Options, TensorSpec
+from harness.operators import OPERATORS
+from harness.specs.calls import call_of
+from harness.specs.sessions import earlier, earlier_case, refusal
+from harness.targets.frames import encode_batch
+from harness.worker import worker
+
+worker.np = np
+
+
+def gather(data: tuple[int, ...], indices: tuple[int, ...], axis: int = 0, **options: Any) -> Case:
+    specs = (TensorSpec("data", "float32", data), TensorSpec("indices", "int64", indices, "in_range"))
+    case_id = f"GatherElements@13:data={data}"
+    return Case(case_id, "GatherElements", 13, {"axis": axis}, specs, Options(**options))
+
+
+@pytest.mark.parametrize(
+    ("data", "indices", "axis", "after", "wanted"),
+    [
+        ((3, 4), (3, 4), 0, "larger", ((6, 4), (6, 4))),
+        ((3, 4), (3, 4), 0, "smaller", ((1, 4), (1, 4))),
+        ((3, 4), (2, 4), 1, "same", ((3, 4), (2, 4))),
+        ((1, 5), (1, 2), 1, "smaller", ((1, 2), (1, 1))),
+        ((1,), (1,), 0, "smaller", None),
+    ],
+)
+def test_the_earlier_call(data: Any, indices: Any, axis: int, after: Any, wanted: object) -> None:
+    assert earlier(OPERATORS["GatherElements"], call_of(gather(data, indices, axis)), after) == wanted
+
+
+def test_a_graph_of_one_size_runs_calls_of_that_size_alone() -> None:
+    call, operator = call_of(gather((3, 4), (3, 4))), OPERATORS["GatherElements"]
+    for fixed in ({"shapes": "static"}, {"initializer": "data"}):
+        assert refusal(operator, call, Options(after="same", **fixed)) is None  # type: ignore[arg-type]
+        why = refusal(operator, call, Options(after="larger", **fixed))  # type: ignore[arg-type]
+        assert why == "after=larger: a graph with static shapes or an initializer runs calls of one size"
+    assert (
+        refusal(operator, call_of(gather((1,), (1,))), Options(after="smaller"))
+        == "after=smaller: no such call"
+    )
+
+
+def test_its_elements_are_others() -> None:
+    case = gather((3, 4), (3, 4), after="same")
+    ((_, (prepared,)),) = units([case], 0)
+    assert prepared.before is not None
+    assert [each.array.shape for each in prepared.before] == [(3, 4), (3, 4)]
+    assert prepared.before[0].array.tobytes() != prepared.inputs[0].array.tobytes()
+    assert earlier_case(gather((3, 4), (3, 4))) is None
+
+
+class Backend:
+    """A session that notes the shapes of its calls."""
+
+    lost = False
+
+    def __init__(self) -> None:
+        self.ran: list[tuple[int, ...]] = []
+
+    def session(self, _unit: object, _model: bytes) -> object:
+        return self
+
+    def assignment(self, _session: object) -> list[list[str]]:
+        return [["P", "GatherElements"]]
+
+    def after_failure(self, _unit: object, _error: Exception) -> bool:
+        return False
+
+    def run(
+        self, _session: object, _unit: object, arrays: list[Any], _position: int
+    ) -> list[tuple[Any, int]]:
+        self.ran.append(arrays[0].shape)
+        return [(arrays[0], 1)]
+
+
+class Channel:
+    def __init__(self) -> None:
+        self.frames: list[str] = []
+
+    def announce(self, case: int, _stage: int = 0) -> None:
+        self.frames.append(f"A{case}")
+
+    def loaded(self, _case: int) -> None:
+        pass
+
+    def add_result(self, _case: int, _seconds: float, _outputs: object) -> None:
+        self.frames.append("R")
+
+    def add(self, kind: str, _body: bytes) -> None:
+        self.frames.append(kind)
+
+    def add_json(self, kind: str, _body: object) -> None:
+        self.frames.append(kind)
+
+    def send(self) -> None:
+        pass
+
+
+def test_the_earlier_call_runs_first_and_has_no_answer() -> None:
+    cases = [
+        gather((3, 4), (3, 4), after="larger"),
+        gather((2, 4), (2, 4)),
+        gather((4, 4), (4, 4), after="smaller"),
+    ]
+    (unit,) = units(cases, 0)
+    header, payload = encode_batch([unit], "P", {}, {})
+    sent = dict(header["kinds"][0], **header["units"][0])
+    backend, channel = Backend(), Channel()
+    data = memoryview(b"".join(payload))
+    end = worker.run_unit(channel, backend, sent, data, 0)
+    assert end == len(data)
+    assert backend.ran == [(6, 4), (3, 4), (2, 4), (2, 4), (4, 4)]
+    assert channel.frames == ["A0", "P", "R", "A1", "R", "A2", "R"]
