@@ -1,23 +1,22 @@
 """`python -m benchmarks [--target cpu|dml|directml] [--cases N] [--rounds N]`: the raw limit beside the whole
-of `harness run`, and memory.
+of `harness run`, and memory; with `--stages [SPEC…]` where the processor time of `harness run` goes.
 
-Rates are cases per second over all processes, both in the target's own runtime. The bare loop's counts from
-its first session to its last output; the harness' from the start of its process to the end of it, reports
-written. Both alternate, so that the ratio holds on a noisy machine; medians are printed.
+What is compared is processor time, user and system of all processes, which other work on the machine changes
+least. The bare loop's counts from its first session to its last output, the harness' from the start of its
+process to the end of it, reports written; both run in the target's own runtime. They alternate, and medians are
+printed.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
-from benchmarks import directml
+from benchmarks import directml, stages
 from benchmarks.workloads import write_spec
 from harness.run.folders import processors
 
@@ -35,9 +34,20 @@ def main() -> None:
         "--cases", type=int, help="cases of the shared-graph workload (a tenth with a session each)"
     )
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument(
+        "--stages",
+        type=Path,
+        nargs="*",
+        metavar="SPEC",
+        help="processor time by stage of a run of these specs (default: all) on the CPU provider; needs py-spy",
+    )
     parser.add_argument("--memory", type=int, nargs="*", metavar="CASES")
     arguments = parser.parse_args()
     target = arguments.target
+    if arguments.stages is not None:
+        for line in stages.table(arguments.stages):
+            print(line, flush=True)
+        return
     cases = arguments.cases or _CASES[target]
     memory = arguments.memory if arguments.memory is not None else _MEMORY[target]
     if target == "directml":
@@ -51,7 +61,7 @@ def main() -> None:
         print(
             f"{processors()} processors, Python {sys.version.split()[0]}; medians of {arguments.rounds} rounds\n"
         )
-        print("| workload | cases | bare loop, cases/s | harness run, cases/s | harness / bare loop |")
+        print("| workload | cases | bare loop, µs a case | harness run, µs a case | harness / bare loop |")
         print("|---|--:|--:|--:|--:|")
         for name, wanted, static in (
             ("shared graphs", cases, False),
@@ -61,9 +71,9 @@ def main() -> None:
             pairs = [
                 (bare(target, spec), whole(target, spec, Path(folder))[0]) for _ in range(arguments.rounds)
             ]
-            limit, rate = (count / statistics.median(seconds) for seconds in zip(*pairs, strict=True))
-            ratio = statistics.median(a / b for a, b in pairs)
-            print(f"| {name} | {count:,} | {limit:,.0f} | {rate:,.0f} | {ratio:.2f} |", flush=True)
+            limit, used = (statistics.median(each) / count * 1e6 for each in zip(*pairs, strict=True))
+            ratio = statistics.median(b / a for a, b in pairs)
+            print(f"| {name} | {count:,} | {limit:,.1f} | {used:,.1f} | {ratio:.1f} |", flush=True)
         if memory:
             print("\n| cases | peak memory of the parent, MiB |\n|--:|--:|")
         for wanted in memory:
@@ -72,7 +82,7 @@ def main() -> None:
 
 
 def bare(target: str, spec: Path) -> float:
-    """Return the seconds of the slowest of the bare loops, one a processor, which start together."""
+    """Return the processor time in seconds of the bare loops, one a processor, which start together."""
     count = processors()
     command = [sys.executable, "-m", "benchmarks.bare_loop", target]
     loops = [
@@ -91,18 +101,14 @@ def bare(target: str, spec: Path) -> float:
         assert loop.stdin is not None
         loop.stdin.write("\n")
         loop.stdin.flush()
-    return max(float(loop.communicate()[0]) for loop in loops)
+    return sum(float(loop.communicate()[0]) for loop in loops)
 
 
 def whole(target: str, spec: Path, folder: Path) -> tuple[float, float]:
-    """Return seconds and peak memory in MiB of a whole `harness run`."""
+    """Return processor time in seconds and peak memory in MiB of a whole `harness run`."""
     command = [sys.executable, "-m", "harness", "run", str(spec), "-t", target, "-o", str(folder / "run")]
-    started = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    if os.waitstatus_to_exitcode(status) not in (0, 1):
-        raise SystemExit(f"harness run ended with {os.waitstatus_to_exitcode(status)}")
-    return time.perf_counter() - started, usage.ru_maxrss / 1024
+    usage = stages.usage_of([*command, "--force"])
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@ many processes.
 
 Started as `python -m benchmarks.bare_loop TARGET PART PARTS SPEC…`; prepares its part of the cases, hands
 them to `bare_worker.py` in the target's runtime, says `ready`, waits for a line, has it run, prints the
-seconds that creating the sessions and running took.
+seconds of processor time that creating the sessions and running took.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ import sys
 from pathlib import Path
 
 from harness.compile.prepare import units
-from harness.model.records import DML
+from harness.model.target_info import DML
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
 from harness.specs.selection import Shard, select
-from harness.targets.registry import launch, parse_target
+from harness.targets.launches import launch
+from harness.targets.registry import parse_target
 from harness.targets.windows import runtime
 
 _WORKER = Path(__file__).with_name("bare_worker.py")
@@ -34,7 +35,7 @@ def main() -> None:
     prepared = []
     for graph, cases in units(selection.cases(valid=True), 0):
         names = [name for name, _ in graph.inputs]
-        fed = [zip(names, [inputs[n].array for n in graph.fed], strict=True) for _, _, inputs, _ in cases]
+        fed = [zip(names, [inputs[n].array for n in graph.fed], strict=True) for _, _, inputs, *_ in cases]
         feeds = [
             [(key, array.dtype.str, array.shape, array.tobytes()) for key, array in case] for case in fed
         ]

@@ -1,8 +1,8 @@
 """The bare loop where a target's worker would run, with its session options: cases on stdin as a pickle,
-seconds on stdout.
+seconds of processor time on stdout.
 
 Reads u32 length and the pickle, says `ready`, waits for a line, creates the sessions and runs every case,
-says how long that took. Standard library, numpy and onnxruntime.
+says how much processor time that took. Standard library, numpy and onnxruntime.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ for key, value in config.items():
     options.add_session_config_entry(key, value)
 print("ready", flush=True)
 stream.readline()
-started = time.perf_counter()
+started = time.process_time()
 for model, outputs, feeds in prepared:
     session = ort.InferenceSession(
         model, options, providers=[(provider, provider_options)], enable_fallback=0
@@ -50,4 +50,4 @@ for model, outputs, feeds in prepared:
     run = session.run
     for feed in feeds:
         run(outputs, feed)
-print(time.perf_counter() - started, flush=True)
+print(time.process_time() - started, flush=True)

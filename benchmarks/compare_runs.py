@@ -12,9 +12,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
-from harness.model.records import End
+from harness.model.header import End
+from harness.model.verdict import NOT_EXECUTED
 from harness.results.runfile import RunWriter
 from tests import synthetic
 
@@ -22,9 +24,15 @@ from tests import synthetic
 def write(path: Path, results: int, seed: int) -> None:
     """Write a run without holding it."""
     writer = RunWriter(path, synthetic.header())
+    outcomes, verdicts = Counter[str](), Counter[str]()
+    number = ran = 0
     for result in synthetic.results(results // 2, seed=seed):
         writer.add(result)
-    writer.close(End(results, results, {}, {}, {}))
+        outcomes[result.outcome.value] += 1
+        verdicts[result.verdict.value] += 1
+        number += 1
+        ran += result.outcome not in NOT_EXECUTED
+    writer.close(End(number, ran, {}, outcomes, verdicts))
 
 
 def main() -> None:

@@ -17,12 +17,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from harness.model.case import Case, Tensor, TensorSpec
 from harness.model.dtypes import DTYPES
-from harness.model.records import Case, Tensor, TensorSpec
 from harness.operators.base import Call
 from harness.targets.execution import Graph, GraphCases, Prepared
+from harness.targets.launches import launch
 from harness.targets.pool import WorkerPool
-from harness.targets.registry import launch, parse_target
+from harness.targets.registry import parse_target
 from harness.targets.windows import runtime
 
 _BARE = Path(__file__).with_name("bare_directml.py")

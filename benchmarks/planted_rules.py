@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from harness.model.records import Validity
+from harness.model.case import Validity
 from harness.results.rules.features import features
 from harness.results.rules.terms import Term
 from harness.results.runfile import RunReader

@@ -14,7 +14,7 @@ because: "elements are moved, not computed"
 sweeps:
   - name: {name}
     data: {{dtype: [{dtypes}], shape: {shapes}}}
-    indices: {{dtype: all, extent: [one, same, more], values: [{values}]}}
+    indices: {{dtype: all, shape: {{extent: [one, same, more]}}, values: [{values}]}}
     attributes: {{axis: [1]}}
     options: {{shapes: {kind}}}
 """

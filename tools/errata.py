@@ -14,17 +14,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from harness.model.case import Validity
 from harness.model.errors import UsageError
 from harness.model.query import Query
-from harness.model.records import DIRECTML, Result, TargetInfo, Validity, conforms, inexpressible
 from harness.model.reference.feature_levels import load
+from harness.model.result import Result, inexpressible
+from harness.model.target_info import DIRECTML, TargetInfo
+from harness.model.verdict import conforms
 from harness.render.directml import did_text
 from harness.render.markup import code, escape, table
 from harness.render.text import line
 from harness.results.requirements import ObservedResult, Rules, Side, Tested
 from harness.results.runfile import RunReader
 from harness.results.tensor_support import Status, SupportCell, TensorSupport
-from harness.specs.expectations import Entry, Expectations, load_expectations
+from harness.specs.expectation_entry import Entry
+from harness.specs.expectations import Expectations, load_expectations
 from tools.doc_page import print_page
 
 
@@ -92,7 +96,11 @@ class Measured:
             support.add(result)
             if (
                 not conforms(result.validity, result.outcome)
-                and (entry := reviewed.entry(result.case, beyond=result.beyond, outcome=result.outcome))
+                and (
+                    entry := reviewed.entry(
+                        result.case, beyond=result.beyond, outcome=result.outcome, diff=result.diff
+                    )
+                )
                 is not None
             ):
                 title = entry.title or entry.reason

@@ -17,14 +17,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from harness.model.case import Case, Validity
 from harness.model.errors import UsageError
-from harness.model.records import Case, Outcome, Result, TargetInfo, Validity, conforms, inexpressible
+from harness.model.result import Result, inexpressible
 from harness.model.result_key import artifact_name
+from harness.model.target_info import TargetInfo
+from harness.model.verdict import Outcome, conforms
 from harness.render.markup import table
 from harness.render.tensors import read_tensors
 from harness.render.text import line
 from harness.results.runfile import RunReader
-from harness.specs.expectations import Entry, Expectations, load_expectations
+from harness.specs.expectation_entry import Entry
+from harness.specs.expectations import Expectations, load_expectations
 from tools.doc_page import print_page
 
 _MEANS = {
@@ -102,7 +106,7 @@ def findings(sides: Sequence[Side], expectations: Expectations) -> list[Finding]
         entries = tuple(
             None
             if conforms(result.validity, result.outcome)
-            else targets.entry(case, beyond=result.beyond, outcome=result.outcome)
+            else targets.entry(case, beyond=result.beyond, outcome=result.outcome, diff=result.diff)
             for targets, result in zip(known, results, strict=True)
         )
         key = tuple(None if entry is None else entry.title or entry.reason for entry in entries)

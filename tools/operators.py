@@ -13,15 +13,17 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from importlib import import_module
 from pkgutil import iter_modules
+from statistics import median
 
 import harness.operators
-from harness.model.records import Validity
+from harness.model.case import Validity
 from harness.operators import OPERATORS
 from harness.operators.base import Operator
 from harness.render.markup import table
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
 from tools.doc_page import print_page
+from tools.operator_cost import python_lines, yaml_lines
 
 
 def formula_modules() -> dict[str, str]:
@@ -55,14 +57,33 @@ def page() -> Iterator[str]:
         "bit is one that moves, compares or counts elements. What has no spec is not covered.\n"
     )
     modules = formula_modules()
+    python = python_lines(modules)
+    yaml = {spec.model.operator: yaml_lines(spec) for spec in specs}
+    yield (
+        "`YAML` are the lines of the spec, `Python` those of the formula and of what the operator adds to its family, shared code in "
+        f"equal parts: {median(yaml.values()):g} and {float(median(python.values())):.1f} in the median, without the families.\n"
+    )
     yield from table(
-        ("operator", "versions", "held", "valid", "invalid", "unspecified", "formula", "DirectML"),
+        (
+            "operator",
+            "versions",
+            "held",
+            "valid",
+            "invalid",
+            "unspecified",
+            "YAML",
+            "Python",
+            "formula",
+            "DirectML",
+        ),
         (
             (
                 f"[{spec.model.operator}](../specs/{spec.model.operator}.yaml)",
                 ", ".join(map(str, spec.opsets)),
                 _judged(OPERATORS[spec.model.operator]),
                 *(f"{counts[spec.model.operator, validity]:,}" for validity in Validity),
+                str(yaml[spec.model.operator]),
+                f"{float(python[spec.model.operator]):.0f}",
                 f"[{modules[spec.model.operator]}.py](../harness/operators/{modules[spec.model.operator]}.py)",
                 ", ".join(name.removeprefix("DML_OPERATOR_") for name in spec.directml) or "–",
             )

@@ -15,18 +15,16 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
+from harness.model.case import Validity
 from harness.model.errors import UsageError
-from harness.model.records import (
+from harness.model.result import (
     CANNOT_BE_ASKED,
-    DML,
     Error,
-    Outcome,
     Result,
-    TargetInfo,
-    Validity,
-    conforms,
     inexpressible,
 )
+from harness.model.target_info import DML, TargetInfo
+from harness.model.verdict import Outcome, conforms
 from harness.render.markup import table
 from harness.render.text import gist, line
 from harness.results.runfile import RunReader
@@ -78,7 +76,9 @@ class Releases:
                 entry = (
                     None
                     if conforms(result.validity, result.outcome)
-                    else known[result.target].entry(result.case, beyond=result.beyond, outcome=result.outcome)
+                    else known[result.target].entry(
+                        result.case, beyond=result.beyond, outcome=result.outcome, diff=result.diff
+                    )
                 )
                 self._add(result, "" if entry is None else entry.title or entry.reason)
 

@@ -14,7 +14,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.model.records import Outcome, TargetInfo, Validity
+from harness.model.case import Validity
+from harness.model.result import NanBits
+from harness.model.target_info import TargetInfo
+from harness.model.verdict import Outcome
 from harness.render.markup import code, escape, table
 from harness.results.runfile import RunReader
 from tools.doc_page import print_page
@@ -40,13 +43,18 @@ class Answers:
         self.operators: dict[Question, dict[str, None]] = {}
         self.outcomes: dict[tuple[Question, str], Counter[Outcome]] = {}
         self.examples: dict[Question, str] = {}
+        self.nans: dict[tuple[str, str, str], NanBits] = {}
+        """The bits of NaNs by operator, element type and target."""
         for run in runs:
             reader = RunReader(run)
             for target, info in reader.header.targets.items():
                 self.targets[target] = info
                 for key in [key for key in self.outcomes if key[1] == target]:
                     del self.outcomes[key]
+                self.nans = {key: bits for key, bits in self.nans.items() if key[2] != target}
             for result in reader:
+                if isinstance(result.nans, NanBits):
+                    self._add_nans(result.operator, result.target, result.nans)
                 if result.validity is not Validity.UNSPECIFIED:
                     continue
                 head, _, rest = result.case.partition(":")
@@ -59,6 +67,13 @@ class Answers:
                 self.examples[question] = min(
                     self.examples.get(question, result.case), result.case, key=lambda case: (len(case), case)
                 )
+
+    def _add_nans(self, operator: str, target: str, more: NanBits) -> None:
+        key = (operator, more.dtype, target)
+        known = self.nans.get(key, NanBits(more.dtype, 0, 0, 0))
+        self.nans[key] = NanBits(
+            more.dtype, known.kept + more.kept, known.quieted + more.quieted, known.changed + more.changed
+        )
 
     def of(self, question: Question) -> Mapping[str, Counter[Outcome]]:
         """Return the outcomes by target."""
@@ -78,6 +93,12 @@ _LEGEND = """\
 formula gives nothing to compare with."""
 
 
+_NANS = """\
+Any NaN equals any other in a verdict: no source asks for its bits but those that copy elements. Of outputs that are compared to the bit:
+`kept` as the formula has them, which leaves the NaN of an input as it is · `quieted`: the quiet bit is set beside that (IEEE 754-2019,
+6.2.1) · `changed`: another payload or sign. The numbers are elements."""
+
+
 def page(answers: Answers) -> Iterator[str]:
     """Yield the lines of the page."""
     yield "# What ONNX leaves open, and who does what"
@@ -93,6 +114,28 @@ def page(answers: Answers) -> Iterator[str]:
         yield from ("", f"## {title}", "")
         rows = [_row(answers, question) for question in questions if answers.differ(question) is differing]
         yield from table(("open", "operators", *answers.targets, "source", "example"), rows)
+    if answers.nans:
+        yield from ("", "## Bits of NaN", "", *_NANS.splitlines(), "")
+        yield from table(("operator", "type", *answers.targets), _nan_rows(answers))
+
+
+def _nan_rows(answers: Answers) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each operator and the element types that fare alike there."""
+    alike: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for operator, dtype in sorted({key[:2] for key in answers.nans}):
+        cells = tuple(_bits(answers.nans.get((operator, dtype, target))) for target in answers.targets)
+        alike.setdefault((operator, cells), []).append(dtype)
+    for (operator, cells), dtypes in alike.items():
+        yield operator, ", ".join(dtypes), *cells
+
+
+def _bits(bits: NanBits | None) -> str:
+    """Say what became of the NaNs: all alike, or how many how."""
+    if bits is None:
+        return "–"
+    counted = {"kept": bits.kept, "quieted": bits.quieted, "changed": bits.changed}
+    told = [(word, number) for word, number in counted.items() if number]
+    return told[0][0] if len(told) == 1 else ", ".join(f"{word} {number:,}" for word, number in told)
 
 
 def _row(answers: Answers, question: Question) -> tuple[str, ...]:

@@ -28,7 +28,8 @@ import msgspec
 from harness.commands.named_path import NamedPath
 from harness.commands.report import write_report
 from harness.model.errors import HarnessError, HarnessFault, TargetUnavailable, UsageError
-from harness.model.records import Error, Header, Result
+from harness.model.header import Header
+from harness.model.result import Error, Result
 from harness.render.text import without_paths
 from harness.results.runfile import RunReader, run_file
 from harness.run.folders import REPORTS

@@ -103,8 +103,8 @@ def extract_kernels(checkout: Checkout) -> tuple[Facts, Facts, dict[str, list[Fa
     }
     registered: dict[str, list[Facts]] = {}
     for row in provider.registrations(checkout):
-        if not row["domain"]:
-            registered.setdefault(row["operator"], []).append(row)
+        name = f"{row['domain']}:{row['operator']}" if row["domain"] else row["operator"]
+        registered.setdefault(name, []).append(row)
     return source, kernel_table.kernels(checkout.text(kernel_table.PATH)), registered
 
 

@@ -93,7 +93,7 @@ def _numbers(words: str) -> list[int]:
 
 def kernels_file(source: Facts, table: Facts, registered: Mapping[str, list[Facts]]) -> str:
     """Return onnxruntime_kernels.json, for the operators of ONNX's default domain that the installed onnx
-    knows.
+    knows, and under `others` what the DirectML provider registers beside them.
 
     A kernel's types are those that the table names and ONNX's definition allows: the table names types of
     other versions, too.
@@ -109,12 +109,27 @@ def kernels_file(source: Facts, table: Facts, registered: Mapping[str, list[Fact
         for first in row["opsets"]
         if first
     )
-    head = source | {"onnx": onnx.__version__, "newest_opset": newest}
+    head = source | {"onnx": onnx.__version__, "newest_opset": newest, "others": _others(schemas, registered)}
     operators = {
         name: _kernels_of(name, dict(sorted(found.items())), table, registered)
         for name, found in sorted(schemas.items())
     }
     return _lines(head, operators)
+
+
+def _others(
+    schemas: Mapping[str, Mapping[int, onnx.defs.OpSchema]], registered: Mapping[str, list[Facts]]
+) -> Facts:
+    """Return the registrations of operators that ONNX's default domain does not have, or no longer: what the
+    kernels create, and the element types of the first type parameter."""
+    made: Facts = {}
+    for name, rows in sorted(registered.items()):
+        if name in schemas:
+            continue
+        types = {each for row in rows for each in next(iter(row["types"].values()), ())}
+        creates = {each: None for row in rows for each in row["creates"]}
+        made[name] = {"creates": list(creates), "types": sorted(types)}
+    return made
 
 
 def _kernels_of(
