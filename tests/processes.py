@@ -37,7 +37,7 @@ def descendants(of: int) -> set[int]:
     return found - {of}
 
 
-def gone(pids: Iterable[int], seconds: float = 10.0) -> bool:
+def gone(pids: Iterable[int], seconds: float = 60.0) -> bool:
     """Wait until none of the processes exists."""
     wanted = set(pids)
     end = time.monotonic() + seconds

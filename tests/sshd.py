@@ -83,13 +83,13 @@ def server(folder: Path) -> Iterator[Server]:
         yield Server(config, process.pid)
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
         if made:
             _PRIVILEGE_SEPARATION.rmdir()
 
 
 def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while time.monotonic() < end and process.poll() is None:
         with closing(socket.socket()) as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:

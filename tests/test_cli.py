@@ -652,7 +652,7 @@ def test_a_reader_that_leaves_changes_neither_reports_nor_exit_code(
     ]
     try:
         ended = subprocess.run(
-            command, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+            command, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=120, check=False
         )
     finally:
         os.close(writing)
@@ -718,7 +718,7 @@ def test_signals_leave_no_process_and_a_run_to_resume(folder: Path, number: sign
         workers = descendants(process.pid)
         assert workers
         process.send_signal(number)
-        assert process.wait(10) == (-9 if number is signal.SIGKILL else 130)
+        assert process.wait(60) == (-9 if number is signal.SIGKILL else 130)
         said = process.stderr.read()
     assert gone(workers)
     if number is not signal.SIGKILL:

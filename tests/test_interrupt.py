@@ -51,7 +51,7 @@ def test_two_interruptions_are_one(tmp_path: Path, delay: float, apart: float) -
         process.send_signal(signal.SIGINT)
         time.sleep(apart)
         process.send_signal(signal.SIGINT)
-        code = process.wait(20)
+        code = process.wait(60)
         said = process.stderr.read().strip().splitlines()
     assert code == 130, said
     assert said[-1].startswith("harness: interrupted"), said
@@ -77,7 +77,7 @@ except KeyboardInterrupt:
 
 def test_an_interruption_in_a_finalizer_is_not_lost() -> None:
     ended = subprocess.run(
-        [sys.executable, "-c", FINALIZER], capture_output=True, text=True, timeout=15, check=False
+        [sys.executable, "-c", FINALIZER], capture_output=True, text=True, timeout=120, check=False
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "interrupted\n", "")
 
@@ -96,7 +96,7 @@ interrupt.ignore()
 
 def test_an_interruption_of_code_from_a_string_leaves_the_exit_code() -> None:
     """Modules make dataclasses and named tuples that way as they load."""
-    assert subprocess.run([sys.executable, "-c", FROM_A_STRING], timeout=15, check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-c", FROM_A_STRING], timeout=120, check=False).returncode == 0
 
 
 def test_an_interruption_that_comes_as_another_error_is_known() -> None:
@@ -127,7 +127,7 @@ main()
 
 def test_an_interruption_that_comes_as_another_error_while_modules_load_is_one_line() -> None:
     ended = subprocess.run(
-        [sys.executable, "-c", LOADING], capture_output=True, text=True, timeout=15, check=False
+        [sys.executable, "-c", LOADING], capture_output=True, text=True, timeout=120, check=False
     )
     assert (ended.returncode, ended.stderr) == (130, "harness: interrupted\n")
 
@@ -153,7 +153,7 @@ interrupt.ignore()
 
 def test_an_interruption_waits_until_an_extension_is_loaded() -> None:
     ended = subprocess.run(
-        [sys.executable, "-c", EXTENSION], capture_output=True, text=True, timeout=15, check=False
+        [sys.executable, "-c", EXTENSION], capture_output=True, text=True, timeout=120, check=False
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "loaded\ninterrupted\n", "")
 
@@ -177,7 +177,7 @@ except KeyboardInterrupt:
 
 def test_a_late_one_ends_what_does_not_end() -> None:
     ended = subprocess.run(
-        [sys.executable, "-c", PATIENCE], capture_output=True, text=True, timeout=15, check=False
+        [sys.executable, "-c", PATIENCE], capture_output=True, text=True, timeout=120, check=False
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "still there\n", "")
 
@@ -189,6 +189,6 @@ def test_a_signal_that_is_ignored_stays_so() -> None:
         f"{before}; from harness.model import interrupt; interrupt.install(); print(signal.getsignal(2).name)"
     )
     ended = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=15, check=True
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
     )
     assert ended.stdout == "SIG_IGN\n"

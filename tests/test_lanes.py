@@ -265,7 +265,7 @@ def interrupted(folder: Path, victim: str, number: signal.Signals) -> subprocess
         members = [pid for pid in below if parent_of(pid) == process.pid]
         assert (len(members), len(below)) == (2, 4)
         os.kill(process.pid if victim == "parent" else members[-1], number)
-        code = process.wait(20)
+        code = process.wait(60)
         said = (
             process.stderr.read().strip().rpartition("\n")[2]
         )  # below lines of progress, if the run was slow

@@ -109,7 +109,7 @@ def test_a_bomb_takes_no_memory(suffix: str, tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=120,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (300 << 20, 300 << 20)),
     )
     assert "UsageError" in ended.stderr

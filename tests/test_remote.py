@@ -118,7 +118,7 @@ class OnnxRuntime(OnnxRuntime):
             ctypes.string_at(0)
         return super().run(session, unit, arrays, position)
 """
-    pool = WorkerPool(start(preamble=with_worker(crash)), size=1, timeout=20)
+    pool = WorkerPool(start(preamble=with_worker(crash)), size=1, timeout=60)
     found = answers(pool, given)
     size = {prepared.case.id: prepared.inputs[0].array.size for unit in given for prepared in unit.cases}
     lost = {case for case, execution in found.items() if execution.outputs is None}
@@ -135,7 +135,7 @@ def test_a_hung_case_is_ended_at_the_other_end_too(server: Server) -> None:
     given = [big(1 << 20), big((1 << 20) + 1)]
     found = answers(pool, given)
     assert {execution.ended for execution in found.values()} == {"timeout"}
-    assert gone(workers(server), 5)
+    assert gone(workers(server))
 
 
 @pytest.mark.parametrize("state", ["idle", "busy"])
@@ -151,7 +151,7 @@ def test_a_lost_connection_leaves_no_process(server: Server, state: str) -> None
     assert left
     process = next(iter(pool._slots))
     os.kill(process.pid, signal.SIGKILL)
-    assert gone(left, 5)
+    assert gone(left)
     pool.close()
 
 
@@ -173,7 +173,7 @@ class OnnxRuntime(OnnxRuntime):
             time.sleep(60)
         return super().run(session, unit, arrays, position)
 """
-    pool = WorkerPool(start(preamble=with_worker(cut)), size=1, timeout=20)
+    pool = WorkerPool(start(preamble=with_worker(cut)), size=1, timeout=60)
     found = answers(pool, given)
     assert marker.exists()
     assert {execution.ended for execution in found.values()} == {None}
@@ -189,7 +189,7 @@ class OnnxRuntime(OnnxRuntime):
         ctypes.CDLL(None).puts(b"puts from a native library")
         return super().run(session, unit, arrays, position)
 """
-    pool = WorkerPool(start(preamble=with_worker(shout)), size=1, timeout=20)
+    pool = WorkerPool(start(preamble=with_worker(shout)), size=1, timeout=60)
     found = answers(pool, chosen(QUERY + ";X=float16"))
     assert all(execution.outputs is not None for execution in found.values())
     assert pool.restarts == 0
@@ -350,6 +350,6 @@ def greet(argv: list[str], env: dict[str, str] | None = None) -> bytes:
         kind, size = struct.unpack("<BI", process.stdout.read(5))
         greeting = process.stdout.read(size)
         assert chr(kind) == "H"
-        _, errors = process.communicate(timeout=20)
+        _, errors = process.communicate(timeout=60)
         assert process.returncode == 0, errors
     return greeting

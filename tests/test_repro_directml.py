@@ -77,7 +77,7 @@ def run_with(answer: str, text: str, folder: Path, *arguments: str) -> subproces
     path = folder / "repro.py"
     path.write_text(made.replace('sys.platform != "win32"', "False"), encoding="utf-8")
     return subprocess.run(
-        [sys.executable, path, *arguments], capture_output=True, encoding="utf-8", timeout=60, check=False
+        [sys.executable, path, *arguments], capture_output=True, encoding="utf-8", timeout=120, check=False
     )
 
 
@@ -140,7 +140,7 @@ def test_without_windows_it_cannot_tell(tmp_path: Path) -> None:
     path = tmp_path / "repro.py"
     path.write_text(directml_script(a_valid_one()), encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, path], capture_output=True, encoding="utf-8", timeout=60, check=False
+        [sys.executable, path], capture_output=True, encoding="utf-8", timeout=120, check=False
     )
     assert done.returncode == 3, done.stderr
     assert "CANNOT TELL: DirectML cannot be had: it needs Windows" in done.stdout

@@ -3,7 +3,6 @@ matrices say what tables say."""
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from tests.synthetic import CPU, DML
 
 PAGE_BYTES = 3_600_000
 """What a page of 150 operators × 3 targets × 300 cases may hold."""
-RENDER_SECONDS = 60
 _MATRICES = """() => {
   const rate = (cell) => (cell.textContent.match(/[\\d,]+\\/[\\d,]+/) ?? [""])[0];
   return [...document.querySelectorAll("details.operator figure")].map((figure) => [
@@ -174,9 +172,7 @@ def test_axe_finds_nothing_in_a_page_of_many_operators(open_page: Open, tmp_path
 @pytest.mark.slow
 def test_150_operators_stay_small_and_quick(open_page: Open, tmp_path: Path) -> None:
     run = many.write_run(tmp_path / "run.jsonl")
-    began = time.process_time()
     path = page_of(tmp_path, run)
-    assert time.process_time() - began < RENDER_SECONDS
     assert path.stat().st_size < PAGE_BYTES
     page = open_page(path)
     assert len(names(page)) == 150

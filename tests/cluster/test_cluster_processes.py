@@ -130,7 +130,7 @@ def test_an_interrupted_run_leaves_nothing_and_goes_on(tmp_path: Path) -> None:
     begun(process, tmp_path / "o")
     below = descendants(process.pid)
     os.killpg(process.pid, signal.SIGINT)
-    assert process.wait(30) == 130, log.read_text()
+    assert process.wait(120) == 130, log.read_text()
     last = log.read_text().splitlines()[-1]
     assert last.startswith(
         "harness: interrupted; what was finished is kept: continue with: harness run --resume"
@@ -220,18 +220,18 @@ def test_events_and_tasks(tmp_path: Path) -> None:
     with connected("local:2") as cluster:
         first, second = cluster.nodes()
         cluster.submit(first, "a", os.getpid)
-        ended = cluster.inbox.get(timeout=30)
+        ended = cluster.inbox.get(timeout=120)
         assert isinstance(ended, TaskEnded)
         assert ended.ticket == "a"
         cluster.submit(second, "b", shutil.rmtree, str(tmp_path / "absent"))
-        failed = cluster.inbox.get(timeout=30)
+        failed = cluster.inbox.get(timeout=120)
         assert isinstance(failed, TaskEnded)
         assert isinstance(failed.error, FileNotFoundError)
         cluster.submit(first, "c", time.sleep, 60)
         os.kill(ended.value, signal.SIGKILL)
-        assert cluster.inbox.get(timeout=30) == NodeGone(first)
+        assert cluster.inbox.get(timeout=120) == NodeGone(first)
         cluster.forget("c")
-        came = cluster.inbox.get(timeout=30)
+        came = cluster.inbox.get(timeout=120)
         assert isinstance(came, NodeCame)
         assert sorted(cluster.nodes()) == sorted([second, came.node])
         assert cluster.inbox.empty()
