@@ -13,11 +13,37 @@ DTYPE_ORDER = (
 """Element types in the order of rows: kind, then width."""
 
 _MEMORY = 50_000
-_known: dict[str, Facets] = {}
 _VARIANT = ";variant="
-_INPUT = re.compile(r"[:;]([\w.]+)=([a-z]+\d*)(?:\[([\d,]*)\](?=;|\Z)|([{(])[^;]*[})](?=;|\Z))")
+_INPUT = re.compile(r"([\w.]+)=([a-z]+\d*)(?:\[([\d,]*)\]|([{(]).*[})])", re.DOTALL)
 _STATED = "{}"
 """Ends what `Facets.types` says of an input whose elements stand in the id."""
+
+
+class _Input(NamedTuple):
+    """What a part of an id says of an input; `rank` is -1 where it does not say."""
+
+    name: str
+    dtype: str
+    rank: int
+    stated: bool
+
+
+class _Inputs(dict[str, _Input | None]):
+    """What the parts of ids say, None of those that are no input."""
+
+    def __missing__(self, part: str) -> _Input | None:
+        found = _INPUT.fullmatch(part)
+        if found is None:
+            self[part] = None
+            return None
+        name, dtype, shape, stated = found.groups()
+        rank = (1 if stated == "{" else 0) if stated else shape.count(",") + 1 if shape else 0
+        read = self[part] = _Input(name, dtype, rank, stated is not None)
+        return read
+
+
+_inputs = _Inputs()
+_known: dict[tuple[str, tuple[_Input, ...]], Facets] = {}
 
 
 class Facets(NamedTuple):
@@ -58,33 +84,33 @@ def facets(case_id: str) -> Facets:
     Costs a fraction of `caseid.parse`, because every result of a run passes through here; a text that is no
     id has few facets and no error.
     """
-    told = case_id[: max(case_id.rfind("]"), case_id.rfind("}"), case_id.rfind(")")) + 1] or case_id
-    known = _known.get(told)
+    if len(_inputs) > _MEMORY or len(_known) > _MEMORY:
+        _inputs.clear()
+        _known.clear()
+    head, _, rest = case_id.partition(":")
+    parts = rest.split(";")
+    inputs: tuple[_Input, ...] = tuple(filter(None, map(_inputs.__getitem__, parts)))
+    known = _known.get((head, inputs))
     if known is None:
-        known = _read(told)
-        if len(_known) >= _MEMORY:
-            _known.clear()
-        _known[told] = known
+        known = _known[head, inputs] = _of(head, inputs)
     if _VARIANT in case_id:
         return known._replace(variant=case_id.partition(_VARIANT)[2].partition(";")[0])
     return known
 
 
-def _read(told: str) -> Facets:
-    """Read what stands up to the last tensor, which many cases share."""
-    operator, _, rest = told.partition("@")
-    number = rest.partition(":")[0]
+def _of(head: str, inputs: Iterable[_Input]) -> Facets:
+    """Make facets of operator and opset and of the inputs, which many cases share."""
+    operator, _, number = head.partition("@")
     dtype, rank = "", -1
     others: dict[str, dict[str, None]] = {}
-    for name, kind, shape, stated in _INPUT.findall(told):
+    for name, kind, dimensions, stated in inputs:
         listed, _, place = name.partition(".")
         if not dtype:
-            dtype, rank = kind, (stated == "{") if stated else shape.count(",") + 1 if shape else 0
-            first = listed
+            dtype, rank, first = kind, dimensions, listed
         elif not (place and listed == first and kind == dtype):
             others.setdefault(listed, {})[kind + (_STATED if stated else "")] = None
     types = " ".join(f"{name}={'+'.join(kinds)}" for name, kinds in others.items())
-    return Facets(operator, int(number) if number.isdecimal() else 0, dtype, int(rank), types, "")
+    return Facets(operator, int(number) if number.isdecimal() else 0, dtype, rank, types, "")
 
 
 def telling(found: Iterable[Facets]) -> dict[str, frozenset[str]]:

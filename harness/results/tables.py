@@ -181,7 +181,23 @@ class Tables:
 
     @cached_property
     def _by_target(self) -> dict[object, Tally]:
-        return {target: tally for (target,), tally in self.by("target").items()}
+        """The sums over each target, from the states alone: cells are many."""
+        numbers: Counter[int] = Counter()
+        for key, number in self._counts.items():
+            numbers[key & (1 << _STATE_BITS) - 1] += number
+        states, sums = self.states, dict[object, Tally]()
+        for place, number in numbers.items():
+            state = states[place]
+            if not state.inexpressible:
+                sums.setdefault(state.target, Tally()).add(
+                    state.validity,
+                    state.outcome,
+                    state.verdict,
+                    number,
+                    baseline=self.header.baseline is not None,
+                    apart=state.apart,
+                )
+        return sums
 
     @property
     def targets(self) -> list[str]:

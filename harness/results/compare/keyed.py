@@ -3,6 +3,7 @@ a temporary file once there are many, and the runs are joined a range of keys at
 
 from __future__ import annotations
 
+import struct
 import tempfile
 from collections.abc import Iterator
 from typing import IO, Any, NamedTuple
@@ -11,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.model.errors import UsageError
-from harness.model.result_key import result_key
 
 Rows = NDArray[np.void]
 """Numbers of results, sorted by key: `digest` of the key, `ulp`, `line`, `state`, `place`."""
 _ROW = np.dtype([("digest", "<u8"), ("ulp", "<u8"), ("line", "<u4"), ("state", "<u4"), ("place", "<u2")])
+_PACKED = struct.Struct("<QQIIH")
+_WHOLE = (1 << 64) - 1
 _CHUNK = 1 << 18
 """Results that are held in memory before they go to the file."""
 _PARTS = 256
@@ -32,15 +34,16 @@ class KeyedResults:
     """The results of a run by key: what a target did as `state`, the ULP distance plus one or 0, and the line."""
 
     def __init__(self) -> None:
-        self._rows = np.empty(_CHUNK, _ROW)
+        self._bytes = bytearray(_CHUNK * _ROW.itemsize)
+        self._rows = np.frombuffer(self._bytes, _ROW)
         self._number = 0
         self._chunks: list[_Chunk] = []
         self._file: IO[bytes] | None = None
 
     def add(self, case: str, place: int, state: int, ulp: int, line: int) -> None:
         """Take a result. Errors: UsageError where the temporary file cannot be written."""
-        digest = int.from_bytes(result_key(case, place)[:8], "little")
-        self._rows[self._number] = digest, ulp, line, state, place
+        digest = hash((case, place)) & _WHOLE  # salted by the process, so that no file can choose two alike
+        _PACKED.pack_into(self._bytes, self._number * _ROW.itemsize, digest, ulp, line, state, place)
         self._number += 1
         if self._number == len(self._rows):
             self._spill()
