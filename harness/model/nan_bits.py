@@ -40,6 +40,17 @@ def nan_bits(expected: Tensor, actual: Tensor) -> NanBits | None:
     return NanBits(actual.dtype, kept, quieted, wanted.size - kept - quieted)
 
 
+def signalling(tensor: Tensor) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    """Say of each element of a tensor, in its shape, whether it is a signalling NaN; of no type but floats is any."""
+    entry = DTYPES[tensor.dtype]
+    if entry.mantissa is None or not entry.is_float:
+        return np.zeros(tensor.array.shape, bool)
+    sign, infinity, quiet = _parts(entry)
+    found = _unsigned(tensor, entry.itemsize)
+    signals = ((found & ~sign) > infinity) & (found & quiet == 0)
+    return np.asarray(signals, bool).reshape(tensor.array.shape)
+
+
 @cache
 def _parts(entry: DType) -> tuple[np.unsignedinteger, np.unsignedinteger, np.unsignedinteger]:
     """Return the sign bit, infinity and the quiet bit of a float as unsigned integers of its width."""

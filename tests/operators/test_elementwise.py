@@ -189,6 +189,21 @@ def test_powers_of_integers_are_exact() -> None:
     assert exact("Pow", x, y) == [int(base) ** int(power) for base in (-3, 2, 0) for power in (0, 1, 5, 13)]
 
 
+def test_a_signalling_nan_is_not_what_pow_makes_1_of() -> None:
+    quiet, signalling = (np.array([bits], np.uint32).view(np.float32) for bits in (0x7FC00000, 0x7F800001))
+    one, zero = np.ones(1, np.float32), np.zeros(1, np.float32)
+    for x, y, claimed in (
+        (quiet, zero, True),
+        (signalling, zero, False),
+        (one, quiet, True),
+        (one, signalling, False),
+    ):
+        found = expected("Pow", x, y)
+        assert isinstance(found, Approx)
+        assert (float(found.value[0]), bool(np.isfinite(found.bound[0]))) == (1.0, claimed)
+    assert np.isnan(expected("Pow", signalling, one).value[0])  # type: ignore[union-attr]
+
+
 def test_infinities_are_found_by_sign() -> None:
     x = np.array([np.inf, -np.inf, np.nan, 1.0], np.float32)
     assert exact("IsInf", x, detect_negative=0) == [True, False, False, False]

@@ -175,7 +175,8 @@ def _power_error(x: Bounded, y: Bounded, size: Float64) -> Float64:
     """Return the declared error of pow, or that of the formula from which it is inherited: exp2(y log2
     |x|)."""
     if has("pow", x.arithmetic):
-        return declared("pow", x.value, x.error, size, x.arithmetic)
+        base = np.where(np.isnan(x.value), 1.0, x.value)  # pow(NaN, 0) is 1, and any other power of it NaN
+        return declared("pow", base, x.error, size, x.arithmetic)
     found = exp2(multiply(y, log2(absolute(x))))
     apart = np.abs(found.value - np.power(np.abs(x.value), y.value))
     return np.where(np.isfinite(size), found.error + apart, 0.0)
