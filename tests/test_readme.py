@@ -39,7 +39,6 @@ def test_the_releases_of_directml() -> None:
     assert f"DirectML {found[0]} to {found[-1]}" in README
 
 
-@pytest.mark.slow
 def test_the_example_is_what_a_run_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     (block,) = re.findall(r"```console\n\$ (harness run .*?)\n(.*?)…\n", README, re.S)

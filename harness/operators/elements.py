@@ -51,11 +51,11 @@ ALPHABET = (
     "\u4e2d",
     "\U0001f600",
     " ",
-    "\x01",
+    "\0",
     "'",
     "longer text, so that it is not stored in place",
 )
-"""What strings are made of, wherever elements are chosen for a case."""
+"""What strings are made of, wherever elements are chosen for a case; a text of C ends at the zero."""
 
 
 def applies(kind: str, dtype: str) -> bool:

@@ -21,7 +21,7 @@ _TOKENS = ("a", "bc", "\u00e9", "\u4e2d\u6587", "\U0001f600", "word", "7", "")
 _BETWEEN = (" ", ".", "-", "--", "  ", ",", "ab", "\u00e9")
 _SAMPLES = (
     "a", "ab", "abc", "abcd", "ABC", "b", "12", "123", "1234", "a1", "a b", "\u00e9", "\u00e9a", "\u4e2d\u4e2d", "\U0001f600",
-    "www.a.com", "www.a.org", "a\nb", "aaaaaaaaaaaaaaaaaaaaaaaab", "longer text, so that it is not stored in place",
+    "www.a.com", "www.a.org", "a\nb", "a\0b", "aaaaaaaaaaaaaaaaaaaaaaaab", "longer text, so that it is not stored in place",
 )  # fmt: skip
 TEXTS = tuple(map(ValueKind, ("ordinary", "words", "spaced", "tabs", "plain", "other_spaces", "empty_texts")))
 """ordinary: of a list of short and long texts; words: up to four with separators of _BETWEEN between them; spaced:
