@@ -345,6 +345,12 @@ class TestGeneratedModels:
         with pytest.raises(UsageError, match=rf"{'0' * 64}.onnx: cannot be read: Is a directory"):
             verify_existing(folder)
 
+    def test_a_link_to_nothing_is_named(self, folder: Path) -> None:
+        verify_existing(folder)
+        (folder / f"{'0' * 64}.onnx").symlink_to(folder / "nowhere")
+        with pytest.raises(UsageError, match=rf"{'0' * 64}.onnx: cannot be read: No such file"):
+            verify_existing(folder)
+
     def test_no_folder_is_nothing_to_verify(self, tmp_path: Path) -> None:
         verify_existing(tmp_path / "nowhere")
 

@@ -9,6 +9,7 @@ run beside edited ones.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import time
 from collections import Counter
@@ -55,9 +56,10 @@ def verify_existing(folder: Path = FOLDER) -> None:
 def _verified(folder: Path) -> int:
     """Return when every file was found right, in ns as files tell their changes; 0 where that is not known."""
     try:
-        return int(read_bytes(folder / _VERIFIED, 30))
+        found = int(read_bytes(folder / _VERIFIED, 30))
     except (OSError, ValueError):
         return 0
+    return found if found <= time.time_ns() else 0  # a clock that was set back
 
 
 def _changed_since(time_ns: int, folder: Path) -> Iterator[Path]:
@@ -69,10 +71,19 @@ def _changed_since(time_ns: int, folder: Path) -> Iterator[Path]:
         return
     with entries:
         for entry in entries:
-            if entry.name.endswith(".onnx"):
-                found = entry.stat()
-                if max(found.st_ctime_ns, found.st_mtime_ns) >= time_ns:
-                    yield folder / entry.name
+            if entry.name.endswith(".onnx") and _newest(entry) >= time_ns:
+                yield folder / entry.name
+
+
+def _newest(entry: os.DirEntry[str]) -> float:
+    """Return when an entry changed last, in ns; always just now for what is no regular file or cannot be asked."""
+    try:
+        if not entry.is_file(follow_symlinks=False):
+            return math.inf
+        found = entry.stat(follow_symlinks=False)
+    except OSError:
+        return math.inf
+    return max(found.st_ctime_ns, found.st_mtime_ns)
 
 
 def manifest_text(

@@ -170,7 +170,7 @@ def test_axe_finds_nothing_in_a_page_of_many_operators(open_page: Open, tmp_path
 
 
 @pytest.mark.slow
-def test_150_operators_stay_small_and_quick(open_page: Open, tmp_path: Path) -> None:
+def test_150_operators_stay_small(open_page: Open, tmp_path: Path) -> None:
     run = many.write_run(tmp_path / "run.jsonl")
     path = page_of(tmp_path, run)
     assert path.stat().st_size < PAGE_BYTES
