@@ -11,8 +11,6 @@ import gc
 import io
 import os
 import pickle
-import sys
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -20,19 +18,15 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-import onnx
-
-from harness.model.cache_folder import cache_folder
+from harness.model.cache_folder import cache_folder, put
 from harness.model.case import Case
 from harness.operators import OPERATORS, VARIABLE
 from harness.operators.base import Operator
-from harness.specs import family_sweeps
+from harness.specs import digests, family_sweeps
 from harness.specs.arrays import CoveringArray
 from harness.specs.combination import CallGroup
 from harness.specs.load import LoadedSpec
 
-_PACKAGE = Path(__file__).resolve().parent.parent
 _ROOMS = ("model", "operators", "specs")
 _OLD = 3
 """As many plans of a spec stay: of branches and releases that are used in turn."""
@@ -107,14 +101,7 @@ def write(spec: LoadedSpec, plan: KeptPlan) -> None:
     path = _path(spec)
     data = pickle.dumps(plan, protocol=5)
     with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, partial = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".partial")
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(sha256(data).digest() + data)
-            os.replace(partial, path)
-        except OSError:
-            os.unlink(partial)
+        put(path, sha256(data).digest() + data)
         same = sorted(path.parent.glob(f"{spec.path.stem}-*.pickle"), key=lambda each: -each.stat().st_mtime)
         for old in same[_OLD:]:
             old.unlink()
@@ -127,30 +114,13 @@ def keeps(spec: LoadedSpec, operator: Operator) -> bool:
 
 
 def _path(spec: LoadedSpec) -> Path:
-    total = sha256(_code())
-    total.update(_families(family_sweeps.folder()))
-    total.update(spec.path.read_bytes())
+    total = sha256(digests.code(*_ROOMS) + _families(family_sweeps.folder()) + spec.path.read_bytes())
     return cache_folder("plans") / f"{spec.path.stem}-{total.hexdigest()[:16]}.pickle"
 
 
 @cache
-def _code() -> bytes:
-    """Return a digest of all that planning computes with."""
-    releases = (*sys.version_info[:3], np.__version__, onnx.__version__)
-    total = sha256(repr(releases).encode())
-    for room in _ROOMS:
-        for path in sorted((_PACKAGE / room).rglob("*")):
-            if path.suffix in (".py", ".json", ".yaml"):
-                total.update(f"{path.relative_to(_PACKAGE).as_posix()}\0".encode() + path.read_bytes())
-    return total.digest()
-
-
-@cache
 def _families(folder: Path) -> bytes:
-    total = sha256()
-    for path in sorted(folder.glob("*.yaml")):
-        total.update(path.name.encode() + b"\0" + path.read_bytes())
-    return total.digest()
+    return digests.files(sorted(folder.glob("*.yaml")))
 
 
 class _Unpickler(pickle.Unpickler):

@@ -13,7 +13,7 @@ import pytest
 
 from harness.model.cache_folder import CACHE_ENV
 from harness.operators import OPERATORS, VARIABLE
-from harness.specs import kept_plans
+from harness.specs import digests, kept_plans
 from harness.specs.arrays import CoveringArray
 from harness.specs.expand import Plan, expand
 from harness.specs.interactions import Interactions
@@ -120,7 +120,7 @@ def test_what_plans_otherwise_is_not_answered_by_what_was_kept(
     planned()
     request.getfixturevalue("unplanned")
     if what == "code":
-        monkeypatch.setattr(kept_plans, "_code", lambda: b"another")
+        monkeypatch.setattr(digests, "code", lambda *_: b"another")
     elif what == "operator":
         monkeypatch.setitem(OPERATORS, "Softmax", OPERATORS["Softmax"]._replace(oracle=lambda *_: ()))
     elif what == "own operators":
@@ -136,7 +136,7 @@ def test_the_whole_product_is_not_answered_by_what_was_kept() -> None:
 
 def test_only_the_plans_of_a_few_releases_stay(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(5):
-        monkeypatch.setattr(kept_plans, "_code", lambda number=number: bytes([number]))
+        monkeypatch.setattr(digests, "code", lambda *_, number=number: bytes([number]))
         planned()
     assert len(list(folder.iterdir())) == 3
 
