@@ -3,51 +3,72 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import NamedTuple
 
 from harness.model.case import Validity
 from harness.model.verdict import Outcome, Verdict, unexpected
 
 
+class _Kind(NamedTuple):
+    """What counts alike."""
+
+    validity: Validity
+    outcome: Outcome
+    verdict: Verdict
+    inexpressible: bool
+
+    def unexpected(self, *, baseline: bool) -> bool:
+        return unexpected(self.validity, self.outcome, self.verdict, baseline=baseline)
+
+
 class Counts:
-    """What the end record counts."""
+    """What the end record counts: results by what decides of them, and `lost`, how often a target went away."""
 
     def __init__(self) -> None:
-        self.outcomes: Counter[str] = Counter()
-        self.verdicts: Counter[str] = Counter()
-        self.failing = 0
-        self.improved = 0
+        self._kinds: Counter[tuple[Validity, Outcome, Verdict, bool]] = Counter()
         self.lost = 0
-        self.inexpressible = 0
-        self.only_placement = True
 
     def add(
         self, validity: Validity, outcome: Outcome, verdict: Verdict, *, inexpressible: bool = False
     ) -> None:
-        self.outcomes[outcome.value] += 1
-        self.verdicts[verdict.value] += 1
-        self.inexpressible += inexpressible
-        if not unexpected(validity, outcome, verdict, baseline=False):
-            return
-        self.failing += 1
-        self.improved += not unexpected(validity, outcome, verdict, baseline=True)
-        self.only_placement &= outcome is Outcome.NOT_PLACED
+        self._kinds[validity, outcome, verdict, inexpressible] += 1
 
     def merge(self, other: Counts) -> None:
         """Add what another part of the run counted."""
-        self.outcomes += other.outcomes
-        self.verdicts += other.verdicts
-        self.failing += other.failing
-        self.improved += other.improved
+        self._kinds += other._kinds
         self.lost += other.lost
-        self.inexpressible += other.inexpressible
-        self.only_placement &= other.only_placement
+
+    @property
+    def outcomes(self) -> Counter[str]:
+        """How many results have each outcome."""
+        found = Counter[str]()
+        for (_, outcome, _, _), number in self._kinds.items():
+            found[outcome.value] += number
+        return found
+
+    @property
+    def verdicts(self) -> Counter[str]:
+        """How many results have each verdict."""
+        found = Counter[str]()
+        for (_, _, verdict, _), number in self._kinds.items():
+            found[verdict.value] += number
+        return found
+
+    @property
+    def inexpressible(self) -> int:
+        """How many cases a target's API has no words for."""
+        return sum(number for kind, number in self._kinds.items() if kind[-1])
 
     def exit_code(self, problems: tuple[str, ...], *, baseline: bool) -> int:
         """1 for unexpected results, 3 if all that is unexpected is missing targets or unproven placement, 4
         if no target could be asked."""
-        failing = self.failing - (self.improved if baseline else 0)
-        if (problems and not self.lost) or (failing and not self.only_placement):
+        kinds = [_Kind(*kind) for kind in self._kinds]
+        failing = any(kind.unexpected(baseline=baseline) for kind in kinds)
+        only_placement = all(
+            kind.outcome is Outcome.NOT_PLACED for kind in kinds if kind.unexpected(baseline=False)
+        )
+        if (problems and not self.lost) or (failing and not only_placement):
             return 1
-        if failing or self.lost or self.verdicts[Verdict.MISSING.value]:
+        if failing or self.lost or any(kind.verdict is Verdict.MISSING for kind in kinds):
             return 3
-        return 4 if self.outcomes[Outcome.NOT_RUN.value] == self.outcomes.total() else 0
+        return 4 if all(kind.outcome is Outcome.NOT_RUN for kind in kinds) else 0

@@ -47,6 +47,10 @@ class Findings(NamedTuple):
     conflicts: dict[tuple[int, int], str]
 
 
+_Candidate = tuple[str, Query, tuple[Query, ...], int]
+"""A query of an entry: the longest text of its terms, itself, what the entry excepts, and the entry's position."""
+
+
 @dataclass
 class TargetExpectations:
     """The expectations for one target; tell `record` whether each case conforms, it says what was expected of
@@ -62,7 +66,7 @@ class TargetExpectations:
     used: list[Used] = field(default_factory=list)
     _by_operator: dict[str, list[tuple[Query, int]]] = field(default_factory=dict)
     _start: str = ""
-    _candidates: Sequence[tuple[str, int]] = ()
+    _candidates: Sequence[_Candidate] = ()
     _conflicts: dict[tuple[int, int], str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -112,6 +116,8 @@ class TargetExpectations:
         matching = self.matching(case_id)
         if not matching:
             return None
+        if conforms and all(self.entries[n].general for n in matching):
+            return None  # what they say is of refusals
         found = self._special(matching, case_id, outcome, diff, beyond=beyond)
         if not found:
             return self._refused(case_id, outcome, conforms=conforms, beyond=beyond)
@@ -227,13 +233,17 @@ class TargetExpectations:
         if start != self._start:
             self._start, self._candidates = start, self._speaking_of(start)
         found = [
-            i for needle, i in self._candidates if needle in case_id and self.entries[i].matches(case_id)
+            i
+            for needle, query, exceptions, i in self._candidates
+            if needle in case_id
+            and query.matches(case_id)
+            and not (exceptions and any(each.matches(case_id) for each in exceptions))
         ]
         return list(dict.fromkeys(found)) if len(found) > 1 else found
 
-    def _speaking_of(self, start: str) -> list[tuple[str, int]]:
-        """Return (text that the id must hold, position) for each query that can match an id that starts with an
-        operator, its opset and an entry, as neighbours do: looking for the text is cheap."""
+    def _speaking_of(self, start: str) -> list[_Candidate]:
+        """Return the queries that can match an id that starts with an operator, its opset and an entry, as neighbours
+        do, each with the text that the id must hold: looking for that is cheap."""
         operator = operator_of(start)
         queries = self._by_operator.get(operator)
         if queries is None:
@@ -244,7 +254,12 @@ class TargetExpectations:
                 if query.operator is None or fnmatchcase(operator, query.operator)
             ]
         return [
-            (max((term.needle for term in query.terms), key=len, default=""), i)
+            (
+                max((term.needle for term in query.terms), key=len, default=""),
+                query,
+                self.entries[i].exceptions,
+                i,
+            )
             for query, i in queries
             if query.may_go_on(start)
         ]

@@ -19,6 +19,13 @@ _FRAME = struct.Struct("<BI")
 _NUMBER = struct.Struct("<I")
 _RESULT = struct.Struct("<IdB")
 _TENSOR = struct.Struct("<BBI")
+_EXTENTS = [struct.Struct(f"<{rank}q") for rank in range(256)]
+"""The shape of a tensor, by its rank."""
+_STORED: dict[int, tuple[str, np.dtype[Any] | None]] = {
+    number: (dtype.name, None if dtype.storage == "O" else np.dtype(dtype.storage))
+    for number, dtype in BY_ONNX_NUMBER.items()
+}
+"""By ONNX element type its name, and how its elements are stored; None for strings."""
 _MAX_BODY = 1 << 31
 FAKE = "FakeExecutionProvider"
 """The only provider that is told which cases it runs: it has to act out their outcomes."""
@@ -182,34 +189,29 @@ class FrameReader:
 
     def answers(
         self, kind: str, body: memoryview, cases: Sequence[tuple[Prepared, GraphCases]], done: int
-    ) -> Iterator[Execution]:
-        """Yield the executions that an R or E frame tells of, for the cases from number `done` on; take note
+    ) -> Sequence[Execution]:
+        """Return the executions that an R or E frame tells of, for the cases from number `done` on; take note
         of a P frame."""
         try:
+            unit = cases[done][1]
             if kind == "P":
                 placement = self._placement(body)
                 self._nodes, self._fuses = placement.nodes, placement.fuses
-                self._unit = cases[done][1]
-                return
-            if cases[done][1] is not self._unit:
+                self._unit = unit
+                return ()
+            if unit is not self._unit:
                 self._nodes = None
             if kind == "R":
-                yield self._result(body, done)
-                return
+                return (self._result(body, done),)
             failure = self._failure(body)
         except (msgspec.MsgspecError, struct.error, IndexError, KeyError, ValueError) as error:
             raise GarbledError(str(error)) from error
         if failure.case != done or not 1 <= failure.count <= len(cases) - done:
             raise GarbledError("an answer out of order")
-        for _ in range(failure.count):
-            yield Execution(
-                None,
-                Error(failure.class_, failure.message, failure.by),
-                failure.stage,
-                self._nodes,
-                failure.seconds,
-                fuses=self._fuses,
-            )
+        why = Error(failure.class_, failure.message, failure.by)
+        return [
+            Execution(None, why, failure.stage, self._nodes, failure.seconds, fuses=self._fuses)
+        ] * failure.count
 
     def _result(self, body: memoryview, done: int) -> Execution:
         number, seconds, count = _RESULT.unpack_from(body)
@@ -218,29 +220,24 @@ class FrameReader:
         outputs = []
         at = _RESULT.size
         for _ in range(count):
-            tensor, at = _tensor(body, at)
-            outputs.append(tensor)
+            element, rank, size = _TENSOR.unpack_from(body, at)
+            at += _TENSOR.size
+            shape = _EXTENTS[rank].unpack_from(body, at)
+            if rank and min(shape) < 0:
+                raise GarbledError("a negative dimension")
+            at += 8 * rank
+            raw = body[at : at + size]
+            if len(raw) < size:
+                raise GarbledError("an output is cut off")
+            at += size
+            name, storage = _STORED[element]
+            array: Array = (
+                _strings(raw, shape) if storage is None else np.frombuffer(raw, storage).reshape(shape)
+            )
+            outputs.append(Tensor(name, array))
         if at != len(body):
             raise GarbledError("bytes behind the last output")
-        return Execution(tuple(outputs), None, "compare", self._nodes, seconds, fuses=self._fuses)
-
-
-def _tensor(body: memoryview, at: int) -> tuple[Tensor, int]:
-    """Return the output that begins at a place of an R frame, and where it ends."""
-    element, rank, size = _TENSOR.unpack_from(body, at)
-    at += _TENSOR.size
-    shape = struct.unpack_from(f"<{rank}q", body, at) if rank else ()
-    if any(extent < 0 for extent in shape):
-        raise GarbledError("a negative dimension")
-    dtype = BY_ONNX_NUMBER[element]
-    start = at + 8 * rank
-    raw = body[start : start + size]
-    if len(raw) < size:
-        raise GarbledError("an output is cut off")
-    array: Array = (
-        _strings(raw, shape) if dtype.storage == "O" else np.frombuffer(raw, dtype.storage).reshape(shape)
-    )
-    return Tensor(dtype.name, array), start + size
+        return Execution(tuple(outputs), None, "compare", self._nodes, seconds, None, self._fuses)
 
 
 def _strings(raw: memoryview, shape: tuple[int, ...]) -> Array:

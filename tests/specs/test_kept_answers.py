@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from harness.commands.cli import cli
 from harness.model.cache_folder import CACHE_ENV
 from harness.operators import VARIABLE
-from harness.specs import digests, kept_answers, load
+from harness.specs import digests, expectations, family_sweeps, kept_answers, load, located
 from harness.specs.kept_answers import answer, keep
 
 
@@ -23,7 +23,8 @@ def specs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "expectations").mkdir(parents=True)
     for name in ("Identity.yaml", "Neg.yaml"):
         shutil.copy(load.default_folder() / name, folder)
-    for place in (load, kept_answers):
+    shutil.copytree(load.default_folder() / "families", folder / "families")
+    for place in (load, kept_answers, expectations, family_sweeps, located):
         monkeypatch.setattr(place, "default_folder", lambda: folder)
     monkeypatch.setenv(CACHE_ENV, str(tmp_path / "cache"))
     return folder
@@ -51,7 +52,7 @@ def test_an_answer_is_said_again(
     specs: Path, command: tuple[str, ...], request: pytest.FixtureRequest
 ) -> None:
     first = asked(*command)
-    assert first[0] == 0
+    assert first[0] == 0, first[1]
     assert first[1]
     request.getfixturevalue("unasked")
     assert asked(*command) == first
