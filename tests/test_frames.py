@@ -15,7 +15,7 @@ from harness.model.case import Case, Tensor, TensorSpec
 from harness.model.dtypes import DTYPES
 from harness.specs.calls import call_of
 from harness.targets.execution import Execution, Graph, GraphCases, Prepared
-from harness.targets.frames import FAKE, FrameReader, GarbledError, encode_batch, tensor_bytes
+from harness.targets.frames import FAKE, FrameReader, GarbledError, encode_batch, piped, tensor_bytes
 from harness.worker import worker
 from tests.operators.brute import elements
 from tests.prepared import OPERATOR_DTYPES, prepare
@@ -194,7 +194,7 @@ def test_garbage_is_garbled_or_waits_for_more_but_is_never_an_answer(data: bytes
         (one_output(1, b"\x00" * 8, 3), "cannot reshape array of size 2"),
         (one_output(1, b"\x00" * 7, 1), "buffer size must be a multiple"),
         (one_output(8, b"\x09\x00\x00", 1), "unpack_from requires a buffer"),
-        (one_output(8, b"\x09\x00\x00\x00ab", 1), "a string is cut off"),
+        (one_output(8, b"\x09\x00\x00\x00\x09\x00\x00\x00ab", 1), "a string is cut off"),
         (one_output(1, b"\x00" * 8, -1), "a negative dimension"),
         (one_output(1, b"\x00" * 4, 1, size=8), "an output is cut off"),
         (one_output(1, b"\x00" * 8, 1, size=4), "bytes behind the last output"),
@@ -236,7 +236,7 @@ def test_placement_belongs_to_one_unit() -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_the_worker_decodes_what_the_harness_sends(dtype: str, shape: tuple[int, ...]) -> None:
     tensor = Tensor(dtype, elements(np.random.default_rng(1), dtype, shape))
-    data = tensor_bytes(tensor)
+    data = piped(tensor)
     array, size = worker.decode_tensor(memoryview(data + b"more"), DTYPES[dtype].onnx, list(shape))
     assert size == len(data)
     assert array.shape == shape
@@ -246,6 +246,17 @@ def test_the_worker_decodes_what_the_harness_sends(dtype: str, shape: tuple[int,
         else array.tobytes() == tensor.array.tobytes()
     )
     assert worker.encode_elements(array) == data
+
+
+@pytest.mark.parametrize(
+    "texts", [["a"], ["", "a\0b", ""], ["ä", "", "€", "𝄞z"], ["plain", "\ud800", "\x7f"]], ids=ascii
+)
+def test_texts_cross_whatever_they_hold(texts: list[str]) -> None:
+    data = worker.encode_texts(texts)
+    assert worker.decode_texts(memoryview(data + b"more"), len(texts)) == (texts, len(data))
+    for damaged in (data[:-1], data[:4] + b"\xff" + data[5:]):
+        with pytest.raises(ValueError, match=r"a string is cut off|can't decode"):
+            worker.decode_texts(memoryview(damaged), len(texts))
 
 
 @pytest.mark.parametrize(("operator", "dtype"), OPERATOR_DTYPES)
@@ -288,7 +299,7 @@ def test_a_batch_says_what_a_worker_needs(operator: str, dtype: str) -> None:
         3,
     )
     assert "fake" not in first
-    one = b"".join(tensor_bytes(tensor) for tensor in prepared.inputs)
+    one = b"".join(map(piped, prepared.inputs))
     assert b"".join(payload) == b"abc" + one + b"abc" + one + one
     told, _ = encode_batch([GraphCases(graph, [prepared])], FAKE, {}, {})
     assert told["kinds"][0]["threads"] == 1
@@ -314,4 +325,4 @@ def test_initializers_are_not_fed() -> None:
     graph = Graph(b"m", "d", (0,), (("data", 1),), (("output", 1),), ("GatherElements",))
     header, payload = encode_batch([GraphCases(graph, [prepared])], "P", {}, {})
     assert header["units"][0]["cases"] == [[(2, 3)]]
-    assert b"".join(payload) == b"m" + tensor_bytes(prepared.inputs[0])
+    assert b"".join(payload) == b"m" + piped(prepared.inputs[0])

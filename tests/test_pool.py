@@ -318,7 +318,10 @@ def test_large_tensors_both_ways() -> None:
             "malformed_greeting",
             "the worker ended before it started a case (garbled frames: not a greeting: Object missing required field",
         ),
-        ("other_protocol", "worker speaks protocol 3, this harness 2: the two are of different versions"),
+        (
+            "other_protocol",
+            f"worker speaks protocol {PROTOCOL + 1}, this harness {PROTOCOL}: the two are of different versions",
+        ),
     ],
 )
 @pytest.mark.parametrize("way", ["probe", "run"])

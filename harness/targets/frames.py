@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 from typing import Any, Literal
 
 import msgspec
@@ -14,6 +15,7 @@ from harness.model.case import Tensor
 from harness.model.dtypes import BY_ONNX_NUMBER, Array
 from harness.model.result import Error, Stage
 from harness.targets.execution import Execution, GraphCases, Nodes, Prepared
+from harness.worker.worker import decode_texts, encode_texts
 
 _FRAME = struct.Struct("<BI")
 _NUMBER = struct.Struct("<I")
@@ -85,14 +87,14 @@ def encode_batch(
         for case, _, inputs, buffers, _, before, _ in cases:
             first_run = () if before is None else tuple(before[position] for position in fed)
             earlier.append(None if before is None else [tensor.array.shape for tensor in first_run])
-            payload += map(tensor_bytes, first_run)
+            payload += map(piped, first_run)
             if buffers is None:
                 shapes.append([case.inputs[position].shape for position in fed])
             else:
                 inputs = buffers
                 shapes.append([buffers[position].array.shape for position in fed])
             for position in fed:
-                payload.append(tensor_bytes(inputs[position]))
+                payload.append(piped(inputs[position]))
         kind = kinds.setdefault(
             (
                 graph.optimization,
@@ -129,11 +131,18 @@ def encode_batch(
 
 
 def tensor_bytes(tensor: Tensor) -> bytes:
-    """Return the bytes of a tensor as they cross the pipe: strings as u32 length and UTF-8 each."""
+    """Return the bytes of a tensor's elements as they are hashed: strings as u32 length and UTF-8 each."""
     if tensor.dtype != "string":
         return tensor.array.tobytes()
-    texts = [str(text).encode() for text in tensor.array.reshape(-1)]
-    return b"".join(_NUMBER.pack(len(text)) + text for text in texts)
+    texts = [str(text).encode() for text in tensor.array.reshape(-1).tolist()]
+    return b"".join([_NUMBER.pack(len(text)) + text for text in texts])
+
+
+def piped(tensor: Tensor) -> bytes:
+    """Return the bytes of a tensor as they cross the pipe."""
+    if tensor.dtype != "string":
+        return tensor.array.tobytes()
+    return encode_texts([str(text) for text in tensor.array.reshape(-1).tolist()])
 
 
 class FrameReader:
@@ -241,14 +250,10 @@ class FrameReader:
 
 
 def _strings(raw: memoryview, shape: tuple[int, ...]) -> Array:
-    texts: list[str] = []
-    at = 0
-    while at < len(raw):
-        (length,) = _NUMBER.unpack_from(raw, at)
-        at += 4 + length
-        if at > len(raw):
-            raise GarbledError("a string is cut off")
-        texts.append(bytes(raw[at - length : at]).decode("utf-8", "surrogatepass"))
-    array = np.empty(len(texts), object)
+    count = prod(shape)
+    texts, size = decode_texts(raw, count)
+    if size != len(raw):
+        raise GarbledError("bytes behind the last string")
+    array = np.empty(count, object)
     array[:] = texts
     return array.reshape(shape)

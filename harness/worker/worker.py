@@ -40,11 +40,12 @@ import sys
 import tempfile
 import threading
 import time
+from itertools import accumulate
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 Unit = Dict[str, Any]
 
-PROTOCOL = 2
+PROTOCOL = 3
 LOST = 88
 """The exit code of a worker whose device was removed."""
 _REMOVED = ("887A0005", "887A0006", "887A0007", "887A0020")
@@ -212,8 +213,7 @@ class Channel:
 
 
 def decode_tensor(view: memoryview, onnx_number: int, shape: Sequence[int]) -> Tuple[Any, int]:
-    """Return the array at the start of `view` and the number of bytes it took; strings are u32 length and
-    UTF-8 each."""
+    """Return the array at the start of `view` and the number of bytes it took."""
     count = 1
     for extent in shape:
         count *= extent
@@ -221,13 +221,28 @@ def decode_tensor(view: memoryview, onnx_number: int, shape: Sequence[int]) -> T
         dtype = np.dtype(_STORAGE[onnx_number])
         size = count * dtype.itemsize
         return np.frombuffer(view, dtype, count).reshape(shape) if count else np.empty(shape, dtype), size
+    texts, size = decode_texts(view, count)
     array = np.empty(count, object)
-    at = 0
-    for n in range(count):
-        (length,) = struct.unpack_from("<I", view, at)
-        array[n] = bytes(view[at + 4 : at + 4 + length]).decode("utf-8")
-        at += 4 + length
-    return array.reshape(shape), at
+    array[:] = texts
+    return array.reshape(shape), size
+
+
+def encode_texts(texts: Sequence[str]) -> bytes:
+    """Return texts as they cross the pipe: as u32 the size of what follows the lengths, the length of each in code
+    points, then all of them as UTF-8."""
+    data = "".join(texts).encode("utf-8", "surrogatepass")
+    return struct.pack("<%dI" % (len(texts) + 1), len(data), *map(len, texts)) + data
+
+
+def decode_texts(view: memoryview, count: int) -> Tuple[List[str], int]:
+    """Return the texts at the start of `view` and the number of bytes that they took."""
+    size, *lengths = struct.unpack_from("<%dI" % (count + 1), view)
+    start = 4 * (count + 1)
+    text = str(view[start : start + size], "utf-8", "surrogatepass")
+    places = list(accumulate(lengths, initial=0))
+    if len(view) - start < size or places[-1] != len(text):
+        raise ValueError("a string is cut off")
+    return [text[at:end] for at, end in zip(places, places[1:])], start + size
 
 
 def number_of(dtype: Any) -> int:
@@ -245,8 +260,7 @@ def encode_elements(array: Any) -> bytes:
     """Return the bytes of an array as they cross the pipe."""
     if array.dtype != object:
         return bytes(array.tobytes())
-    texts = [str(text).encode("utf-8", "surrogatepass") for text in array.reshape(-1)]
-    return b"".join(struct.pack("<I", len(text)) + text for text in texts)
+    return encode_texts([str(text) for text in array.reshape(-1).tolist()])
 
 
 class OnnxRuntime:
@@ -792,12 +806,10 @@ _dtypes: Dict[int, Any] = {}
 def skip(unit: Unit, payload: memoryview, at: int, shapes: Sequence[Sequence[int]]) -> int:
     """Return where the payload of a case ends that is not decoded."""
     for (_, element), shape in zip(unit["inputs"], shapes):
+        count = math.prod(shape)
         if element == _STRING:
-            at += decode_tensor(payload[at:], element, shape)[1]
+            at += decode_texts(payload[at:], count)[1]
         else:
-            count = 1
-            for extent in shape:
-                count *= extent
             at += count * np.dtype(_STORAGE[element]).itemsize
     return at
 
