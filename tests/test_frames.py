@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from harness.model.case import Case, Tensor, TensorSpec
 from harness.model.dtypes import DTYPES
 from harness.specs.calls import call_of
+from harness.targets.batches import FAKE, encode_batch, piped
 from harness.targets.execution import Execution, Graph, GraphCases, Prepared
-from harness.targets.frames import FAKE, FrameReader, GarbledError, encode_batch, piped, tensor_bytes
+from harness.targets.frames import FrameReader, GarbledError, tensor_bytes
 from harness.worker import worker
 from tests.operators.brute import elements
 from tests.prepared import OPERATOR_DTYPES, prepare

@@ -27,7 +27,8 @@ from harness.run.judge import Judgement, judge, placement
 from harness.specs.calls import call_of
 from harness.targets.execution import Execution, Graph, GraphCases, Prepared
 from harness.targets.launches import launch
-from harness.targets.pool import Launch, WorkerPool
+from harness.targets.launching import Launch
+from harness.targets.pool import WorkerPool
 from harness.targets.registry import parse_target
 from harness.worker.worker import with_identity
 from tests.plans import selected

@@ -17,7 +17,8 @@ from harness.results.summary import target_facts
 from harness.run.target_info import target_info
 from harness.targets import plugins
 from harness.targets.launches import launch
-from harness.targets.pool import Hello, WorkerPool
+from harness.targets.launching import Hello
+from harness.targets.pool import WorkerPool
 from harness.targets.registry import parse_target, started_by, starts_what_it_names
 from harness.targets.runtimes.projects import PLUGINS
 from harness.targets.target import greeted

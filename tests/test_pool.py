@@ -22,10 +22,12 @@ from harness.compile.prepare import units
 from harness.model.case import Case, Tensor, TensorSpec
 from harness.model.errors import TargetUnavailable
 from harness.specs.calls import call_of
+from harness.targets.batches import FAKE
 from harness.targets.execution import Execution, GraphCases, Prepared
-from harness.targets.frames import FAKE, tensor_bytes
+from harness.targets.frames import tensor_bytes
 from harness.targets.launches import launch
-from harness.targets.pool import Launch, WorkerPool
+from harness.targets.launching import Launch
+from harness.targets.pool import WorkerPool
 from harness.targets.registry import parse_target
 from harness.worker.worker import PROTOCOL
 from tests.plans import selected
@@ -163,7 +165,7 @@ def test_a_crash_at_each_position_of_a_batch_costs_that_case(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shares: bool
 ) -> None:
     """With shared memory a crash takes held answers along: their cases run again, and are answered once."""
-    monkeypatch.setattr("harness.targets.pool._BATCH_CASES", 7)
+    monkeypatch.setattr("harness.targets.batches._CASES", 7)
     given = chosen("Round@22:sweep=sizes;X=float16", "Round@22:sweep=sizes;X=float32")
     ids = [prepared.case.id for unit in given for prepared in unit.cases]
     batches = [ids[start : start + 7] for start in range(0, 49, 7)]

@@ -23,7 +23,8 @@ from harness.model.errors import TargetUnavailable, UsageError
 from harness.targets import remote
 from harness.targets.execution import Execution, GraphCases
 from harness.targets.launches import launch
-from harness.targets.pool import Launch, WorkerPool
+from harness.targets.launching import Launch
+from harness.targets.pool import WorkerPool
 from harness.targets.registry import parse_target
 from tests import sshd
 from tests.needs import need

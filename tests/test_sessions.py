@@ -12,7 +12,7 @@ from harness.model.case import Case, Options, TensorSpec
 from harness.operators import OPERATORS
 from harness.specs.calls import call_of
 from harness.specs.sessions import earlier, earlier_case, refusal
-from harness.targets.frames import encode_batch
+from harness.targets.batches import encode_batch
 from harness.worker import worker
 
 worker.np = np

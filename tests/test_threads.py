@@ -14,8 +14,8 @@ from harness.compile.graphs import compile_case
 from harness.model.case import Case, Tensor, TensorSpec
 from harness.results.runfile import RunReader, run_file
 from harness.specs.calls import call_of
+from harness.targets.batches import encode_batch
 from harness.targets.execution import GraphCases, Prepared
-from harness.targets.frames import encode_batch
 from harness.targets.launches import launch
 from harness.targets.registry import parse_target
 from harness.targets.target import session_config

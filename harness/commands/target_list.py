@@ -11,7 +11,8 @@ from harness.model.errors import TargetUnavailable
 from harness.render.console import Console
 from harness.targets import plugins
 from harness.targets.launches import launch
-from harness.targets.pool import Hello, WorkerPool
+from harness.targets.launching import Hello
+from harness.targets.pool import WorkerPool
 from harness.targets.registry import parse_target
 from harness.targets.runtimes import environments
 from harness.targets.runtimes.projects import PROJECTS

@@ -20,7 +20,8 @@ from harness.run.patterns import over_patterns, worth
 from harness.targets.execution import Execution, Graph, GraphCases, Prepared
 from harness.targets.fake_script import check_scripts
 from harness.targets.launches import launch
-from harness.targets.pool import Hello, WorkerPool
+from harness.targets.launching import Hello
+from harness.targets.pool import WorkerPool
 from harness.targets.target import Target, greeted, wheel
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from harness.model.target_info import TargetInfo
 from harness.run.artifacts import LIMIT_BYTES
-from harness.targets.pool import Hello
+from harness.targets.launching import Hello
 from harness.targets.target import Target
 
 _DEVICE = (

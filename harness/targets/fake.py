@@ -21,9 +21,9 @@ from onnx import ModelProto
 from harness.model.case import Tensor, Validity
 from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES, Array
 from harness.model.errors import UsageError
+from harness.targets.batches import FAKE
 from harness.targets.evaluation import evaluate
 from harness.targets.fake_script import ALTERATIONS, Script
-from harness.targets.frames import FAKE
 from harness.worker import worker
 
 NoKernel = type(

@@ -24,7 +24,7 @@ from harness.model.query import Query
 from harness.results.rules.features import features
 from harness.results.rules.terms import Term
 from harness.specs.source import read, shown
-from harness.targets.frames import FAKE
+from harness.targets.batches import FAKE
 
 if TYPE_CHECKING:
     from harness.targets.target import Target

@@ -1,10 +1,10 @@
-"""The worker's frames on the harness's side: encodes batches to bytes, and decodes executions (`worker.py`
-documents the format)."""
+"""The worker's frames on the harness's side: takes its stream apart and decodes executions (`worker.py` documents the
+format)."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ from harness.model.case import Tensor
 from harness.model.dtypes import BY_ONNX_NUMBER, Array
 from harness.model.result import Error, Stage
 from harness.targets.execution import Execution, GraphCases, Nodes, Prepared
-from harness.worker.worker import decode_texts, encode_texts
+from harness.worker.worker import decode_texts
 
 _FRAME = struct.Struct("<BI")
 _NUMBER = struct.Struct("<I")
@@ -29,10 +29,7 @@ _STORED: dict[int, tuple[str, np.dtype[Any] | None]] = {
 }
 """By ONNX element type its name, and how its elements are stored; None for strings."""
 _MAX_BODY = 1 << 31
-FAKE = "FakeExecutionProvider"
-"""The only provider that is told which cases it runs: it has to act out their outcomes."""
 _KINDS = frozenset(b"HAPRED")
-_KIND = ("optimization", "in_place", "inputs", "outputs", "tested", "patterns")
 
 
 class GarbledError(Exception):
@@ -59,90 +56,12 @@ class _Placement(msgspec.Struct, frozen=True):
     fuses: bool = False
 
 
-def encode_batch(
-    units: Sequence[GraphCases],
-    provider: str,
-    provider_options: Mapping[str, str],
-    config: Mapping[str, str],
-    threads: int = 1,
-    *,
-    announced: bool = False,
-) -> tuple[dict[str, Any], list[bytes]]:
-    """Return header and payload of the request that runs `units`; cases are numbered from 0 through the
-    batch.
-
-    `threads` is the number of intra-op threads of a session. Each case of an `announced` batch is told and answered
-    by frames of its own. What units have in common stands once, in
-    `kinds`.
-    """
-    kinds: dict[tuple[object, ...], int] = {}
-    described = []
-    payload: list[bytes] = []
-    first = 0
-    for number, (graph, cases) in enumerate(units):
-        payload.append(graph.model)
-        fed = graph.fed
-        shapes = []
-        earlier: list[list[tuple[int, ...]] | None] = []
-        for case, _, inputs, buffers, _, before, _ in cases:
-            first_run = () if before is None else tuple(before[position] for position in fed)
-            earlier.append(None if before is None else [tensor.array.shape for tensor in first_run])
-            payload += map(piped, first_run)
-            if buffers is None:
-                shapes.append([case.inputs[position].shape for position in fed])
-            else:
-                inputs = buffers
-                shapes.append([buffers[position].array.shape for position in fed])
-            for position in fed:
-                payload.append(piped(inputs[position]))
-        kind = kinds.setdefault(
-            (
-                graph.optimization,
-                graph.in_place,
-                graph.inputs,
-                graph.outputs,
-                graph.tested,
-                graph.patterns,
-            ),
-            len(kinds),
-        )
-        unit = {"unit": number, "kind": kind, "model": len(graph.model), "first": first, "cases": shapes}
-        if any(each is not None for each in earlier):
-            unit["before"] = earlier
-        if graph.patterns is not None:
-            unit["output_shapes"] = [prepared.output_shapes for prepared in cases]
-        if provider == FAKE:
-            unit["fake"] = [(case.id, case.validity) for case, *_ in cases]
-        described.append(unit)
-        first += len(cases)
-    target = {
-        "provider": provider,
-        "provider_options": provider_options,
-        "config": config,
-        "threads": threads,
-    }
-    header: dict[str, Any] = {
-        "kinds": [target | dict(zip(_KIND, kind, strict=True)) for kind in kinds],
-        "units": described,
-    }
-    if announced:
-        header["announced"] = True
-    return header, payload
-
-
 def tensor_bytes(tensor: Tensor) -> bytes:
     """Return the bytes of a tensor's elements as they are hashed: strings as u32 length and UTF-8 each."""
     if tensor.dtype != "string":
         return tensor.array.tobytes()
     texts = [str(text).encode() for text in tensor.array.reshape(-1).tolist()]
     return b"".join([_NUMBER.pack(len(text)) + text for text in texts])
-
-
-def piped(tensor: Tensor) -> bytes:
-    """Return the bytes of a tensor as they cross the pipe."""
-    if tensor.dtype != "string":
-        return tensor.array.tobytes()
-    return encode_texts([str(text) for text in tensor.array.reshape(-1).tolist()])
 
 
 class FrameReader:

@@ -11,8 +11,8 @@ from pathlib import Path
 from harness.model.errors import TargetUnavailable
 from harness.model.target_info import CPU, DIRECTML, DML
 from harness.targets import plugins, remote
-from harness.targets.frames import FAKE
-from harness.targets.pool import Launch
+from harness.targets.batches import FAKE
+from harness.targets.launching import Launch
 from harness.targets.runtimes import environments
 from harness.targets.target import DML_OPTIONS, Target, session_config, session_threads, wheel
 from harness.targets.windows import runtime

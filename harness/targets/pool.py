@@ -12,74 +12,25 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator
 from queue import Empty, SimpleQueue
-from typing import NamedTuple, Protocol
-
-import msgspec
 
 from harness.model.errors import TargetUnavailable
 from harness.model.result import Error
-from harness.targets.announcements import SHARES
+from harness.targets.batches import batches, encode_batch
 from harness.targets.execution import Execution, Graph, GraphCases, Prepared
-from harness.targets.frames import GarbledError, encode_batch
+from harness.targets.frames import GarbledError
+from harness.targets.launching import Hello, Launch, greeting
 from harness.targets.process import Inbox, WorkerProcess
 from harness.targets.setbacks import Setbacks
 from harness.targets.slots import SentBatch, WorkerSlot
-from harness.worker.worker import PROTOCOL
 
-_BATCH_CASES = 512
-_BATCH_BYTES = 4 << 20
 _STARTS = 3
 """How often in a row a worker may die before it greets, or later before it starts a case, until the target
 counts as unavailable."""
 
-
 Answer = tuple[Prepared, Graph, Execution]
 """A case, the graph it ran on, and what the target did."""
-
-
-class Link(Protocol):
-    """What is known of workers at the other end of a connection."""
-
-    def refusal(self, how: str, printed: str) -> str:
-        """Say in one line why a worker that ended so and printed this never greeted, and what to do."""
-
-    def final(self, how: str, printed: str) -> bool:
-        """Say whether a worker that ended so before it greeted would end so again."""
-
-    def broken(self, how: str, printed: str) -> bool:
-        """Say whether the connection ended, and not the worker: its case is then not to blame."""
-
-
-class Launch(NamedTuple):
-    """How to start a worker of a runtime, and what every unit of the target is run with."""
-
-    argv: Sequence[str]
-    env: Mapping[str, str] | None
-    provider: str
-    provider_options: Mapping[str, str]
-    config: Mapping[str, str]
-    start_seconds: float = 60.0
-    memory_limit: int | None = None
-    runtime: str = "this interpreter"
-    preamble: bytes = b""
-    link: Link | None = None
-    threads: int = 1
-    shares: bool = SHARES
-    """Whether its workers can map files of this process."""
-
-
-class Hello(msgspec.Struct, frozen=True):
-    """A worker's greeting."""
-
-    protocol: int
-    onnxruntime: str | None
-    providers: tuple[str, ...]
-    python: str
-    numpy: str
-    platform: str
-    device: dict[str, object] = {}
 
 
 class WorkerPool:
@@ -129,7 +80,7 @@ class WorkerPool:
     def run(self, units: Iterator[GraphCases], *, keep: bool = False) -> Generator[Answer, None, None]:
         """Execute all units; closing the iterator ends all workers at once, as does the last answer unless
         they are to `keep`."""
-        supply = _batches(units)
+        supply = batches(units)
         self._more_at = time.monotonic() + self._start_took
         done = False
         try:
@@ -273,13 +224,9 @@ class WorkerPool:
 
     def _greeting(self, slot: WorkerSlot, body: bytes) -> Hello:
         try:
-            hello = msgspec.json.decode(body, type=Hello)
-        except msgspec.MsgspecError as error:
-            raise GarbledError(f"not a greeting: {error}") from error
-        if hello.protocol != PROTOCOL:
-            raise TargetUnavailable(
-                f"worker speaks protocol {hello.protocol}, this harness {PROTOCOL}: the two are of different versions"
-            )
+            hello = greeting(body)
+        except ValueError as error:
+            raise GarbledError(str(error)) from error
         slot.greeted = True
         self._start_took = time.monotonic() - slot.began
         self._starting.succeeded()
@@ -347,23 +294,3 @@ class WorkerPool:
         their session."""
         crashes = self._load_crashes[unit.graph.digest] = self._load_crashes.get(unit.graph.digest, 0) + 1
         return len(left) if crashes >= 2 else 1
-
-
-def _batches(units: Iterator[GraphCases]) -> Iterator[list[GraphCases]]:
-    """Group units into batches of some hundred cases or a few MiB; a large unit is split."""
-    batch: list[GraphCases] = []
-    cases = size = 0
-    for graph, prepared in units:
-        start = 0
-        for end, (_, _, inputs, *_) in enumerate(prepared, start=1):
-            cases += 1
-            for tensor in inputs:
-                size += tensor.array.nbytes
-            if cases >= _BATCH_CASES or size >= _BATCH_BYTES:
-                batch.append(GraphCases(graph, prepared[start:end]))
-                yield batch
-                batch, start, cases, size = [], end, 0, 0
-        if start < len(prepared):
-            batch.append(GraphCases(graph, prepared[start:]))
-    if batch:
-        yield batch

@@ -7,9 +7,9 @@ from typing import NamedTuple
 from harness.model.errors import TargetUnavailable
 from harness.model.target_info import CPU, DIRECTML, DML
 from harness.targets import plugins
-from harness.targets.frames import FAKE
+from harness.targets.batches import FAKE
+from harness.targets.launching import Hello
 from harness.targets.plugins import Plugin
-from harness.targets.pool import Hello
 
 DML_OPTIONS = ("device_id", "performance_preference", "device_filter", "disable_metacommands")
 """Options of the DirectML provider that a target's name may set."""

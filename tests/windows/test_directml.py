@@ -16,7 +16,8 @@ import pytest
 import harness.worker.worker
 from harness.model.errors import TargetUnavailable
 from harness.targets.execution import GraphCases
-from harness.targets.pool import Launch, WorkerPool
+from harness.targets.launching import Launch
+from harness.targets.pool import WorkerPool
 from harness.targets.windows import install, runtime
 from harness.targets.windows.releases import release_for_level, releases, usable_levels
 from tests.windows.directml_units import (

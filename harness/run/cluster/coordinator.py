@@ -24,7 +24,7 @@ from harness.run.lanes.lane import Opened, ProcessReport, Shared, Sink
 from harness.run.request import Request
 from harness.run.resume import Done
 from harness.specs.load import LoadedSpec
-from harness.targets.pool import Launch
+from harness.targets.launching import Launch
 
 _BLOCK = 512
 _SMALLEST = 16

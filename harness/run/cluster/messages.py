@@ -15,7 +15,7 @@ from harness.specs.expectations import Expectations
 from harness.specs.load import LoadedSpec
 from harness.specs.selection import Shard
 from harness.specs.target_expectations import Findings
-from harness.targets.pool import Hello
+from harness.targets.launching import Hello
 from harness.targets.target import Target
 
 

@@ -30,7 +30,7 @@ from harness.run.lanes.lane import Opened, ProcessReport, RunProcess, Shared, Si
 from harness.run.lanes.process import Fault, Lines, fork_lane
 from harness.run.resume import Done
 from harness.run.target_info import target_info
-from harness.targets.pool import Launch
+from harness.targets.launching import Launch
 from harness.targets.scratch import sweep
 from harness.targets.target import greeted
 

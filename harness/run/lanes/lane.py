@@ -17,7 +17,8 @@ from harness.run.probe import greeting
 from harness.run.resume import Done
 from harness.specs.target_expectations import Findings
 from harness.targets.launches import launch
-from harness.targets.pool import Hello, Launch, WorkerPool
+from harness.targets.launching import Hello, Launch
+from harness.targets.pool import WorkerPool
 from harness.targets.target import greeted
 
 Sink = Callable[[bytes, int], None]

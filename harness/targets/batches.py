@@ -1,0 +1,114 @@
+"""Batches, the requests that a pool sends: groups units, and encodes them to bytes (`worker.py` documents the format)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from harness.model.case import Tensor
+from harness.targets.execution import GraphCases
+from harness.worker.worker import encode_texts
+
+_CASES = 512
+_BYTES = 4 << 20
+FAKE = "FakeExecutionProvider"
+"""The only provider that is told which cases it runs: it has to act out their outcomes."""
+_KIND = ("optimization", "in_place", "inputs", "outputs", "tested", "patterns")
+
+
+def batches(units: Iterator[GraphCases]) -> Iterator[list[GraphCases]]:
+    """Group units into batches of some hundred cases or a few MiB; a large unit is split."""
+    batch: list[GraphCases] = []
+    cases = size = 0
+    for graph, prepared in units:
+        start = 0
+        for end, (_, _, inputs, *_) in enumerate(prepared, start=1):
+            cases += 1
+            for tensor in inputs:
+                size += tensor.array.nbytes
+            if cases >= _CASES or size >= _BYTES:
+                batch.append(GraphCases(graph, prepared[start:end]))
+                yield batch
+                batch, start, cases, size = [], end, 0, 0
+        if start < len(prepared):
+            batch.append(GraphCases(graph, prepared[start:]))
+    if batch:
+        yield batch
+
+
+def encode_batch(
+    units: Sequence[GraphCases],
+    provider: str,
+    provider_options: Mapping[str, str],
+    config: Mapping[str, str],
+    threads: int = 1,
+    *,
+    announced: bool = False,
+) -> tuple[dict[str, Any], list[bytes]]:
+    """Return header and payload of the request that runs `units`; cases are numbered from 0 through the
+    batch.
+
+    `threads` is the number of intra-op threads of a session. Each case of an `announced` batch is told and answered
+    by frames of its own. What units have in common stands once, in
+    `kinds`.
+    """
+    kinds: dict[tuple[object, ...], int] = {}
+    described = []
+    payload: list[bytes] = []
+    first = 0
+    for number, (graph, cases) in enumerate(units):
+        payload.append(graph.model)
+        fed = graph.fed
+        shapes = []
+        earlier: list[list[tuple[int, ...]] | None] = []
+        for case, _, inputs, buffers, _, before, _ in cases:
+            first_run = () if before is None else tuple(before[position] for position in fed)
+            earlier.append(None if before is None else [tensor.array.shape for tensor in first_run])
+            payload += map(piped, first_run)
+            if buffers is None:
+                shapes.append([case.inputs[position].shape for position in fed])
+            else:
+                inputs = buffers
+                shapes.append([buffers[position].array.shape for position in fed])
+            for position in fed:
+                payload.append(piped(inputs[position]))
+        kind = kinds.setdefault(
+            (
+                graph.optimization,
+                graph.in_place,
+                graph.inputs,
+                graph.outputs,
+                graph.tested,
+                graph.patterns,
+            ),
+            len(kinds),
+        )
+        unit = {"unit": number, "kind": kind, "model": len(graph.model), "first": first, "cases": shapes}
+        if any(each is not None for each in earlier):
+            unit["before"] = earlier
+        if graph.patterns is not None:
+            unit["output_shapes"] = [prepared.output_shapes for prepared in cases]
+        if provider == FAKE:
+            unit["fake"] = [(case.id, case.validity) for case, *_ in cases]
+        described.append(unit)
+        first += len(cases)
+    target = {
+        "provider": provider,
+        "provider_options": provider_options,
+        "config": config,
+        "threads": threads,
+    }
+    header: dict[str, Any] = {
+        "kinds": [target | dict(zip(_KIND, kind, strict=True)) for kind in kinds],
+        "units": described,
+    }
+    if announced:
+        header["announced"] = True
+    return header, payload
+
+
+def piped(tensor: Tensor) -> bytes:
+    """Return the bytes of a tensor as they cross the pipe."""
+    if tensor.dtype != "string":
+        return tensor.array.tobytes()
+    return encode_texts([str(text) for text in tensor.array.reshape(-1).tolist()])
