@@ -4,6 +4,7 @@ line, even while modules load."""
 from __future__ import annotations
 
 import gc
+import os
 import sys
 
 from harness.model import interrupt
@@ -15,6 +16,8 @@ them took 10 to 20 % of `check`, `compare` and reports."""
 
 def main() -> None:
     """Run the command line."""
+    # before NumPy loads: its BLAS would spin on every core, to no gain, and round as their number has it
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.set_threshold(*_COLLECTED_AFTER)
     interrupt.install()
     interrupt.watch_finalizers()

@@ -6,7 +6,6 @@ IEEE 754-2019, table 3.2 for float16, float32 and float64; bfloat16 is float32 c
 
 from __future__ import annotations
 
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +14,14 @@ from numpy.typing import NDArray
 from harness.model.dtypes import DTYPES, Array
 
 Float64 = NDArray[np.float64]
+_EXPONENT = np.int64(0x7FF << 52)
+"""The bits of float64's exponent. By themselves they are 2**floor(log2 |x|), 0 for a subnormal, and infinity for
+infinities and NaNs."""
+
+
+def greatest(magnitudes: Float64) -> float:
+    """Return the greatest of numbers that are not negative: NaN where any is, 0 of none."""
+    return float(np.maximum.reduce(magnitudes, axis=None, initial=0.0))
 
 
 class Format(NamedTuple):
@@ -54,12 +61,17 @@ class Format(NamedTuple):
     def ulp(self, values: Float64) -> Float64:
         """Return the spacing of the format at each value, as if its range had no upper end; infinite for
         infinities, NaN for NaN."""
-        held = np.asarray(values, np.float64)
-        exponents = (held.view(np.int64) >> 52) & _NO_NUMBER
-        spacing = np.asarray(_spacings(self)[exponents])
-        if exponents.max(initial=0) == _NO_NUMBER:
-            spacing = np.where(exponents == _NO_NUMBER, np.abs(held), spacing)
+        spacing = self.spacing(values)
+        if greatest(spacing) == np.inf:
+            spacing = np.where(spacing == np.inf, np.abs(values), spacing)
         return spacing
+
+    def spacing(self, values: Float64) -> Float64:
+        """Return the same, but that it is infinite for NaN too: for those who look at finite numbers alone."""
+        held = np.asarray(values, np.float64)
+        found = np.asarray(held.view(np.int64) & _EXPONENT).view(np.float64)
+        found *= 2.0 ** (1 - self.precision)
+        return np.maximum(found, self.quantum, out=found)
 
     def rounded(self, values: Float64) -> Float64:
         """Round to the nearest value of the format, of two equally near ones to the even one; beyond its
@@ -67,22 +79,10 @@ class Format(NamedTuple):
         if self.dtype == "float64":
             return values
         with np.errstate(all="ignore"):
-            spacing = self.ulp(values)
+            spacing = self.spacing(values)
             near = np.where(np.isfinite(values), np.rint(values / spacing) * spacing, values)
             near = np.where(near == 0, np.copysign(0.0, values), near)
             return np.where(np.abs(near) > self.largest, np.copysign(np.inf, values), near)
-
-
-_NO_NUMBER = 0x7FF
-"""The exponent field of float64's infinities and NaNs."""
-
-
-@cache
-def _spacings(form: Format) -> Float64:
-    """Return the spacing of a format at float64 numbers, by their exponent field, which is 1023 for 1.0."""
-    lowest = form.min_exponent - form.precision + 1
-    exponents = np.arange(_NO_NUMBER + 1) - 1022 - form.precision
-    return np.ldexp(1.0, np.maximum(exponents, lowest))
 
 
 FORMATS: dict[str, Format] = {

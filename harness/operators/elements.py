@@ -56,6 +56,7 @@ ALPHABET = (
     "longer text, so that it is not stored in place",
 )
 """What strings are made of, wherever elements are chosen for a case; a text of C ends at the zero."""
+_TEXTS = np.array([[f"{text}{number}" for number in range(8)] for text in ALPHABET], object)
 
 
 def applies(kind: str, dtype: str) -> bool:
@@ -74,9 +75,7 @@ def choose(kind: str, dtype: str, shape: Shape, entropy: Entropy) -> Array:
     if dtype == "bool":
         return np.asarray((raw & 1) == 1).reshape(shape)
     if dtype == "string":
-        texts = np.empty(count, object)
-        texts[:] = [f"{ALPHABET[n % len(ALPHABET)]}{n >> 8 & 7}" for n in raw.tolist()]
-        return texts.reshape(shape)
+        return np.asarray(_TEXTS[raw % len(ALPHABET), raw >> 8 & 7]).reshape(shape)
     if entry.is_float:
         return _FLOATS[kind](raw, dtype, entropy).reshape(shape)
     if entry.is_integer:

@@ -68,8 +68,8 @@ def transformed(x: Bounded, count: int, inverse: bool) -> Bounded:
     """
     length, parts = x.shape[-2:]
     turns = np.outer(np.arange(length), np.arange(count)) % max(1, length)
-    angles = number(2 * pi * turns / max(1, length), x.arithmetic)
-    real, imaginary = cos(angles), sin(angles)
+    angles = number(2 * pi * np.arange(length) / max(1, length), x.arithmetic)
+    real, imaginary = cos(angles)[turns], sin(angles)[turns]
     imaginary = imaginary if inverse else -imaginary
     of_real = stack([real, imaginary], axis=-1)
     factors = [of_real, stack([-imaginary, real], axis=-1)][:parts]

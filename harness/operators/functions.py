@@ -142,12 +142,13 @@ def _scattered(
         for n, s, k, d, e in zip(spatial, strides, w.shape[2:], dilations, extents, strict=True)
     ]
     y = np.zeros((x.shape[0], w.shape[1], *full))
-    filters = np.moveaxis(w, (0, 1), (-2, -1))
+    filters = np.moveaxis(w, (1, 0), (-2, -1))
+    planes = x.reshape(*x.shape[:2], prod(spatial))
     for place in np.ndindex(*w.shape[2:]):
         begins = [k * d for k, d in zip(place, dilations, strict=True)]
         steps = (slice(b, b + (n - 1) * s + 1, s) for b, n, s in zip(begins, spatial, strides, strict=True))
         taken = (slice(None), slice(None), *steps)
-        y[taken] += np.moveaxis(np.tensordot(x, filters[place], axes=(1, 0)), -1, 1)
+        y[taken] += np.matmul(filters[place], planes).reshape(x.shape[0], w.shape[1], *spatial)
     kept = (slice(None), slice(None), *(slice(0, e) for e in extents))
     return np.asarray(y[kept])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from math import prod
+from math import lcm, prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,9 +23,10 @@ from harness.operators.formulas import decided
 def non_max_suppression(boxes: Array, scores: Array, call: Call, center_point_box: int) -> Array:
     """Select by the rule above, in exact arithmetic."""
     most, overlap, least = limits(call)
+    threshold = overlap.as_integer_ratio()
     found: list[tuple[int, int, int]] = []
     for batch, each in enumerate(boxes):
-        corners = [rectangle(box, bool(center_point_box)) for box in each.tolist()]
+        corners = whole([rectangle(box, bool(center_point_box)) for box in each.tolist()])
         for number, row in enumerate(scores[batch]):
             chosen: list[int] = []
             for place in np.argsort(-row, kind="stable").tolist():
@@ -33,7 +34,7 @@ def non_max_suppression(boxes: Array, scores: Array, call: Call, center_point_bo
                 if (
                     len(chosen) < most
                     and enough
-                    and all(within(corners[place], corners[other], overlap) for other in chosen)
+                    and all(within(corners[place], corners[other], threshold) for other in chosen)
                 ):
                     chosen.append(place)
             found += [(batch, number, place) for place in chosen]
@@ -59,13 +60,18 @@ def rectangle(box: list[float], centred: bool) -> Rectangle:
     return min(a, c), min(b, d), max(a, c), max(b, d)
 
 
-def within(a: Rectangle, b: Rectangle, threshold: float) -> bool:
-    """Say whether two boxes overlap by no more than the threshold."""
-    shared = max(Fraction(0), min(a[2], b[2]) - max(a[0], b[0])) * max(
-        Fraction(0), min(a[3], b[3]) - max(a[1], b[1])
-    )
-    union = sum((r[2] - r[0]) * (r[3] - r[1]) for r in (a, b)) - shared
-    return shared <= Fraction(threshold) * union
+def whole(rectangles: list[Rectangle]) -> list[tuple[int, int, int, int]]:
+    """Return rectangles enlarged alike, until their coordinates are integers: how much two overlap is told by the
+    ratio of areas."""
+    scale = lcm(*(each.denominator for rectangle in rectangles for each in rectangle))
+    return [(int(a * scale), int(b * scale), int(c * scale), int(d * scale)) for a, b, c, d in rectangles]
+
+
+def within(a: tuple[int, int, int, int], b: tuple[int, int, int, int], threshold: tuple[int, int]) -> bool:
+    """Say whether two boxes overlap by no more than the threshold, a ratio."""
+    shared = max(0, min(a[2], b[2]) - max(a[0], b[0])) * max(0, min(a[3], b[3]) - max(a[1], b[1]))
+    union = (a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - shared
+    return shared * threshold[1] <= threshold[0] * union
 
 
 BOXES = tuple(map(ValueKind, ("corners", "flipped", "centred", "apart", "same", "flat")))

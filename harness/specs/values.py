@@ -94,9 +94,11 @@ def random_tensor(dtype: str, shape: tuple[int, ...], count: int, entropy: memor
 
 
 def _strings(count: int, shape: tuple[int, ...], picks: memoryview) -> Array:
-    array = np.empty(count, object)
-    for n in range(count):
-        array[n] = (
-            f"{ALPHABET[picks[2 * n] % len(ALPHABET)]}{picks[2 * n + 1]}" if picks[2 * n + 1] % 8 else ""
-        )
-    return array.reshape(shape)
+    picked = np.frombuffer(picks, np.uint8, 2 * count).reshape(count, 2)
+    return _TEXTS[picked[:, 0] % len(ALPHABET), picked[:, 1]].reshape(shape)
+
+
+_TEXTS = np.array(
+    [[f"{text}{number}" if number % 8 else "" for number in range(256)] for text in ALPHABET], object
+)
+"""Texts by a letter, or what stands for one, and a number."""

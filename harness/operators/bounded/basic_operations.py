@@ -13,6 +13,7 @@ from harness.operators.bounded.number import (
     Bounded,
     Mask,
     basic,
+    in_order,
     may_overflow,
     ordinary,
     same,
@@ -64,8 +65,7 @@ def multiply(x: Any, y: Any) -> Bounded:
     x, y = same(x, y)
     value, integers = x.value * y.value, whole(x) & whole(y)
     if ordinary(x) and ordinary(y):
-        spread = np.abs(x.value) * y.error + np.abs(y.value) * x.error + x.error * y.error
-        return basic(value, spread, x.arithmetic, None, integers)
+        return basic(value, _product_spread(x, y, value), x.arithmetic, None, integers)
     spread = _times(x.value, y.error) + _times(y.value, x.error) + x.error * y.error
     over = may_overflow(x) | may_overflow(y)
     zero = (np.abs(x.value) <= x.error) | (np.abs(y.value) <= y.error) | (x.value == 0) | (y.value == 0)
@@ -74,6 +74,14 @@ def multiply(x: Any, y: Any) -> Bounded:
     hidden |= infinite & (x.error + y.error > 0) & zero  # infinity times what may be zero
     spread = np.where(infinite & ~hidden & np.isfinite(x.error + y.error), 0.0, spread)
     return basic(value, np.where(hidden, np.inf, spread), x.arithmetic, _nonfinite(x, y), integers)
+
+
+def _product_spread(x: Bounded, y: Bounded, value: Float64) -> Float64:
+    """Return what the errors of ordinary operands do to their product; an exact one adds no terms."""
+    if not y.error.any():
+        return np.abs(y.value) * x.error if x.error.any() else np.zeros(value.shape)
+    spread = np.abs(x.value) * y.error
+    return spread + np.abs(y.value) * x.error + x.error * y.error if x.error.any() else spread
 
 
 def _times(value: Float64, error: Float64) -> Float64:
@@ -94,7 +102,7 @@ def divide(x: Any, y: Any) -> Bounded:
         spread = _of_infinities(x, y, value, spread)
     own = declared("div", np.abs(y.value), y.error, np.abs(value) + spread, x.arithmetic)
     given = None if calm and not zero.any() else _nonfinite(x, y) | zero
-    return settle(value, spread, x.arithmetic, own, 0.5, given)
+    return settle(in_order(value) if given is None else value, spread, x.arithmetic, own, 0.5, given)
 
 
 def _of_infinities(x: Bounded, y: Bounded, value: Float64, spread: Float64) -> Float64:

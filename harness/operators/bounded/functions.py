@@ -9,11 +9,12 @@ formula is evaluated by that formula.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import isnan
 from typing import Any
 
 import numpy as np
 
-from harness.model.float_formats import Float64
+from harness.model.float_formats import Float64, greatest
 from harness.operators.bounded import trigonometry
 from harness.operators.bounded.basic_operations import absolute, multiply
 from harness.operators.bounded.number import REFERENCE, UFUNCS, Bounded, Mask, may_overflow, same, settle
@@ -98,7 +99,9 @@ def _between_ends(x: Bounded, value: Float64, f: Evaluate, over: Mask, reference
     spread = np.zeros(value.shape)
     for end in (low, high):
         there = np.asarray(f(end))
-        apart = np.where((there == value) | (np.isnan(there) & np.isnan(value)), 0.0, np.abs(there - value))
+        apart = np.abs(there - value)
+        if isnan(greatest(apart)):  # of infinities and NaNs alike, or not
+            apart = np.where((there == value) | (np.isnan(there) & np.isnan(value)), 0.0, apart)
         spread = np.maximum(
             spread, apart + np.where((end == x.value) | (x.error == 0), 0.0, reference * REFERENCE.ulp(there))
         )

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from math import copysign
+from math import copysign, isnan
 from typing import Any, NoReturn, cast
 
 import numpy as np
@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from harness.model.case import Tensor
 from harness.model.expected import Approx
-from harness.model.float_formats import FORMATS, Float64, Format, decode
+from harness.model.float_formats import FORMATS, Float64, Format, decode, greatest
 from harness.operators.bounded.arithmetic import Arithmetic
 
 REFERENCE = FORMATS["float64"]
@@ -186,7 +186,7 @@ class Bounded:
             error = self.error
             if arithmetic.errs and form != arithmetic.form:
                 size = np.abs(self.value) + error
-                error = np.where(np.isfinite(size), error + arithmetic.operations * form.ulp(size), error)
+                error = np.where(np.isfinite(size), error + arithmetic.operations * form.spacing(size), error)
             bound = error * (1 + _CUT)
             value = self.value
             if (
@@ -239,7 +239,7 @@ def _of_given(value: Float64, form: Format, operations: float, flush: bool, *, h
                 error = np.where(np.abs(value) < form.smallest_normal, np.abs(value), error)
             if not held:
                 kept = (form.rounded(value) == value) | np.isnan(value)
-                error = np.where(kept, error, error + operations * form.ulp(value))
+                error = np.where(kept, error, error + operations * form.spacing(value))
     return error
 
 
@@ -252,12 +252,15 @@ def shared(operands: Iterable[Any]) -> Arithmetic:
     return found[0]
 
 
-def same(*operands: Any) -> tuple[Bounded, ...]:
-    """Take operands of one operation; plain numbers and arrays are constants, rounded to the working type
-    where they must be."""
-    arithmetic = shared(operands)
-    return tuple(
-        operand if isinstance(operand, Bounded) else number(operand, arithmetic) for operand in operands
+def same(x: Any, y: Any) -> tuple[Bounded, Bounded]:
+    """Take the operands of one operation; a plain number or array is a constant, rounded to the working type
+    where it must be."""
+    if isinstance(x, Bounded) and isinstance(y, Bounded) and x.arithmetic is y.arithmetic:
+        return x, y
+    arithmetic = shared((x, y))
+    return (
+        x if isinstance(x, Bounded) else number(x, arithmetic),
+        y if isinstance(y, Bounded) else number(y, arithmetic),
     )
 
 
@@ -269,14 +272,14 @@ def may_overflow(x: Bounded) -> Mask:
 
 def ordinary(x: Bounded) -> bool:
     """Say whether no value is infinite or NaN, and none may be an infinity in an implementation."""
-    return bool((np.abs(x.value) + x.error < x.arithmetic.overflow).all())
+    return greatest(np.abs(x.value) + x.error) < x.arithmetic.overflow
 
 
 def settle(
     value: Float64,
     spread: Float64,
     arithmetic: Arithmetic,
-    own: Float64,
+    own: Float64 | float,
     reference: float,
     given: Mask | None,
 ) -> Bounded:
@@ -286,29 +289,34 @@ def settle(
     `reference` is the error of the float64 operation in ULP. `given` says where an infinite or NaN value
     follows from operands that are infinite, NaN or a pole, and not from overflow of float64; None for nowhere.
     """
-    finite = given is None and bool(np.isfinite(value).all())
-    spread = _unknown_infinite(spread)
-    if finite:
-        value = np.asarray(value, order="C")  # which order sums add in follows from the layout
-    else:
+    finite = given is None and greatest(np.abs(value)) < np.inf
+    if not finite:
+        spread = unknown_infinite(spread)
         beyond = np.isinf(value) & ~(np.zeros(value.shape, np.bool_) if given is None else given)
         value = np.where(beyond, np.copysign(HUGE, value), value)
         spread = np.where(beyond & np.isfinite(spread), np.maximum(spread, HUGE * _CUT), spread)
-    error = spread + own + reference * REFERENCE.ulp(value)
+    error = np.asarray(spread + own)
+    if reference:
+        error = np.asarray(error + reference * REFERENCE.spacing(value))
     if arithmetic.flush:
         size = np.abs(value)
         lost = size - error < arithmetic.form.smallest_normal
-        error = np.where(lost, np.maximum(error, size), error)
-    error = _unknown_infinite(error)
+        if lost.any():
+            np.maximum(error, size * lost, out=error)
+    error = unknown_infinite(error)
     if not finite:
         error = np.where(np.isfinite(value), error, np.where(np.isinf(spread), np.inf, 0.0))
     return Bounded(np.asarray(value), np.asarray(error), arithmetic)
 
 
-def _unknown_infinite(error: Float64) -> Float64:
+def in_order(value: Float64) -> Float64:
+    """Lay values out as C does: which order a sum of them adds in follows from their layout."""
+    return np.asarray(value, order="C")
+
+
+def unknown_infinite(error: Float64) -> Float64:
     """Return errors with an infinite one for each NaN."""
-    unknown = np.isnan(error)
-    return np.where(unknown, np.inf, error) if unknown.any() else error
+    return np.where(np.isnan(error), np.inf, error) if isnan(greatest(error)) else error
 
 
 def whole(x: Bounded) -> Mask:
@@ -322,11 +330,12 @@ def basic(
 ) -> Bounded:
     """Finish an add, subtract or multiply; of `integers` a result that the type holds is exact, since it is
     returned where it is held."""
-    spread = _unknown_infinite(spread)
-    own = np.zeros(value.shape)
+    if given is None:
+        value = in_order(value)
+    own: Float64 | float = 0.0
     if arithmetic.errs:
-        own = arithmetic.operations * arithmetic.form.ulp(np.abs(value) + spread)
-        own = own if np.isfinite(own).all() else np.where(np.isfinite(own), own, 0.0)
+        own = arithmetic.operations * arithmetic.form.spacing(np.abs(value) + spread)
+        own = own if greatest(own) < np.inf else np.where(np.isfinite(own), own, 0.0)
     result = settle(value, spread, arithmetic, own, 0.5, given)
     if not integers.any():
         return result

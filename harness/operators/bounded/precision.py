@@ -25,13 +25,13 @@ def declared(name: str, argument: Float64, error: Float64, size: Float64, arithm
         return np.zeros(np.shape(size))
     form, table, extra = arithmetic.functions
     low, high, most = argument - error, argument + error, np.abs(argument) + error
-    unit = form.ulp(size)
+    unit = form.spacing(size)
     found = np.full(np.shape(size), -np.inf)
     claims = table.get(name, ())
     for claim in claims:
-        here = (claim.ulp + _of(claim.ulp_per_argument, most)) * unit + (
-            claim.relative + _of(claim.relative_per_argument, most)
-        ) * size
+        here = (claim.ulp + _of(claim.ulp_per_argument, most)) * unit
+        if claim.relative or claim.relative_per_argument:
+            here = here + (claim.relative + _of(claim.relative_per_argument, most)) * size
         found = np.where(
             (low <= claim.high) & (high >= claim.low), np.maximum(found, here + claim.absolute), found
         )
@@ -41,7 +41,7 @@ def declared(name: str, argument: Float64, error: Float64, size: Float64, arithm
     found = np.where(
         outside | (found < 0),
         np.inf,
-        found + extra * arithmetic.form.ulp(size + np.where(np.isfinite(found), found, 0)),
+        found + extra * arithmetic.form.spacing(size + np.where(np.isfinite(found), found, 0)),
     )
     return np.where(np.isfinite(size), found, 0.0)
 

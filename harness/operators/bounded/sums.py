@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.model.float_formats import Float64
+from harness.model.float_formats import Float64, greatest
 from harness.operators.bounded.arithmetic import Arithmetic
 from harness.operators.bounded.basic_operations import negative
 from harness.operators.bounded.number import (
@@ -23,9 +23,11 @@ from harness.operators.bounded.number import (
     UFUNCS,
     Bounded,
     Mask,
+    in_order,
     may_overflow,
     same,
     settle,
+    unknown_infinite,
     whole,
 )
 from harness.operators.bounded.precision import declared
@@ -36,7 +38,9 @@ Bilinear = Callable[[Float64, Float64], Float64]
 def gamma(count: Any, unit: float) -> Any:
     """Return the bound on the relative error of `count` roundings; infinite where they may lose
     everything."""
-    lost = np.asarray(count * unit, np.float64)
+    lost = count * unit
+    if isinstance(lost, float):
+        return lost / (1 - lost) if lost < 1 else np.inf
     return np.where(lost < 1, lost / np.where(lost < 1, 1 - lost, 1.0), np.inf)
 
 
@@ -46,34 +50,49 @@ def _units(arithmetic: Arithmetic) -> float:
 
 
 def _total(
-    value: Float64, spread: Float64, size: Float64, count: Any, x: Arithmetic, given: Mask, integers: Mask
+    value: Float64,
+    spread: Float64,
+    size: Float64,
+    count: Any,
+    x: Arithmetic,
+    given: Mask | None,
+    integers: Mask,
 ) -> Bounded:
     """Finish a sum of `count` roundings: its value, what operands' errors do to it, and `size`, the terms'
-    magnitudes and errors summed.
-
-    A partial sum that may overflow is told by the positive or negative terms alone; where both may, or where
-    the sum does not show it, nothing is claimed.
-    """
+    magnitudes and errors summed."""
     slack = 1 + gamma(count + 2, REFERENCE.unit)  # of `size` itself
-    size = np.where(np.isnan(size), np.inf, size) * slack
-    spread = np.where(np.isnan(spread), np.inf, spread)
-    own = gamma(count, _units(x)) * size if x.errs else np.zeros(value.shape)
-    if x.errs and x.accumulator_flush:
-        own = own + count * x.accumulator.smallest_normal
-    elif x.errs:
-        own = own + count * x.accumulator.quantum
-    reference = (
-        gamma(count, REFERENCE.unit) * np.where(np.isfinite(size), size, 0.0) + count * REFERENCE.quantum
-    )
+    size, spread = unknown_infinite(size) * slack, unknown_infinite(spread)
+    most = greatest(size)
+    own = np.zeros(value.shape)
     if x.errs:
+        lost = x.accumulator.smallest_normal if x.accumulator_flush else x.accumulator.quantum
+        own = np.asarray(gamma(count, _units(x)) * size)
+        own += count * lost
         reach = spread + own
-        limit = min(x.accumulator.overflow, np.finfo(np.float64).max)
-        high, low = (size + value) / 2 + reach >= limit, (size - value) / 2 + reach >= limit
-        hidden = (high & (low | (value + reach < limit))) | (low & (value - reach > -limit))
-        spread = np.where(hidden & np.isfinite(value), np.inf, spread)
-    result = settle(value, spread, x, np.where(np.isfinite(own), own, np.inf) + reference, 0.0, given)
+        if not 2 * (most + greatest(reach)) < _limit(x):
+            spread = np.where(_hidden(value, reach, size, x), np.inf, spread)
+        own = own if greatest(own) < np.inf else np.where(np.isfinite(own), own, np.inf)
+    terms = size if most < np.inf else np.where(np.isfinite(size), size, 0.0)
+    own = own + (gamma(count, REFERENCE.unit) * terms + count * REFERENCE.quantum)
+    result = settle(value, spread, x, own, 0.0, given)
+    if not integers.any():
+        return result
     held = integers & (size <= 1 / max(x.accumulator.unit, x.form.unit))
     return Bounded(result.value, np.where(held, 0.0, result.error), x)
+
+
+def _limit(x: Arithmetic) -> float:
+    """Return the magnitude from which a partial sum may be infinite."""
+    return min(x.accumulator.overflow, REFERENCE.largest)
+
+
+def _hidden(value: Float64, reach: Float64, size: Float64, x: Arithmetic) -> Mask:
+    """Say where a partial sum may overflow, as the positive or the negative terms alone tell, and either both may,
+    or the sum does not show it."""
+    limit = _limit(x)
+    high, low = (size + value) / 2 + reach >= limit, (size - value) / 2 + reach >= limit
+    hidden = (high & (low | (value + reach < limit))) | (low & (value - reach > -limit))
+    return np.asarray(hidden & np.isfinite(value))
 
 
 def _rounded(x: Bounded, exact: Mask | bool) -> Bounded:
@@ -83,7 +102,7 @@ def _rounded(x: Bounded, exact: Mask | bool) -> Bounded:
     if not a.errs or a.accumulator == a.form:
         return x
     size = np.abs(x.value) + x.error
-    error = np.where(np.isfinite(size), x.error + a.operations * a.form.ulp(size), x.error)
+    error = np.where(np.isfinite(size), x.error + a.operations * a.form.spacing(size), x.error)
     return Bounded(x.value, np.where(exact, x.error, error), a)
 
 
@@ -98,9 +117,23 @@ def _accumulated(x: Bounded, axis: Any, keepdims: bool) -> tuple[Bounded, Mask]:
     axes = _axes(x, axis)
     count = prod(x.shape[a] for a in axes)
     kept: dict[str, Any] = {"axis": axes, "keepdims": keepdims}
-    integers = np.asarray(whole(x).all(**kept))
-    over, finite = may_overflow(x), np.isfinite(x.value)
     value = np.asarray(x.value.sum(**kept))
+    magnitudes = np.abs(x.value) + x.error
+    if greatest(magnitudes) < x.arithmetic.overflow:
+        spread, size, given = x.error.sum(**kept), magnitudes.sum(**kept), None
+    else:
+        spread, size, given = _with_infinities(x, value, kept)
+    integers = np.asarray(whole(x).all(**kept))
+    result = _total(
+        value, np.asarray(spread), np.asarray(size), max(count - 1, 0), x.arithmetic, given, integers
+    )
+    return result, np.asarray(integers & (result.error == 0)) | (count <= 1)
+
+
+def _with_infinities(x: Bounded, value: Float64, kept: dict[str, Any]) -> tuple[Float64, Float64, Mask]:
+    """Return of a sum some terms of which are, or may be, infinite: what the terms' errors do to it, the size of the
+    finite ones, and where it has others."""
+    over, finite = may_overflow(x), np.isfinite(x.value)
     spread = np.where(finite | np.isinf(x.error), x.error, 0.0).sum(**kept)
     size = np.where(finite, np.abs(x.value) + x.error, 0.0).sum(**kept)
     signs = [(over & (x.value * sign > 0)).any(**kept) for sign in (1, -1)]
@@ -110,17 +143,7 @@ def _accumulated(x: Bounded, axis: Any, keepdims: bool) -> tuple[Bounded, Mask]:
     mixed |= (signs[0] & ~shown[0]) | (signs[1] & ~shown[1])
     if x.arithmetic.errs:  # finite terms alone may overflow to the other infinity
         mixed |= (infinite[0] & _overflows(x, -1, kept)) | (infinite[1] & _overflows(x, 1, kept))
-    spread = np.where(mixed, np.inf, spread)
-    result = _total(
-        value,
-        spread,
-        np.asarray(size),
-        max(count - 1, 0),
-        x.arithmetic,
-        np.asarray((~finite).any(**kept)),
-        integers,
-    )
-    return result, np.asarray(integers & (result.error == 0)) | (count <= 1)
+    return np.where(mixed, np.inf, spread), size, np.asarray((~finite).any(**kept))
 
 
 def _overflows(x: Bounded, sign: int, kept: dict[str, Any]) -> Mask:
@@ -128,10 +151,7 @@ def _overflows(x: Bounded, sign: int, kept: dict[str, Any]) -> Mask:
     counted = np.isfinite(x.value) & (x.value * sign > 0)
     most = np.where(counted, np.abs(x.value) + x.error, 0.0).sum(**kept)
     roundings = np.maximum(counted.sum(**kept) - 1, 0)
-    return np.asarray(
-        most * (1 + gamma(roundings, _units(x.arithmetic)))
-        >= min(x.arithmetic.accumulator.overflow, np.finfo(np.float64).max)
-    )
+    return np.asarray(most * (1 + gamma(roundings, _units(x.arithmetic))) >= _limit(x.arithmetic))
 
 
 # |s^ - sum x| <= sum e + gamma(n - 1) sum (|x| + e)
@@ -262,33 +282,42 @@ def prefix_sums(x: Bounded, axis: int, **_: Any) -> Bounded:
 
 # |c^ - sum a b| <= sum (|a| eb + |b| ea + ea eb) + gamma(n) sum (|a| + ea)(|b| + eb)
 @np.errstate(all="ignore")
-def contracted(f: Bilinear, a: Bounded, b: Bounded, count: int) -> Bounded:
+def contracted(products: Bilinear, a: Bounded, b: Bounded, count: int) -> Bounded:
     """Apply a sum of `count` products for each element, linear in both operands: a matrix product, an einsum,
     a convolution."""
-    finite = bool(np.isfinite(a.value).all() and np.isfinite(b.value).all())
-    certain = not a.error.any() and not b.error.any()
-    value = np.asarray(f(a.value, b.value))
+
+    def f(p: Float64, q: Float64) -> Float64:
+        return in_order(products(p, q))
+
+    finite_a, finite_b = np.isfinite(a.value), np.isfinite(b.value)
+    value = f(a.value, b.value)
     va, vb = (np.where(np.isfinite(v), np.abs(v), 0.0) for v in (a.value, b.value))
-    size = np.asarray(f(va, vb))
+    size = f(va, vb)
     spread = np.zeros(value.shape)
-    if not certain:
+    exact_a, exact_b = not a.error.any(), not b.error.any()
+    if not (exact_a and exact_b):
         ea, eb = (np.where(np.isfinite(e), e, 0.0) for e in (a.error, b.error))
-        spread = f(va, eb) + f(ea, vb) + f(ea, eb)
-        ones_a, ones_b = np.ones(a.shape), np.ones(b.shape)
+        spread = f(ea, vb) if exact_b else f(va, eb) if exact_a else f(va, eb) + f(ea, vb) + f(ea, eb)
         open_a = np.isinf(a.error) | may_overflow(a)
         open_b = np.isinf(b.error) | may_overflow(b)
-        unknown = f(open_a.astype(np.float64), ones_b) + f(ones_a, open_b.astype(np.float64)) > 0
-        spread = np.where(unknown, np.inf, spread * (1 + gamma(count + 4, REFERENCE.unit)))
-    given = np.zeros(value.shape, bool)
-    if not finite:
-        touched = f((~np.isfinite(a.value)).astype(np.float64), np.ones(b.shape)) > 0
-        given = np.asarray(touched | (f(np.ones(a.shape), (~np.isfinite(b.value)).astype(np.float64)) > 0))
+        spread = spread * (1 + gamma(count + 4, REFERENCE.unit))
+        if open_a.any() or open_b.any():
+            spread = np.where(_touched(f, open_a, open_b), np.inf, spread)
+    given = None
+    if not (finite_a.all() and finite_b.all()):
+        given = _touched(f, ~finite_a, ~finite_b)
         spread = np.where(
             given & ((spread > 0) | (size >= a.arithmetic.accumulator.overflow)), np.inf, spread
         )
     integers = np.full(value.shape, all((whole(x) | ~np.isfinite(x.value)).all() for x in (a, b)))
     result = _total(value, spread, size + spread, count, a.arithmetic, given, integers)
     return _rounded(result, integers & (result.error == 0))
+
+
+def _touched(f: Bilinear, a: Mask, b: Mask) -> Mask:
+    """Say which results have a product with a marked element of either operand."""
+    found = f(a.astype(np.float64), np.ones(b.shape)) + f(np.ones(a.shape), b.astype(np.float64))
+    return np.asarray(found > 0)
 
 
 def matmul(a: Any, b: Any) -> Bounded:
