@@ -282,9 +282,9 @@ def prefix_sums(x: Bounded, axis: int, **_: Any) -> Bounded:
 
 # |c^ - sum a b| <= sum (|a| eb + |b| ea + ea eb) + gamma(n) sum (|a| + ea)(|b| + eb)
 @np.errstate(all="ignore")
-def contracted(products: Bilinear, a: Bounded, b: Bounded, count: int) -> Bounded:
+def contracted(products: Bilinear, a: Bounded, b: Bounded, count: int | Float64) -> Bounded:
     """Apply a sum of `count` products for each element, linear in both operands: a matrix product, an einsum,
-    a convolution."""
+    a convolution. An array of counts has one for each element."""
 
     def f(p: Float64, q: Float64) -> Float64:
         return in_order(products(p, q))

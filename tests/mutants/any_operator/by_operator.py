@@ -239,6 +239,23 @@ BY_OPERATOR: Mapping[str, Mapping[str, Condition]] = {
     "Pow": {"int64 beyond 2**53": _beyond(53)},
     "ReduceSumSquare": {"int64 beyond 2**53": _beyond(53)},
     "Gemm": {f"{dtype}, both turned": _turned(dtype) for dtype in ("int32", "int64", "uint32", "uint64")},
+    "StringNormalizer": {
+        f"{action} of two dimensions, case-sensitive {sensitive}, with stop words": both(
+            where(case_change_action=action, is_case_sensitive=sensitive, stopwords=True),
+            lambda s: len(s.call.first.shape) == 2,
+        )
+        for action in ("NONE", "LOWER", "UPPER")
+        for sensitive in (0, 1)
+    },
+    "TfIdfVectorizer": {
+        f"{mode} of {dtype} in rows, skips {skips}": both(
+            where(mode=mode, max_skip_count=skips, weights=True),
+            lambda s, dtype=dtype: s.call.first.dtype == dtype and len(s.call.first.shape) == 2,  # type: ignore[misc]
+        )
+        for mode in ("TF", "IDF", "TFIDF")
+        for dtype in ("int32", "int64", "string")
+        for skips in (False, True)
+    },
     "Transpose": {
         "last extents of more than 32": lambda s: (
             len(s.call.first.shape) > 1 and all(n > 32 and n % 32 for n in s.call.first.shape[-2:])

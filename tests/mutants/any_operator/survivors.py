@@ -56,6 +56,9 @@ SURVIVORS = (
     Survivor("Range", "static shapes|the last row", "inputs are scalars, the output is a vector"),
     Survivor("*Window", "the last row", "the output is a vector"),
     Survivor("RMSNormalization", "stash_type ignored", "float32 in every case"),
+    Survivor("StringNormalizer", "stopwords from its end", "stop words are a set"),
+    Survivor("StringNormalizer", "locale (ignored|always .*)", "what a locale means is the machine's"),
+    Survivor("StringNormalizer", "X read by columns", "there is one row"),
 )  # fmt: skip
 
 
