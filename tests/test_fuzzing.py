@@ -22,6 +22,7 @@ from harness.specs.calls import call_of
 from harness.specs.expand import expand
 from harness.specs.expectations import load_expectations
 from harness.specs.load import load_specs
+from harness.specs.sessions import earlier_case
 from harness.specs.target_expectations import TargetExpectations
 from harness.specs.values import case_inputs
 from harness.targets.execution import Prepared
@@ -48,6 +49,11 @@ def drawn(operator: str, seed: int, number: int) -> list[Drawn]:
 
 
 class TestDrawing:
+    def test_a_call_that_follows_another_can_follow_one(self) -> None:
+        after = [case for case, _ in drawn("TfIdfVectorizer", 1, 1500) if case.options.after is not None]
+        assert {case.options.after for case in after} == {"same", "larger", "smaller"}
+        assert all(earlier_case(case) is not None for case in after)
+
     @pytest.mark.parametrize("operator", DRAWN)
     def test_every_call_is_valid_and_has_a_result(self, operator: str) -> None:
         spec = seeds_of(operator).spec
@@ -213,7 +219,7 @@ class TestCommand:
         ("arguments", "code", "told"),
         [
             (("Transpos",), 2, "the harness has no formula for 'Transpos', so nothing could judge its calls; did you mean 'Transpose'?"),
-            (("TfIdfVectorizer",), 2, "the harness has no formula for 'TfIdfVectorizer', so nothing could judge its calls"),
+            (("Bernoulli",), 2, "the harness has no formula for 'Bernoulli', so nothing could judge its calls"),
             (("Round", "--spec", "nowhere.yaml"), 2, "nowhere.yaml: "),
             (("Round", "--spec", SPECS / "Abs.yaml"), 2, f"{SPECS / 'Abs.yaml'}: no spec of Round"),
             (("Round", "-t", "cup"), 2, "unknown target"),

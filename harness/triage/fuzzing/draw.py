@@ -102,6 +102,8 @@ class Drawing:
             return False
         if not self.subject.formed(candidate) or self.subject.broken(candidate, by_values=False) is not None:
             return False
+        if not self.subject.follows(candidate):
+            return False
         shapes = self.seeds.operator.family.output_shapes(self.seeds.operator, self.subject.call(candidate))
         return all(
             prod(max(extent, 1) for extent in shape if extent != UNKNOWN) <= LARGEST for shape in shapes

@@ -28,6 +28,7 @@ from harness.specs.calls import call_of
 from harness.specs.family_sweeps import named_sweeps
 from harness.specs.literal_cases import literal_id, unlike
 from harness.specs.load import LoadedSpec
+from harness.specs.sessions import refusal
 from harness.targets.execution import Prepared
 from harness.triage.reduction.element_cost import tensor_cost, value_cost
 
@@ -193,7 +194,11 @@ class Subject:
 
     def keeps(self, candidate: Candidate) -> bool:
         """Say whether a candidate is as valid as the failing case, or invalid by the same rule."""
-        return self.formed(candidate) and self.broken(candidate) == self.rule
+        return self.formed(candidate) and self.broken(candidate) == self.rule and self.follows(candidate)
+
+    def follows(self, candidate: Candidate) -> bool:
+        """Say whether a call of the size that the options ask for can run before."""
+        return refusal(self.operator, self.call(candidate), candidate.options) is None
 
     def formed(self, candidate: Candidate) -> bool:
         """Say whether a candidate has the inputs and attributes that the operator needs, and no others."""
