@@ -52,13 +52,16 @@ class KeptPlan(NamedTuple):
 
 @contextlib.contextmanager
 def uncollected() -> Iterator[None]:
-    """Keep the collector from walking again and again through plans that grow and stay."""
+    """Keep the collector from walking again and again through plans that grow and stay: what is made meanwhile counts
+    as old at once."""
     enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if enabled:
+            gc.freeze()
+            gc.unfreeze()  # into the oldest generation
             gc.enable()
 
 
