@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from harness.model.case import (
@@ -116,11 +117,14 @@ def elements_text(elements: tuple[object, ...]) -> str:
 
 
 def _element_text(element: object) -> str:
+    if type(element) is int:
+        return str(element)
     if isinstance(element, bool):
         return "true" if element else "false"
     return _ENDS_A_VALUE.sub(lambda found: f"%{ord(found[0]):02X}", str(element))
 
 
+@lru_cache(maxsize=1024)
 def option_terms(options: Options) -> str:
     """Write the options that differ from their defaults as terms of an id."""
     default = Options()

@@ -52,7 +52,7 @@ class Call(NamedTuple):
     @property
     def shapes(self) -> tuple[Shape, ...]:
         """The shapes of the inputs that are present."""
-        return tuple(each.shape for each in self.inputs.values())
+        return tuple([each.shape for each in self.inputs.values()])
 
     @property
     def first(self) -> TensorType:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from operator import gt
 from typing import ClassVar
 
 import numpy as np
@@ -140,7 +141,9 @@ class GatherElementsFamily(Indexing):
         axis %= len(data)
         if 0 in index:
             return None
-        if any(i > n for d, (i, n) in enumerate(zip(index, data, strict=True)) if d != axis):
+        larger = list(map(gt, index, data))
+        larger[axis] = False
+        if True in larger:
             return "indices are no larger than data off the axis: the formula reads data there"
         if data[axis] == 0:
             return RANGE
@@ -180,9 +183,10 @@ class GatherElementsFamily(Indexing):
 def _alike_off_the_axis(data: Shape, index: Shape, axis: int) -> bool:
     """Say whether all dimensions but the axis are as large in both; of other ranks, which break another rule,
     nothing is said."""
-    return len(data) != len(index) or all(
-        n == m for d, (n, m) in enumerate(zip(data, index, strict=True)) if d != axis % len(data)
-    )
+    if len(data) != len(index) or not data:
+        return True
+    axis %= len(data)
+    return data[:axis] == index[:axis] and data[axis + 1 :] == index[axis + 1 :]
 
 
 OPERATOR = Operator("GatherElements", GatherElementsFamily(), moved(formula))

@@ -75,25 +75,33 @@ class SweepPlan:
         sweep, operator, step = self.sweep, self.operator, group.step
         prefix, suffix = self._text(group)
         attributes = dict(step.attributes)
-        lowered = group.levels
+        lowers_to, lowered = self.spec.directml, group.levels
+        named = [(each, each.name.partition(".")[0]) for each in group.inputs]
         for kinds in group.kinds:
             if kinds not in told:
                 told[kinds] = self._told(kinds)
             terms, negative, by_name = told[kinds]
             if negative not in lowered:
-                lowered[negative] = levels(operator, group.call, self.spec.directml, negative, step.directml)
+                lowered[negative] = levels(operator, group.call, lowers_to, negative, step.directml)
             yield Case(
                 id=prefix + terms + suffix,
                 operator=operator.name,
                 opset=step.opset,
                 attributes=attributes,
-                inputs=tuple([_with_values(each, by_name) for each in group.inputs]),
+                inputs=tuple(
+                    [
+                        TensorSpec(each.name, each.dtype, each.shape, by_name[formal], each.elements)
+                        if formal in by_name
+                        else each
+                        for each, formal in named
+                    ]
+                ),
                 options=step.options,
                 validity=sweep.validity,
                 rule=sweep.rule,
                 source=sweep.source,
                 levels=lowered[negative],
-                lowers_to=self.spec.directml,
+                lowers_to=lowers_to,
                 directml=step.directml,
             )
 
@@ -134,11 +142,6 @@ class SweepPlan:
         terms = [f"{self.operator.name}@{step.opset}:sweep={self.sweep.name}", *map(input_term, group.inputs)]
         terms.extend(f"{name}={value_text(value)}" for name, value in step.attributes)
         return ";".join(terms), option_terms(step.options) + directml_terms(step.directml)
-
-
-def _with_values(spec: TensorSpec, kinds: Mapping[str, str]) -> TensorSpec:
-    kind = kinds.get(spec.name.partition(".")[0])
-    return spec if kind is None else TensorSpec(spec.name, spec.dtype, spec.shape, kind, spec.elements)
 
 
 @dataclass(frozen=True)

@@ -71,11 +71,11 @@ def levels(
 def lowered_to(operator: Operator, candidate: str | None, call: Call) -> DirectmlCall | None:
     """Return a call of a DirectML operator; None where it cannot express the call, as it may not where that
     breaks a rule."""
-    if operator.broken_rule(call) is None:
-        return operator.family.directml(operator, candidate, call)
     try:
         return operator.family.directml(operator, candidate, call)
     except (ValueError, IndexError):
+        if operator.broken_rule(call) is None:
+            raise
         return None
 
 
@@ -91,7 +91,7 @@ def _shared(level: str) -> dict[str, str]:
 def _level(made: DirectmlCall, widened: Sequence[str], asked: DirectmlOptions | None) -> str:
     """Return the lowest level that allows a call, with the data types and the DimensionCount that a case asks
     for."""
-    if made.forbidden is not None or any(0 in each.sizes for _, _, each in _named(made)):
+    if made.forbidden is not None:
         return BEYOND
     count, dtypes = None, {}
     if asked is not None:
@@ -99,18 +99,15 @@ def _level(made: DirectmlCall, widened: Sequence[str], asked: DirectmlOptions | 
             asked.dimension_count,
             {name: tensor.dtype for name, tensor in asked.tensors if tensor.dtype is not None},
         )
-    tensors = tuple(
-        (
-            member,
-            dtypes.get(name, each.dtype),
-            each.carries in widened,
-            count or max(made.dimension_count, len(each.sizes)),
-        )
-        for member, name, each in _named(made)
-    )
+    tensors = []
+    for member, name, (carries, dtype, sizes, _) in _named(made):
+        if 0 in sizes:
+            return BEYOND
+        rank = count or max(made.dimension_count, len(sizes))
+        tensors.append((member, dtypes.get(name, dtype), carries in widened, rank))
     decided = directml_operator(made.operator).by_value
-    members = tuple((each.member, made.attributes.get(each.member)) for each in decided)
-    return _lowest(made.operator, tensors, members, asked is not None)
+    members = tuple([(each.member, made.attributes.get(each.member)) for each in decided])
+    return _lowest(made.operator, tuple(tensors), members, asked is not None)
 
 
 @lru_cache(maxsize=4096)
@@ -167,6 +164,7 @@ def _allows(table: Table, tensors: tuple[tuple[str, str, bool, int], ...], exact
     return True
 
 
+@lru_cache(maxsize=64)
 def _order(level: str) -> tuple[int, int]:
     if level == BEYOND:
         return 1 << 16, 0
