@@ -3,7 +3,7 @@ shapes as arrays, output types."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 
 import numpy as np
@@ -70,13 +70,15 @@ def make_call(
 ) -> Call:
     """Make a call of what a case says: `outputs` is the number of outputs where that is not the operator's
     usual one."""
-    held = {name: _held(value) for name, value in attributes.items()}
-    call = Call(inputs, {**_defaults(operator.name, opset), **held}, constants, opset, variant)
+    filled = dict(_defaults(operator.name, opset))
+    for name, value in attributes.items():
+        filled[name] = _held(value)
+    call = Call(inputs, filled, constants, opset, variant)
     told = operator.family.output_dtypes(operator, call)
     count = outputs or operator.family.output_count(operator, call)
-    dtypes = tuple(each.dtype for each in inputs.values())
-    by_schema = _output_dtypes(operator.name, opset, tuple(inputs), dtypes, count)
-    return call._replace(outputs=tuple(_first(told, n) or by_schema[n] or dtypes[0] for n in range(count)))
+    dtypes = tuple([each.dtype for each in inputs.values()])
+    found = _output_dtypes(operator.name, opset, tuple(inputs), dtypes, count, told)
+    return Call(inputs, filled, constants, opset, variant, found)
 
 
 def _held(value: Value) -> Value:
@@ -86,10 +88,6 @@ def _held(value: Value) -> Value:
     return float(np.float32(value)) if isinstance(value, float) else value
 
 
-def _first(told: Sequence[str | None], position: int) -> str | None:
-    return told[position] if position < len(told) else None
-
-
 @lru_cache(maxsize=1024)
 def _defaults(operator: str, opset: int) -> dict[str, Value]:
     return operator_schema(operator, opset).defaults()
@@ -97,8 +95,17 @@ def _defaults(operator: str, opset: int) -> dict[str, Value]:
 
 @lru_cache(maxsize=4096)
 def _output_dtypes(
-    operator: str, opset: int, names: tuple[str, ...], dtypes: tuple[str, ...], count: int
-) -> tuple[str | None, ...]:
+    operator: str,
+    opset: int,
+    names: tuple[str, ...],
+    dtypes: tuple[str, ...],
+    count: int,
+    told: tuple[str | None, ...],
+) -> tuple[str, ...]:
+    """Return the element types of outputs: as the operator has told, else by the schema, else the first input's."""
     schema = operator_schema(operator, opset)
     inputs = dict(zip(names, dtypes, strict=True))
-    return tuple(schema.output_dtype(inputs, position) for position in range(count))
+    return tuple(
+        (told[n] if n < len(told) else None) or schema.output_dtype(inputs, n) or dtypes[0]
+        for n in range(count)
+    )

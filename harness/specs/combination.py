@@ -93,8 +93,7 @@ class Combinations:
         self.wrong: str | None = None
         self._steps: dict[Hashable, SweepStep | None] = {}
         self._by_kinds: dict[Kinds, str | None] = {}
-        self._asked: tuple[Call, str | None] | None = None
-        """The last call whose rule was asked for, and the rule that it breaks."""
+        self._places = {name: place for place, name in enumerate(listed.chosen)}
 
     def step(
         self,
@@ -251,7 +250,7 @@ class Combinations:
             return step.inputs
         name = self.listed.chosen[0]
         natural = self.operator.family.natural_shape(
-            self.operator, kinds[0], dtypes[self._parameter(step, name).type_param]
+            self.operator, kinds[0], dtypes[self.listed.type_params(step.opset)[name]]
         )
         return None if natural is None else (Input(name, natural),)
 
@@ -260,8 +259,9 @@ class Combinations:
         lacks a constant."""
         types: dict[str, TensorType] = {}
         constants: dict[str, Array] = {}
+        type_params = self.listed.type_params(step.opset)
         for name, shape, elements in inputs:
-            dtype = dtypes[self._parameter(step, name).type_param]
+            dtype = dtypes[type_params[name.partition(".")[0]]]
             types[name] = TensorType(dtype, shape)
             if elements is not None:
                 try:
@@ -278,47 +278,70 @@ class Combinations:
             step.options.outputs,
         )
 
-    def _parameter(self, step: SweepStep, name: str) -> Parameter:
-        parameter = self.listed.schema(step.opset).input(name)
-        assert parameter is not None
-        return parameter
-
     def group(self, step: SweepStep, inputs: Sequence[Input], call: Call, kept: list[Kinds]) -> CallGroup:
         """Return the group of a step with its call."""
-        specs = tuple(
-            _spec(name, call.inputs[name].dtype, shape, elements) for name, shape, elements in inputs
-        )
-        return CallGroup(step, call, specs, kept, {})
+        types = call.inputs
+        specs = [
+            TensorSpec(name, types[name].dtype, shape)
+            if elements is None
+            else _decisive(name, types[name].dtype, shape, elements)
+            for name, shape, elements in inputs
+        ]
+        return CallGroup(step, call, tuple(specs), kept, {})
 
     def no_meaning(self, kinds: Sequence[str]) -> str:
         """Say that kinds of values have none for a call."""
         return f"values={','.join(kinds)} has no meaning there"
 
-    def refusal(self, step: SweepStep, call: Call, kinds: Sequence[str], *, illegal: bool) -> str | None:
-        """Say why a combination is no case of the sweep; None if it is one."""
-        operator, chosen, sweep = self.operator, self.listed.chosen, self.listed.sweep
+    def refusals(
+        self, step: SweepStep, call: Call, every: Sequence[Kinds], *, illegal: bool
+    ) -> list[str | None]:
+        """Say of a call with each of some kinds of values why it is no case of the sweep; None if it is one."""
         if step.unfit is not None:
-            return step.unfit
+            return [step.unfit] * len(every)
+        meant = self._meant(call, every)
+        if not any(meant):
+            return [self.no_meaning(kinds) for kinds in every]
+        of_all = None if step.options.after is None else sessions.refusal(self.operator, call, step.options)
+        broken = None if of_all else self.operator.broken_rule(call)
+        return [
+            of_all or self._refused(broken or self._broken_by(kinds), illegal=illegal)
+            if means
+            else self.no_meaning(kinds)
+            for kinds, means in zip(every, meant, strict=True)
+        ]
+
+    def _meant(self, call: Call, every: Sequence[Kinds]) -> list[bool]:
+        """Say which kinds of values all have a meaning for the inputs of a call."""
+        operator = self.operator
+        applies = operator.family.applies
+        meant = [True] * len(every)
         for name in call.inputs:
-            formal = name.partition(".")[0]
-            if formal in chosen and not operator.family.applies(
-                operator, kinds[chosen.index(formal)], name, call
-            ):
-                return self.no_meaning(kinds)
-        if step.options.after is not None and (why := sessions.refusal(operator, call, step.options)):
-            return why
-        breaks = self.breaks(call, kinds)
-        if sweep.validity is Validity.VALID and breaks:
+            place = self._places.get(name.partition(".")[0])
+            if place is not None:
+                means: dict[str, bool] = {}
+                for number, kinds in enumerate(every):
+                    kind = kinds[place]
+                    if kind not in means:
+                        means[kind] = applies(operator, kind, name, call)
+                    meant[number] &= means[kind]
+        return meant
+
+    def _refused(self, breaks: str | None, *, illegal: bool) -> str | None:
+        sweep = self.listed.sweep
+        if sweep.validity is Validity.VALID:
             return breaks
         if sweep.validity is Validity.INVALID and sweep.directml is None and not (breaks or illegal):
             return "breaks no rule"
         return None
 
-    def breaks(self, call: Call, kinds: Sequence[str]) -> str | None:
+    def refusal(self, step: SweepStep, call: Call, kinds: Kinds, *, illegal: bool) -> str | None:
+        """Say why one combination is no case of the sweep; None if it is one."""
+        return self.refusals(step, call, (kinds,), illegal=illegal)[0]
+
+    def breaks(self, call: Call, kinds: Kinds) -> str | None:
         """Return the rule that types, shapes and attributes, or else the kinds of values, break."""
-        if self._asked is None or self._asked[0] is not call:
-            self._asked = call, self.operator.broken_rule(call)
-        return self._asked[1] or self._broken_by(tuple(kinds))
+        return self.operator.broken_rule(call) or self._broken_by(kinds)
 
     def _broken_by(self, kinds: Kinds) -> str | None:
         """Return the rule that kinds of values break by what they are."""
@@ -343,10 +366,10 @@ class Combinations:
         return True
 
 
-def _spec(name: str, dtype: str, shape: Shape, elements: Elements | None) -> TensorSpec:
+def _decisive(name: str, dtype: str, shape: Shape, elements: Elements) -> TensorSpec:
     """Return an input with elements of its type: a number that is listed as 3.0 is the integer 3 where the
     input holds integers."""
-    if elements is not None and DTYPES[dtype].is_integer:
+    if DTYPES[dtype].is_integer:
         elements = tuple(map(int, elements))
     return TensorSpec(name, dtype, shape, "random", elements)
 

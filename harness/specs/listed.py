@@ -3,9 +3,10 @@ its operator reads them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from itertools import product
-from typing import Any, NamedTuple, TypeGuard, TypeVar
+from typing import NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -19,7 +20,6 @@ from harness.specs.load import LoadedSpec
 from harness.specs.schema_types import ALL
 from harness.specs.sweep_schema import Sweep, SweepInput
 
-_T = TypeVar("_T")
 PLACEHOLDER = "float32"
 """The element type of inputs as long as none is chosen: no rule on shapes and attributes asks for it."""
 IMPLIED = "implied"
@@ -72,7 +72,15 @@ class Listed:
         named = [p.name for p in schema.inputs if p.name in sweep.inputs]
         self.chosen = tuple(name for name in named if self._chooses(name))
         """The inputs whose values are chosen by kind, by their formal names."""
-        self._made: dict[tuple[str, int], Any] = {}
+        # what depends on the opset alone is asked for at each of very many combinations
+        self.parameters = cache(self._parameters)
+        """The inputs that the sweep speaks of at an opset."""
+        self.type_params = cache(self._type_params)
+        """The type parameter of each input that the operator has at an opset, by its formal name."""
+        self.dtypes = cache(self._dtypes)
+        """The element types that the sweep lists for each type parameter at an opset."""
+        self.attribute_kinds = cache(self._attribute_kinds)
+        """The types of what stands under `attributes` and exists at an opset; NUMBER or NUMBERS for an input."""
 
     def schema(self, opset: int) -> OperatorSchema:
         """Return what ONNX says of the operator at an opset."""
@@ -105,35 +113,17 @@ class Listed:
         for values in product(*(getattr(self.sweep.options, field) for field in fields)):
             yield Options(**dict(zip(fields, values, strict=True)))
 
-    def parameters(self, opset: int) -> Sequence[Parameter]:
-        """Return the inputs that the sweep speaks of at an opset."""
-        return self._remembered(self._parameters, opset)
-
-    def dtypes(self, opset: int) -> Mapping[str, tuple[str, ...]]:
-        """Return the element types that the sweep lists for each type parameter."""
-        return self._remembered(self._dtypes, opset)
-
-    def attribute_kinds(self, opset: int) -> Mapping[str, str]:
-        """Return the types of what stands under `attributes` and exists at an opset; NUMBER or NUMBERS for an
-        input."""
-        return self._remembered(self._attribute_kinds, opset)
-
-    def _remembered(self, make: Callable[[int], _T], opset: int) -> _T:
-        """Make what depends on the opset alone once: it is asked for at each of very many combinations."""
-        key = make.__name__, opset
-        if key not in self._made:
-            self._made[key] = make(opset)
-        found: _T = self._made[key]
-        return found
-
-    def _parameters(self, opset: int) -> list[Parameter]:
+    def _parameters(self, opset: int) -> Sequence[Parameter]:
         return [
             p
             for p in self.schema(opset).inputs
             if p.name in self.sweep.inputs or p.name in self.sweep.attributes
         ]
 
-    def _dtypes(self, opset: int) -> dict[str, tuple[str, ...]]:
+    def _type_params(self, opset: int) -> Mapping[str, str]:
+        return {p.name: p.type_param for p in self.schema(opset).inputs}
+
+    def _dtypes(self, opset: int) -> Mapping[str, tuple[str, ...]]:
         found: dict[str, tuple[str, ...]] = {}
         parameters = self.parameters(opset)
         for parameter in parameters:
@@ -220,7 +210,7 @@ class Listed:
 
     # attributes, and inputs that decide shapes
 
-    def _attribute_kinds(self, opset: int) -> dict[str, str]:
+    def _attribute_kinds(self, opset: int) -> Mapping[str, str]:
         schema, constants = self.schema(opset), self.operator.constants
         found = {}
         for name in self.sweep.attributes:

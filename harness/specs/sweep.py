@@ -4,13 +4,13 @@ that cover every pair."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby, product
 
 from harness.model.case import Validity, Value
 from harness.model.shares import WHOLE, Share
-from harness.operators.base import Call, Operator
+from harness.operators.base import Operator
 from harness.specs import api
 from harness.specs.arrays import CoveringArray
 from harness.specs.attribute_values import alternatives
@@ -57,6 +57,11 @@ class SweepCalls:
         )
         self._used: set[tuple[str, object]] = set()
         self._found: tuple[Sequence[CallGroup], Counter[str]] | None = None
+
+    @cached_property
+    def _kinds(self) -> tuple[Kinds, ...]:
+        """Every combination of the kinds of values of the inputs that have some."""
+        return tuple(product(*map(self.listed.kinds, self.listed.chosen)))
 
     @cached_property
     def steps(self) -> list[SweepStep]:
@@ -158,7 +163,7 @@ class SweepCalls:
         for (opset, *_), steps in groupby(self.steps, key=graph_key):
             group = list(steps)
             dtypes = listed.dtypes(opset)
-            number = len(list(product(*map(listed.kinds, listed.chosen))))
+            number = len(self._kinds)
             for picked in product(*dtypes.values()):
                 by_param = dict(zip(dtypes, picked, strict=True))
                 illegal = listed.illegal(opset, by_param)
@@ -174,27 +179,34 @@ class SweepCalls:
         """Yield the groups of a step with element types: one, or one for each shape that kinds of values ask
         for."""
         combinations = self.combinations
-        by_shape: dict[tuple[Input, ...], tuple[Call, list[Kinds]]] = {}
-        for kinds in product(*map(self.listed.kinds, self.listed.chosen)):
-            inputs = combinations.inputs(step, dtypes, kinds)
-            if inputs is None:
-                left_out[combinations.no_meaning(kinds)] += 1
+        for inputs, every in self._by_shape(step, dtypes, left_out):
+            try:
+                call = combinations.call(step, inputs, dtypes)
+            except Impossible:
+                left_out[INEXACT] += len(every)
                 continue
-            if inputs not in by_shape:
-                try:
-                    by_shape[inputs] = combinations.call(step, inputs, dtypes), []
-                except Impossible:
-                    left_out[INEXACT] += 1
-                    continue
-            call, kept = by_shape[inputs]
-            why = combinations.refusal(step, call, kinds, illegal=illegal)
-            if why is None:
-                kept.append(kinds)
-            else:
-                left_out[why] += 1
-        for inputs, (call, kept) in by_shape.items():
+            refused = combinations.refusals(step, call, every, illegal=illegal)
+            kept = [kinds for kinds, why in zip(every, refused, strict=True) if why is None]
+            if len(kept) < len(every):
+                left_out.update(filter(None, refused))
             if kept:
                 yield combinations.group(step, inputs, call, kept)
+
+    def _by_shape(
+        self, step: SweepStep, dtypes: Mapping[str, str], left_out: Counter[str]
+    ) -> Iterable[tuple[tuple[Input, ...], Sequence[Kinds]]]:
+        """Return the inputs of a step with all kinds of values, or where these decide shapes each with those that
+        ask for it."""
+        if step.inputs is not None:
+            return ((step.inputs, self._kinds),)
+        by_shape: dict[tuple[Input, ...], list[Kinds]] = {}
+        for kinds in self._kinds:
+            inputs = self.combinations.inputs(step, dtypes, kinds)
+            if inputs is None:
+                left_out[self.combinations.no_meaning(kinds)] += 1
+            else:
+                by_shape.setdefault(inputs, []).append(kinds)
+        return by_shape.items()
 
     def problems(self, number: int) -> list[str]:
         """Return what is wrong with the sweep as a whole."""
