@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from harness.model.onnx_schemas import latest_opset, operator_schema
 from harness.operators import OPERATORS
 from tests.mutants.any_operator import red, samples, survives
 from tests.mutants.any_operator.conditions import WrongWhere, conditions
@@ -30,7 +31,7 @@ _OWN = ("GatherElements", "GatherND", "Round")
 def test_every_mistake_turns_two_cases_red(name: str) -> None:
     cases = samples(name)
     mistakes = [*readings(name, cases), *conditions(name, cases)]
-    assert len(mistakes) >= 20
+    assert len(mistakes) >= (20 if operator_schema(name, latest_opset()).inputs else 10)
     found = [each.name for each in mistakes if reason(name, each.name) is None and survives(each, cases)]
     assert found == []
 

@@ -48,7 +48,7 @@ def result(number: int, tensor: Tensor, seconds: float = 0.5) -> bytes:
 
 def results(number: int, tensors: list[Tensor], seconds: float = 0.5) -> bytes:
     """Return the frame of a case with several outputs."""
-    parts = [struct.pack("<IdB", number, seconds, len(tensors))]
+    parts = [struct.pack("<IdI", number, seconds, len(tensors))]
     for dtype, array in tensors:
         body = worker.encode_elements(array)
         parts.append(
@@ -61,7 +61,7 @@ def results(number: int, tensors: list[Tensor], seconds: float = 0.5) -> bytes:
 
 def one_output(element: int, body: bytes, *shape: int, size: int | None = None) -> bytes:
     """Return the frame of a case with one output, whose parts may contradict each other."""
-    head = struct.pack("<IdB", 0, 0.0, 1) + struct.pack(
+    head = struct.pack("<IdI", 0, 0.0, 1) + struct.pack(
         "<BBI", element, len(shape), len(body) if size is None else size
     )
     return frame("R", head + struct.pack(f"<{len(shape)}q", *shape) + body)
@@ -200,7 +200,7 @@ def test_garbage_is_garbled_or_waits_for_more_but_is_never_an_answer(data: bytes
         (one_output(1, b"\x00" * 4, 1, size=8), "an output is cut off"),
         (one_output(1, b"\x00" * 8, 1, size=4), "bytes behind the last output"),
         (
-            frame("R", struct.pack("<IdB", 0, 0.0, 2) + one_output(1, b"\x00" * 4, 1)[18:]),
+            frame("R", struct.pack("<IdI", 0, 0.0, 2) + one_output(1, b"\x00" * 4, 1)[21:]),
             "unpack_from requires a buffer",
         ),
     ],

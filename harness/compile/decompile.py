@@ -158,7 +158,7 @@ def _inputs(schema: OperatorSchema, found: _Node, held: dict[str, Tensor]) -> di
         inputs[f"{parameter.name}.{number}" if parameter.variadic else parameter.name] = held[name]
     for parameter in schema.inputs:
         given = any(key.partition(".")[0] == parameter.name for key in inputs)
-        if not given and not parameter.optional and (parameter.least or not parameter.variadic):
+        if not given and parameter.needed:
             raise LeftOut("an input that the operator needs is left out", parameter.name)
     return inputs
 

@@ -1,5 +1,5 @@
-"""Compiles a case to a ModelProto: the tested operator alone, or a variant composed of several operators,
-with pinned versions.
+"""Compiles a case to a ModelProto: the tested operator alone, between others that make and take apart its
+sequences (`sequences`), or a variant composed of several operators, with pinned versions.
 
 Cases that differ only in shapes and values share one graph with symbolic dimensions, unless a case asks for
 static shapes or for an input as an initializer. Graphs are content-addressed: the same case gives the same
@@ -8,13 +8,14 @@ bytes on every platform.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
 
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
+from harness.compile import sequences
 from harness.compile.tensor_files import tensor_proto
 from harness.model.case import (
     CONSTANTS,
@@ -126,18 +127,13 @@ def _model(form: _Form) -> ModelProto:
     results = [schema.output_name(n) for n in range(len(form.outputs))]
     first, last = form.names[0] if form.names else "", results[0]
     nodes = []
-    if options.neighbours:
+    if options.neighbours and first:
         nodes.append(helper.make_node("Identity", [first], [f"{first}_before"], name="before"))
-        first, last = f"{first}_before", f"{last}_after"
+        first = f"{first}_before"
+    if options.neighbours:
+        last = f"{last}_after"
     if options.variant is None:
-        operands = _operands(form)
-        node = helper.make_node(
-            form.operator, [first, *operands[1:]] if operands else [], [last, *results[1:]], name="tested"
-        )
-        node.attribute.extend(
-            _attribute(name, value, schema.attributes[name].type) for name, value in form.attributes
-        )
-        nodes.append(node)
+        nodes.extend(_called(form, dict.fromkeys(form.names[:1], first), [last, *results[1:]]))
     else:
         nodes.extend(
             map(_node, OPERATORS[form.operator].variants[options.variant](first, last, form.dtypes[0]))
@@ -162,14 +158,32 @@ def _model(form: _Form) -> ModelProto:
     )
 
 
+def _called(form: _Form, renamed: Mapping[str, str], results: Sequence[str]) -> list[NodeProto]:
+    """Return the tested node, between those that make its sequences and those that take them apart; `renamed`
+    are inputs whose values have other names in the graph."""
+    schema = operator_schema(form.operator, form.opset)
+    operands = [renamed.get(name, name) for name in _operands(form)]
+    node = helper.make_node(form.operator, operands, sequences.given(schema, results), name="tested")
+    node.attribute.extend(
+        _attribute(name, value, schema.attributes[name].type) for name, value in form.attributes
+    )
+    before = sequences.packed(schema, dict(zip(form.names, form.dtypes, strict=True)), renamed)
+    return [*map(_node, before), node, *map(_node, sequences.unpacked(schema, results))]
+
+
 def _operands(form: _Form) -> list[str]:
-    """Return the node's inputs by position: an optional one that is left out before others is an empty
-    name."""
+    """Return the node's inputs by position: an optional one that is left out before others is an empty name, a
+    sequence is one under its formal name."""
     found: list[str] = []
+    kept = set(form.names)
     for parameter in operator_schema(form.operator, form.opset).inputs:
+        if parameter.sequence:
+            kept.add(parameter.name)
+            found.append(parameter.name)
+            continue
         given = [name for name in form.names if name.partition(".")[0] == parameter.name]
         found += given or ["" if not parameter.variadic else parameter.name]
-    while found and found[-1] not in form.names:
+    while found and found[-1] not in kept:
         found.pop()
     return found
 
@@ -281,7 +295,7 @@ def _graph(model: ModelProto, form: _Form, constants: Sequence[int]) -> Graph:
             (schema.output_name(n), DTYPES[dtype].onnx) for n, (dtype, _) in enumerate(form.outputs)
         ),
         tested=(form.operator,)
-        if options.variant is None
+        if options.variant is None and not sequences.composed(schema)
         else tuple(sorted(node.op_type for node in model.graph.node if node.op_type not in _UNTESTED)),
         optimization=options.optimization,
         in_place=options.in_place,

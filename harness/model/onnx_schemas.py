@@ -41,7 +41,7 @@ class Parameter(NamedTuple):
     `dtypes.DTYPES` names them.
 
     A variadic one stands for several tensors, `least` of them at the least; `alike` says that all have one
-    element type.
+    element type. A sequence of tensors is written out as such a one, and may hold none.
     """
 
     name: str
@@ -51,6 +51,12 @@ class Parameter(NamedTuple):
     variadic: bool = False
     least: int = 1
     alike: bool = True
+    sequence: bool = False
+
+    @property
+    def needed(self) -> bool:
+        """Say whether a call must give something for it."""
+        return self.least > 0 if self.variadic else not self.optional
 
 
 class Attribute(NamedTuple):
@@ -63,7 +69,11 @@ class Attribute(NamedTuple):
 
 
 class OperatorSchema(NamedTuple):
-    """An operator at one opset; `since_version` is the opset whose definition holds there."""
+    """An operator at one opset; `since_version` is the opset whose definition holds there.
+
+    A sequence of tensors that it gives is two outputs: how many tensors it holds, under its name and `_length`,
+    and the tensors, as a variadic one.
+    """
 
     name: str
     since_version: int
@@ -156,7 +166,7 @@ def operator_schema(name: str, opset: int) -> OperatorSchema:
         name,
         schema.since_version,
         tuple(_parameter(p, constraints) for p in schema.inputs),
-        tuple(_parameter(p, constraints) for p in schema.outputs),
+        tuple(each for p in schema.outputs for each in _written_out(_parameter(p, constraints))),
         {key: _attribute(a) for key, a in schema.attributes.items()},
     )
 
@@ -165,17 +175,38 @@ def _parameter(
     formal: onnx.defs.OpSchema.FormalParameter, constraints: Mapping[str, tuple[str, ...]]
 ) -> Parameter:
     option = onnx.defs.OpSchema.FormalParameterOption
-    allowed = {_dtype(text) for text in constraints.get(formal.type_str, (formal.type_str,))}
-    dtypes = tuple(name for name in DTYPES if name in allowed)
+    texts = constraints.get(formal.type_str, (formal.type_str,))
+    if elements := _elements(texts):
+        like = (name for name, allowed in constraints.items() if set(allowed) == set(elements))
+        type_param = next(like, formal.type_str)
+        return Parameter(formal.name, type_param, _dtypes(elements), variadic=True, least=0, sequence=True)
     return Parameter(
         formal.name,
         formal.type_str,
-        dtypes,
+        _dtypes(texts),
         formal.option == option.Optional,
         formal.option == option.Variadic,
         int(formal.min_arity),
         bool(formal.is_homogeneous),
     )
+
+
+def _elements(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the types of the tensors in a sequence, `tensor(float)` of `seq(tensor(float))`; () where a type
+    is none of a sequence."""
+    inner = tuple(text[len("seq(") : -1] for text in texts if text.startswith("seq(tensor("))
+    return inner if len(inner) == len(texts) else ()
+
+
+def _written_out(output: Parameter) -> tuple[Parameter, ...]:
+    """Return an output as what a graph gives of it: of a sequence its length, and its tensors."""
+    length = Parameter(f"{output.name}_length", "tensor(int64)", ("int64",))
+    return (length, output) if output.sequence else (output,)
+
+
+def _dtypes(texts: tuple[str, ...]) -> tuple[str, ...]:
+    allowed = set(map(_dtype, texts))
+    return tuple(name for name in DTYPES if name in allowed)
 
 
 def _dtype(type_text: str) -> str | None:

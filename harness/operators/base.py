@@ -274,7 +274,7 @@ class Operator(NamedTuple):
 
     `rule` is asked before the family's rules. `variants` are graphs composed of several ONNX operators that
     stand for another mode of the DirectML operator. `constants` are the inputs whose elements decide shapes
-    or that are attributes at older opsets, with their rank. Where they are given, `outputs` infers the
+    or that are attributes at older opsets, with their rank, UNKNOWN for any. Where they are given, `outputs` infers the
     outputs' shapes, `domains` the values that `all` stands for, and `lower` makes the DirectML call, in place
     of the family. `options` is whatever the family wants to know of its operator, such as the names of
     DirectML's members.

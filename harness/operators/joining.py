@@ -40,7 +40,8 @@ def _axis(call: Call) -> int:
     return axis
 
 
-def _cannot_join(call: Call) -> str | None:
+def cannot_join(call: Call) -> str | None:
+    """Return the rule that tensors to join along an axis break, or None."""
     shapes = call.shapes
     if any(len(shape) != len(shapes[0]) for shape in shapes):
         return "all inputs have the same rank"
@@ -166,7 +167,7 @@ class Joining(Moving):
 
 JOINING = Joining()
 OPERATORS = (
-    Operator("Concat", JOINING, moved(concat), _cannot_join, domains={"axis": every_axis}, options=_join),
+    Operator("Concat", JOINING, moved(concat), cannot_join, domains={"axis": every_axis}, options=_join),
     Operator(
         "Split",
         JOINING,

@@ -17,8 +17,9 @@ from harness.specs.literals import LiteralError, infer_shape, to_array
 from harness.specs.source import shown
 
 LISTS = {"INTS": "INT", "FLOATS": "FLOAT", "STRINGS": "STRING", "NUMBERS": "NUMBER"}
-NUMBERS = ("NUMBER", "NUMBERS")
-"""The types of an input that decides shapes, by its rank: one number, or a list of them."""
+NUMBERS = ("NUMBER", "NUMBERS", "NUMBER_OR_NUMBERS")
+"""The types of an input that decides shapes, by its rank: one number, or a list of them; the last where it may
+be either (a rank of -1)."""
 _INT64 = 2**63
 
 
@@ -33,6 +34,8 @@ def typed(kind: str, given: Any) -> Value:
             raise WrongValue(f"should be a list, not {shown(given)}")
         element = _ELEMENTS[LISTS[kind]]
         return tuple(element(each) for each in given)
+    if kind == "NUMBER_OR_NUMBERS":
+        return typed("NUMBERS" if isinstance(given, tuple) else "NUMBER", given)
     if kind == "TENSOR":
         return _tensor(given)
     if kind not in _ELEMENTS:

@@ -136,9 +136,7 @@ class Checks:
             if name not in self.input_names():
                 what = f"{self.operator} has no input {shown(name)}"
                 self.problem((*path, "inputs", name), what, given=name, allowed=self.input_names())
-        for name in dict.fromkeys(
-            p.name for schema in schemas.values() for p in schema.inputs if not p.optional
-        ):
+        for name in dict.fromkeys(p.name for schema in schemas.values() for p in schema.inputs if p.needed):
             if name not in names:
                 self.problem((*path, "inputs"), f"{self.operator} needs the input {name!r}")
 
@@ -213,9 +211,7 @@ class Checks:
         covering = sweep.cover is not None
         self._attributes(path, sweep.attributes, schemas, every=False, alternatives_=True, words=covering)
         self._options(path, sweep.options.initializer)
-        for name in dict.fromkeys(
-            p.name for schema in schemas.values() for p in schema.inputs if not p.optional
-        ):
+        for name in dict.fromkeys(p.name for schema in schemas.values() for p in schema.inputs if p.needed):
             if name not in sweep.inputs and name not in sweep.attributes:
                 self.problem(path, f"the input {name!r} of {self.operator} is missing")
         for name, given in sweep.inputs.items():

@@ -147,6 +147,8 @@ class Combinations:
             name = parameter.name
             if name in constants:
                 present[name] = TensorType(PLACEHOLDER, constants[name].shape)
+            elif name in picked and relations.get(name) == IMPLIED:
+                continue  # left out, and its element types are listed
             elif name in relations and relations[name] != OMITTED:
                 call = Call(present, {**defaults, **attributes}, constants, opset)
                 for key, shape in self._shapes(parameter, relations[name], call):

@@ -42,8 +42,8 @@ def earlier_case(case: Case) -> tuple[Case, Call] | None:
 
 
 def earlier(operator: Operator, call: Call, after: After) -> tuple[Shape, ...] | None:
-    """Return the shapes of the inputs of a call that is as large, or whose first output is larger or smaller;
-    None where no dimension gives one."""
+    """Return the shapes of the inputs of a call that is as large, or whose first output that is no scalar is larger
+    or smaller, with as many outputs; None where no dimension gives one."""
     if after == "same":
         return call.shapes
     own = _elements(operator, call)
@@ -54,6 +54,8 @@ def earlier(operator: Operator, call: Call, after: After) -> tuple[Shape, ...] |
         }
         other = call._replace(inputs=inputs)
         if operator.broken_rule(other) is not None or not _same_kinds(operator, call, other):
+            continue
+        if operator.family.output_count(operator, other) != operator.family.output_count(operator, call):
             continue
         there = _elements(operator, other)
         if there > own if after == "larger" else 0 < there < own:
@@ -73,7 +75,8 @@ def _same_kinds(operator: Operator, call: Call, other: Call) -> bool:
 
 
 def _elements(operator: Operator, call: Call) -> int:
-    shape = operator.family.output_shapes(operator, call)[0]
+    shapes = operator.family.output_shapes(operator, call)
+    shape = next(filter(None, shapes), ())
     return -1 if UNKNOWN in shape else prod(shape)
 
 

@@ -94,7 +94,7 @@ def entry_lines(case: Case, name: str) -> list[str]:
     if case.attributes:
         written = ", ".join(f"{key}: {attribute(value)}" for key, value in sorted(case.attributes.items()))
         lines.append(f"    attributes: {{{written}}}")
-    lines.append("    inputs:")
+    lines.append("    inputs:" if case.inputs else "    inputs: {}")
     for name, given in _inputs(case).items():
         lines += _wrapped(f"      {name}: {given}")
     lines += _documented(case)

@@ -19,7 +19,7 @@ from harness.worker.worker import decode_texts
 
 _FRAME = struct.Struct("<BI")
 _NUMBER = struct.Struct("<I")
-_RESULT = struct.Struct("<IdB")
+_RESULT = struct.Struct("<IdI")
 _TENSOR = struct.Struct("<BBI")
 _EXTENTS = [struct.Struct(f"<{rank}q") for rank in range(256)]
 """The shape of a tensor, by its rank."""

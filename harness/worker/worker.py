@@ -9,7 +9,7 @@ Frames on the standard streams, little-endian, no pickle:
     from the worker   u8 kind, u32 body length, body
 
     H  hello (JSON): versions, providers, device        A  u32 case: about to start it
-    P  placement of a unit's graph (JSON)               R  u32 case, f64 seconds, u8 outputs, and for each output:
+    P  placement of a unit's graph (JSON)               R  u32 case, f64 seconds, u32 outputs, and for each output:
                                                            u8 dtype, u8 rank, u32 size, i64 * rank, size bytes
     E  error of a case (JSON)                           D  the batch is done
 
@@ -54,7 +54,7 @@ messages."""
 np: Any = None
 _FRAME = struct.Struct("<BI")
 _ANNOUNCE = struct.Struct("<BII")
-_RESULT = struct.Struct("<IdB")
+_RESULT = struct.Struct("<IdI")
 _HEADS = [struct.Struct("<BBI%dq" % rank) for rank in range(65)]
 """What stands before the elements of a tensor, by its rank."""
 _REQUEST = struct.Struct("<II")

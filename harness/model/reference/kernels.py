@@ -143,7 +143,7 @@ def registered(target: TargetInfo, operator: str, opset: int, types: Mapping[str
     given = {parameters.get(name, name): dtype for name, dtype in types.items()}
     for kernel in known.kernels.get(provider, ()):
         if version in kernel.versions and all(
-            dtype in kernel.types.get(name, (dtype,)) for name, dtype in given.items()
+            _has(kernel.types.get(name, (dtype,)), dtype) for name, dtype in given.items()
         ):
             if not _reached(
                 corrections().since.get(provider, {}).get(operator, {}).get(str(version)), target.onnxruntime
@@ -155,6 +155,11 @@ def registered(target: TargetInfo, operator: str, opset: int, types: Mapping[str
             return "device" if asked & device_types(provider) - set(target.device_dtypes) else "yes"
     newer = not _reached_by(target.onnxruntime, release().onnxruntime)
     return "unknown" if newer and operator not in corrections().held_against else "no"
+
+
+def _has(types: tuple[str, ...], dtype: str) -> bool:
+    """Say whether tensors of an element type, or a sequence of such, are among the types of a kernel."""
+    return dtype in types or f"seq({dtype})" in types
 
 
 PROVIDERS = ("CPUExecutionProvider", DIRECTML_PROVIDER)

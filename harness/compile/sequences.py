@@ -1,0 +1,65 @@
+"""Composes a graph whose inputs and outputs are tensors around an operator on sequences of tensors.
+
+A sequence that the operator takes is made of its tensors by SequenceConstruct, or by SequenceEmpty where it holds
+none; of one that it gives SequenceLength and SequenceAt take the number of tensors and each of them. Which inputs
+and outputs are sequences is what ONNX's schema says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from harness.model.case import Tensor
+from harness.model.dtypes import DTYPES
+from harness.model.onnx_schemas import OperatorSchema
+from harness.operators.base import Node
+
+
+def composed(schema: OperatorSchema) -> bool:
+    """Say whether an operator takes or gives a sequence."""
+    return any(each.sequence for each in (*schema.inputs, *schema.outputs))
+
+
+def packed(schema: OperatorSchema, dtypes: Mapping[str, str], renamed: Mapping[str, str]) -> Iterator[Node]:
+    """Yield the nodes that make the operator's sequences, each under the formal name of its input.
+
+    `dtypes` are the element types of the tensors by their names in a case; `renamed` are those whose values have
+    other names in the graph. Without a tensor of its type a sequence is one of float32, SequenceEmpty's
+    default.
+    """
+    for parameter in schema.inputs:
+        if not parameter.sequence:
+            continue
+        held = [name for name in dtypes if name.partition(".")[0] == parameter.name]
+        if held:
+            taken = tuple(renamed.get(name, name) for name in held)
+            yield Node("SequenceConstruct", taken, parameter.name)
+            continue
+        like = (dtype for name, dtype in dtypes.items() if _type_param(schema, name) == parameter.type_param)
+        dtype = next(like, "float32")
+        yield Node("SequenceEmpty", (), parameter.name, {"dtype": DTYPES[dtype].onnx})
+
+
+def _type_param(schema: OperatorSchema, name: str) -> str | None:
+    parameter = schema.input(name)
+    return None if parameter is None else parameter.type_param
+
+
+def given(schema: OperatorSchema, results: Sequence[str]) -> list[str]:
+    """Return the operator's outputs for the tensors that are taken of them: of a sequence its formal name."""
+    return [each.name for each in schema.outputs if each.sequence] or list(results)
+
+
+def unpacked(schema: OperatorSchema, results: Sequence[str]) -> Iterator[Node]:
+    """Yield the nodes that take the length and the tensors of a sequence that the operator gives."""
+    for parameter in schema.outputs:
+        if not parameter.sequence:
+            continue
+        length, *tensors = results
+        yield Node("SequenceLength", (parameter.name,), length)
+        for place, tensor in enumerate(tensors):
+            position = f"position_{place}"
+            yield Node("Constant", (), position, value=Tensor("int64", np.array(place, np.int64)))
+            yield Node("SequenceAt", (parameter.name, position), tensor)
