@@ -25,6 +25,9 @@ ELSEWHERE: dict[str, frozenset[str]] = {
     "triage/bisection.py": _PROBE,
     "compile/graphs.py": _PROBE,
     "compile/decompile.py": frozenset({"Identity"}),
+    "compile/sequences.py": frozenset(
+        {"SequenceConstruct", "SequenceEmpty", "SequenceLength", "SequenceAt", "Constant"}
+    ),  # what makes sequences and takes them apart, around whatever operator
     "render/assets/site.js": frozenset({"a"}),  # an HTML element
     "render/assets/case.js": _PROBE - {"X", "Y", "Constant"} | {"a", "p"},  # HTML elements
     "render/assets/cases.js": frozenset({"a", "p", "query"}),  # HTML elements, a field of the filter
