@@ -309,9 +309,13 @@ class TestBadInput:
             ),
         ],
     )
+    @pytest.mark.parametrize("beside", [(), ("-k", "Round@22"), ("-k", "case=*")])
     @pytest.mark.parametrize("command", ["run", "list", "compile"])
-    def test_a_query_that_matches_nothing_says_why(self, command: str, query: str, hint: str) -> None:
-        ended = harness(command, ROUND, "-k", query, *(["-t", "fake"] if command == "run" else []))
+    def test_a_query_that_matches_nothing_says_why(
+        self, command: str, beside: tuple[str, ...], query: str, hint: str
+    ) -> None:
+        target = ["-t", "fake"] if command == "run" else []
+        ended = harness(command, ROUND, *beside, "-k", query, *target)
         assert ended.code == 4
         assert complaint(ended).startswith(f"no case matches {query}; {hint}")
 

@@ -48,6 +48,8 @@ class Selection:
     _few: list[Case] = field(default_factory=list)
     """All selected cases, where counting them found few enough to remember: each target would look for them
     again."""
+    _unmatched: list[Query] = field(default_factory=list)
+    """The queries that have matched no case yet, while cases are counted."""
 
     @property
     def complete(self) -> bool:
@@ -74,6 +76,8 @@ class Selection:
             return
         pairs = _Pairs() if self.pairwise else None
         for case in self.plan.cases(valid=valid, share=share, wanted=self._wants if self.queries else None):
+            if self._unmatched:
+                self._unmatched[:] = [query for query in self._unmatched if not query.matches(case.id)]
             if self.queries and not any(query.matches(case.id) for query in self.queries):
                 self.left_out[NOT_ASKED] += 1
             elif (
@@ -105,14 +109,22 @@ class Selection:
         return self.counted()[0]
 
     def counted(self) -> tuple[int, dict[str, int]]:
-        """Count the selected cases, and by reason what is left out; NothingRan with a hint if none is
-        selected."""
+        """Count the selected cases, and by reason what is left out; NothingRan with a hint if none is selected,
+        or if one of several queries matches none: a mistyped one would else go unnoticed beside the others."""
+        self._unmatched[:] = self.queries
         count = self.plan.count() if self.complete else self._count_one_by_one()
         left_out = dict(sorted((self.plan.left_out + self.left_out).items()))
         self.left_out.clear()
         self.plan.left_out.clear()
+        if hopeless := tuple(self._unmatched):
+            self._unmatched.clear()
+            raise NothingRan(self._no_match(hopeless))
         if not count:
-            raise NothingRan(self._why_nothing())
+            raise NothingRan(
+                "no case is selected: the shard is empty"
+                if self.shard
+                else "no case is selected: the specs expand to none"
+            )
         return count, left_out
 
     def _count_one_by_one(self) -> int:
@@ -125,16 +137,10 @@ class Selection:
         self._few[:] = few if count <= _FEW else ()
         return count
 
-    def _why_nothing(self) -> str:
-        if not self.queries:
-            return (
-                "no case is selected: the shard is empty"
-                if self.shard
-                else "no case is selected: the specs expand to none"
-            )
+    def _no_match(self, queries: Sequence[Query]) -> str:
         operators = {spec.model.operator for spec in self.plan.specs}
-        hint = explain_no_match(self.queries, operators, (case.id for case in self.plan))
-        return f"no case matches {' or '.join(query.text for query in self.queries)}; {hint}"
+        hint = explain_no_match(queries, operators, (case.id for case in self.plan))
+        return f"no case matches {' or '.join(query.text for query in queries)}; {hint}"
 
 
 class ChosenCases(NamedTuple):
