@@ -85,7 +85,7 @@ def case_of(name: str, source: str, model: ModelProto, data: DataSet) -> Case:
     inputs = _inputs(schema, found, held)
     attributes = dict(_attributes(schema, found.node))
     call = _call(operator, opset, inputs, attributes, len(found.outputs))
-    options = _options(operator, model.graph, found, inputs, call)
+    options = _options(operator, schema, model.graph, found, inputs, call)
     specs = tuple(
         TensorSpec(key, tensor.dtype, tensor.array.shape, "literal") for key, tensor in inputs.items()
     )
@@ -109,12 +109,20 @@ def _tested(graph: GraphProto) -> _Node:
     """Return the only node, or the one between two of Identity."""
     nodes = list(graph.node)
     if len(nodes) == 1:
-        return _Node(nodes[0], tuple(nodes[0].input), tuple(nodes[0].output), False)
+        return _Node(nodes[0], tuple(nodes[0].input), _named(nodes[0].output), False)
     if len(nodes) == 3 and nodes[0].op_type == nodes[2].op_type == _NEIGHBOUR:
         before, node, after = nodes
-        if [node.input[0]] == list(before.output) and [node.output[0]] == list(after.input):
-            return _Node(node, (before.input[0], *node.input[1:]), (after.output[0], *node.output[1:]), True)
+        between = next(filter(None, node.output), "")
+        if [node.input[0]] == list(before.output) and [between] == list(after.input):
+            outputs = [after.output[0] if name == between else name for name in node.output]
+            return _Node(node, (before.input[0], *node.input[1:]), _named(outputs), True)
     raise LeftOut("a model of several nodes" if nodes else "a model without a node")
+
+
+def _named(outputs: Sequence[str]) -> tuple[str, ...]:
+    """Return the outputs up to the last that has a name: the others are left out as if they were not there."""
+    named = [n for n, name in enumerate(outputs) if name]
+    return tuple(outputs[: named[-1] + 1]) if named else ()
 
 
 def _opset(model: ModelProto) -> int:
@@ -220,7 +228,12 @@ def _check(
 
 
 def _options(
-    operator: Operator, graph: GraphProto, found: _Node, inputs: dict[str, Tensor], call: Call
+    operator: Operator,
+    schema: OperatorSchema,
+    graph: GraphProto,
+    found: _Node,
+    inputs: dict[str, Tensor],
+    call: Call,
 ) -> Options:
     initialized = {tensor.name for tensor in graph.initializer}
     names = dict(zip((name for name in found.inputs if name), inputs, strict=True))
@@ -232,11 +245,16 @@ def _options(
     elif constants and constants == deciding:
         initializer = CONSTANTS
     usual = operator.family.output_count(operator, call)
+    unnamed = [n for n, name in enumerate(found.outputs) if not name]
+    if not all(schema.output(n).optional for n in unnamed):
+        raise LeftOut("a node without an output that is not optional")
+    omitted = [schema.output_name(n) for n in unnamed]
     return Options(
         shapes=_shapes(graph, initialized),
         initializer=initializer if len(inputs) > 1 else None,
         neighbours=found.neighbours,
-        outputs=len(found.outputs) if len(found.outputs) != usual else None,
+        outputs=len(found.outputs) if omitted or len(found.outputs) != usual else None,
+        omit=",".join(omitted) or None,
     )
 
 

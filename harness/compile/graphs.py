@@ -124,8 +124,9 @@ def _model(form: _Form) -> ModelProto:
     """
     schema = operator_schema(form.operator, form.opset)
     options = form.options
-    results = [schema.output_name(n) for n in range(len(form.outputs))]
-    first, last = form.names[0] if form.names else "", results[0]
+    given = schema.given_outputs(len(form.outputs), options.omit)
+    results = [schema.output_name(n) if n in given else "" for n in range(len(form.outputs))]
+    first, last = form.names[0] if form.names else "", results[given[0]]
     nodes = []
     if options.neighbours and first:
         nodes.append(helper.make_node("Identity", [first], [f"{first}_before"], name="before"))
@@ -133,13 +134,14 @@ def _model(form: _Form) -> ModelProto:
     if options.neighbours:
         last = f"{last}_after"
     if options.variant is None:
-        nodes.extend(_called(form, dict.fromkeys(form.names[:1], first), [last, *results[1:]]))
+        named = [last if n == given[0] else name for n, name in enumerate(results)]
+        nodes.extend(_called(form, dict.fromkeys(form.names[:1], first), named))
     else:
         nodes.extend(
             map(_node, OPERATORS[form.operator].variants[options.variant](first, last, form.dtypes[0]))
         )
     if options.neighbours:
-        nodes.append(helper.make_node("Identity", [last], [results[0]], name="after"))
+        nodes.append(helper.make_node("Identity", [last], [results[given[0]]], name="after"))
     declared = options.shapes != "undeclared"
     values = [
         _value_info(name, dtype, rank if declared else None)
@@ -148,6 +150,7 @@ def _model(form: _Form) -> ModelProto:
     outputs = [
         _value_info(name, dtype, rank if declared else None)
         for name, (dtype, rank) in zip(results, form.outputs, strict=True)
+        if name
     ]
     graph = helper.make_graph(nodes, form.operator, values, outputs)
     return helper.make_model(
@@ -292,7 +295,8 @@ def _graph(model: ModelProto, form: _Form, constants: Sequence[int]) -> Graph:
         fed=fed,
         inputs=tuple((form.names[n], DTYPES[form.dtypes[n]].onnx) for n in fed),
         outputs=tuple(
-            (schema.output_name(n), DTYPES[dtype].onnx) for n, (dtype, _) in enumerate(form.outputs)
+            (schema.output_name(n), DTYPES[form.outputs[n][0]].onnx)
+            for n in schema.given_outputs(len(form.outputs), options.omit)
         ),
         tested=(form.operator,)
         if options.variant is None and not sequences.composed(schema)

@@ -81,7 +81,8 @@ class Options(msgspec.Struct, frozen=True, gc=False):
     """How a case's graph is built and run; a default is not written into the case's id.
 
     `initializer` names the input that is one, or `constants`. `outputs` is the number of outputs that the
-    node has where that is not the operator's usual one. `after` is the call that the session has run before.
+    node has where that is not the operator's usual one; `omit` names those, divided by commas, that it leaves out
+    before others by an empty name. `after` is the call that the session has run before.
     """
 
     shapes: Shapes = "symbolic"
@@ -91,6 +92,7 @@ class Options(msgspec.Struct, frozen=True, gc=False):
     neighbours: bool = False
     variant: str | None = None
     outputs: int | None = None
+    omit: str | None = None
     after: After | None = None
 
 

@@ -97,6 +97,12 @@ class OperatorSchema(NamedTuple):
             f"{parameter.name}.{position - len(self.outputs) + 1}" if parameter.variadic else parameter.name
         )
 
+    def given_outputs(self, count: int, omitted: str | None) -> tuple[int, ...]:
+        """Return the positions of the outputs that a graph gives of so many: those that are not omitted, all where
+        that would leave none."""
+        names = frozenset((omitted or "").split(","))
+        return tuple(n for n in range(count) if self.output_name(n) not in names) or tuple(range(count))
+
     def output_dtype(self, inputs: Mapping[str, str], position: int = 0) -> str | None:
         """Return the element type of an output for inputs of the given element types; None where they do not
         decide it."""

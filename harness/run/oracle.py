@@ -10,6 +10,7 @@ import numpy as np
 from harness.model.case import Case, Tensor, Validity
 from harness.model.diff import compare
 from harness.model.expected import Exact, Expected
+from harness.model.onnx_schemas import operator_schema
 from harness.model.result import Diff
 from harness.model.target_info import DIRECTML, DML
 from harness.operators import OPERATORS
@@ -26,7 +27,7 @@ class OracleError(Exception):
 
 
 def oracle(prepared: Prepared, provider: str) -> tuple[Expected, ...] | None:
-    """Return what each output is held against, in the arithmetic declared of a provider.
+    """Return what each output that the graph gives is held against, in the arithmetic declared of a provider.
 
     None for an unspecified case on which the operator's formula says nothing. Raises OracleError where the
     formula fails, or gives another shape than the operator's family infers.
@@ -52,7 +53,11 @@ def oracle(prepared: Prepared, provider: str) -> tuple[Expected, ...] | None:
             raise OracleError(
                 f"{case.operator}: output {position} of the formula has shape {list(found)}, inferred is {list(shape)}"
             )
-    return expected
+    return tuple(expected[position] for position in _given(case, len(expected)))
+
+
+def _given(case: Case, count: int) -> tuple[int, ...]:
+    return operator_schema(case.operator, case.opset).given_outputs(count, case.options.omit)
 
 
 def declared_by(provider: str) -> str:
@@ -62,7 +67,9 @@ def declared_by(provider: str) -> str:
 
 def contradiction(case: Case, expected: tuple[Expected, ...]) -> Diff | None:
     """Return how the formula contradicts a documented result."""
-    for found, documented in zip(expected, case.documented or (), strict=False):
+    known = case.documented or ()
+    for found, position in zip(expected, _given(case, len(known)), strict=False):
+        documented = known[position]
         if documented is None:
             continue
         written = Tensor(found.dtype, np.asarray(documented))

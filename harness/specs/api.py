@@ -70,7 +70,7 @@ def problems(
     beside the options of a graph."""
     if given is None or asked is None:
         return
-    for name in ("shapes", "initializer", "in_place", "optimization", "neighbours", "after"):
+    for name in ("shapes", "initializer", "in_place", "optimization", "neighbours", "omit", "after"):
         if getattr(graph, name) != getattr(Options(), name):
             yield spec.problem(
                 (*at, "options", name),

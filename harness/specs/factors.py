@@ -19,7 +19,7 @@ from harness.specs.calls import call_of
 from harness.specs.extents import RANK, SIZE, sizes_of
 
 Shown: TypeAlias = dict[str, frozenset[str]]
-OPTION_FACTORS = tuple(field for field in Options.__struct_fields__ if field != "outputs")
+OPTION_FACTORS = tuple(field for field in Options.__struct_fields__ if field not in ("outputs", "omit"))
 
 
 def level(value: object) -> str:

@@ -72,8 +72,7 @@ class Interactions:
         found = [Factor("opset", ("opset",), {level(opset): opset for opset in listed.opsets})]
         found += [
             Factor(field, ("options", field), {level(v): v for v in getattr(sweep.options, field)})
-            for field in Options.__struct_fields__
-            if field != "after" or sweep.options.after != (None,)  # the rows of older sweeps stay as they are
+            for field in sweep.options.varied
         ]
         for name in sweep.inputs:
             found += self._of_shape(name)

@@ -129,7 +129,8 @@ def _case(
 def _documented(spec: LoadedSpec, literal: LiteralCase, call: Call) -> tuple[Array | None, ...] | None:
     """Return the documented result of each output, in the element types that the call infers."""
     if literal.documents_output:
-        return (documented_array(call.outputs[0], literal.output),)
+        first = documented_array(call.outputs[0], literal.output)
+        return (first, *(None for _ in call.outputs[1:]))
     if not literal.outputs:
         return None
     schema = spec.schema(call.opset)
@@ -227,6 +228,25 @@ def _fill_problems(
                 yield spec.problem((*at, "inputs", name, "fill"), what, given=given.fill, allowed=allowed)
 
 
+def _omission_problems(
+    spec: LoadedSpec, operator: Operator, options: Options, at: tuple[Key, ...]
+) -> Iterator[str]:
+    schema = spec.schema(spec.opsets[-1])
+    optional = tuple(each.name for each in schema.outputs if each.optional)
+    omitted = (options.omit or "").split(",")
+    for name in omitted:
+        if name not in optional:
+            yield spec.problem(
+                at, f"{operator.name} has no optional output {name!r}", given=name, allowed=optional
+            )
+            return
+    if options.outputs is None:
+        yield spec.problem(at, "say by 'outputs' how many outputs there are with those that are left out")
+    elif schema.output_name(options.outputs - 1) in omitted:
+        what = "what follows the last one is left out by 'outputs'"
+        yield spec.problem(at, f"the last of {options.outputs} outputs is omitted; {what}")
+
+
 def option_problems(
     spec: LoadedSpec, operator: Operator, options: Options, at: tuple[Key, ...]
 ) -> Iterator[str]:
@@ -245,6 +265,8 @@ def option_problems(
     if options.variant is not None and options.variant not in operator.variants:
         what = f"{operator.name} has no variant {options.variant!r}"
         yield spec.problem((*at, "variant"), what, given=options.variant, allowed=tuple(operator.variants))
+    if options.omit is not None:
+        yield from _omission_problems(spec, operator, options, (*at, "omit"))
     if options.in_place and len(inputs) != 1:
         yield spec.problem(
             (*at, "in_place"), f"in_place needs an operator with one input; {operator.name} has {len(inputs)}"

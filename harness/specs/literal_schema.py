@@ -17,6 +17,7 @@ from harness.specs.schema_types import (
     Elements,
     Name,
     OneOrMore,
+    OutputNames,
     Shape,
     Strict,
     Text,
@@ -34,6 +35,7 @@ class CaseOptions(Strict):
     neighbours: bool = False
     variant: Name | None = None
     outputs: Annotated[int, Field(ge=1, le=64)] | None = None
+    omit: OutputNames | None = None
     after: None = None
 
 

@@ -100,11 +100,7 @@ class Pairs:
         """Return what can be chosen independently, by the part of a case that it decides."""
         listed, sweep = self.listed, self.listed.sweep
         found: dict[tuple[str, str], Sequence[object]] = {("opset", ""): listed.opsets}
-        found |= {
-            ("options", field): getattr(sweep.options, field)
-            for field in Options.__struct_fields__
-            if field != "after" or sweep.options.after != (None,)
-        }
+        found |= {("options", field): getattr(sweep.options, field) for field in sweep.options.varied}
         for name, given in sweep.inputs.items():
             found["shape", name] = listed.relations(given, name, None)
         types: dict[str, dict[str, None]] = {}

@@ -17,7 +17,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema
 
-from harness.model.case import After, Optimization, Shapes
+from harness.model.case import After, Optimization, Options, Shapes
 from harness.specs.entry_schema import DimensionCount, LayoutName, SpecEntry, TensorName
 from harness.specs.schema_types import (
     AllOrDtypes,
@@ -26,6 +26,7 @@ from harness.specs.schema_types import (
     Kinds,
     Name,
     Opsets,
+    OutputNames,
     Relation,
     Strict,
     Text,
@@ -42,7 +43,18 @@ class SweepOptions(Strict):
     neighbours: Alternatives[bool] = (False,)
     variant: Alternatives[Name | None] = (None,)
     outputs: Alternatives[Annotated[int, Field(ge=1, le=64)] | None] = (None,)
+    omit: Alternatives[OutputNames | None] = (None,)
     after: Alternatives[After | None] = (None,)
+
+    @property
+    def varied(self) -> tuple[str, ...]:
+        """The options that a covering sweep varies: newer ones only where they are listed, so that its rows stay as
+        they were before there were any."""
+        return tuple(
+            field
+            for field in Options.__struct_fields__
+            if field not in ("omit", "after") or getattr(self, field) != (None,)
+        )
 
 
 class SweepDirectml(Strict):

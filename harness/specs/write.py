@@ -106,7 +106,8 @@ def entry_lines(case: Case, name: str) -> list[str]:
     ]
     if changed:
         written = ", ".join(
-            f"{key}: {json.dumps(value) if isinstance(value, bool) else value}" for key, value in changed
+            f"{key}: {json.dumps(value) if isinstance(value, bool) or key == 'omit' else value}"
+            for key, value in changed
         )
         lines.append(f"    options: {{{written}}}")
     if case.directml is not None:

@@ -48,6 +48,8 @@ def directml_call(case: Case, call: Call) -> DirectmlCall:
 def lower(case: Case, call: Call) -> Description:
     """Return the description of a case's DirectML call; raise NotExpressible."""
     options = case.directml or _PLAIN
+    if case.options.omit is not None:
+        raise NotExpressible("an output that a graph leaves out before others")
     for dtype in (*(spec.dtype for spec in case.inputs), *call.outputs):
         if DTYPES[dtype].directml is None:
             raise NotExpressible(f"DML_TENSOR_DATA_TYPE has no {dtype}")

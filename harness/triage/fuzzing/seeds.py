@@ -33,7 +33,9 @@ class Seeds:
         self.cases = [
             case
             for case in cases
-            if case.validity is Validity.VALID and case.directml is None and not case.options.in_place
+            if case.validity is Validity.VALID
+            and case.directml is None
+            and not (case.options.in_place or case.options.omit)
         ]
         self.attributes: dict[tuple[int, str], list[Value | None]] = defaultdict(list)
         self.kinds: dict[tuple[int, tuple[tuple[str, str], ...]], list[Kinds]] = defaultdict(list)
