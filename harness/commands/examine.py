@@ -42,7 +42,7 @@ def _of(spec: LoadedSpec, case: Case) -> Iterator[str]:
         return
     if expected is None:
         return  # the formula says nothing of it
-    diff = contradiction(case, expected)
+    diff = contradiction(case, call, expected)
     if diff is None:
         return
     where = "" if diff.first_index is None else f" at [{', '.join(map(str, diff.first_index))}]"

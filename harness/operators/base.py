@@ -39,7 +39,8 @@ class Call(NamedTuple):
     variadic input `data_0` stands as `data_0.0`, `data_0.1` and so on. `attributes` holds ONNX's defaults
     where the case gives none; an attribute without a default that is not given is absent. `constants` holds
     the elements of those inputs that are known before a run (`axes`, `shape`, `pads`). `outputs` are the
-    element types of the outputs that are asked for.
+    element types of the outputs that are asked for, `given` the positions of those that the graph gives where it
+    leaves out some.
     """
 
     inputs: Mapping[str, TensorType]
@@ -48,6 +49,7 @@ class Call(NamedTuple):
     opset: int = 0
     variant: str | None = None
     outputs: tuple[str, ...] = ()
+    given: tuple[int, ...] | None = None
 
     @property
     def shapes(self) -> tuple[Shape, ...]:

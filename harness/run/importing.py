@@ -203,6 +203,6 @@ def _judge(path: Path, done: Import) -> None:
     for case in expand(load_specs([path])):
         call = call_of(case)
         expected = oracle(Prepared(case, call, case_inputs(call, case, 0)), "")
-        agrees = expected is not None and contradiction(case, expected) is None
+        agrees = expected is not None and contradiction(case, call, expected) is None
         name = f"{case.operator} {CaseKey.of(case.id).origin.partition('=')[2]}"
         (done.agreeing if agrees else done.contradicting).append(name)

@@ -75,7 +75,7 @@ def judge(prepared: Prepared, graph: Graph, execution: Execution, provider: str)
         expected is None
     ):  # an unspecified case whose result no source defines: it ran, and that is all that can be said
         return Judgement(Outcome.ACCEPTED_INVALID, placed_on)
-    wrong = contradiction(case, expected)
+    wrong = contradiction(case, prepared.call, expected)
     if wrong is not None:
         return Judgement(Outcome.ORACLE_ERROR, placed_on, None, wrong, expected)
     diff, accuracy = compare_all(expected, execution.outputs)

@@ -10,11 +10,10 @@ import numpy as np
 from harness.model.case import Case, Tensor, Validity
 from harness.model.diff import compare
 from harness.model.expected import Exact, Expected
-from harness.model.onnx_schemas import operator_schema
 from harness.model.result import Diff
 from harness.model.target_info import DIRECTML, DML
 from harness.operators import OPERATORS
-from harness.operators.base import UNKNOWN, Undefined
+from harness.operators.base import UNKNOWN, Call, Undefined
 from harness.targets.execution import Prepared
 
 _DECLARED = {DML: "d3d", DIRECTML: "d3d"}
@@ -53,11 +52,7 @@ def oracle(prepared: Prepared, provider: str) -> tuple[Expected, ...] | None:
             raise OracleError(
                 f"{case.operator}: output {position} of the formula has shape {list(found)}, inferred is {list(shape)}"
             )
-    return tuple(expected[position] for position in _given(case, len(expected)))
-
-
-def _given(case: Case, count: int) -> tuple[int, ...]:
-    return operator_schema(case.operator, case.opset).given_outputs(count, case.options.omit)
+    return expected if call.given is None else tuple(expected[position] for position in call.given)
 
 
 def declared_by(provider: str) -> str:
@@ -65,11 +60,11 @@ def declared_by(provider: str) -> str:
     return _DECLARED.get(provider, "opencl")
 
 
-def contradiction(case: Case, expected: tuple[Expected, ...]) -> Diff | None:
+def contradiction(case: Case, call: Call, expected: tuple[Expected, ...]) -> Diff | None:
     """Return how the formula contradicts a documented result."""
     known = case.documented or ()
-    for found, position in zip(expected, _given(case, len(known)), strict=False):
-        documented = known[position]
+    places = range(len(known)) if call.given is None else call.given
+    for found, documented in zip(expected, [known[place] for place in places if known], strict=False):
         if documented is None:
             continue
         written = Tensor(found.dtype, np.asarray(documented))

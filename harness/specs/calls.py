@@ -34,9 +34,13 @@ def call_of(case: Case) -> Call:
             if written is not None:
                 constants[spec.name] = written
     inputs = {spec.name: _tensor_type(spec.dtype, spec.shape) for spec in case.inputs}
-    return make_call(
+    call = make_call(
         operator, case.opset, inputs, case.attributes, constants, case.options.variant, case.options.outputs
     )
+    if case.options.omit is None:
+        return call
+    schema = operator_schema(case.operator, case.opset)
+    return call._replace(given=schema.given_outputs(len(call.outputs), case.options.omit))
 
 
 @lru_cache(maxsize=65536)
