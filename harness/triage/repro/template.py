@@ -378,7 +378,9 @@ def show(array, number):
         if number == BFLOAT16 and array.dtype == np.uint16
         else str(array.dtype).replace("object", "string")
     )
-    written = " ".join(np.array2string(array, threshold=40, separator=", ", floatmode="unique").split())
+    edge = 3 if array.ndim < 3 else 1  # of each dimension at either end
+    text = np.array2string(array, threshold=40, edgeitems=edge, separator=", ", floatmode="unique")
+    written = " ".join(text.split())
     text = "%s%s %s" % (name, list(array.shape), written)
     if array.dtype.kind == "f" and 0 < array.size <= 8:
         bits = array.reshape(-1).view("u%d" % array.itemsize).tolist()
