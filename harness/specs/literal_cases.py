@@ -8,7 +8,6 @@ import msgspec
 import numpy as np
 
 from harness.model.case import (
-    CONSTANTS,
     Case,
     DirectmlOptions,
     Options,
@@ -29,6 +28,7 @@ from harness.specs.deployments import deployments
 from harness.specs.literal_schema import LiteralCase
 from harness.specs.literals import documented_array, to_array
 from harness.specs.load import LoadedSpec
+from harness.specs.option_problems import option_problems
 from harness.specs.source import Key
 
 
@@ -226,48 +226,3 @@ def _fill_problems(
             if given.fill is not None and given.fill not in allowed:
                 what = f"unknown kind of values {given.fill!r}"
                 yield spec.problem((*at, "inputs", name, "fill"), what, given=given.fill, allowed=allowed)
-
-
-def _omission_problems(
-    spec: LoadedSpec, operator: Operator, options: Options, at: tuple[Key, ...]
-) -> Iterator[str]:
-    schema = spec.schema(spec.opsets[-1])
-    optional = tuple(each.name for each in schema.outputs if each.optional)
-    omitted = (options.omit or "").split(",")
-    for name in omitted:
-        if name not in optional:
-            yield spec.problem(
-                at, f"{operator.name} has no optional output {name!r}", given=name, allowed=optional
-            )
-            return
-    if options.outputs is None:
-        yield spec.problem(at, "say by 'outputs' how many outputs there are with those that are left out")
-    elif schema.output_name(options.outputs - 1) in omitted:
-        what = "what follows the last one is left out by 'outputs'"
-        yield spec.problem(at, f"the last of {options.outputs} outputs is omitted; {what}")
-
-
-def option_problems(
-    spec: LoadedSpec, operator: Operator, options: Options, at: tuple[Key, ...]
-) -> Iterator[str]:
-    """Yield what is wrong with options for an operator."""
-    inputs = [parameter.name for parameter in spec.schema(spec.opsets[-1]).inputs]
-    if options.initializer is not None and options.initializer not in (*inputs, CONSTANTS):
-        what = f"{operator.name} has no input {options.initializer!r}"
-        yield spec.problem(
-            (*at, "initializer"), what, given=options.initializer, allowed=(*inputs, CONSTANTS)
-        )
-    elif options.initializer is not None and len(inputs) == 1:
-        yield spec.problem(
-            (*at, "initializer"),
-            f"the only input of {operator.name} as initializer is folded away and tests nothing",
-        )
-    if options.variant is not None and options.variant not in operator.variants:
-        what = f"{operator.name} has no variant {options.variant!r}"
-        yield spec.problem((*at, "variant"), what, given=options.variant, allowed=tuple(operator.variants))
-    if options.omit is not None:
-        yield from _omission_problems(spec, operator, options, (*at, "omit"))
-    if options.in_place and len(inputs) != 1:
-        yield spec.problem(
-            (*at, "in_place"), f"in_place needs an operator with one input; {operator.name} has {len(inputs)}"
-        )

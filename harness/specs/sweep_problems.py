@@ -10,8 +10,8 @@ from harness.operators.base import RANDOM, Operator
 from harness.specs import api
 from harness.specs.extents import KEYS
 from harness.specs.listed import IMPLIED, Listed
-from harness.specs.literal_cases import option_problems
 from harness.specs.load import LoadedSpec
+from harness.specs.option_problems import option_problems
 from harness.specs.schema_types import ALL, OMITTED
 from harness.specs.source import KeyPath, shown
 from harness.specs.sweep_schema import Sweep, SweepInput
