@@ -229,7 +229,7 @@ class TestBadInput:
             (["-t", "fake,script=nowhere"], "nowhere: cannot read: No such file or directory"),
             (
                 ["-k", "Round:axis>=" + "9" * 5000],
-                "the query is longer than 2,000 characters: what it should select has a shorter one",
+                "the query is longer than 4,000 characters: what it should select has a shorter one",
             ),
             (
                 ["-k", f"Round:axis>={'9' * 20}"],

@@ -27,7 +27,7 @@ _HEAD = re.compile(r"(?P<operator>[A-Za-z_][A-Za-z0-9_.]*)@(?P<opset>\d+):(?P<te
 _TENSOR = re.compile(r"(?P<dtype>[a-z]+\d*)\[(?P<shape>[\d,]*)\]\Z")
 
 
-_ENDS_A_VALUE = re.compile(r"[%;:=<>\s]")
+_ENDS_A_VALUE = re.compile(r"[%;:=<>\s\x00-\x1f\x7f]")
 """What no value of a query may hold; an id writes it as in a URL, so that every id is a query."""
 _CONSTANT = re.compile(r"(?P<dtype>[a-z]+\d*)(?:\{[^}]*\}|\([^)]*\))\Z")
 

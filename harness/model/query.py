@@ -28,7 +28,7 @@ _TERM = re.compile(r"(?P<key>[A-Za-z_][A-Za-z0-9_.]*)(?P<relation>[<>]?=)(?P<val
 _INTEGER = re.compile(r"-?\d{1,19}\Z")
 _GLOB = re.compile(r"[*?]")
 _SHAPE = re.compile(r"\[[^\]]*\]")
-_LONGEST = 2000
+_LONGEST = 4000
 _STARS = 8
 """Each `*` outside of a shape multiplies the ways in which an id can be tried."""
 
