@@ -238,7 +238,10 @@ def _entry(releases: CpuReleases, change: CpuChange, known: Mapping[str, TargetE
     release = releases.all[change.at]
     result = release.results[change.smallest]
     entry = known[release.version].entry(
-        result.case, beyond=result.beyond, outcome=result.outcome, diff=result.diff
+        result.case,
+        beyond=result.beyond,
+        outcome=result.outcome,
+        allows=known[release.version].named(result.expectation),
     )
     return entry if entry is not None and entry.expect is result.outcome else None
 

@@ -98,7 +98,10 @@ class Measured:
                 not conforms(result.validity, result.outcome)
                 and (
                     entry := reviewed.entry(
-                        result.case, beyond=result.beyond, outcome=result.outcome, diff=result.diff
+                        result.case,
+                        beyond=result.beyond,
+                        outcome=result.outcome,
+                        allows=reviewed.named(result.expectation),
                     )
                 )
                 is not None

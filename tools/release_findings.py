@@ -77,7 +77,10 @@ class Releases:
                     None
                     if conforms(result.validity, result.outcome)
                     else known[result.target].entry(
-                        result.case, beyond=result.beyond, outcome=result.outcome, diff=result.diff
+                        result.case,
+                        beyond=result.beyond,
+                        outcome=result.outcome,
+                        allows=known[result.target].named(result.expectation),
                     )
                 )
                 self._add(result, "" if entry is None else entry.title or entry.reason)

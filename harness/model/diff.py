@@ -61,9 +61,9 @@ def _against(expected: Tensor, actual: Tensor) -> Diff | None:
     if not wrong.any():
         return None
     first = _first(wrong)
-    distances = ulps(expected, actual)
+    apart = ulps(expected, actual)
     return Diff(
-        max_ulp=None if distances is None or not distances.size else int(distances.max()),
+        max_ulp=None if apart is None or not apart.size else int(apart.max()),
         differing=int(np.count_nonzero(wrong)),
         total=wrong.size,
         first_index=first,
@@ -89,9 +89,9 @@ def _among(expected: OneOf, actual: Tensor) -> Diff | None:
         return None
     first = _first(wrong)
     rows = [Tensor(actual.dtype, tensor.array[wrong]) for tensor in (*candidates, actual)]
-    measured = [found for row in rows[:-1] if (found := _distances(row, rows[-1])) is not None]
+    measured = [found for row in rows[:-1] if (found := distances(row, rows[-1])) is not None]
     nearest = np.minimum.reduce(measured) if measured else np.zeros(0, np.uint64)
-    nearest = nearest[nearest != _NO_DISTANCE]
+    nearest = nearest[nearest != NO_DISTANCE]
     written = dict.fromkeys(write_at(c.dtype, c.array, first) for c in candidates)
     return Diff(
         max_ulp=int(nearest.max()) if nearest.size else None,
@@ -131,10 +131,10 @@ def _within(expected: Approx, actual: Tensor) -> OutputComparison:
     first = _first(wrong)
     near = Tensor(expected.dtype, encode(expected.dtype, expected.value))
     chosen = np.isfinite(expected.bound) & ~_is_nan(near.array, DTYPES[near.dtype])
-    distances = ulps(Tensor(near.dtype, near.array[chosen]), Tensor(actual.dtype, actual.array[chosen]))
+    units = ulps(Tensor(near.dtype, near.array[chosen]), Tensor(actual.dtype, actual.array[chosen]))
     error, largest = float(apart[first]), float(apart[wrong].max())
     diff = Diff(
-        max_ulp=None if distances is None or not distances.size else int(distances.max()),
+        max_ulp=None if units is None or not units.size else int(units.max()),
         differing=int(np.count_nonzero(wrong)),
         total=wrong.size,
         first_index=first,
@@ -187,23 +187,23 @@ def differing(expected: Tensor, actual: Tensor) -> NDArray[np.bool_]:
 def ulps(expected: Tensor, actual: Tensor) -> NDArray[np.uint64] | None:
     """Return the distances of all pairs of finite elements in units of the last place; None for types without
     one."""
-    found = _distances(expected, actual)
-    return None if found is None else found[found != _NO_DISTANCE]
+    found = distances(expected, actual)
+    return None if found is None else found[found != NO_DISTANCE]
 
 
-_NO_DISTANCE = np.uint64((1 << 64) - 1)
+NO_DISTANCE = np.uint64((1 << 64) - 1)
 """Larger than any distance of finite values."""
 
 
-def _distances(expected: Tensor, actual: Tensor) -> NDArray[np.uint64] | None:
-    """Return the distance of each pair in units of the last place, `_NO_DISTANCE` where an element is not
+def distances(expected: Tensor, actual: Tensor) -> NDArray[np.uint64] | None:
+    """Return the distance of each pair in units of the last place, `NO_DISTANCE` where an element is not
     finite."""
     dtype = DTYPES[expected.dtype]
     if not dtype.is_float:
         return None
     finite = _is_finite(expected.array, dtype) & _is_finite(actual.array, dtype)
     a, b = _ordered(expected.array, dtype), _ordered(actual.array, dtype)
-    return np.where(finite, np.where(a > b, a - b, b - a), _NO_DISTANCE)
+    return np.where(finite, np.where(a > b, a - b, b - a), NO_DISTANCE)
 
 
 def describe(tensor: Tensor) -> str:

@@ -53,5 +53,10 @@ def run_hashes(specs: Iterable[Path], expectations: Expectations) -> dict[str, s
         "graphs": hash_files(
             [*compiled, *(_PACKAGE / "operators" / "directml").glob("*.py")], onnx.__version__
         ),
-        "expectations": hash_files({entry.file.path for entry in expectations.entries}),
+        "expectations": hash_files(
+            {
+                *(entry.file.path for entry in expectations.entries),
+                *(_PACKAGE / "operators" / "deviations").glob("*.py"),
+            }
+        ),
     }

@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 from msgspec import UNSET
 
 from harness.compile.prepare import refusal, units
@@ -26,6 +27,7 @@ from harness.operators.directml.description import call_of
 from harness.operators.directml.levels import level_made
 from harness.run.artifacts import Artifacts
 from harness.run.baseline import Baseline
+from harness.run.deviation import Given, remembers
 from harness.run.flakes import Reruns
 from harness.run.hashes import output_hash
 from harness.run.judge import Judgement, judge, verdict
@@ -89,6 +91,7 @@ class TargetRun(NamedTuple):
                     ):
                         yield result
             for prepared, graph, result in over_patterns.results(pool):
+                result = self._remembered(result)
                 if not reruns.hold(prepared, graph, result):
                     yield result
             if not self.keep:
@@ -120,8 +123,9 @@ class TargetRun(NamedTuple):
         judgement = judge(prepared, graph, execution, self.target.provider)
         outcome = judgement.outcome
         conforming = conforms(case.validity, outcome)
+        given = Given(prepared, execution.outputs, judgement, self.target.provider)
         known = self.known.record(
-            case.id, outcome, conforms=conforming, beyond=case.beyond, diff=judgement.diff
+            case.id, outcome, conforms=conforming, beyond=case.beyond, allows=given.allows
         )
         expected = None if known is None else known.expect
         found = verdict(case.validity, outcome, expected)
@@ -141,6 +145,15 @@ class TargetRun(NamedTuple):
                 self.target.name, prepared, execution, judgement, expected=found is Verdict.EXPECTED
             )
         return self._record(case, judgement, found, execution, graph, known)
+
+    def _remembered(self, result: Result) -> Result:
+        """Judge a result again by what its elements are over other memory: a known deviation is one only if its entry
+        says so of them."""
+        number = result.expectation
+        entry = self.work.expectations.entries[number].entry if isinstance(number, int) else None
+        if result.verdict is not Verdict.EXPECTED or remembers(entry, result):
+            return result
+        return msgspec.structs.replace(result, verdict=Verdict.REGRESSION, expectation=UNSET)
 
     def _record(
         self,

@@ -85,7 +85,7 @@ def merge_runs(
                         result.outcome,
                         conforms=conforms(result.validity, result.outcome),
                         beyond=result.beyond,
-                        diff=result.diff,
+                        allows=known[result.target].named(result.expectation),
                     )
             if reader.end is None:
                 raise UsageError(

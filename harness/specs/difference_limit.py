@@ -1,53 +1,62 @@
-"""Limits of a known mismatch: of what kind its difference is, and how large it may be.
+"""Limits of a known mismatch: which elements may be wrong, what they may hold, and by how much they may differ.
 
-Without them an entry of `expect: mismatch` would cover any wrong value in the cases that it matches, also one
-that another defect makes.
+Shape, element type and number of outputs are those expected: a deviation in one of these needs a formula
+(`gives`). Without limits an entry would cover any wrong value in the cases that it matches, also one that
+another defect makes.
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
-import msgspec
-from pydantic import Field, model_validator
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, WithJsonSchema, model_validator
 
-from harness.model.mismatch_kind import difference
-from harness.model.result import Diff
+from harness.model.wrong_elements import WrongElements
 from harness.specs.schema_types import Alternatives, Strict, refuse
 
-LimitKind = Literal["dtype", "shape", "NaN", "infinity", "sign of zero", "sign", "value"]
-
-_NUMBERS = {"ulp", "bound", "value", "element"}
-"""Kinds of `mismatch_kind.difference` that are one here: by how far two numbers differ depends on the
-processor's instructions, and `ulp` and `error` limit it."""
+LimitKind = Literal["NaN", "infinity", "sign of zero", "sign", "value"]
+Held = Annotated[float | int | bool | str, WithJsonSchema({"type": ["number", "boolean", "string"]})]
+"""A number, a text, or one of the words `NaN`, `inf`, `-inf`, `lowest`, `largest`, `subnormal`."""
 
 
 class DifferenceLimit(Strict):
-    """What a known mismatch looks like; a condition that is absent holds for every difference.
+    """What each wrong element of a known mismatch is; every key that is given has to hold for it.
 
-    `kind` is that of the first wrong element: NaN or infinity on one side alone, another sign, of zero or
-    not, else another value. `ulp` is the largest distance in units of the last place of the output's type,
-    `error` the largest absolute error where the expected result has a bound.
+    `kind` compares it with the expected element: NaN or infinite on one side alone, a zero of the other sign,
+    a number of the other sign, or another value. `expected` and `actual` list what the two may be. `ulp` is the
+    largest distance in units of the last place of the output's type, `error` the largest absolute error,
+    `bounds` the largest error as a multiple of the element's bound. A limit that cannot be measured, as the error
+    of a NaN, is not met.
     """
 
     kind: Alternatives[LimitKind] | None = None
+    expected: Alternatives[Held] | None = None
+    actual: Alternatives[Held] | None = None
     ulp: Annotated[int, Field(gt=0)] | None = None
     error: Annotated[float, Field(gt=0)] | None = None
+    bounds: Annotated[float, Field(gt=1)] | None = None
 
     @model_validator(mode="after")
     def _limits_something(self) -> DifferenceLimit:
-        if self.kind is None and self.ulp is None and self.error is None:
-            raise refuse("limits nothing: give 'kind', 'ulp' or 'error'")
+        if not self.model_fields_set:
+            raise refuse("limits nothing: give 'kind', 'expected', 'actual', 'ulp', 'error' or 'bounds'")
         return self
 
-    def allows(self, diff: Diff) -> bool:
-        """Say whether a measured difference is the known one."""
-        kind = difference(diff)
-        if self.kind is not None and ("value" if kind in _NUMBERS else kind) not in self.kind:
-            return False
-        if self.ulp is not None and (diff.max_ulp or 0) > self.ulp:
-            return False
-        largest = diff.largest_error
-        return self.error is None or (
-            largest is not None and (largest is msgspec.UNSET or largest <= self.error)
-        )
+    def met(self, wrong: WrongElements) -> NDArray[np.bool_]:
+        """Say for each wrong element whether it keeps to the limit, shape (elements,)."""
+        found = np.ones(len(wrong), np.bool_)
+        if self.kind is not None:
+            found &= np.isin(wrong.kinds, self.kind)
+        for held, elements in ((self.expected, wrong.expected), (self.actual, wrong.actual)):
+            if held is not None:
+                found &= np.logical_or.reduce([wrong.holds(each, elements) for each in held])
+        for most, distances in (
+            (self.ulp, wrong.ulps),
+            (self.error, wrong.errors),
+            (self.bounds, wrong.bounds),
+        ):
+            if most is not None:
+                found &= distances <= most  # NaN where it cannot be measured
+        return found

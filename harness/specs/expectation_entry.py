@@ -13,9 +13,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, mod
 
 from harness.model.errors import UsageError
 from harness.model.query import Query
-from harness.model.result import Diff
 from harness.model.target_info import TargetInfo
 from harness.model.verdict import Outcome
+from harness.operators.deviations import DEVIATIONS
 from harness.specs.difference_limit import DifferenceLimit
 from harness.specs.schema_types import Alternatives, Strict, Text, refuse
 from harness.specs.source import shown
@@ -70,6 +70,12 @@ def _date(text: object) -> date | None:
     raise refuse(f"{shown(text)} is not a date such as 2027-01-31")
 
 
+def _formula(name: str) -> str:
+    if name not in DEVIATIONS:
+        raise refuse(f"{shown(name)} is no formula of a deviation", given=name, allowed=tuple(DEVIATIONS))
+    return name
+
+
 QueryText = Annotated[str, AfterValidator(_query)]
 VersionRange = Annotated[str, Field(min_length=1), AfterValidator(_specifier)]
 _UNEXPECTED = {"enum": [outcome.value for outcome in Outcome if outcome is not Outcome.PASS]}
@@ -121,8 +127,16 @@ class Entry(Strict):
     """Whether a case shows it depends on values that its id does not tell: one that conforms contradicts
     nothing."""
     expect: Annotated[Outcome, BeforeValidator(_not_pass), WithJsonSchema(_UNEXPECTED)]
-    difference: DifferenceLimit | None = None
-    """What the mismatch looks like: another difference is not what the entry speaks of."""
+    gives: Annotated[Text, AfterValidator(_formula)] | None = None
+    """The formula of `operators.deviations` that computes what the target gives instead: anything else is not what the
+    entry speaks of."""
+    difference: Alternatives[DifferenceLimit] | None = None
+    """Limits of a mismatch: each wrong element keeps to one of them, and shapes and types are as expected."""
+    memory: Alternatives[Literal["unwritten", "outside", "unstable"]] | None = None
+    """What the elements are that memory decides: left unwritten, read from outside of the inputs, different from run
+    to run. Of a mismatch every wrong element is one of these; without `outside` no element may be from there."""
+    masked: Text | None = None
+    """Why another wrong value cannot be told from the known one; `expect lint --masked` asks for it."""
     title: Text | None = None
     """The finding in a few words, and below it why; `documents` says what Microsoft's documents have to
     say."""
@@ -134,14 +148,20 @@ class Entry(Strict):
     """Why no case can lack one condition of `match` alone; `expect lint` asks for such a case otherwise."""
 
     @model_validator(mode="after")
-    def _differs_where_a_mismatch_is_known(self) -> Entry:
-        if self.difference is not None and self.expect is not Outcome.MISMATCH:
+    def _states_what_a_mismatch_gives(self) -> Entry:
+        stated = [name for name in ("gives", "difference", "memory") if getattr(self, name) is not None]
+        if self.expect is Outcome.MISMATCH and not self.pending:
+            if not stated:
+                raise refuse(
+                    "a known mismatch states what the target gives: 'gives', 'difference' or 'memory'"
+                )
+            if len(stated) > 1 and "memory" not in stated:
+                raise refuse("give 'gives' or 'difference', not both: a formula says what every element is")
+        elif self.difference is not None:
             raise refuse(f"'difference' says what a mismatch looks like, and {self.expect.value} is expected")
+        elif stated and self.expect is not Outcome.ACCEPTED_INVALID:
+            raise refuse(f"{stated[0]!r} speaks of outputs, and {self.expect.value} has none")
         return self
-
-    def allows(self, diff: Diff | None) -> bool:
-        """Say whether a measured difference, where it is known, is the one that the entry speaks of."""
-        return self.difference is None or diff is None or self.difference.allows(diff)
 
 
 def _within(version: str | None, wanted: str) -> bool:

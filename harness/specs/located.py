@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import date
 from fnmatch import fnmatchcase
@@ -10,7 +10,6 @@ from functools import cached_property
 
 from harness.model.header import Expectation
 from harness.model.query import Query
-from harness.model.result import Diff
 from harness.model.verdict import Outcome
 from harness.specs.expectation_entry import TODO, Entry
 from harness.specs.load import default_folder
@@ -19,6 +18,15 @@ from harness.specs.source import Source
 WITHOUT_KERNEL = frozenset({Outcome.UNSUPPORTED, Outcome.NOT_PLACED, Outcome.REJECTED})
 """What a case comes to without a kernel: ONNX Runtime says so, or it composes the operator of others, which
 may have no kernel either."""
+
+
+Allows = Callable[[Entry], bool]
+"""Says whether outputs are those that an entry states."""
+
+
+def anything(_: Entry) -> bool:
+    """Stand for outputs that are not known."""
+    return True
 
 
 @dataclass(frozen=True)
@@ -92,11 +100,11 @@ class Located:
             entry.pending,
         )
 
-    def applies(self, outcome: Outcome | None, diff: Diff | None = None) -> bool:
+    def applies(self, outcome: Outcome | None, allows: Allows) -> bool:
         """Say whether the entry speaks of a case that it matches, by what came of it alone: one that holds
         sometimes only where it shows."""
         return not self.general and not (
-            self.entry.sometimes and (outcome is not self.entry.expect or not self.entry.allows(diff))
+            self.entry.sometimes and (outcome is not self.entry.expect or not allows(self.entry))
         )
 
     def matches(self, case_id: str) -> bool:

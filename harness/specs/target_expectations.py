@@ -13,15 +13,16 @@ from fnmatch import fnmatchcase
 from itertools import combinations
 from typing import NamedTuple
 
+from msgspec import UnsetType
+
 from harness.model.caseid import operator_of, parse
 from harness.model.query import Query
 from harness.model.reference.kernels import registered
-from harness.model.result import Diff
 from harness.model.target_info import TargetInfo
 from harness.model.verdict import Outcome
 from harness.specs.expectation_entry import Entry
 from harness.specs.expectation_scope import ExpectationScope
-from harness.specs.located import WITHOUT_KERNEL, Located
+from harness.specs.located import WITHOUT_KERNEL, Allows, Located, anything
 
 
 @dataclass
@@ -79,7 +80,7 @@ class TargetExpectations:
         *,
         beyond: bool = False,
         outcome: Outcome | None = None,
-        diff: Diff | None = None,
+        allows: Allows = anything,
     ) -> Entry | None:
         """Return the entry that speaks of a case, None if none does. With several, the first one counts, and
         general ones last.
@@ -91,8 +92,8 @@ class TargetExpectations:
         if outcome is None:
             special = [n for n in found if not self.entries[n].general]
         else:
-            applying = self._special(found, case_id, outcome, diff, beyond=beyond)
-            special = [n for n in applying if self.entries[n].entry.allows(diff)]
+            applying = self._special(found, case_id, outcome, allows, beyond=beyond)
+            special = [n for n in applying if allows(self.entries[n].entry)]
         position = next(iter(special), None)
         if position is None:
             position = next((n for n in found if self._speaks_in_general(n, case_id, beyond=beyond)), None)
@@ -105,10 +106,10 @@ class TargetExpectations:
         *,
         conforms: bool,
         beyond: bool = False,
-        diff: Diff | None = None,
+        allows: Allows = anything,
     ) -> Known | None:
         """Count the result of a case for the entries that match it; return what the first of them expects
-        that allows its `diff`, None if none does.
+        that `allows` its outputs, None if none does.
 
         `outcome` is None for an earlier result of which only that it conforms or not is known; `beyond` says
         that no level allows the case.
@@ -118,7 +119,7 @@ class TargetExpectations:
             return None
         if conforms and all(self.entries[n].general for n in matching):
             return None  # what they say is of refusals
-        found = self._special(matching, case_id, outcome, diff, beyond=beyond)
+        found = self._special(matching, case_id, outcome, allows, beyond=beyond)
         if not found:
             return self._refused(case_id, outcome, conforms=conforms, beyond=beyond)
         for position in found:
@@ -127,7 +128,7 @@ class TargetExpectations:
         for one, other in combinations(found, 2):
             if self.entries[one].entry.expect is not self.entries[other].entry.expect:
                 self._conflict((one, other), case_id)
-        first = next((n for n in found if self.entries[n].entry.allows(diff)), None)
+        first = next((n for n in found if allows(self.entries[n].entry)), None)
         return None if first is None else Known(self.entries[first].entry.expect, self.numbers[first])
 
     def _special(
@@ -135,13 +136,13 @@ class TargetExpectations:
         matching: Sequence[int],
         case_id: str,
         outcome: Outcome | None,
-        diff: Diff | None,
+        allows: Allows,
         *,
         beyond: bool,
     ) -> list[int]:
         """Return those of the matching entries that speak of the case for a reason of its own; none where a
         refusal has a general reason that is certain, and the others hold only sometimes."""
-        found = [n for n in matching if self.entries[n].applies(outcome, diff)]
+        found = [n for n in matching if self.entries[n].applies(outcome, allows)]
         if outcome in WITHOUT_KERNEL and all(self.entries[n].entry.sometimes for n in found):
             general = [n for n in matching if self.entries[n].general and not self.entries[n].entry.pending]
             if any(self._speaks_in_general(n, case_id, beyond=beyond) for n in general):
@@ -182,6 +183,11 @@ class TargetExpectations:
     def _conflict(self, entries: tuple[int, int], case_id: str) -> None:
         """Keep one example: the same one whatever the order of the cases."""
         self._conflicts[entries] = min(case_id, self._conflicts.get(entries, case_id))
+
+    def named(self, number: int | UnsetType) -> Allows:
+        """Say of each entry whether a recorded result names it, by its number among all entries."""
+        place = self.numbers.index(number) if number in self.numbers else None
+        return lambda entry: place is not None and entry is self.entries[place].entry
 
     def findings(self) -> Findings:
         """Return what the recorded results showed, for another who records a part of the same run to

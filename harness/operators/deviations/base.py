@@ -1,0 +1,58 @@
+"""What a formula of a deviation is given, and how it is registered under the name that expectations use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from harness.model.case import Tensor, Value
+from harness.model.dtypes import Array
+from harness.model.expected import Expected
+from harness.operators.base import Call, Operator, TensorType
+
+
+class Deviating(NamedTuple):
+    """One call with its elements, as the operator's own formula is given it."""
+
+    operator: Operator
+    call: Call
+    inputs: Mapping[str, Tensor]
+    arithmetic: str
+
+    def formula(
+        self,
+        *,
+        inputs: Mapping[str, Tensor] | None = None,
+        outputs: tuple[str, ...] | None = None,
+        constants: Mapping[str, Array] | None = None,
+        without: tuple[str, ...] = (),
+        **attributes: Value,
+    ) -> tuple[Expected, ...]:
+        """Return what the operator's own formula gives with other inputs, element types of outputs, constants or
+        attributes; `without` names attributes that are left out."""
+        taken = self.inputs if inputs is None else inputs
+        kept = {name: value for name, value in self.call.attributes.items() if name not in without}
+        call = self.call._replace(
+            inputs={name: TensorType(each.dtype, each.array.shape) for name, each in taken.items()},
+            attributes={**kept, **attributes},
+            outputs=self.call.outputs if outputs is None else outputs,
+            constants={
+                **{name: taken[name].array for name in self.call.constants if name in taken},
+                **(constants or {}),
+            },
+        )
+        return self.operator.oracle(call, taken, self.arithmetic)
+
+
+Deviation = Callable[[Deviating], tuple[Expected, ...]]
+"""Returns what each output is held against, as an operator's oracle does; raises `Undefined` where it has nothing
+to say of a call."""
+
+DEVIATIONS: dict[str, Deviation] = {}
+
+
+def deviation(formula: Deviation) -> Deviation:
+    """Register a formula under its name."""
+    assert formula.__name__ not in DEVIATIONS
+    DEVIATIONS[formula.__name__] = formula
+    return formula

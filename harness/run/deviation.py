@@ -1,0 +1,100 @@
+"""Holds what a target gave of a case against the expectation that says what it is known to give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from harness.model.case import Tensor
+from harness.model.expected import Expected
+from harness.model.result import Memory, Result
+from harness.model.verdict import Outcome
+from harness.model.wrong_elements import WrongElements
+from harness.operators import OPERATORS
+from harness.operators.base import Undefined
+from harness.operators.deviations import DEVIATIONS, Deviating
+from harness.run.judge import Judgement, compare_all
+from harness.run.oracle import declared_by
+from harness.specs.difference_limit import DifferenceLimit
+from harness.specs.expectation_entry import Entry
+from harness.targets.execution import Prepared
+
+
+class Given:
+    """The outputs of a target that are not the oracle's."""
+
+    def __init__(
+        self, prepared: Prepared, outputs: tuple[Tensor, ...] | None, judgement: Judgement, provider: str
+    ) -> None:
+        self._prepared = prepared
+        self._outputs = outputs
+        self._judgement = judgement
+        self._provider = provider
+        self._known: dict[str, bool] = {}
+
+    def allows(self, entry: Entry) -> bool:
+        """Say whether the outputs are those that an entry states; true of an entry that states none and of a case
+        without outputs."""
+        if self._outputs is None or self._judgement.outcome is not entry.expect:
+            return True
+        if entry.gives is not None:
+            found = self._known.get(entry.gives)
+            if found is None:
+                found = self._known[entry.gives] = self._is(entry.gives)
+            return found
+        if self._judgement.outcome is Outcome.ACCEPTED_INVALID:
+            wanted = self._prepared.call.outputs
+            return tuple(each.dtype for each in self._outputs) == wanted
+        return not entry.difference or within(entry.difference, self._judgement.expected or (), self._outputs)
+
+    def _is(self, name: str) -> bool:
+        """Say whether the outputs are those of a formula."""
+        given = deviating_outputs(name, self._prepared, self._provider)
+        return given is not None and matches(given, self._outputs or ())
+
+
+def deviating_outputs(name: str, prepared: Prepared, provider: str) -> tuple[Expected, ...] | None:
+    """Return what a formula of `operators.deviations` gives of a case; None where it says nothing of it."""
+    case, call = prepared.case, prepared.call
+    inputs = {spec.name: tensor for spec, tensor in zip(case.inputs, prepared.inputs, strict=True)}
+    asked = Deviating(OPERATORS[case.operator], call, inputs, declared_by(provider))
+    try:
+        found = DEVIATIONS[name](asked)
+    except Undefined:
+        return None
+    return found if call.given is None else tuple(found[position] for position in call.given)
+
+
+def matches(expected: tuple[Expected, ...], outputs: tuple[Tensor, ...]) -> bool:
+    """Say whether outputs are as expected, their number too."""
+    return len(expected) == len(outputs) and compare_all(expected, outputs)[0] is None
+
+
+def within(
+    limits: Sequence[DifferenceLimit], expected: tuple[Expected, ...], outputs: tuple[Tensor, ...]
+) -> bool:
+    """Say whether outputs have number, shapes and element types as expected, and every wrong element keeps to one
+    of the limits."""
+    if [(each.dtype, each.shape) for each in expected] != [
+        (each.dtype, each.array.shape) for each in outputs
+    ]:
+        return False
+    for wanted, output in zip(expected, outputs, strict=True):
+        wrong = WrongElements(wanted, output)
+        if len(wrong) and not np.logical_or.reduce([limit.met(wrong) for limit in limits]).all():
+            return False
+    return True
+
+
+def remembers(entry: Entry | None, result: Result) -> bool:
+    """Say whether what became of a result's elements over other memory is as an entry states: none is from outside
+    of the inputs unless it says so, and where it names what memory makes of the wrong elements of a mismatch, there are
+    as many of these."""
+    stated = (entry.memory or ()) if entry is not None else ()
+    memory, diff = result.memory, result.diff
+    if not isinstance(memory, Memory):
+        return not stated or diff is None
+    if memory.outside and "outside" not in stated:
+        return False
+    return not stated or diff is None or sum(getattr(memory, kind) for kind in stated) >= diff.differing
