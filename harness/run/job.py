@@ -151,7 +151,7 @@ class TargetRun(NamedTuple):
         says so of them."""
         number = result.expectation
         entry = self.work.expectations.entries[number].entry if isinstance(number, int) else None
-        if result.verdict is not Verdict.EXPECTED or remembers(entry, result):
+        if result.verdict is not Verdict.EXPECTED or remembers(entry, result.memory, result.diff):
             return result
         return msgspec.structs.replace(result, verdict=Verdict.REGRESSION, expectation=UNSET)
 
