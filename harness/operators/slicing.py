@@ -20,7 +20,8 @@ from harness.operators.reshaping import MOVING
 # nothing of it.
 
 LEAST, MOST = -(2**63), 2**63 - 1
-_INT_MAX = (2**31 - 1, MOST)
+INT_MAX = (2**31 - 1, MOST)
+"""INT_MAX, which stands for the end of a dimension of any size."""
 
 
 def formula(
@@ -78,7 +79,7 @@ def _cannot_slice(call: Call) -> str | None:
     for axis, start, end, step in _parts(call):
         if step < 0 and call.opset < 13 and start < -call.first.shape[axis]:
             return "what a start before the first element means backwards, version 13 says first"
-        if step < 0 and call.opset < 11 and end in _INT_MAX:
+        if step < 0 and call.opset < 11 and end in INT_MAX:
             return "what INT_MAX means backwards, version 11 says first"
     return None
 

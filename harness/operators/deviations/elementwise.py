@@ -1,0 +1,35 @@
+"""What is given in place of an operator's result, element by element."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from harness.model.case import Tensor
+from harness.model.expected import Exact, Expected
+from harness.operators.deviations.base import Deviating, deviation
+
+
+@deviation
+def remainder_in_float64(asked: Deviating) -> tuple[Expected, ...]:
+    """Mod: integers become float64, and their fmod an integer again."""
+    dtype = asked.call.first.dtype
+    with np.errstate(all="ignore"):
+        found = np.fmod(*(each.array.astype(np.float64) for each in asked.inputs.values()))
+        return (Exact(Tensor(dtype, found.astype(asked.call.first.dtype))),)
+
+
+@deviation
+def power_in_float64(asked: Deviating) -> tuple[Expected, ...]:
+    """Pow: integers become float64, and their power an integer again."""
+    dtype = asked.call.first.dtype
+    x, y = (each.array.astype(np.float64) for each in asked.inputs.values())
+    with np.errstate(all="ignore"):
+        return (Exact(Tensor(dtype, np.power(x, y).astype(dtype))),)
+
+
+@deviation
+def broadcast_both_ways(asked: Deviating) -> tuple[Expected, ...]:
+    """PRelu: X is broadcast to slope."""
+    x, slope = asked.inputs.values()
+    shape = np.broadcast_shapes(x.array.shape, slope.array.shape)
+    return asked.formula(inputs={"X": Tensor(x.dtype, np.broadcast_to(x.array, shape)), "slope": slope})
