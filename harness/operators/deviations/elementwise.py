@@ -33,3 +33,14 @@ def broadcast_both_ways(asked: Deviating) -> tuple[Expected, ...]:
     x, slope = asked.inputs.values()
     shape = np.broadcast_shapes(x.array.shape, slope.array.shape)
     return asked.formula(inputs={"X": Tensor(x.dtype, np.broadcast_to(x.array, shape)), "slope": slope})
+
+
+@deviation
+def shrunk_in_float32(asked: Deviating) -> tuple[Expected, ...]:
+    """Shrink: input, what is compared and what is added in float32."""
+    dtype = asked.call.first.dtype
+    bias, lambd = (np.float32(asked.call.parameter(name)) for name in ("bias", "lambd"))
+    with np.errstate(all="ignore"):
+        x = asked.inputs["input"].array.astype(np.float32)
+        found = np.where(x < -lambd, x + bias, np.where(x > lambd, x - bias, np.float32(0)))
+        return (Exact(Tensor(dtype, found.astype(dtype))),)
