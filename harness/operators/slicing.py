@@ -70,6 +70,8 @@ def _cannot_slice(call: Call) -> str | None:
     axes, steps = _list(call, "axes", tuple(range(len(starts)))), _list(call, "steps", (1,) * len(starts))
     if not len(starts) == len(ends) == len(axes) == len(steps):
         return "starts, ends, axes and steps have one length"
+    if not rank(call):
+        return "what is cut of a scalar, which has no axis"
     if len(starts) > rank(call):
         return "at most as many axes as dimensions"
     if wrong := wrong_axes(call, axes, rank(call)):
