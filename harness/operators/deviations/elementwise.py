@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from harness.model.case import Tensor
-from harness.model.expected import Exact, Expected
+from harness.model.expected import Exact, Expected, OneOf
 from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.round import TOWARD_ZERO
 
 
 @deviation
@@ -44,3 +45,18 @@ def shrunk_in_float32(asked: Deviating) -> tuple[Expected, ...]:
         x = asked.inputs["input"].array.astype(np.float32)
         found = np.where(x < -lambd, x + bias, np.where(x > lambd, x - bias, np.float32(0)))
         return (Exact(Tensor(dtype, found.astype(dtype))),)
+
+
+@deviation
+def floor_in_32_bits(asked: Deviating) -> tuple[Expected, ...]:
+    """Round toward zero, and halves away from it, composed of a Floor that gives -2**31 from 2**31 on and of NaN, in
+    whole vectors of the processor alone."""
+    (exact,) = asked.formula()
+    assert isinstance(exact, Exact)
+    x = asked.inputs["X"]
+    magnitude = np.abs(x.array.astype(np.float32))
+    with np.errstate(all="ignore"):
+        floor = np.where(magnitude < 2.0**31, np.floor(magnitude), np.float32(-(2.0**31)))
+        step = (magnitude - floor >= 0.5) if asked.call.variant != TOWARD_ZERO else np.False_
+        found = (np.where(x.array < 0, np.float32(-1), np.float32(1)) * (floor + step)).astype(x.array.dtype)
+    return (OneOf((exact.tensor, Tensor(x.dtype, found))),)

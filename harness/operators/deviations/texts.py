@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from harness.model.case import Tensor
-from harness.model.expected import Exact, Expected
-from harness.operators.base import Undefined
+from harness.model.expected import Approx, Exact, Expected
 from harness.operators.deviations.base import Deviating, deviation
 
 
@@ -31,11 +30,14 @@ def counts_of_nothing(asked: Deviating) -> tuple[Expected, ...]:
 
 @deviation
 def weights_by_coordinate(asked: Deviating) -> tuple[Expected, ...]:
-    """TfIdfVectorizer: the weight of an n-gram is that at its coordinate, weights[ngram_indexes[i]]."""
+    """TfIdfVectorizer: the weight of an n-gram is weights[ngram_indexes[i]]; of what lies behind nothing is claimed."""
     weights, places = (asked.call.parameter(name) for name in ("weights", "ngram_indexes"))
-    if max(places) >= len(weights):
-        raise Undefined("what lies behind the weights")
-    return asked.formula(weights=tuple(weights[place] for place in places))
+    behind = [place for place in places if place >= len(weights)]
+    (found,) = asked.formula(weights=tuple(0.0 if place in behind else weights[place] for place in places))
+    assert isinstance(found, Approx)
+    bound = found.bound.copy()
+    bound[..., behind] = np.inf
+    return (Approx(found.dtype, found.value, bound),)
 
 
 @deviation
