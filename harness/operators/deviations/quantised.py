@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 
+from harness.model.case import Tensor
 from harness.model.dtypes import Array
-from harness.model.expected import Expected
+from harness.model.expected import Exact, Expected
 from harness.operators.base import Call
 from harness.operators.deviations.base import Deviating, deviation
 from harness.operators.formulas import decided
@@ -36,36 +38,42 @@ def _products(A: Array, B: Array, a_zero_point: Any = 0, b_zero_point: Any = 0) 
 
 @deviation
 def windows_in_pairs(asked: Deviating) -> tuple[Expected, ...]:
-    """ConvInteger, QLinearConv: sums over channels and kernel with two neighbours added in 16 bits."""
-    return decided(_windows)(asked.call, asked.inputs, asked.arithmetic)
-
-
-def _windows(x: Array, w: Array, group: int, call: Call, x_zero_point: Any = 0, w_zero_point: Any = 0) -> Array:
-    zero, other = np.asarray(x_zero_point).reshape(()), np.asarray(w_zero_point).reshape(())
+    """ConvInteger, QLinearConv: sums over kernel and channels with two neighbours added in 16 bits, those of the kernel
+    in ConvInteger, of the channels in QLinearConv."""
+    call, held = asked.call, {name: each.array for name, each in asked.inputs.items()}
+    x, w = held["x"], held["w"]
+    zero, others = held.get("x_zero_point", np.uint8(0)).reshape(()), held.get("w_zero_point", np.int8(0))
+    rows = w.reshape(*w.shape[:2], -1)
     columns = _columns(x, w, zero, call)
-    parts = zip(np.split(columns, group, axis=1), np.split(w, group), strict=True)
-    found = []
-    for part, filters in parts:
-        flat = part.reshape(len(x), -1, part.shape[-1])
-        rows = filters.reshape(len(filters), -1)
-        one, two = (np.asarray(each, np.int64) for each in (other, zero))
-        found.append(_less_zero_points(_in_pairs(rows, flat), rows, flat, one, two))
-    together = np.concatenate(found, axis=1)
-    extents = window(call, w.shape[2:]).outputs(x.shape[2:])
-    return np.asarray(together.reshape(*together.shape[:2], *extents)).astype(np.int32)
+    if asked.operator.name == "QLinearConv":
+        rows, columns = rows.swapaxes(1, 2), columns.swapaxes(2, 3)
+    rows = rows.reshape(len(w), -1)
+    columns = columns.reshape(*columns.shape[:2], -1, columns.shape[-1])
+    row_zeros = np.broadcast_to(others.reshape(-1, 1).astype(np.int64), (len(w), 1))
+    of_groups = zip(np.split(rows, columns.shape[1]), np.split(row_zeros, columns.shape[1]), strict=True)
+    found = [
+        _less_zero_points(_in_pairs(part, columns[:, n]), part, columns[:, n], zeros, zero.astype(np.int64))
+        for n, (part, zeros) in enumerate(of_groups)
+    ]
+    (shape,) = asked.operator.family.output_shapes(asked.operator, call)
+    sums = np.concatenate(found, axis=1).reshape(shape)
+    if asked.operator.name == "ConvInteger":
+        return (Exact(Tensor("int32", sums.astype(np.int32))),)
+    each = (-1, *(1,) * (x.ndim - 2))
+    sums = sums + held["B"].astype(np.int64).reshape(each) if "B" in held else sums
+    return requantized(call, asked.inputs, sums, asked.arithmetic, "xw", each)
 
 
-def _columns(x: Array, w: Array, zero: Any, call: Call) -> Array:
-    """Return the elements of every window, [N, C, kernel, outputs]."""
+def _columns(x: Array, w: Array, zero: Array, call: Call) -> Array:
+    """Return the elements of every window by group: [N, groups, C / groups, kernel, outputs]."""
     found = window(call, w.shape[2:])
     count = len(found.kernel)
     spread = [(0, 0), (0, 0), *zip(found.pads[:count], found.pads[count:], strict=True)]
     padded = np.pad(x, spread, constant_values=zero)
     view = np.lib.stride_tricks.sliding_window_view(padded, found.reach, axis=tuple(range(2, x.ndim)))
     steps = (*(slice(None, None, s) for s in found.strides), *(slice(None, None, d) for d in found.dilations))
-    taken = view[(slice(None), slice(None), *steps)]
-    turned = np.moveaxis(taken, range(2, 2 + count), range(-count, 0))
-    return turned.reshape(*x.shape[:2], int(np.prod(found.kernel)), -1)
+    turned = np.moveaxis(view[(slice(None), slice(None), *steps)], range(2, 2 + count), range(-count, 0))
+    return np.asarray(turned.reshape(len(x), -1, w.shape[1], prod(found.kernel), prod(turned.shape[2 + count :])))
 
 
 def _in_pairs(a: Array, b: Array) -> Array:
