@@ -62,3 +62,38 @@ def parts_without_their_axis(asked: Deviating) -> tuple[Expected, ...]:
     axis = asked.call.parameter("axis")
     squeezed = [Tensor(each.dtype, np.squeeze(each.tensor.array, axis)) for each in parts if isinstance(each, Exact)]
     return (count, *map(Exact, squeezed))
+
+
+@deviation
+def replaced(asked: Deviating) -> tuple[Expected, ...]:
+    """ScatterElements, ScatterND: updates replace, whatever reduction says."""
+    return asked.formula(reduction="none")
+
+
+@deviation
+def outputs_as_parts(asked: Deviating) -> tuple[Expected, ...]:
+    """Split: as many equal parts as there are outputs."""
+    return asked.formula(num_outputs=len(asked.call.outputs))
+
+
+@deviation
+def ones_for_negative_extents(asked: Deviating) -> tuple[Expected, ...]:
+    """Expand: a dimension below 0 is 1."""
+    shape = asked.inputs["shape"]
+    held = Tensor(shape.dtype, np.where(shape.array < 0, 1, shape.array).astype(shape.array.dtype))
+    return asked.formula(inputs={**asked.inputs, "shape": held})
+
+
+@deviation
+def first_position(asked: Deviating) -> tuple[Expected, ...]:
+    """Sequences: of several positions the first."""
+    position = asked.inputs["position"]
+    held = Tensor(position.dtype, position.array.reshape(-1)[0])
+    return asked.formula(inputs={**asked.inputs, "position": held})
+
+
+@deviation
+def flat_sizes(asked: Deviating) -> tuple[Expected, ...]:
+    """SplitToSequence: split in one dimension."""
+    split = asked.inputs["split"]
+    return asked.formula(inputs={**asked.inputs, "split": Tensor(split.dtype, split.array.reshape(-1))})

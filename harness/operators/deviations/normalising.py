@@ -18,6 +18,13 @@ def running_mean(asked: Deviating) -> tuple[Expected, ...]:
     return bounded(_by_running_mean)(asked.call, asked.inputs, asked.arithmetic)
 
 
+@deviation
+def axes_that_there_are(asked: Deviating) -> tuple[Expected, ...]:
+    """MeanVarianceNormalization: an axis that X does not have is left out."""
+    rank = len(asked.call.first.shape)
+    return asked.formula(axes=tuple(axis for axis in asked.call.parameter("axes") if -rank <= axis < rank))
+
+
 def _by_running_mean(
     x: Bounded, scale: Bounded, bias: Bounded | None = None, *, axis: int, epsilon: float
 ) -> Any:

@@ -64,9 +64,3 @@ def not_resized(asked: Deviating) -> tuple[Expected, ...]:
 def keys_cubic(asked: Deviating) -> tuple[Expected, ...]:
     """Upsample: cubic as Resize has it, with the coefficient -0.75."""
     return asked.formula(cubic_coeff_a=-0.75)
-
-
-@deviation
-def as_another_version(asked: Deviating) -> tuple[Expected, ...]:
-    """What the formula gives, though the version does not allow it."""
-    return asked.formula()

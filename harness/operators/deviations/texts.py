@@ -51,3 +51,12 @@ def one_row(asked: Deviating) -> tuple[Expected, ...]:
     """TfIdfVectorizer: a scalar is a row of one item."""
     x = asked.inputs["X"]
     return asked.formula(inputs={"X": Tensor(x.dtype, x.array.reshape(1))})
+
+
+@deviation
+def as_many_indexes(asked: Deviating) -> tuple[Expected, ...]:
+    """TfIdfVectorizer of single integers: those that have no index are not in the pool, indexes without one are found
+    nowhere."""
+    pool, places = (asked.call.parameter(name) for name in ("pool_int64s", "ngram_indexes"))
+    absent = range(max(pool) + 1, max(pool) + 1 + len(places))
+    return asked.formula(pool_int64s=(*pool, *absent)[: len(places)])
