@@ -103,7 +103,7 @@ class When(Strict):
             any(fnmatchcase(target, glob) for glob in self.target)
             and (self.provider is None or fnmatchcase(info.provider, self.provider))
             and (self.adapter is None or fnmatchcase(info.adapter or "", self.adapter))
-            and all(wanted is None or _within(version, wanted) for wanted, version in ranges)
+            and all(wanted is None or within(version, wanted) for wanted, version in ranges)
         )
 
 
@@ -164,7 +164,7 @@ class Entry(Strict):
         return self
 
 
-def _within(version: str | None, wanted: str) -> bool:
+def within(version: str | None, wanted: str) -> bool:
     """Say whether a version, or a feature level such as `5_0`, lies in a range."""
     if version is None:
         return False

@@ -60,7 +60,9 @@ def parts_without_their_axis(asked: Deviating) -> tuple[Expected, ...]:
     """SplitToSequence: parts of one lose their dimension, though split is given."""
     count, *parts = asked.formula()
     axis = asked.call.parameter("axis")
-    squeezed = [Tensor(each.dtype, np.squeeze(each.tensor.array, axis)) for each in parts if isinstance(each, Exact)]
+    squeezed = [
+        Tensor(each.dtype, np.squeeze(each.tensor.array, axis)) for each in parts if isinstance(each, Exact)
+    ]
     return (count, *map(Exact, squeezed))
 
 

@@ -37,6 +37,8 @@ def _by_running_mean(
         squares = squares + apart * (elements[..., count - 1] - mean)
     inverse = 1 / np.sqrt(squares.astype(np.float64) / elements.shape[-1] + epsilon)
     kept = (*elements.shape[:-1], *(1,) * (x.ndim - elements.ndim + 1))
-    mean, inverse = (number(each.astype(np.float64).reshape(kept), wide.arithmetic) for each in (mean, inverse))
-    y = converted((wide - mean) * inverse, x.arithmetic.form.dtype) * scale
-    return (y if bias is None else y + bias), mean, inverse
+    held_mean, held_inverse = (
+        number(each.astype(np.float64).reshape(kept), wide.arithmetic) for each in (mean, inverse)
+    )
+    y = converted((wide - held_mean) * held_inverse, x.arithmetic.form.dtype) * scale
+    return (y if bias is None else y + bias), held_mean, held_inverse

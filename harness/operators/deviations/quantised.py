@@ -31,6 +31,7 @@ def products_in_pairs(asked: Deviating) -> tuple[Expected, ...]:
 def _products(A: Array, B: Array, a_zero_point: Any = 0, b_zero_point: Any = 0) -> Array:
     a, b = np.atleast_2d(A), B if B.ndim > 1 else B[:, None]
     one, other = (np.asarray(zero, np.int64) for zero in (a_zero_point, b_zero_point))
+    one = one[:, None] if one.ndim == 1 and one.size > 1 else one
     found = _less_zero_points(_in_pairs(a, b), a, b, one, other)
     found = found if A.ndim > 1 else found[..., 0, :]
     return np.asarray(found if B.ndim > 1 else found[..., 0]).astype(np.int32)
@@ -71,9 +72,16 @@ def _columns(x: Array, w: Array, zero: Array, call: Call) -> Array:
     spread = [(0, 0), (0, 0), *zip(found.pads[:count], found.pads[count:], strict=True)]
     padded = np.pad(x, spread, constant_values=zero)
     view = np.lib.stride_tricks.sliding_window_view(padded, found.reach, axis=tuple(range(2, x.ndim)))
-    steps = (*(slice(None, None, s) for s in found.strides), *(slice(None, None, d) for d in found.dilations))
-    turned = np.moveaxis(view[(slice(None), slice(None), *steps)], range(2, 2 + count), range(-count, 0))
-    return np.asarray(turned.reshape(len(x), -1, w.shape[1], prod(found.kernel), prod(turned.shape[2 + count :])))
+    taken = (
+        slice(None),
+        slice(None),
+        *(slice(None, None, s) for s in found.strides),
+        *(slice(None, None, d) for d in found.dilations),
+    )
+    turned = np.moveaxis(view[taken], range(2, 2 + count), range(-count, 0))
+    return np.asarray(
+        turned.reshape(len(x), -1, w.shape[1], prod(found.kernel), prod(turned.shape[2 + count :]))
+    )
 
 
 def _in_pairs(a: Array, b: Array) -> Array:

@@ -27,4 +27,6 @@ def axis_in_32_bits(asked: Deviating) -> tuple[Expected, ...]:
 def k_in_32_bits(asked: Deviating) -> tuple[Expected, ...]:
     """TopK: of K the lower 32 bits count."""
     k = asked.inputs["K"]
-    return asked.formula(inputs={**asked.inputs, "K": Tensor(k.dtype, k.array.astype(np.int32).astype(np.int64))})
+    return asked.formula(
+        inputs={**asked.inputs, "K": Tensor(k.dtype, k.array.astype(np.int32).astype(np.int64))}
+    )

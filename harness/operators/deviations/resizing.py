@@ -19,21 +19,23 @@ _FIXED = 2.0**-12
 def kept_extents_copied(asked: Deviating) -> tuple[Expected, ...]:
     """Resize: extents are floor(extent * scale), whatever part roi names; of an axis with the scale 1 all is taken, and
     X itself where all extents stay."""
-    call, among = asked.call, chosen(asked.call)
-    inputs, count = dict(asked.inputs), len(chosen(asked.call))
-    scales, roi = numbers(call, "scales"), numbers(call, "roi")
+    call, inputs = asked.call, dict(asked.inputs)
+    among, found = chosen(call), axes(call)
+    originals, resized = (
+        np.array([getattr(found[n], name) for n in among]) for name in ("original", "resized")
+    )
+    given, roi = numbers(call, "scales"), numbers(call, "roi")
+    scales = np.array([float(found[n].scale) for n in among] if given is None else given)
+    if given is not None:
+        resized = np.floor(originals * scales)
+    if (resized == originals).all():
+        return (Exact(inputs["X"]),)
     if roi is not None:
-        parts = np.array(roi).reshape(2, count)
-        given = scales if scales is not None else [axes(call)[axis].scale for axis in among]
-        parts[:, [scale == 1 for scale in given]] = [[0.0], [1.0]]
+        parts = np.where(scales == 1, [[0.0], [1.0]], np.array(roi).reshape(2, -1))
         inputs["roi"] = Tensor("float32", parts.reshape(-1).astype(np.float32))
-        if scales is not None:
-            inputs["scales"] = Tensor("float32", (np.array(scales) / (parts[1] - parts[0])).astype(np.float32))
-    if scales is not None and np.floor(np.array(scales) * [call.first.shape[axis] for axis in among]).tolist() != [
-        axes(call)[axis].original for axis in among
-    ] or scales is None and any(axis.resized != axis.original for axis in axes(call)):
-        return asked.formula(inputs=inputs)
-    return (Exact(asked.inputs["X"]),)
+        if given is not None:
+            inputs["scales"] = Tensor("float32", (scales / (parts[1] - parts[0])).astype(np.float32))
+    return asked.formula(inputs=inputs)
 
 
 @deviation
