@@ -146,7 +146,7 @@ class TestAnnotations:
     def test_problems_of_expectations_are_annotations_too(self, checkout: Path) -> None:
         link = "https://onnx.ai/onnx/operators/onnx__Round.html"
         (checkout / "known.yaml").write_text(
-            f'- {{match: "Round@22:X=float32[9]", expect: mismatch, reason: x, link: "{link}"}}\n'
+            f'- {{match: "Round@22:X=float32[9]", expect: mismatch, difference: {{kind: value}}, reason: x, link: "{link}"}}\n'
         )
         harness("run", "Round.yaml", "-t", "fake", "--expectations", "known.yaml", "-o", "run")
         assert harness("annotate", "run").out == (

@@ -88,7 +88,7 @@ class TestExitCodes:
         spec = "operator: Round\nopsets: [22]\nlowers_to: {directml: DML_OPERATOR_ELEMENT_WISE_ROUND}\n"
         spec += "sweeps:\n  - {name: one, X: {dtype: [float32], shape: [[4]], values: [random]}}\n"
         (folder / "Round.yaml").write_text(spec)
-        known = f'- {{match: "{query}", expect: mismatch, reason: a test, link: "https://example.org/"}}\n'
+        known = f'- {{match: "{query}", expect: mismatch, difference: {{kind: value}}, reason: a test, link: "https://example.org/"}}\n'
         (folder / "known.yaml").write_text(known)
         script = script_of(folder, [("Round", "bit")] if code == 0 else [])
         ended = harness(
@@ -586,7 +586,7 @@ def test_a_part_of_the_specs_is_judged_as_one(folder: Path, copied: bool) -> Non
 
 
 def test_one_s_own_expectations_are_judged_by_one_s_own_specs(folder: Path) -> None:
-    entry = "- {match: %s, expect: mismatch, reason: a test, link: 'https://example.org/'}\n"
+    entry = "- {match: %s, expect: mismatch, difference: {kind: value}, reason: a test, link: 'https://example.org/'}\n"
     (folder / "mine.yaml").write_text(
         "".join(entry % f"'{query}'" for query in ("Round:sweep=none", "GatherND:sweep=none", "Rond"))
     )

@@ -53,6 +53,7 @@ ENTRIES = """
   link: https://example.com/pending
 - match: "GatherND:data=float32"
   expect: mismatch
+  difference: {kind: value}
   reason: Another operator's.
   link: https://example.com/elsewhere
 """
@@ -195,7 +196,7 @@ def test_an_invalid_case_that_is_rejected_names_no_entry(runs: Path, tmp_path: P
 def test_what_an_earlier_run_explains_names_no_entry(runs: Path, tmp_path: Path) -> None:
     """But what the entry expects is still known by the entry."""
     (tmp_path / "known.yaml").write_text(
-        ENTRIES.replace("expect: rejected", "expect: mismatch"), encoding="utf-8"
+        ENTRIES.replace("expect: rejected", "expect: mismatch\n  difference: {kind: value}"), encoding="utf-8"
     )
     given = [
         *options(runs)[:-1],

@@ -206,7 +206,7 @@ class TestCommand:
         target = planted(tmp_path, ("Transpose:data=int32", "fail"))
         known = tmp_path / "known.yaml"
         known.write_text(
-            "- {match: 'Transpose:data=int32', expect: mismatch, reason: planted, link: 'https://example.com/1'}\n",
+            "- {match: 'Transpose:data=int32', expect: mismatch, difference: {kind: value}, reason: planted, link: 'https://example.com/1'}\n",
             encoding="utf-8",
         )
         ended = harness(

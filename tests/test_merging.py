@@ -243,9 +243,7 @@ def test_an_entry_that_no_shard_matches_is_found_when_they_are_merged(tmp_path: 
     """A shard cannot know it: the case may be in another. Of a part of the cases nobody knows, nor with other
     entries."""
     entries = tmp_path / "fake.yaml"
-    entry = (
-        "- {match: %s, when: {target: fake}, expect: mismatch, reason: none, link: 'https://example.org/'}\n"
-    )
+    entry = "- {match: %s, when: {target: fake}, expect: mismatch, difference: {kind: value}, reason: none, link: 'https://example.org/'}\n"
     entries.write_text(entry % '"Round@11:case=never"' + entry % '"Round@22:sweep=empty"', encoding="utf-8")
     runs = {
         "one": ("1/2", []),

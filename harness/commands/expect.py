@@ -19,7 +19,7 @@ from harness.render.text import one_line
 from harness.results.runfile import RunReader
 from harness.results.summary import count
 from harness.specs.expand import expand
-from harness.specs.expectation_lint import lint
+from harness.specs.expectation_lint import lint, shadowed
 from harness.specs.expectation_scope import ExpectationScope
 from harness.specs.expectations import Expectations, load_expectations
 from harness.specs.load import default_folder, load_specs
@@ -64,8 +64,8 @@ def expect() -> None:
 def lint_files(
     files: tuple[Path, ...], specs: tuple[Path, ...], run: Path | None, masked: bool, targets: tuple[str, ...]
 ) -> None:
-    """Report faulty entries: not reviewed yet, expired, written twice, matching no case, or with a condition
-    that is tried on one side only."""
+    """Report faulty entries: not reviewed yet, expired, written twice, matching no case, shadowed by an earlier
+    one, or with a condition that is tried on one side only."""
     known = load_expectations(files)
     if masked:
         sys.exit(_masked(known, specs, parse_targets(targets or ("cpu",))))
@@ -78,6 +78,7 @@ def lint_files(
     judged = [located for located in known.entries if scope.judges(located) and not located.entry.pending]
     default, thorough = Conditions(ids, ids.__getitem__), Conditions.thorough(load_specs(specs))
     problems += [problem for located in judged for problem in untried(located, default, thorough)]
+    problems += shadowed(judged, default)
     if run is not None:
         outcomes = RunOutcomes(RunReader(run))
         for located in judged:

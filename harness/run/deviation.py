@@ -18,7 +18,7 @@ from harness.operators.deviations import DEVIATIONS, Deviating
 from harness.run.judge import Judgement, compare_all
 from harness.run.oracle import declared_by
 from harness.specs.difference_limit import DifferenceLimit
-from harness.specs.expectation_entry import Entry
+from harness.specs.expectation_entry import TODO, Entry
 from harness.targets.execution import Prepared
 
 
@@ -39,7 +39,7 @@ class Given:
         without outputs."""
         if self._outputs is None or self._judgement.outcome is not entry.expect:
             return True
-        if entry.gives is not None:
+        if entry.gives not in (None, TODO):
             found = self._known.get(entry.gives)
             if found is None:
                 found = self._known[entry.gives] = self._is(entry.gives)
