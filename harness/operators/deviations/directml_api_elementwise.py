@@ -8,9 +8,7 @@ from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES
 from harness.model.expected import Approx, Exact, Expected, OneOf
 from harness.model.float_formats import FORMATS, Float64, decode, encode
-from harness.operators.bounded import arithmetic, log, number
 from harness.operators.deviations.base import Deviating, deviation
-from harness.operators.reducing import axes_of
 
 
 @deviation
@@ -88,6 +86,20 @@ def power_cut_off(asked: Deviating) -> tuple[Expected, ...]:
             )
         ),
     )
+
+
+@deviation
+def zero_for_nan(asked: Deviating) -> tuple[Expected, ...]:
+    """0 where the formula gives NaN, as what is greater of NaN and 0 is 0."""
+    (found,) = asked.formula()
+    assert isinstance(found, Approx)
+    return (Approx(found.dtype, np.nan_to_num(found.value, posinf=np.inf, neginf=-np.inf), found.bound),)
+
+
+@deviation
+def gelu_by_erf(asked: Deviating) -> tuple[Expected, ...]:
+    """Gelu: by erf, whatever `approximate` says."""
+    return asked.formula(approximate="none")
 
 
 def _by_logarithm(asked: Deviating, base: Tensor | None = None) -> Approx:
