@@ -53,6 +53,21 @@ def remainder_by_division(asked: Deviating) -> tuple[Expected, ...]:
 
 
 @deviation
+def saturates_as_signed(asked: Deviating) -> tuple[Expected, ...]:
+    """Cast of integers: 32 bits, signed as the output's type is, held in its range."""
+    to = asked.call.outputs[0]
+    limits = np.iinfo(DTYPES[to].storage)
+    bits = asked.inputs["input"].array.astype(np.int64).astype(np.int32 if limits.min else np.uint32)
+    return (Exact(Tensor(to, np.clip(bits, limits.min, limits.max).astype(DTYPES[to].storage))),)
+
+
+@deviation
+def by_its_own_formula(asked: Deviating) -> tuple[Expected, ...]:
+    """What the operator's formula makes of a call, whatever rule the call breaks."""
+    return asked.formula()
+
+
+@deviation
 def power_in_the_range_of_float16(asked: Deviating) -> tuple[Expected, ...]:
     """Pow: infinite where FLOAT16 has no such number."""
     found = _by_logarithm(asked)
