@@ -9,6 +9,7 @@ from harness.model.dtypes import DTYPES
 from harness.model.expected import Approx, Exact, Expected, OneOf
 from harness.model.float_formats import FORMATS, Float64, decode, encode
 from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.deviations.near import beyond, neighbours
 
 
 @deviation
@@ -71,11 +72,9 @@ def by_its_own_formula(asked: Deviating) -> tuple[Expected, ...]:
 def power_in_the_range_of_float16(asked: Deviating) -> tuple[Expected, ...]:
     """Pow: infinite where FLOAT16 has no such number."""
     found = _by_logarithm(asked)
-    size, form = np.abs(found.value), FORMATS["float16"]
-    infinite = size + found.bound > form.largest
-    unknown = infinite & (size - found.bound < form.overflow)
+    infinite, known = beyond(found, FORMATS["float16"])
     value = np.where(infinite, np.copysign(np.inf, found.value), found.value)
-    return (Approx(found.dtype, value, np.where(unknown, np.inf, np.where(infinite, 0.0, found.bound))),)
+    return (Approx(found.dtype, value, np.where(infinite, np.where(known, 0.0, np.inf), found.bound)),)
 
 
 @deviation
@@ -90,14 +89,12 @@ def power_cut_off(asked: Deviating) -> tuple[Expected, ...]:
     """Pow: of integers what the power in float32 is without its fraction."""
     x, y = asked.inputs.values()
     found = _by_logarithm(asked, Tensor("float32", x.array.astype(np.float32)))
-    steps, nearest = FORMATS["float32"].spacing(found.value), FORMATS["float32"].rounded(found.value)
-    most = int(np.max(found.bound / steps))
     limits = np.iinfo(DTYPES[x.dtype].storage)
     return (
         OneOf(
             tuple(
                 Tensor(x.dtype, np.clip(np.trunc(each), limits.min, limits.max).astype(x.array.dtype))
-                for each in (nearest + step * steps for step in range(-most, most + 1))
+                for each in neighbours(found)
             )
         ),
     )
