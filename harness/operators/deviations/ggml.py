@@ -26,11 +26,12 @@ def in_float32(asked: Deviating) -> tuple[Expected, ...]:
 
 @deviation
 def clipped_in_float32(asked: Deviating) -> tuple[Expected, ...]:
-    """Clip: the lesser of input and max, which NaN is not, then the greater of that and min, in float32; attributes are
-    not read."""
+    """Clip: the lesser of input and max, where NaN is infinity, then the greater of that and min, in float32; attributes
+    are not read."""
     given = asked.inputs["input"]
     numbers = {name: each.array.astype(np.float32) for name, each in asked.inputs.items()}
-    found = np.fmax(np.fmin(numbers["input"], numbers.get("max", np.inf)), numbers.get("min", -np.inf))
+    x = np.where(np.isnan(numbers["input"]), np.float32(np.inf), numbers["input"])
+    found = np.maximum(np.minimum(x, numbers.get("max", np.inf)), numbers.get("min", -np.inf))
     return (Exact(Tensor(given.dtype, _stored(found, given.dtype))),)
 
 
@@ -128,9 +129,28 @@ def nothing_from_before_the_start(asked: Deviating) -> tuple[Expected, ...]:
 
 
 @deviation
-def softmax_of_the_last_axis(asked: Deviating) -> tuple[Expected, ...]:
-    """Softmax before version 13: along the last axis."""
-    return _given(asked._replace(call=asked.call._replace(opset=FLATTENING)), axis=-1)
+def start_beyond_the_rank(asked: Deviating) -> tuple[Expected, ...]:
+    """Shape: a start beyond the rank is 0."""
+    shape, attributes = asked.inputs["data"].array.shape, asked.call.attributes
+    start = attributes["start"]
+    assert isinstance(start, int)
+    held = shape[0 if start >= len(shape) else start : attributes.get("end")]  # type: ignore[misc] # an INT
+    return (Exact(Tensor("int64", np.array(held, np.int64))),)
+
+
+@deviation
+def whole_input_resized(asked: Deviating) -> tuple[Expected, ...]:
+    """Resize: roi is not read."""
+    roi = asked.inputs["roi"]
+    count = roi.array.size // 2
+    whole = np.repeat([0, 1], count).astype(roi.array.dtype)
+    return _given(asked, inputs={**asked.inputs, "roi": Tensor(roi.dtype, whole)})
+
+
+@deviation
+def softmax_of_one_axis(asked: Deviating) -> tuple[Expected, ...]:
+    """Softmax before version 13: along the axis alone, as since then."""
+    return _given(asked._replace(call=asked.call._replace(opset=FLATTENING)))
 
 
 @deviation
@@ -171,7 +191,7 @@ def _stored(values: Array, dtype: str) -> Array:
         limits = np.iinfo(storage)
         wide = values.astype(np.float64)
         over, under = wide >= float(limits.max), wide < limits.min
-        most = limits.max if storage == "int64" else limits.min
+        most = limits.max if dtype == "int64" else limits.min
         return np.select([over, under], [most, limits.min], wide.astype(storage)).astype(storage)
 
 
