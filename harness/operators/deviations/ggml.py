@@ -100,6 +100,13 @@ def power_of_integers_in_float32(asked: Deviating) -> tuple[Expected, ...]:
 
 
 @deviation
+def relu_in_float32(asked: Deviating) -> tuple[Expected, ...]:
+    """Relu: integers in float32."""
+    x = asked.inputs["X"]
+    return (Exact(Tensor(x.dtype, _stored(np.maximum(x.array.astype(np.float32), 0), x.dtype))),)
+
+
+@deviation
 def every_axis_reduced(asked: Deviating) -> tuple[Expected, ...]:
     """Reductions: noop_with_empty_axes is not read."""
     return _given(asked, noop_with_empty_axes=0)
