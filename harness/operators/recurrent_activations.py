@@ -48,7 +48,8 @@ def chosen(call: Call, defaults: Sequence[str], directions: int) -> list[tuple[A
     clip, each = call.parameter("clip"), len(defaults)
     clips = clip if isinstance(clip, tuple) else (clip,) * each  # several: those of a deviation
     found = [
-        _made(name, alphas, betas, clips[n % each]) for n, name in enumerate(named(call, defaults, directions))
+        _made(name, alphas, betas, clips[n % each])
+        for n, name in enumerate(named(call, defaults, directions))
     ]
     return [tuple(found[n * each : (n + 1) * each]) for n in range(directions)]
 

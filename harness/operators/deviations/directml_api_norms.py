@@ -53,7 +53,9 @@ def root_of_a_negative_element(asked: Deviating) -> tuple[Expected, ...]:
     """InstanceNormalization and LayerNormalization of single elements: NaN where the element is negative."""
     (found,) = asked.formula()
     x, *_ = _numbers(asked)
-    count = prod(x.shape[2:] if "axis" not in asked.call.attributes else x.shape[asked.call.parameter("axis") :])
+    count = prod(
+        x.shape[2:] if "axis" not in asked.call.attributes else x.shape[asked.call.parameter("axis") :]
+    )
     if count > 1:
         raise Undefined("more elements than one")
     assert isinstance(found, Approx)
