@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import sys
+from collections.abc import Iterable
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -24,6 +25,9 @@ from harness.specs.expectations import Expectations, load_expectations
 from harness.specs.load import default_folder, load_specs
 from harness.specs.source import label_of
 from harness.specs.tried_conditions import Conditions, not_separating, untried
+from harness.targets.registry import parse_targets
+from harness.targets.target import Target
+from harness.triage.expect.masked import LEAST_RED, maskings
 from harness.triage.expect.run_outcomes import RunOutcomes
 from harness.triage.expect.run_rows import RunRows
 from harness.triage.expect.updates import update
@@ -44,10 +48,27 @@ def expect() -> None:
     type=NamedPath(),
     help="Hold each condition against RUN: what lacks it alone should do otherwise.",
 )
-def lint_files(files: tuple[Path, ...], specs: tuple[Path, ...], run: Path | None) -> None:
+@click.option(
+    "--masked",
+    is_flag=True,
+    help="Plant other wrong outputs in the cases of entries; each that stays green is a fault.",
+)
+@click.option(
+    "-t",
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="TARGET",
+    help="Where --masked runs the cases.  [default: cpu]",
+)
+def lint_files(
+    files: tuple[Path, ...], specs: tuple[Path, ...], run: Path | None, masked: bool, targets: tuple[str, ...]
+) -> None:
     """Report faulty entries: not reviewed yet, expired, written twice, matching no case, or with a condition
     that is tried on one side only."""
     known = load_expectations(files)
+    if masked:
+        sys.exit(_masked(known, specs, parse_targets(targets or ("cpu",))))
     plan = expand(load_specs(specs))
     ids: dict[str, list[str]] = {}
     for case in plan:
@@ -65,6 +86,37 @@ def lint_files(files: tuple[Path, ...], specs: tuple[Path, ...], run: Path | Non
         click.echo(line, err=True)
     click.echo(f"{count(len(known.entries), 'expectation')}: {'ok' if not problems else 'see above'}")
     sys.exit(1 if problems else 0)
+
+
+def _masked(known: Expectations, specs: tuple[Path, ...], targets: Iterable[Target]) -> int:
+    """Print for each target what stays green of other wrong outputs, and return the exit code."""
+    failed = False
+    for target in targets:
+        planted = green = excused = entries = 0
+        for masking in maskings(target, known, expand(load_specs(specs)), seed=0):
+            entries += bool(masking.planted)
+            planted += masking.planted.total()
+            green += masking.green.total()
+            if masking.green and masking.located.entry.masked is not None:
+                excused += 1
+            elif masking.green:
+                failed = True
+                said = ", ".join(
+                    f"{name} {number} of {masking.planted[name]}" for name, number in masking.green.items()
+                )
+                click.echo(
+                    masking.located.problem(
+                        f"hides other wrong outputs: {said}, for example in {masking.example}"
+                    ),
+                    err=True,
+                )
+        red = (planted - green) / planted if planted else 0.0
+        failed = failed or red < LEAST_RED
+        click.echo(
+            f"{target.name}: {count(planted, 'other wrong output')} in the cases of {count(entries, 'entry', 'entries')}, "
+            f"{red:.1%} unexpected; {count(excused, 'entry says', 'entries say')} why some cannot be"
+        )
+    return int(failed)
 
 
 @expect.command("update", short_help="Make the entries of a file describe a run.")

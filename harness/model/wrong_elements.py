@@ -38,6 +38,8 @@ class WrongElements:
         else:
             wrong = np.logical_and.reduce([differing(each, actual) for each in candidates])
             self._bound = self._apart = None
+        self.places = wrong
+        """Which elements of the output are wrong, in its shape."""
         found = Tensor(actual.dtype, actual.array[wrong])
         self._pairs = [(Tensor(each.dtype, each.array[wrong]), found) for each in candidates]
         self.expected = expected.value[wrong] if isinstance(expected, Approx) else _numbers(self._pairs[0][0])

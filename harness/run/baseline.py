@@ -6,9 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from msgspec import UNSET, UnsetType
+
 from harness.model.case import Validity
 from harness.model.errors import UsageError
 from harness.model.header import Against
+from harness.model.result import Memory
 from harness.model.result_key import result_key
 from harness.model.verdict import (
     NOT_EXECUTED,
@@ -19,6 +22,8 @@ from harness.model.verdict import (
 from harness.results.runfile import RunReader
 
 _OUTCOMES = tuple(Outcome)
+_WITH_OUTPUTS = frozenset({Outcome.MISMATCH, Outcome.ACCEPTED_INVALID})
+"""Outcomes whose outputs are the tested provider's."""
 
 
 class Baseline:
@@ -44,9 +49,20 @@ class Baseline:
                 f"{path}: no target in common: {names}; runs of a single target each are held against each other by whatever name"
             )
         self._outcomes: dict[bytes, int] = {}
+        self._outputs: dict[bytes, bytes] = {}
+        """Hashes of outputs that are not the oracle's, where memory does not decide them."""
+        self._outside: set[bytes] = set()
         self._held: Counter[tuple[str, str]] = Counter()
         for result in reader:
-            self._outcomes[result_key(result.case, result.target)] = _OUTCOMES.index(result.outcome)
+            key = result_key(result.case, result.target)
+            self._outcomes[key] = _OUTCOMES.index(result.outcome)
+            memory = result.memory
+            outside = isinstance(memory, Memory) and memory.outside > 0
+            decided = outside or (isinstance(memory, Memory) and bool(memory.unwritten or memory.unstable))
+            if isinstance(result.output, str) and not decided and result.outcome in _WITH_OUTPUTS:
+                self._outputs[key] = bytes.fromhex(result.output)
+            if outside:
+                self._outside.add(key)
             self._held[result.target, result.operator] += 1
 
     def gone(self, case_ids: Iterable[str], operators: Iterable[str], targets: Sequence[str]) -> int:
@@ -65,10 +81,26 @@ class Baseline:
             self._header.run_id, self._pairs, (*differing, *(["seed"] if self._header.seed != seed else []))
         )
 
-    def verdict(self, case_id: str, target: str, validity: Validity, outcome: Outcome) -> Verdict:
+    @property
+    def seed(self) -> int:
+        """The seed of the earlier run."""
+        return self._header.seed
+
+    def read_outside(self, case_id: str, target: str) -> bool:
+        """Say whether the earlier run's outputs hold memory from outside of the inputs too."""
+        return result_key(case_id, self._pairs.get(target, "")) in self._outside
+
+    def verdict(
+        self, case_id: str, target: str, validity: Validity, outcome: Outcome, output: str | UnsetType = UNSET
+    ) -> Verdict:
         """Hold an outcome against the earlier run's; a case that ran then and cannot be asked now is
-        missing."""
-        position = self._outcomes.get(result_key(case_id, self._pairs.get(target, "")))
+        missing.
+
+        `output` is the hash of outputs that are not the oracle's, given where the inputs are those of the earlier run:
+        other wrong outputs are a change.
+        """
+        key = result_key(case_id, self._pairs.get(target, ""))
+        position = self._outcomes.get(key)
         if outcome is Outcome.NOT_RUN:
             ran = position is not None and _OUTCOMES[position] not in NOT_EXECUTED
             return Verdict.MISSING if ran else Verdict.EXPECTED
@@ -76,7 +108,9 @@ class Baseline:
             return Verdict.NEW
         earlier = _OUTCOMES[position]
         if earlier is outcome:
-            return Verdict.EXPECTED
+            then = self._outputs.get(key)
+            same = then is None or output is UNSET or then.hex() == output
+            return Verdict.EXPECTED if same else Verdict.CHANGED
         if validity is Validity.UNSPECIFIED:
             return Verdict.CHANGED
         if conforms(validity, outcome):

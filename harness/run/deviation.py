@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from msgspec import UnsetType
 
 from harness.model.case import Tensor
 from harness.model.expected import Expected
-from harness.model.result import Memory, Result
+from harness.model.result import Diff, Memory
 from harness.model.verdict import Outcome
 from harness.model.wrong_elements import WrongElements
 from harness.operators import OPERATORS
@@ -87,12 +88,11 @@ def within(
     return True
 
 
-def remembers(entry: Entry | None, result: Result) -> bool:
+def remembers(entry: Entry | None, memory: Memory | UnsetType, diff: Diff | None) -> bool:
     """Say whether what became of a result's elements over other memory is as an entry states: none is from outside
     of the inputs unless it says so, and where it names what memory makes of the wrong elements of a mismatch, there are
     as many of these."""
     stated = (entry.memory or ()) if entry is not None else ()
-    memory, diff = result.memory, result.diff
     if not isinstance(memory, Memory):
         return not stated or diff is None
     if memory.outside and "outside" not in stated:

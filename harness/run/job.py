@@ -131,7 +131,8 @@ class TargetRun(NamedTuple):
         found = verdict(case.validity, outcome, expected)
         baseline = self.work.baseline
         if baseline is not None and not (expected is outcome and found is Verdict.EXPECTED):
-            found = baseline.verdict(case.id, self.target.name, case.validity, outcome)
+            output = output_hash(execution.outputs) if baseline.seed == self.work.seed else UNSET
+            found = baseline.verdict(case.id, self.target.name, case.validity, outcome, output)
             known = None
         if outcome in NOT_EXECUTED or (
             found is Verdict.EXPECTED and CONFORMING.get(case.validity) is outcome
@@ -149,9 +150,11 @@ class TargetRun(NamedTuple):
     def _remembered(self, result: Result) -> Result:
         """Judge a result again by what its elements are over other memory: a known deviation is one only if its entry
         says so of them."""
-        number = result.expectation
+        number, baseline = result.expectation, self.work.baseline
         entry = self.work.expectations.entries[number].entry if isinstance(number, int) else None
-        if result.verdict is not Verdict.EXPECTED or remembers(entry, result):
+        if result.verdict is not Verdict.EXPECTED or remembers(entry, result.memory, result.diff):
+            return result
+        if entry is None and baseline is not None and baseline.read_outside(result.case, result.target):
             return result
         return msgspec.structs.replace(result, verdict=Verdict.REGRESSION, expectation=UNSET)
 

@@ -1,0 +1,85 @@
+"""Other wrong outputs: what a target could give in place of what it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from harness.model.case import Tensor
+from harness.model.dtypes import DTYPES, Array
+from harness.model.expected import Expected, nearest
+from harness.model.float_formats import FORMATS, decode, encode
+from harness.model.wrong_elements import WrongElements
+
+Outputs = tuple[Tensor, ...]
+
+
+def planted(outputs: Outputs, expected: tuple[Expected, ...] | None) -> Iterator[tuple[str, Outputs]]:
+    """Yield outputs that differ from those given, each with its name.
+
+    The first output with an element changes: every element, one element, one NaN, the other sign, ten times the
+    difference from what is expected, another rank, another element type. A change that leaves the elements as they
+    are, or that the type cannot hold, is left out.
+    """
+    place = next((n for n, each in enumerate(outputs) if each.array.size), None)
+    if place is None:
+        return
+    given = outputs[place]
+    wanted = expected[place] if expected is not None and len(expected) == len(outputs) else None
+    for name, array in _values(given, wanted):
+        changed = Tensor(given.dtype, array.astype(given.array.dtype).reshape(given.array.shape))
+        if given.dtype == "string" or changed.array.tobytes() != given.array.tobytes():
+            yield name, (*outputs[:place], changed, *outputs[place + 1 :])
+    other = "int32" if given.dtype != "int32" else "float32"
+    for name, tensor in (
+        ("another rank", Tensor(given.dtype, given.array[None])),
+        ("another type", Tensor(other, np.zeros(given.array.shape, DTYPES[other].storage))),
+    ):
+        yield name, (*outputs[:place], tensor, *outputs[place + 1 :])
+
+
+def _values(given: Tensor, wanted: Expected | None) -> Iterator[tuple[str, Array]]:
+    """Yield the elements changed in value."""
+    dtype = given.dtype
+    numbers = _numbers(given)
+    with np.errstate(all="ignore"):
+        other = _other(numbers)
+        yield "every element", _stored(dtype, other)
+        one = numbers.copy()
+        one[-1] = other[-1]
+        yield "one element", _stored(dtype, one)
+        if DTYPES[dtype].is_float:
+            nan = numbers.copy()
+            nan[len(nan) // 2] = np.nan
+            yield "NaN", _stored(dtype, nan)
+        if numbers.dtype.kind in "if":
+            yield "another sign", _stored(dtype, -numbers)
+            if wanted is not None and (wanted.dtype, wanted.shape) == (dtype, given.array.shape):
+                right = _numbers(nearest(wanted))
+                wrong = WrongElements(wanted, given).places.reshape(-1)
+                far = wrong & np.isfinite(numbers) & np.isfinite(right)
+                away = np.where(far, right + 10 * (numbers - right), numbers)
+                yield "ten times the difference", _stored(dtype, away.astype(numbers.dtype))
+
+
+def _numbers(tensor: Tensor) -> Array:
+    """Return the elements in a row, floats as float64."""
+    array = decode(tensor.dtype, tensor.array) if tensor.dtype in FORMATS else tensor.array
+    return array.reshape(-1)
+
+
+def _stored(dtype: str, numbers: Array) -> Array:
+    return encode(dtype, numbers) if dtype in FORMATS else numbers
+
+
+def _other(numbers: Array) -> Array:
+    """Return another value for each element."""
+    if numbers.dtype.kind == "O":
+        return np.array([f"{text}?" for text in numbers], object)
+    if numbers.dtype.kind == "b":
+        return ~numbers
+    if numbers.dtype.kind in "iu":
+        return numbers * 3 + 7
+    changed = np.where(np.isfinite(numbers), numbers * 3 + 7, 1)
+    return np.where(changed == numbers, 1, changed).astype(numbers.dtype)
