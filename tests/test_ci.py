@@ -74,6 +74,19 @@ class TestSchemas:
         assert ended.returncode == 0, ended.stdout
 
     @pytest.mark.parametrize(
+        ("schema", "path"),
+        [
+            ("vendor.dependabot", "dependabot.yml"),
+            ("vendor.github-issue-config", "ISSUE_TEMPLATE/config.yml"),
+            ("vendor.github-issue-forms", "ISSUE_TEMPLATE/defect.yml"),
+            ("vendor.github-issue-forms", "ISSUE_TEMPLATE/deviation.yml"),
+        ],
+    )
+    def test_the_forms(self, schema: str, path: str) -> None:
+        ended = check(schema, ROOT / ".github" / path)
+        assert ended.returncode == 0, ended.stdout
+
+    @pytest.mark.parametrize(
         ("schema", "text"), blocks(), ids=["github", "github in parts", "gitlab", "site"]
     )
     def test_the_page(self, tmp_path: Path, schema: str, text: str) -> None:

@@ -51,7 +51,7 @@ from harness.targets.target import greeted
 
 _RUNS: dict[str, NodeRun] = {}
 """The runs that this process has part in, by run id."""
-INSTALL = "install the same versions on every node, for instance those of requirements.lock"
+INSTALL = "install the same versions on every node, for instance those of .ci/requirements.lock"
 
 
 def prepare(run_id: str, theirs: Sequence[str], order: bytes) -> NodeReady | NodeRefused:
