@@ -1,0 +1,115 @@
+"""What ONNX Runtime's DirectML provider gives of operators that generate or move elements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from harness.model.case import Tensor
+from harness.model.expected import Exact, Expected, OneOf
+from harness.operators.deviations.base import Deviating, deviation
+
+
+def low_bits(number: int) -> int:
+    """Return the lower 32 bits of a number, as a signed one."""
+    return (number + 2**31) % 2**32 - 2**31
+
+
+def with_low_bits(inputs: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
+    """Return inputs, one of them cut to its lower 32 bits."""
+    given = inputs[name]
+    return {**inputs, name: Tensor(given.dtype, given.array.astype(np.int32).astype(given.array.dtype))}
+
+
+@deviation
+def low_bits_of_k(asked: Deviating) -> tuple[Expected, ...]:
+    """EyeLike and Trilu: the diagonal that the lower 32 bits of k name."""
+    if "k" in asked.inputs:
+        return asked.formula(inputs=with_low_bits(asked.inputs, "k"))
+    return asked.formula(k=low_bits(int(asked.call.parameter("k"))))
+
+
+@deviation
+def low_bits_of_indices(asked: Deviating) -> tuple[Expected, ...]:
+    """OneHot: the class that the lower 32 bits of an index name."""
+    return asked.formula(inputs=with_low_bits(asked.inputs, "indices"))
+
+
+@deviation
+def low_bits_of_axis(asked: Deviating) -> tuple[Expected, ...]:
+    """Any operator with an axis: that of its lower 32 bits."""
+    return asked.formula(axis=low_bits(int(asked.call.parameter("axis"))))
+
+
+@deviation
+def counts_steps_of_cut_quotient(asked: Deviating) -> tuple[Expected, ...]:
+    """Range of integers: the quotient is cut to an integer, and one more where a remainder is left."""
+    start, limit, delta = (int(each.array) for each in asked.inputs.values())
+    quotient = abs(limit - start) // abs(delta) * (1 if (limit - start) * delta >= 0 else -1)
+    count = max(0, quotient + (quotient * delta != limit - start))
+    dtype = asked.inputs["start"].dtype
+    return (Exact(Tensor(dtype, np.array([start + n * delta for n in range(count)], dtype))),)
+
+
+@deviation
+def scalar_as_vector(asked: Deviating) -> tuple[Expected, ...]:
+    """NonZero: a scalar is taken for a vector of one element."""
+    given = asked.inputs["X"]
+    return asked.formula(inputs={"X": Tensor(given.dtype, given.array.reshape(1))})
+
+
+@deviation
+def nothing(asked: Deviating) -> tuple[Expected, ...]:
+    """Slice: no element of the axis that is cut."""
+    (found,) = asked.formula()
+    assert isinstance(found, Exact)
+    axis = (*(asked.call.parameter("axes") or ()), 0)[0]
+    return (Exact(Tensor(found.dtype, np.take(found.tensor.array, [], axis))),)
+
+
+@deviation
+def lengths_by_place(asked: Deviating) -> tuple[Expected, ...]:
+    """ReverseSequence: the length is that at the place which an element has among all dimensions but the time
+    axis. Beyond sequence_lens it may be any, and beyond the extent the last element is taken."""
+    given, lengths = asked.inputs["input"], asked.inputs["sequence_lens"].array
+    data = np.moveaxis(given.array, asked.call.parameter("time_axis"), 0)
+    columns = data.reshape(len(data), -1)
+    times = np.arange(len(data))[:, None]
+    found = []
+    for beyond in range(2 * len(data) + 1):
+        each = np.append(lengths, np.full(columns.shape[1], beyond))[: columns.shape[1]]
+        places = np.where(times < each, np.minimum(each - 1 - times, len(data) - 1), times)
+        turned = np.take_along_axis(columns, places, 0).reshape(data.shape)
+        whole = np.moveaxis(turned, 0, asked.call.parameter("time_axis"))
+        found.append(Tensor(given.dtype, whole))
+    return (OneOf(tuple(found)),)
+
+
+@deviation
+def pads_before_as_unsigned(asked: Deviating) -> tuple[Expected, ...]:
+    """Pad: a negative pad at the beginning of an axis moves everything beyond its end: the constant, or with edge
+    the last element."""
+    data, pads = asked.inputs["data"], asked.call.parameter("pads")
+    axes = asked.call.parameter("axes") or tuple(range(data.array.ndim))
+    below = [axis for axis, begin in zip(axes, pads, strict=False) if begin < 0]
+    found = data.array
+    if asked.call.parameter("mode") == "edge":
+        for axis in below:
+            found = np.repeat(np.take(found, [-1], axis), found.shape[axis], axis)
+    else:
+        given = asked.inputs.get("constant_value")
+        found = np.full_like(found, 0 if given is None else given.array.reshape(-1)[0])
+    return asked.formula(inputs={**asked.inputs, "data": Tensor(data.dtype, found)})
+
+
+@deviation
+def pads_with_nan(asked: Deviating) -> tuple[Expected, ...]:
+    """Pad: with NaN, whatever `value` says."""
+    return asked.formula(value=float("nan"))
+
+
+@deviation
+def pads_with_largest(asked: Deviating) -> tuple[Expected, ...]:
+    """Pad: with the largest number of float32."""
+    return asked.formula(value=float(np.finfo(np.float32).max))
