@@ -24,7 +24,7 @@ from harness.model.onnx_schemas import operator_versions
 from harness.model.result import Error
 from harness.model.target_info import CPU, DML
 from harness.model.verdict import Outcome
-from harness.run.judge import Judgement, Placement, judge, placement
+from harness.run.judge import Judgement, NodePlacement, judge, placement
 from harness.specs.calls import call_of
 from harness.targets.execution import Execution, Graph, GraphCases, Prepared
 from harness.targets.launches import launch
@@ -149,7 +149,7 @@ def test_a_folded_node_proves_nothing(optimization: str, start: object) -> None:
         [[0.0, 4.0, 5.0]]
     ]  # the right result, whoever computed it
     if optimization == "off":
-        assert placement(execution, compiled, CPU) == Placement(CPU)
+        assert placement(execution, compiled, CPU) == NodePlacement(CPU)
     else:
         judgement = judge(prepared, compiled, execution, CPU)
         assert judgement.outcome is Outcome.NOT_PLACED
@@ -198,7 +198,7 @@ def test_a_release_that_does_not_know_the_version_was_not_asked(newer: dict[str,
 def test_what_cannot_be_passed_runs_nowhere_though_its_session_was_placed() -> None:
     (unit, *_) = chosen("Round@22:sweep=empty;X=float32[0]")
     for prepared, graph, execution in WorkerPool(cpu(), size=1, timeout=60).run(iter([unit])):
-        assert placement(execution, graph, CPU) == Placement(CPU)
+        assert placement(execution, graph, CPU) == NodePlacement(CPU)
         error = Error("CannotFeedError", "cannot bind element type bfloat16")
         found = judge(prepared, graph, execution._replace(outputs=None, error=error), CPU)
         assert (found.outcome, found.placed_on) == (Outcome.NOT_RUN, None)
@@ -263,66 +263,82 @@ FOLDED = "Mish is not in the graph that ran: folded or fused"
 @pytest.mark.parametrize(
     ("tested", "nodes", "optimization", "wanted"),
     [
-        pytest.param(("Mish",), on(CPU, *MISH), "off", Placement(CPU, None, 3), id="its body"),
+        pytest.param(("Mish",), on(CPU, *MISH), "off", NodePlacement(CPU, None, 3), id="its body"),
         pytest.param(
-            ("Mish",), on(CPU, "Identity", *MISH, "Identity"), "off", Placement(CPU, None, 3), id="neighbours"
+            ("Mish",),
+            on(CPU, "Identity", *MISH, "Identity"),
+            "off",
+            NodePlacement(CPU, None, 3),
+            id="neighbours",
         ),
         pytest.param(
             ("Mish",),
             on(CPU, "Identity", "Identity", "Identity", "Mul"),
             "off",
-            Placement(CPU, None, 2),
+            NodePlacement(CPU, None, 2),
             id="an Identity of its body",
         ),
-        pytest.param(("Mish",), on(CPU, "FusedMul"), "all", Placement(CPU, None, 1), id="an optimised body"),
-        pytest.param(("Mish",), on(CPU, "Identity", "Mish"), "off", Placement(CPU), id="a kernel"),
-        pytest.param(("Mish",), on(CPU, "Identity", "Identity"), "off", Placement(None, FOLDED), id="folded"),
-        pytest.param(("Mish",), (), "all", Placement(None, FOLDED), id="nothing is left"),
+        pytest.param(
+            ("Mish",), on(CPU, "FusedMul"), "all", NodePlacement(CPU, None, 1), id="an optimised body"
+        ),
+        pytest.param(("Mish",), on(CPU, "Identity", "Mish"), "off", NodePlacement(CPU), id="a kernel"),
+        pytest.param(
+            ("Mish",), on(CPU, "Identity", "Identity"), "off", NodePlacement(None, FOLDED), id="folded"
+        ),
+        pytest.param(("Mish",), (), "all", NodePlacement(None, FOLDED), id="nothing is left"),
         pytest.param(
             ("Round",),
             on(CPU, "Floor", "Add"),
             "off",
-            Placement(None, "Round is not in the graph that ran: folded or fused"),
+            NodePlacement(None, "Round is not in the graph that ran: folded or fused"),
             id="no function",
         ),
         pytest.param(
             ("Mish",),
             (*on(CPU, "Softplus"), *on(DML, "Tanh", "Mul")),
             "off",
-            Placement(CPU, "Softplus of the function Mish ran on CPUExecutionProvider"),
+            NodePlacement(CPU, "Softplus of the function Mish ran on CPUExecutionProvider"),
             id="in part elsewhere",
         ),
         pytest.param(
-            ("Floor", "Mish"), on(CPU, "Floor", *MISH), "off", Placement(CPU, None, 3), id="beside another"
+            ("Floor", "Mish"),
+            on(CPU, "Floor", *MISH),
+            "off",
+            NodePlacement(CPU, None, 3),
+            id="beside another",
         ),
         pytest.param(
             ("Mish", "Tanh"),
             on(CPU, "Tanh", *MISH),
             "off",
-            Placement(CPU, None, 3),
+            NodePlacement(CPU, None, 3),
             id="beside one that its body holds",
         ),
         pytest.param(
-            ("Floor", "Mish"), on(CPU, "Floor"), "all", Placement(None, FOLDED), id="folded beside another"
+            ("Floor", "Mish"),
+            on(CPU, "Floor"),
+            "all",
+            NodePlacement(None, FOLDED),
+            id="folded beside another",
         ),
         pytest.param(
             ("Floor", "Mish"),
             on(CPU, *MISH),
             "all",
-            Placement(None, "Floor is not in the graph that ran: folded or fused"),
+            NodePlacement(None, "Floor is not in the graph that ran: folded or fused"),
             id="another is folded",
         ),
         pytest.param(
             ("Floor", "Floor", "Mish"),
             on(CPU, "Floor", *MISH),
             "off",
-            Placement(None, "only 1 of 2 Floor are in the graph that ran"),
+            NodePlacement(None, "only 1 of 2 Floor are in the graph that ran"),
             id="another is folded in part",
         ),
     ],
 )
 def test_a_function_ran_if_all_nodes_of_its_body_did(
-    tested: tuple[str, ...], nodes: tuple[tuple[str, str], ...], optimization: str, wanted: Placement
+    tested: tuple[str, ...], nodes: tuple[tuple[str, str], ...], optimization: str, wanted: NodePlacement
 ) -> None:
     graph = Graph(
         b"", "", (), (), (), tested, optimization, untested=("Identity", "Identity"), functions=("Mish",)
@@ -336,9 +352,9 @@ def test_a_fused_node_is_proof_for_a_function_whose_other_nodes_are_there_too() 
     graph = Graph(b"", "", (), (), (), ("Mish",), functions=("Mish",))
     fused = on(DML, "DmlFusedNode_0")
     found = Execution((), None, "compare", fused, 0.0, fuses=True)
-    assert placement(found, graph, DML) == Placement(DML)
+    assert placement(found, graph, DML) == NodePlacement(DML)
     found = found._replace(nodes=(*fused, *on(CPU, "Tanh")))
-    assert placement(found, graph, DML) == Placement(
+    assert placement(found, graph, DML) == NodePlacement(
         CPU, "Tanh of the function Mish ran on CPUExecutionProvider"
     )
 
@@ -409,7 +425,7 @@ def test_a_function_that_is_folded_proves_nothing(optimization: str, start: obje
     ((_, _, execution),) = pool.run(iter([GraphCases(compiled, unit.cases[:1])]))
     assert execution.outputs is not None
     assert placement(execution, compiled, CPU) == (
-        Placement(CPU) if optimization == "off" else Placement(None, FOLDED.replace("Mish", "Relu"))
+        NodePlacement(CPU) if optimization == "off" else NodePlacement(None, FOLDED.replace("Mish", "Relu"))
     )
 
 

@@ -48,7 +48,7 @@ class Judgement(NamedTuple):
     """The number of nodes that ran in the operator's place."""
 
 
-class Placement(NamedTuple):
+class NodePlacement(NamedTuple):
     """The provider of the tested nodes, and in `doubt` why that is no proof. `function_nodes` is the number of
     nodes that ran in place of operators without a kernel, by the bodies that ONNX gives these."""
 
@@ -144,7 +144,7 @@ def _outcome_of_error(execution: Execution, misplaced: bool) -> Outcome:
     return Outcome.NOT_PLACED if misplaced else Outcome.REJECTED
 
 
-def placement(execution: Execution, graph: Graph, provider: str) -> Placement:
+def placement(execution: Execution, graph: Graph, provider: str) -> NodePlacement:
     """Return where the tested nodes ran.
 
     A graph composed of several nodes needs all of them: as many of each type as it has, unless optimisation
@@ -157,9 +157,9 @@ def placement(execution: Execution, graph: Graph, provider: str) -> Placement:
     """
     nodes = execution.nodes
     if nodes is None:
-        return Placement(None, "the runtime did not say where the node was placed")
+        return NodePlacement(None, "the runtime did not say where the node was placed")
     if nodes == ((provider, graph.tested[0]),) and len(graph.tested) == 1:
-        return Placement(provider)
+        return NodePlacement(provider)
     found = Counter(operator for _, operator in nodes)
     wanted = Counter(graph.tested)
     absent = [operator for operator in wanted if not found[operator]]
@@ -168,23 +168,23 @@ def placement(execution: Execution, graph: Graph, provider: str) -> Placement:
     if astray:
         where, operators = (", ".join(sorted(set(each))) for each in zip(*astray, strict=True))
         whose = f" of the function {', '.join(bodies)}" if bodies else ""
-        return Placement(where, f"{operators}{whose} ran on {where}")
+        return NodePlacement(where, f"{operators}{whose} ran on {where}")
     off = graph.optimization == "off"
     if (
         off
         and execution.fuses
         and any(where == provider and operator.startswith(_FUSED) for where, operator in nodes)
     ):
-        return Placement(provider)
+        return NodePlacement(provider)
     own = Counter(graph.untested) + Counter({each: wanted[each] for each in wanted if each not in absent})
     function_nodes = (found - own).total() if bodies else 0
     lost = [operator for operator in absent if not (function_nodes and operator in bodies)]
     if lost:
-        return Placement(None, f"{', '.join(lost)} is not in the graph that ran: folded or fused")
+        return NodePlacement(None, f"{', '.join(lost)} is not in the graph that ran: folded or fused")
     few = [f"{found[each]} of {count} {each}" for each, count in wanted.items() if 0 < found[each] < count]
     if off and few:
-        return Placement(None, f"only {', '.join(few)} are in the graph that ran")
-    return Placement(provider, None, function_nodes or None)
+        return NodePlacement(None, f"only {', '.join(few)} are in the graph that ran")
+    return NodePlacement(provider, None, function_nodes or None)
 
 
 def verdict(validity: Validity, outcome: Outcome, expected: Outcome | None) -> Verdict:
