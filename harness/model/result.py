@@ -152,9 +152,19 @@ class Result(msgspec.Struct, frozen=True, tag_field="type", tag="result"):
     nans: NanBits | msgspec.UnsetType = msgspec.UNSET
     """The bits of NaNs, where the output and what is expected have one at the same place."""
 
+    function_nodes: Count | msgspec.UnsetType = msgspec.UNSET
+    """The number of nodes that ran in the operator's place: the provider has no kernel for it, and ONNX Runtime
+    expanded the body that ONNX gives it. Absent where the operator itself ran."""
+
     expectation: Count | msgspec.UnsetType = msgspec.UNSET
     """The number, in the header's `expectations`, of the entry that it was judged by; absent for a valid or
     invalid case that conforms."""
+
+    @property
+    def as_function(self) -> str:
+        """Write how many nodes ran in the operator's place; empty where it ran itself."""
+        number = self.function_nodes
+        return f"as a function of {number} node{'s' * (number != 1)}" if isinstance(number, int) else ""
 
     @property
     def beyond(self) -> bool:

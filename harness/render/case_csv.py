@@ -17,7 +17,7 @@ MESSAGE = 1000
 """Characters of an error message; the run file has it whole."""
 COLUMNS = (
     "target", "case", "operator", "opset", "element type", "rank", "validity", "level", "outcome", "verdict",
-    "judged", "stage", "placed on", "error", "message", "differing", "elements", "max ulp", "error / bound",
+    "judged", "stage", "placed on", "function nodes", "error", "message", "differing", "elements", "max ulp", "error / bound",
     "known deviation", "milliseconds",
 )  # fmt: skip
 
@@ -53,6 +53,7 @@ def _row(result: Result, run: RunReader) -> list[object]:
         JUDGED[means],
         result.stage or "",
         cell(result.placed_on or ""),
+        result.function_nodes if isinstance(result.function_nodes, int) else "",
         cell(error.class_) if error else "",
         cell(message(error.message, MESSAGE)) if error else "",
         diff.differing if diff else "",

@@ -119,7 +119,9 @@ class Payload:
         self._steps.append(case - self._before & _LONGEST)
         self._before = case
         self._states.append(state)
-        self._placements.append(self._places[result.stage, result.placed_on])
+        self._placements.append(
+            self._places[result.stage, " ".join(filter(None, (result.placed_on, result.as_function))) or None]
+        )
         self._numbers.append(self._detail(result, note) if result.error or result.diff or note else 0)
         self._near.append(self._nearnesses[_nearness(result)])
         self._entries.append(self._named[result.expectation if isinstance(result.expectation, int) else None])

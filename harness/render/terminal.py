@@ -161,6 +161,8 @@ def details(result: Result) -> list[str]:
     words = []
     if said := repeated(result):
         words.append(said)
+    if result.as_function:
+        words.append(result.as_function)
     if result.outcome is Outcome.ACCEPTED_INVALID:
         words.append("it ran without an error")
     if over := memory.in_words(result):

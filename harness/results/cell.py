@@ -31,6 +31,7 @@ class State(NamedTuple):
     verdict: Verdict
     inexpressible: bool = False
     apart: Apart = ""
+    function: bool = False
 
 
 def shown_kinds(found: Collection[tuple[Facets, str, Validity]]) -> list[CaseKind]:

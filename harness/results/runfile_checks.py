@@ -82,6 +82,7 @@ def kind_of(result: Result) -> Kind:
         result.diff is None,
         result.output is UNSET,
         result.call is UNSET,
+        result.function_nodes is UNSET,
         result.repeats is UNSET,
         result.expectation,
         result.operator,
@@ -121,6 +122,8 @@ def _fields(result: Result, provider: str) -> str | None:
         return f"{name}, yet placed on {result.placed_on}"
     if result.output is not UNSET and outcome not in _WITH_HASH:
         return f"{name} with the hash of an output that is not the oracle's"
+    if result.as_function and outcome not in _WITH_OUTPUT:
+        return f"{name} {result.as_function}"
     if result.call is not UNSET and provider != DIRECTML:
         return f"a call of DirectML's own API on {provider}"
     return None

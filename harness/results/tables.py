@@ -17,7 +17,7 @@ from msgspec import UNSET
 from harness.model.case import BEYOND, Validity
 from harness.model.facets import Facets, facets
 from harness.model.header import End, Header
-from harness.model.result import Apart, Memory, Result, inexpressible
+from harness.model.result import Memory, Result, inexpressible
 from harness.model.verdict import Outcome, Verdict, fails
 from harness.results.cell import CaseKind, Cell, State, shown_kinds
 from harness.results.cross_check import CrossCheck
@@ -58,7 +58,7 @@ class Tables:
         self.tensor_support = TensorSupport(header)
         self.cross_check = CrossCheck(header) if across_targets else None
         self._kinds: Numbering[tuple[Facets, str, Validity]] = Numbering()
-        self._states: Numbering[tuple[str, Validity, Outcome, Verdict, bool, Apart]] = Numbering()
+        self._states: Numbering[State] = Numbering()
         self._counts: dict[int, int] = {}
         self.memory: Counter[tuple[str, str]] = Counter()
         """Accepted results of cases that should be refused, by target and by what their elements are over
@@ -76,7 +76,15 @@ class Tables:
         level = result.levels.get("directml", BEYOND)
         kind = self._kinds[read, level, validity]
         state = self._states[
-            result.target, validity, result.outcome, verdict, inexpressible(result), result.apart
+            State(
+                result.target,
+                validity,
+                result.outcome,
+                verdict,
+                inexpressible(result),
+                result.apart,
+                bool(result.as_function),
+            )
         ]
         key = kind << _STATE_BITS | state
         self._counts[key] = self._counts.get(key, 0) + 1
@@ -111,7 +119,7 @@ class Tables:
     @property
     def states(self) -> list[State]:
         """The states of results by number."""
-        return [State(*key) for key in self._states]
+        return list(self._states)
 
     def finish(self, end: End | None, *, truncated: bool = False) -> None:
         """Take the run's last line, or learn that it is missing."""
@@ -140,6 +148,7 @@ class Tables:
                 number,
                 baseline=baseline,
                 apart=state.apart,
+                function=state.function,
             )
         return cells
 
@@ -196,6 +205,7 @@ class Tables:
                     number,
                     baseline=self.header.baseline is not None,
                     apart=state.apart,
+                    function=state.function,
                 )
         return sums
 

@@ -17,6 +17,7 @@ class Tally:
         "core",
         "empty",
         "failing",
+        "functions",
         "known",
         "outcomes",
         "selected",
@@ -43,6 +44,8 @@ class Tally:
         self.core = 0
         """Invalid cases that ONNX Runtime's core rejected: the provider was not asked, and does not
         conform."""
+        self.functions = 0
+        """Results of a function's nodes, in place of an operator without a kernel."""
         self.outcomes: Counter[Outcome] = Counter()
         self.verdicts: Counter[Verdict] = Counter()
 
@@ -55,8 +58,10 @@ class Tally:
         *,
         baseline: bool,
         apart: Apart = "",
+        function: bool = False,
     ) -> None:
         self.selected += number
+        self.functions += number * function
         self.outcomes[outcome] += number
         self.verdicts[verdict] += number
         if fails(validity, outcome, verdict):
@@ -82,6 +87,7 @@ class Tally:
         self.unclaimed += other.unclaimed
         self.empty += other.empty
         self.core += other.core
+        self.functions += other.functions
         for outcome, number in other.outcomes.items():  # Counter.update costs several times as much
             self.outcomes[outcome] += number
         for verdict, number in other.verdicts.items():

@@ -188,6 +188,7 @@ class TargetRun(NamedTuple):
             accuracy=UNSET if judgement.accuracy is None else judgement.accuracy,
             empty=judgement.empty or UNSET,
             nans=UNSET if judgement.nans is None else judgement.nans,
+            function_nodes=UNSET if judgement.function_nodes is None else judgement.function_nodes,
             call=UNSET if graph is None or self.target.provider != DIRECTML else call_of(graph.model),
             expectation=UNSET if known is None else known.number,
         )

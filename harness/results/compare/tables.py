@@ -290,4 +290,4 @@ def said(found: Changed) -> str:
 
 def placed_on(did: ComparedResult | None, provider: str) -> str | None:
     """Name the provider that a result was placed on."""
-    return None if did is None or not did.placed else provider if did.placed == OWN else did.placed
+    return did.placed.replace(OWN, provider) or None if did else None

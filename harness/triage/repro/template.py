@@ -231,12 +231,15 @@ def session_options(ort, config):
 
 
 def placement(session):
-    """Return the providers that run the tested nodes; those of the session where this release cannot tell."""
+    """Return the providers that run the tested nodes, those of all nodes where a function's are in their place;
+    those of the session where this release cannot tell."""
     recorded = SESSION_CONFIG.get("session.record_ep_graph_assignment_info") == "1"
     if not recorded or not hasattr(session, "get_provider_graph_assignment_info"):
         return session.get_providers()[:1]
     groups = session.get_provider_graph_assignment_info()
-    return sorted({group.ep_name for group in groups for node in group.get_nodes() if node.op_type in TESTED})
+    nodes = [(group.ep_name, node.op_type) for group in groups for node in group.get_nodes()]
+    tested = [provider for provider, operator in nodes if operator in TESTED]
+    return sorted(set(tested or [provider for provider, _ in nodes]))
 
 
 def run_session(ort, session, inputs):
