@@ -76,6 +76,22 @@ def test_what_a_part_lacks_can_be_run(runs: Path, tmp_path: Path) -> None:
     assert results_of(tmp_path / "merged").keys() == results_of(runs / "whole").keys()
 
 
+def test_what_several_merged_shards_lack_can_be_run(runs: Path, tmp_path: Path) -> None:
+    for number in (1, 2):
+        harness("run", *options(runs), "--shard", f"{number}/3", "-o", tmp_path / str(number))
+    harness("merge", tmp_path / "1", tmp_path / "2", "-o", tmp_path / "merged", "--partial")
+    before = lines_of(tmp_path / "merged")[0]
+    target = options(runs)[2]
+    assert harness("run", "--resume", "-t", target, "-o", tmp_path / "merged").code == 1
+    assert without_time(results_of(tmp_path / "merged")) == without_time(results_of(runs / "whole"))
+    header = lines_of(tmp_path / "merged")[0]
+    assert header["targets"] == before["targets"], "the room for tensors stays the sum of the shards'"
+    assert header["merged"] == {"runs": before["merged"]["runs"]}
+    assert "Merged without" not in (tmp_path / "merged" / "report.md").read_text(encoding="utf-8")
+    again = harness("run", "--resume", "-t", target, "-o", tmp_path / "merged")
+    assert complaint(again) == f"{tmp_path}/merged/run.jsonl: already complete: nothing was run"
+
+
 def test_a_shard_without_cases_is_not_missed(tmp_path: Path) -> None:
     """It ends with 4 and leaves no run: the others have all cases there are."""
     query, made = "Round@22:sweep=empty;X=float16[0]", []
