@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.running import ROUND, complaint, harness, lines_of, results_of, script_of, without_time
+from tests.running import ROUND, SPECS, complaint, harness, lines_of, results_of, script_of, without_time
 
 QUERY = "Round@22:sweep=empty"
 
@@ -297,3 +297,19 @@ def test_an_entry_that_no_shard_matches_is_found_when_they_are_merged(tmp_path: 
     assert problems("part1", "part2") == []
     entries.write_text(entry % '"Round@11:case=another"', encoding="utf-8")
     assert problems("one", "two") == []
+
+
+def test_what_no_run_has_makes_merged_shards_no_part_of_a_run(tmp_path: Path) -> None:
+    """A sweep of the spec is itself of some pairs alone."""
+    entries = tmp_path / "fake.yaml"
+    entries.write_text(
+        '- {match: "Not@1:case=never", expect: mismatch, reason: none, link: "https://example.org/"}\n',
+        encoding="utf-8",
+    )
+    for name in ("1", "2"):
+        options_ = ["--shard", f"{name}/2", "--expectations", entries, "-o", tmp_path / name]
+        assert harness("run", SPECS / "Not.yaml", "-t", "fake", *options_).code == 0
+    assert harness("merge", tmp_path / "1", tmp_path / "2", "-o", tmp_path / "merged").code == 1
+    end = lines_of(tmp_path / "merged")[-1]
+    assert end["left_out"]["adds no new pair"] > 0
+    assert "matches no case on fake" in end["problems"][0]
