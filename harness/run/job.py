@@ -32,6 +32,7 @@ from harness.run.judge import Judgement, judge, verdict
 from harness.run.patterns import PatternRuns
 from harness.run.resume import Done
 from harness.specs.expectations import Expectations
+from harness.specs.find_case import problem_of, spec_of
 from harness.specs.selection import ChosenCases, Selection
 from harness.specs.target_expectations import Known, TargetExpectations
 from harness.targets.execution import Execution, Graph, Prepared
@@ -117,7 +118,7 @@ class TargetRun(NamedTuple):
 
     def _result(self, prepared: Prepared, graph: Graph, execution: Execution) -> Result:
         case = prepared.case
-        judgement = judge(prepared, graph, execution, self.target.provider)
+        judgement = self._placed(case, judge(prepared, graph, execution, self.target.provider))
         outcome = judgement.outcome
         conforming = conforms(case.validity, outcome)
         known = self.known.record(
@@ -141,6 +142,15 @@ class TargetRun(NamedTuple):
                 self.target.name, prepared, execution, judgement, expected=found is Verdict.EXPECTED
             )
         return self._record(case, judgement, found, execution, graph, known)
+
+    def _placed(self, case: Case, judgement: Judgement) -> Judgement:
+        """Name the place of a documented result that the formula contradicts."""
+        selection, error = self.work.selection, judgement.error
+        contradicts = judgement.outcome is Outcome.ORACLE_ERROR and judgement.expected is not None
+        if not contradicts or error is None or not isinstance(selection, Selection):
+            return judgement
+        what = problem_of(spec_of(selection.plan, case), case, error.message, "output")
+        return judgement._replace(error=Error(error.class_, what))
 
     def _record(
         self,

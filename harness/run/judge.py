@@ -77,7 +77,7 @@ def judge(prepared: Prepared, graph: Graph, execution: Execution, provider: str)
         return Judgement(Outcome.ACCEPTED_INVALID, placed_on)
     wrong = contradiction(case, prepared.call, expected)
     if wrong is not None:
-        return Judgement(Outcome.ORACLE_ERROR, placed_on, None, wrong, expected)
+        return Judgement(Outcome.ORACLE_ERROR, placed_on, Error(ORACLE_ERROR, wrong), expected=expected)
     diff, accuracy = compare_all(expected, execution.outputs)
     empty = diff is None and not any(output.array.size for output in execution.outputs)
     return Judgement(

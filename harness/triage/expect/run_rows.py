@@ -50,8 +50,8 @@ class TargetRows:
     def add(
         self, case: str, validity: Validity, outcome: Outcome, found: ResultSignature, *, known: bool
     ) -> None:
-        """Take one result; `known` if an entry explains it."""
-        unexpected = not known and not conforms(validity, outcome)
+        """Take one result; `known` if an entry explains it. An oracle error is nothing to expect of a target."""
+        unexpected = not (known or conforms(validity, outcome) or outcome is Outcome.ORACLE_ERROR)
         signed = self.signatures[found.pooled]
         self._row(case, OUTCOMES.index(outcome), unexpected, validity is Validity.UNSPECIFIED, signed)
 
