@@ -19,7 +19,7 @@ from harness.commands.choosing_cases import SPECS
 from harness.commands.named_path import NamedPath
 from harness.model.errors import HarnessError
 from harness.model.result import Result
-from harness.model.verdict import unexpected
+from harness.model.verdict import judged, unexpected
 from harness.render.terminal import describe
 from harness.render.text import line, visible
 from harness.results.runfile import RunReader
@@ -76,7 +76,7 @@ def github_annotations(run: Path, specs: Sequence[Path] = ()) -> Iterator[str]:
     for place, number in counts.most_common(LIMIT):
         result = first[place]
         more = f" (and {number - 1:,} more of {place.entry})" if number > 1 else ""
-        text = f"{result.verdict.value}: {describe(result)}{more}\n{result.case}"
+        text = f"{judged(result.outcome, result.verdict)}: {describe(result)}{more}\n{result.case}"
         yield _error(f"{place.operator} on {place.target}", text, where.get((place.operator, place.entry)))
     if len(counts) > LIMIT:
         left = sum(counts.values()) - sum(number for _, number in counts.most_common(LIMIT))

@@ -40,6 +40,11 @@ class Verdict(str, Enum):
     MISSING = "missing"
 
 
+def judged(outcome: Outcome, verdict: Verdict) -> str:
+    """Return the word for a verdict; a formula that fails or contradicts its spec says nothing of the target."""
+    return "oracle error" if outcome is Outcome.ORACLE_ERROR else verdict.value
+
+
 CONFORMING = {Validity.VALID: Outcome.PASS, Validity.INVALID: Outcome.REJECTED}
 """The outcome that conforms, by validity; anything an unspecified case does is recorded and never a
 failure."""

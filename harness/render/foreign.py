@@ -23,10 +23,13 @@ from harness.model.verdict import (
     NOT_EXECUTED,
     Outcome,
     conforms,
+    judged,
     unexpected,
 )
 from harness.render.terminal import describe
 from harness.render.text import line
+from harness.results.guidance import can_repro, run_again
+from harness.results.runfile import RunReader
 
 Status = Literal["passed", "failed", "error", "known", "skipped"]
 
@@ -54,10 +57,12 @@ def shown(results: Iterable[Result], header: Header, only_unexpected: bool) -> I
     )
 
 
-def again(result: Result) -> str:
-    """Return the commands that repeat a result, and that write it as a model with a script of its own."""
-    target, case = shlex.quote(result.target), shlex.quote(result.case)
-    return f"harness run -t {target} -k {case}\nharness repro RUN {case} -t {target}"
+def again(result: Result, run: RunReader) -> str:
+    """Return the commands that repeat a result of a run, and that write it as a model with a script of its own."""
+    commands = [run_again(run.header, [result.target], [result.case])]
+    if can_repro(result, run.header):
+        commands.append(["harness", "repro", str(run.path), result.case, "-t", result.target, "-o", "bug"])
+    return "\n".join(map(shlex.join, commands))
 
 
 def entry_of(result: Result, header: Header) -> Expectation | None:
@@ -73,7 +78,7 @@ def entry_of(result: Result, header: Header) -> Expectation | None:
 def summary(result: Result, header: Header) -> str:
     """Say in one line what happened and how it was judged, of a known deviation by which entry."""
     entry = entry_of(result, header)
-    said = f"{result.verdict.value}: {describe(result)}"
+    said = f"{judged(result.outcome, result.verdict)}: {describe(result)}"
     if entry is None:
         return said
     return f"{said} · {'not reviewed yet' if entry.pending else 'known deviation'}: {line(entry.name)}, {line(entry.link, 1000)}"

@@ -29,7 +29,7 @@ from harness.model.verdict import Outcome, Verdict
 from harness.render.markup import host
 from harness.render.payload import COUNTED_IN_RATES, Payload, red
 from harness.render.terminal import details, repeated
-from harness.render.text import folded_types, line, ranks, visible
+from harness.render.text import folded_types, line, ranks, visible, whole
 from harness.results import memory
 from harness.results.cross_check import Suspect
 from harness.results.explain.in_common import in_common, rules
@@ -156,6 +156,7 @@ def environment() -> Environment:
         number=lambda number: f"{number:,}",
         ranks=ranks,
         written=written,
+        whole=whole,
     )
     made.globals.update(
         {

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from xml.sax.saxutils import escape, quoteattr
 
-from harness.model.header import Header
 from harness.model.result import Result
 from harness.model.target_info import TargetInfo
 from harness.render.foreign import APART, MESSAGE, again, shown, status, summary
@@ -46,7 +45,7 @@ def render_junit(open_run: Callable[[], RunReader], *, only_unexpected: bool = F
         yield from _properties(info, {"run": first.header.run_id, "seed": str(first.header.seed)})
         yield "</properties>\n"
         results = shown(open_run(), first.header, only_unexpected)
-        yield from _cases((result for result in results if result.target == target), first.header)
+        yield from _cases((result for result in results if result.target == target), first)
         yield "</testsuite>\n"
     if problems:
         yield f'<testsuite name="expectations" {_numbers(Counter(failed=len(problems)), 0.0)}>\n'
@@ -76,16 +75,17 @@ def _properties(info: TargetInfo, more: dict[str, str]) -> Iterator[str]:
         yield f"<property name={_attribute(name)} value={_attribute(message(value, MESSAGE))}/>\n"
 
 
-def _body(result: Result) -> Iterator[str]:
+def _body(result: Result, run: RunReader) -> Iterator[str]:
     if result.error is not None:
         yield message(result.error.message, MESSAGE)
     if result.diff is not None:
         yield f"expected: {visible(result.diff.expected)}"
         yield f"actual:   {visible(result.diff.actual)}"
-    yield visible(again(result))
+    yield visible(again(result, run))
 
 
-def _cases(results: Iterable[Result], header: Header) -> Iterator[str]:
+def _cases(results: Iterable[Result], run: RunReader) -> Iterator[str]:
+    header = run.header
     for result in results:
         name = _attribute(visible(result.case))
         # a dot divides packages, and those of a version would
@@ -98,7 +98,7 @@ def _cases(results: Iterable[Result], header: Header) -> Iterator[str]:
         said = _attribute(_text(summary(result, header)))
         if state in ("failed", "error"):
             tag = "failure" if state == "failed" else "error"
-            body = escape(_text("\n".join(_body(result))))
+            body = escape(_text("\n".join(_body(result, run))))
             yield f'{head}><{tag} type="{result.outcome.value}" message={said}>{body}</{tag}></testcase>\n'
         else:
             reason = APART.get(result.apart, result.outcome.value)

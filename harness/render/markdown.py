@@ -25,7 +25,7 @@ from harness.render.markdown_results import (
     unexpected_section,
 )
 from harness.render.markup import code, escape, table
-from harness.render.text import line
+from harness.render.text import line, whole
 from harness.results.guidance import Guidance
 from harness.results.level_table import (
     counts,
@@ -160,6 +160,9 @@ def _guidance(guidance: Guidance) -> Iterator[str]:
         if said:
             yield f"**{question}.** {escape(line(' '.join(said), 1000))}"
             yield ""
-    steps = [f"{escape(step.what)}: {code(line(step.command, 600))}" for step in guidance.steps]
+    steps = [
+        f"{escape(step.what)}{f': {code(command)}' if (command := whole(step.command)) else ''}"
+        for step in guidance.steps
+    ]
     yield f"**What to do next.** {'; '.join(steps)}."
     yield ""

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.model.facets import written
+from harness.model.verdict import judged
 from harness.render.markdown_counts import OTHER_TYPES
 from harness.render.markup import case_id, code, escape, link, table
 from harness.render.terminal import describe
@@ -70,7 +71,7 @@ def unexpected_section(tables: Tables) -> Iterator[str]:
     cells = (
         [
             f"{group.number:,}",
-            group.kind.verdict.value,
+            judged(group.kind.outcome, group.kind.verdict),
             escape(group.kind.target),
             escape(line(group.cases)),
             escape(describe(group.example)),

@@ -32,6 +32,7 @@ from harness.model.result import (
     inexpressible,
 )
 from harness.model.result_key import artifact_name
+from harness.model.target_info import REPRODUCED
 from harness.model.verdict import (
     NOT_EXECUTED,
     Outcome,
@@ -205,6 +206,7 @@ class Payload:
             {
                 "targets": [visible(target) for target in tables.targets],
                 "asked": [visible(whole) for whole in tables.names],
+                "reproduced": [info.provider in REPRODUCED for info in tables.header.targets.values()],
                 "levels": [visible(level) for level in levels(tables)],
                 **kind_rows(tables.kinds),
                 "states": [_state(state) for state in tables.states],

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from harness.model.case import Validity
 from harness.model.result import Accuracy, Repeats, Result
-from harness.model.verdict import NOT_EXECUTED, Outcome
+from harness.model.verdict import NOT_EXECUTED, Outcome, judged
 from harness.render.text import gist, line, one_line, ranks
 from harness.results import memory
 from harness.results.explain.in_common import InCommon, rules
@@ -114,7 +114,7 @@ def _unexpected(tables: Tables, console: Console) -> None:
     for group in groups[:SHOWN]:
         kind = group.kind
         console.print()
-        head = Text(f"{kind.verdict.value} ", style="bold").append(
+        head = Text(f"{judged(kind.outcome, kind.verdict)} ", style="bold").append(
             f"{group.number:,} × {one_line(group.cases)} on {one_line(kind.target)}", style=""
         )
         console.print(head)

@@ -34,6 +34,7 @@ from harness.run.judge import Judgement, judge, verdict
 from harness.run.patterns import PatternRuns
 from harness.run.resume import Done
 from harness.specs.expectations import Expectations
+from harness.specs.find_case import problem_of, spec_of
 from harness.specs.selection import ChosenCases, Selection
 from harness.specs.target_expectations import Known, TargetExpectations
 from harness.targets.execution import Execution, Graph, Prepared
@@ -120,7 +121,7 @@ class TargetRun(NamedTuple):
 
     def _result(self, prepared: Prepared, graph: Graph, execution: Execution) -> Result:
         case = prepared.case
-        judgement = judge(prepared, graph, execution, self.target.provider)
+        judgement = self._placed(case, judge(prepared, graph, execution, self.target.provider))
         outcome = judgement.outcome
         conforming = conforms(case.validity, outcome)
         given = Given(prepared, execution.outputs, judgement, self.target.provider)
@@ -157,6 +158,15 @@ class TargetRun(NamedTuple):
         if entry is None and baseline is not None and baseline.read_outside(result.case, result.target):
             return result
         return msgspec.structs.replace(result, verdict=Verdict.REGRESSION, expectation=UNSET)
+
+    def _placed(self, case: Case, judgement: Judgement) -> Judgement:
+        """Name the place of a documented result that the formula contradicts."""
+        selection, error = self.work.selection, judgement.error
+        contradicts = judgement.outcome is Outcome.ORACLE_ERROR and judgement.expected is not None
+        if not contradicts or error is None or not isinstance(selection, Selection):
+            return judgement
+        what = problem_of(spec_of(selection.plan, case), case, error.message, "output")
+        return judgement._replace(error=Error(error.class_, what))
 
     def _record(
         self,

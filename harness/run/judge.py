@@ -93,7 +93,7 @@ def _compared(prepared: Prepared, outputs: tuple[Tensor, ...], provider: str) ->
         return Judgement(Outcome.ACCEPTED_INVALID, provider)
     wrong = contradiction(case, prepared.call, expected)
     if wrong is not None:
-        return Judgement(Outcome.ORACLE_ERROR, provider, None, wrong, expected)
+        return Judgement(Outcome.ORACLE_ERROR, provider, Error(ORACLE_ERROR, wrong), expected=expected)
     diff, accuracy = compare_all(expected, outputs)
     empty = diff is None and not any(output.array.size for output in outputs)
     return Judgement(

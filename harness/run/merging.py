@@ -26,7 +26,7 @@ from harness.run.shards import Shards, merged_header
 from harness.specs.expectation_scope import ExpectationScope
 from harness.specs.expectations import load_expectations
 from harness.specs.load import default_folder
-from harness.specs.selection import OTHER_SHARD, PARTIAL
+from harness.specs.selection import OTHER_SHARD
 from harness.specs.target_expectations import TargetExpectations
 
 
@@ -99,7 +99,9 @@ def merge_runs(
         absent = shards.absent_cases()
         if absent and not partial:
             raise UsageError(shards.why_incomplete(absent))
-        whole = not absent and not counts.lost and not any(left_out[why] for why in PARTIAL)
+        asked = first.selection
+        every = asked is not None and not asked.queries and asked.select != "pairwise"
+        whole = every and not absent and not counts.lost
         scope = ExpectationScope(operators, _own_specs(first))
         for target, expected in known.items():
             problems += expected.problems(

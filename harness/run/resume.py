@@ -148,6 +148,9 @@ class Earlier:
                 raise TargetUnavailable(
                     f"{self.path}:1: cannot be continued: {name} was there and is not now: {info.unavailable}"
                 )
+            # of a merged run it is the sum of the shards'
+            info = msgspec.structs.replace(info, artifact_limit_bytes=then[name].artifact_limit_bytes)
+            targets[name] = info
             if nodes and alike(then[name], info) is None:
                 targets[name] = in_common(then[name], info)
                 continue
@@ -155,8 +158,9 @@ class Earlier:
                 if getattr(then[name], field) != getattr(info, field):
                     was, now = (getattr(each, field) or "unknown" for each in (then[name], info))
                     raise self._refused(f"{name} changed since: its {field} was {was} and is {now}")
+        merged = self.header.merged and msgspec.structs.replace(self.header.merged, missing=())
         header = msgspec.structs.replace(
-            self.header, targets=targets, expectations=present.expectations, nodes=nodes
+            self.header, targets=targets, expectations=present.expectations, nodes=nodes, merged=merged
         )
         if header != self.header or self.absent:
             self.done.keep = rewrite(

@@ -24,7 +24,7 @@ from harness.commands.pytest_plugin.items import CaseItem
 from harness.model.errors import TargetUnavailable
 from harness.model.header import Expectation, Header
 from harness.model.result import Result
-from harness.model.verdict import Outcome, Verdict
+from harness.model.verdict import Outcome, Verdict, judged
 from harness.render.foreign import status, summary
 from harness.render.terminal import describe
 from harness.render.text import line, visible
@@ -76,7 +76,7 @@ def _known(entry: Expectation | None) -> str:
 def _failure(item: CaseItem, result: Result, entry: Expectation | None) -> str:
     """Write what happened, why that is unexpected, where the case is written, and how it is repeated without
     pytest."""
-    said = [f"{result.verdict.value}: {describe(result)}"]
+    said = [f"{judged(result.outcome, result.verdict)}: {describe(result)}"]
     if result.verdict is Verdict.IMPROVEMENT:
         said[0] = f"[XPASS(strict)] {said[0]}: remove or narrow the expectation"
     if entry is not None:

@@ -164,7 +164,8 @@ function repeat(id, result) {
   const target = asked(ofResult(result, "target")), where = `${shell(id)} -t ${shell(target)}`;
   const commands = [["Run it again", `harness run -t ${shell(target)} -k ${shell(id)}`]];
   if (!comparing() && !["conforms", "not run", "not expressible", "tests nothing"].includes(run.judgements[ofResult(result, "judged")])) {
-    commands.push(["Write a bug report that runs without the harness", `harness repro run.jsonl ${where} -o repro`], ["Shrink it to the smallest case that still fails", `harness reduce ${where}${run.seed ? ` --seed ${run.seed}` : ""} -o small.yaml`]);
+    if (run.reproduced?.[run.targets.indexOf(ofResult(result, "target"))]) commands.push(["Write a bug report that runs without the harness", `harness repro run.jsonl ${where} -o repro`]);
+    commands.push(["Shrink it to the smallest case that still fails", `harness reduce ${where}${run.seed ? ` --seed ${run.seed}` : ""} -o small.yaml`]);
   }
   return element("section", {}, element("h3", {}, "Repeat it"), commands.map(([what, command]) => [element("p", { class: "what" }, what), element("div", { class: "command" }, element("pre", { tabindex: "0" }, command), copyButton("Copy", () => command))]));
 }
