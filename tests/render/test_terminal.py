@@ -50,7 +50,7 @@ def test_what_a_run_ends_with(name: str, targets: dict[str, TargetInfo], faults:
 def test_level_table_fits_80_columns_with_large_counts() -> None:
     tables = synthetic.tables(20_000, {"cpu": CPU, "dml": DML, "dml@windows": ABSENT})
     text = rendered(tables)
-    table = text[text.index("2_1") - 25 : text.index("passed / selected")]
+    table = text[text.index("2_1") - 25 : text.index("correct / selected")]
     rows = [row for row in table.splitlines() if "/" in row]
     assert len(rows) == 9
     assert all(row.count("/") + row.count("–") == 5 for row in rows)

@@ -10,7 +10,7 @@ function showCase(id, target) {
   if (number < 0) return dialog.replaceChildren(head(id), element("p", { class: "empty" }, "This run has no such case."));
   const results = [];
   for (let n = 0; n < run.case.length; n++) if (numbers.includes(run.case[n])) results.push(n);
-  const shown = opened = results.find((result) => ofResult(result, "target") === target) ?? results.reduce((a, b) => (ofResult(b, "judged") < ofResult(a, "judged") ? b : a));
+  const shown = opened = results.find((result) => ofResult(result, "target") === target) ?? results.reduce((a, b) => (run.ranks[run.state[b]] < run.ranks[run.state[a]] ? b : a));
   dialog.replaceChildren(head(id, turns(shown)), element("div", { class: "body" }, onTargets(results, shown, id), whyKnown(shown), whatIsTested(number), graph(number), found(shown), repeat(id, shown)));
 }
 
@@ -139,7 +139,7 @@ function found(result) {
 
 const short = (number) => String(Number(number.toPrecision(3)));
 function nearness([ratio, ulp, unclaimed, compared]) {
-  if (unclaimed && unclaimed === compared) return `The bound is infinite for all ${grouped(compared)} elements: nothing is claimed, and the result tests nothing.`;
+  if (unclaimed && unclaimed === compared) return `The bound is infinite for all ${grouped(compared)} elements: nothing is claimed of them.`;
   return `The largest error is ${ratio} of its bound (${ulp} ULP).${unclaimed ? ` Nothing is claimed of ${grouped(unclaimed)} of ${grouped(compared)} elements.` : ""}`;
 }
 
@@ -152,7 +152,7 @@ function histogram(buckets) {
 function grid(tensor) {
   const rows = tensor.rows.map((line) => element("tr", {}, element("th", { scope: "row" }, `[${line.at.join(", ")}]`), line.cells.map((cell, place) => {
     const wrong = line.wrong.includes(place);
-    return element("td", { class: wrong ? "wrong" : false }, wrong ? [element("span", { "aria-hidden": "true" }, "✗ "), element("span", { class: "hidden" }, "wrong "), cell] : cell);
+    return element("td", { class: wrong ? "wrong" : false }, wrong ? [element("span", { "aria-hidden": "true" }, "≠ "), element("span", { class: "hidden" }, "wrong "), cell] : cell);
   })));
   const left = tensor.size - tensor.shown;
   return element("figure", {}, element("figcaption", {}, `${tensor.name}: ${tensor.dtype}[${tensor.shape.join(", ")}]`),
@@ -163,7 +163,7 @@ function grid(tensor) {
 function repeat(id, result) {
   const target = asked(ofResult(result, "target")), where = `${shell(id)} -t ${shell(target)}`;
   const commands = [["Run it again", `harness run -t ${shell(target)} -k ${shell(id)}`]];
-  if (!comparing() && !["conforms", "not run", "not expressible", "tests nothing"].includes(run.judgements[ofResult(result, "judged")])) {
+  if (!comparing() && (ofResult(result, "unexpected") === "yes" || ["wrong", "crashed", "accepted", "not supported"].includes(run.judgements[ofResult(result, "reading")]))) {
     commands.push(["Write a bug report that runs without the harness", `harness repro run.jsonl ${where} -o repro`], ["Shrink it to the smallest case that still fails", `harness reduce ${where}${run.seed ? ` --seed ${run.seed}` : ""} -o small.yaml`]);
   }
   return element("section", {}, element("h3", {}, "Repeat it"), commands.map(([what, command]) => [element("p", { class: "what" }, what), element("div", { class: "command" }, element("pre", { tabindex: "0" }, command), copyButton("Copy", () => command))]));

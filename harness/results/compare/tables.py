@@ -7,6 +7,7 @@ from collections import Counter
 from typing import NamedTuple
 
 from harness.model.reference.feature_levels import level_key
+from harness.model.verdict import Reading
 from harness.results.compare.comparison import (
     OWN,
     Change,
@@ -16,7 +17,7 @@ from harness.results.compare.comparison import (
     Comparison,
     Pair,
 )
-from harness.results.level_table import level_table, levels
+from harness.results.level_table import level_table, levels, rate
 from harness.results.summary import Summary, count, one_line, target_facts
 from harness.results.tally import Tally
 
@@ -251,12 +252,15 @@ def both_rows(comparison: Comparison) -> list[BothRow]:
 
 
 def both_rates(cell: BothCell) -> tuple[str, str]:
-    """Write passed / selected of BASE and of HEAD."""
-    return _rate(cell.base), _rate(cell.head)
+    """Write correct / selected of BASE and of HEAD."""
+    return rate(cell.base), rate(cell.head)
 
 
-def _rate(tally: Tally) -> str:
-    return f"{tally.passed:,} / {tally.selected:,}" if tally.selected else "–"
+def both_readings(comparison: Comparison) -> list[tuple[str, int, int]]:
+    """Return each reading that occurs with its number in BASE and in HEAD, then the sums."""
+    base, head = comparison.base.tally(), comparison.head.tally()
+    found = [(reading.value, base[reading], head[reading]) for reading in Reading]
+    return [row for row in found if any(row[1:])] + [("all results", base.selected, head.selected)]
 
 
 def outcome_of(did: ComparedResult | None) -> str:
