@@ -172,7 +172,7 @@ def test_what_the_core_refused_is_not_the_providers() -> None:
     assert (tally.selected, tally.correct, tally.unexpected) == (2, 1, 0)
     assert tally.reasons == {"refused by the core": 1}
     assert foreign_status(refused(2, "core"), synthetic.header()) == "skipped"
-    assert "refused by the core 1" in render_markdown(Report(found))
+    assert "Refused by the core 1" in render_markdown(Report(found))
 
 
 def test_the_largest_ratio_by_operator_and_target() -> None:

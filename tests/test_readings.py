@@ -41,6 +41,7 @@ from harness.results.runfile import RunReader
 from harness.results.tables import read_tables
 from tests import synthetic
 from tests.golden import check_golden
+from tests.running import harness
 from tests.synthetic import ABSENT, CPU, DML
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -396,3 +397,69 @@ def test_no_cross_stands_in_a_green_run(tmp_path: Path) -> None:
     )
     for text in (terminal(path), render_markdown(report), page):
         assert "✗" not in text, text[max(0, text.index("✗") - 200) :][:300]
+
+
+INCOMPLETE = {"cut off": "without its last line", "partial merge": "Merged without shard 2"}
+
+
+def incomplete(run: Path, folder: Path, kind: str) -> Path:
+    """The same run, cut off in a line, or merged of the first of two shards."""
+    lines = run.read_bytes().splitlines(keepends=True)
+    if kind == "cut off":
+        lines = [*lines[:-3], lines[-3][:40]]
+    else:
+        header = json.loads(lines[0]) | {"merged": {"runs": ["one"], "missing": [2]}}
+        end = json.loads(lines[-1])
+        end["selected"] += 7
+        lines = [json.dumps(header).encode() + b"\n", *lines[1:-1], json.dumps(end).encode() + b"\n"]
+    path = folder / "run.jsonl"
+    path.write_bytes(b"".join(lines))
+    return path
+
+
+@pytest.mark.parametrize("kind", INCOMPLETE)
+@pytest.mark.parametrize("only_unexpected", [False, True])
+def test_what_a_run_lacks_is_an_error_in_junit_and_ctrf(
+    run: Path, tmp_path: Path, kind: str, only_unexpected: bool
+) -> None:
+    path = incomplete(run, tmp_path, kind)
+    text = "".join(render_junit(lambda: RunReader(path), only_unexpected=only_unexpected))
+    document = ElementTree.fromstring(text.encode())
+    suite = document.findall("testsuite")[-1]
+    assert (suite.get("name"), suite.get("errors")) == ("run", str(len(suite)))
+    assert suite[0][0].get("type") == "incomplete"
+    assert INCOMPLETE[kind] in suite[0].get("name", "")
+    assert int(document.get("errors", "")) == len(document.findall(".//error"))
+    results = json.loads("".join(render_ctrf(lambda: RunReader(path), only_unexpected=only_unexpected)))[
+        "results"
+    ]
+    first = results["tests"][0]
+    assert (first["status"], first["rawStatus"]) == ("failed", "incomplete")
+    assert INCOMPLETE[kind] in first["name"]
+    assert results["summary"]["failed"] == sum(test["status"] == "failed" for test in results["tests"])
+    whole = "".join(render_junit(lambda: RunReader(run), only_unexpected=only_unexpected))
+    assert 'name="run" tests' not in whole
+
+
+@pytest.mark.parametrize("kind", INCOMPLETE)
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("report", "RUN", "--format", "junit"),
+        ("report", "RUN", "-o", "report.md"),
+        ("explain", "RUN"),
+        ("history", "RUN"),
+        ("site", "RUN", "-o", "site"),
+        ("compare", "RUN", "RUN"),
+    ],
+)
+def test_a_command_that_reads_an_incomplete_run_ends_with_4(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, command: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = incomplete(run, tmp_path, kind)
+    ended = harness(*(path if word == "RUN" else word for word in command))
+    assert (ended.code, "incomplete" in ended.err + ended.out) == (4, True), ended
+    made = {"report.md": tmp_path / "report.md", "site": tmp_path / "site/index.html"}.get(command[-1])
+    assert ended.out if made is None else made.stat().st_size
+    assert harness(*(run if word == "RUN" else word for word in command)).code == 0

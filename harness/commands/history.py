@@ -104,7 +104,7 @@ def end(left_out: list[UsageError], found: History) -> None:
     """End the process where not every run was read, or one is incomplete."""
     if left_out:
         sys.exit(UsageError.exit_code)
-    if names := sorted({moment.run_id for moment in found.moments if not moment.point.complete}):
+    if names := sorted({moment.run_id for moment in found.moments if not moment.point.whole}):
         fail(f"incomplete: {', '.join(names)}", NothingRan.exit_code)
 
 

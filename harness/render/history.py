@@ -92,7 +92,7 @@ def _readings(history: History) -> Table:
         found.add_row(Text(one_line(target), style="bold"))
         for row in rows:
             numbers = (f"{row.last.point.readings[each]:,}" for each in Reading)
-            found.add_row(line(row.first.when), line(row.last.version, 20), *numbers)
+            found.add_row(*map(Text, (line(row.first.when), line(row.last.version, 20), *numbers)))
     return found
 
 

@@ -152,7 +152,9 @@ def _readings(report: Report) -> Iterator[str]:
             *(f"{row.by_target[target]:,}" for target in several),
             f"{row.number:,}",
             *([f"{row.unexpected:,}"] if total.unexpected else []),
-            escape(" ".join(filter(None, (EXPLANATIONS[row.reading], row.detail)))),
+            escape(
+                " ".join(filter(None, (EXPLANATIONS[row.reading], row.detail[:1].upper() + row.detail[1:])))
+            ),
         ]
         for row in report.readings
     ]

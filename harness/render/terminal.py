@@ -27,7 +27,7 @@ from harness.results.tally import Tally
 
 SHOWN = 8
 EXPLAINED = 3
-_BESIDE = 30
+_BESIDE = 24
 """Columns that the words beside a number need."""
 TONES = {"good": "bold green", "bad": "bold red", "warn": "bold yellow"}
 _OPERATORS = 12
@@ -103,22 +103,20 @@ def _readings(report: Report, console: Console) -> None:
         columns = "".join(f"  {number:>{wide}}" for number, wide in zip(each, widths, strict=True))
         red = f"{row.unexpected:,} unexpected" if row.unexpected else ""
         head = f"  {row.reading.value:{width}}{columns}"
-        beside = console.width - len(head) - 3
-        if beside < _BESIDE:
-            console.print(Text(head), soft_wrap=True)
-            indented(console, "; ".join(filter(None, (red, row.detail))), "dim", width)
-            continue
         said = (
             Text(red, style="red").append("; " if red and row.detail else "").append(row.detail, style="dim")
         )
-        parts = said.wrap(console, beside) or [Text()]
-        for place, part in enumerate(parts):
+        lead, beside = f"{head}   ", console.width - len(head) - 3
+        if beside < _BESIDE:
+            console.print(Text(head), soft_wrap=True)
+            lead, beside = "    ", console.width - 4
+        for part in said.wrap(console, beside) if said else [said]:
             part.rstrip()
-            lead = Text(head if place == 0 else " " * len(head))
-            console.print((lead + "   " + part) if part else lead, soft_wrap=True)
+            console.print(Text(lead.rstrip() if not part else lead) + part, soft_wrap=True)
+            lead = " " * len(lead)
     meanings = (f"{row.reading.value}: {MEANINGS[row.reading]}".replace(" ", _TIED) for row in rows)
-    for part in wrap(" · ".join(meanings), console.width - 2):
-        console.print(Text(f"  {part}".replace(_TIED, " "), style="dim"), soft_wrap=True)
+    for meaning in wrap(" · ".join(meanings), console.width - 2):
+        console.print(Text(f"  {meaning}".replace(_TIED, " "), style="dim"), soft_wrap=True)
 
 
 def indented(console: Console, text: str, style: str = "", indent: int = 2) -> None:
@@ -262,8 +260,8 @@ def _operators(report: Report, console: Console) -> None:
 
     rows = [row for row in report.overview if worth(row)]
     rows.sort(key=lambda row: (not row.total.unexpected, -worth(row), row.operator))
+    console.print()
     if rows:
-        console.print()
         shown = grid("", "correct / selected", "", right=(1,))
         for row in rows[:_OPERATORS]:
             numbers = [(row.total[reading], reading.value) for reading in DEFECTS]

@@ -11,7 +11,7 @@ import msgspec
 
 from harness.model import compressed as packed
 from harness.model.header import Against, End, Header
-from harness.model.result import CANNOT_BE_ASKED
+from harness.model.result import CANNOT_BE_ASKED, NOT_EXPRESSIBLE
 from harness.model.target_info import DIRECTML, TargetInfo
 from harness.model.verdict import NOT_EXECUTED, Outcome, Verdict
 from harness.results.memory import KINDS
@@ -34,6 +34,7 @@ _CHANGED = {
     Verdict.IMPROVEMENT: ("improvement", "improvements"),
 }
 """What differs from an earlier run, or an entry, without turning the run red."""
+_INEXPRESSIBLE = f'"class":"{NOT_EXPRESSIBLE}"'.encode()
 _MARKS: dict[Tone, str] = {"good": "✓", "bad": "✗", "warn": "!"}
 
 
@@ -131,26 +132,27 @@ def missing(header: Header, end: End | None, held: int) -> tuple[str, ...]:
         found.append(
             f"The run file ends after {count(held, 'result')}, without its last line. Continue the run with --resume."
         )
-    if header.merged is not None and header.merged.missing:
+    short = end is None or held < end.selected
+    if short and header.merged is not None and header.merged.missing:
         numbers = [str(number) for number in header.merged.missing]
         shards, they = ("shards", "they") if len(numbers) > 1 else ("shard", "it")
         found.append(f"Merged without {shards} {_listed(numbers)}: what {they} held is not in this run.")
-    if end is not None and held < end.selected:
+    if end is not None and short:
         found.append(f"The run file holds {held:,} of {count(end.selected, 'selected result')}.")
     return tuple(found)
 
 
 def lacks(path: Path) -> tuple[str, ...]:
-    """Say what a run file lacks (`missing`), from its first and its last line. Errors: UsageError."""
+    """Say what a run file lacks (`missing`), without decoding its results. Errors: UsageError."""
     reader = RunReader(path)
-    results, last = -1, b""
+    lines, last = -1, b""
     for line in packed.lines(reader.path):
-        results, last = results + line.endswith(b"\n"), line
+        lines, last = lines + (line.endswith(b"\n") and _INEXPRESSIBLE not in line), line
     try:
         end = msgspec.json.decode(last, type=End)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        return missing(reader.header, None, results)
-    return missing(reader.header, end, end.selected)
+        return missing(reader.header, None, lines)
+    return missing(reader.header, end, lines - 1)
 
 
 def _remarks(tables: Tables) -> tuple[str, ...]:

@@ -97,7 +97,7 @@ def test_a_view_is_a_link(open_page: Open, report: Path) -> None:
     ("fragment", "check"),
     [
         (
-            "#judged=failing",
+            "#unexpected=yes",
             lambda result: result.verdict in (Verdict.REGRESSION, Verdict.CHANGED, Verdict.NEW),
         ),
         (
@@ -146,9 +146,9 @@ def test_every_number_of_a_known_deviation_is_a_link_to_as_many_results(
 @pytest.mark.parametrize(
     ("number", "verdict", "heading", "said"),
     [
-        (3, "expected", "Known deviation", "Element types without a kernel"),
+        (3, "expected", "Entry", "Element types without a kernel"),
         (7, "!expected", "Not what is expected: mismatch", "documents: The sizes must match."),
-        (12, "expected", "Known deviation", "GatherElements on DirectML not reviewed yet"),
+        (12, "expected", "Entry", "GatherElements on DirectML not reviewed yet"),
     ],
 )
 def test_a_case_says_why_it_is_known(
@@ -166,7 +166,7 @@ def test_a_case_says_why_it_is_known(
 
 
 def test_a_case_that_conforms_names_no_entry(open_page: Open, report: Path) -> None:
-    page = open_page(report, "#judged=conforms")
+    page = open_page(report, "#reading=correct")
     follow(page.locator("#cases tbody a").first)
     headings = page.locator("dialog h3").all_inner_texts()
     assert headings[:2] == ["Results", "What is tested"]
@@ -257,7 +257,7 @@ def test_a_link_to_a_case_that_is_not_there(open_page: Open, report: Path) -> No
 
 @pytest.mark.parametrize(
     ("fragment", "scheme", "width"),
-    one_of(5, product(["", "#judged=failing&case", "#expectation=12&case"], ["light", "dark"], [1280, 400])),
+    one_of(5, product(["", "#unexpected=yes&case", "#expectation=12&case"], ["light", "dark"], [1280, 400])),
 )
 def test_axe_finds_nothing(open_page: Open, report: Path, width: int, scheme: str, fragment: str) -> None:
     axe = Axe()

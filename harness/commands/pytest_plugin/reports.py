@@ -70,7 +70,7 @@ def _entry(result: Result, header: Header) -> Expectation | None:
 def _known(entry: Expectation | None) -> str:
     if entry is None:
         return "known deviation"
-    return f"{'not reviewed yet' if entry.pending else 'known deviation'}: {line(entry.reason, 1000)} {line(entry.link, 1000)}"
+    return f"{'not reviewed yet' if entry.pending else 'known'}: {line(entry.reason, 1000)} {line(entry.link, 1000)}"
 
 
 def _failure(item: CaseItem, result: Result, entry: Expectation | None) -> str:

@@ -31,7 +31,7 @@ from harness.results.result_signature import signature
 from harness.results.rules.feature_table import Rows
 from harness.results.rules.separation import Population, Rule, Separation
 from harness.results.runfile import RunReader
-from harness.results.summary import missing
+from harness.results.summary import lacks
 from harness.results.suspects import Testimonies
 
 GROUPS = 60
@@ -86,7 +86,7 @@ def explain(
         raise _nothing(run, queries)
     wanted = [group for group in failures.groups.values() if known or not group.kind.known]
     aside = sum(group.number for group in failures.groups.values()) - sum(group.number for group in wanted)
-    remarks = missing(run.header, run.end, run.end.selected if run.end else held)
+    remarks = lacks(run.path)
     return _explained(
         Explanation(run.header, None, (), 0, results, 0, aside, remarks),
         failures,
@@ -136,7 +136,7 @@ def explain_changes(base: RunReader, head: RunReader, queries: Sequence[Query] =
     remarks = [
         f"{name} is incomplete: explained as far as it goes."
         for name, run in (("BASE", base), ("HEAD", head))
-        if missing(run.header, run.end, run.end.selected if run.end else 0)
+        if lacks(run.path)
     ]
     differing = [
         name for name in ("specs", "oracle") if base.header.hashes.get(name) != head.header.hashes.get(name)

@@ -24,6 +24,7 @@ from harness.model.verdict import Outcome, Reading
 from harness.results.compare.comparison import twice
 from harness.results.history.bounded import BoundedConnection, NoHistory, statements
 from harness.results.runfile import RunReader
+from harness.results.summary import missing
 
 APPLICATION = 0x4F52_5448
 """What marks a file as a history, in SQLite's `application_id`."""
@@ -78,7 +79,7 @@ def rate_of(readings: Mapping[Reading, int]) -> Rate:
 
 
 class Point(NamedTuple):
-    """One target of one run; `whole` is False for a run that was cut off. `counts` are by level and reading, of
+    """One target of one run; `whole` is False for a run that was cut off, or merged without a shard. `counts` are by level and reading, of
     valid cases and of those that are `INVALID` or `UNSPECIFIED`."""
 
     number: int
@@ -86,11 +87,6 @@ class Point(NamedTuple):
     whole: bool
     target: str
     counts: dict[str, dict[Reading, int]]
-
-    @property
-    def complete(self) -> bool:
-        """Say whether the run has all that it was to have: it was neither cut off nor merged without a shard."""
-        return self.whole and not (self.header.merged and self.header.merged.missing)
 
     @property
     def rates(self) -> dict[str, Rate]:
@@ -181,7 +177,7 @@ class HistoryDatabase:
         self.close()
 
     def add(self, reader: RunReader) -> Added:
-        """Add a run whole or not at all; one that is there already is left, and one that was cut off when it
+        """Add a run whole or not at all; one that is there already is left, and one that was incomplete when it
         was added is read again.
 
         Errors: UsageError for a damaged run, or a case that is in it twice; NoHistory for another run with
@@ -202,7 +198,7 @@ class HistoryDatabase:
             try:
                 if found:
                     self._remove(found[0])
-                self._add(reader, header)
+                whole = self._add(reader, header)
                 self._sql.execute("COMMIT")
             except BaseException:
                 self._cases.clear()
@@ -210,7 +206,7 @@ class HistoryDatabase:
                 with contextlib.suppress(sqlite3.Error):
                     self._sql.execute("ROLLBACK")
                 raise
-        return Added(reader.header.run_id, known=False, whole=reader.end is not None)
+        return Added(reader.header.run_id, known=False, whole=whole)
 
     def _remove(self, run: int) -> None:
         points = "(SELECT no FROM points WHERE run = ?)"
@@ -222,7 +218,7 @@ class HistoryDatabase:
         self._sql.execute("DELETE FROM points WHERE run = ?", (run,))
         self._sql.execute("DELETE FROM runs WHERE no = ?", (run,))
 
-    def _add(self, reader: RunReader, header: bytes) -> None:
+    def _add(self, reader: RunReader, header: bytes) -> bool:
         run = self._sql.execute(
             "INSERT INTO runs (id, header, whole) VALUES (?, ?, 0)", (reader.header.run_id, header)
         ).lastrowid
@@ -250,7 +246,9 @@ class HistoryDatabase:
             "INSERT INTO counts VALUES (?, ?, ?, ?)",
             ((*key, number) for key, number in counts.items()),
         )
-        self._sql.execute("UPDATE runs SET whole = ? WHERE no = ?", (reader.end is not None, run))
+        whole = not missing(reader.header, reader.end, counts.total())
+        self._sql.execute("UPDATE runs SET whole = ? WHERE no = ?", (whole, run))
+        return whole
 
     def _insert(self, reader: RunReader, pending: list[tuple[int, Result, int | None]]) -> None:
         with self._bounded.told(len(pending)):

@@ -293,7 +293,7 @@ class Site:
         most = max(of.selected for _, of in self._held(operator, self.history.lines[column.target]))
         if tally.selected < most:
             return SiteCell(tally, f"part: {tally.selected:,} of {most:,}")
-        return SiteCell(tally, "" if moment.point.complete else "part")
+        return SiteCell(tally, "" if moment.point.whole else "part")
 
     def _held(self, operator: str, moments: Sequence[Moment]) -> list[tuple[Moment, Tally]]:
         """Return the counts of an operator in each of these that has it, the newest first."""

@@ -94,7 +94,7 @@ def limits(lines: dict[str, list[Moment]]) -> list[str]:
     found = [
         f"{name} is incomplete: only what is in it is counted."
         for name, moment in runs.items()
-        if not moment.point.complete
+        if not moment.point.whole
     ]
     absent = [moment for moment in moments if moment.point.info.unavailable]
     found += [f"{moment.target} was not available in {moment.run_id}." for moment in absent[:3]]
