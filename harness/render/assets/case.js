@@ -45,14 +45,14 @@ function onTargets(results, shown, id) {
       judged(result).map((cell) => element("td", {}, cell)), element("td", {}, run.places[run.place[result]][0] || "–"),
       element("td", {}, run.places[run.place[result]][1] || "–"), element("td", { class: "num" }, run.time[result] ? `${run.durations[run.time[result]]} ms` : "–"));
   });
-  return element("section", {}, element("h3", {}, "Results"), table(["Target", ...(comparing() ? ["BASE", "HEAD", "Change"] : ["Outcome", "Judged"]), "Stage reached", "Placed on", "Time"], rows, { label: "Results by target" }));
+  return element("section", {}, element("h3", {}, "Results"), table(["Target", ...(comparing() ? ["BASE", "HEAD", "Change"] : ["Outcome", "Reading"]), "Stage reached", "Placed on", "Time"], rows, { label: "Results by target" }));
 }
 
-// Why the result is a known deviation, or which entry it contradicts.
+// Why the result is known, or which entry it contradicts.
 function whyKnown(result) {
   const entry = entryOf(result);
   if (!entry) return null;
-  const title = ofResult(result, "verdict") === "expected" ? "Known deviation" : `Not what is expected: ${entry.expect}`;
+  const title = ofResult(result, "verdict") === "expected" ? "Why it is known" : `Not what is expected: ${entry.expect}`;
   return element("section", {}, element("h3", {}, title), element("p", {}, element("strong", {}, entry.name), entry.pending ? [" ", element("span", { class: "warn" }, "not reviewed yet")] : null),
     element("p", {}, entry.reason, entry.documents ? element("span", { class: "muted" }, ` Microsoft’s documents: ${entry.documents}`) : null, " ", entry.host ? element("a", { href: entry.link, rel: "noopener noreferrer" }, entry.host) : entry.link),
     element("p", {}, element("a", { href: writeFragment({ expectation: String(entry.number), verdict: "expected" }) }, "All results that this explains")));

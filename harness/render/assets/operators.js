@@ -34,10 +34,10 @@ function stateOf(tally) {
 // The part of a cell that is correct, for its bar or shade, rounded down.
 const share = (part, whole) => `--r:${Math.floor((100 * part) / whole)}%`;
 
-function cell(tally, filter, small) {
+function cell(tally, filter, small, over = " / ") {
   const state = stateOf(tally);
   if (state === "none") return element("td", { class: "cell none" }, element("span", { class: "hidden" }, "no case"), element("span", { "aria-hidden": "true" }, "–"));
-  return element("td", { class: `cell ${state}`, style: share(tally.correct, tally.selected) }, element("a", { href: writeFragment(filter) }, element("span", { class: "mark", "aria-hidden": "true" }, run.marks[state]), `${grouped(tally.correct)} / ${grouped(tally.selected)}`, small ? element("small", {}, small) : null, element("span", { class: "hidden" }, ` ${run.statuses[state]}`)));
+  return element("td", { class: `cell ${state}`, style: share(tally.correct, tally.selected) }, element("a", { href: writeFragment(filter) }, element("span", { class: "mark", "aria-hidden": "true" }, run.marks[state]), `${grouped(tally.correct)}${over}${grouped(tally.selected)}`, small ? element("small", {}, small) : null, element("span", { class: "hidden" }, ` ${run.statuses[state]}`)));
 }
 
 // The filter over the table of operators; choosing a level counts its cells again.
@@ -96,13 +96,13 @@ function fill(part) {
     const names = rowsAre === "types" ? [...new Set(cells.flatMap(([, row]) => row.split(" ").map((each) => each.split("=")[0])))] : [];
     for (const target of run.targets) {
       const own = cells.filter(([of]) => of === target);
-      if (!own.some(([, , , tally]) => tally.selected)) continue;
+      if (!own.some(([, , , tally]) => tally["not judged"] < tally.selected)) continue;
       const rows = [...new Set(own.map(([, row]) => row))].sort(byType), ranks = [...new Set(own.map(([, , each]) => each))].sort((a, b) => a - b);
       const title = `${target}: ${names.length ? `${names.join(", ")} ` : ""}element type × rank`;
       const at = new Map(own.map(([, row, each, tally]) => [`${row}\n${each}`, tally]));
       const body = rows.map((row) => element("tr", {}, element("th", { scope: "row" }, names.length === 1 ? row.slice(row.indexOf("=") + 1) : row), ranks.map((each) => {
         const tally = at.get(`${row}\n${each}`), allowed = tally ? run.levels.filter((level) => tally.levels.has(level)) : [];
-        return cell(tally, { operator, target, validity: "valid", rank: String(each), [rowsAre]: row, reading: COUNTED }, tally && [element("span", { class: "hidden" }, " level "), allowed[0], allowed.length > 1 ? `–${allowed.at(-1)}` : ""]);
+        return cell(tally, { operator, target, validity: "valid", rank: String(each), [rowsAre]: row, reading: COUNTED }, tally && [element("span", { class: "hidden" }, " level "), allowed[0], allowed.length > 1 ? `–${allowed.at(-1)}` : ""], "/");
       })));
       figures.push(element("figure", {}, element("figcaption", {}, title), element("div", { class: "scroll", role: "group", "aria-label": title, tabindex: "0" }, element("table", { class: "heat" },
         element("thead", {}, element("tr", {}, element("td"), element("th", { scope: "colgroup", class: "across", colspan: ranks.length }, "rank")),
