@@ -46,7 +46,7 @@ from harness.results.level_table import (
 )
 from harness.results.nearness import ratio_text
 from harness.results.overview import many
-from harness.results.reading_rows import EXPLANATIONS
+from harness.results.reading_rows import BESIDE, EXPLANATIONS
 from harness.results.report import Report
 from harness.results.runfile import RunReader
 from harness.results.summary import target_facts
@@ -226,6 +226,7 @@ def _context(report: Report) -> dict[str, Any]:
         "operators": [visible(operator) for operator in tables.operators],
         "targets": [{"name": target} for target in tables.targets],
         "counted": counted,
+        "beside": counted if len(tables.targets) <= BESIDE else counted[-1:],
         "levels": levels(tables),
         "level_rows": report.levels,
         "validity_rows": validity_table(tables),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from harness.model.verdict import Reading
 from harness.render.directml import cross_check_section, support_summary
 from harness.render.markdown_counts import (
     levels_section,
@@ -26,7 +27,7 @@ from harness.render.markdown_results import (
 from harness.render.markup import code, escape, table
 from harness.render.text import line
 from harness.results.overview import many
-from harness.results.reading_rows import EXPLANATIONS
+from harness.results.reading_rows import BESIDE, EXPLANATIONS
 from harness.results.report import Report
 from harness.results.summary import count
 
@@ -138,7 +139,7 @@ def _readings(report: Report) -> Iterator[str]:
     total = tables.tally()
     if not report.readings:
         return
-    several = tables.targets if len(tables.targets) > 1 else []
+    several = tables.targets if 1 < len(tables.targets) <= BESIDE else []
     heads = [
         "reading",
         *map(escape, several),
@@ -162,3 +163,14 @@ def _readings(report: Report) -> Iterator[str]:
     unexpected = [f"{total.unexpected:,}"] if total.unexpected else []
     rows.append(["all results", *sums, f"{total.selected:,}", *unexpected, ""])
     yield from table(heads, rows, right=range(1, len(heads) - 1))
+    if len(tables.targets) > BESIDE:
+        of_target = ((target, tables.tally(target=target)) for target in tables.targets)
+        lines = (
+            [
+                escape(target),
+                *(f"{n:,}" for n in (*map(tally.__getitem__, Reading), tally.selected, tally.unexpected)),
+            ]
+            for target, tally in of_target
+        )
+        columns = ["target", *(reading.value for reading in Reading), "all results", "unexpected"]
+        yield from table(columns, lines, right=range(1, len(columns)))

@@ -28,6 +28,10 @@ EXPLANATIONS = {
 }
 
 
+BESIDE = 5
+"""Targets whose numbers stand beside each other in a page; of more there is a line for each."""
+
+
 class ReadingRow(NamedTuple):
     """How many results have a reading, on each target and in all, how many of these are `unexpected`, and what is
     to be known of the others."""
