@@ -213,7 +213,7 @@ class TestScript:
         )
         assert (code, said["exit-code"]) == (1, "1")
         assert [line for line in out.splitlines() if line.startswith("::error file=Round.yaml,line=6,")]
-        assert "3 regressions" in (checkout / "summary.md").read_text(encoding="utf-8")
+        assert "3 unexpected in 14 results: 3 wrong" in (checkout / "summary.md").read_text(encoding="utf-8")
         assert {path.name for path in Path(said["run"]).iterdir()} >= {
             "run.jsonl",
             "report.md",
@@ -229,7 +229,7 @@ class TestScript:
             shutil.copytree(said["run"], checkout / "parts" / f"part {number}")
         code, out, said = self.run(checkout, MERGE="parts")
         assert code == 0, out
-        assert "All 7 results are as expected" in out
+        assert "Nothing unexpected in 7 results" in out
         code, _, said = self.run(checkout, TARGETS="fake", SPECS="$(touch hacked).yaml")
         assert (code, said) == (2, {"exit-code": "2"})
         assert not (checkout / "hacked").exists()

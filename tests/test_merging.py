@@ -69,6 +69,16 @@ def test_a_part_of_the_shards_says_what_it_lacks(runs: Path, tmp_path: Path) -> 
         assert f"holds {len(there)} of 32 selected results" in text
 
 
+def test_a_green_part_ends_with_4(tmp_path: Path) -> None:
+    """As a comparison with a run that was cut off does."""
+    asked = ("run", ROUND, "-t", "fake", "-k", "Round@22:sweep=empty", "--shard", "1/2")
+    assert harness(*asked, "-o", tmp_path / "one").code == 0
+    ended = harness("merge", tmp_path / "one", "-o", tmp_path / "merged", "--partial")
+    assert ended.code == 4
+    assert "run.jsonl is incomplete: Merged without shard 2" in complaint(ended)
+    assert (tmp_path / "merged" / "report.html").exists()
+
+
 def test_what_a_part_lacks_can_be_run(runs: Path, tmp_path: Path) -> None:
     harness("merge", runs / "two", "-o", tmp_path / "merged", "--partial")
     target = options(runs)[2]

@@ -146,7 +146,7 @@ class TestResults:
         ended.assert_outcomes(passed=7, xfailed=1)
         (line,) = (line for line in ended.outlines if line.startswith("XFAIL "))
         assert node(WRONG) in line
-        assert line.endswith(f"known deviation: halves are known to be wrong {LINK}")
+        assert line.endswith(f"known: halves are known to be wrong {LINK}")
         suite.runpytest_inprocess(known, "--runxfail").assert_outcomes(passed=7, failed=1)
 
     def test_an_improvement_fails(self, suite: pytest.Pytester) -> None:
@@ -155,7 +155,7 @@ class TestResults:
         ended.stdout.fnmatch_lines(
             [
                 "[[]XPASS(strict)] improvement: pass: remove or narrow the expectation",
-                f"known deviation: *{LINK}",
+                f"known: *{LINK}",
             ]
         )
 

@@ -84,6 +84,7 @@ def kind_of(result: Result) -> Kind:
         result.call is UNSET,
         result.function_nodes is UNSET,
         result.repeats is UNSET,
+        result.outside,
         result.expectation,
         result.operator,
         operator_of(result.case),
@@ -145,6 +146,7 @@ def _verdict(result: Result) -> str | None:
         allowed = {Verdict.MISSING} if outcome is Outcome.UNAVAILABLE else {Verdict.EXPECTED, Verdict.MISSING}
     elif validity is Validity.UNSPECIFIED:
         allowed = {Verdict.EXPECTED, Verdict.IMPROVEMENT, Verdict.CHANGED, Verdict.NEW}
+        allowed |= set() if result.conforms else {Verdict.REGRESSION}
     elif conforms(validity, outcome):
         allowed = {Verdict.EXPECTED, Verdict.IMPROVEMENT, Verdict.NEW}
     else:

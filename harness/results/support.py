@@ -133,6 +133,6 @@ def _disagreements(kernel: Registered, total: Tally, documented: dict[str, Tally
     if allowed and kernel == "no":
         found.append(f"documented from {min(allowed, key=level_key)}, but not registered")
     beyond = documented.get(BEYOND)
-    if beyond is not None and beyond.passed and _by_kernel(beyond):
+    if beyond is not None and beyond.correct and _by_kernel(beyond):
         found.append("passes beyond the documented tables")
     return tuple(found)

@@ -17,9 +17,9 @@ from msgspec import UNSET
 from harness.model.case import BEYOND, Validity
 from harness.model.facets import Facets, facets
 from harness.model.header import End, Header
-from harness.model.result import Memory, Result, inexpressible
-from harness.model.verdict import Outcome, Verdict, fails
-from harness.results.cell import CaseKind, Cell, State, shown_kinds
+from harness.model.result import Memory, Result
+from harness.model.verdict import Outcome, Reading, Verdict
+from harness.results.cell import CaseKind, Cell, State, shown_kinds, state_of
 from harness.results.cross_check import CrossCheck
 from harness.results.differences import Differences
 from harness.results.known_deviations import Deviations
@@ -71,42 +71,28 @@ class Tables:
         """Count one result; return the numbers of its `CaseKind` and of its `State`."""
         if name := self._renamed.get(result.target):
             result = msgspec.structs.replace(result, target=name)
-        validity, verdict = result.validity, result.verdict
         read = facets(result.case)
         level = result.levels.get("directml", BEYOND)
-        kind = self._kinds[read, level, validity]
-        state = self._states[
-            State(
-                result.target,
-                validity,
-                result.outcome,
-                verdict,
-                inexpressible(result),
-                result.apart,
-                bool(result.as_function),
-            )
-        ]
+        kind = self._kinds[read, level, result.validity]
+        did = state_of(result, baseline=self.header.baseline is not None)
+        state = self._states[did]
         key = kind << _STATE_BITS | state
         self._counts[key] = self._counts.get(key, 0) + 1
-        if result.outcome is Outcome.NOT_RUN and not inexpressible(result):
+        if result.outcome is Outcome.NOT_RUN and did.reading is not None:
             self.not_run[result.target, result.error.class_ if result.error else ""] += 1
-        if isinstance(result.memory, Memory) and result.outcome is Outcome.ACCEPTED_INVALID:
+        if isinstance(result.memory, Memory) and did.reading is Reading.ACCEPTED:
             self.memory[result.target, memory_kind(result.memory)] += 1
         if result.accuracy is not UNSET:
             self.nearnesses.add(result, read)
         if result.call is not UNSET:
             self.tensor_support.add(result)
         if isinstance(result.expectation, int):
-            self.deviations.add(result.expectation, result, level)
+            self.deviations.add(result.expectation, did, level)
         if self.cross_check is not None and self.cross_check.pair is not None:
             self.cross_check.add(result)
         if self.differences.needed:
             self.differences.add(result, read, level)
-        if (
-            verdict is Verdict.IMPROVEMENT
-            or verdict is Verdict.CHANGED
-            or fails(validity, result.outcome, verdict)
-        ):
+        if did.unexpected or result.verdict in (Verdict.IMPROVEMENT, Verdict.CHANGED):
             self.unexpected.add(result, read)
         return kind, state
 
@@ -134,22 +120,11 @@ class Tables:
         """The counts by cell; ask after the last `add`."""
         cells: dict[Cell, Tally] = {}
         kinds, states = self.kinds, self.states
-        baseline = self.header.baseline is not None
         for key, number in self._counts.items():
             kind, state = kinds[key >> _STATE_BITS], states[key & (1 << _STATE_BITS) - 1]
-            if state.inexpressible:
-                continue
-            cell = Cell(*kind.facets, kind.level, kind.validity, state.target)
-            tally = cells.setdefault(cell, Tally())
-            tally.add(
-                kind.validity,
-                state.outcome,
-                state.verdict,
-                number,
-                baseline=baseline,
-                apart=state.apart,
-                function=state.function,
-            )
+            if state.reading is not None:
+                cell = Cell(*kind.facets, kind.level, kind.validity, state.target)
+                cells.setdefault(cell, Tally()).add(state, number)
         return cells
 
     @cached_property
@@ -159,7 +134,7 @@ class Tables:
         states = self.states
         for key, number in self._counts.items():
             state = states[key & (1 << _STATE_BITS) - 1]
-            if state.inexpressible:
+            if state.reading is None:
                 found[state.target] += number
         return found
 
@@ -197,16 +172,8 @@ class Tables:
         states, sums = self.states, dict[object, Tally]()
         for place, number in numbers.items():
             state = states[place]
-            if not state.inexpressible:
-                sums.setdefault(state.target, Tally()).add(
-                    state.validity,
-                    state.outcome,
-                    state.verdict,
-                    number,
-                    baseline=self.header.baseline is not None,
-                    apart=state.apart,
-                    function=state.function,
-                )
+            if state.reading is not None:
+                sums.setdefault(state.target, Tally()).add(state, number)
         return sums
 
     @property

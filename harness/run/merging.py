@@ -13,9 +13,8 @@ from pathlib import Path
 
 from harness.model.errors import UsageError
 from harness.model.header import End, Header
-from harness.model.result import inexpressible
 from harness.model.result_key import artifact_name
-from harness.model.verdict import NOT_EXECUTED, conforms
+from harness.model.verdict import NOT_EXECUTED
 from harness.results.counts import Counts
 from harness.results.runfile import RunReader, RunWriter
 from harness.run.folders import check_vacant, clear
@@ -76,14 +75,12 @@ def merge_runs(
                 writer.add(result)
                 operators.add(result.operator)
                 tensors.note(artifact_name(result.case, result.target))
-                counts.add(
-                    result.validity, result.outcome, result.verdict, inexpressible=inexpressible(result)
-                )
+                counts.add(result)
                 if result.target in known:
                     known[result.target].record(
                         result.case,
                         result.outcome,
-                        conforms=conforms(result.validity, result.outcome),
+                        conforms=result.conforms,
                         beyond=result.beyond,
                         allows=known[result.target].named(result.expectation),
                     )

@@ -2,10 +2,10 @@
 
 | result | pytest |
 |---|---|
-| conforms | passed |
-| known deviation | xfailed, with the entry's reason and link; failed with `--runxfail` |
+| correct | passed |
+| wrong, crashed, accepted or not supported, as an entry expects | xfailed, with the entry's reason and link; failed with `--runxfail` |
 | unexpected: a regression, a changed result, an improvement (as a strict xfail) | failed |
-| not expressible or not run, or nothing is claimed of it | skipped, with the reason |
+| not judged, or does not apply to the target | skipped, with the reason |
 | its target is not here (any more) | failed, with the line that says why |
 
 The status is that of JUnit and CTRF (`render.foreign`).
@@ -70,7 +70,7 @@ def _entry(result: Result, header: Header) -> Expectation | None:
 def _known(entry: Expectation | None) -> str:
     if entry is None:
         return "known deviation"
-    return f"{'not reviewed yet' if entry.pending else 'known deviation'}: {line(entry.reason, 1000)} {line(entry.link, 1000)}"
+    return f"{'not reviewed yet' if entry.pending else 'known'}: {line(entry.reason, 1000)} {line(entry.link, 1000)}"
 
 
 def _failure(item: CaseItem, result: Result, entry: Expectation | None) -> str:

@@ -4,7 +4,8 @@ proposing expectations."""
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +15,9 @@ from harness.model.caseid import operator_of
 from harness.model.errors import NothingRan
 from harness.model.header import Header
 from harness.model.query import Query
-from harness.model.result import inexpressible
+from harness.model.result import Result, inexpressible
 from harness.model.result_key import result_key
-from harness.model.verdict import NOT_EXECUTED, Outcome, conforms
+from harness.model.verdict import NOT_EXECUTED, Outcome, Verdict, conforms
 from harness.results.compare.comparison import twice
 from harness.results.numbering import Numbering
 from harness.results.result_signature import ResultSignature, signature
@@ -24,6 +25,7 @@ from harness.results.rules.feature_table import FeatureTable, Rows
 from harness.results.rules.query_features import level_asked, names_asked, numbers_asked
 from harness.results.rules.separation import Population, Separation
 from harness.results.runfile import RunReader
+from harness.specs.expectation_entry import Entry
 from harness.specs.expectations import Expectations
 from harness.specs.selection import NO_NEW_PAIR, NOT_ASKED, OTHER_SHARD
 
@@ -113,6 +115,11 @@ class RunRows:
         self.targets = {name: TargetRows(name) for name in run.header.targets}
         places = {name: place for place, name in enumerate(self.targets)}
         entries = {name: expectations.for_target(name, info) for name, info in run.header.targets.items()}
+        then = [
+            located.entry
+            for located in expectations.entries
+            if located.stated() in run.header.expectations.values()
+        ]
         self._seen: set[bytes] = set()
         self.flaky = 0
         """Results that are left out, because a flaky case cannot be expected to do anything."""
@@ -132,7 +139,7 @@ class RunRows:
                     result.outcome,
                     conforms=conforms(result.validity, result.outcome),
                     beyond=result.beyond,
-                    diff=result.diff,
+                    allows=partial(_allows, result, then),
                 )
                 self.targets[result.target].add(
                     result.case,
@@ -145,13 +152,13 @@ class RunRows:
         if not self.operators:
             raise NothingRan(f"{run.path}: nothing ran, so nothing can be expected of it")
         asked, merged, end = run.header.selection, run.header.merged, run.end
-        partial = {NOT_ASKED, OTHER_SHARD}
+        some = {NOT_ASKED, OTHER_SHARD}
         if asked is None or asked.select == "pairwise":
-            partial.add(NO_NEW_PAIR)  # of a spec's own sweeps it counts what no run has
+            some.add(NO_NEW_PAIR)  # of a spec's own sweeps it counts what no run has
         self.complete = (
             end is not None
             and not run.truncated
-            and not partial & end.left_out.keys()
+            and not some & end.left_out.keys()
             and not (merged is not None and merged.missing)
             and len(self._seen) == end.selected + beyond_api
         )
@@ -163,3 +170,8 @@ class RunRows:
             for place, rows in ran:
                 if result_key(case, place) not in self._seen:
                     rows.add_absent(case)
+
+
+def _allows(result: Result, then: Sequence[Entry], entry: Entry) -> bool:
+    """Say whether an entry may speak of a result: one that the run knew did so only if the result was expected."""
+    return result.verdict is Verdict.EXPECTED or all(entry is not each for each in then)

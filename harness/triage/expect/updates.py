@@ -20,7 +20,7 @@ from harness.model.target_info import TargetInfo
 from harness.results.rules.feature_table import Rows
 from harness.results.summary import count
 from harness.specs.expectations import Expectations
-from harness.specs.located import Located
+from harness.specs.located import Located, anything
 from harness.specs.source import Source, label_of, read
 from harness.specs.target_expectations import TargetExpectations
 from harness.triage.expect.entry_file import EntryFile
@@ -104,7 +104,7 @@ def _unexpected(rows: TargetRows, known: TargetExpectations, done: Update) -> ND
         outcome = OUTCOMES[rows.outcomes[row]]
         for position in known.matching(rows.ids[row]):
             located = known.entries[position]
-            if located.applies(outcome) and located.entry.expect is not outcome:
+            if located.applies(outcome, anything) and located.entry.expect is not outcome:
                 unexpected[row] = False
                 otherwise[position] = otherwise.get(position, 0) + 1
                 break
