@@ -39,9 +39,11 @@ from harness.results.history.site import SiteRuns
 from harness.results.report import Report
 from harness.results.runfile import RunReader
 from harness.results.tables import read_tables
+from harness.triage.repro import template
+from harness.triage.repro.script import expected_lines
 from tests import synthetic
 from tests.golden import check_golden
-from tests.running import harness
+from tests.running import ROUND, harness, script_of
 from tests.synthetic import ABSENT, CPU, DML
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -463,3 +465,28 @@ def test_a_command_that_reads_an_incomplete_run_ends_with_4(
     made = {"report.md": tmp_path / "report.md", "site": tmp_path / "site/index.html"}.get(command[-1])
     assert ended.out if made is None else made.stat().st_size
     assert harness(*(run if word == "RUN" else word for word in command)).code == 0
+
+
+def test_a_process_that_ends_is_red_whatever_the_validity(tmp_path: Path) -> None:
+    open_case = next(each for each in api.load(specs=[ROUND]) if each.validity is OPEN)
+    script = script_of(tmp_path, [(open_case.id, "crash")])
+    target = f"fake,script={script}"
+    run = ("run", ROUND, "-t", target, "-k", open_case.id)
+    ended = harness(*run, "-o", tmp_path / "r")
+    assert ended.code == 1
+    assert ended.out.startswith("✗ 1 unexpected in 1 result: 1 crashed.")
+    assert harness("explain", tmp_path / "r").code == 0
+    again = harness(*run, "-o", tmp_path / "again", "--baseline", tmp_path / "r")
+    assert (again.code, again.out[:1]) == (0, "✓")
+
+
+def test_a_repro_of_an_unspecified_case_asks_for_no_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its script calls anything but the end of the process fixed."""
+    (line,) = expected_lines(None, OPEN)
+    assert line.startswith("EXPECTED = []")
+    monkeypatch.setattr(template, "EXPECTED", [])
+    assert [template.judge({"kind": kind, "wrong": []}) for kind in ("output", "error", "ended")] == [
+        template.FIXED,
+        template.FIXED,
+        template.BUG,
+    ]

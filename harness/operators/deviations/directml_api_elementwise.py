@@ -8,6 +8,7 @@ from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES
 from harness.model.expected import Approx, Exact, Expected, OneOf
 from harness.model.float_formats import FORMATS, Float64, decode
+from harness.operators.base import Undefined
 from harness.operators.deviations.base import Deviating, deviation
 from harness.operators.deviations.near import beyond, neighbours
 
@@ -61,6 +62,8 @@ def remainder_by_division(asked: Deviating) -> tuple[Expected, ...]:
 def saturates_as_signed(asked: Deviating) -> tuple[Expected, ...]:
     """Cast of integers: 32 bits, signed as the output's type is, held in its range."""
     to = asked.call.outputs[0]
+    if DTYPES[to].is_float or asked.inputs["input"].dtype in FORMATS:
+        raise Undefined("a float")
     limits = np.iinfo(DTYPES[to].storage)
     bits = asked.inputs["input"].array.astype(np.int64).astype(np.int32 if limits.min else np.uint32)
     return (Exact(Tensor(to, np.clip(bits, limits.min, limits.max).astype(DTYPES[to].storage))),)

@@ -18,6 +18,8 @@ from harness.operators.reducing import axes_of
 def about_a_mean_in_float16(asked: Deviating) -> tuple[Expected, ...]:
     """LayerNormalization: the mean is cut to FLOAT16, and the variance is that about this mean."""
     x, scale, *bias = _numbers(asked)
+    if x.arithmetic.form.dtype != "float16":
+        raise Undefined("another type than FLOAT16")
     over = tuple(range(asked.call.parameter("axis") % x.ndim, x.ndim))
     wide = converted(x, "float32")
     mean = wide.mean(over, keepdims=True)
@@ -36,6 +38,8 @@ def about_a_mean_in_float16(asked: Deviating) -> tuple[Expected, ...]:
 def by_a_mean_square_in_float16(asked: Deviating) -> tuple[Expected, ...]:
     """RMSNormalization: the mean of the squares is cut to FLOAT16, whose largest number is 65504."""
     x, scale = _numbers(asked)
+    if scale.arithmetic != x.arithmetic or x.arithmetic.form.dtype != "float16":
+        raise Undefined("another type than FLOAT16")
     over = tuple(range(asked.call.parameter("axis") % x.ndim, x.ndim))
     wide = converted(x, "float32")
     square = (wide * wide).mean(over, keepdims=True)
