@@ -151,7 +151,7 @@ class Entry(Strict):
     def _states_what_a_mismatch_gives(self) -> Entry:
         stated = [name for name in ("gives", "difference", "memory") if getattr(self, name) is not None]
         if self.expect is Outcome.MISMATCH and not self.pending:
-            if not stated:
+            if not stated and self.masked is None:
                 raise refuse(
                     "a known mismatch states what the target gives: 'gives', 'difference' or 'memory'"
                 )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from harness.model.case import Value
-from harness.model.expected import Approx, Expected
+from harness.model.expected import Expected
 from harness.operators.base import Undefined
 from harness.operators.deviations.base import Deviating, deviation
 from harness.operators.recurrent_activations import FUNCTIONS
@@ -14,7 +16,7 @@ from harness.operators.recurrent_activations import FUNCTIONS
 @deviation
 def not_clipped(asked: Deviating) -> tuple[Expected, ...]:
     """RNN and GRU: clip is not read. LSTM: it bounds the arguments of f and g, and not that of h."""
-    return asked.formula(**_clips(asked))
+    return _formula(asked, _clips(asked))
 
 
 # log(1 + exp(steepness * x)) / steepness, with a steepness of 0
@@ -24,21 +26,22 @@ def infinite_softplus(asked: Deviating) -> tuple[Expected, ...]:
     names = asked.call.parameter("activations") or ()
     if "Softplus" not in names or asked.call.parameter("activation_alpha") is not None:
         raise Undefined("no Softplus of its own")
-    functions = [FUNCTIONS[name] for name in names]
-    scales = {
+    scales: dict[str, Value] = {
         "activations": tuple("Affine" if name == "Softplus" else name for name in names),
-        "activation_alpha": tuple(
-            0.0 if n == "Softplus" else f.alpha
-            for n, f in zip(names, functions, strict=True)
-            if n == "Softplus" or f.alpha is not None
-        ),
-        "activation_beta": tuple(
-            np.inf if n == "Softplus" else f.beta
-            for n, f in zip(names, functions, strict=True)
-            if n == "Softplus" or f.beta is not None
-        ),
+        "activation_alpha": _floats(0.0 if n == "Softplus" else FUNCTIONS[n].alpha for n in names),
+        "activation_beta": _floats(np.inf if n == "Softplus" else FUNCTIONS[n].beta for n in names),
     }
-    return asked.formula(**_clips(asked), **scales)
+    return _formula(asked, {**_clips(asked), **scales})
+
+
+def _floats(given: Iterable[float | None]) -> tuple[float, ...]:
+    return tuple(each for each in given if each is not None)
+
+
+def _formula(asked: Deviating, changed: dict[str, Value]) -> tuple[Expected, ...]:
+    """Return what the operator's own formula gives with other attributes."""
+    call = asked.call._replace(attributes={**asked.call.attributes, **changed})
+    return asked._replace(call=call).formula()
 
 
 def _clips(asked: Deviating) -> dict[str, Value]:
