@@ -19,9 +19,9 @@ from harness.operators.softmaxes import FLATTENING
 @deviation
 def in_float32(asked: Deviating) -> tuple[Expected, ...]:
     """float64 in float32, of any operator."""
-    types = {each.dtype for each in asked.inputs.values() if each.dtype in FORMATS}
-    if "float64" not in types or types - {"float64", "float32"}:
-        raise Undefined("no float64, or another type beside it")
+    types = [each.dtype for each in asked.inputs.values() if each.dtype in FORMATS]
+    if "float64" not in types or types[0] not in ("float64", "float32"):
+        raise Undefined("no float64, or another type before it")
     return _given(asked)
 
 
