@@ -18,8 +18,7 @@ def half_added(asked: Deviating) -> tuple[Expected, ...]:
     """Round: the sign times the magnitude plus 0.5 in float32, without its fraction; the sign of -0 is 0."""
     x = asked.inputs["X"]
     wide = x.array.astype(np.float32)
-    with np.errstate(invalid="ignore"):
-        whole = np.where(wide == 0, np.abs(wide), np.copysign(np.trunc(np.abs(wide) + np.float32(0.5)), wide))
+    whole = np.where(wide == 0, np.abs(wide), np.copysign(np.trunc(np.abs(wide) + np.float32(0.5)), wide))
     return (Exact(Tensor(x.dtype, whole.astype(x.array.dtype))),)
 
 
@@ -41,13 +40,12 @@ def remainder_by_division(asked: Deviating) -> tuple[Expected, ...]:
     assert isinstance(found, Approx)
     signed = [np.broadcast_to(decode(each.dtype, each.array), found.shape) for each in asked.inputs.values()]
     form = FORMATS["float32"]
-    with np.errstate(all="ignore"):
-        a, b = map(np.abs, signed)
-        b = np.where(b < form.smallest_normal, 0.0, b)
-        off = a * 2.0**-21 + form.smallest_normal
-        rest, quotient = np.fmod(a, b), a / b
-        bound = off + np.where(np.minimum(rest, b - rest) <= off, b, 0.0)
-        bound += FORMATS[found.dtype].spacing(found.value)
+    a, b = map(np.abs, signed)
+    b = np.where(b < form.smallest_normal, 0.0, b)
+    off = a * 2.0**-21 + form.smallest_normal
+    rest, quotient = np.fmod(a, b), a / b
+    bound = off + np.where(np.minimum(rest, b - rest) <= off, b, 0.0)
+    bound += FORMATS[found.dtype].spacing(found.value)
     beyond = (quotient >= form.overflow) & (b > 0)
     near = (np.maximum(a, quotient) >= form.largest * (1 - 2.0**-21)) & (quotient < form.overflow * 4)
     undefined = ~np.isfinite(a) | ~np.isfinite(b) | (b == 0)
@@ -122,8 +120,7 @@ def _by_logarithm(asked: Deviating, base: Tensor | None = None) -> Approx:
     assert isinstance(found, Approx)
     x, y = (np.broadcast_to(_numbers(each), found.shape) for each in given.values())
     size = np.abs(x)
-    with np.errstate(all="ignore"):
-        undefined = np.isnan(y * np.log2(size)) | ((x < 0) & (np.isinf(y) | (y != np.rint(y))))
+    undefined = np.isnan(y * np.log2(size)) | ((x < 0) & (np.isinf(y) | (y != np.rint(y))))
     value = np.where((x < 0) & (y >= 2.0**31), -found.value, found.value)
     zero = size < FORMATS["float32"].smallest_normal
     value = np.where(zero, 0.0, np.where(undefined, np.nan, value))

@@ -93,7 +93,8 @@ def logarithm_of_the_whole_sum(asked: Deviating) -> tuple[Expected, ...]:
     """ReduceLogSumExp: the logarithm of the sum of exponentials in float32, none of them made smaller before."""
     (x,), (right,) = _numbers(asked), asked.formula()
     axes = axes_of(asked.call)
-    assert axes is not None and isinstance(right, Approx)
+    assert axes is not None
+    assert isinstance(right, Approx)
     found = log(exp(converted(x, "float32")).sum(axes, bool(asked.call.parameter("keepdims"))))
     held = found.stored(right.dtype)
     infinite = right.value > np.log(FORMATS["float32"].largest) + 2.0**-10
