@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import UNSET, UnsetType
 
 from harness.model.case import Case, Validity
 from harness.model.errors import UsageError
@@ -46,7 +47,12 @@ ENTRIES = """\
 
 
 def result(
-    case: str, target: str, outcome: Outcome, validity: Validity = Validity.VALID, error: Error | None = None
+    case: str,
+    target: str,
+    outcome: Outcome,
+    validity: Validity = Validity.VALID,
+    error: Error | None = None,
+    entry: int | UnsetType = UNSET,
 ) -> Result:
     provider = CPU.provider if target == "cpu" or outcome is Outcome.NOT_PLACED else DML.provider
     diff = Diff(3, 1, 2, (1,), "2.0", "3.0") if outcome is Outcome.MISMATCH else None
@@ -62,6 +68,7 @@ def result(
         provider,
         error,
         diff,
+        expectation=entry,
     )
 
 
@@ -88,11 +95,11 @@ def sides(tmp_path: Path) -> list[Side]:
         result(NEW, "cpu", Outcome.PASS),
     ]
     dml = [
-        result(STRING, "dml", Outcome.NOT_PLACED, error=Error("Fail", noise)),
+        result(STRING, "dml", Outcome.NOT_PLACED, error=Error("Fail", noise), entry=0),
         result(NEW, "dml", Outcome.MISMATCH),
     ]
     dml += [
-        result(RANGE, "dml", Outcome.ACCEPTED_INVALID, Validity.INVALID),
+        result(RANGE, "dml", Outcome.ACCEPTED_INVALID, Validity.INVALID, entry=1),
         result(SAME, "dml", Outcome.PASS),
     ]
     dml += [

@@ -37,7 +37,10 @@ def page_of_a_run(tmp_path_factory: pytest.TempPathFactory, request: pytest.Fixt
     known.write_text(
         "".join(
             entry % each
-            for each in (("Round@22:X=float64", "mismatch"), ("Round@22:X=bfloat16", "unsupported"))
+            for each in (
+                ("Round@22:X=float64", "mismatch, difference: {kind: value}"),
+                ("Round@22:X=bfloat16", "unsupported"),
+            )
         )
     )
     script = script_of(folder, RULES)
