@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from msgspec import UNSET, UnsetType
 
 from harness.model.case import Case, Validity
 from harness.model.errors import UsageError
@@ -16,7 +15,7 @@ from harness.model.target_info import TargetInfo
 from harness.model.verdict import Outcome, Verdict
 from harness.results.runfile import RunWriter
 from harness.specs.expectations import load_expectations
-from tests.synthetic import end_of
+from tests.synthetic import end_of, judged
 from tools.findings import Side, findings, main, page, read_sides
 
 CPU = TargetInfo("CPUExecutionProvider", onnxruntime="1.24.4")
@@ -47,12 +46,7 @@ ENTRIES = """\
 
 
 def result(
-    case: str,
-    target: str,
-    outcome: Outcome,
-    validity: Validity = Validity.VALID,
-    error: Error | None = None,
-    entry: int | UnsetType = UNSET,
+    case: str, target: str, outcome: Outcome, validity: Validity = Validity.VALID, error: Error | None = None
 ) -> Result:
     provider = CPU.provider if target == "cpu" or outcome is Outcome.NOT_PLACED else DML.provider
     diff = Diff(3, 1, 2, (1,), "2.0", "3.0") if outcome is Outcome.MISMATCH else None
@@ -68,13 +62,13 @@ def result(
         provider,
         error,
         diff,
-        expectation=entry,
     )
 
 
 def write(folder: Path, target: str, info: TargetInfo, results: Sequence[Result]) -> Path:
     folder.mkdir()
-    header = Header(1, "r", "harness run", 0, {}, {target: info})
+    entries = load_expectations([folder.parent / "dml.yaml"])
+    header, results = judged(results, Header(1, "r", "harness run", 0, {}, {target: info}), entries)
     with RunWriter(folder / "run.jsonl", header) as run:
         for one in results:
             run.add(one)
@@ -95,17 +89,18 @@ def sides(tmp_path: Path) -> list[Side]:
         result(NEW, "cpu", Outcome.PASS),
     ]
     dml = [
-        result(STRING, "dml", Outcome.NOT_PLACED, error=Error("Fail", noise), entry=0),
+        result(STRING, "dml", Outcome.NOT_PLACED, error=Error("Fail", noise)),
         result(NEW, "dml", Outcome.MISMATCH),
     ]
     dml += [
-        result(RANGE, "dml", Outcome.ACCEPTED_INVALID, Validity.INVALID, entry=1),
+        result(RANGE, "dml", Outcome.ACCEPTED_INVALID, Validity.INVALID),
         result(SAME, "dml", Outcome.PASS),
     ]
     dml += [
         result(OPEN, "dml", Outcome.MISMATCH, Validity.UNSPECIFIED),
         result(OPEN.replace("11", "22"), "dml", Outcome.PASS),
     ]
+    (tmp_path / "dml.yaml").write_text(ENTRIES, encoding="utf-8")
     paths = [write(tmp_path / "cpu", "cpu", CPU, cpu), write(tmp_path / "dml", "dml", DML, dml)]
     (tmp_path / "dml" / "artifacts").mkdir()
     np.savez(
@@ -113,7 +108,6 @@ def sides(tmp_path: Path) -> list[Side]:
         input_indices=np.array([[2]]),
         actual=np.array([9], np.int8),
     )
-    (tmp_path / "dml.yaml").write_text(ENTRIES, encoding="utf-8")
     return read_sides(paths)
 
 

@@ -35,7 +35,9 @@ def lowest_score_where_shut(asked: Deviating) -> tuple[Expected, ...]:
         reached = reached & (np.arange(n.total) <= n.past + np.arange(n.queries)[:, None])
     if "nonpad_kv_seqlen" in asked.inputs:
         reached = reached & (np.arange(n.total) < asked.inputs["nonpad_kv_seqlen"].array.reshape(-1, 1, 1, 1))
-    infinite, reached = (np.broadcast_to(x, (n.batch, n.heads, n.queries, n.total)) for x in (infinite, reached))
+    infinite, reached = (
+        np.broadcast_to(x, (n.batch, n.heads, n.queries, n.total)) for x in (infinite, reached)
+    )
     dead = ~(reached & ~infinite).any(-1, keepdims=True)
     added = 0.0 if mask.dtype == bool else np.where(np.isneginf(mask), 0.0, mask)
     bias = np.where(infinite | ~(reached | dead), -np.inf, np.where(dead, 0.0, added))
