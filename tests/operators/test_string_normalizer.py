@@ -74,7 +74,9 @@ def test_rows_are_refused(shape: tuple[int, ...]) -> None:
 
 def test_what_is_allowed() -> None:
     assert OPERATOR.broken_rule(call(1)) is None
-    assert OPERATOR.broken_rule(call(1, 7, action="UPPER")) is None
+    upper = call(1, 7, action="UPPER")
+    assert OPERATOR.broken_rule(upper._replace(attributes={**upper.attributes, "locale": "C"})) is None
+    assert OPERATOR.broken_rule(upper) == "which locale stands where none is given"
     assert OPERATOR.broken_rule(call(3, action="upper")) == "case_change_action is LOWER, UPPER or NONE"
     assert OPERATOR.family.output_shapes(OPERATOR, call(1, 7)) == ((1, -1),)
 
