@@ -15,10 +15,9 @@ from harness.model.caseid import tensor_term
 from harness.model.header import End, Expectation, Header
 from harness.model.result import Diff, Error, Result, inexpressible
 from harness.model.target_info import TargetInfo
-from harness.model.verdict import NOT_EXECUTED, Outcome, Verdict, conforms
+from harness.model.verdict import Outcome, Verdict, conforms
 from harness.results.runfile import RunWriter
 from harness.results.tables import Tables, tabulate
-from harness.specs.expectations import Expectations
 
 CPU = TargetInfo(
     "CPUExecutionProvider",
@@ -241,25 +240,6 @@ def explained(found: Sequence[Result]) -> list[Result]:
             number = 7
         named.append(result if number is None else msgspec.structs.replace(result, expectation=number))
     return named
-
-
-def judged(results: Sequence[Result], header: Header, entries: Expectations) -> tuple[Header, list[Result]]:
-    """Return a header that states the entries, and the results as a run records them: with the entry that speaks of
-    each."""
-    known = {target: entries.for_target(target, info) for target, info in header.targets.items()}
-    found = []
-    for result in results:
-        entry = (
-            known[result.target].record(result.case, result.outcome, conforms=False)
-            if result.outcome not in NOT_EXECUTED and not conforms(result.validity, result.outcome)
-            else None
-        )
-        if entry is not None:
-            verdict = Verdict.EXPECTED if entry.expect is result.outcome else Verdict.CHANGED
-            result = msgspec.structs.replace(result, verdict=verdict, expectation=entry.number)
-        found.append(result)
-    stated = entries.stated(header.targets, {result.operator for result in results})
-    return msgspec.structs.replace(header, expectations=stated), found
 
 
 def end_of(found: Sequence[Result]) -> End:

@@ -11,7 +11,7 @@ from harness.model.target_info import TargetInfo
 from harness.model.verdict import Outcome, Verdict
 from harness.results.runfile import RunWriter
 from harness.specs.expectations import load_expectations
-from tests.synthetic import end_of, judged
+from tests.synthetic import end_of
 from tools.errata import Measured, command, main, page
 
 API = TargetInfo("DirectML", directml="1.15.4", max_feature_level="6_4", adapter="llvmpipe")
@@ -19,8 +19,7 @@ API = TargetInfo("DirectML", directml="1.15.4", max_feature_level="6_4", adapter
 
 def write(folder: Path, results: list[Result], **targets: TargetInfo) -> Path:
     folder.mkdir(exist_ok=True)
-    header, results = judged(results, Header(1, "r", "", 0, {}, targets), load_expectations())
-    with RunWriter(folder / "run.jsonl", header) as run:
+    with RunWriter(folder / "run.jsonl", Header(1, "r", "", 0, {}, targets)) as run:
         for one in results:
             run.add(one)
         run.close(end_of(results))
