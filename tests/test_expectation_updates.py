@@ -66,6 +66,7 @@ def a_run(*failing: str, outcome: str = "rejected:Fail", left: float = 0) -> Pat
 def fill(path: Path) -> None:
     path.write_text(
         path.read_text()
+        .replace("gives: TODO", "difference: {kind: value}")
         .replace("reason: TODO", "reason: planted")
         .replace("link: TODO", "link: https://example.org/3")
     )
@@ -134,14 +135,16 @@ class TestPropose:
 
     @pytest.mark.slow
     def test_lint_and_run_fail_until_reason_and_link_are_filled_in(self) -> None:
-        write("script.yaml", 'rules: [{match: Round, where: ["opset=22", "X.rank>=3"], do: fail}]\n')
+        write("script.yaml", 'rules: [{match: Round, where: ["opset=22", "X.rank>=3"], do: ulp}]\n')
         run = ("run", ROUND, "-t", "fake,script=script.yaml", "-o")
         write("none.yaml", "[]\n")
         assert harness(*run, "first", "--expectations", "none.yaml").code == 1
         assert harness("expect", "update", "first", "new.yaml").code == 0
         ended = harness("expect", "lint", "new.yaml", "--spec", ROUND)
         assert ended.code == 1
-        assert ended.err.startswith("new.yaml:1: [0]: not reviewed yet: fill in 'reason' and 'link'\n")
+        assert ended.err.startswith(
+            "new.yaml:1: [0]: not reviewed yet: fill in 'gives', 'reason' and 'link'\n"
+        )
         assert harness(*run, "second", "--expectations", "new.yaml").code == 1
         assert any("not reviewed yet" in problem for problem in lines_of(Path("second"))[-1]["problems"])
         fill(Path("new.yaml"))
