@@ -18,16 +18,27 @@ from harness.operators.recurrent_activations import FUNCTIONS, Activation, chose
 @deviation
 def thresholds_of_0(asked: Deviating) -> tuple[Expected, ...]:
     """RNN, GRU, LSTM: ThresholdedRelu has the alpha 0."""
-    kind = asked.operator.options
-    names = named(asked.call, kind.functions, len(kind.directions(asked.call)))
-    alphas = [0.0 if name == "ThresholdedRelu" else FUNCTIONS[name].alpha for name in names]
-    return asked.formula(activation_alpha=tuple(alpha for alpha in alphas if alpha is not None))
+    return asked.formula(activation_alpha=_with_thresholds_of_0(asked))
 
 
 @deviation
 def cell_not_clipped(asked: Deviating) -> tuple[Expected, ...]:
     """LSTM: Ht = ot (.) h(Ct), Ct not bounded by clip; all other arguments are."""
     return bounded(_lstm_without_clip_of_h)(asked.call, asked.inputs, asked.arithmetic)
+
+
+@deviation
+def thresholds_of_0_and_cell_not_clipped(asked: Deviating) -> tuple[Expected, ...]:
+    """LSTM: Ht = ot (.) h(Ct), Ct not bounded by clip, and ThresholdedRelu has the alpha 0."""
+    attributes = {**asked.call.attributes, "activation_alpha": _with_thresholds_of_0(asked)}
+    return cell_not_clipped(asked._replace(call=asked.call._replace(attributes=attributes)))
+
+
+def _with_thresholds_of_0(asked: Deviating) -> tuple[float, ...]:
+    kind = asked.operator.options
+    names = named(asked.call, kind.functions, len(kind.directions(asked.call)))
+    alphas = [0.0 if name == "ThresholdedRelu" else FUNCTIONS[name].alpha for name in names]
+    return tuple(alpha for alpha in alphas if alpha is not None)
 
 
 def _lstm_without_clip_of_h(
