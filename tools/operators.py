@@ -40,7 +40,7 @@ def formula_modules() -> dict[str, str]:
 def _judged(operator: Operator) -> str:
     """Say how results are held against the oracle's."""
     oracle = operator.oracle.func if isinstance(operator.oracle, partial) else operator.oracle
-    return "to the bit" if getattr(oracle, "__qualname__", "").startswith("_exact") else "within a bound"
+    return "to the bit" if getattr(oracle, "way", "") in ("moved", "decided") else "within a bound"
 
 
 def page() -> Iterator[str]:

@@ -13,28 +13,28 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
 
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
 from harness.compile import sequences
+from harness.compile.composed import compile_graph
+from harness.compile.protos import PRODUCER, UNTESTED, attribute
 from harness.compile.tensor_files import tensor_proto
 from harness.model.case import (
     CONSTANTS,
     Case,
     Options,
     Tensor,
-    TensorValue,
     Value,
 )
 from harness.model.dtypes import DTYPES
 from harness.model.onnx_schemas import IR_VERSIONS, operator_schema
 from harness.operators import OPERATORS
 from harness.operators.base import Call, Node, Shape
+from harness.specs.graphs.operator import FAMILY
 from harness.targets.execution import Graph
 
 _ONE_BYTE = 128
 """Protocol Buffers write integers below this as one byte."""
-_UNTESTED = {"Identity", "Constant"}
-PRODUCER = "onnxruntime-conformance-harness"
 
 
 class _Form(NamedTuple):
@@ -62,6 +62,8 @@ def compile_case(
     shapes = tuple(spec.shape for spec in case.inputs)
     if results is None:
         results = operator.family.output_shapes(operator, call)
+    if operator.family is FAMILY:
+        return compile_graph(case, call, inputs, tuple(results))
     form = _Form(
         case.operator,
         case.opset,
@@ -168,7 +170,7 @@ def _called(form: _Form, renamed: Mapping[str, str], results: Sequence[str]) -> 
     operands = [renamed.get(name, name) for name in _operands(form)]
     node = helper.make_node(form.operator, operands, sequences.given(schema, results), name="tested")
     node.attribute.extend(
-        _attribute(name, value, schema.attributes[name].type) for name, value in form.attributes
+        attribute(name, value, schema.attributes[name].type) for name, value in form.attributes
     )
     before = sequences.packed(schema, dict(zip(form.names, form.dtypes, strict=True)), renamed)
     return [*map(_node, before), node, *map(_node, sequences.unpacked(schema, results))]
@@ -197,21 +199,13 @@ def _value_info(name: str, dtype: str, rank: int | None) -> ValueInfoProto:
     return helper.make_tensor_value_info(name, DTYPES[dtype].onnx, dimensions)
 
 
-def _attribute(name: str, value: Value, kind: str) -> AttributeProto:
-    if isinstance(value, TensorValue):
-        return helper.make_attribute(name, tensor_proto("", value.tensor))
-    if isinstance(value, tuple) and not value:
-        return AttributeProto(name=name, type=AttributeProto.AttributeType.Value(kind))
-    return helper.make_attribute(name, value)
-
-
 def _node(node: Node) -> NodeProto:
     if node.value is not None:
         return helper.make_node(
             node.operator, list(node.inputs), [node.output], value=tensor_proto(node.output, node.value)
         )
     made = helper.make_node(node.operator, list(node.inputs), [node.output])
-    made.attribute.extend(_attribute(name, value, "INTS") for name, value in sorted(node.attributes.items()))
+    made.attribute.extend(attribute(name, value, "INTS") for name, value in sorted(node.attributes.items()))
     return made
 
 
@@ -291,7 +285,7 @@ def _graph(model: ModelProto, form: _Form, constants: Sequence[int]) -> Graph:
     fed = tuple(n for n in range(len(form.names)) if n not in constants)
     composed = options.variant is not None or sequences.composed(schema)
     nodes = [
-        (node.op_type not in _UNTESTED if composed else node.name == "tested", node.op_type)
+        (node.op_type not in UNTESTED if composed else node.name == "tested", node.op_type)
         for node in model.graph.node
     ]
     tested = tuple(sorted(operator for proven, operator in nodes if proven))

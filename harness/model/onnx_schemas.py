@@ -6,7 +6,7 @@ native code and can crash on bad attributes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from operator import attrgetter
 from typing import NamedTuple
@@ -157,6 +157,15 @@ def opsets_of_versions(name: str) -> tuple[int, ...]:
     return tuple(opset for opset in found if not onnx.defs.get_schema(name, opset, "").deprecated)
 
 
+_GRAPHS: dict[str, Callable[[int], OperatorSchema]] = {}
+
+
+def register_graph(name: str, schema: Callable[[int], OperatorSchema]) -> None:
+    """Give a graph of several operators a signature, by opset, as if it were one operator."""
+    _GRAPHS[name] = schema
+    operator_schema.cache_clear()
+
+
 @lru_cache(maxsize=1024)
 def operator_schema(name: str, opset: int) -> OperatorSchema:
     """Return the schema of an operator at an opset; raise UnknownOperator or OpsetUnavailable with a message
@@ -165,6 +174,8 @@ def operator_schema(name: str, opset: int) -> OperatorSchema:
         raise OpsetUnavailable(
             f"opset {opset} is not in the installed onnx {onnx.__version__}, whose newest is {latest_opset()}"
         )
+    if name in _GRAPHS:
+        return _GRAPHS[name](opset)
     try:
         schema = onnx.defs.get_schema(name, opset, "")
     except onnx.defs.SchemaError as error:

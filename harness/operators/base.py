@@ -217,6 +217,10 @@ class Family:
         """Choose the elements of an input for which `kinds` has kinds."""
         raise NotImplementedError
 
+    def elements_of(self, case_id: str) -> str:
+        """Return the part of an id that decides a case's elements, beside the seed."""
+        return case_id
+
     def output_count(self, operator: Operator, call: Call) -> int:
         """Return the usual number of outputs of a call."""
         return 1

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cache, lru_cache, partial
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -39,16 +40,54 @@ class FormulaError(ValueError):
     ONNX infers."""
 
 
+@dataclass(frozen=True, slots=True)
+class FormulaOracle:
+    """The oracle of a formula. `way` says what the formula does to its inputs: it `moved` their elements, whatever
+    those are, `decided` by them without rounding, or rounds, so that its results are `bounded`."""
+
+    formula: Formula
+    way: Literal["moved", "decided", "bounded"]
+    names: frozenset[str]
+
+    def __call__(self, call: Call, inputs: Mapping[str, Tensor], arithmetic: str) -> tuple[Expected, ...]:
+        found = self.given(call, inputs, partial(self.taken, arithmetic=arithmetic))
+        return tuple(self.expected(dtype, one) for dtype, one in zip(call.outputs, found, strict=True))
+
+    def given(self, call: Call, inputs: Mapping[str, Any], taken: Callable[[Any], Any]) -> Sequence[Any]:
+        """Return what the formula gives, one for each output of the call; `taken` makes what it receives of an
+        input."""
+        with np.errstate(all="ignore"):
+            positional, named = arguments(self.names, call, inputs, taken)
+            return results(self.formula(*positional, **named), call)
+
+    def taken(self, tensor: Tensor, arithmetic: str) -> Any:
+        """Return what the formula receives of an input."""
+        if self.way == "bounded" and DTYPES[tensor.dtype].is_float:
+            return number(tensor, declared(arithmetic, tensor.dtype))
+        return values(tensor) if self.way == "decided" else tensor.array
+
+    def expected(self, dtype: str, result: Any) -> Expected:
+        """Return what an output is held against, of what the formula gives for it."""
+        if isinstance(result, Bounded):
+            return result.stored(dtype)
+        if self.way == "bounded":
+            return Exact(_tensor(dtype, stored(dtype, np.asarray(result))))
+        kept: Callable[[str, Array], Array] = stored if self.way == "decided" else _as_it_is
+        if isinstance(result, Either):
+            return OneOf(tuple(_tensor(dtype, kept(dtype, _array(dtype, array))) for array in result.choices))
+        return Exact(_tensor(dtype, kept(dtype, _array(dtype, result))))
+
+
 def moved(formula: Formula) -> Oracle:
     """Make the oracle of a formula that moves elements without looking at them: it works on their bits,
     bfloat16 as uint16."""
-    return _exact(formula, lambda tensor: tensor.array, lambda dtype, array: array)
+    return FormulaOracle(formula, "moved", parameters(formula))
 
 
 def decided(formula: Formula) -> Oracle:
     """Make the oracle of a formula that compares, chooses or counts without rounding: bfloat16 as float32,
     which holds all its values."""
-    return _exact(formula, values, stored)
+    return FormulaOracle(formula, "decided", parameters(formula))
 
 
 def bounded(formula: Formula) -> Oracle:
@@ -57,32 +96,11 @@ def bounded(formula: Formula) -> Oracle:
 
     The result is held to that bound where it is a float that was computed, to the bit otherwise.
     """
-    names = parameters(formula)
-
-    def oracle(call: Call, inputs: Mapping[str, Tensor], arithmetic: str) -> tuple[Expected, ...]:
-        def taken(tensor: Tensor) -> Any:
-            return (
-                number(tensor, declared(arithmetic, tensor.dtype))
-                if DTYPES[tensor.dtype].is_float
-                else tensor.array
-            )
-
-        with np.errstate(all="ignore"):
-            positional, named = arguments(names, call, inputs, taken)
-            result = formula(*positional, **named)
-        return tuple(
-            _held(dtype, one) for dtype, one in zip(call.outputs, results(result, call), strict=True)
-        )
-
-    return oracle
+    return FormulaOracle(formula, "bounded", parameters(formula))
 
 
-def _held(dtype: str, result: Any) -> Expected:
-    return (
-        result.stored(dtype)
-        if isinstance(result, Bounded)
-        else Exact(_tensor(dtype, stored(dtype, np.asarray(result))))
-    )
+def _as_it_is(_dtype: str, array: Array) -> Array:
+    return array
 
 
 def values(tensor: Tensor) -> Array:
@@ -93,28 +111,6 @@ def values(tensor: Tensor) -> Array:
 def stored(dtype: str, array: Array) -> Array:
     """Return numbers in the storage of an element type: float32 narrowed to the bits of bfloat16, exactly."""
     return encode_bfloat16(array) if dtype == "bfloat16" and array.dtype == np.float32 else array
-
-
-def _exact(formula: Formula, taken: Callable[[Tensor], Any], given: Callable[[str, Array], Array]) -> Oracle:
-    names = parameters(formula)
-
-    def oracle(call: Call, inputs: Mapping[str, Tensor], arithmetic: str) -> tuple[Expected, ...]:
-        del arithmetic
-        with np.errstate(all="ignore"):
-            positional, named = arguments(names, call, inputs, taken)
-            result = formula(*positional, **named)
-        return tuple(
-            one(dtype, each) for dtype, each in zip(call.outputs, results(result, call), strict=True)
-        )
-
-    def one(dtype: str, result: Any) -> Expected:
-        if isinstance(result, Either):
-            return OneOf(
-                tuple(_tensor(dtype, given(dtype, _array(dtype, array))) for array in result.choices)
-            )
-        return Exact(_tensor(dtype, given(dtype, _array(dtype, result))))
-
-    return oracle
 
 
 def _array(dtype: str, result: Any) -> Array:

@@ -43,11 +43,12 @@ def run_hashes(specs: Iterable[Path], expectations: Expectations) -> dict[str, s
         file for folder in ("operators", "operators/bounded") for file in (_PACKAGE / folder).glob("*.py")
     ]
     oracle += [*OWN_MODULES, _PACKAGE / "specs" / "values.py"]
+    oracle += [_PACKAGE / "specs" / "graphs" / name for name in ("composition.py", "pattern.py")]
     oracle += [
         _PACKAGE / "model" / name
         for name in ("diff.py", "expected.py", "float_formats.py", "data/arithmetics.yaml")
     ]
-    compiled = [_PACKAGE / "compile" / name for name in ("graphs.py", "directml.py")]
+    compiled = [_PACKAGE / "compile" / name for name in ("graphs.py", "composed.py", "directml.py")]
     return {
         "specs": hash_files(specs),
         "oracle": hash_files(oracle),

@@ -21,7 +21,7 @@ from harness.model.result import (
 )
 from harness.model.verdict import Outcome, Verdict, conforms
 from harness.run.oracle import OracleError, contradiction, oracle
-from harness.targets.execution import Execution, Graph, Prepared
+from harness.targets.execution import Execution, Graph, Nodes, Prepared
 
 _NO_KERNEL = frozenset({"NotImplemented"})
 """Error classes by which onnxruntime says that a provider has no kernel for a node; the class, since wording
@@ -158,6 +158,8 @@ def placement(execution: Execution, graph: Graph, provider: str) -> NodePlacemen
     nodes = execution.nodes
     if nodes is None:
         return NodePlacement(None, "the runtime did not say where the node was placed")
+    if graph.composed:
+        return _placement_of_all(nodes, graph, provider)
     if nodes == ((provider, graph.tested[0]),) and len(graph.tested) == 1:
         return NodePlacement(provider)
     found = Counter(operator for _, operator in nodes)
@@ -185,6 +187,20 @@ def placement(execution: Execution, graph: Graph, provider: str) -> NodePlacemen
     if off and few:
         return NodePlacement(None, f"only {', '.join(few)} are in the graph that ran")
     return NodePlacement(provider, None, function_nodes or None)
+
+
+def _placement_of_all(nodes: Nodes, graph: Graph, provider: str) -> NodePlacement:
+    """Return where the nodes of a graph of several operators ran: all that an optimizer made of them count. With
+    optimisation off none may be missing, but a function, in whose place its body ran."""
+    astray = [node for node in nodes if node[0] != provider]
+    if astray:
+        where, operators = (", ".join(sorted(set(each))) for each in zip(*astray, strict=True))
+        return NodePlacement(where, f"{operators} ran on {where}")
+    absent = Counter(graph.tested) - Counter(operator for _, operator in nodes)
+    lost = [operator for operator in absent if operator not in graph.functions]
+    if lost and graph.optimization == "off" and not any(name.startswith(_FUSED) for _, name in nodes):
+        return NodePlacement(None, f"{', '.join(lost)} is not in the graph that ran")
+    return NodePlacement(provider)
 
 
 def verdict(validity: Validity, outcome: Outcome, expected: Outcome | None) -> Verdict:

@@ -24,7 +24,7 @@ from harness.run.request import new_run_id
 from harness.run.shards import Shards, merged_header
 from harness.specs.expectation_scope import ExpectationScope
 from harness.specs.expectations import load_expectations
-from harness.specs.load import default_folder
+from harness.specs.load import spec_files
 from harness.specs.selection import OTHER_SHARD
 from harness.specs.target_expectations import TargetExpectations
 
@@ -161,7 +161,7 @@ def _whole_or_none(writer: RunWriter) -> Iterator[None]:
 
 def _own_specs(header: Header) -> bool:
     """Say whether a run was of all specs that come with the harness."""
-    return header.hashes.get("specs") == hash_files(default_folder().glob("*.yaml"))
+    return header.hashes.get("specs") == hash_files(spec_files())
 
 
 def _known(header: Header) -> dict[str, TargetExpectations]:

@@ -27,6 +27,7 @@ from harness.specs.ahead import plan_ahead
 from harness.specs.api_cases import api_cases
 from harness.specs.combination import CallGroup, Kinds
 from harness.specs.family_sweeps import sweeps_of
+from harness.specs.graphs.load import graph_cases
 from harness.specs.kept_plans import KeptCalls, KeptPlan
 from harness.specs.literal_cases import literal_cases
 from harness.specs.load import LoadedSpec
@@ -285,6 +286,11 @@ def _planned(
     kept = kept_plans.read(spec, operator) if keeps else None
     if kept is not None:
         return kept.literals, list(_read(spec, operator, kept.sweeps))
+    if spec.graph is not None:
+        cases = graph_cases(spec.graph, Counter())
+        if kept_plans.keeps(spec, operator):
+            kept_plans.write(spec, KeptPlan(cases, []))
+        return cases, ()
     written = list(literal_cases(spec, operator, problems))
     sweeps: list[SweepPlan] = []
     for number, sweep in sweeps_of(spec, operator, problems):

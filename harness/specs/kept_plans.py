@@ -113,7 +113,11 @@ def write(spec: LoadedSpec, plan: KeptPlan) -> None:
 def keeps(spec: LoadedSpec, operator: Operator) -> bool:
     """Say whether the plan follows from files alone: of the harness's own spec and operator, without further
     ones."""
-    return spec.built_in and not os.environ.get(VARIABLE) and _COLLECTED.get(operator.name) is operator
+    return (
+        spec.built_in
+        and not os.environ.get(VARIABLE)
+        and (spec.graph is not None or _COLLECTED.get(operator.name) is operator)
+    )
 
 
 def _path(spec: LoadedSpec) -> Path:

@@ -16,6 +16,11 @@ def entry_lines(spec: LoadedSpec) -> dict[str, int]:
     Of the sweeps of a family it is the line of the `use`.
     """
     lines = spec.source.lines
+    if spec.graph is not None:
+        return {
+            f"sweep={sweep.name}": lines["sweeps", number]
+            for number, sweep in enumerate(spec.graph.spec.sweeps)
+        }
     found = {f"case={case.name}": lines["cases", number] for number, case in enumerate(spec.model.cases)}
     for number, entry in enumerate(spec.model.sweeps):
         sweeps = (

@@ -18,10 +18,15 @@ from harness.model.reference import kernels
 from harness.operators import OPERATORS
 from harness.specs import source
 from harness.specs.check import Checks
+from harness.specs.graphs.load import load_graph
+from harness.specs.graphs.pattern import Pattern
 from harness.specs.problems import validation_problems
 from harness.specs.schema import Spec
 from harness.specs.schema_types import ALL
 from harness.specs.source import Key, KeyPath, Source, shown
+
+GRAPHS = "graphs"
+"""The folder of specs of graphs, in one of specs of operators."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,8 @@ class LoadedSpec:
     path: Path
     model: Spec
     source: Source
+    graph: Pattern | None = None
+    """The graph that it is a spec of, where it is none of an operator."""
 
     def where(self, *path: Key) -> str:
         """Return `file:line` of a part of the file."""
@@ -45,7 +52,8 @@ class LoadedSpec:
     @cached_property
     def built_in(self) -> bool:
         """Whether the spec comes with the harness."""
-        return self.path.resolve().parent == default_folder().resolve()
+        parent = self.path.resolve().parent
+        return parent in (default_folder().resolve(), default_folder().resolve() / GRAPHS)
 
     @property
     def opsets(self) -> tuple[int, ...]:
@@ -61,6 +69,8 @@ class LoadedSpec:
     def directml(self) -> tuple[str, ...]:
         """The DirectML operators that the operator lowers to: as the spec claims, else those that ONNX
         Runtime's provider creates."""
+        if self.graph is not None:
+            return ()
         claimed = self.model.lowers_to
         return kernels.directml_operators(self.model.operator) if claimed is None else claimed.directml
 
@@ -80,7 +90,7 @@ def default_folder() -> Path:
 
 def is_whole(paths: Collection[Path]) -> bool:
     """Say whether these files are all specs that come with the harness, and no others."""
-    return {path.resolve() for path in paths} == {path.resolve() for path in default_folder().glob("*.yaml")}
+    return {path.resolve() for path in paths} == {path.resolve() for path in spec_files()}
 
 
 def load_specs(paths: Sequence[Path] = (), queries: Sequence[Query] = ()) -> list[LoadedSpec]:
@@ -140,7 +150,11 @@ def yaml_files(paths: Sequence[Path], problems: list[str], *, empty: bool = Fals
     found: dict[Path, None] = {}
     for path in paths:
         try:
-            inside = sorted(p for p in path.iterdir() if p.suffix == ".yaml") if path.is_dir() else [path]
+            inside = (
+                [p for folder in (path, path / GRAPHS) for p in sorted(folder.glob("*.yaml"))]
+                if path.is_dir()
+                else [path]
+            )
         except (OSError, ValueError) as error:
             problems.append(
                 f"{source.label_of(path)}: cannot read the folder: {getattr(error, 'strerror', None) or error}"
@@ -162,6 +176,8 @@ def _load(path: Path) -> LoadedSpec:
                 )
             ]
         )
+    if "graph" in file.tree:
+        return _load_graph(path, file)
     checks = Checks(file)
     checks.sweep_keys()
     model: Spec | None = None
@@ -173,3 +189,9 @@ def _load(path: Path) -> LoadedSpec:
     if checks.problems or model is None:
         raise SpecError(file.by_line(checks.problems))
     return LoadedSpec(path, model, file)
+
+
+def _load_graph(path: Path, file: Source) -> LoadedSpec:
+    pattern = load_graph(file)
+    model = Spec.model_construct(operator=pattern.spec.graph, opsets=pattern.spec.opsets)
+    return LoadedSpec(path, model, file, pattern)

@@ -16,6 +16,9 @@ def origins(plan: Plan) -> dict[str, Origin]:
     `GatherND:sweep=tuple_empty`."""
     found = {}
     for spec in plan.specs:
+        if spec.graph is not None:
+            for each in spec.graph.spec.sweeps:
+                found[f"{spec.model.operator}:sweep={each.name}"] = Origin(spec.graph.spec.source, None)
         for case in spec.model.cases:
             if case.source or case.rule:
                 found[f"{spec.model.operator}:case={case.name}"] = Origin(case.source, case.rule)
@@ -36,4 +39,5 @@ def origins(plan: Plan) -> dict[str, Origin]:
 def _file(spec: LoadedSpec) -> str:
     """Name a spec's file: one that comes with the harness as it is in the repository, another as the user
     did."""
-    return f"specs/{spec.path.name}" if spec.built_in else spec.source.label
+    folder = "specs" if spec.graph is None else "specs/graphs"
+    return f"{folder}/{spec.path.name}" if spec.built_in else spec.source.label

@@ -34,7 +34,8 @@ def case_inputs(call: Call, case: Case, seed: int, layout: StreamLayout | None =
     elements come first. `layout` is that of the case where it is known."""
     operator = OPERATORS[case.operator]
     chosen, counts, ends = layout or layout_of(case)
-    stream = memoryview(shake_128(f"{seed}:{case.id}".encode()).digest(ends[-1])) if ends else memoryview(b"")
+    named = operator.family.elements_of(case.id)
+    stream = memoryview(shake_128(f"{seed}:{named}".encode()).digest(ends[-1])) if ends else memoryview(b"")
     literals = case.literals
     made = []
     start = 0

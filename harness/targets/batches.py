@@ -13,7 +13,10 @@ _CASES = 512
 _BYTES = 4 << 20
 FAKE = "FakeExecutionProvider"
 """The only provider that is told which cases it runs: it has to act out their outcomes."""
-_KIND = ("optimization", "in_place", "inputs", "outputs", "tested", "patterns")
+_KIND = (
+    *("optimization", "in_place", "inputs", "outputs", "tested", "patterns"),
+    *("tells_transformers", "disabled"),
+)
 
 
 def batches(units: Iterator[GraphCases]) -> Iterator[list[GraphCases]]:
@@ -80,6 +83,8 @@ def encode_batch(
                 graph.outputs,
                 graph.tested,
                 graph.patterns,
+                graph.composed and graph.optimization != "off",
+                graph.disabled,
             ),
             len(kinds),
         )

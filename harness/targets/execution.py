@@ -52,6 +52,10 @@ class Graph(NamedTuple):
     patterns: tuple[int, int] | None = None
     untested: tuple[str, ...] = ()
     functions: tuple[str, ...] = ()
+    composed: bool = False
+    """Of several tested operators, in place of which others may run: all nodes must be on the provider."""
+    disabled: tuple[str, ...] = ()
+    """The transformers that are not to change it."""
 
 
 class GraphCases(NamedTuple):
@@ -75,6 +79,8 @@ class Execution(NamedTuple):
     seconds: float
     ended: str | None = None
     """None, "crash" or "timeout"."""
+    transformers: tuple[str, ...] = ()
+    """The optimizer's transformers that changed a graph of several operators, in the order in which they did."""
     fuses: bool = False
     """The release cannot be told to keep nodes apart: a node that it fused of several is proof for all of
     them."""

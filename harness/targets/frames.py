@@ -54,6 +54,7 @@ class _Placement(msgspec.Struct, frozen=True):
     unit: int
     nodes: tuple[tuple[str, str], ...] | None
     fuses: bool = False
+    transformers: tuple[str, ...] = ()
 
 
 def tensor_bytes(tensor: Tensor) -> bytes:
@@ -73,6 +74,7 @@ class FrameReader:
         self._needed = 0
         self._nodes: Nodes | None = None
         self._fuses = False
+        self._transformers: tuple[str, ...] = ()
         self._unit: GraphCases | None = None
         self._failure = msgspec.json.Decoder(_Failure).decode
         self._placement = msgspec.json.Decoder(_Placement).decode
@@ -125,10 +127,11 @@ class FrameReader:
             if kind == "P":
                 placement = self._placement(body)
                 self._nodes, self._fuses = placement.nodes, placement.fuses
+                self._transformers = placement.transformers
                 self._unit = unit
                 return ()
             if unit is not self._unit:
-                self._nodes = None
+                self._nodes, self._transformers = None, ()
             if kind == "R":
                 return (self._result(body, done),)
             failure = self._failure(body)
@@ -138,7 +141,9 @@ class FrameReader:
             raise GarbledError("an answer out of order")
         why = Error(failure.class_, failure.message, failure.by)
         return [
-            Execution(None, why, failure.stage, self._nodes, failure.seconds, fuses=self._fuses)
+            Execution(
+                None, why, failure.stage, self._nodes, failure.seconds, None, self._transformers, self._fuses
+            )
         ] * failure.count
 
     def _result(self, body: memoryview, done: int) -> Execution:
@@ -165,7 +170,9 @@ class FrameReader:
             outputs.append(Tensor(name, array))
         if at != len(body):
             raise GarbledError("bytes behind the last output")
-        return Execution(tuple(outputs), None, "compare", self._nodes, seconds, None, self._fuses)
+        return Execution(
+            tuple(outputs), None, "compare", self._nodes, seconds, None, self._transformers, self._fuses
+        )
 
 
 def _strings(raw: memoryview, shape: tuple[int, ...]) -> Array:

@@ -321,10 +321,30 @@ class OnnxRuntime:
             raise RuntimeError(f"{unit['provider']} is not in this onnxruntime")
         self._remove_profiles()
         options = self._session_options(unit)
+        self.transformers: List[str] = []
+        if not unit.get("tells_transformers"):
+            return self._made(unit, model, options)
+        with tempfile.TemporaryFile() as log:
+            kept = os.dup(2)
+            os.dup2(log.fileno(), 2)
+            try:
+                return self._made(unit, model, options)
+            finally:
+                os.dup2(kept, 2)
+                os.close(kept)
+                log.seek(0)
+                self.transformers = transformers_of(log.read())
+
+    def _made(self, unit: Unit, model: bytes, options: Any) -> Any:
         if not self._chooses:
             return self.ort.InferenceSession(model, options)
+        more = {"disabled_optimizers": unit["disabled"]} if unit.get("disabled") else {}
         return self.ort.InferenceSession(
-            model, options, providers=[(unit["provider"], unit["provider_options"])], enable_fallback=0
+            model,
+            options,
+            providers=[(unit["provider"], unit["provider_options"])],
+            enable_fallback=0,
+            **more,
         )
 
     def elsewhere(self, unit: Unit, model: bytes) -> Optional[List[List[str]]]:
@@ -396,7 +416,8 @@ class OnnxRuntime:
         return load
 
     def _session_options(self, unit: Unit) -> Any:
-        key = (unit["optimization"], unit["threads"], tuple(sorted(unit["config"].items())))
+        tells = unit.get("tells_transformers")
+        key = (unit["optimization"], unit["threads"], tells, tuple(sorted(unit["config"].items())))
         options = self._options.get(key)
         if options is None:
             options = self._options[key] = self._new_options(unit)
@@ -415,7 +436,7 @@ class OnnxRuntime:
         options.intra_op_num_threads = unit["threads"]
         options.inter_op_num_threads = 1
         options.enable_mem_pattern = unit["provider"] == "CPUExecutionProvider"
-        options.log_severity_level = 4
+        options.log_severity_level = 0 if unit.get("tells_transformers") else 4
         if hasattr(
             options, "add_session_config_entry"
         ):  # since 1.4; a release ignores the entries that it does not know
@@ -649,10 +670,25 @@ def elements_of(value: Any, number: int) -> Any:
     return np.frombuffer(raw, storage).reshape(shape)
 
 
+def transformers_of(log: bytes) -> List[str]:
+    """Return the transformers that changed a graph, each once, as a verbose log of a session's creation names
+    them: `GraphTransformer NAME modified: 1 with status: OK`."""
+    found: Dict[str, None] = {}
+    for line in log.decode("utf-8", "replace").splitlines():
+        _, mark, said = line.partition("GraphTransformer ")
+        name, _, modified = said.partition(" modified: ")
+        if mark and modified.startswith("1"):
+            found[name] = None
+    return list(found)
+
+
 def placement(backend: Any, unit: Unit, nodes: Optional[Sequence[Sequence[str]]]) -> Dict[str, Any]:
     """Return the body of a P frame; `fuses` stands there alone where the release cannot be told not to fuse
     nodes."""
     body = {"unit": unit["unit"], "nodes": nodes}
+    transformers = getattr(backend, "transformers", None)
+    if transformers:
+        body["transformers"] = transformers
     return dict(body, fuses=True) if getattr(backend, "fuses", False) else body
 
 

@@ -1,0 +1,100 @@
+"""Compiles a case of a graph of several operators to a ModelProto: its nodes, its constants as initializers or as
+Constant nodes, its inputs, of which some may be initializers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import sha256
+
+from onnx import ModelProto, NodeProto, ValueInfoProto, helper
+
+from harness.compile.protos import PRODUCER, UNTESTED, attribute
+from harness.compile.tensor_files import tensor_proto
+from harness.model.case import Case, Tensor
+from harness.model.dtypes import DTYPES
+from harness.model.onnx_schemas import IR_VERSIONS, operator_schema
+from harness.operators import OPERATORS
+from harness.operators.base import Call, Shape
+from harness.specs.graphs.operator import filled_graph
+from harness.specs.graphs.pattern import FilledGraph, GraphNode
+from harness.targets.execution import Graph
+
+
+def compile_graph(case: Case, call: Call, inputs: tuple[Tensor, ...], results: tuple[Shape, ...]) -> Graph:
+    """Return the graph of a case; `results` are the shapes of its outputs."""
+    graph = filled_graph(OPERATORS[case.operator], call)
+    wanted = (case.options.initializer or "").split(",")
+    constants = [n for n, each in enumerate(case.inputs) if each.name in wanted]
+    fed = tuple(n for n in range(len(inputs)) if n not in constants)
+    model = _model(case, graph, call, inputs, fed, results)
+    data = model.SerializeToString(deterministic=True)
+    operators = [node.operator for node in graph.nodes]
+    tested = tuple(sorted(name for name in operators if name not in UNTESTED))
+    return Graph(
+        model=data,
+        digest=sha256(data).hexdigest(),
+        fed=fed,
+        inputs=tuple((case.inputs[n].name, DTYPES[case.inputs[n].dtype].onnx) for n in fed),
+        outputs=tuple(
+            (name, DTYPES[dtype].onnx) for name, dtype in zip(graph.outputs, call.outputs, strict=True)
+        ),
+        tested=tested,
+        optimization=case.options.optimization,
+        untested=tuple(name for name in operators if name in UNTESTED),
+        functions=tuple(name for name in dict.fromkeys(tested) if operator_schema(name, case.opset).function),
+        composed=True,
+    )
+
+
+def _model(
+    case: Case,
+    graph: FilledGraph,
+    call: Call,
+    inputs: tuple[Tensor, ...],
+    fed: tuple[int, ...],
+    results: tuple[Shape, ...],
+) -> ModelProto:
+    named = {case.inputs[n].name: inputs[n] for n in range(len(inputs)) if n not in fed}
+    initializers = named if graph.constants_are_nodes else {**named, **graph.constants}
+    nodes = [*(_constants(graph) if graph.constants_are_nodes else ()), *map(_node, graph.nodes)]
+    for number, node in enumerate(nodes):
+        node.name = f"{node.op_type}_{number}"
+    for node, made in zip(nodes[len(nodes) - len(graph.nodes) :], graph.nodes, strict=True):
+        schema = operator_schema(made.operator, case.opset)
+        node.attribute.extend(
+            attribute(name, value, schema.attributes[name].type)
+            for name, value in sorted(made.attributes.items())
+        )
+    shapes = case.options.shapes
+    made_graph = helper.make_graph(
+        nodes,
+        case.operator,
+        [_value(case.inputs[n].name, case.inputs[n].dtype, case.inputs[n].shape, shapes) for n in fed],
+        [
+            _value(name, dtype, shape, "symbolic" if shapes == "static" else shapes)
+            for name, dtype, shape in zip(graph.outputs, call.outputs, results, strict=True)
+        ],
+        [tensor_proto(name, tensor) for name, tensor in initializers.items()],
+    )
+    return helper.make_model(
+        made_graph,
+        producer_name=PRODUCER,
+        ir_version=IR_VERSIONS[case.opset],
+        opset_imports=[helper.make_opsetid("", case.opset)],
+    )
+
+
+def _node(node: GraphNode) -> NodeProto:
+    return helper.make_node(node.operator, list(node.inputs), list(node.outputs))
+
+
+def _constants(graph: FilledGraph) -> Iterator[NodeProto]:
+    for name, tensor in graph.constants.items():
+        yield helper.make_node("Constant", [], [name], value=tensor_proto(name, tensor))
+
+
+def _value(name: str, dtype: str, shape: Shape, shapes: str) -> ValueInfoProto:
+    dimensions: list[int | str] | None = None
+    if shapes != "undeclared":
+        dimensions = [extent if shapes == "static" else f"{name}_{n}" for n, extent in enumerate(shape)]
+    return helper.make_tensor_value_info(name, DTYPES[dtype].onnx, dimensions)

@@ -1,0 +1,22 @@
+"""What all models that the harness compiles have in common: who makes them, how attributes are written, and which
+operators are no test."""
+
+from __future__ import annotations
+
+from onnx import AttributeProto, helper
+
+from harness.compile.tensor_files import tensor_proto
+from harness.model.case import TensorValue, Value
+
+PRODUCER = "onnxruntime-conformance-harness"
+UNTESTED = {"Identity", "Constant"}
+"""Operators of which a graph may lose nodes, and that may run anywhere."""
+
+
+def attribute(name: str, value: Value, kind: str) -> AttributeProto:
+    """Return an attribute; `kind` is its type, by which an empty list is known."""
+    if isinstance(value, TensorValue):
+        return helper.make_attribute(name, tensor_proto("", value.tensor))
+    if isinstance(value, tuple) and not value:
+        return AttributeProto(name=name, type=AttributeProto.AttributeType.Value(kind))
+    return helper.make_attribute(name, value)

@@ -1,0 +1,180 @@
+"""Reads a spec of a graph and checks all that can be wrong with it, each problem with its line."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from pydantic import ValidationError
+
+from harness.model import onnx_schemas
+from harness.model.case import Case
+from harness.model.errors import SpecError
+from harness.model.onnx_schemas import OpsetUnavailable, UnknownOperator
+from harness.operators import OPERATORS, elements
+from harness.specs.attribute_values import WrongValue
+from harness.specs.graphs.composition import Unfit
+from harness.specs.graphs.operator import register
+from harness.specs.graphs.pattern import OPTIONS, Pattern, parameters_in
+from harness.specs.graphs.schema import GraphSpec
+from harness.specs.graphs.variations import cases_of, combined, factor_names, factor_problem, made, misfit
+from harness.specs.literals import LiteralError
+from harness.specs.problems import validation_problems
+from harness.specs.source import Key, KeyPath, Source
+
+
+def load_graph(file: Source) -> Pattern:
+    """Return the graph of a file and register it as an operator; raise SpecError with every problem."""
+    problems: list[str] = []
+    try:
+        spec = GraphSpec.model_validate(file.tree)
+    except ValidationError as error:
+        raise SpecError(file.by_line(validation_problems(file, error, GraphSpec))) from error
+    if spec.graph in onnx_schemas.operator_versions():
+        problems.append(
+            file.problem(("graph",), f"{spec.graph} is an operator of ONNX; give the graph a name of its own")
+        )
+    problems += _names(file, spec) + _operators(file, spec)
+    if not problems:
+        pattern = Pattern(spec)
+        problems += _factors(file, pattern)
+        if not problems:
+            register(pattern)
+            problems += _base(file, pattern)
+    if problems:
+        raise SpecError(file.by_line(problems))
+    return pattern
+
+
+def graph_cases(pattern: Pattern, left_out: Counter[str]) -> list[Case]:
+    """Return all cases of a graph."""
+    return [case for sweep in pattern.spec.sweeps for case in cases_of(pattern, sweep, left_out)]
+
+
+def _names(file: Source, spec: GraphSpec) -> list[str]:
+    """Check that each tensor is made once, before it is taken, and is used."""
+    problems = []
+    made_at: dict[str, KeyPath] = {name: ("inputs", name) for name in spec.inputs}
+    made_at |= {name: ("constants", name) for name in spec.constants}
+    later = {
+        output: ("nodes", number)
+        for number, node in enumerate(spec.nodes)
+        for output in node.outputs
+        if output
+    }
+    taken = set(spec.outputs)
+    for number, node in enumerate(spec.nodes):
+        for name in node.inputs:
+            taken.add(name)
+            if not name or name in made_at or name.startswith("$"):
+                continue
+            path: tuple[Key, ...] = ("nodes", number, "inputs")
+            if name in later:
+                what = f"{name!r} is made by a later node, {file.where(*later[name])}; a graph has no cycle, and its nodes stand in order"
+                problems.append(file.problem(path, what))
+            else:
+                problems.append(
+                    file.problem(path, f"nothing makes {name!r}", given=name, allowed=[*made_at, *later])
+                )
+        for name in filter(None, node.outputs):
+            if name in made_at:
+                what = f"{name!r} is made already, {file.where(*made_at[name])}"
+                problems.append(file.problem(("nodes", number, "outputs"), what))
+            made_at.setdefault(name, ("nodes", number))
+    for name in spec.outputs:
+        if name not in made_at and not name.startswith("$"):
+            problems.append(file.problem(("outputs",), f"no node makes {name!r}", given=name, allowed=later))
+    by_parameter = {text for value in spec.parameters.values() for text in _texts(value)}
+    by_parameter |= {
+        text for sweep in spec.sweeps for levels in sweep.factors.values() for text in _texts(levels)
+    }
+    for kind in ("inputs", "constants"):
+        for name in getattr(spec, kind):
+            if name not in taken and name not in by_parameter:
+                problems.append(file.problem((kind, name), f"no node takes {name!r}; remove it"))
+    return problems
+
+
+def _texts(value: object) -> list[str]:
+    if isinstance(value, tuple):
+        return [text for each in value for text in _texts(each)]
+    return [value] if isinstance(value, str) else []
+
+
+def _operators(file: Source, spec: GraphSpec) -> list[str]:
+    """Check operators, attributes and parameters of nodes."""
+    problems = []
+    known = {*spec.parameters, *OPTIONS, *spec.types}
+    for number, node in enumerate(spec.nodes):
+        path: tuple[Key, ...] = ("nodes", number)
+        values = (node.operator, node.inputs, node.outputs, *node.attributes.values())
+        for name in parameters_in(values):
+            if name not in known:
+                problems.append(
+                    file.problem(path, f"there is no parameter {name!r}", given=name, allowed=spec.parameters)
+                )
+        if node.operator.startswith("$"):
+            continue
+        if node.operator not in OPERATORS:
+            what = f"the harness has no oracle for {node.operator!r}"
+            problems.append(file.problem((*path, "operator"), what, given=node.operator, allowed=OPERATORS))
+            continue
+        for opset in spec.opsets:
+            try:
+                schema = onnx_schemas.operator_schema(node.operator, opset)
+            except (OpsetUnavailable, UnknownOperator) as error:
+                problems.append(file.problem((*path, "operator"), str(error)))
+                continue
+            for name in node.attributes:
+                if name not in schema.attributes:
+                    what = f"{node.operator} has no attribute {name!r} at opset {opset}"
+                    problems.append(
+                        file.problem((*path, "attributes", name), what, given=name, allowed=schema.attributes)
+                    )
+    return problems
+
+
+def _factors(file: Source, pattern: Pattern) -> list[str]:
+    problems = []
+    kinds = [kind.name for kind in elements.ELEMENT_KINDS]
+    for name, given in pattern.spec.inputs.items():
+        if given.values not in kinds:
+            what = f"no kind of values is named {given.values!r}"
+            problems.append(file.problem(("inputs", name, "values"), what, given=given.values, allowed=kinds))
+    for number, sweep in enumerate(pattern.spec.sweeps):
+        for name, levels in sweep.factors.items():
+            path = ("sweeps", number, "factors", name)
+            if name not in factor_names(pattern):
+                what = f"{pattern.spec.graph} has no factor {name!r}"
+                problems.append(file.problem(path, what, given=name, allowed=factor_names(pattern)))
+                continue
+            for level in levels:
+                wrong = factor_problem(pattern, name, level)
+                if name.endswith(".values") and level not in kinds:
+                    wrong = f"no kind of values is named {level!r}"
+                if wrong is not None:
+                    problems.append(file.problem(path, wrong))
+        for name in sweep.alone:
+            if name not in sweep.factors:
+                problems.append(
+                    file.problem(("sweeps", number, "alone"), f"{name!r} is no factor of the sweep")
+                )
+    return problems
+
+
+def _base(file: Source, pattern: Pattern) -> list[str]:
+    """Check that the graph with the first level of each factor is one, at each opset."""
+    problems = []
+    for number, sweep in enumerate(pattern.spec.sweeps):
+        levels = next(combined(pattern, sweep))
+        for opset in pattern.spec.opsets:
+            try:
+                wrong = misfit(made(pattern, sweep, {**levels, "opset": opset}))
+            except (WrongValue, LiteralError, Unfit, KeyError) as error:
+                wrong = f"{type(error).__name__}: {error}"
+            if wrong is not None:
+                problems.append(
+                    file.problem(
+                        ("sweeps", number), f"the nodes do not fit together at opset {opset}: {wrong}"
+                    )
+                )
+    return problems

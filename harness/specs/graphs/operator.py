@@ -1,0 +1,113 @@
+"""A graph as an operator: the family that chooses its elements and infers its outputs, and its oracle, by which
+cases of graphs travel as those of operators do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+import numpy as np
+
+from harness.model import onnx_schemas
+from harness.model.case import Tensor, Value
+from harness.model.dtypes import DTYPES, Array
+from harness.model.expected import Expected
+from harness.operators import OPERATORS, elements
+from harness.operators.base import Call, Entropy, Family, Operator, Shape, ValueKind
+from harness.specs.graphs.composition import Unfit, composed
+from harness.specs.graphs.pattern import FilledGraph, Pattern
+
+_SAMPLE = "opencl"
+"""The arithmetic in which outputs are inferred; their types and shapes are the same in any."""
+
+
+class GraphFamily(Family):
+    """Graphs of several operators: elements of any kind, outputs as the composition gives them."""
+
+    name = "graph"
+
+    def kinds(self, operator: Operator, name: str) -> tuple[ValueKind, ...]:
+        return elements.ELEMENT_KINDS
+
+    def applies(self, operator: Operator, kind: str, name: str, call: Call) -> bool:
+        return elements.applies(kind, call.inputs[name].dtype)
+
+    def generate(self, operator: Operator, kind: str, name: str, call: Call, entropy: Entropy) -> Array:
+        taken = call.inputs[name]
+        return elements.choose(kind, taken.dtype, taken.shape, entropy)
+
+    def elements_of(self, case_id: str) -> str:
+        """Return the id without the level of optimisation: all levels compute with the same elements."""
+        return case_id.partition(";optimization=")[0]
+
+    def output_count(self, operator: Operator, call: Call) -> int:
+        return len(filled_graph(operator, call).outputs)
+
+    def output_dtypes(self, operator: Operator, call: Call) -> tuple[str | None, ...]:
+        return tuple(dtype for dtype, _ in _inferred(operator.options, *_form(operator, call)))
+
+    def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
+        return tuple(shape for _, shape in _inferred(operator.options, *_form(operator, call)))
+
+
+FAMILY = GraphFamily()
+_Form = tuple[int, tuple[tuple[str, str], ...], tuple[tuple[str, Shape], ...], tuple[tuple[str, Value], ...]]
+
+
+def filled_graph(operator: Operator, call: Call) -> FilledGraph:
+    """Return the graph that a call of it is."""
+    opset, dtypes, _, attributes = _form(operator, call)
+    pattern: Pattern = operator.options
+    return pattern.filled(opset, dtypes, attributes)
+
+
+def _form(operator: Operator, call: Call) -> _Form:
+    return (
+        call.opset,
+        tuple((name, each.dtype) for name, each in call.inputs.items()),
+        tuple((name, each.shape) for name, each in call.inputs.items()),
+        tuple(sorted(call.attributes.items())),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _inferred(
+    pattern: Pattern,
+    opset: int,
+    dtypes: tuple[tuple[str, str], ...],
+    shapes: tuple[tuple[str, Shape], ...],
+    attributes: tuple[tuple[str, Value], ...],
+) -> tuple[tuple[str, Shape], ...]:
+    """Return element type and shape of each output, from the composition of tensors of ones."""
+    of_shape = dict(shapes)
+    inputs = {name: Tensor(dtype, _ones(dtype, of_shape[name])) for name, dtype in dtypes}
+    found = composed(pattern.filled(opset, dtypes, attributes), opset, inputs, _SAMPLE)
+    return tuple((each.dtype, each.shape) for each in found)
+
+
+def _ones(dtype: str, shape: Shape) -> Array:
+    if dtype == "bfloat16":
+        return np.full(shape, 0x3F80, np.uint16)
+    return np.full(shape, "1", object) if dtype == "string" else np.ones(shape, DTYPES[dtype].storage)
+
+
+def oracle(pattern: Pattern) -> Operator:
+    """Return a graph as an operator."""
+
+    def expected(call: Call, inputs: Mapping[str, Tensor], arithmetic: str) -> tuple[Expected, ...]:
+        return composed(filled_graph(operator, call), call.opset, inputs, arithmetic)
+
+    operator = Operator(pattern.spec.graph, FAMILY, expected, options=pattern)
+    return operator
+
+
+def register(pattern: Pattern) -> Operator:
+    """Make a graph known under its name, as operators are."""
+    name = pattern.spec.graph
+    operator = oracle(pattern)
+    OPERATORS[name] = operator
+    onnx_schemas.register_graph(name, pattern.schema)
+    return operator
+
+
+__all__ = ["FAMILY", "GraphFamily", "Unfit", "filled_graph", "register"]

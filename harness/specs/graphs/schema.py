@@ -1,0 +1,112 @@
+"""The format of a spec of a graph, `specs/graphs/*.yaml`: nodes with parameters, and the factors that its cases
+vary."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+
+from harness.specs.schema_types import (
+    DIALECT,
+    Alternatives,
+    AttributeValue,
+    Dtype,
+    Elements,
+    Name,
+    Opsets,
+    Shape,
+    Strict,
+    Text,
+    refuse,
+)
+
+GraphName = Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9]*$", max_length=60)]
+ValueName = Annotated[str, Field(pattern=r"^(\$[a-z]\w*|[A-Za-z]\w*|)$", max_length=60)]
+"""The name of a tensor, empty for one that is left out; `$name` for what a parameter names."""
+
+
+def _constant(value: object) -> object:
+    return value if isinstance(value, dict) else {"values": value}
+
+
+class GraphInput(Strict):
+    """An input: an element type or the name of a type parameter, its usual shape and kind of values."""
+
+    type: Text
+    shape: Shape
+    values: Name = "unit"
+
+
+class GraphConstant(Strict):
+    """A constant tensor; a number or a list alone is one of the first type parameter. `$name` as values are those of
+    a parameter."""
+
+    type: Text | None = None
+    values: Elements
+    shape: Shape | None = None
+
+
+Constant = Annotated[GraphConstant, BeforeValidator(_constant), WithJsonSchema({})]
+_NAMES = WithJsonSchema({"type": ["string", "array"]})
+Names = Annotated[Alternatives[ValueName], _NAMES]
+
+
+class GraphNode(Strict):
+    """A node; `$name` anywhere stands for the value of a parameter, and `$name` as `inputs` for a list of them."""
+
+    operator: Text
+    inputs: Names = ()
+    outputs: Names
+    attributes: dict[str, AttributeValue] = {}
+
+
+class GraphSweep(Strict):
+    """Cases: the graph with the first level of each factor, with each other level of one factor, and with each two
+    other levels of two.
+
+    A factor is a parameter, a type parameter, `opset`, `NAME.shape` or `NAME.values` of an input, or an option:
+    `initializer` (inputs that are constants, divided by commas), `shapes`, `constants` (`initializer` or `node`),
+    `exposed` (inner values that are outputs too), `reused` (inner values that a further node consumes).
+    """
+
+    name: Name
+    factors: dict[str, Annotated[tuple[Any, ...], Field(min_length=1)]]
+    alone: Alternatives[Text] = ()
+    """Factors whose levels are not paired with others."""
+
+
+class GraphSpec(Strict):
+    """One file; `nodes` are in topological order. `fuses_to` names the operators that a runtime's optimizer is
+    expected to make of the graph with the first level of each factor."""
+
+    graph: GraphName
+    source: Text
+    fuses_to: Alternatives[Text] = ()
+    opsets: Opsets
+    types: dict[Text, Alternatives[Dtype]] = {}
+    inputs: dict[Text, GraphInput]
+    constants: dict[Text, Constant] = {}
+    parameters: dict[Text, AttributeValue] = {}
+    nodes: Annotated[tuple[GraphNode, ...], Field(min_length=1, max_length=40)]
+    outputs: Names
+    sweeps: Annotated[tuple[GraphSweep, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _distinct_names(self) -> GraphSpec:
+        names = [*self.inputs, *self.constants]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise refuse(f"{twice!r} is an input and a constant")
+        return self
+
+
+def graph_json_schema() -> str:
+    """Return the JSON Schema of a spec of a graph, for editors, as the text of `docs/graph.schema.json`."""
+    schema = {"$schema": DIALECT} | GraphSpec.model_json_schema() | {"title": "Graph spec"}
+    return json.dumps(schema, indent=2) + "\n"
+
+
+if __name__ == "__main__":
+    print(graph_json_schema(), end="")

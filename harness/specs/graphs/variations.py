@@ -1,0 +1,149 @@
+"""The cases of a graph: the first level of each factor, each other level of one factor, and each two other levels
+of two; each at every level of optimisation."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+from typing import Any
+
+import msgspec
+
+from harness.model.case import Case, Optimization, Options, TensorSpec, Value
+from harness.model.caseid import input_term, option_terms, value_text
+from harness.operators.base import Undefined
+from harness.specs.calls import call_of
+from harness.specs.graphs.composition import Unfit
+from harness.specs.graphs.pattern import OPTIONS, Pattern, plain
+from harness.specs.graphs.schema import GraphSweep
+from harness.specs.literals import shape_problem
+
+LEVELS: tuple[Optimization, ...] = ("off", "basic", "extended", "all")
+_NODE_OPTIONS = ("initializer", "shapes")
+Levels = Mapping[str, Any]
+"""A level of each factor."""
+
+
+def cases_of(pattern: Pattern, sweep: GraphSweep, left_out: Counter[str]) -> Iterator[Case]:
+    """Yield the cases of a sweep, those of one graph at its levels of optimisation one after another; count by reason
+    the combinations that make no graph."""
+    seen: set[str] = set()
+    for levels in combined(pattern, sweep):
+        case = made(pattern, sweep, levels)
+        if case.id in seen:
+            continue
+        seen.add(case.id)
+        wrong = misfit(case)
+        if wrong is not None:
+            left_out[wrong] += 1
+            continue
+        for level in LEVELS:
+            options = msgspec.structs.replace(case.options, optimization=level)
+            yield msgspec.structs.replace(
+                case, id=_head(case.id, case.options) + option_terms(options), options=options
+            )
+
+
+def misfit(case: Case) -> str | None:
+    """Return why the nodes of a case do not fit together; None where they do."""
+    try:
+        call_of(case)
+    except Unfit as error:
+        return str(error)
+    except Undefined:
+        return None  # of these elements alone
+    return None
+
+
+def combined(pattern: Pattern, sweep: GraphSweep) -> Iterator[Levels]:
+    """Yield the combinations of levels; the newest opset is the first level of its factor."""
+    factors = {"opset": tuple(reversed(pattern.spec.opsets)), **sweep.factors}
+    base = {name: levels[0] for name, levels in factors.items()}
+    yield base
+    for name, levels in factors.items():
+        for level in levels[1:]:
+            yield {**base, name: level}
+    for one, other in combinations([name for name in factors if name not in sweep.alone], 2):
+        for first in factors[one][1:]:
+            for second in factors[other][1:]:
+                yield {**base, one: first, other: second}
+
+
+def made(pattern: Pattern, sweep: GraphSweep, levels: Levels) -> Case:
+    """Return the case of a combination, not optimised."""
+    spec, opset = pattern.spec, levels["opset"]
+    types = {name: levels.get(name, listed[0]) for name, listed in spec.types.items()}
+    inputs = tuple(
+        TensorSpec(
+            name,
+            types.get(given.type, given.type),
+            tuple(levels.get(f"{name}.shape", given.shape)),
+            levels.get(f"{name}.values", given.values),
+        )
+        for name, given in spec.inputs.items()
+    )
+    attributes: dict[str, Value] = {}
+    for name, usual in {**pattern.defaults, **OPTIONS}.items():
+        value = plain(levels.get(name, usual))
+        if value != usual:
+            attributes[name] = value
+    options = Options(shapes=levels.get("shapes", "symbolic"), initializer=levels.get("initializer") or None)
+    terms = [f"{spec.graph}@{opset}:sweep={sweep.name}", *map(input_term, inputs)]
+    terms += [f"{name}={value_text(value)}" for name, value in attributes.items()]
+    terms += [
+        f"{each.name}.values={each.values}" for each in inputs if each.values != spec.inputs[each.name].values
+    ]
+    return Case(
+        id=";".join(terms) + option_terms(options),
+        operator=spec.graph,
+        opset=opset,
+        attributes=attributes,
+        inputs=inputs,
+        options=options,
+        source=spec.source,
+    )
+
+
+def _head(case_id: str, options: Options) -> str:
+    terms = option_terms(options)
+    return case_id[: len(case_id) - len(terms)] if terms else case_id
+
+
+def factor_problem(pattern: Pattern, name: str, level: Any) -> str | None:
+    """Say why a level is none of a factor; None where it is one."""
+    spec = pattern.spec
+    head, _, what = name.partition(".")
+    if what and head in spec.inputs:
+        if what == "shape":
+            return shape_problem(level) if _is_shape(level) else "should be a shape such as [2, 3]"
+        return None
+    if name in spec.types:
+        return None if level in spec.types[name] else f"{level!r} is none of the types that {name} may be"
+    if name == "opset":
+        return None if level in spec.opsets else f"opset {level!r} is not one of the spec's"
+    if name == "initializer":
+        unknown = [each for each in (level or "").split(",") if each and each not in spec.inputs]
+        return f"{spec.graph} has no input {unknown[0]!r}" if unknown else None
+    if name in ("exposed", "reused"):
+        inner = {output for node in spec.nodes for output in node.outputs} | set(spec.inputs)
+        unknown = [each for each in level.split(",") if each and each not in inner]
+        return f"no node makes {unknown[0]!r}" if unknown else None
+    return None
+
+
+def _is_shape(level: Any) -> bool:
+    return isinstance(level, tuple) and all(type(extent) is int and extent >= 0 for extent in level)
+
+
+def factor_names(pattern: Pattern) -> list[str]:
+    """Return the names that factors of a graph may have."""
+    spec = pattern.spec
+    return [
+        *spec.parameters,
+        *spec.types,
+        "opset",
+        *(f"{name}.{what}" for name in spec.inputs for what in ("shape", "values")),
+        *_NODE_OPTIONS,
+        *OPTIONS,
+    ]
