@@ -12,6 +12,7 @@ import msgspec
 
 from harness.model.case import Case, Optimization, Options, TensorSpec, Value
 from harness.model.caseid import input_term, option_terms, value_text
+from harness.operators import elements
 from harness.operators.base import Undefined
 from harness.specs.calls import call_of
 from harness.specs.graphs.composition import Unfit
@@ -47,6 +48,9 @@ def cases_of(pattern: Pattern, sweep: GraphSweep, left_out: Counter[str]) -> Ite
 
 def misfit(case: Case) -> str | None:
     """Return why the nodes of a case do not fit together; None where they do."""
+    for each in case.inputs:
+        if not elements.applies(each.values, each.dtype):
+            return f"{each.dtype} has no values of the kind {each.values}"
     try:
         call_of(case)
     except Unfit as error:
