@@ -82,6 +82,16 @@ class Probes:
                 found[id(prepared.case)] = Probe(prepared, graph, execution, judgement)
         return found
 
+    def again(self, graphs: Sequence[tuple[Graph, Prepared]]) -> list[Probe]:
+        """Run prepared cases on other graphs, each in a session of its own."""
+        units = [GraphCases(graph, [prepared._replace()]) for graph, prepared in graphs]
+        found: dict[int, Probe] = {}
+        with closing(self._pool.run(iter(units), keep=True)) as answers:
+            for prepared, graph, execution in answers:
+                judgement = judge(prepared, graph, execution, self.target.provider)
+                found[id(prepared)] = Probe(prepared, graph, execution, judgement)
+        return [found[id(unit.cases[0])] for unit in units]
+
     def one(self, case: Case) -> Probe:
         """Run one case in a session of its own."""
         return self.run([case])[0]
