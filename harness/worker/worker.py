@@ -674,7 +674,9 @@ def transformers_of(log: bytes) -> List[str]:
     """Return the transformers that changed a graph, each once, as a verbose log of a session's creation names
     them: `GraphTransformer NAME modified: 1 with status: OK`."""
     found: Dict[str, None] = {}
-    for line in log.decode("utf-8", "replace").splitlines():
+    for line in (
+        log.replace(b"\0", b"").decode("utf-8", "replace").splitlines()
+    ):  # Windows' runtime writes UTF-16
         _, mark, said = line.partition("GraphTransformer ")
         name, _, modified = said.partition(" modified: ")
         if mark and modified.startswith("1"):
