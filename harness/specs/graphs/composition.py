@@ -32,17 +32,13 @@ from harness.operators.base import Call, Operator, Shape, TensorType
 from harness.operators.bounded import Bounded, arithmetic, number
 from harness.operators.formulas import FormulaOracle
 from harness.specs.calls import make_call
-from harness.specs.graphs.pattern import FilledGraph, GraphNode
+from harness.specs.graphs.pattern import FilledGraph, GraphNode, Unfit
 
 _MOST_CORNERS = 8
 _MOST_INTEGERS = 16
 """As many integers may be admissible for one element; of more, nothing is known that is worth a test."""
 _TRACED = 1 << 40
 """The number of the first element that is followed through a node that moves elements: no such node fills with it."""
-
-
-class Unfit(ValueError):
-    """The nodes do not fit together: what a node's operator says of its inputs."""
 
 
 class Within(NamedTuple):

@@ -15,6 +15,7 @@ from harness.specs.schema_types import (
     Dtype,
     Elements,
     Name,
+    OneOrMore,
     Opsets,
     Shape,
     Strict,
@@ -51,13 +52,15 @@ class GraphConstant(Strict):
 Constant = Annotated[GraphConstant, BeforeValidator(_constant), WithJsonSchema({})]
 _NAMES = WithJsonSchema({"type": ["string", "array"]})
 Names = Annotated[Alternatives[ValueName], _NAMES]
+Operands = Annotated[tuple[ValueName, ...], OneOrMore(), _NAMES]
+"""A node may take one tensor twice."""
 
 
 class GraphNode(Strict):
     """A node; `$name` anywhere stands for the value of a parameter, and `$name` as `inputs` for a list of them."""
 
     operator: Text
-    inputs: Names = ()
+    inputs: Operands = ()
     outputs: Names
     attributes: dict[str, AttributeValue] = {}
 

@@ -15,8 +15,7 @@ from harness.model.caseid import input_term, option_terms, value_text
 from harness.operators import elements
 from harness.operators.base import Undefined
 from harness.specs.calls import call_of
-from harness.specs.graphs.composition import Unfit
-from harness.specs.graphs.pattern import OPTIONS, Pattern, plain
+from harness.specs.graphs.pattern import OPTIONS, Pattern, Unfit, plain
 from harness.specs.graphs.schema import GraphSweep
 from harness.specs.literals import shape_problem
 
