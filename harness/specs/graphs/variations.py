@@ -17,7 +17,7 @@ from harness.specs.calls import call_of
 from harness.specs.graphs.composition import Unfit
 from harness.specs.graphs.pattern import OPTIONS, Pattern, plain
 from harness.specs.graphs.schema import GraphSweep
-from harness.specs.literals import shape_problem
+from harness.specs.literals import LiteralError, shape_problem
 
 LEVELS: tuple[Optimization, ...] = ("off", "basic", "extended", "all")
 _NODE_OPTIONS = ("initializer", "shapes")
@@ -49,7 +49,7 @@ def misfit(case: Case) -> str | None:
     """Return why the nodes of a case do not fit together; None where they do."""
     try:
         call_of(case)
-    except Unfit as error:
+    except (Unfit, LiteralError) as error:
         return str(error)
     except Undefined:
         return None  # of these elements alone
