@@ -157,8 +157,8 @@ def _hull(known: Sequence[Known]) -> Known:
         apart = np.where(same, 0.0, np.nan_to_num(np.abs(values - values[0]), nan=np.inf)) + errors
         return Within(
             first.dtype,
-            np.where(ordinary, low / 2 + high / 2, values[0]),
-            np.where(ordinary, high / 2 - low / 2, apart.max(0)),
+            np.asarray(np.where(ordinary, low / 2 + high / 2, values[0])),
+            np.asarray(np.where(ordinary, high / 2 - low / 2, apart.max(0))),
         )
 
 

@@ -52,6 +52,8 @@ class Pattern:
     def __init__(self, spec: GraphSpec) -> None:
         self.spec = spec
         self.defaults: dict[str, Value] = {name: plain(value) for name, value in spec.parameters.items()}
+        taken = {each.type for each in spec.inputs.values()}
+        self.defaults |= {name: listed[0] for name, listed in spec.types.items() if name not in taken}
         self.filled = lru_cache(maxsize=4096)(self._filled)
 
     def type_of(self, name: str, types: Mapping[str, str]) -> str:
@@ -72,7 +74,8 @@ class Pattern:
         """Return the graph at an opset, for element types of inputs and the parameters that are given."""
         spec, types = self.spec, self.types(dict(dtypes))
         given = {**self.defaults, **OPTIONS, **dict(attributes)}
-        given |= {name: types[name] for name in types}
+        types |= {name: str(given[name]) for name in types if name in given}
+        given |= types
         nodes = [self._node(node, given, opset, types) for node in spec.nodes]
         outputs = [str(_filled_in(name, given)) for name in spec.outputs]
         for name in _names(given["exposed"]):

@@ -17,7 +17,7 @@ from harness.operators.base import Undefined
 from harness.specs.calls import call_of
 from harness.specs.graphs.pattern import OPTIONS, Pattern, Unfit, plain
 from harness.specs.graphs.schema import GraphSweep
-from harness.specs.literals import shape_problem
+from harness.specs.literals import LiteralError, shape_problem
 
 LEVELS: tuple[Optimization, ...] = ("off", "basic", "extended", "all")
 _NODE_OPTIONS = ("initializer", "shapes")
@@ -52,7 +52,7 @@ def misfit(case: Case) -> str | None:
             return f"{each.dtype} has no values of the kind {each.values}"
     try:
         call_of(case)
-    except Unfit as error:
+    except (Unfit, LiteralError) as error:
         return str(error)
     except Undefined:
         return None  # of these elements alone
