@@ -6,9 +6,10 @@ A graph that is wrong without optimisation has no culprit: its kernels are wrong
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from itertools import combinations
+from typing import NamedTuple
 
 import msgspec
 
@@ -27,6 +28,14 @@ _MOST_PAIRS = 45
 _WORTH = frozenset({Outcome.MISMATCH, Outcome.CRASH, Outcome.TIMEOUT, Outcome.REJECTED, Outcome.UNSUPPORTED})
 
 Held = tuple[Prepared, Graph, Result]
+
+
+class Suspect(NamedTuple):
+    """A graph that went wrong, and the transformers that changed it."""
+
+    prepared: Prepared
+    graph: Graph
+    transformers: Sequence[str]
 
 
 class Culprits:
@@ -54,56 +63,67 @@ class Culprits:
         held, self._held = self._held, []
         found: dict[int, tuple[str, ...]] = {}
         gone: TargetUnavailable | None = None
-        try:
-            well = self._passing(
-                pool,
-                [(n, graph._replace(optimization="off"), ()) for n, (_, graph, _) in enumerate(held)],
-                held,
+        suspects = [
+            Suspect(
+                prepared,
+                graph,
+                result.transformers if isinstance(result.transformers, tuple) else tuple(TRANSFORMERS),
             )
-            for size in (1, 2):
-                asked = [
-                    (n, graph._replace(disabled=chosen), chosen)
-                    for n, (_, graph, result) in enumerate(held)
-                    if n in well and n not in found
-                    for chosen in _choices(result, size)
-                ]
-                found |= self._passing(pool, asked, held)
+            for prepared, graph, result in held
+        ]
+        try:
+            found = culprits(pool, self._provider, suspects)
         except TargetUnavailable as error:
             gone = error
         for number, (prepared, graph, result) in enumerate(held):
             culprit = found.get(number)
-            yield (
-                prepared,
-                graph,
-                result if culprit is None else msgspec.structs.replace(result, culprit=culprit),
-            )
+            if culprit is not None:
+                result = msgspec.structs.replace(result, culprit=culprit)
+            yield prepared, graph, result
         if gone is not None:
             raise gone
 
-    def _passing(
-        self, pool: WorkerPool, asked: list[tuple[int, Graph, tuple[str, ...]]], held: list[Held]
-    ) -> dict[int, tuple[str, ...]]:
-        """Run graphs of held results, and return by the number of the result the first of its graphs that passes."""
-        units = [GraphCases(graph, [held[number][0]._replace()]) for number, graph, _ in asked]
-        place = {
-            id(unit.cases[0]): (number, chosen)
-            for unit, (number, _, chosen) in zip(units, asked, strict=True)
-        }
-        found: dict[int, tuple[str, ...]] = {}
-        if units:
-            with closing(pool.run(iter(units), keep=True)) as answers:
-                for prepared, graph, execution in answers:
-                    if judge(prepared, graph, execution, self._provider).outcome is Outcome.PASS:
-                        number, chosen = place[id(prepared)]
-                        found.setdefault(number, chosen)
-        return found
+
+def culprits(pool: WorkerPool, provider: str, suspects: Sequence[Suspect]) -> dict[int, tuple[str, ...]]:
+    """Return, by the number of the suspect, the transformers without which its graph passes."""
+    off = [(n, each.graph._replace(optimization="off"), ()) for n, each in enumerate(suspects)]
+    well = _passing(pool, provider, off, suspects)
+    found: dict[int, tuple[str, ...]] = {}
+    for size in (1, 2):
+        asked = [
+            (n, each.graph._replace(disabled=chosen), chosen)
+            for n, each in enumerate(suspects)
+            if n in well and n not in found
+            for chosen in _choices(each.transformers, size)
+        ]
+        found |= _passing(pool, provider, asked, suspects)
+    return found
 
 
-def _choices(result: Result, size: int) -> Iterator[tuple[str, ...]]:
-    """Yield what to disable: of the transformers that changed the graph, or of all where the process ended before it
-    told; a rule stands for itself."""
-    told = result.transformers if isinstance(result.transformers, tuple) else tuple(TRANSFORMERS)
-    names = list(dict.fromkeys(name for each in told for name in RULES.get(each, (each,))))
+def _passing(
+    pool: WorkerPool,
+    provider: str,
+    asked: Sequence[tuple[int, Graph, tuple[str, ...]]],
+    suspects: Sequence[Suspect],
+) -> dict[int, tuple[str, ...]]:
+    """Run graphs of suspects, and return by the number of the suspect the first of its graphs that passes."""
+    units = [GraphCases(graph, [suspects[number].prepared._replace()]) for number, graph, _ in asked]
+    place = {
+        id(unit.cases[0]): (number, chosen) for unit, (number, _, chosen) in zip(units, asked, strict=True)
+    }
+    found: dict[int, tuple[str, ...]] = {}
+    if units:
+        with closing(pool.run(iter(units), keep=True)) as answers:
+            for prepared, graph, execution in answers:
+                if judge(prepared, graph, execution, provider).outcome is Outcome.PASS:
+                    number, chosen = place[id(prepared)]
+                    found.setdefault(number, chosen)
+    return found
+
+
+def _choices(transformers: Sequence[str], size: int) -> Iterator[tuple[str, ...]]:
+    """Yield what to disable: a rule stands for itself, not for the transformer that applies it."""
+    names = list(dict.fromkeys(name for each in transformers for name in RULES.get(each, (each,))))
     for number, chosen in enumerate(combinations(names, size)):
         if size > 1 and number >= _MOST_PAIRS:
             return

@@ -15,6 +15,8 @@ from harness.compile.prepare import units
 from harness.model.case import Case, Validity
 from harness.model.errors import TargetUnavailable, UsageError
 from harness.model.result import Memory
+from harness.model.transformers import TRANSFORMERS
+from harness.run.culprits import Suspect, culprits
 from harness.run.judge import Judgement, judge
 from harness.run.patterns import over_patterns, worth
 from harness.targets.execution import Execution, Graph, GraphCases, Prepared
@@ -91,6 +93,14 @@ class Probes:
                 judgement = judge(prepared, graph, execution, self.target.provider)
                 found[id(prepared)] = Probe(prepared, graph, execution, judgement)
         return [found[id(unit.cases[0])] for unit in units]
+
+    def culprit(self, probe: Probe) -> tuple[str, ...]:
+        """Return the transformer, or the two, without which an optimised graph does what it should; () for none."""
+        if probe.graph.optimization == "off" or not probe.graph.composed:
+            return ()
+        told = probe.execution.transformers or tuple(TRANSFORMERS)
+        found = culprits(self._pool, self.target.provider, [Suspect(probe.prepared, probe.graph, told)])
+        return found.get(0, ())
 
     def one(self, case: Case) -> Probe:
         """Run one case in a session of its own."""
