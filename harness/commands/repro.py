@@ -198,7 +198,7 @@ def _failure(
         None if directml else ask_onnx(probe.graph.model),
         spec_file=_spec_file(probe.prepared, spec) if directml else None,
         culprit=culprit,
-        optimized=tuple(name for _, name in probe.execution.nodes or ()) if probe.graph.composed else (),
+        optimized=probe.execution.graph_nodes,
     )
 
 

@@ -218,9 +218,7 @@ class TargetRun(NamedTuple):
             nans=UNSET if judgement.nans is None else judgement.nans,
             function_nodes=UNSET if judgement.function_nodes is None else judgement.function_nodes,
             transformers=changed,
-            graph_nodes=UNSET
-            if changed is UNSET or execution is None or execution.nodes is None
-            else tuple(operator for _, operator in execution.nodes),
+            graph_nodes=UNSET if execution is None else execution.graph_nodes or UNSET,
             call=UNSET if graph is None or self.target.provider != DIRECTML else call_of(graph.model),
             expectation=UNSET if known is None else known.number,
         )

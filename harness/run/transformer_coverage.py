@@ -66,12 +66,13 @@ def _rules(probe: Probe, probes: Probes, seen: set[str]) -> list[str]:
 
 
 def _nodes(probe: Probe) -> Sequence[str]:
-    return [operator for _, operator in probe.execution.nodes or ()]
+    return probe.execution.graph_nodes
 
 
 def _unfused(probe: Probe) -> list[str]:
     pattern: Pattern = OPERATORS[probe.prepared.case.operator].options
     nodes = _nodes(probe)
-    lost = [name for name in pattern.spec.fuses_to if name not in nodes]
+    made = {*nodes, *(name.rpartition(".")[2] for name in nodes)}
+    lost = [name for name in pattern.spec.fuses_to if name not in made]
     case = probe.prepared.case.id
     return [f"{case}: {', '.join(lost)} expected, the graph became {', '.join(nodes)}"] if lost else []

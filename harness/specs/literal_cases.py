@@ -25,7 +25,7 @@ from harness.specs import api
 from harness.specs.attribute_values import typed
 from harness.specs.calls import call_of
 from harness.specs.deployments import deployments
-from harness.specs.graphs.composition import Unfit
+from harness.specs.graphs.pattern import Unfit
 from harness.specs.literal_schema import LiteralCase
 from harness.specs.literals import documented_array, to_array
 from harness.specs.load import LoadedSpec

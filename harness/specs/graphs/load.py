@@ -87,7 +87,7 @@ def _names(file: Source, spec: GraphSpec) -> list[str]:
         text for sweep in spec.sweeps for levels in sweep.factors.values() for text in _texts(levels)
     }
     for kind in ("inputs", "constants"):
-        for name in getattr(spec, kind):
+        for name in getattr(spec, kind) if spec.sweeps else ():
             if name not in taken and name not in by_parameter:
                 problems.append(file.problem((kind, name), f"no node takes {name!r}; remove it"))
     return problems
