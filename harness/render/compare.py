@@ -151,7 +151,8 @@ def _groups(comparison: Comparison) -> list[Item]:
             ],
             group.example.result.case,
             group.kind.change.value,
-            query(
+            "#"
+            + query(
                 operator=group.kind.operator,
                 target=group.kind.pair.head,
                 validity=group.kind.validity.value,
@@ -159,7 +160,7 @@ def _groups(comparison: Comparison) -> list[Item]:
                 outcome=outcome_of(group.kind.after),
                 change=group.kind.change.value,
             ),
-            query(case=group.example.result.case, on=group.kind.pair.head)
+            "#" + query(case=group.example.result.case, on=group.kind.pair.head)
             if (group.example.result.case, group.example.pair) in listed
             else "",
         )
@@ -197,7 +198,7 @@ def _count_row(name: str, held: tuple[int, int], counts: ComparedCounts, link: s
         Span(
             f"{number:,}",
             "bad" if change is Change.REGRESSION and number else "",
-            link=f"{link}&{query(change=change.value)}" if number else "",
+            link=f"#{link}&{query(change=change.value)}" if number else "",
         )
         for change in Change
         for number in [counts.changes[change]]
@@ -261,7 +262,7 @@ def _rates(row: BothRow, level: str) -> Span:
     if cell.status == "none":
         return Span("–", "soft")
     base, head = rate(cell.base), rate(cell.head)
-    link = query(operator=row.operator, target=row.pair.head, validity="valid", level=level)
+    link = "#" + query(operator=row.operator, target=row.pair.head, validity="valid", level=level)
     rates = head if base == head else f"{base} → {head}"
     return Span(
         rates + _MARKS.get(cell.status, ""), _STYLES[cell.status], link=link if cell.changes.total() else ""

@@ -17,8 +17,8 @@ MARKS: dict[Tone, str] = {"good": "✓", "bad": "✗", "warn": "!"}
 
 
 class Span(NamedTuple):
-    """A text with its looks. `code` keeps an id or a command as it is typed; `link` leads to a part of the page
-    in HTML; `picture` is an SVG that stands before the text there."""
+    """A text with its looks. `code` keeps an id or a command as it is typed. Only HTML has `link`, an address, and
+    `picture`, an SVG that stands before the text."""
 
     text: str
     style: Style = ""
@@ -47,12 +47,14 @@ class Table(NamedTuple):
 
 
 class Remark(NamedTuple):
-    """A line below an item, `depth` 2 below the remark before it; perhaps the id of a case that it is about."""
+    """A line below an item, `depth` 2 below the remark before it; perhaps with the id of a case or a command, or the address
+    of its source."""
 
     text: str
     style: Style = ""
     depth: int = 1
     case: str = ""
+    link: str = ""
 
 
 class Item(NamedTuple):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from harness.render.document import Block, Document, Items, Paragraph, Section, Span, Table, spanned
 from harness.render.markdown import LIMIT, assemble
-from harness.render.markup import code, escape, table
+from harness.render.markup import code, escape, link, table
 from harness.render.text import line
 
 _ITEMS = 2000
@@ -61,6 +61,7 @@ def _items(block: Items) -> Iterator[str]:
         yield f"- {escape(item.tag)} {head}" if item.tag else f"- {head}"
         for remark in item.remarks:
             said = escape(line(remark.text, _LONG)) + (f": {_id(remark.case)}" if remark.case else "")
+            said += f" {link(remark.link)}" if remark.link else ""
             yield f"{'  ' * remark.depth}- {said}"
         if item.case:
             yield f"  - {_id(item.case)}"

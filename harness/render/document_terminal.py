@@ -76,7 +76,8 @@ def _remark(remark: Remark, console: Console) -> None:
         text = f"{' ' * 2 * remark.depth}{line(remark.text, _LONG)}: {one_line(remark.case)}"
         console.print(Text(text, style=_STYLES[remark.style]), soft_wrap=True)
     else:
-        indented(console, line(remark.text, _LONG), _STYLES[remark.style], 2 * remark.depth)
+        text = " ".join(filter(None, (line(remark.text, _LONG), one_line(remark.link))))
+        indented(console, text, _STYLES[remark.style], 2 * remark.depth)
 
 
 def _table(block: Table, console: Console) -> None:
