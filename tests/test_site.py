@@ -345,8 +345,9 @@ def test_a_known_deviation_names_its_entry_and_links_its_source(tmp_path: Path) 
 
 def test_findings_are_ordered_and_say_since_when(tmp_path: Path) -> None:
     """What turns a run red comes first, then what a release began, then what never was right."""
-    write_run(tmp_path / "a", 1, {CASE: "p", OTHER: "m", INVALID: "r"}, {"cpu@ort-1.22.0": cpu("1.22.0")})
-    write_run(tmp_path / "b", 2, {CASE: "m", OTHER: "m", INVALID: "r"}, {"cpu@ort-1.23.0": cpu("1.23.0")})
+    old = {CASE: "p", OTHER: "m", OTHER.replace("halves", "more"): "m"}
+    write_run(tmp_path / "a", 1, old, {"cpu@ort-1.22.0": cpu("1.22.0")})
+    write_run(tmp_path / "b", 2, {**old, CASE: "m"}, {"cpu@ort-1.23.0": cpu("1.23.0")})
     text = shown(make(tmp_path / "site", tmp_path / "a", tmp_path / "b") / "findings.html")
     began, never = text.index("fails since 1.23.0"), text.index("fails since 1.22.0")
     assert began < never
