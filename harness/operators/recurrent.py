@@ -33,6 +33,7 @@ from harness.operators.recurrent_activations import Activation, chosen
 
 States = tuple[Bounded, ...]
 Step = Callable[[Bounded, States], States]
+Cell = Callable[[int, Sequence[Activation], Bounded | None], Step]
 
 
 def rnn(
@@ -88,6 +89,11 @@ def lstm(
     P: Any = None,
 ) -> Any:
     """Go through the sequences by the formula above."""
+    return layer(call, LSTM, X, B, sequence_lens, (initial_h, initial_c), lstm_cell(W, R, P, call))
+
+
+def lstm_cell(W: Any, R: Any, P: Any, call: Call) -> Cell:
+    """Return the step of each direction."""
     coupled = bool(call.parameter("input_forget", 0))
 
     def cell(d: int, functions: Sequence[Activation], bias: Bounded | None) -> Step:
@@ -106,7 +112,7 @@ def lstm(
 
         return step
 
-    return layer(call, LSTM, X, B, sequence_lens, (initial_h, initial_c), cell)
+    return cell
 
 
 def product(xs: Sequence[Bounded], weights: Sequence[Bounded], biases: Sequence[Bounded | None]) -> Bounded:
@@ -140,7 +146,7 @@ def layer(
     B: Bounded | None,
     lengths: Array | None,
     initial: Sequence[Bounded | None],
-    cell: Callable[[int, Sequence[Activation], Bounded | None], Step],
+    cell: Cell,
 ) -> tuple[Bounded, ...]:
     """Go through the sequences in each direction: Y, and the last of each state.
 
