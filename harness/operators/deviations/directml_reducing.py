@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.model.expected import Expected
+from harness.model.expected import Approx, Expected
+from harness.model.float_formats import FORMATS, decode
 from harness.operators.bounded import Bounded, converted, exp, log, sqrt
 from harness.operators.deviations.base import Deviating, deviation
 from harness.operators.formulas import bounded
-from harness.operators.layer_norms import layer_norm
 from harness.operators.reducing import over_axes
 
 EPSILON = 1e-5
@@ -42,3 +42,17 @@ def _lp_norm(x: Bounded, axis: int, p: int) -> Bounded:
 def _mean_variance(x: Bounded, axes: tuple[int, ...]) -> Bounded:
     d = x - x.mean(axes, keepdims=True)
     return d / sqrt((d * d).mean(axes, keepdims=True) + EPSILON)
+
+
+@deviation
+def mean_in_float16(asked: Deviating) -> tuple[Expected, ...]:
+    """LayerNormalization: the mean is that of float16, within one unit in the last place of the greatest element."""
+    y, *statistics = asked.formula()
+    assert isinstance(y, Approx)
+    x, scale = (decode(asked.inputs[name].dtype, asked.inputs[name].array) for name in ("X", "Scale"))
+    over = tuple(range(asked.call.parameter("axis") % x.ndim, x.ndim))
+    d = x - x.mean(over, keepdims=True)
+    root = np.sqrt((d * d).mean(over, keepdims=True) + asked.call.parameter("epsilon"))
+    moved = FORMATS["float16"].ulp(np.abs(x).max(over, keepdims=True)) / root
+    bound = y.bound + moved * np.abs(scale) * (1 + np.abs(d / root))
+    return Approx(y.dtype, y.value, bound), *statistics
