@@ -57,7 +57,10 @@ def saturates(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def shrinks_in_float32(asked: Deviating) -> tuple[Expected, ...]:
     """Shrink of integers: the formula in float32, the result converted back."""
-    source, limit, bias = asked.inputs["input"], *map(np.float32, map(asked.call.parameter, ("lambd", "bias")))
+    source, limit, bias = (
+        asked.inputs["input"],
+        *map(np.float32, map(asked.call.parameter, ("lambd", "bias"))),
+    )
     x = source.array.astype(np.float32)
     found = np.where(x < -limit, x + bias, np.where(x > limit, x - bias, np.float32(0)))
     limits = np.iinfo(source.array.dtype)

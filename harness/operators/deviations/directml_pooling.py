@@ -6,7 +6,7 @@ from math import ceil
 
 import numpy as np
 
-from harness.model.case import Tensor
+from harness.model.case import Tensor, Value
 from harness.model.expected import Expected, OneOf, nearest
 from harness.model.float_formats import FORMATS
 from harness.operators.deviations.base import Deviating, deviation
@@ -25,7 +25,7 @@ def rounds_windows_up(asked: Deviating) -> tuple[Expected, ...]:
     for n, extent in enumerate(spatial):
         room = extent + given.pads[n] + given.pads[n + count] - given.reach[n]
         ends.append(given.pads[n + count] + ceil(room / given.strides[n]) * given.strides[n] - room)
-    padded = {"auto_pad": "NOTSET", "ceil_mode": 0, "pads": (*given.pads[:count], *ends)}
+    padded: dict[str, Value] = {"auto_pad": "NOTSET", "ceil_mode": 0, "pads": (*given.pads[:count], *ends)}
     again = asked._replace(call=call._replace(attributes={**call.attributes, **padded}))
     return from_the_least(again) if asked.operator.name == "MaxPool" else again.formula()
 

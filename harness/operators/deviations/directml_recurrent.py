@@ -32,7 +32,8 @@ def _lstm(
     X: Any, W: Any, R: Any, call: Call, B: Any = None, sequence_lens: Any = None, initial_h: Any = None,
     initial_c: Any = None, P: Any = None,
 ) -> Any:  # fmt: skip
-    free = chosen(call._replace(attributes={**call.attributes, "clip": None}), LSTM.functions, len(W))
+    unclipped = {name: value for name, value in call.attributes.items() if name != "clip"}
+    free = chosen(call._replace(attributes=unclipped), LSTM.functions, len(W))
     clipping = lstm_cell(W, R, P, call)
 
     def cell(d: int, functions: Sequence[Activation], bias: Bounded | None) -> Step:
