@@ -45,12 +45,13 @@ def positive_whole_part(asked: Deviating) -> tuple[Expected, ...]:
 
 @deviation
 def saturates(asked: Deviating) -> tuple[Expected, ...]:
-    """Cast and CastLike of integers: held in the range of the output's type; where that is unsigned, the 32 bits
-    are those of an unsigned integer before."""
+    """Cast and CastLike of integers: held in the range of the output's type, as integers of 32 bits with a sign where
+    that type has one, else without."""
     to = asked.call.outputs[0]
     limits = np.iinfo(DTYPES[to].storage)
-    numbers = asked.inputs["input"].array.astype(np.int64)
-    held = np.clip(numbers if limits.min else numbers % 2**32, limits.min, limits.max)
+    bits = asked.inputs["input"].array.astype(np.int64).astype(np.uint32)
+    numbers = bits.view(np.int32) if limits.min else bits
+    held = np.clip(numbers.astype(np.int64), limits.min, limits.max)
     return (Exact(Tensor(to, held.astype(DTYPES[to].storage))),)
 
 
