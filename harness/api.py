@@ -22,17 +22,19 @@ from functools import wraps
 from inspect import signature
 from os import PathLike
 from pathlib import Path
-from typing import ParamSpec
+from typing import NamedTuple, ParamSpec
 
 from harness.compile import graph_files
 from harness.model.errors import UsageError
 from harness.model.header import End, Header, Select
 from harness.model.query import parse_all
 from harness.model.result import Result
-from harness.model.verdict import unexpected
+from harness.model.verdict import Reading
+from harness.results.cell import state_of
 from harness.results.compare.comparison import Comparison
 from harness.results.compare.joined import compare_runs
 from harness.results.runfile import RunReader, run_file
+from harness.results.tally import Tally
 from harness.run import folders
 from harness.run.pipeline import run as run_pipeline
 from harness.run.request import Request, new_run_id, nobody
@@ -47,6 +49,7 @@ __all__ = [
     "Request",
     "Run",
     "Selection",
+    "Split",
     "compare",
     "execute",
     "load",
@@ -57,6 +60,13 @@ __all__ = [
 
 AnyPath = str | PathLike[str]
 Arguments = ParamSpec("Arguments")
+
+
+class Split(NamedTuple):
+    """How many results with a reading turn the run red (`unexpected`), and how many do not."""
+
+    known: int
+    unexpected: int
 
 
 @dataclass(frozen=True)
@@ -88,13 +98,19 @@ class Run:
             pass
         return reader.end
 
+    def readings(self) -> dict[Reading, Split]:
+        """Return how many results have each reading: the same six numbers as in every report, which add up to
+        all results but those that a target's API cannot express. Reads the whole file."""
+        tally = Tally()
+        for result in self:
+            tally.add(state_of(result, baseline=self.header.baseline is not None))
+        return {reading: Split(tally.known(reading), tally.red(reading)) for reading in Reading}
+
     def unexpected(self) -> Iterator[Result]:
         """Yield the results that turn the run red: regressions, changed and new deviations, improvements on
         an expectation."""
         baseline = self.header.baseline is not None
-        return (
-            each for each in self if unexpected(each.validity, each.outcome, each.verdict, baseline=baseline)
-        )
+        return (each for each in self if each.unexpected(baseline=baseline))
 
 
 def load(

@@ -13,7 +13,7 @@ import msgspec
 from harness.model.case import BEYOND, Validity
 from harness.model.caseid import tensor_term
 from harness.model.header import End, Expectation, Header
-from harness.model.result import Diff, Error, Result
+from harness.model.result import Diff, Error, Result, inexpressible
 from harness.model.target_info import TargetInfo
 from harness.model.verdict import Outcome, Verdict, conforms
 from harness.results.runfile import RunWriter
@@ -251,7 +251,8 @@ def end_of(found: Sequence[Result]) -> End:
         outcomes[result.outcome.value] = outcomes.get(result.outcome.value, 0) + 1
         verdicts[result.verdict.value] = verdicts.get(result.verdict.value, 0) + 1
     run = sum(result.outcome not in skipped for result in found)
-    return End(len(found), run, {"the operator forbids it": 12}, outcomes, verdicts, seconds=1.5)
+    selected = sum(not inexpressible(result) for result in found)
+    return End(selected, run, {"the operator forbids it": 12}, outcomes, verdicts, seconds=1.5)
 
 
 def tables(

@@ -117,7 +117,7 @@ def test_by_signature_another_class_of_error_is_a_change_and_by_outcome_a_remark
 
     by_outcome = Searched("onnxruntime", "cpu", "case", ("case",), bisect(list(errors), measure))
     assert by_outcome.found.first is None
-    assert sentence(by_outcome) == "nothing changes from 1.1 to 1.4: rejected (conforms)"
+    assert sentence(by_outcome) == "nothing changes from 1.1 to 1.4: rejected (correct)"
     assert remarks(by_outcome)[0] == (
         "the outcome is the same in 1.1 and 1.4, but its signature is not: rejected at run (Fail), then "
         "rejected at run (Other); --by signature finds the release"
@@ -125,8 +125,8 @@ def test_by_signature_another_class_of_error_is_a_change_and_by_outcome_a_remark
     by_signature = by_outcome._replace(found=bisect(list(errors), measure, by="signature"))
     assert first(by_signature.found) == ("1.2", "1.3", ())
     assert sentence(by_signature) == (
-        "1.3 is the first release that does otherwise: rejected at run (Other) (conforms); "
-        "1.2: rejected at run (Fail) (conforms)"
+        "1.3 is the first release that does otherwise: rejected at run (Other) (correct); "
+        "1.2: rejected at run (Fail) (correct)"
     )
     assert remarks(by_signature) == ()
 

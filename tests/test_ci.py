@@ -74,6 +74,19 @@ class TestSchemas:
         assert ended.returncode == 0, ended.stdout
 
     @pytest.mark.parametrize(
+        ("schema", "path"),
+        [
+            ("vendor.dependabot", "dependabot.yml"),
+            ("vendor.github-issue-config", "ISSUE_TEMPLATE/config.yml"),
+            ("vendor.github-issue-forms", "ISSUE_TEMPLATE/defect.yml"),
+            ("vendor.github-issue-forms", "ISSUE_TEMPLATE/deviation.yml"),
+        ],
+    )
+    def test_the_forms(self, schema: str, path: str) -> None:
+        ended = check(schema, ROOT / ".github" / path)
+        assert ended.returncode == 0, ended.stdout
+
+    @pytest.mark.parametrize(
         ("schema", "text"), blocks(), ids=["github", "github in parts", "gitlab", "site"]
     )
     def test_the_page(self, tmp_path: Path, schema: str, text: str) -> None:
@@ -133,7 +146,7 @@ class TestAnnotations:
     def test_problems_of_expectations_are_annotations_too(self, checkout: Path) -> None:
         link = "https://onnx.ai/onnx/operators/onnx__Round.html"
         (checkout / "known.yaml").write_text(
-            f'- {{match: "Round@22:X=float32[9]", expect: mismatch, reason: x, link: "{link}"}}\n'
+            f'- {{match: "Round@22:X=float32[9]", expect: mismatch, difference: {{kind: value}}, reason: x, link: "{link}"}}\n'
         )
         harness("run", "Round.yaml", "-t", "fake", "--expectations", "known.yaml", "-o", "run")
         assert harness("annotate", "run").out == (
@@ -200,7 +213,7 @@ class TestScript:
         )
         assert (code, said["exit-code"]) == (1, "1")
         assert [line for line in out.splitlines() if line.startswith("::error file=Round.yaml,line=6,")]
-        assert "3 regressions" in (checkout / "summary.md").read_text(encoding="utf-8")
+        assert "3 unexpected in 14 results: 3 wrong" in (checkout / "summary.md").read_text(encoding="utf-8")
         assert {path.name for path in Path(said["run"]).iterdir()} >= {
             "run.jsonl",
             "report.md",
@@ -216,7 +229,7 @@ class TestScript:
             shutil.copytree(said["run"], checkout / "parts" / f"part {number}")
         code, out, said = self.run(checkout, MERGE="parts")
         assert code == 0, out
-        assert "All 7 results are as expected" in out
+        assert "Nothing unexpected in 7 results" in out
         code, _, said = self.run(checkout, TARGETS="fake", SPECS="$(touch hacked).yaml")
         assert (code, said) == (2, {"exit-code": "2"})
         assert not (checkout / "hacked").exists()

@@ -50,7 +50,7 @@ class TestExitCodes:
         assert {(r["outcome"], r["verdict"], r["placed_on"], r["target"]) for r in found.values()} == {
             ("pass", "expected", "CPUExecutionProvider", "cpu")
         }
-        assert "All 8 results are as expected" in ended.out
+        assert "Nothing unexpected in 8 results" in ended.out
 
     def test_1_unexpected(self, folder: Path) -> None:
         script = script_of(folder, [("Round@22:X=float16[0];shapes=static", "shape")])
@@ -88,7 +88,7 @@ class TestExitCodes:
         spec = "operator: Round\nopsets: [22]\nlowers_to: {directml: DML_OPERATOR_ELEMENT_WISE_ROUND}\n"
         spec += "sweeps:\n  - {name: one, X: {dtype: [float32], shape: [[4]], values: [random]}}\n"
         (folder / "Round.yaml").write_text(spec)
-        known = f'- {{match: "{query}", expect: mismatch, reason: a test, link: "https://example.org/"}}\n'
+        known = f'- {{match: "{query}", expect: mismatch, difference: {{kind: value}}, reason: a test, link: "https://example.org/"}}\n'
         (folder / "known.yaml").write_text(known)
         script = script_of(folder, [("Round", "bit")] if code == 0 else [])
         ended = harness(
@@ -436,7 +436,7 @@ class TestBadInput:
             check=False,
         )
         assert (ended.returncode, ended.stderr) == (0, b"")
-        assert ended.stdout.startswith(b"OK All 8 results are as expected")
+        assert ended.stdout.startswith(b"OK Nothing unexpected in 8 results")
 
     @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="names of files are text here")
     def test_names_that_are_no_text(self, folder: Path) -> None:
@@ -545,7 +545,7 @@ def test_without_directml_the_default_targets_say_so(folder: Path, monkeypatch: 
         *(path.read_text(encoding="utf-8") for path in sorted((folder / "out").glob("report.*"))),
     ):
         words = " ".join(text.split())
-        assert "All 8 results are as expected: 0 conform, 8 test nothing; without dml and directml." in words
+        assert "Nothing unexpected in 8 results, without dml and directml." in words
         assert f"Run without dml and directml, which are not here: {NO_RUNTIME}; " in words
     assert harness("run", "--resume", "-o", "out").err.splitlines()[0] == ended.err.strip()
     assert harness("run", ROUND, "-k", FEW, "-t", "cpu", "-o", "chosen").err == ""
@@ -586,7 +586,7 @@ def test_a_part_of_the_specs_is_judged_as_one(folder: Path, copied: bool) -> Non
 
 
 def test_one_s_own_expectations_are_judged_by_one_s_own_specs(folder: Path) -> None:
-    entry = "- {match: %s, expect: mismatch, reason: a test, link: 'https://example.org/'}\n"
+    entry = "- {match: %s, expect: mismatch, difference: {kind: value}, reason: a test, link: 'https://example.org/'}\n"
     (folder / "mine.yaml").write_text(
         "".join(entry % f"'{query}'" for query in ("Round:sweep=none", "GatherND:sweep=none", "Rond"))
     )

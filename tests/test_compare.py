@@ -357,8 +357,8 @@ def test_truncated_runs_are_compared_as_far_as_they_go(tmp_path: Path) -> None:
         f"HEAD is incomplete. No regression in {total.equal} results that ran in both"
     )
     assert (
-        f"HEAD is incomplete: its run file ends after {total.equal} results, and is compared as far as it goes."
-        in (summarize_comparison(found).remarks)
+        f"HEAD is incomplete, and is compared as far as it goes: The run file ends after {total.equal} results, "
+        "without its last line. Continue the run with --resume." in (summarize_comparison(found).remarks)
     )
     other = compare_runs(RunReader(cut), RunReader(whole))
     assert other.total.changes[Change.NEW] == total.changes[Change.MISSING]

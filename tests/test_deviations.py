@@ -15,7 +15,7 @@ from harness.model.case import Validity
 from harness.model.errors import UsageError
 from harness.model.header import Expectation, Header, in_another_order
 from harness.model.result import Result
-from harness.model.verdict import Outcome, Verdict, conforms
+from harness.model.verdict import DEFECTS, Outcome, Reading, Verdict
 from harness.render.ctrf import render_ctrf
 from harness.render.html import render_html
 from harness.render.junit import render_junit
@@ -53,6 +53,7 @@ ENTRIES = """
   link: https://example.com/pending
 - match: "GatherND:data=float32"
   expect: mismatch
+  difference: {kind: value}
   reason: Another operator's.
   link: https://example.com/elsewhere
 """
@@ -150,7 +151,7 @@ def test_a_continued_run_names_what_a_whole_one_names(runs: Path, tmp_path: Path
     without = sum(1 for case in kept if expected[case] is not None)
     assert without > 2 or not older
     said = render_markdown(Report(read_tables(RunReader(tmp_path))))
-    assert (f"{without:,} more known deviations have no entry in the run file" in said) is older
+    assert (f"{without:,} more known results have no entry in the run file" in said) is older
 
 
 def test_a_run_with_expectations_in_another_order_is_not_continued(runs: Path, tmp_path: Path) -> None:
@@ -195,7 +196,7 @@ def test_an_invalid_case_that_is_rejected_names_no_entry(runs: Path, tmp_path: P
 def test_what_an_earlier_run_explains_names_no_entry(runs: Path, tmp_path: Path) -> None:
     """But what the entry expects is still known by the entry."""
     (tmp_path / "known.yaml").write_text(
-        ENTRIES.replace("expect: rejected", "expect: mismatch"), encoding="utf-8"
+        ENTRIES.replace("expect: rejected", "expect: mismatch\n  difference: {kind: value}"), encoding="utf-8"
     )
     given = [
         *options(runs)[:-1],
@@ -276,12 +277,14 @@ def test_rows_and_their_sums(run: Path) -> None:
     rows, pending = (tables.deviations.rows(pending=each) for each in (False, True))
     assert [row.number for row in pending] == [12]
     assert {row.number for row in rows} == {3, 7}
-    assert [row.results for row in rows] == sorted((row.results for row in rows), reverse=True)
+    first = [bool(row.by_reading.keys() & set(DEFECTS)) for row in rows]
+    assert first == sorted(first, reverse=True)  # defects before what is not supported
     for row in (*rows, *pending):
         mine = [result for result in found if result.expectation == row.number]
         assert row.results == sum(result.verdict is Verdict.EXPECTED for result in mine)
-        assert row.contradicting == len(mine) - row.results
-        assert sum(row.by_target.values()) == sum(row.by_level.values()) == row.results
+        assert row.contradicting == sum(result.unexpected(baseline=False) for result in mine)
+        assert sum(row.by_target.values()) == sum(row.by_level.values()) == sum(row.by_reading.values())
+        assert row.results == sum(row.by_reading.values())
         for target, number in row.by_target.items():
             assert number == sum(
                 result.target == target and result.verdict is Verdict.EXPECTED for result in mine
@@ -290,17 +293,16 @@ def test_rows_and_their_sums(run: Path) -> None:
     deviating = [
         result
         for result in found
-        if result.verdict is Verdict.EXPECTED and not conforms(result.validity, result.outcome)
+        if result.verdict is Verdict.EXPECTED and result.reading not in (Reading.CORRECT, Reading.NOT_JUDGED)
     ]
     without = sum(result.expectation is msgspec.UNSET for result in deviating)
     assert without > 0
-    assert tables.tally().known == len(deviating) == sum(row.results for row in (*rows, *pending)) + without
-    assert tables.deviations.remarks(tables.tally().known)[0].startswith(
-        f"{without:,} more known deviations have no entry"
-    )
+    known = Report(tables).known
+    assert known == len(deviating) == sum(row.results for row in (*rows, *pending)) + without
+    assert tables.deviations.remarks(known)[0].startswith(f"{without:,} more known results have no entry")
 
 
-def test_unspecified_cases_of_an_entry_are_no_deviations() -> None:
+def test_unspecified_cases_of_an_entry_are_not_judged() -> None:
     header = msgspec.structs.replace(synthetic.header(), expectations={7: synthetic.ENTRIES[7]})
     result = Result(
         "Round@22:a=1",
@@ -314,8 +316,8 @@ def test_unspecified_cases_of_an_entry_are_no_deviations() -> None:
     )
     tables = tabulate(header, [result], None)
     assert [row.results for row in tables.deviations.rows(pending=False)] == [1]
-    assert tables.deviations.remarks(tables.tally().known) == [
-        "1 of the results are of unspecified cases, which no total counts as deviations."
+    assert tables.deviations.remarks(Report(tables).known) == [
+        "1 of the results are correct or not judged, as unspecified cases are."
     ]
 
 
@@ -326,24 +328,24 @@ def section(text: str, start: str, end: str) -> str:
 def test_the_section_in_markdown(run: Path) -> None:
     text = render_markdown(Report(read_tables(RunReader(run))))
     assert (
-        text.index("## Known deviations")
+        text.index("## Known defects")
         < text.index("## Documented")
         < text.index("<details><summary>regression")
     )
-    check_golden(GOLDEN / "deviations.md", section(text, "## Known deviations", "## "))
+    check_golden(GOLDEN / "deviations.md", section(text, "## Known defects", "## "))
 
 
 def test_the_section_of_the_page(run: Path) -> None:
     text = parsed(render_html(run)).text()
     check_golden(
-        GOLDEN / "deviations_page.txt", section(text, "Known deviations\nWhat", "Documented, registered")
+        GOLDEN / "deviations_page.txt", section(text, "Known defects\nWhat", "Documented, registered")
     )
 
 
 def test_a_run_without_entries_has_no_section(tmp_path: Path) -> None:
     older = synthetic.write_run(tmp_path / "run.jsonl", 300, faults=0.05)
-    assert read_tables(RunReader(older)).tally().known > 0
-    assert "## Known deviations" not in render_markdown(Report(read_tables(RunReader(older))))
+    assert Report(read_tables(RunReader(older))).known > 0
+    assert "## Known defects" not in render_markdown(Report(read_tables(RunReader(older))))
     assert 'id="deviations"' not in render_html(older)
 
 
@@ -351,20 +353,19 @@ def test_pending_entries_are_said_before_the_numbers_are_trusted(run: Path) -> N
     tables = read_tables(RunReader(run))
     number = tables.deviations.rows(pending=True)[0].results
     assert (
-        f"{number:,} deviations are not reviewed yet: nobody has looked at why." in summarize(tables).remarks
+        f"{number:,} known results are not reviewed yet: nobody has looked at why."
+        in summarize(tables).remarks
     )
 
 
 def test_junit_and_ctrf_name_the_entry(run: Path) -> None:
     tree = ElementTree.fromstring("".join(render_junit(lambda: RunReader(run))).encode())
-    known = {
-        str(each.get("message")) for each in tree.iter("skipped") if str(each.get("type")).startswith("known")
-    }
-    tail = "known deviation: Element types without a kernel, https://github.com/microsoft/onnxruntime/blob/main/docs/OperatorKernels.md"
+    known = {str(each.get("message")) for each in tree.iter("skipped")}
+    tail = "known: Element types without a kernel, https://github.com/microsoft/onnxruntime/blob/main/docs/OperatorKernels.md"
     assert any(message.endswith(tail) for message in known)
     assert any("not reviewed yet: GatherElements on DirectML" in message for message in known)
     assert not any(
-        "known deviation" in str(each.get("message")) for each in (*tree.iter("failure"), *tree.iter("error"))
+        "known: " in str(each.get("message")) for each in (*tree.iter("failure"), *tree.iter("error"))
     )
     tests = json.loads("".join(render_ctrf(lambda: RunReader(run))))["results"]["tests"]
     found = [test["extra"]["link"] for test in tests if "extra" in test]

@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 
 from harness.model.result import Error, Result
 from harness.model.verdict import Outcome
+from harness.specs.expand import expand
 from harness.specs.expectation_lint import lint
 from harness.specs.expectations import load_expectations
+from harness.specs.load import load_specs
 from harness.specs.source import read
 from harness.triage.expect.entry_file import EntryFile, NewEntry
-from tests.running import ROUND, SPECS, complaint, harness, lines_of
+from tests.running import ROUND, SPECS, complaint, harness, lines_of, results_of
 from tests.synthetic import CPU, write_results
 from tests.test_explain import a_result, cases
 
@@ -270,13 +272,105 @@ class TestDrop:
             Outcome.MISMATCH,
         )
 
-    def test_a_part_of_a_run_adds_only(self) -> None:
+
+class TestPartOfARun:
+    """Of cases that did not run nothing is said: by no new entry, and no entry loses them."""
+
+    def test_an_entry_speaks_of_the_cases_that_ran_on_the_release_that_ran_them(self) -> None:
+        planned = ids(ROUND)
+        write(
+            "script.yaml",
+            'rules: [{match: "Round:X=*[5]", do: ulp}, {match: "Round:X=float32", do: reject}]\n',
+        )
+        for number, query in enumerate(("Round@22:sweep=sizes;X=float16", "Round:sweep=rank")):
+            part(f"part{number}", "-k", query)
+            assert harness("expect", "update", f"part{number}", f"new{number}.yaml").code == 0
+            entries = load_expectations([Path(f"new{number}.yaml")]).entries
+            ran = results_of(Path(f"part{number}"))
+            selected = {case for case in planned if any(entry.matches(case) for entry in entries)}
+            assert selected == {
+                case for case, each in ran.items() if each["outcome"] in ("mismatch", "rejected")
+            }
+            assert {entry.entry.when.onnxruntime for entry in entries} == {"==0.0.0"}
+        assert Path("new0.yaml").read_text().startswith('- match: "Round@22:X=float16[5];sweep=sizes"\n')
+
+    def test_a_shard_and_a_run_that_was_cut_off_are_parts_too(self) -> None:
+        write("script.yaml", 'rules: [{match: "Round:X=float16[5]", do: ulp}]\n')
+        part("shard", "-k", "Round@22:X=float16[5]", "--shard", "1/2")
+        part("cut", "-k", "Round@22:sweep=sizes;X=float16")
+        path = Path("cut/run.jsonl")
+        path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:50]))
+        for name in ("shard", "cut"):
+            assert harness("expect", "update", name, f"{name}.yaml").code == 0
+            ran = results_of(Path(name))
+            entries = load_expectations([Path(f"{name}.yaml")]).entries
+            selected = {case for case in ids(ROUND) if any(entry.matches(case) for entry in entries)}
+            assert selected == {case for case, each in ran.items() if each["outcome"] == "mismatch"}
+
+    def test_a_run_of_all_cases_is_complete_whatever_its_sweeps_leave_out(self) -> None:
+        write("script.yaml", "rules: [{match: Not, do: shape}]\n")
+        options = ("-t", "fake,script=script.yaml", "--expectations", write("none.yaml", "[]\n"), "-o", "run")
+        assert harness("run", SPECS / "Not.yaml", *options).code == 1
+        assert lines_of(Path("run"))[-1]["left_out"]["adds no new pair"] > 0
+        ended = harness("expect", "update", "run", "new.yaml")
+        assert "some cases only" not in ended.err
+        assert "onnxruntime" not in Path("new.yaml").read_text()
+
+    def test_what_conforms_now_becomes_an_exception_and_the_run_green(self) -> None:
+        text = ENTRIES.replace("provider: CPUExecutionProvider", "target: fake").replace(
+            "rejected", "mismatch"
+        )
+        write("old.yaml", text)
+        ran = ("run", ROUND, "-t", "fake", "-k", "Round@22:X=float16", "--expectations", "old.yaml", "-o")
+        assert harness(*ran, "red").code == 1
+        ended = harness("expect", "update", "red", "old.yaml")
+        assert "old.yaml:4: [0]: narrowed: " in ended.err
+        first = load_expectations([Path("old.yaml")]).entries[0]
+        assert first.entry.match == ("GatherND:data=float16", "Round:X=float16")
+        assert first.matches("GatherND@13:sweep=a;data=float16[2];indices=int64[1,1]")
+        kept = {case for case in ids(ROUND) if first.matches(case)}
+        assert (
+            kept
+            == {case for case in ids(ROUND) if "X=float16" in case} - results_of(Path("red")).keys()
+            != set()
+        )
+        assert harness(*ran, "green").code == 0
+
+    def test_an_entry_without_a_case_that_ran_stays(self) -> None:
         write("old.yaml", ENTRIES)
         write("script.yaml", "rules: [{match: Round, where: X.rank=3, do: fail}]\n")
-        harness("run", ROUND, "-t", "fake,script=script.yaml", "-k", "Round:sweep=rank", "-o", "part")
+        part("part", "-k", "Round:sweep=rank")
         ended = harness("expect", "update", "part", "old.yaml")
         assert Path("old.yaml").read_text().startswith(ENTRIES)
-        assert "the run is of some cases only: entries are added, none is dropped or narrowed" in ended.err
+        assert "the run is of some cases only: nothing is written about the others" in ended.err
+
+
+class TestEntriesOfOtherKinds:
+    """What an entry explains is known, and nothing else."""
+
+    def test_a_general_entry_hides_nothing_and_is_not_narrowed(self) -> None:
+        text = "- match: '*'\n  kernel: none\n  expect: unsupported\n  reason: none\n  link: https://example.org/\n"
+        write("old.yaml", text)
+        ended = harness("expect", "update", a_run("X=float16"), "old.yaml")
+        assert Path("old.yaml").read_text().startswith(text + '- match: "Round:X=float16"\n')
+        assert ended.err.count("\n") == 1
+
+    def test_an_entry_that_holds_sometimes_is_not_narrowed(self) -> None:
+        text = "- match: 'Round:X=float16'\n  sometimes: true\n  expect: rejected\n  reason: none\n  link: https://example.org/\n"
+        write("old.yaml", text)
+        for run in (a_run(), a_run("X=float16[4]")):
+            assert harness("expect", "update", run, "old.yaml", "--check").code == 0
+
+
+def part(name: str, *arguments: str) -> None:
+    """Run cases of Round as `script.yaml` says, without an expectation."""
+    options = ("-t", "fake,script=script.yaml", "--expectations", write("none.yaml", "[]\n"), "-o", name)
+    assert harness("run", ROUND, *options, *arguments).code == 1
+
+
+def ids(spec: Path) -> list[str]:
+    """Return all cases of a spec that an execution provider can be asked."""
+    return [case.id for case in expand(load_specs([spec])) if "api=directml" not in case.id]
 
 
 class TestBadInput:

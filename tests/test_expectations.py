@@ -9,18 +9,18 @@ from hypothesis import strategies as st
 
 from harness.model.errors import SpecError
 from harness.model.query import Query
-from harness.model.result import Diff
 from harness.model.target_info import TargetInfo
 from harness.model.verdict import Outcome
 from harness.operators import OPERATORS
 from harness.specs.expand import expand
 from harness.specs.expectation_entry import When
-from harness.specs.expectation_lint import lint
+from harness.specs.expectation_lint import lint, shadowed
 from harness.specs.expectation_scope import ExpectationScope
 from harness.specs.expectations import Expectations, load_expectations
 from harness.specs.load import load_specs
 from harness.specs.selection import select
 from harness.specs.target_expectations import TargetExpectations
+from harness.specs.tried_conditions import Conditions
 
 TODAY = date(2026, 6, 1)
 ROUND_AND_GATHER_ND = ExpectationScope({"Round", "GatherND"}, whole=False)
@@ -48,7 +48,12 @@ def entries(folder: Path, text: str) -> Expectations:
 
 
 def entry(match: str, expect: str = "mismatch", more: str = "") -> str:
-    return ENTRY.format(match=match, expect=expect) + "".join(f"  {line}\n" for line in more.splitlines())
+    """Write an entry; a mismatch is one of values where nothing else is said of it."""
+    if expect == "mismatch" and not any(key in more for key in ("gives:", "difference:", "memory:")):
+        more += "\ndifference: {kind: value}"
+    return ENTRY.format(match=match, expect=expect) + "".join(
+        f"  {line}\n" for line in more.split("\n") if line
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -71,16 +76,18 @@ def test_expected_outcome_of_the_cases_that_match(tmp_path: Path) -> None:
     assert expected(expectations, "Round@22:sweep=a") is None
 
 
-def test_another_difference_than_the_known_one_is_a_regression(tmp_path: Path) -> None:
-    known = Diff(1, 1, 4, (0,), "1.0 (0x3f800000)", "1.0000001 (0x3f800001)")
-    other = Diff(None, 1, 4, (0,), "1.0 (0x3f800000)", "nan (0x7fc00000)")
-    for more in ("", "\nsometimes: true"):
-        expectations = cpu(tmp_path, entry("GatherND", more="difference: {kind: value, ulp: 1}" + more))
-        for diff, expects in ((known, True), (other, False)):
-            found = expectations.record("GatherND@13:sweep=a", Outcome.MISMATCH, conforms=False, diff=diff)
-            assert (found is not None) is expects
-            looked_up = expectations.entry("GatherND@13:sweep=a", outcome=Outcome.MISMATCH, diff=diff)
-            assert (looked_up is not None) is expects
+def test_other_outputs_than_the_known_ones_are_a_regression(tmp_path: Path) -> None:
+    for more in ("difference: {kind: value, ulp: 1}", "difference: {kind: value, ulp: 1}\nsometimes: true"):
+        expectations = cpu(tmp_path, entry("GatherND", more=more))
+        for known in (True, False):
+            found = expectations.record(
+                "GatherND@13:sweep=a", Outcome.MISMATCH, conforms=False, allows=lambda _, known=known: known
+            )
+            assert (found is not None) is known
+            looked_up = expectations.entry(
+                "GatherND@13:sweep=a", outcome=Outcome.MISMATCH, allows=lambda _, known=known: known
+            )
+            assert (looked_up is not None) is known
         assert expectations.problems(TODAY, ROUND_AND_GATHER_ND) == []
 
 
@@ -105,9 +112,9 @@ def test_entries_earn_their_place(tmp_path: Path) -> None:
         (0, 0),
     ]
     assert expectations.problems(TODAY, ROUND_AND_GATHER_ND) == [
-        "cpu.yaml:5: [1]: its case conforms on cpu; remove it or narrow its 'when'",
-        "cpu.yaml:9: [2]: all 1,200 cases conform on cpu; remove it or narrow its 'when'",
-        "cpu.yaml:13: [3]: matches no case on cpu; remove it or correct its query",
+        "cpu.yaml:6: [1]: its case conforms on cpu; remove it or narrow its 'when'",
+        "cpu.yaml:11: [2]: all 1,200 cases conform on cpu; remove it or narrow its 'when'",
+        "cpu.yaml:16: [3]: matches no case on cpu; remove it or correct its query",
     ]
     assert expectations.problems(TODAY, None) == []
 
@@ -161,8 +168,8 @@ def test_conflict_is_told_once(tmp_path: Path) -> None:
         expectations.record(case, None, conforms=False)
     assert expected(expectations, "GatherND@13:axis=1") is Outcome.MISMATCH
     assert expectations.problems(TODAY, ROUND_AND_GATHER_ND) == [
-        "cpu.yaml:5: [1]: expects crash where cpu.yaml:1 expects mismatch: GatherND@13:axis=1",
-        "cpu.yaml:9: [2]: expects mismatch where cpu.yaml:5 expects crash: GatherND@13:axis=1",
+        "cpu.yaml:6: [1]: expects crash where cpu.yaml:1 expects mismatch: GatherND@13:axis=1",
+        "cpu.yaml:10: [2]: expects mismatch where cpu.yaml:6 expects crash: GatherND@13:axis=1",
     ]
 
 
@@ -211,13 +218,69 @@ def test_lint(tmp_path: Path) -> None:
     )
     expectations = entries(tmp_path, text)
     before = [
-        "cpu.yaml:5: [1]: has the same 'match', 'unless' and 'when' as cpu.yaml:1",
-        "cpu.yaml:14: [3]: expired on 2020-01-01; look whether it still holds",
+        "cpu.yaml:6: [1]: has the same 'match', 'unless' and 'when' as cpu.yaml:1",
+        "cpu.yaml:16: [3]: expired on 2020-01-01; look whether it still holds",
     ]
     assert lint(expectations, TODAY) == before
     assert lint(expectations, TODAY, ["GatherND@13:a=1", "Round@22:a=1"], ROUND_AND_GATHER_ND) == [
         *before,
-        "cpu.yaml:14: [3]: matches no case; remove it or correct its query",
+        "cpu.yaml:16: [3]: matches no case; remove it or correct its query",
+    ]
+
+
+def within(versions: str, match: str = "GatherND") -> str:
+    return entry(f"'{match}'", "rejected", f"when: {{onnxruntime: '{versions}'}}")
+
+
+CASES = {
+    "GatherND": [
+        "GatherND@13:sweep=a;data=int8[3]",
+        "GatherND@13:sweep=a;data=int16[3]",
+        "GatherND@13:sweep=b",
+    ],
+    "Round": ["Round@22:sweep=a"],
+}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_shadowed"),
+    [
+        (entry("GatherND", "rejected"), entry("'GatherND:data=int8'", "rejected"), True),
+        (entry("GatherND", "rejected"), entry("['GatherND:data=int8', Round]", "rejected"), False),
+        (entry("['GatherND:sweep=a', Round]", "rejected"), entry("['GatherND:data=int8', Round]", "rejected"), True),
+        (entry("GatherND", "rejected", "unless: 'data=int8'"), entry("'GatherND:sweep=a'", "rejected"), False),
+        (entry("GatherND", "rejected", "unless: 'sweep=b'"), entry("'GatherND:sweep=a'", "rejected"), True),
+        (entry("GatherND", "rejected"), entry("GatherND", "crash"), False),
+        (entry("GatherND", "rejected", "kernel: none"), entry("'GatherND:sweep=a'", "rejected"), False),
+        (entry("GatherND"), entry("'GatherND:sweep=a'"), True),
+        (entry("GatherND"), entry("'GatherND:sweep=a'", more="difference: {kind: sign}"), False),
+        (entry("GatherND", more="memory: unwritten"), entry("'GatherND:sweep=a'"), False),
+        (entry("GatherND", "accepted_invalid"), entry("'GatherND:sweep=a'", "accepted_invalid", "gives: as_if_allowed"), True),
+        (entry("GatherND", "rejected", "when: {target: cpu}"), entry("'GatherND:sweep=a'", "rejected"), False),
+        (entry("GatherND", "rejected", "when: {target: 'cpu*'}"), entry("'GatherND:sweep=a'", "rejected", "when: {target: cpu}"), True),
+        (entry("GatherND", "rejected", "when: {provider: X}"), entry("'GatherND:sweep=a'", "rejected", "when: {provider: Y}"), False),
+        (within("<1.32"), within(">=1.20,<1.24", "GatherND:sweep=a"), True),
+        (within("<1.24"), within(">=1.20,<1.24.3", "GatherND:sweep=a"), False),
+        (within("<1.24,!=1.21.*"), within(">=1.20,<1.23", "GatherND:sweep=a"), False),
+        (entry("GatherND", "rejected", "when: {onnxruntime: '<1.24'}"), entry("'GatherND:sweep=a'", "rejected"), False),
+    ],
+)  # fmt: skip
+def test_an_entry_that_never_speaks_is_shadowed(
+    tmp_path: Path, first: str, second: str, is_shadowed: bool
+) -> None:
+    found = list(shadowed(entries(tmp_path, first + second).entries, Conditions(CASES, CASES.__getitem__)))
+    line = 1 + first.count("\n")
+    wanted = f"cpu.yaml:{line}: [1]: is shadowed: of each of its cases cpu.yaml:1 speaks first; remove it, or narrow that"
+    assert found == ([wanted] if is_shadowed else [])
+
+
+def test_entries_shadow_one_together(tmp_path: Path) -> None:
+    text = "".join(
+        entry(match, "rejected") for match in ("'GatherND:sweep=a'", "'GatherND:sweep=b'", "GatherND")
+    )
+    found = list(shadowed(entries(tmp_path, text).entries, Conditions(CASES, CASES.__getitem__)))
+    assert found == [
+        "cpu.yaml:9: [2]: is shadowed: of each of its cases cpu.yaml:1, cpu.yaml:5 speaks first; remove it, or narrow that"
     ]
 
 

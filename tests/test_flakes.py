@@ -75,8 +75,8 @@ def test_without_the_option_nothing_is_repeated_or_recorded(tmp_path: Path) -> N
 def test_expected_results_are_not_repeated(tmp_path: Path) -> None:
     known = tmp_path / "known.yaml"
     known.write_text(
-        f'- match: "{BROKEN}"\n  when: {{provider: FakeExecutionProvider}}\n  expect: mismatch\n  reason: known\n'
-        "  link: https://example.com/1\n",
+        f'- match: "{BROKEN}"\n  when: {{provider: FakeExecutionProvider}}\n  expect: mismatch\n'
+        "  difference: {kind: value}\n  reason: known\n  link: https://example.com/1\n",
         encoding="utf-8",
     )
     target = script(tmp_path, (BROKEN, "ulp", 1))

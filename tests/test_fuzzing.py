@@ -199,14 +199,14 @@ class TestCommand:
         target = planted(tmp_path, ("Transpose", "pass"))
         ended = harness("fuzz", "Transpose", "-t", target, "--seconds", "1", "-o", tmp_path / "out")
         assert ended.code == 0, ended.err
-        assert "0 deviate in known ways, 0 in others" in ended.out
+        assert "0 known, 0 unexpected" in ended.out
         assert not (tmp_path / "out").exists()
 
     def test_known_deviations_are_counted_and_not_reported(self, tmp_path: Path) -> None:
         target = planted(tmp_path, ("Transpose:data=int32", "fail"))
         known = tmp_path / "known.yaml"
         known.write_text(
-            "- {match: 'Transpose:data=int32', expect: mismatch, reason: planted, link: 'https://example.com/1'}\n",
+            "- {match: 'Transpose:data=int32', expect: mismatch, difference: {kind: value}, reason: planted, link: 'https://example.com/1'}\n",
             encoding="utf-8",
         )
         ended = harness(

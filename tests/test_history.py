@@ -19,6 +19,7 @@ import pytest
 from harness.commands.history import answer, collect
 from harness.model.query import parse_all
 from harness.model.target_info import TargetInfo
+from harness.model.verdict import Reading
 from harness.render.history_chart import render_history_svg
 from harness.results.history.database import HistoryDatabase, Rate
 from harness.results.history.runs import find_runs
@@ -106,7 +107,7 @@ def test_releases_are_joined_and_ordered_by_version(tmp_path: Path) -> None:
     assert [moment.version for moment in joined.lines["cpu"]] == ["1.9.0", "1.24.2", "1.31.1"]
     (group,) = joined.since or []
     assert sentence(group.finding) == (
-        "failed from 1.9.0 (2026-01-02 03:04), conforms since 1.31.1 (2026-01-01 03:04); never conformed before"
+        "failed from 1.9.0 (2026-01-02 03:04), correct since 1.31.1 (2026-01-01 03:04); never correct before"
     )
 
 
@@ -144,12 +145,12 @@ def test_a_change_with_a_cause_is_no_flip(tmp_path: Path, changed: str) -> None:
     assert ask(tmp_path, asks_flips=True).flips == []
 
 
-def test_rates_count_what_ran(tmp_path: Path) -> None:
+def test_rates_count_what_is_judged(tmp_path: Path) -> None:
     second, third = CASE.replace("batched", "b2"), CASE.replace("batched", "b3")
     write_run(tmp_path, 1, {CASE: "p", second: "m", third: "n", OTHER: "u", INVALID: "r", OPEN: "m"})
     (row,) = ask(tmp_path).rows["cpu"]
-    assert row.rates == {"2_1": Rate(1, 2), "invalid": Rate(1, 1)}
-    assert row.total == Rate(1, 2)
+    assert row.rates == {"2_1": Rate(1, 3), "beyond": Rate(0, 0), "invalid": Rate(1, 1)}
+    assert row.total == Rate(1, 3)
 
 
 def test_the_chart_has_room_for_counts_of_six_digits(tmp_path: Path) -> None:
@@ -157,11 +158,14 @@ def test_the_chart_has_room_for_counts_of_six_digits(tmp_path: Path) -> None:
     history = ask(tmp_path)
     (moments,) = history.lines.values()
     narrow = columns_of(render_history_svg(history))
-    large = {level: Rate(113_684, 117_254) for level in moments[0].point.rates}
-    moments[0] = moments[0]._replace(point=moments[0].point._replace(rates=large))
+    large = {Reading.CORRECT: 113_684, Reading.WRONG: 3_570}
+    counts = dict.fromkeys(moments[0].point.counts, large)
+    moments[0] = moments[0]._replace(point=moments[0].point._replace(counts=counts))
     chart = render_history_svg(history)
-    assert "113,684 / 117,254 ✗ 3,570" in chart
-    assert min(b - a for a, b in pairwise(columns_of(chart))) >= 7 * len("113,684 / 117,254 ✗ 3,570")
+    assert "113,684 / 117,254 \N{MINUS SIGN} 3,570" in chart
+    assert min(b - a for a, b in pairwise(columns_of(chart))) >= 7 * len(
+        "113,684 / 117,254 \N{MINUS SIGN} 3,570"
+    )
     assert {b - a for a, b in pairwise(narrow)} == {150}
 
 
@@ -329,7 +333,7 @@ def _nothing(folder: Path) -> list[str | Path]:
         (_schema, 2, "run.jsonl:1: run file schema 2; this harness reads schema 1"),
         (_no_database, 2, "notes.txt: cannot be used as a history: file is not a database"),
         (_other_database, 2, "other.db: a database of another program"),
-        (_newer_database, 2, "new.db: a history of version 9; this harness reads 1"),
+        (_newer_database, 2, "new.db: a history of version 9; this harness reads 2"),
         (_unwritable, 2, "history.db: cannot be used as a history: unable to open database file"),
         (_changed, 2, "with another header"),
         (_case, 4, f"no run has the case {OTHER}"),
@@ -353,7 +357,8 @@ def test_wrong_input(tmp_path: Path, make: Callable[[Path], list[str | Path]], c
         "UPDATE points SET target = 'gone'",
         "UPDATE states SET outcome = 'passed' WHERE outcome = 'mismatch'",
         "UPDATE states SET validity = 5",
-        "UPDATE counts SET passed = 'all'",
+        "UPDATE counts SET number = 'all'",
+        "UPDATE counts SET reading = 'perfect'",
         "UPDATE results SET state = 999",
     ],
 )

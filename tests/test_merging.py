@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.running import ROUND, complaint, harness, lines_of, results_of, script_of, without_time
+from tests.running import ROUND, SPECS, complaint, harness, lines_of, results_of, script_of, without_time
 
 QUERY = "Round@22:sweep=empty"
 
@@ -69,11 +69,37 @@ def test_a_part_of_the_shards_says_what_it_lacks(runs: Path, tmp_path: Path) -> 
         assert f"holds {len(there)} of 32 selected results" in text
 
 
+def test_a_green_part_ends_with_4(tmp_path: Path) -> None:
+    """As a comparison with a run that was cut off does."""
+    asked = ("run", ROUND, "-t", "fake", "-k", "Round@22:sweep=empty", "--shard", "1/2")
+    assert harness(*asked, "-o", tmp_path / "one").code == 0
+    ended = harness("merge", tmp_path / "one", "-o", tmp_path / "merged", "--partial")
+    assert ended.code == 4
+    assert "run.jsonl is incomplete: Merged without shard 2" in complaint(ended)
+    assert (tmp_path / "merged" / "report.html").exists()
+
+
 def test_what_a_part_lacks_can_be_run(runs: Path, tmp_path: Path) -> None:
     harness("merge", runs / "two", "-o", tmp_path / "merged", "--partial")
     target = options(runs)[2]
     assert harness("run", "--resume", "-t", target, "-o", tmp_path / "merged").code == 1
     assert results_of(tmp_path / "merged").keys() == results_of(runs / "whole").keys()
+
+
+def test_what_several_merged_shards_lack_can_be_run(runs: Path, tmp_path: Path) -> None:
+    for number in (1, 2):
+        harness("run", *options(runs), "--shard", f"{number}/3", "-o", tmp_path / str(number))
+    harness("merge", tmp_path / "1", tmp_path / "2", "-o", tmp_path / "merged", "--partial")
+    before = lines_of(tmp_path / "merged")[0]
+    target = options(runs)[2]
+    assert harness("run", "--resume", "-t", target, "-o", tmp_path / "merged").code == 1
+    assert without_time(results_of(tmp_path / "merged")) == without_time(results_of(runs / "whole"))
+    header = lines_of(tmp_path / "merged")[0]
+    assert header["targets"] == before["targets"], "the room for tensors stays the sum of the shards'"
+    assert header["merged"] == {"runs": before["merged"]["runs"]}
+    assert "Merged without" not in (tmp_path / "merged" / "report.md").read_text(encoding="utf-8")
+    again = harness("run", "--resume", "-t", target, "-o", tmp_path / "merged")
+    assert complaint(again) == f"{tmp_path}/merged/run.jsonl: already complete: nothing was run"
 
 
 def test_a_shard_without_cases_is_not_missed(tmp_path: Path) -> None:
@@ -243,9 +269,7 @@ def test_an_entry_that_no_shard_matches_is_found_when_they_are_merged(tmp_path: 
     """A shard cannot know it: the case may be in another. Of a part of the cases nobody knows, nor with other
     entries."""
     entries = tmp_path / "fake.yaml"
-    entry = (
-        "- {match: %s, when: {target: fake}, expect: mismatch, reason: none, link: 'https://example.org/'}\n"
-    )
+    entry = "- {match: %s, when: {target: fake}, expect: mismatch, difference: {kind: value}, reason: none, link: 'https://example.org/'}\n"
     entries.write_text(entry % '"Round@11:case=never"' + entry % '"Round@22:sweep=empty"', encoding="utf-8")
     runs = {
         "one": ("1/2", []),
@@ -281,3 +305,19 @@ def test_an_entry_that_no_shard_matches_is_found_when_they_are_merged(tmp_path: 
     assert problems("part1", "part2") == []
     entries.write_text(entry % '"Round@11:case=another"', encoding="utf-8")
     assert problems("one", "two") == []
+
+
+def test_what_no_run_has_makes_merged_shards_no_part_of_a_run(tmp_path: Path) -> None:
+    """A sweep of the spec is itself of some pairs alone."""
+    entries = tmp_path / "fake.yaml"
+    entries.write_text(
+        '- {match: "Not@1:case=never", expect: mismatch, reason: none, link: "https://example.org/"}\n',
+        encoding="utf-8",
+    )
+    for name in ("1", "2"):
+        options_ = ["--shard", f"{name}/2", "--expectations", entries, "-o", tmp_path / name]
+        assert harness("run", SPECS / "Not.yaml", "-t", "fake", *options_).code == 0
+    assert harness("merge", tmp_path / "1", tmp_path / "2", "-o", tmp_path / "merged").code == 1
+    end = lines_of(tmp_path / "merged")[-1]
+    assert end["left_out"]["adds no new pair"] > 0
+    assert "matches no case on fake" in end["problems"][0]

@@ -26,7 +26,7 @@ def test_no_module_hides_one_of_the_standard_library() -> None:
 
 
 def test_the_lock_pins_every_requirement_with_hashes_and_names_no_host() -> None:
-    text = (_ROOT / "requirements.lock").read_text(encoding="utf-8")
+    text = (_ROOT / ".ci" / "requirements.lock").read_text(encoding="utf-8")
     pins = [line for line in text.splitlines() if line and not line.startswith((" ", "#"))]
     assert pins
     assert all("==" in line and line.endswith("\\") for line in pins)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from msgspec import UNSET
-from onnx import ModelProto, TensorProto, helper
+from onnx import FunctionProto, ModelProto, TensorProto, defs, helper
 from onnx import checker as onnx_checker
 
 from harness.compile.prepare import units
@@ -20,10 +20,11 @@ from harness.model.case import (
     Tensor,
     TensorSpec,
 )
+from harness.model.onnx_schemas import operator_versions
 from harness.model.result import Error
-from harness.model.target_info import CPU
+from harness.model.target_info import CPU, DML
 from harness.model.verdict import Outcome
-from harness.run.judge import Judgement, judge, placement
+from harness.run.judge import Judgement, NodePlacement, judge, placement
 from harness.specs.calls import call_of
 from harness.targets.execution import Execution, Graph, GraphCases, Prepared
 from harness.targets.launches import launch
@@ -148,7 +149,7 @@ def test_a_folded_node_proves_nothing(optimization: str, start: object) -> None:
         [[0.0, 4.0, 5.0]]
     ]  # the right result, whoever computed it
     if optimization == "off":
-        assert placement(execution, compiled, CPU) == (CPU, None)
+        assert placement(execution, compiled, CPU) == NodePlacement(CPU)
     else:
         judgement = judge(prepared, compiled, execution, CPU)
         assert judgement.outcome is Outcome.NOT_PLACED
@@ -197,7 +198,7 @@ def test_a_release_that_does_not_know_the_version_was_not_asked(newer: dict[str,
 def test_what_cannot_be_passed_runs_nowhere_though_its_session_was_placed() -> None:
     (unit, *_) = chosen("Round@22:sweep=empty;X=float32[0]")
     for prepared, graph, execution in WorkerPool(cpu(), size=1, timeout=60).run(iter([unit])):
-        assert placement(execution, graph, CPU) == (CPU, None)
+        assert placement(execution, graph, CPU) == NodePlacement(CPU)
         error = Error("CannotFeedError", "cannot bind element type bfloat16")
         found = judge(prepared, graph, execution._replace(outputs=None, error=error), CPU)
         assert (found.outcome, found.placed_on) == (Outcome.NOT_RUN, None)
@@ -249,3 +250,223 @@ def test_a_run_that_fails_still_tells_where_its_node_is() -> None:
             assert (
                 judge(prepared, unit.graph, execution, "DmlExecutionProvider").outcome is Outcome.NOT_PLACED
             )
+
+
+def on(provider: str, *operators: str) -> tuple[tuple[str, str], ...]:
+    return tuple((provider, operator) for operator in operators)
+
+
+MISH = ("Softplus", "Tanh", "Mul")
+FOLDED = "Mish is not in the graph that ran: folded or fused"
+
+
+@pytest.mark.parametrize(
+    ("tested", "nodes", "optimization", "wanted"),
+    [
+        pytest.param(("Mish",), on(CPU, *MISH), "off", NodePlacement(CPU, None, 3), id="its body"),
+        pytest.param(
+            ("Mish",),
+            on(CPU, "Identity", *MISH, "Identity"),
+            "off",
+            NodePlacement(CPU, None, 3),
+            id="neighbours",
+        ),
+        pytest.param(
+            ("Mish",),
+            on(CPU, "Identity", "Identity", "Identity", "Mul"),
+            "off",
+            NodePlacement(CPU, None, 2),
+            id="an Identity of its body",
+        ),
+        pytest.param(
+            ("Mish",), on(CPU, "FusedMul"), "all", NodePlacement(CPU, None, 1), id="an optimised body"
+        ),
+        pytest.param(("Mish",), on(CPU, "Identity", "Mish"), "off", NodePlacement(CPU), id="a kernel"),
+        pytest.param(
+            ("Mish",), on(CPU, "Identity", "Identity"), "off", NodePlacement(None, FOLDED), id="folded"
+        ),
+        pytest.param(("Mish",), (), "all", NodePlacement(None, FOLDED), id="nothing is left"),
+        pytest.param(
+            ("Round",),
+            on(CPU, "Floor", "Add"),
+            "off",
+            NodePlacement(None, "Round is not in the graph that ran: folded or fused"),
+            id="no function",
+        ),
+        pytest.param(
+            ("Mish",),
+            (*on(CPU, "Softplus"), *on(DML, "Tanh", "Mul")),
+            "off",
+            NodePlacement(CPU, "Softplus of the function Mish ran on CPUExecutionProvider"),
+            id="in part elsewhere",
+        ),
+        pytest.param(
+            ("Floor", "Mish"),
+            on(CPU, "Floor", *MISH),
+            "off",
+            NodePlacement(CPU, None, 3),
+            id="beside another",
+        ),
+        pytest.param(
+            ("Mish", "Tanh"),
+            on(CPU, "Tanh", *MISH),
+            "off",
+            NodePlacement(CPU, None, 3),
+            id="beside one that its body holds",
+        ),
+        pytest.param(
+            ("Floor", "Mish"),
+            on(CPU, "Floor"),
+            "all",
+            NodePlacement(None, FOLDED),
+            id="folded beside another",
+        ),
+        pytest.param(
+            ("Floor", "Mish"),
+            on(CPU, *MISH),
+            "all",
+            NodePlacement(None, "Floor is not in the graph that ran: folded or fused"),
+            id="another is folded",
+        ),
+        pytest.param(
+            ("Floor", "Floor", "Mish"),
+            on(CPU, "Floor", *MISH),
+            "off",
+            NodePlacement(None, "only 1 of 2 Floor are in the graph that ran"),
+            id="another is folded in part",
+        ),
+    ],
+)
+def test_a_function_ran_if_all_nodes_of_its_body_did(
+    tested: tuple[str, ...], nodes: tuple[tuple[str, str], ...], optimization: str, wanted: NodePlacement
+) -> None:
+    graph = Graph(
+        b"", "", (), (), (), tested, optimization, untested=("Identity", "Identity"), functions=("Mish",)
+    )
+    provider = DML if wanted.provider == CPU and any(where == DML for where, _ in nodes) else CPU
+    assert placement(Execution((), None, "compare", nodes, 0.0), graph, provider) == wanted
+
+
+def test_a_fused_node_is_proof_for_a_function_whose_other_nodes_are_there_too() -> None:
+    """The releases of DirectML that cannot be told to keep nodes apart fuse the nodes of a body as well."""
+    graph = Graph(b"", "", (), (), (), ("Mish",), functions=("Mish",))
+    fused = on(DML, "DmlFusedNode_0")
+    found = Execution((), None, "compare", fused, 0.0, fuses=True)
+    assert placement(found, graph, DML) == NodePlacement(DML)
+    found = found._replace(nodes=(*fused, *on(CPU, "Tanh")))
+    assert placement(found, graph, DML) == NodePlacement(
+        CPU, "Tanh of the function Mish ran on CPUExecutionProvider"
+    )
+
+
+@pytest.mark.parametrize("start", [cpu, older], ids=["assignment", "profile"])
+def test_functions_are_judged(start: object) -> None:
+    """The CPU provider has no kernel for Mish and GroupNormalization: what ONNX Runtime expands is held against
+    the formula."""
+    given = chosen(
+        "Mish@18:case=documented_onnx_backend",
+        "GroupNormalization@21:case=by_hand",
+        "GroupNormalization@21:sweep=far_from_zero;X=float32",
+    )
+    graphs = {prepared.case.id: unit.graph for unit in given for prepared in unit.cases}
+    found = judged(given, start())
+    wrong = {case for case, (judgement, _) in found.items() if judgement.outcome is not Outcome.PASS}
+    assert wrong == {case for case in found if "values=far" in case}
+    assert wrong
+    assert {
+        (
+            graphs[case].functions,
+            judgement.outcome is Outcome.PASS,
+            judgement.placed_on,
+            judgement.function_nodes,
+        )
+        for case, (judgement, _) in found.items()
+    } == {
+        (("Mish",), True, CPU, 3),
+        (("GroupNormalization",), True, CPU, 29),
+        (("GroupNormalization",), False, CPU, 29),
+    }
+    assert {graphs[case].untested for case in found if "neighbours=true" in case} == {
+        ("Identity", "Identity")
+    }
+
+
+def test_a_function_with_a_node_elsewhere_is_not_judged() -> None:
+    (unit, *_) = chosen("Mish@18:case=documented_onnx_backend")
+    ((_, execution),) = judged([GraphCases(unit.graph, unit.cases[:1])], cpu()).values()
+    assert execution.nodes is not None
+    moved = execution._replace(nodes=(*execution.nodes[:-1], (DML, "Mul")))
+    found = judge(unit.cases[0], unit.graph, moved, CPU)
+    assert (found.outcome, found.placed_on, found.function_nodes) == (Outcome.NOT_PLACED, DML, None)
+    assert found.error == Error("NotPlaced", "Mul of the function Mish ran on DmlExecutionProvider")
+
+
+@pytest.mark.parametrize("start", [cpu, older], ids=["assignment", "profile"])
+@pytest.mark.parametrize("optimization", ["off", "all"])
+def test_a_function_that_is_folded_proves_nothing(optimization: str, start: object) -> None:
+    """Its input is an initializer: an optimised session computes it while it loads, and the other node is none
+    of its body."""
+    x = np.array([-1, 0, 2, 3, -4], np.float32)
+    nodes = [helper.make_node("Relu", ["X"], ["Y"]), helper.make_node("Add", ["Y", "zeros"], ["Z"])]
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [5]) for name in ("zeros", "Z")]
+    held = TensorProto(name="X", data_type=TensorProto.FLOAT, dims=x.shape, raw_data=x.tobytes())
+    graph = helper.make_graph(nodes, "folded", values[:1], values[1:], [held])
+    model: ModelProto = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 14)])
+    (unit, *_) = chosen("Relu@14:case=documented")
+    assert unit.graph.functions == ("Relu",)
+    compiled = unit.graph._replace(
+        model=model.SerializeToString(),
+        inputs=(("zeros", 1),),
+        outputs=(("Z", 1),),
+        optimization=optimization,
+        untested=("Add",),
+    )
+    pool = WorkerPool(start(), size=1, timeout=60)
+    ((_, _, execution),) = pool.run(iter([GraphCases(compiled, unit.cases[:1])]))
+    assert execution.outputs is not None
+    assert placement(execution, compiled, CPU) == (
+        NodePlacement(CPU) if optimization == "off" else NodePlacement(None, FOLDED.replace("Mish", "Relu"))
+    )
+
+
+def test_no_body_holds_its_own_operator() -> None:
+    """A node of the operator is then the operator itself, whatever else ran."""
+    bodies = {}
+    for name, versions in operator_versions().items():
+        for version in versions:
+            schema = defs.get_schema(name, version, "")
+            if schema.has_function:
+                bodies[name, version] = schema.function_body
+    for name in ("CastLike", "Clip", "Gelu", "GroupNormalization", "LogSoftmax", "Softmax", "Attention"):
+        unit = next(units(selected(name).cases(valid=True), 0))
+        schema = defs.get_schema(name, unit.cases[0].case.opset, "")
+        model = ModelProto.FromString(unit.graph.model)
+        node = next(each for each in model.graph.node if each.name == "tested")
+        types = [model.graph.input[0].type.SerializeToString() if each else b"" for each in node.input]
+        if not schema.has_context_dependent_function:
+            continue
+        bodies[name, schema.since_version] = FunctionProto.FromString(
+            schema.get_context_dependent_function(node.SerializeToString(), types)
+        )
+    for (name, _), body in bodies.items():
+        assert body.node
+        assert name not in {node.op_type for node in body.node}
+    assert len(bodies) > 40
+
+
+@pytest.mark.parametrize(
+    ("query", "functions", "untested"),
+    [
+        ("LeakyRelu@7:sweep=dtype_rank;X=float16", (), ()),
+        ("LeakyRelu@16:sweep=dtype_rank;X=float16", ("LeakyRelu",), ()),
+        ("Round@22:sweep=sandwich", (), ("Identity", "Identity")),
+        ("SequenceInsert", (), ("Constant",)),
+        ("Gelu@20", ("Gelu",), ()),
+    ],
+)
+def test_a_graph_says_which_of_its_operators_are_functions(
+    query: str, functions: tuple[str, ...], untested: tuple[str, ...]
+) -> None:
+    found = {(each.graph.functions, tuple(sorted(set(each.graph.untested)))) for each in chosen(query)}
+    assert {each for each, _ in found} == {functions}
+    assert tuple(sorted(set(untested))) in {each for _, each in found}

@@ -61,11 +61,12 @@ def test_the_page(tmp_path: Path) -> None:
     lines = list(page([PluginRun(written(tmp_path, RESULTS, {"mine": PLUGIN}))]))
     for line in (
         "| run | 4 of 4 |",
-        "| conform | 1 |",
-        "| deviate | 3 |",
-        "| of these without an entry | 1 |",
+        "| correct | 1 |",
+        "| wrong | 1 |",
+        "| not supported | 2 |",
+        "| of these unexpected | 1 |",
         "None of these passes, since the provider has none of them: 1 operator, Where.\n",
-        "| Add | 1 | 2 | mismatch 1 |",
+        "| Add | 1 | 2 | wrong 1 |",
         "| [1](#mine-1) | 2 | No Where | Where | not_placed 2 |",
         "| [2](#mine-2) | 1 | not explained by any entry | Add | mismatch 1 |",
         "- it has no such operator [Source](https://example.org/a)",

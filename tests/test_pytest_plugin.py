@@ -49,7 +49,7 @@ IDS = [
 @pytest.fixture
 def suite(pytester: pytest.Pytester) -> pytest.Pytester:
     """Make a conformance suite of one's own beside a test; the target is wrong in one case."""
-    script_of(pytester.path, [(WRONG, "shape")])
+    script_of(pytester.path, [(WRONG, "ulp")])
     pytester.makeini(
         "[pytest]\ntestpaths = tests\nharness_specs = tests/conformance\nharness_targets = fake,script=script.yaml\n"
         "harness_expectations = none\n"
@@ -68,9 +68,8 @@ def node(case: str, target: str = "fake,script=script.yaml") -> str:
 
 def expect(suite: pytest.Pytester, outcome: str, query: str = WRONG) -> str:
     """Write an expectation and return the option that names it."""
-    text = (
-        f'- {{match: "{query}", expect: {outcome}, reason: halves are known to be wrong, link: "{LINK}"}}\n'
-    )
+    limit = "difference: {ulp: 1}, " if outcome == "mismatch" else ""
+    text = f'- {{match: "{query}", expect: {outcome}, {limit}reason: halves are known to be wrong, link: "{LINK}"}}\n'
     (suite.path / "known.yaml").write_text(text, encoding="utf-8")
     return "--harness-expectations=known.yaml"
 
@@ -134,7 +133,7 @@ class TestResults:
         ended.assert_outcomes(passed=7, failed=1)
         ended.stdout.fnmatch_lines(
             [
-                "regression: mismatch · 2 of 2 differ: expected float16[[]2], actual float16[[]1,2]",
+                "regression: mismatch · 1 of 2 differ at [[]0]: expected -71.0 (0xd470), actual -71.06 (0xd471) · max 1 ULP",
                 "tests/conformance/Round.yaml:8",
                 "harness run tests/conformance/Round.yaml -t fake,script=script.yaml -k 'Round@22:sweep=sizes;X=float16[[]2]'",
             ]
@@ -147,7 +146,7 @@ class TestResults:
         ended.assert_outcomes(passed=7, xfailed=1)
         (line,) = (line for line in ended.outlines if line.startswith("XFAIL "))
         assert node(WRONG) in line
-        assert line.endswith(f"known deviation: halves are known to be wrong {LINK}")
+        assert line.endswith(f"known: halves are known to be wrong {LINK}")
         suite.runpytest_inprocess(known, "--runxfail").assert_outcomes(passed=7, failed=1)
 
     def test_an_improvement_fails(self, suite: pytest.Pytester) -> None:
@@ -156,7 +155,7 @@ class TestResults:
         ended.stdout.fnmatch_lines(
             [
                 "[[]XPASS(strict)] improvement: pass: remove or narrow the expectation",
-                f"known deviation: *{LINK}",
+                f"known: *{LINK}",
             ]
         )
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import msgspec
 import pytest
 
@@ -19,16 +21,16 @@ from tests.synthetic import ABSENT, CPU, DML
             {"cpu": CPU},
             0.0,
             "good",
-            "All 500 results are as expected: 446 conform, 54 deviate in known ways.",
+            "Nothing unexpected in 500 results.",
         ),
         (500, {"dml": ABSENT}, 0.0, "warn", "Nothing ran: 0 of 500 selected results."),
-        (1, {"cpu": CPU}, 0.0, "good", "The only result is as expected: all conform."),
+        (1, {"cpu": CPU}, 0.0, "good", "Nothing unexpected in 1 result."),
         (
             500,
             {"cpu": CPU, "dml": ABSENT},
             0.0,
             "warn",
-            "All 500 results are as expected, of 1,000 selected; 446 conform, 54 deviate in known ways.",
+            "Nothing unexpected in 1,000 results, 500 of them of a target that is not available.",
         ),
     ],
 )
@@ -43,8 +45,7 @@ def test_failures_come_first_in_the_sentence() -> None:
     summary = summarize(synthetic.tables(500, {"cpu": CPU, "dml": DML}, faults=0.5))
     assert summary.tone == "bad"
     assert summary.mark == "✗"
-    assert summary.sentence.startswith("1")
-    assert "regressions" in summary.sentence.split(",")[0]
+    assert re.match(r"\d+ unexpected in 1,000 results: \d+ wrong, \d+ crashed", summary.sentence)
 
 
 def test_what_a_reader_must_know() -> None:
@@ -53,7 +54,7 @@ def test_what_a_reader_must_know() -> None:
     tables = tabulate(synthetic.header({"cpu": CPU, "dml": ABSENT}), found, end)
     summary = summarize(tables)
     assert summary.tone == "bad"
-    assert summary.sentence.startswith("1 problem in the expectations in 10 results")
+    assert summary.sentence.startswith("1 problem in the expectations in 20 results")
     assert summary.remarks == (
         "The run file holds 20 of 30 selected results.",
         "dml is not available here: onnxruntime here has no DmlExecutionProvider; run `harness windows install`",

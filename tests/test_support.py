@@ -82,7 +82,7 @@ def test_kinds_that_agree_in_everything_are_one_row() -> None:
         (FLOAT, "cpu", "2_1", Outcome.PASS), (FLOAT.replace("float32", "int8"), "cpu", "2_1", Outcome.PASS)
     )
     assert row.dtypes == ("int8", "float32")
-    assert row.tally.passed == 2
+    assert row.tally.correct == 2
 
 
 def test_a_kind_taken_only_in_part() -> None:

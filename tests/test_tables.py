@@ -10,7 +10,7 @@ import pytest
 from harness.model.case import Validity
 from harness.model.errors import UsageError
 from harness.model.result import Error, Result
-from harness.model.verdict import Outcome, Verdict, fails
+from harness.model.verdict import Outcome, Reading, Verdict, fails
 from harness.results.level_table import counts, level_table, levels, rate, status, validity_table
 from harness.results.runfile import RunReader
 from harness.results.tables import Tables, read_tables
@@ -45,16 +45,10 @@ def test_a_rate_has_its_denominators() -> None:
     tally = table(
         result(Outcome.PASS), result(Outcome.UNSUPPORTED), result(Outcome.NOT_RUN, Verdict.MISSING)
     ).tally()
-    assert (tally.selected, tally.run, tally.passed, tally.conforming, tally.known, tally.failing) == (
-        3,
-        2,
-        1,
-        1,
-        1,
-        0,
-    )
+    assert (tally.selected, tally.run, tally.correct, tally.unexpected) == (3, 2, 1, 0)
+    assert (tally.known(Reading.NOT_SUPPORTED), tally.red(Reading.NOT_SUPPORTED)) == (2, 0)
     assert rate(tally) == "1 / 3"
-    assert counts(tally) == "unsupported 1, not_run 1"
+    assert counts(tally) == "not supported 2"
     assert rate(Tally()) == "–"
 
 
@@ -62,7 +56,10 @@ def test_a_rate_has_its_denominators() -> None:
     ("outcome", "verdict", "validity", "expected"),
     [
         (Outcome.MISMATCH, Verdict.REGRESSION, Validity.VALID, True),
-        (Outcome.CRASH, Verdict.CHANGED, Validity.UNSPECIFIED, False),
+        (Outcome.CRASH, Verdict.CHANGED, Validity.UNSPECIFIED, True),
+        (Outcome.TIMEOUT, Verdict.REGRESSION, Validity.UNSPECIFIED, True),
+        (Outcome.CRASH, Verdict.EXPECTED, Validity.UNSPECIFIED, False),
+        (Outcome.MISMATCH, Verdict.CHANGED, Validity.UNSPECIFIED, False),
         (Outcome.CRASH, Verdict.CHANGED, Validity.VALID, True),
         (Outcome.MISMATCH, Verdict.NEW, Validity.VALID, True),
         (Outcome.PASS, Verdict.NEW, Validity.VALID, False),
@@ -75,18 +72,22 @@ def test_a_rate_has_its_denominators() -> None:
 )
 def test_what_turns_a_run_red(outcome: Outcome, verdict: Verdict, validity: Validity, expected: bool) -> None:
     assert fails(validity, outcome, verdict) is expected
-    assert table(result(outcome, verdict, validity)).tally().failing == int(expected)
+    improved = verdict is Verdict.IMPROVEMENT  # red too, though it is no failure
+    assert table(result(outcome, verdict, validity)).tally().unexpected == int(expected or improved)
 
 
 @pytest.mark.parametrize(
     ("results", "expected"),
     [
         ([], "none"),
-        ([result(Outcome.UNAVAILABLE, Verdict.MISSING)], "absent"),
+        ([result(Outcome.UNAVAILABLE, Verdict.MISSING)], "unjudged"),
+        ([result(Outcome.PASS), result(Outcome.PASS, validity=Validity.UNSPECIFIED)], "unjudged"),
+        ([result(Outcome.UNSUPPORTED)], "absent"),
         ([result(Outcome.PASS)], "pass"),
         ([result(Outcome.PASS), result(Outcome.NOT_RUN, Verdict.MISSING)], "partial"),
         ([result(Outcome.PASS), result(Outcome.MISMATCH)], "known"),
         ([result(Outcome.MISMATCH), result(Outcome.MISMATCH, Verdict.REGRESSION)], "failing"),
+        ([result(Outcome.PASS, Verdict.IMPROVEMENT)], "failing"),
     ],
 )
 def test_status_of_a_cell(results: list[Result], expected: str) -> None:

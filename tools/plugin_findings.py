@@ -18,11 +18,12 @@ from harness.model.errors import UsageError
 from harness.model.header import Header
 from harness.model.result import Result, inexpressible
 from harness.model.target_info import TargetInfo
-from harness.model.verdict import NOT_EXECUTED, Outcome, conforms
+from harness.model.verdict import NOT_EXECUTED, Outcome, Reading, conforms
 from harness.render.markup import table
 from harness.render.terminal import details
 from harness.render.text import line
 from harness.results.known_deviations import in_words
+from harness.results.level_table import counts
 from harness.results.runfile import RunReader
 from harness.results.summary import count
 from harness.results.tables import Tables
@@ -114,15 +115,15 @@ def _facts(runs: Sequence[PluginRun]) -> Iterator[tuple[str, ...]]:
     yield told("device", (f"{info.vendor or ''} {info.adapter or '–'}".strip() for info in infos))
     yield told("platform", (info.platform or "–" for info in infos))
     yield told("run", (f"{tally.run:,} of {tally.selected:,}" for tally in tallies))
-    yield told("conform", (f"{tally.conforming:,}" for tally in tallies))
-    yield told("deviate", (f"{tally.known + tally.failing:,}" for tally in tallies))
-    yield told("of these without an entry", (f"{tally.failing:,}" for tally in tallies))
+    for reading in Reading:
+        yield told(reading.value, (f"{tally[reading]:,}" for tally in tallies))
+    yield told("of these unexpected", (f"{tally.unexpected:,}" for tally in tallies))
 
 
 def _section(run: PluginRun) -> Iterator[str]:
     yield f"## {run.target}\n"
     yield "### Operators\n"
-    yield "Valid cases: how many pass, and how the others end. A node that the provider does not take is `not_placed`.\n"
+    yield "Valid cases: how many are correct, and what the others are. A node that the provider does not take is `not_placed`.\n"
     cells = run.tables.by("operator", validity=Validity.VALID)
     none = [
         str(operator)
@@ -135,13 +136,13 @@ def _section(run: PluginRun) -> Iterator[str]:
             f"{', '.join(none)}.\n"
         )
     yield from table(
-        ("operator", "pass", "of", "otherwise"),
+        ("operator", "correct", "of", "otherwise"),
         (
             (
                 str(operator),
-                f"{tally.passed:,}",
+                f"{tally.correct:,}",
                 f"{tally.selected:,}",
-                ", ".join(f"{outcome.value} {number:,}" for outcome, number in tally.others()) or "–",
+                counts(tally) or "–",
             )
             for (operator,), tally in sorted(cells.items(), key=str)
             if operator not in none and tally.selected

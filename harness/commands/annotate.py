@@ -19,7 +19,7 @@ from harness.commands.choosing_cases import SPECS
 from harness.commands.named_path import NamedPath
 from harness.model.errors import HarnessError
 from harness.model.result import Result
-from harness.model.verdict import unexpected
+from harness.model.verdict import judged
 from harness.render.terminal import describe
 from harness.render.text import line, visible
 from harness.results.runfile import RunReader
@@ -64,9 +64,7 @@ def github_annotations(run: Path, specs: Sequence[Path] = ()) -> Iterator[str]:
     counts: Counter[Place] = Counter()
     first: dict[Place, Result] = {}
     for result in reader:
-        if unexpected(
-            result.validity, result.outcome, result.verdict, baseline=reader.header.baseline is not None
-        ):
+        if result.unexpected(baseline=reader.header.baseline is not None):
             place = Place(result.target, result.operator, entry_of(result.case))
             counts[place] += 1
             first.setdefault(place, result)
@@ -76,7 +74,7 @@ def github_annotations(run: Path, specs: Sequence[Path] = ()) -> Iterator[str]:
     for place, number in counts.most_common(LIMIT):
         result = first[place]
         more = f" (and {number - 1:,} more of {place.entry})" if number > 1 else ""
-        text = f"{result.verdict.value}: {describe(result)}{more}\n{result.case}"
+        text = f"{judged(result.outcome, result.verdict)}: {describe(result)}{more}\n{result.case}"
         yield _error(f"{place.operator} on {place.target}", text, where.get((place.operator, place.entry)))
     if len(counts) > LIMIT:
         left = sum(counts.values()) - sum(number for _, number in counts.most_common(LIMIT))

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Iterator
 
 from harness.model.case import Case
-from harness.model.caseid import CaseKey
 from harness.run.oracle import OracleError, contradiction, oracle
 from harness.specs.calls import call_of
+from harness.specs.find_case import problem_of
 from harness.specs.load import LoadedSpec
 from harness.specs.values import case_inputs
 from harness.targets.execution import Prepared
@@ -31,28 +31,16 @@ def contradictions(specs: Iterable[LoadedSpec], cases: Iterable[Case]) -> list[s
 
 
 def _of(spec: LoadedSpec, case: Case) -> Iterator[str]:
-    assert case.documented is not None
-    name = CaseKey.of(case.id).origin.partition("=")[2]
-    position = next(number for number, entry in enumerate(spec.model.cases) if entry.name == name)
     call = call_of(case)
     try:
         expected = oracle(Prepared(case, call, case_inputs(call, case, 0)), "")
     except OracleError as error:
-        yield spec.problem(("cases", position), str(error))
+        yield problem_of(spec, case, str(error))
         return
     if expected is None:
         return  # the formula says nothing of it
-    diff = contradiction(case, call, expected)
-    if diff is None:
-        return
-    where = "" if diff.first_index is None else f" at [{', '.join(map(str, diff.first_index))}]"
-    what = f"the oracle gives {diff.actual}{where}, not {diff.expected}"
-    more = (
-        f"; {diff.differing:,} of {diff.total:,} elements differ"
-        if diff.first_index is not None and diff.total > 1
-        else ""
-    )
-    yield spec.problem(("cases", position, "output"), f"{what}{more}")
+    if (wrong := contradiction(case, call, expected)) is not None:
+        yield problem_of(spec, case, wrong, "output")
 
 
 def unquoted_bits(specs: Iterable[LoadedSpec]) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import shlex
 import sys
 from collections.abc import Iterable
 from datetime import date
@@ -15,11 +16,12 @@ import click
 from harness.commands.named_path import NamedPath
 from harness.commands.report import write_whole
 from harness.model.errors import UsageError
+from harness.model.query import parse_all
 from harness.render.text import one_line
 from harness.results.runfile import RunReader
 from harness.results.summary import count
 from harness.specs.expand import expand
-from harness.specs.expectation_lint import lint
+from harness.specs.expectation_lint import lint, shadowed
 from harness.specs.expectation_scope import ExpectationScope
 from harness.specs.expectations import Expectations, load_expectations
 from harness.specs.load import default_folder, load_specs
@@ -64,8 +66,8 @@ def expect() -> None:
 def lint_files(
     files: tuple[Path, ...], specs: tuple[Path, ...], run: Path | None, masked: bool, targets: tuple[str, ...]
 ) -> None:
-    """Report faulty entries: not reviewed yet, expired, written twice, matching no case, or with a condition
-    that is tried on one side only."""
+    """Report faulty entries: not reviewed yet, expired, written twice, matching no case, shadowed by an earlier
+    one, or with a condition that is tried on one side only."""
     known = load_expectations(files)
     if masked:
         sys.exit(_masked(known, specs, parse_targets(targets or ("cpu",))))
@@ -78,6 +80,7 @@ def lint_files(
     judged = [located for located in known.entries if scope.judges(located) and not located.entry.pending]
     default, thorough = Conditions(ids, ids.__getitem__), Conditions.thorough(load_specs(specs))
     problems += [problem for located in judged for problem in untried(located, default, thorough)]
+    problems += shadowed(judged, default)
     if run is not None:
         outcomes = RunOutcomes(RunReader(run))
         for located in judged:
@@ -131,10 +134,15 @@ def _masked(known: Expectations, specs: tuple[Path, ...], targets: Iterable[Targ
 )
 def update_files(run: Path, file: Path | None, only_check: bool) -> None:
     """Make the entries of FILE (default: the harness's own) describe RUN; you fill in reason and link."""
-    rows = RunRows(RunReader(run))
     if file is not None and file.is_dir():
         raise UsageError(f"{file}: is a folder; name the file, which may be new")
     known = _known(file)
+    rows = RunRows(RunReader(run), known)
+    if not rows.complete:
+        asked = rows.header.selection
+        operators = parse_all(sorted(rows.operators))
+        paths = () if asked is None else tuple(map(Path, asked.specs))
+        rows.lacks(case.id for case in expand(load_specs(paths, operators), operators))
     folder = default_folder() / "expectations"
     done = update(rows, known, lambda target: file or folder / f"{re.split('[@,]', target)[0]}.yaml")
     changed = 0
@@ -155,9 +163,8 @@ def update_files(run: Path, file: Path | None, only_check: bool) -> None:
     if not changed:
         click.echo("the expectations describe the run: nothing to change")
     elif not only_check:
-        click.echo(
-            f"{changed} file{'s' * (changed > 1)} written; `harness expect lint` names what is to be filled in"
-        )
+        lint_it = "harness expect lint" if file is None else f"harness expect lint {shlex.quote(str(file))}"
+        click.echo(f"{count(changed, 'file')} written; `{lint_it}` names what is to be filled in")
     sys.exit(1 if only_check and changed else 0)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from harness.commands.choosing_cases import QUERIES
+from harness.commands.error_line import check_complete
 from harness.commands.named_path import NamedPath
 from harness.commands.renderings import Renderings
 from harness.model.errors import UsageError
@@ -31,7 +32,10 @@ RENDERINGS = Renderings(render_explain_terminal, markdown=render_explain_markdow
 def explain_command(
     run: Path, against: Path | None, known: bool, queries: tuple[str, ...], format_: str, output: Path | None
 ) -> None:
-    """Group the failures of RUN, and give for each group the rule that separates it from passing cases."""
+    """Group the failures of RUN, and give for each group the rule that separates it from passing cases.
+
+    Exit code 4, after the explanation: RUN or BASE is incomplete.
+    """
     parsed = parse_all(queries)
     if against is not None and known:
         raise UsageError(
@@ -43,3 +47,4 @@ def explain_command(
         else explain_changes(RunReader(against), RunReader(run), parsed)
     )
     RENDERINGS.show(found, format_, output)
+    check_complete(run, *filter(None, [against]))

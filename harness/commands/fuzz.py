@@ -155,8 +155,8 @@ def _summary(done: FuzzCounts) -> Iterator[str]:
     stopped = ", stopped" if done.stopped else ""
     failed = done.ran - done.passed - done.known.total()
     yield (
-        f"{done.ran:,} calls in {done.seconds:,.0f} s{stopped}: {done.passed:,} conform, "
-        f"{done.known.total():,} deviate in known ways, {failed:,} in others"
+        f"{done.ran:,} calls in {done.seconds:,.0f} s{stopped}: {done.passed:,} as ONNX defines, "
+        f"{done.known.total():,} known, {failed:,} unexpected"
     )
     if done.known:
         yield f"known: {_numbers(done.known)}"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from harness.commands.error_line import fail
 from harness.commands.named_path import NamedPath
 from harness.commands.renderings import Renderings
 from harness.model.errors import NothingRan, UsageError
@@ -77,8 +78,8 @@ def history(
 ) -> None:
     """Show pass counts by version and level of all runs in DIR..., since when cases fail, and which flip.
 
-    Exit code 2: a run is damaged and was left out, or is present twice; 4: there is no run, or none has the
-    case or target.
+    Exit code 2: a run is damaged and was left out, or is present twice; 4: there is no run, none has the
+    case or target, or, after the output, a run is incomplete.
     """
     if not runs and db is None:
         raise UsageError("name runs, folders with runs, or with --db FILE a history made earlier")
@@ -96,8 +97,15 @@ def history(
             sys.exit(UsageError.exit_code)
         found = answer(database, case, parsed, asks_flips, targets, by_release)
     RENDERINGS.show(found, format_, output)
+    end(left_out, found)
+
+
+def end(left_out: list[UsageError], found: History) -> None:
+    """End the process where not every run was read, or one is incomplete."""
     if left_out:
         sys.exit(UsageError.exit_code)
+    if names := sorted({moment.run_id for moment in found.moments if not moment.point.whole}):
+        fail(f"incomplete: {', '.join(names)}", NothingRan.exit_code)
 
 
 def collect(

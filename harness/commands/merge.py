@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from harness.commands.error_line import check_complete
 from harness.commands.named_path import NamedPath
 
 
@@ -22,7 +23,10 @@ from harness.commands.named_path import NamedPath
 )
 @click.option("--force", is_flag=True, help="Replace the run that -o holds.")
 def merge(runs: tuple[Path, ...], output: Path, partial: bool, force: bool) -> None:
-    """Merge the runs of all shards into one run, with the tensors that they kept."""
+    """Merge the runs of all shards into one run, with the tensors that they kept.
+
+    Exit code as of `harness run`; where nothing else is unexpected, 4 for a merge that lacks a shard.
+    """
     from harness.commands.finish import finish
     from harness.run.folders import point_latest
     from harness.run.merging import merge_runs
@@ -30,4 +34,6 @@ def merge(runs: tuple[Path, ...], output: Path, partial: bool, force: bool) -> N
     summary = merge_runs(runs, output, partial=partial, force=force)
     point_latest(output)
     finish(summary.path)
-    sys.exit(summary.exit_code)
+    if summary.exit_code:
+        sys.exit(summary.exit_code)
+    check_complete(summary.path)

@@ -10,6 +10,7 @@ from typing import Literal, get_args
 
 import click
 
+from harness.commands.error_line import check_complete
 from harness.commands.named_path import NamedPath
 from harness.model.errors import UsageError
 from harness.render.badge import render_badge, render_endpoint
@@ -137,7 +138,10 @@ def write_whole(out: Path, pieces: Iterable[str]) -> None:
 )
 @click.option("--only", type=click.Choice(["unexpected"]), help="JUnit and CTRF: these results alone.")
 def report(run: Path, format_: str | None, output: Path | None, badge: Path | None, only: str | None) -> None:
-    """Render RUN, a run file or the folder of a run, as a report."""
+    """Render RUN, a run file or the folder of a run, as a report.
+
+    Exit code 4, after the report is written: RUN is incomplete.
+    """
     if format_ is None and output is not None:
         format_ = _FORMAT_OF.get(output.suffix)
     if format_ is None and badge is None:
@@ -146,3 +150,4 @@ def report(run: Path, format_: str | None, output: Path | None, badge: Path | No
         write_report(run, format_, output, only_unexpected=only is not None)
     if badge is not None:
         write_badge(run, badge)
+    check_complete(run)

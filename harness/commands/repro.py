@@ -20,7 +20,7 @@ from harness.model.errors import NothingRan, TargetUnavailable, UsageError
 from harness.model.plain_file import read_bytes
 from harness.model.result import Memory
 from harness.model.signature import signature_of
-from harness.model.target_info import CPU, DIRECTML, DML, TargetInfo
+from harness.model.target_info import DIRECTML, REPRODUCED, TargetInfo
 from harness.model.verdict import conforms
 from harness.render.text import without_paths
 from harness.run.probe import Probes
@@ -117,7 +117,7 @@ def repro(
             without_paths(record.header.command),
             f"harness run -t {shlex.quote(chosen.name)} -k {shlex.quote(case.id)}",
         ]
-    if chosen.provider not in (CPU, DML, DIRECTML):
+    if chosen.provider not in REPRODUCED:
         raise UsageError(
             f"target {chosen.name!r} is neither a provider of onnxruntime nor DirectML, which alone a repro needs; "
             "reproduce it on cpu, dml or directml"

@@ -167,14 +167,10 @@ def _given() -> set[str]:
 def _kept(request: Request) -> str:
     """Say how a run that broke off goes on; nothing if it had not begun."""
     from harness.run import folders
-    from harness.targets.registry import starts_what_it_names
 
     if not request.resume and not folders.holds_run(request.out, request.run_id):
         return ""
-    repeated = [target.name for target in request.targets if starts_what_it_names(target.name)]
-    command = folders.to_continue(
-        request.out, [target.name for target in request.targets] if repeated else ()
-    )
+    command = folders.to_continue(request.out, [target.name for target in request.targets])
     return f"; what was finished is kept: continue with: {command}"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from harness.commands.history import collect
+from harness.commands.history import collect, end
 from harness.commands.named_path import NamedPath
 from harness.commands.report import write_whole
 from harness.model.errors import UsageError
@@ -46,7 +45,8 @@ def site(runs: tuple[Path, ...], output: Path) -> None:
     """Make static pages of many runs: operators by target and release, with the history of each.
 
     RUN is a run file, or a folder with runs at any depth. Exit code 2: a run is damaged and was left out, or
-    is present twice, or DIR holds other files; 4: there is no run.
+    is present twice, or DIR holds other files; 4: there is no run, or, after the pages are written, one is
+    incomplete.
     """
     before = earlier(output)
     files = find_runs(runs)
@@ -57,14 +57,14 @@ def site(runs: tuple[Path, ...], output: Path) -> None:
             click.echo(f"harness: left out: {visible(str(error))}", err=True)
         if not counted.runs:
             raise UsageError(f"no run could be read: {output} stays as it is")
-        made = dict(render_site(counted.site(database)))
+        shown = counted.site(database)
+        made = dict(render_site(shown))
     write_site(output, made, sorted(counted.runs), before)
     size = sum(len(text.encode()) for text in made.values())
     click.echo(
         f"{output}: {count(len(made), 'file')}, {size / (1 << 20):.1f} MiB, of {count(len(counted.runs), 'run')}"
     )
-    if left_out:
-        sys.exit(UsageError.exit_code)
+    end(left_out, shown.history)
 
 
 def earlier(folder: Path) -> list[str]:

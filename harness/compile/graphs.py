@@ -289,6 +289,12 @@ def _graph(model: ModelProto, form: _Form, constants: Sequence[int]) -> Graph:
     schema = operator_schema(form.operator, form.opset)
     data = model.SerializeToString(deterministic=True)
     fed = tuple(n for n in range(len(form.names)) if n not in constants)
+    composed = options.variant is not None or sequences.composed(schema)
+    nodes = [
+        (node.op_type not in _UNTESTED if composed else node.name == "tested", node.op_type)
+        for node in model.graph.node
+    ]
+    tested = tuple(sorted(operator for proven, operator in nodes if proven))
     return Graph(
         model=data,
         digest=sha256(data).hexdigest(),
@@ -298,9 +304,9 @@ def _graph(model: ModelProto, form: _Form, constants: Sequence[int]) -> Graph:
             (schema.output_name(n), DTYPES[form.outputs[n][0]].onnx)
             for n in schema.given_outputs(len(form.outputs), options.omit)
         ),
-        tested=(form.operator,)
-        if options.variant is None and not sequences.composed(schema)
-        else tuple(sorted(node.op_type for node in model.graph.node if node.op_type not in _UNTESTED)),
+        tested=tested,
         optimization=options.optimization,
         in_place=options.in_place,
+        untested=tuple(operator for proven, operator in nodes if not proven),
+        functions=tuple(name for name in dict.fromkeys(tested) if operator_schema(name, form.opset).function),
     )

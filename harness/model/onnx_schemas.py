@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from operator import attrgetter
 from typing import NamedTuple
 
 import onnx.defs
@@ -15,6 +16,8 @@ import onnx.defs
 from harness.model.case import Value
 from harness.model.dtypes import DTYPES
 
+_HAS_BODY = attrgetter("has_function", "has_context_dependent_function")
+"""Both ways to have one; onnx's stubs lack them."""
 _RENAMED = {"float": "float32", "double": "float64"}
 
 IR_VERSIONS = {
@@ -69,7 +72,8 @@ class Attribute(NamedTuple):
 
 
 class OperatorSchema(NamedTuple):
-    """An operator at one opset; `since_version` is the opset whose definition holds there.
+    """An operator at one opset; `since_version` is the opset whose definition holds there. `function` says that
+    ONNX defines it by a body of other operators as well.
 
     A sequence of tensors that it gives is two outputs: how many tensors it holds, under its name and `_length`,
     and the tensors, as a variadic one.
@@ -80,6 +84,7 @@ class OperatorSchema(NamedTuple):
     inputs: tuple[Parameter, ...]
     outputs: tuple[Parameter, ...]
     attributes: dict[str, Attribute]
+    function: bool
 
     def input(self, name: str) -> Parameter | None:
         """Return the input of this name, if there is one; `data_0.2` is one of the variadic `data_0`."""
@@ -174,6 +179,7 @@ def operator_schema(name: str, opset: int) -> OperatorSchema:
         tuple(_parameter(p, constraints) for p in schema.inputs),
         tuple(each for p in schema.outputs for each in _written_out(_parameter(p, constraints))),
         {key: _attribute(a) for key, a in schema.attributes.items()},
+        any(_HAS_BODY(schema)),
     )
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from harness.model.result import Result
-from harness.model.verdict import unexpected
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -50,7 +49,7 @@ class Progress:
         for line in lines.splitlines():
             if line and _EXPECTED not in line:
                 result = _decode(line)
-                if unexpected(result.validity, result.outcome, result.verdict, baseline=self._baseline):
+                if result.unexpected(baseline=self._baseline):
                     self._unexpected[result.target] = self._unexpected.get(result.target, 0) + 1
 
     def update(self, target: str, done: int, total: int) -> None:

@@ -6,8 +6,8 @@ occur in the id, in any order; so a query is also any prefix of an id that ends 
 id selects itself (and ids that add terms to it). `*` and `?` stand for any characters and for one, in
 operator, opset and values; brackets are literal, and between them `*` is one dimension: `data=*[*,*,1]` has
 rank 3, and `,...` at the end any further ones: `data=*[*,*,...]` has rank 2 or more, `data=*[...]` any. A
-tensor's term may end before its shape: `data=float16` is that dtype at any shape. Integers can be compared:
-`axis>=1`, `batch_dims<=0`. Alternatives are separate queries.
+tensor's term may end before its shape: `data=float16` is that dtype at any shape. `*=float16` is a term of any
+key. Integers can be compared: `axis>=1`, `batch_dims<=0`. Alternatives are separate queries.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from harness.model.errors import UsageError
 EXAMPLE = "GatherElements@13:data=float16;axis=-1"
 
 _HEAD = re.compile(r"(?P<operator>[A-Za-z_*?][A-Za-z0-9_.*?]*)(@(?P<opset>[0-9*?]+))?\Z")
-_TERM = re.compile(r"(?P<key>[A-Za-z_][A-Za-z0-9_.]*)(?P<relation>[<>]?=)(?P<value>[^;:=<>\s]*)\Z")
+_TERM = re.compile(r"(?P<key>\*(?==)|[A-Za-z_][A-Za-z0-9_.]*)(?P<relation>[<>]?=)(?P<value>[^;:=<>\s]*)\Z")
 _INTEGER = re.compile(r"-?\d{1,19}\Z")
 _GLOB = re.compile(r"[*?]")
 _SHAPE = re.compile(r"\[[^\]]*\]")
@@ -225,7 +225,7 @@ def explain_no_match(queries: Sequence[Query], operators: Collection[str], ids: 
             if other in _OTHER_NAMES:
                 hints[f"no element type {other!r}; did you mean {_OTHER_NAMES[other]!r}?"] = None
         for key in query.keys:
-            if key not in keys:
+            if key not in (*keys, "*"):
                 word = (
                     " (ids do not hold it)"
                     if key in ("validity", "outcome", "verdict", "target", "level", "opset")
@@ -260,13 +260,14 @@ def _pattern(key: str, value: str | None) -> str:
 
     Literal text comes first: `re` finds that fastest; what stands before it is looked up afterwards.
     """
-    start = re.escape(f"{key}=")
+    start = "(?<=[:;])[^:;=]+=" if key == "*" else re.escape(f"{key}=")
     if value is None:
         return rf"{start}(?<=[:;]{start})(-?\d+)(?=;|\Z)"
     if value.startswith("*["):
         # of a tensor: a list, the value of an attribute of that name, has no element type
         value = f"?{value}"
-    return rf"{start}(?<=[:;]{start}){_regex(value, '[^;]')}(?=[;\[]|\Z)"
+    start = start if key == "*" else rf"{start}(?<=[:;]{start})"
+    return rf"{start}{_regex(value, '[^;]')}(?=[;\[]|\Z)"
 
 
 def _regex(glob: str, any_character: str) -> str:

@@ -10,7 +10,16 @@ import msgspec
 
 from harness.model.case import BEYOND, Validity
 from harness.model.limits import CaseId, Count, Magnitude, Seconds
-from harness.model.verdict import Outcome, Verdict
+from harness.model.verdict import (
+    Apart,
+    Outcome,
+    Reading,
+    Verdict,
+    conforms,
+    fails,
+    reading,
+    unexpected,
+)
 
 Stage = Literal["load", "run", "compare"]
 """The last stage a case reached: session creation, `session.run`, or the comparison with the oracle."""
@@ -107,11 +116,6 @@ class Repeats(msgspec.Struct, frozen=True):
     outcomes: dict[str, Count]
 
 
-Apart = Literal["", "unclaimed", "empty", "core"]
-"""Why a result that is as it should be proves nothing of its provider: the bound on its outputs is infinite;
-they have no element; ONNX Runtime's core refused the case before any provider was asked."""
-
-
 class Result(msgspec.Struct, frozen=True, tag_field="type", tag="result"):
     """One line of a run file: what one target did with one case. A pass without a proven provider cannot be
     made.
@@ -152,9 +156,19 @@ class Result(msgspec.Struct, frozen=True, tag_field="type", tag="result"):
     nans: NanBits | msgspec.UnsetType = msgspec.UNSET
     """The bits of NaNs, where the output and what is expected have one at the same place."""
 
+    function_nodes: Count | msgspec.UnsetType = msgspec.UNSET
+    """The number of nodes that ran in the operator's place: the provider has no kernel for it, and ONNX Runtime
+    expanded the body that ONNX gives it. Absent where the operator itself ran."""
+
     expectation: Count | msgspec.UnsetType = msgspec.UNSET
     """The number, in the header's `expectations`, of the entry that it was judged by; absent for a valid or
     invalid case that conforms."""
+
+    @property
+    def as_function(self) -> str:
+        """Write how many nodes ran in the operator's place; empty where it ran itself."""
+        number = self.function_nodes
+        return f"as a function of {number} node{'s' * (number != 1)}" if isinstance(number, int) else ""
 
     @property
     def beyond(self) -> bool:
@@ -178,9 +192,28 @@ class Result(msgspec.Struct, frozen=True, tag_field="type", tag="result"):
         return "core" if invalid and self.error is not None and self.error.by == "core" else ""
 
     @property
-    def tests_nothing(self) -> bool:
-        """Say whether it passes only because its outputs have no element, or nothing is claimed of them."""
-        return self.apart in ("empty", "unclaimed")
+    def outside(self) -> bool:
+        """Say whether its outputs hold memory from outside of its inputs."""
+        return isinstance(self.memory, Memory) and self.memory.outside > 0
+
+    @property
+    def reading(self) -> Reading:
+        """Say what it means."""
+        return reading(self.validity, self.outcome, self.apart, self.outside)
+
+    @property
+    def conforms(self) -> bool:
+        """Say whether it is what the ONNX operator specification asks for."""
+        return conforms(self.validity, self.outcome, outside=self.outside)
+
+    @property
+    def fails(self) -> bool:
+        """Say whether it deviates and nothing expects that."""
+        return fails(self.validity, self.outcome, self.verdict, outside=self.outside)
+
+    def unexpected(self, *, baseline: bool) -> bool:
+        """Say whether it turns its run red; `baseline` says that an earlier run judges."""
+        return unexpected(self.validity, self.outcome, self.verdict, baseline=baseline, outside=self.outside)
 
     def __post_init__(self) -> None:
         if self.outcome is Outcome.PASS and (

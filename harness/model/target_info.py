@@ -6,6 +6,8 @@ import msgspec
 
 CPU, DML, DIRECTML = "CPUExecutionProvider", "DmlExecutionProvider", "DirectML"
 """What a target's `provider` says: two of ONNX Runtime's, and DirectML's own API."""
+REPRODUCED = (CPU, DML, DIRECTML)
+"""The providers whose failures `harness repro` writes: someone without the harness has them."""
 
 
 class TargetInfo(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -1,31 +1,33 @@
 """The operators that the harness knows: collects `OPERATOR`, or several as `OPERATORS`, from every module
 here; each has a file in `specs/`.
 
-The environment variable `HARNESS_OPERATORS` names folders with further modules, for operators of your own.
+The environment variable `HARNESS_OPERATORS` names folders with further modules, for operators of your own. A
+module that replaces operators of the harness names them: `REPLACES = {"Softmax"}`.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+import traceback
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
 
+from harness.model.errors import UsageError
 from harness.operators.base import Operator
 
 VARIABLE = "HARNESS_OPERATORS"
 
 
-def _modules() -> Iterator[ModuleType]:
-    for found in iter_modules(__path__):
-        yield import_module(f"{__name__}.{found.name}")
-    for folder in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
-        for path in sorted(Path(folder).glob("*.py")):
-            yield _loaded(path)
+def _own_modules() -> tuple[Path, ...]:
+    folders = [Path(folder) for folder in os.environ.get(VARIABLE, "").split(os.pathsep) if folder]
+    for folder in folders:
+        if not folder.is_dir():
+            raise UsageError(f"{VARIABLE}: {folder}: there is no such folder")
+    return tuple(path.absolute() for folder in folders for path in sorted(folder.glob("*.py")))
 
 
 def _loaded(path: Path) -> ModuleType:
@@ -39,13 +41,45 @@ def _loaded(path: Path) -> ModuleType:
     return module
 
 
+def _operators_of(module: ModuleType) -> dict[str, Operator]:
+    one: Operator | None = getattr(module, "OPERATOR", None)
+    found = (*getattr(module, "OPERATORS", ()), *([one] if one is not None else []))
+    for each in found:
+        if not isinstance(each, Operator):
+            raise TypeError(f"expected an Operator, not {each!r}")
+    return {operator.name: operator for operator in found}
+
+
 def _collected() -> dict[str, Operator]:
     found: dict[str, Operator] = {}
-    for module in _modules():
-        one: Operator | None = getattr(module, "OPERATOR", None)
-        for operator in (*getattr(module, "OPERATORS", ()), *([one] if one is not None else [])):
-            found[operator.name] = operator
+    for each in iter_modules(__path__):
+        found |= _operators_of(import_module(f"{__name__}.{each.name}"))
+    places = dict.fromkeys(found, "the harness")
+    for path in OWN_MODULES:
+        try:
+            module = _loaded(path)
+            own, replaced = _operators_of(module), set(getattr(module, "REPLACES", ()))
+        except (Exception, SystemExit) as error:  # whatever a module of the user raises is the user's
+            raise UsageError(f"{_place(error, path)}: {type(error).__name__}: {error}") from error
+        for name in own:
+            if name in places and not (places[name] == "the harness" and name in replaced):
+                how = (
+                    f'; to replace it, write REPLACES = {{"{name}"}}' if places[name] == "the harness" else ""
+                )
+                raise UsageError(f"{path}: {name} is an operator of {places[name]} already{how}")
+            places[name] = str(path)
+        found |= own
     return dict(sorted(found.items()))
 
 
+def _place(error: BaseException, path: Path) -> str:
+    """Return file and line where a module failed."""
+    if isinstance(error, SyntaxError) and error.lineno:
+        return f"{error.filename}:{error.lineno}"
+    lines = [at.lineno for at in traceback.extract_tb(error.__traceback__) if at.filename == str(path)]
+    return f"{path}:{lines[-1] if lines else 1}"
+
+
+OWN_MODULES = _own_modules()
+"""The modules of `HARNESS_OPERATORS`."""
 OPERATORS: dict[str, Operator] = _collected()

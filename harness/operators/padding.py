@@ -85,6 +85,8 @@ def _cannot_pad(call: Call) -> str | None:
     )
     if not isinstance(pads, tuple) or len(pads) != 2 * (rank(call) if axes is None else len(axes)):
         return "pads hold a begin and an end for each axis"
+    if not rank(call):
+        return "what is put before and after a scalar, which has no axis"
     if axes is not None and (wrong := wrong_axes(call, axes, rank(call))):
         return wrong
     if mode not in _MODES or call.opset < _MODES[mode]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -158,8 +159,13 @@ class Pooling(Windowed):
     name = "pooling"
 
     def fits(self, call: Call) -> str | None:
-        """Each window has an element of the input."""
+        """Each window has an element of the input; SAME pads, it does not cut."""
         found = window(call, self.kernel(call))
+        if call.attributes.get("auto_pad") in ("SAME_UPPER", "SAME_LOWER") and any(
+            (ceil(extent / stride) - 1) * stride + reach < extent
+            for extent, stride, reach in zip(call.first.shape[2:], found.strides, found.reach, strict=True)
+        ):
+            return "what SAME stands for where its formula gives a negative number of pads"
         fitted = outputs(call, found)
         if min(fitted) < 1:
             return "the window fits at least once"

@@ -77,23 +77,8 @@ def gru(
     return layer(call, GRU, X, B, sequence_lens, (initial_h,), cell)
 
 
-def lstm(
-    X: Any,
-    W: Any,
-    R: Any,
-    call: Call,
-    B: Any = None,
-    sequence_lens: Any = None,
-    initial_h: Any = None,
-    initial_c: Any = None,
-    P: Any = None,
-) -> Any:
-    """Go through the sequences by the formula above."""
-    return layer(call, LSTM, X, B, sequence_lens, (initial_h, initial_c), lstm_cell(W, R, P, call))
-
-
-def lstm_cell(W: Any, R: Any, P: Any, call: Call) -> Cell:
-    """Return the step of each direction."""
+def lstm_cell(call: Call, W: Any, R: Any, P: Any) -> Cell:
+    """Make the step of a direction by the formula above."""
     coupled = bool(call.parameter("input_forget", 0))
 
     def cell(d: int, functions: Sequence[Activation], bias: Bounded | None) -> Step:
@@ -113,6 +98,21 @@ def lstm_cell(W: Any, R: Any, P: Any, call: Call) -> Cell:
         return step
 
     return cell
+
+
+def lstm(
+    X: Any,
+    W: Any,
+    R: Any,
+    call: Call,
+    B: Any = None,
+    sequence_lens: Any = None,
+    initial_h: Any = None,
+    initial_c: Any = None,
+    P: Any = None,
+) -> Any:
+    """Go through the sequences by the formula above."""
+    return layer(call, LSTM, X, B, sequence_lens, (initial_h, initial_c), lstm_cell(call, W, R, P))
 
 
 def product(xs: Sequence[Bounded], weights: Sequence[Bounded], biases: Sequence[Bounded | None]) -> Bounded:

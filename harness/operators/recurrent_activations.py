@@ -45,9 +45,12 @@ def named(call: Call, defaults: Sequence[str], directions: int) -> tuple[str, ..
 def chosen(call: Call, defaults: Sequence[str], directions: int) -> list[tuple[Activation, ...]]:
     """Return the functions of each direction; those that have an alpha or a beta consume the next one."""
     alphas, betas = (iter(call.parameter(name) or ()) for name in ("activation_alpha", "activation_beta"))
-    clip = call.parameter("clip")
-    found = [_made(name, alphas, betas, clip) for name in named(call, defaults, directions)]
-    each = len(defaults)
+    clip, each = call.parameter("clip"), len(defaults)
+    clips = clip if isinstance(clip, tuple) else (clip,) * each  # several: those of a deviation
+    found = [
+        _made(name, alphas, betas, clips[n % each])
+        for n, name in enumerate(named(call, defaults, directions))
+    ]
     return [tuple(found[n * each : (n + 1) * each]) for n in range(directions)]
 
 

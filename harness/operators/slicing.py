@@ -20,7 +20,8 @@ from harness.operators.reshaping import MOVING
 # nothing of it.
 
 LEAST, MOST = -(2**63), 2**63 - 1
-_INT_MAX = (2**31 - 1, MOST)
+INT_MAX = (2**31 - 1, MOST)
+"""INT_MAX, which stands for the end of a dimension of any size."""
 
 
 def formula(
@@ -69,6 +70,8 @@ def _cannot_slice(call: Call) -> str | None:
     axes, steps = _list(call, "axes", tuple(range(len(starts)))), _list(call, "steps", (1,) * len(starts))
     if not len(starts) == len(ends) == len(axes) == len(steps):
         return "starts, ends, axes and steps have one length"
+    if not rank(call):
+        return "what is cut of a scalar, which has no axis"
     if len(starts) > rank(call):
         return "at most as many axes as dimensions"
     if wrong := wrong_axes(call, axes, rank(call)):
@@ -78,7 +81,7 @@ def _cannot_slice(call: Call) -> str | None:
     for axis, start, end, step in _parts(call):
         if step < 0 and call.opset < 13 and start < -call.first.shape[axis]:
             return "what a start before the first element means backwards, version 13 says first"
-        if step < 0 and call.opset < 11 and end in _INT_MAX:
+        if step < 0 and call.opset < 11 and end in INT_MAX:
             return "what INT_MAX means backwards, version 11 says first"
     return None
 

@@ -93,12 +93,17 @@ class Normalizing(Family):
         return found.reshape(shape)
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
-        """Rules on the shape and the action."""
+        """Rules on the shape and the action; a locale, where case is changed or compared."""
         shape = call.first.shape
         if len(shape) not in (1, 2) or shape[:-1] not in ((), (1,)) or not shape[-1]:
             return "X has the shape [C] or [1, C], and C > 0"
-        known = call.attributes["case_change_action"] in ACTIONS
-        return None if known else "case_change_action is LOWER, UPPER or NONE"
+        if call.attributes["case_change_action"] not in ACTIONS:
+            return "case_change_action is LOWER, UPPER or NONE"
+        compared = call.attributes.get("stopwords") and not call.attributes["is_case_sensitive"]
+        unsaid = "locale" not in call.attributes and (
+            compared or call.attributes["case_change_action"] != "NONE"
+        )
+        return "which locale stands where none is given" if unsaid else None
 
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
         """As many as are left."""

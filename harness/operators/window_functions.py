@@ -72,11 +72,11 @@ class Windowing(Computing):
 
 
 WINDOWING = Windowing()
+TERMS = {
+    "HannWindow": Terms(0.5, 0.5),
+    "HammingWindow": Terms(25 / 46, 21 / 46),
+    "BlackmanWindow": Terms(0.42, 0.5, 0.08),
+}
 OPERATORS = tuple(
-    Operator(name, WINDOWING, partial(window, terms), constants={"size": 0})
-    for name, terms in (
-        ("HannWindow", Terms(0.5, 0.5)),
-        ("HammingWindow", Terms(25 / 46, 21 / 46)),
-        ("BlackmanWindow", Terms(0.42, 0.5, 0.08)),
-    )
+    Operator(name, WINDOWING, partial(window, terms), constants={"size": 0}) for name, terms in TERMS.items()
 )

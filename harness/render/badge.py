@@ -1,5 +1,5 @@
-"""A badge for a README: the number of conforming results among those selected, as SVG, or as JSON for the
-endpoint badge of shields.io."""
+"""A badge for a README: whether anything is unexpected in a run, as SVG with the numbers of the six readings in its
+title, or as JSON for the endpoint badge of shields.io."""
 
 from __future__ import annotations
 
@@ -22,14 +22,18 @@ def _value(report: Report) -> str:
     """Say in words what the colour says."""
     tables = report.tables
     total = tables.tally()
-    words = {
-        "good": "as expected",
+    if not total.run:
+        return "nothing ran"
+    head = {
+        "good": "nothing unexpected",
         "warn": "incomplete or changed",
         "bad": f"{total.unexpected:,} unexpected",
     }[report.summary.tone]
-    return (
-        f"{total.conforming:,} / {tables.selected:,} conform, {words}" if tables.selected else "nothing ran"
-    )
+    return f"{head} in {tables.selected:,} results"
+
+
+def _numbers(report: Report) -> str:
+    return ", ".join(f"{row.number:,} {row.reading.value}" for row in report.readings)
 
 
 def render_endpoint(report: Report) -> str:
@@ -49,7 +53,7 @@ def render_badge(report: Report) -> str:
     summary = report.summary
     value = _value(report)
     left, right = _width(_LABEL), _width(value)
-    title = escape(f"{_LABEL}: {value}")
+    title = escape(f"{_LABEL}: {value}: {_numbers(report)}")
     return f"""<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img" aria-label="{title}">
 <title>{title}</title>
 <clipPath id="r"><rect width="{left + right}" height="20" rx="3"/></clipPath>

@@ -35,20 +35,17 @@ def render_bisection_terminal(searched: Searched, console: Console) -> None:
                 row.version, _outcome(row), Text(row.change, style="bold"), Text(_detail(row), style="dim")
             )
     else:
-        output = grid(
-            searched.over, "ran", "conform", "fail", "outcomes", "against the release above", right=(1, 2, 3)
-        )
+        output = grid(searched.over, "ran", "fail", "outcomes", "against the release above", right=(1, 2))
         for row in rows(searched):
             if row.skipped:
                 output.add_row(
-                    row.version, "", "", "", Text("skip", style="yellow"), Text(_detail(row), style="dim")
+                    row.version, "", "", Text("skip", style="yellow"), Text(_detail(row), style="dim")
                 )
                 continue
             failing = Text(f"{row.failing:,}", style="red" if row.failing else "green")
             output.add_row(
                 row.version,
                 f"{row.ran:,}",
-                f"{row.conform:,}",
                 failing,
                 _plain(row),
                 Text(row.change, style="bold"),
@@ -71,15 +68,12 @@ def render_bisection_markdown(searched: Searched) -> str:
             heads, ((row.version, _plain(row), row.change, escape(_detail(row))) for row in rows(searched))
         )
     else:
-        wide = (searched.over, "ran", "conform", "fail", "outcomes", "against the release above")
-        numbers = ((row, (f"{row.ran:,}", f"{row.conform:,}", f"{row.failing:,}")) for row in rows(searched))
+        wide = (searched.over, "ran", "fail", "outcomes", "against the release above")
+        numbers = ((row, (f"{row.ran:,}", f"{row.failing:,}")) for row in rows(searched))
         lines += table(
             wide,
-            (
-                (row.version, *three, _plain(row), row.change or escape(_detail(row)))
-                for row, three in numbers
-            ),
-            right=(1, 2, 3),
+            ((row.version, *two, _plain(row), row.change or escape(_detail(row))) for row, two in numbers),
+            right=(1, 2),
         )
     lines += [f"{len(searched.found.measured)} of {len(searched.found.versions)} releases measured.", ""]
     lines += [f"- {escape(remark)}" for remark in remarks(searched)]

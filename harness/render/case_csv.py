@@ -7,18 +7,20 @@ import io
 from collections.abc import Iterable, Iterator
 
 from harness.model.facets import facets
-from harness.model.result import Accuracy, Result, inexpressible
+from harness.model.result import Accuracy, Result
 from harness.render.level_csv import cell
-from harness.render.payload import JUDGED, judgement
+from harness.render.payload import INEXPRESSIBLE
 from harness.render.text import message
+from harness.results.cell import state_of
 from harness.results.runfile import RunReader
 
 MESSAGE = 1000
 """Characters of an error message; the run file has it whole."""
 COLUMNS = (
     "target", "case", "operator", "opset", "element type", "rank", "validity", "level", "outcome", "verdict",
-    "judged", "stage", "placed on", "error", "message", "differing", "elements", "max ulp", "error / bound",
-    "known deviation", "milliseconds",
+    "reading", "why not judged", "unexpected", "stage",
+    "placed on", "function nodes", "error", "message", "differing", "elements", "max ulp", "error / bound",
+    "entry", "milliseconds",
 )  # fmt: skip
 
 
@@ -32,13 +34,7 @@ def render_case_csv(run: RunReader) -> Iterator[str]:
 
 def _row(result: Result, run: RunReader) -> list[object]:
     read = facets(result.case)
-    means = judgement(
-        result.validity,
-        result.outcome,
-        result.verdict,
-        inexpressible=inexpressible(result),
-        apart=result.apart,
-    )
+    state = state_of(result, baseline=run.header.baseline is not None)
     error, diff, near = result.error, result.diff, result.accuracy
     entry = run.header.expectations.get(result.expectation) if isinstance(result.expectation, int) else None
     return [
@@ -50,9 +46,12 @@ def _row(result: Result, run: RunReader) -> list[object]:
         cell(result.levels.get("directml", "")),
         result.outcome.value,
         result.verdict.value,
-        JUDGED[means],
+        state.reading.value if state.reading else INEXPRESSIBLE,
+        state.reason,
+        "yes" if state.unexpected else "no",
         result.stage or "",
         cell(result.placed_on or ""),
+        result.function_nodes if isinstance(result.function_nodes, int) else "",
         cell(error.class_) if error else "",
         cell(message(error.message, MESSAGE)) if error else "",
         diff.differing if diff else "",

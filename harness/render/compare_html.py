@@ -18,6 +18,7 @@ from harness.results.compare.tables import (
     PLURALS,
     both_levels,
     both_rates,
+    both_readings,
     both_rows,
     environment_differences,
     outcome_of,
@@ -36,8 +37,8 @@ LISTED = {
     Change.MISSING: 20_000,
 }
 """Changed results in the page's table, by kind of change."""
-_FIELDS = ("target", "outcome", "before", "judged")
-_SIGNS = {"worse": "✗", "better": "✓", "other": "~", "same": "=", "none": "–"}
+_FIELDS = ("target", "outcome", "before", "change")
+_SIGNS = {"worse": "✗", "better": "+", "other": "≠", "same": "=", "none": "–"}
 _SHADES = {"worse": "failing", "better": "pass", "other": "partial", "same": "same", "none": "none"}
 _WORDS = {
     "worse": "has regressions",
@@ -77,7 +78,7 @@ def _data(comparison: Comparison) -> str:
             "states": list(states),
             "judgements": [change.value for change in Change],
             "fields": _FIELDS,
-            "labels": {"judged": "Change", "outcome": "HEAD"},
+            "labels": {"outcome": "HEAD"},
         }
     )
 
@@ -109,6 +110,7 @@ def _context(comparison: Comparison) -> dict[str, Any]:
     opened = {(found.result.case, found.pair) for group in groups[:GROUPS] for found in [group.example]}
     opened &= {(found.result.case, found.pair) for each in listed.values() for found in each}
     return {
+        "readings": both_readings(comparison),
         "summary": summarize_comparison(comparison),
         "base": comparison.base.header,
         "head": comparison.head.header,

@@ -16,7 +16,13 @@ from harness.results.compare.comparison import (
     Comparison,
     Pair,
 )
-from harness.results.compare.tables import environment_differences, exit_code, placed_on, summarize_comparison
+from harness.results.compare.tables import (
+    both_readings,
+    environment_differences,
+    exit_code,
+    placed_on,
+    summarize_comparison,
+)
 from harness.results.tables import Tables
 
 SCHEMA = 1
@@ -44,6 +50,7 @@ def render_compare_json(comparison: Comparison) -> str:
             for name, fact in environment_differences(comparison)
         ],
         "counts": _counts(comparison.total),
+        "readings": {name: {"base": base, "head": head} for name, base, head in both_readings(comparison)},
         "flaky": {change.value: number for change, number in comparison.flaky.items() if number},
         "targets": [
             {**pair._asdict(), "counts": _counts(counts)} for pair, counts in comparison.counts.items()

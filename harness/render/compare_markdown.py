@@ -15,6 +15,7 @@ from harness.results.compare.tables import (
     BothCell,
     both_levels,
     both_rates,
+    both_readings,
     both_rows,
     environment_differences,
     outcome_of,
@@ -26,7 +27,7 @@ from harness.results.compare.tables import (
 
 _ROWS = 2000
 _LISTED = 500
-_SIGNS = {"none": "", "same": "", "worse": " ✗", "better": " ✓", "other": " ~"}
+_SIGNS = {"none": "", "same": "", "worse": " ✗", "better": " +", "other": " ≠"}
 
 
 def render_compare_markdown(comparison: Comparison, *, limit: int = LIMIT) -> str:
@@ -68,6 +69,11 @@ def _verdict(comparison: Comparison) -> Iterator[str]:
     )
     heads = ["target", "ran in both", "equal", "regressions", "fixes", "changed", "new", "missing"]
     yield from table(heads, cells, right=range(1, 8))
+    readings = (
+        [name, f"{base:,}", f"{head:,}", f"{head - base:+,}"]
+        for name, base, head in both_readings(comparison)
+    )
+    yield from table(["reading", "BASE", "HEAD", "HEAD \N{MINUS SIGN} BASE"], readings, right=range(1, 4))
 
 
 def _differences(comparison: Comparison) -> Iterator[str]:

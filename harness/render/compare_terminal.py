@@ -11,6 +11,7 @@ from harness.results.compare.comparison import Change, ComparedCounts, Compariso
 from harness.results.compare.tables import (
     BothCell,
     both_levels,
+    both_readings,
     both_rows,
     environment_differences,
     outcome_of,
@@ -21,7 +22,13 @@ from harness.results.summary import count
 
 SHOWN = 12
 _STYLES = {"none": "dim", "same": "dim", "worse": "red", "better": "green", "other": "yellow"}
-_SIGNS = {Change.REGRESSION: "✗", Change.FIX: "✓", Change.CHANGED: "~", Change.NEW: "+", Change.MISSING: "-"}
+_SIGNS = {
+    Change.REGRESSION: "✗",
+    Change.FIX: "+",
+    Change.CHANGED: "≠",
+    Change.NEW: "new ",
+    Change.MISSING: "missing ",
+}
 
 
 def render_compare_terminal(comparison: Comparison, console: Console) -> None:
@@ -35,6 +42,8 @@ def render_compare_terminal(comparison: Comparison, console: Console) -> None:
     _groups(comparison, console)
     console.print()
     _counts(comparison, console)
+    console.print()
+    _readings(comparison, console)
     _levels(comparison, console)
 
 
@@ -91,6 +100,13 @@ def _counts(comparison: Comparison, console: Console) -> None:
     console.print(table)
 
 
+def _readings(comparison: Comparison, console: Console) -> None:
+    table = grid("reading", "BASE", "HEAD", "HEAD \N{MINUS SIGN} BASE", right=range(1, 4))
+    for name, base, head in both_readings(comparison):
+        table.add_row(Text(name), f"{base:,}", f"{head:,}", f"{head - base:+,}")
+    console.print(table)
+
+
 def _numbers(counts: ComparedCounts) -> list[Text]:
     return [
         Text(f"{counts.changes[c]:,}", style="red" if c is Change.REGRESSION and counts.changes[c] else "")
@@ -115,7 +131,7 @@ def _levels(comparison: Comparison, console: Console) -> None:
     console.print(table)
     console.print(
         Text(
-            "changed valid cases by feature level: ✗ regressions  ✓ fixes  ~ changed  + new  - missing",
+            "changed valid cases by feature level: ✗ regressions  + fixes  ≠ changed",
             style="dim",
         )
     )

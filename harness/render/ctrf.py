@@ -10,16 +10,20 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
+from itertools import chain
 from typing import Any
 
 import msgspec
 
 from harness.model.header import Header
 from harness.model.result import Repeats, Result
-from harness.render.foreign import MESSAGE, entry_of, shown, status, summary
+from harness.render.foreign import MESSAGE, entry_of, numbers, shown, status, summary
+from harness.render.payload import meaning
 from harness.render.text import line, message, visible
+from harness.results.cell import state_of
 from harness.results.runfile import RunReader
-from harness.results.summary import target_facts
+from harness.results.summary import missing, target_facts
+from harness.results.tally import Tally
 
 _STATUS = {"passed": "passed", "failed": "failed", "error": "failed", "known": "other", "skipped": "skipped"}
 _MOMENT = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)[T-]?(\d\d)[:-]?(\d\d)[:-]?(\d\d)")
@@ -35,33 +39,38 @@ def render_ctrf(open_run: Callable[[], RunReader], *, only_unexpected: bool = Fa
     With `only_unexpected` it holds, and counts, the results alone that turn the run red.
     """
     first = open_run()
+    header = first.header
     counts: Counter[str] = Counter()
+    readings = Tally()
     seconds = 0.0
-    for result in shown(first, first.header, only_unexpected):
-        counts[_STATUS[status(result, first.header)]] += 1
-        seconds += result.seconds
+    for result in first:
+        readings.add(state_of(result, baseline=header.baseline is not None))
+        for each in shown([result], header, only_unexpected):
+            counts[_STATUS[status(each, header)]] += 1
+            seconds += each.seconds
+    lacks = missing(header, first.end, readings.selected)
+    counts["failed"] += len(lacks)
     if first.end is not None and first.end.seconds:
         seconds = first.end.seconds
-    start = _start(first.header)
+    start = _start(header)
     length = round(seconds * 1000)
-    numbers = {word: counts[word] for word in ("passed", "failed", "skipped", "pending", "other")}
     head = {
         "tests": counts.total(),
-        **numbers,
-        "suites": len(first.header.targets),
+        **{word: counts[word] for word in ("passed", "failed", "skipped", "pending", "other")},
+        "suites": len(header.targets) + bool(lacks),
         "start": start,
         "stop": start + length,
         "duration": length,
+        "extra": numbers(readings),
     }
-    environment = {
-        "extra": {target: dict(target_facts(info)) for target, info in first.header.targets.items()}
-    }
+    environment = {"extra": {target: dict(target_facts(info)) for target, info in header.targets.items()}}
     yield '{"reportFormat":"CTRF","specVersion":"0.0.0","generatedBy":"onnxruntime-conformance-harness","results":{'
     yield '"tool":{"name":"onnxruntime-conformance-harness"},'
     yield f'"summary":{_dump(head)},"environment":{_dump(environment)},"tests":['
     comma = "\n"
-    for result in shown(open_run(), first.header, only_unexpected):
-        yield comma + _dump(_test(result, first.header))
+    tests = (_test(result, header) for result in shown(open_run(), header, only_unexpected))
+    for test in chain((_lacking(text) for text in lacks), tests):
+        yield comma + _dump(test)
         comma = ",\n"
     yield "\n]}}\n"
 
@@ -81,6 +90,18 @@ def _start(header: Header) -> int:
         return 0
 
 
+def _lacking(text: str) -> dict[str, Any]:
+    """Return a failed test for what the run lacks."""
+    return {
+        "name": text,
+        "status": "failed",
+        "duration": 0,
+        "suite": ["run"],
+        "rawStatus": "incomplete",
+        "message": text,
+    }
+
+
 def _test(result: Result, header: Header) -> dict[str, Any]:
     state = status(result, header)
     test: dict[str, Any] = {
@@ -89,7 +110,7 @@ def _test(result: Result, header: Header) -> dict[str, Any]:
         "duration": round(result.seconds * 1000),
         "suite": [result.target, result.operator],
         "rawStatus": result.outcome.value,
-        "tags": [result.validity.value, result.verdict.value],
+        "tags": [result.validity.value, result.verdict.value, meaning(result)],
     }
     if isinstance(result.repeats, Repeats):
         test["retries"] = result.repeats.runs
@@ -100,7 +121,7 @@ def _test(result: Result, header: Header) -> dict[str, Any]:
             test["trace"] = message(result.error.message, MESSAGE)
     if (entry := entry_of(result, header)) is not None:
         test["extra"] = {
-            "known deviation": line(entry.name),
+            "entry": line(entry.name),
             "reason": line(entry.reason, 1000),
             "link": line(entry.link, 1000),
         }

@@ -121,7 +121,7 @@ def cross_check_section(tables: Tables) -> Iterator[str]:
     yield "## Cross-check: ONNX Runtime's provider and DirectML's own API"
     yield ""
     yield (
-        f"{count(cross_check.compared, 'case')} ran on {escape(provider)} and on {escape(api)}, on one DirectML.dll; both conform in "
+        f"{count(cross_check.compared, 'case')} ran on {escape(provider)} and on {escape(api)}, on one DirectML.dll; both are right in "
         f"{total:,}. A difference points at ONNX Runtime's lowering, an agreement against the oracle at DirectML or its driver."
     )
     yield ""

@@ -11,6 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from harness.model.verdict import Reading
 from harness.render.markup import code, escape, table
 from harness.render.terminal import grid, indented
 from harness.render.text import line, one_line
@@ -27,13 +28,11 @@ from harness.results.history.summary import (
     standing,
 )
 
-SCHEMA = 1
+SCHEMA = 2
 SHOWN = 20
 _ROOM = 40
 """Columns of a terminal that rates may take; larger ones are written in two lines."""
-RATES = (
-    "passed / valid cases that ran, by the feature level that first allows them; invalid: rejected / that ran"
-)
+RATES = "correct / judged valid cases, by the feature level that first allows them; invalid: the same of invalid cases"
 
 
 def render_history_terminal(history: History, console: Console) -> None:
@@ -45,6 +44,8 @@ def render_history_terminal(history: History, console: Console) -> None:
         console.print()
         console.print(_counts(history))
         console.print(Text(RATES, style="dim"))
+        console.print()
+        console.print(_readings(history))
     if history.since is not None:
         _since(history, console)
     if history.flips is not None:
@@ -83,16 +84,28 @@ def _counts(history: History) -> Table:
     return found
 
 
+def _readings(history: History) -> Table:
+    """Return the six numbers of each row of the counts."""
+    heads = [each.value for each in Reading]
+    found = grid("since", "version", *heads, right=range(2, 2 + len(heads)), gap=1)
+    for target, rows in history.rows.items():
+        found.add_row(Text(one_line(target), style="bold"))
+        for row in rows:
+            numbers = (f"{row.last.point.readings[each]:,}" for each in Reading)
+            found.add_row(*map(Text, (line(row.first.when), line(row.last.version, 20), *numbers)))
+    return found
+
+
 def rate(found: Rate | None) -> str:
-    """Write a rate; a dash where nothing ran."""
-    return f"{found.passed}/{found.ran}" if found and found.ran else "–"
+    """Write a rate; a dash where nothing is judged."""
+    return f"{found.correct}/{found.judged}" if found and found.judged else "–"
 
 
 def _cell(found: Rate | None, *, folded: bool) -> Text:
-    if found is None or not found.ran:
+    if found is None or not found.judged:
         return Text("–", style="dim")
     written = rate(found).replace("/", "\n/") if folded else rate(found)
-    return Text(written, style="green" if found.passed == found.ran else "red")
+    return Text(written, style="green" if found.correct == found.judged else "")
 
 
 def _since(history: History, console: Console) -> None:
@@ -208,6 +221,7 @@ def render_history_markdown(history: History) -> str:
         *map(escape, history.levels),
         "all",
         *(["invalid"] * history.has_invalid),
+        *(each.value for each in Reading),
     )
     counted = (
         (
@@ -218,6 +232,7 @@ def render_history_markdown(history: History) -> str:
             *(rate(row.rates.get(level)) for level in history.levels),
             rate(row.total),
             *([rate(row.rates.get(INVALID))] * history.has_invalid),
+            *(f"{row.last.point.readings[each]:,}" for each in Reading),
         )
         for target, found in history.rows.items()
         for row in found
@@ -275,7 +290,15 @@ def render_history_json(history: History) -> str:
 def _row(target: str, row: HistoryRow) -> dict[str, Any]:
     rates = {level: found._asdict() for level, found in row.rates.items()}
     ends = {"first": _moment(row.first), "last": _moment(row.last)}
-    return {"target": target, **ends, "runs": row.runs, "levels": rates, "all": row.total._asdict()}
+    readings = {each.value: row.last.point.readings[each] for each in Reading}
+    return {
+        "target": target,
+        **ends,
+        "runs": row.runs,
+        "levels": rates,
+        "all": row.total._asdict(),
+        "readings": readings,
+    }
 
 
 def _moment(moment: Moment | None) -> dict[str, Any] | None:

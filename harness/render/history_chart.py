@@ -1,5 +1,5 @@
-"""Draws pass counts by version and level as one SVG: a bar in each cell with its count, the part that does
-not conform hatched."""
+"""Draws pass counts by version and level as one SVG: a bar in each cell with its count, the part that is
+not correct hatched."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ def render_history_svg(history: History) -> str:
     width = _LABEL + column * len(levels) + 8
     body = list(_body(history, levels, column))
     height = max([_TOP, *(y for y, _ in body)]) + 40
-    title = "Cases that conform, by version and DirectML feature level"
+    title = "Correct results, by version and DirectML feature level"
     heads = "\n".join(
         f'<text class="bold" x="{_LABEL + column * place}" y="34">{escape(line(level, 20))}</text>'
         for place, level in enumerate(levels)
     )
     key = height - 8
     legend = (
-        f'<rect class="pass" x="0.5" y="{key - 9}" width="20" height="8"/><text class="soft" x="26" y="{key}">conform</text>'
+        f'<rect class="pass" x="0.5" y="{key - 9}" width="20" height="8"/><text class="soft" x="26" y="{key}">correct</text>'
         f'<rect class="fail" x="90.5" y="{key - 9}" width="20" height="8"/>'
-        f'<text class="soft" x="116" y="{key}">deviate, ✗ how many</text>'
+        f'<text class="soft" x="116" y="{key}">not correct, \N{MINUS SIGN} how many</text>'
     )
     size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
     return f"""<svg xmlns="http://www.w3.org/2000/svg" class="hc" {size} role="img" aria-label={quoteattr(title)}>
@@ -94,8 +94,8 @@ def _column(history: History, levels: list[str]) -> int:
 
 
 def _words(rate: Rate) -> str:
-    lost = rate.ran - rate.passed
-    return f"{rate.passed:,} / {rate.ran:,}" + (f" ✗ {lost:,}" if lost else "")
+    lost = rate.judged - rate.correct
+    return f"{rate.correct:,} / {rate.judged:,}" + (f" \N{MINUS SIGN} {lost:,}" if lost else "")
 
 
 def _label(row: HistoryRow, y: int) -> str:
@@ -107,12 +107,12 @@ def _label(row: HistoryRow, y: int) -> str:
 
 
 def _bar(rate: Rate | None, x: int, y: int) -> str:
-    """Draw one cell; what does not conform is at least three pixels wide, and a bar that has some is never
+    """Draw one cell; what is not correct is at least three pixels wide, and a bar that has some is never
     full."""
-    if rate is None or not rate.ran:
-        return f'<rect class="none" x="{x}" y="{y}" width="{_BAR}" height="3"/><text class="soft" x="{x}" y="{y - 8}">nothing ran</text>'
-    lost = rate.ran - rate.passed
-    failing = 0 if not lost else max(3, round(_BAR * lost / rate.ran))
+    if rate is None or not rate.judged:
+        return f'<rect class="none" x="{x}" y="{y}" width="{_BAR}" height="3"/><text class="soft" x="{x}" y="{y - 8}">none judged</text>'
+    lost = rate.judged - rate.correct
+    failing = 0 if not lost else max(3, round(_BAR * lost / rate.judged))
     parts = (
         [f'<rect class="pass" x="{x}" y="{y - 4}" width="{_BAR - failing}" height="9"/>']
         if failing < _BAR
@@ -134,10 +134,10 @@ def sparkline(rates: list[Rate]) -> str:
     first and the last."""
     step = (_WIDE - 6) / max(1, len(rates) - 1)
     points = [
-        (3 + step * place, _TALL - 3 - (_TALL - 6) * rate.passed / rate.ran if rate.ran else _TALL - 3)
+        (3 + step * place, _TALL - 3 - (_TALL - 6) * rate.correct / rate.judged if rate.judged else _TALL - 3)
         for place, rate in enumerate(rates)
     ]
-    words = f"{len(rates)} runs, from {rates[0].passed:,} / {rates[0].ran:,} to {rates[-1].passed:,} / {rates[-1].ran:,}"
+    words = f"{len(rates)} runs, from {rates[0].correct:,} / {rates[0].judged:,} to {rates[-1].correct:,} / {rates[-1].judged:,}"
     x, y = points[-1]
     return (
         f'<svg class="spark" viewBox="0 0 {_WIDE} {_TALL}" width="{_WIDE}" height="{_TALL}" role="img" aria-label="{words}">'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
+from harness.model.verdict import Reading
 from harness.render.history import RATES, rate
 from harness.render.history_chart import render_history_svg, sparkline
 from harness.render.html import fill
@@ -33,6 +34,7 @@ def render_history_html(history: History) -> str:
         "courses": history.courses(),
         "sparkline": lambda rates: Markup(sparkline(rates)),  # made of numbers
         "rate": rate,
+        "readings": list(Reading),
         "rows": ROWS,
         "at": at,
         "did": did,

@@ -25,27 +25,28 @@ from harness.model.cache_folder import cache_folder
 from harness.model.case import BEYOND
 from harness.model.facets import written
 from harness.model.reference.feature_levels import level_key
-from harness.model.verdict import Outcome, Verdict
+from harness.model.verdict import Verdict
 from harness.render.markup import host
-from harness.render.payload import COUNTED_IN_RATES, Payload, red
+from harness.render.payload import COUNTED, Payload
 from harness.render.terminal import details, repeated
-from harness.render.text import folded_types, line, ranks, visible
+from harness.render.text import folded_types, line, ranks, visible, whole
 from harness.results import memory
 from harness.results.cross_check import Suspect
 from harness.results.explain.in_common import in_common, rules
 from harness.results.explain.words import inseparable
 from harness.results.known_deviations import PENDING
 from harness.results.level_table import (
+    MARKS,
     STATUS_WORDS,
     LevelRow,
-    apart,
     levels,
     rate,
     status,
     validity_table,
 )
 from harness.results.nearness import ratio_text
-from harness.results.overview import conform, many
+from harness.results.overview import many
+from harness.results.reading_rows import BESIDE, EXPLANATIONS
 from harness.results.report import Report
 from harness.results.runfile import RunReader
 from harness.results.summary import target_facts
@@ -57,15 +58,6 @@ GROUPS = 300
 _MODULE = ("data.js", "query.js", "elements.js", "cases.js", "operators.js", "case.js", "start.js")
 """The parts of the page's module, in their order."""
 _FOLDED_FACTS = ("DirectML.dll sha256", "plugin sha256", "device dtypes", "device metadata")
-_MARKS = {
-    "pass": "✓",
-    "known": "~",
-    "failing": "✗",
-    "partial": "!",
-    "unclaimed": "∞",
-    "absent": "⊘",
-    "none": "–",
-}
 
 
 def render_html(run: Path) -> str:
@@ -114,7 +106,7 @@ def share(part: int, whole: int) -> str:
 
 
 def better(tally: Tally) -> int:
-    """Return how many results conform that did not before."""
+    """Return how many results improved on the baseline."""
     return tally.verdicts[Verdict.IMPROVEMENT]
 
 
@@ -156,12 +148,12 @@ def environment() -> Environment:
         number=lambda number: f"{number:,}",
         ranks=ranks,
         written=written,
+        whole=whole,
     )
     made.globals.update(
         {
             function.__name__: function
             for function in (
-                apart,
                 status,
                 rate,
                 query,
@@ -169,7 +161,6 @@ def environment() -> Environment:
                 details,
                 rules,
                 inseparable,
-                conform,
                 anchor,
                 ratio_text,
                 headings,
@@ -178,7 +169,7 @@ def environment() -> Environment:
                 folded_types,
             )
         },
-        marks=_MARKS,
+        marks=MARKS,
         words=STATUS_WORDS,
     )
     return made
@@ -220,10 +211,11 @@ def _context(report: Report) -> dict[str, Any]:
         facts.insert(0, ("not available", [info.unavailable or "" for info in header.targets.values()]))
     return {
         "summary": report.summary,
-        "guidance": report.guidance,
+        "steps": report.steps,
+        "readings": report.readings,
+        "explanations": EXPLANATIONS,
         "target_levels": report.target_levels,
-        "counted_in_rates": COUNTED_IN_RATES,
-        "red": red(header),
+        "counted_only": COUNTED,
         "header": header,
         "against": header.baseline,
         "folded_facts": _FOLDED_FACTS,
@@ -235,15 +227,10 @@ def _context(report: Report) -> dict[str, Any]:
         "operators": [visible(operator) for operator in tables.operators],
         "targets": [{"name": target} for target in tables.targets],
         "counted": counted,
+        "beside": counted if len(tables.targets) <= BESIDE else counted[-1:],
         "levels": levels(tables),
         "level_rows": report.levels,
-        "validity_rows": [
-            {
-                **row._asdict(),
-                "outcomes": [(o, row.tally.outcomes[o]) for o in Outcome if row.tally.outcomes[o]],
-            }
-            for row in validity_table(tables)
-        ],
+        "validity_rows": validity_table(tables),
         "overview": report.overview,
         "many": many(tables),
         "nearness": tables.nearnesses.rows(tables.targets),
@@ -256,7 +243,7 @@ def _context(report: Report) -> dict[str, Any]:
         **_directml(tables),
         "deviations": tables.deviations.rows(pending=False),
         "not_reviewed": tables.deviations.rows(pending=True),
-        "about_deviations": tables.deviations.remarks(tables.tally().known),
+        "about_deviations": tables.deviations.remarks(report.known),
         "about_pending": PENDING,
         "facts": facts,
         "hashes": sorted(header.hashes.items()),

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
-from harness.model.header import Header
 from harness.model.result import Result
 from harness.model.target_info import TargetInfo
-from harness.render.foreign import APART, MESSAGE, again, shown, status, summary
+from harness.render.foreign import MESSAGE, again, numbers, shown, status, summary
+from harness.render.payload import meaning
 from harness.render.text import message, visible
+from harness.results.cell import state_of
 from harness.results.runfile import RunReader
-from harness.results.summary import target_facts
+from harness.results.summary import missing, target_facts
+from harness.results.tally import Tally
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -29,32 +31,44 @@ def render_junit(open_run: Callable[[], RunReader], *, only_unexpected: bool = F
     With `only_unexpected` it holds, and counts, the results alone that turn the run red.
     """
     first = open_run()
-    counts: dict[str, Counter[str]] = {target: Counter() for target in first.header.targets}
+    header = first.header
+    counts: dict[str, Counter[str]] = {target: Counter() for target in header.targets}
+    readings = {target: Tally() for target in header.targets}
     seconds: dict[str, float] = dict.fromkeys(counts, 0.0)
-    for result in shown(first, first.header, only_unexpected):
-        counts[result.target][status(result, first.header)] += 1
-        seconds[result.target] += result.seconds
+    for result in first:
+        readings[result.target].add(state_of(result, baseline=header.baseline is not None))
+        for each in shown([result], header, only_unexpected):
+            counts[each.target][status(each, header)] += 1
+            seconds[each.target] += each.seconds
+    lacks = missing(header, first.end, sum(tally.selected for tally in readings.values()))
     problems = first.end.problems if first.end else ()
-    total: Counter[str] = Counter()
-    for each in counts.values():
-        total.update(each)
-    total["failed"] += len(problems)
+    total: Counter[str] = Counter(failed=len(problems), error=len(lacks))
+    for found in counts.values():
+        total.update(found)
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'
     yield f'<testsuites name="onnxruntime-conformance-harness" {_numbers(total, sum(seconds.values()))}>\n'
-    for target, info in first.header.targets.items():
+    for target, info in header.targets.items():
         yield f"<testsuite name={_attribute(visible(target))} {_numbers(counts[target], seconds[target])}>\n<properties>\n"
-        yield from _properties(info, {"run": first.header.run_id, "seed": str(first.header.seed)})
+        of_run = {"run": header.run_id, "seed": str(header.seed)}
+        yield from _properties(info, of_run | {name: str(n) for name, n in numbers(readings[target]).items()})
         yield "</properties>\n"
-        results = shown(open_run(), first.header, only_unexpected)
-        yield from _cases((result for result in results if result.target == target), first.header)
+        results = shown(open_run(), header, only_unexpected)
+        yield from _cases((result for result in results if result.target == target), first)
         yield "</testsuite>\n"
-    if problems:
-        yield f'<testsuite name="expectations" {_numbers(Counter(failed=len(problems)), 0.0)}>\n'
-        for problem in problems:
-            said = _attribute(message(problem, MESSAGE))
-            yield f'<testcase classname="expectations" name={said} time="0"><failure type="expectation" message={said}/></testcase>\n'
-        yield "</testsuite>\n"
+    yield from _suite("expectations", "failed", '<failure type="expectation"', problems)
+    yield from _suite("run", "error", '<error type="incomplete"', lacks)
     yield "</testsuites>\n"
+
+
+def _suite(name: str, state: str, element: str, texts: Sequence[str]) -> Iterator[str]:
+    """Write a suite of what is no result: a test case for each text, none where there is no text."""
+    if not texts:
+        return
+    yield f'<testsuite name="{name}" {_numbers(Counter({state: len(texts)}), 0.0)}>\n'
+    for text in texts:
+        said = _attribute(message(text, MESSAGE))
+        yield f'<testcase classname="{name}" name={said} time="0">{element} message={said}/></testcase>\n'
+    yield "</testsuite>\n"
 
 
 def _numbers(counts: Counter[str], seconds: float) -> str:
@@ -76,16 +90,17 @@ def _properties(info: TargetInfo, more: dict[str, str]) -> Iterator[str]:
         yield f"<property name={_attribute(name)} value={_attribute(message(value, MESSAGE))}/>\n"
 
 
-def _body(result: Result) -> Iterator[str]:
+def _body(result: Result, run: RunReader) -> Iterator[str]:
     if result.error is not None:
         yield message(result.error.message, MESSAGE)
     if result.diff is not None:
         yield f"expected: {visible(result.diff.expected)}"
         yield f"actual:   {visible(result.diff.actual)}"
-    yield visible(again(result))
+    yield visible(again(result, run))
 
 
-def _cases(results: Iterable[Result], header: Header) -> Iterator[str]:
+def _cases(results: Iterable[Result], run: RunReader) -> Iterator[str]:
+    header = run.header
     for result in results:
         name = _attribute(visible(result.case))
         # a dot divides packages, and those of a version would
@@ -98,9 +113,7 @@ def _cases(results: Iterable[Result], header: Header) -> Iterator[str]:
         said = _attribute(_text(summary(result, header)))
         if state in ("failed", "error"):
             tag = "failure" if state == "failed" else "error"
-            body = escape(_text("\n".join(_body(result))))
-            yield f'{head}><{tag} type="{result.outcome.value}" message={said}>{body}</{tag}></testcase>\n'
+            body = escape(_text("\n".join(_body(result, run))))
+            yield f'{head}><{tag} type="{meaning(result)}" message={said}>{body}</{tag}></testcase>\n'
         else:
-            reason = APART.get(result.apart, result.outcome.value)
-            kind = reason if state == "skipped" else f"known {result.outcome.value}"
-            yield f'{head}><skipped type="{kind}" message={said}/></testcase>\n'
+            yield f'{head}><skipped type="{meaning(result)}" message={said}/></testcase>\n'

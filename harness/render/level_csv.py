@@ -7,7 +7,7 @@ import csv
 import io
 
 from harness.model.case import Validity
-from harness.model.verdict import Outcome
+from harness.model.verdict import Outcome, Reading
 from harness.render.text import visible
 from harness.results.level_table import levels
 from harness.results.summary import one_line
@@ -36,12 +36,8 @@ def render_csv(tables: Tables) -> str:
             "level",
             "selected",
             "run",
-            "conform",
-            "known",
-            "unexpected",
-            "nothing claimed",
-            "no elements",
-            "refused by core",
+            *(reading.value for reading in Reading),
+            *(f"unexpected {reading.value}" for reading in Reading),
             *(o.value for o in outcomes),
         ]
     )
@@ -56,12 +52,8 @@ def render_csv(tables: Tables) -> str:
                     counts = [
                         tally.selected,
                         tally.run,
-                        tally.conforming,
-                        tally.known,
-                        tally.unexpected,
-                        tally.unclaimed,
-                        tally.empty,
-                        tally.core,
+                        *(tally[reading] for reading in Reading),
+                        *(tally.red(reading) for reading in Reading),
                     ]
                     row = [cell(operator), cell(target), validity.value, cell(level)]
                     table.writerow([*row, *counts, *(tally.outcomes[outcome] for outcome in outcomes)])

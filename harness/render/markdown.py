@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from harness.model.verdict import Reading
 from harness.render.directml import cross_check_section, support_summary
 from harness.render.markdown_counts import (
     levels_section,
@@ -12,7 +13,6 @@ from harness.render.markdown_counts import (
     operators_section,
     support_section,
     validities_section,
-    verdict_numbers,
 )
 from harness.render.markdown_results import (
     deviations_section,
@@ -25,12 +25,9 @@ from harness.render.markdown_results import (
     unexpected_section,
 )
 from harness.render.markup import code, escape, table
-from harness.render.text import line
-from harness.results.guidance import Guidance
-from harness.results.level_table import (
-    counts,
-)
+from harness.render.text import line, whole
 from harness.results.overview import many
+from harness.results.reading_rows import BESIDE, EXPLANATIONS
 from harness.results.report import Report
 from harness.results.summary import count
 
@@ -54,7 +51,7 @@ def render_markdown(report: Report, *, limit: int = LIMIT) -> str:
         ("operators", operators_section(report)),
         ("other validities", validities_section(tables)),
         ("matrices", matrices_section(report)),
-        ("known deviations", deviations_section(tables)),
+        ("known defects", deviations_section(report)),
         ("where targets differ", differences_section(tables)),
         ("cross-check", cross_check_section(tables)),
         ("errors and bounds", nearness_section(tables)),
@@ -113,17 +110,22 @@ def assemble(sections: Iterable[tuple[str, Iterator[str]]], limit: int) -> str:
 def _verdict(report: Report) -> Iterator[str]:
     tables = report.tables
     summary = report.summary
-    total = tables.tally()
     yield "# Conformance report"
     yield ""
-    yield f"**{summary.mark} {escape(summary.sentence)}**"
+    yield f"**{summary.mark} {escape(summary.sentence)}** {escape(summary.where)}"
     yield ""
+    yield from _readings(report)
     for remark in summary.remarks:
         yield f"- {escape(line(remark, 600))}"
     for problem in tables.problems:
         yield f"- expectation: {escape(line(problem, 600))}"
     yield ""
-    yield from _guidance(report.guidance)
+    steps = [
+        f"{escape(step.what)}{f': {code(command)}' if (command := whole(step.command)) else ''}"
+        for step in report.steps
+    ]
+    yield f"**What to do next.** {'; '.join(steps)}."
+    yield ""
     if summary.notes:
         yield "<details><summary>What is not counted</summary>"
         yield ""
@@ -132,34 +134,46 @@ def _verdict(report: Report) -> Iterator[str]:
         yield ""
         yield "</details>"
         yield ""
-    if len(tables.targets) > 0:
-        rows = []
-        for target in tables.targets:
-            tally = tables.tally(target=target)
-            rows.append([escape(target), *verdict_numbers(tally), escape(counts(tally))])
-        if len(rows) > 1:
-            rows.append(["all", *verdict_numbers(total), escape(counts(total))])
-        heads = [
-            "target",
-            "selected",
-            "run",
-            "conform",
-            "known deviations",
-            "unexpected",
-            "outcomes other than pass",
+
+
+def _readings(report: Report) -> Iterator[str]:
+    """Yield the table of the six readings: targets beside each other, then all, and what is unexpected."""
+    tables = report.tables
+    total = tables.tally()
+    if not report.readings:
+        return
+    several = tables.targets if 1 < len(tables.targets) <= BESIDE else []
+    heads = [
+        "reading",
+        *map(escape, several),
+        "results",
+        *["unexpected"][: bool(total.unexpected)],
+        "what it means",
+    ]
+    rows = [
+        [
+            row.reading.value,
+            *(f"{row.by_target[target]:,}" for target in several),
+            f"{row.number:,}",
+            *([f"{row.unexpected:,}"] if total.unexpected else []),
+            escape(
+                " ".join(filter(None, (EXPLANATIONS[row.reading], row.detail[:1].upper() + row.detail[1:])))
+            ),
         ]
-        yield from table(heads, rows, right=range(1, 6))
-
-
-def _guidance(guidance: Guidance) -> Iterator[str]:
-    """What holds, why deviations are accepted, what to do next: a paragraph each."""
-    for question, said in (
-        ("What holds", guidance.holds),
-        ("Why deviations are accepted", guidance.accepted),
-    ):
-        if said:
-            yield f"**{question}.** {escape(line(' '.join(said), 1000))}"
-            yield ""
-    steps = [f"{escape(step.what)}: {code(line(step.command, 600))}" for step in guidance.steps]
-    yield f"**What to do next.** {'; '.join(steps)}."
-    yield ""
+        for row in report.readings
+    ]
+    sums = [f"{tables.tally(target=target).selected:,}" for target in several]
+    unexpected = [f"{total.unexpected:,}"] if total.unexpected else []
+    rows.append(["all results", *sums, f"{total.selected:,}", *unexpected, ""])
+    yield from table(heads, rows, right=range(1, len(heads) - 1))
+    if len(tables.targets) > BESIDE:
+        of_target = ((target, tables.tally(target=target)) for target in tables.targets)
+        lines = (
+            [
+                escape(target),
+                *(f"{n:,}" for n in (*map(tally.__getitem__, Reading), tally.selected, tally.unexpected)),
+            ]
+            for target, tally in of_target
+        )
+        columns = ["target", *(reading.value for reading in Reading), "all results", "unexpected"]
+        yield from table(columns, lines, right=range(1, len(columns)))

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from harness.model.case import Validity
 from harness.model.facets import written
 from harness.render.markup import escape, table
 from harness.render.text import folded_types
 from harness.results.level_table import (
+    MARKS,
     LevelRow,
     TargetLevels,
-    apart,
     counts,
+    legend,
     levels,
     rate,
     status,
     validity_table,
 )
-from harness.results.overview import conform, many
+from harness.results.overview import many
 from harness.results.report import Report
 from harness.results.summary import count
 from harness.results.tables import Tables
@@ -27,27 +27,11 @@ from harness.results.tally import Tally
 OTHER_TYPES = ("other types",)
 """The head of the column of further inputs' element types, which only stands where one has another type than
 the first."""
-_MARKS = {
-    "none": "",
-    "absent": " ⊘",
-    "pass": " ✓",
-    "failing": " ✗",
-    "known": " ~",
-    "partial": " !",
-    "unclaimed": " ∞",
-}
-_LEGEND = "✓ all pass · ✗ unexpected results · ~ known deviations · ! not all ran · ∞ some test nothing · ⊘ nothing ran · – no case"
 
 
 def _cell(tally: Tally) -> str:
-    return rate(tally) + _MARKS[status(tally)]
-
-
-def verdict_numbers(tally: Tally) -> list[str]:
-    return [
-        f"{number:,}"
-        for number in (tally.selected, tally.run, tally.conforming, tally.known, tally.unexpected)
-    ]
+    state = status(tally)
+    return rate(tally) + ("" if state == "none" else f" {MARKS[state]}")
 
 
 def operators_section(report: Report) -> Iterator[str]:
@@ -58,14 +42,14 @@ def operators_section(report: Report) -> Iterator[str]:
     yield "## Operators"
     yield ""
     yield (
-        "Conforming / selected cases of every validity; operators with unexpected results come first. Types × ranks: of the first input, "
+        "Correct / selected cases of every validity; operators with unexpected results come first. Types × ranks: of the first input, "
         "run / selected."
     )
     yield ""
     cells = (
         [
             escape(row.operator),
-            *(conform(tally) + _MARKS[status(tally)] + _failing(tally) for tally in row.by_target.values()),
+            *(_cell(tally) + _failing(tally) for tally in row.by_target.values()),
             f"{row.kinds[0]:,} / {row.kinds[1]:,}",
         ]
         for row in rows
@@ -88,13 +72,14 @@ def levels_section(report: Report) -> Iterator[str]:
     yield "## By DirectML feature level"
     yield ""
     yield (
-        "Passed / selected valid cases, by the feature level that first allows them; under *device's level* all that it allows, "
+        "Correct / selected valid cases, by the feature level that first allows them; under *device's level* all that it allows, "
         "or that any published level does where the device reports none."
     )
     yield ""
     if len(tables.operators) > 1:
         yield from _level_sums(report.target_levels, columns)
-    yield _LEGEND
+    shown = (tally for row in report.levels for tally in (*row.by_level.values(), row.total, row.allowed))
+    yield legend(shown)
     yield ""
     if many(tables):
         yield f"The levels of each of the {len(tables.operators):,} operators are in report.html, and in `harness report RUN --format csv`."
@@ -117,7 +102,7 @@ def levels_section(report: Report) -> Iterator[str]:
         *map(escape, columns),
         "all",
         "device's level",
-        "outcomes other than pass",
+        "readings other than correct",
     ]
     yield from table(heads, rows, right=range(2, 4 + len(columns)))
 
@@ -162,28 +147,26 @@ def validities_section(tables: Tables) -> Iterator[str]:
         return
     yield "## Invalid and unspecified cases"
     yield ""
-    yield "An invalid case conforms when it is rejected; what an unspecified case does is recorded and never a failure."
+    yield (
+        "Correct / selected: an invalid case is correct when the target refuses it. An unspecified case is not judged, unless it ends "
+        "the process, hangs or reads memory that it does not own."
+    )
     yield ""
     cells = (
         [
             escape(row.operator),
             escape(row.target),
             row.validity.value,
-            f"{row.tally.conforming:,} / {row.tally.selected:,}" if row.validity is Validity.INVALID else "–",
-            escape(
-                ", ".join(
-                    [
-                        f"{outcome.value} {number:,}"
-                        for outcome, number in sorted(row.tally.outcomes.items())
-                        if number
-                    ]
-                    + apart(row.tally)
-                )
-            ),
+            _cell(row.tally),
+            escape(counts(row.tally)),
         ]
         for row in rows
     )
-    rows_of = table(["operator", "target", "validity", "conform / selected", "outcomes"], cells, right=(3,))
+    rows_of = table(
+        ["operator", "target", "validity", "correct / selected", "readings other than correct"],
+        cells,
+        right=(3,),
+    )
     yield from _folded(tables, "Invalid and unspecified cases", rows_of)
 
 
@@ -203,7 +186,7 @@ def support_section(report: Report) -> Iterator[str]:
             *([escape(written(row.types)) or "–"] if several else []),
             escape(", ".join(row.documented)),
             row.registered,
-            f"{row.measured} ({row.tally.passed:,} / {row.tally.selected:,} pass)",
+            f"{row.measured} ({rate(row.tally)} correct)",
             escape("; ".join(row.disagreements)),
         ]
         for row in found

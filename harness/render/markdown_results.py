@@ -1,4 +1,4 @@
-"""Sections of the Markdown report about single results and their groups: what is unexpected, what deviates in known ways, where
+"""Sections of the Markdown report about single results and their groups: what is unexpected, what is known, where
 targets differ, what ran where."""
 
 from __future__ import annotations
@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.model.facets import written
+from harness.model.verdict import judged
 from harness.render.markdown_counts import OTHER_TYPES
 from harness.render.markup import case_id, code, escape, link, table
 from harness.render.terminal import describe
@@ -14,6 +15,7 @@ from harness.results.explain.in_common import InCommon, rules
 from harness.results.explain.words import inseparable, title
 from harness.results.known_deviations import PENDING, DeviationRow, numbers
 from harness.results.nearness import ratio_text
+from harness.results.report import Report
 from harness.results.summary import count, target_facts
 from harness.results.tables import Tables
 
@@ -29,14 +31,14 @@ def nearness_section(tables: Tables) -> Iterator[str]:
     yield ""
     yield (
         "The largest error of a result, divided by the bound that follows from the operator's formula in the arithmetic declared of the "
-        "target: at most 1 is right. Of results with an infinite bound nothing is claimed; they test nothing and are no passes."
+        "target: at most 1 is right. A result with an infinite bound is not judged."
     )
     yield ""
     cells = (
         [
             escape(row.operator),
             escape(row.target),
-            ratio_text(row.all.ratio) + (" ✗" if row.all.ratio > 1 else "") if row.all.example else "–",
+            ratio_text(row.all.ratio) if row.all.example else "–",
             row.worst if row.all.example else "–",
             f"{row.all.ulp:.2g}",
             f"{row.all.results:,}",
@@ -53,8 +55,8 @@ def nearness_section(tables: Tables) -> Iterator[str]:
         "dtype",
         "ULP",
         "results",
-        "outside",
-        "nothing claimed",
+        "wrong",
+        "not judged",
         "largest ratio at",
     ]
     yield from table(heads, cells, right=(2, 4, 5, 6, 7))
@@ -70,7 +72,7 @@ def unexpected_section(tables: Tables) -> Iterator[str]:
     cells = (
         [
             f"{group.number:,}",
-            group.kind.verdict.value,
+            judged(group.kind.outcome, group.kind.verdict),
             escape(group.kind.target),
             escape(line(group.cases)),
             escape(describe(group.example)),
@@ -171,20 +173,21 @@ def differences_section(tables: Tables) -> Iterator[str]:
     yield from table(heads, rows, right=(0,))
 
 
-def deviations_section(tables: Tables) -> Iterator[str]:
+def deviations_section(report: Report) -> Iterator[str]:
+    tables = report.tables
     rows, pending = (tables.deviations.rows(pending=each) for each in (False, True))
     if not (rows or pending):
         return
-    yield f"## Known deviations: {count(sum(row.results for row in (*rows, *pending)), 'result')}"
+    yield f"## Known defects: {count(sum(row.results for row in (*rows, *pending)), 'result')}"
     yield ""
     yield " ".join(
         [
-            "What deviates as expected, by the entry that says why.",
-            *tables.deviations.remarks(tables.tally().known),
+            "What is known, by the entry that says why: wrong, crashed and accepted results first, then what is not supported.",
+            *tables.deviations.remarks(report.known),
         ]
     )
     yield ""
-    heads = ["known deviation", "results", "why"]
+    heads = ["known defect", "results", "why"]
     yield from table(heads, map(_deviation, rows[:_SECTION_ROWS]), right=(1,))
     if pending:
         yield "### Not reviewed yet"
@@ -197,9 +200,10 @@ def deviations_section(tables: Tables) -> Iterator[str]:
 def _deviation(row: DeviationRow) -> list[str]:
     entry = row.entry
     documents = f" Microsoft's documents: {escape(line(entry.documents, 1000))}" if entry.documents else ""
+    by_reading = ", ".join(f"{reading.value} {number:,}" for reading, number in row.by_reading.items())
     by = [numbers(row.by_target)] if len(row.by_target) > 1 else list(row.by_target)
     return [
-        f"{escape(line(entry.name))}<br>expected: {escape(row.expects)}",
+        f"{escape(line(entry.name))}<br>{by_reading}; expected: {escape(row.expects)}",
         f"{row.results:,}"
         + (f", {row.contradicting:,} otherwise ✗" if row.contradicting else "")
         + "".join(

@@ -23,29 +23,22 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from harness.model.case import Validity
 from harness.model.header import Header
 from harness.model.result import (
     Accuracy,
-    Apart,
     Result,
     inexpressible,
 )
 from harness.model.result_key import artifact_name
-from harness.model.verdict import (
-    NOT_EXECUTED,
-    Outcome,
-    Verdict,
-    conforms,
-    fails,
-)
+from harness.model.target_info import REPRODUCED
+from harness.model.verdict import DEFECTS, NOT_EXECUTED, Outcome, Reading
 from harness.render.documents import document
 from harness.render.markup import host
 from harness.render.tensors import read_tensors
 from harness.render.text import line, message, visible, without_paths
 from harness.results.cell import CaseKind, State
 from harness.results.known_deviations import in_words
-from harness.results.level_table import levels
+from harness.results.level_table import MARKS, STATUS_WORDS, levels
 from harness.results.numbering import Numbering
 from harness.results.tables import Tables
 
@@ -55,21 +48,14 @@ DETAILS_BUDGET = 4 << 20
 TENSORS_BUDGET = 2 << 20
 """Characters of tensors in a page."""
 TENSOR_CASES = 300
-JUDGED = (
-    "failing",
-    "improvement",
-    "known deviation",
-    "not run",
-    "tests nothing",
-    "conforms",
-    "not expressible",
-    "no elements",
-    "refused by core",
+INEXPRESSIBLE = "does not apply"
+"""Stands in place of a reading for a case that a target's API cannot express."""
+_READINGS = (
+    *(each.value for each in (*DEFECTS, Reading.NOT_SUPPORTED, Reading.NOT_JUDGED, Reading.CORRECT)),
+    INEXPRESSIBLE,
 )
 """What a result means to a reader, in the order of the page's table."""
-FAILING, IMPROVEMENT, _KNOWN, _NOT_RUN, _NOTHING, _CONFORMS, _INEXPRESSIBLE, _EMPTY, _CORE = range(9)
-_APART: dict[Apart, int] = {"unclaimed": _NOTHING, "empty": _EMPTY, "core": _CORE}
-COUNTED_IN_RATES = f"!{JUDGED[_INEXPRESSIBLE]}"
+COUNTED = f"!{INEXPRESSIBLE}"
 """The page's filter for what a cell counts."""
 _LONGEST = 0xFFFFFFFF
 
@@ -87,7 +73,7 @@ class Payload:
         self._details: Numbering[Hashable] = Numbering({None: 0, "left out": 1})
         self._spent = 0
         self._wanted_kinds: Counter[tuple[str, ...]] = Counter()
-        self._wanted: list[tuple[int, int, int, str, str]] = []
+        self._wanted: list[tuple[bool, int, int, str, str]] = []
         self._tensors: dict[str, Any] = {}
         self._lengths, self._case_parts, self._kinds = array("I"), array("I"), array("I")
         self._steps, self._states, self._placements = array("I"), array("I"), array("I")
@@ -119,19 +105,18 @@ class Payload:
         self._steps.append(case - self._before & _LONGEST)
         self._before = case
         self._states.append(state)
-        self._placements.append(self._places[result.stage, result.placed_on])
+        self._placements.append(
+            self._places[result.stage, " ".join(filter(None, (result.placed_on, result.as_function))) or None]
+        )
         self._numbers.append(self._detail(result, note) if result.error or result.diff or note else 0)
         self._near.append(self._nearnesses[_nearness(result)])
         self._entries.append(self._named[result.expectation if isinstance(result.expectation, int) else None])
         self._times.append(self._durations[float(f"{result.seconds * 1000:.2g}")])
 
     def _want(self, result: Result) -> None:
-        """Note a result whose tensors are worth showing: failing ones before known ones, and of each kind the
+        """Note a result whose tensors are worth showing: unexpected ones before known ones, and of each kind the
         first before the second."""
-        judged = judgement(
-            result.validity, result.outcome, result.verdict, inexpressible=inexpressible(result)
-        )
-        if judged not in (FAILING, _KNOWN):
+        if result.conforms or result.outcome in NOT_EXECUTED:
             return
         kind = (
             result.operator,
@@ -143,7 +128,7 @@ class Payload:
         place = self._wanted_kinds[kind]
         self._wanted_kinds[kind] += 1
         if place < TENSOR_CASES:
-            self._wanted.append((judged, place, len(self._steps), result.case, result.target))
+            self._wanted.append((not result.fails, place, len(self._steps), result.case, result.target))
 
     def _detail(self, result: Result, note: str) -> int:
         error, diff = result.error, result.diff
@@ -165,9 +150,7 @@ class Payload:
                 numbers += tuple(None if each is UNSET else each for each in (diff.error, diff.bound))
             if diff.output is not UNSET:
                 numbers += (diff.output,)
-        if self._spent > (
-            DETAILS_BUDGET if fails(result.validity, result.outcome, result.verdict) else DETAILS_BUDGET // 2
-        ):
+        if self._spent > (DETAILS_BUDGET if result.fails else DETAILS_BUDGET // 2):
             kept = (words[:1], ())  # the page filters by the error's class
             return self._details[(*kept, note) if note else kept] if words else self._details["left out"]
         known = len(self._details)
@@ -203,11 +186,13 @@ class Payload:
             {
                 "targets": [visible(target) for target in tables.targets],
                 "asked": [visible(whole) for whole in tables.names],
+                "reproduced": [info.provider in REPRODUCED for info in tables.header.targets.values()],
                 "levels": [visible(level) for level in levels(tables)],
                 **kind_rows(tables.kinds),
                 "states": [_state(state) for state in tables.states],
-                "judgements": JUDGED,
-                "red": red(tables.header).split(","),
+                "judgements": _READINGS,
+                "marks": MARKS,
+                "statuses": STATUS_WORDS,
                 "expectations": self._expectations(tables.header),
                 "origins": {
                     name: (
@@ -282,11 +267,6 @@ class Payload:
         return b64encode(b"".join(map(stream.compress, parts)) + stream.flush()).decode()
 
 
-def red(header: Header) -> str:
-    """Return the page's filter for what turns a run red."""
-    return ",".join(JUDGED[place] for place in (FAILING, *(() if header.baseline else (IMPROVEMENT,))))
-
-
 def kind_rows(kinds: Iterable[CaseKind]) -> dict[str, Any]:
     """Write kinds of cases as the page reads them: words as numbers of a dictionary, opsets and ranks as they
     are."""
@@ -306,37 +286,15 @@ def _error(class_: str, text: str) -> tuple[str, str]:
     return message(class_, 200), message(text, MESSAGE)
 
 
-def judgement(
-    validity: Validity,
-    outcome: Outcome,
-    verdict: Verdict,
-    *,
-    inexpressible: bool,
-    apart: Apart = "",
-) -> int:
-    """Return what a result means, as a place in `JUDGED`."""
-    if fails(validity, outcome, verdict):
-        return FAILING
-    if inexpressible:
-        return _INEXPRESSIBLE
-    if outcome in NOT_EXECUTED:
-        return _NOT_RUN
-    if verdict is Verdict.IMPROVEMENT and validity is not Validity.UNSPECIFIED:
-        return IMPROVEMENT
-    if apart:
-        return _APART[apart]
-    return _CONFORMS if conforms(validity, outcome) else _KNOWN
+def meaning(result: Result) -> str:
+    """Write what a result means."""
+    return INEXPRESSIBLE if inexpressible(result) else result.reading.value
 
 
 def _state(state: State) -> tuple[Any, ...]:
-    judged = judgement(
-        state.validity,
-        state.outcome,
-        state.verdict,
-        inexpressible=state.inexpressible,
-        apart=state.apart,
-    )
-    return visible(state.target), state.outcome.value, state.verdict.value, judged
+    means = INEXPRESSIBLE if state.reading is None else state.reading.value
+    red = "yes" if state.unexpected else "no"
+    return visible(state.target), state.outcome.value, state.verdict.value, _READINGS.index(means), red
 
 
 def _nearness(result: Result) -> tuple[float, ...]:

@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 
 from harness.model.result_key import case_anchor
+from harness.model.verdict import Reading
 from harness.render.html import asset, environment
-from harness.render.payload import JUDGED, judgement
 from harness.render.terminal import details
 from harness.render.text import line, visible
 from harness.results.history.findings import Finding
@@ -78,7 +78,10 @@ def render_site(site: Site) -> Iterator[tuple[str, str]]:
 
 def _page(template: str, context: dict[str, Any]) -> str:
     made = environment().get_template(template)
-    return made.render(context | {"telling_number": telling_number, "at": at, "sentence": _sentence})
+    return made.render(
+        context
+        | {"telling_number": telling_number, "at": at, "sentence": _sentence, "readings": list(Reading)}
+    )
 
 
 class _Names:
@@ -161,9 +164,9 @@ def _group(listed: tuple[StoryGroup, int]) -> dict[str, Any]:
 
 def _judged(story: CaseStory) -> str:
     if story.over:
-        return "conforms again"
-    result = story.newest.result
-    return JUDGED[judgement(result.validity, result.outcome, result.verdict, inexpressible=False)]
+        return "correct again"
+    means = story.newest.result.reading.value
+    return f"{means}, unexpected" if story.newest.red else means
 
 
 def _own(stories: Iterable[CaseStory]) -> str:
@@ -173,7 +176,7 @@ def _own(stories: Iterable[CaseStory]) -> str:
 
 
 def _outcomes(row: OperatorRow) -> list[tuple[str, int]]:
-    return [(outcome.value, number) for outcome, number in row.counts.total.others()]
+    return [(reading.value, number) for reading, number in row.counts.total.others()]
 
 
 def _facts(moments: list[Moment]) -> list[tuple[str, list[str]]]:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from textwrap import wrap
 
 from rich.console import Console, JustifyMethod
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from harness.model.case import Validity
 from harness.model.result import Accuracy, Repeats, Result
-from harness.model.verdict import NOT_EXECUTED, Outcome
+from harness.model.verdict import DEFECTS, NOT_EXECUTED, Outcome, judged
 from harness.render.text import gist, line, one_line, ranks
 from harness.results import memory
 from harness.results.explain.in_common import InCommon, rules
 from harness.results.explain.words import title
-from harness.results.level_table import apart, counts, levels, rate, status, validity_table
+from harness.results.level_table import MARKS, counts, legend, levels, rate, status, validity_table
 from harness.results.nearness import in_words, ratio_text
-from harness.results.overview import conform, many
+from harness.results.overview import OverviewRow, many
+from harness.results.reading_rows import MEANINGS
 from harness.results.report import Report
 from harness.results.summary import count
 from harness.results.tables import Tables
@@ -26,10 +27,13 @@ from harness.results.tally import Tally
 
 SHOWN = 8
 EXPLAINED = 3
+_BESIDE = 24
+"""Columns that the words beside a number need."""
 TONES = {"good": "bold green", "bad": "bold red", "warn": "bold yellow"}
-_BESIDE = 4
-"""Targets that stand beside each other where each operator has one line."""
+_OPERATORS = 12
+"""Operators that have a line where a run has many."""
 _UNBOUNDED = 10_000
+_TIED = "\N{NO-BREAK SPACE}"
 _STYLES = {
     "none": "dim",
     "absent": "yellow",
@@ -37,28 +41,20 @@ _STYLES = {
     "failing": "red",
     "known": "cyan",
     "partial": "yellow",
-    "unclaimed": "yellow",
-}
-_MARKS = {
-    "none": "",
-    "absent": " ?",
-    "pass": "",
-    "failing": " ✗",
-    "known": " ~",
-    "partial": " !",
-    "unclaimed": " ∞",
+    "unjudged": "",
 }
 
 
 def render_terminal(report: Report, console: Console) -> None:
-    """Print verdict, unexpected results and what they have in common, level table, validity table and where
-    targets differ.
+    """Print verdict, readings, unexpected results and what they have in common, then the level table with what
+    else there is of few operators, or the operators that need a look of many.
 
     Colour is the console's affair.
     """
     tables = report.tables
     summary = report.summary
-    console.print(Text(f"{summary.mark} {summary.sentence}", style=TONES[summary.tone]), soft_wrap=False)
+    indented(console, f"{summary.mark} {summary.sentence}  {summary.where}", TONES[summary.tone], 0)
+    _readings(report, console)
     for remark in summary.remarks:
         indented(console, line(remark, 400), "yellow")
     if short := [note.short for note in summary.notes if note.short]:
@@ -67,39 +63,60 @@ def render_terminal(report: Report, console: Console) -> None:
         indented(console, f"expectation: {line(problem, 400)}", "red")
     _unexpected(tables, console)
     _in_common(report.common, console)
-    console.print()
-    folded = many(tables)
-    if folded:
-        beside = _operators(report, beside=True)
-        console.print(
-            beside
-            if len(tables.targets) <= _BESIDE and _fits(beside, console)
-            else _operators(report, beside=False)
-        )
-        console.print(
-            Text(
-                "conforming / selected cases; levels and validities of each operator are in the report",
-                style="dim",
-            )
-        )
-    elif _fits(by_level := _levels(report, levels(tables)), console):
-        console.print(by_level)
-        console.print(
-            Text("passed / selected valid cases by the feature level that first allows them", style="dim")
-        )
+    if many(tables):
+        _operators(report, console)
     else:
-        console.print(_levels(report, []))
-        console.print(
-            Text("passed / selected valid cases; the report has them by feature level", style="dim")
+        console.print()
+        whole = _fits(by_level := _levels(report, levels(tables)), console)
+        console.print(by_level if whole else _levels(report, []))
+        by = (
+            "by the feature level that first allows them" if whole else "the report has them by feature level"
         )
-    if marks := _legend(report, folded=folded):
-        console.print(Text(marks, style="dim"))
-    if not folded:
+        console.print(Text(f"correct / selected valid cases{'' if whole else ';'} {by}", style="dim"))
+        shown = (tally for row in report.levels for tally in (*row.by_level.values(), row.total))
+        indented(console, legend(shown), "dim", 0)
         _others(report, console)
-        _validities(tables, console)
     _nearness(tables, console)
     _differences(tables, console)
     _disagreements(report, console)
+
+
+def _readings(report: Report, console: Console) -> None:
+    """Print a line for each reading: its numbers on each target, or their sum where they do not fit, and what is
+    to be known of them."""
+    rows = report.readings
+    if not rows:
+        return
+    targets = report.tables.targets
+    several = len(targets) > 1
+    heads = [*targets, "all"] if several else []
+    cells = [[row.by_target[target] for target in targets] if several else [] for row in rows]
+    numbers = [[f"{number:,}" for number in [*of, row.number]] for of, row in zip(cells, rows, strict=True)]
+    width = max(len(row.reading.value) for row in rows)
+    widths = [max(map(len, column)) for column in zip(*numbers, *([heads] if several else []), strict=True)]
+    if several and 2 + width + sum(widths) + 2 * len(widths) > console.width:
+        heads, numbers, widths = [], [each[-1:] for each in numbers], widths[-1:]
+    if heads:
+        shown = "".join(f"  {line(name, 80):>{wide}}" for name, wide in zip(heads, widths, strict=True))
+        console.print(Text(f"  {'':{width}}{shown}", style="bold"), soft_wrap=True)
+    for row, each in zip(rows, numbers, strict=True):
+        columns = "".join(f"  {number:>{wide}}" for number, wide in zip(each, widths, strict=True))
+        red = f"{row.unexpected:,} unexpected" if row.unexpected else ""
+        head = f"  {row.reading.value:{width}}{columns}"
+        said = (
+            Text(red, style="red").append("; " if red and row.detail else "").append(row.detail, style="dim")
+        )
+        lead, beside = f"{head}   ", console.width - len(head) - 3
+        if beside < _BESIDE:
+            console.print(Text(head), soft_wrap=True)
+            lead, beside = "    ", console.width - 4
+        for part in said.wrap(console, beside) if said else [said]:
+            part.rstrip()
+            console.print(Text(lead.rstrip() if not part else lead) + part, soft_wrap=True)
+            lead = " " * len(lead)
+    meanings = (f"{row.reading.value}: {MEANINGS[row.reading]}".replace(" ", _TIED) for row in rows)
+    for meaning in wrap(" · ".join(meanings), console.width - 2):
+        console.print(Text(f"  {meaning}".replace(_TIED, " "), style="dim"), soft_wrap=True)
 
 
 def indented(console: Console, text: str, style: str = "", indent: int = 2) -> None:
@@ -114,7 +131,7 @@ def _unexpected(tables: Tables, console: Console) -> None:
     for group in groups[:SHOWN]:
         kind = group.kind
         console.print()
-        head = Text(f"{kind.verdict.value} ", style="bold").append(
+        head = Text(f"{judged(kind.outcome, kind.verdict)} ", style="bold").append(
             f"{group.number:,} × {one_line(group.cases)} on {one_line(kind.target)}", style=""
         )
         console.print(head)
@@ -161,6 +178,8 @@ def details(result: Result) -> list[str]:
     words = []
     if said := repeated(result):
         words.append(said)
+    if result.as_function:
+        words.append(result.as_function)
     if result.outcome is Outcome.ACCEPTED_INVALID:
         words.append("it ran without an error")
     if over := memory.in_words(result):
@@ -210,7 +229,8 @@ def grid(*columns: str, right: Iterable[int] = (), gap: int = 2) -> Table:
 
 def _cell(tally: Tally) -> Text:
     state = status(tally)
-    return Text(rate(tally).replace(" / ", "/").replace(",", "") + _MARKS[state], style=_STYLES[state])
+    mark = "" if state in ("none", "pass") else f" {MARKS[state]}"
+    return Text(rate(tally).replace(" / ", "/").replace(",", "") + mark, style=_STYLES[state])
 
 
 def _fits(table: Table, console: Console) -> bool:
@@ -233,28 +253,29 @@ def _levels(report: Report, columns: list[str]) -> Table:
     return table
 
 
-def _operators(report: Report, *, beside: bool) -> Table:
-    """A line for each operator, those with unexpected results first; targets `beside` each other, else their
-    sum and what is unexpected."""
-    tables = report.tables
-    columns = [*tables.targets, ""] if beside else ["all", ""]
-    shown = grid("", *columns, right=range(1, len(columns)), gap=1)
-    for row in report.overview:
-        tallies = [*row.by_target.values()] if beside else [row.total]
-        cells = [
-            Text(
-                conform(tally).replace(" / ", "/").replace(",", "") + _MARKS[status(tally)],
-                style=_STYLES[status(tally)],
-            )
-            for tally in tallies
-        ]
-        where = [target for target, tally in row.by_target.items() if tally.unexpected]
-        on = "" if beside else f" on {count(len(where), 'target')}"
-        said = f"{row.total.unexpected:,} unexpected{on}" if where else ""
-        shown.add_row(
-            Text(one_line(row.operator), style="bold" if where else ""), *cells, Text(said, style="red")
-        )
-    return shown
+def _operators(report: Report, console: Console) -> None:
+    """Print the operators with the most wrong, crashed, accepted or unexpected results, and where the others
+    are."""
+
+    def worth(row: OverviewRow) -> int:
+        return row.total.defects + row.total.unexpected
+
+    rows = [row for row in report.overview if worth(row)]
+    rows.sort(key=lambda row: (not row.total.unexpected, -worth(row), row.operator))
+    console.print()
+    if rows:
+        shown = grid("", "correct / selected", "", right=(1,))
+        for row in rows[:_OPERATORS]:
+            numbers = [(row.total[reading], reading.value) for reading in DEFECTS]
+            numbers.append((row.total.unexpected, "unexpected"))
+            said = ", ".join(f"{number:,} {word}" for number, word in numbers if number)
+            style = "red" if row.total.unexpected else ""
+            shown.add_row(Text(one_line(row.operator), style=style), _cell(row.total), Text(said))
+        console.print(shown)
+        indented(console, legend(row.total for row in rows[:_OPERATORS]), "dim", 0)
+    more = len(rows) - _OPERATORS
+    rest = f"{count(more, 'more operator')} with such results, and the levels" if more > 0 else "the levels"
+    indented(console, f"{rest} of all {len(report.overview):,} operators: in the report", "dim", 0)
 
 
 def _nearness(tables: Tables, console: Console) -> None:
@@ -267,66 +288,28 @@ def _nearness(tables: Tables, console: Console) -> None:
     console.print(Text("largest error / bound", style="bold"))
     for row in rows[:SHOWN]:
         near = row.all
-        said = (
-            [f"{ratio_text(near.ratio)}{' ✗' if near.ratio > 1 else ''} ({row.worst}, {near.ulp:.2g} ULP)"]
-            if near.example
-            else []
-        )
+        said = [f"{ratio_text(near.ratio)} ({row.worst}, {near.ulp:.2g} ULP)"] if near.example else []
         said.append(f"{near.results:,} results")
-        said += [f"{near.outside:,} outside"] * bool(near.outside) + [
-            f"nothing claimed of {near.unclaimed:,}"
-        ] * bool(near.unclaimed)
+        said += [f"{near.outside:,} wrong"] * bool(near.outside) + [f"{near.unclaimed:,} not judged"] * bool(
+            near.unclaimed
+        )
         indented(console, f"{one_line(row.operator)} on {one_line(row.target)}: {', '.join(said)}")
     if len(rows) > SHOWN:
         console.print(Text(f"  and {len(rows) - SHOWN:,} more in the report", style="dim"))
 
 
-def _legend(report: Report, *, folded: bool = False) -> str:
-    if folded:
-        states = {status(tally) for row in report.overview for tally in row.by_target.values()}
-    else:
-        states = {status(tally) for row in report.levels for tally in (*row.by_level.values(), row.total)}
-    words = {
-        "failing": "✗ unexpected results",
-        "known": "~ known deviations",
-        "partial": "! not all ran",
-        "unclaimed": "∞ some test nothing",
-        "absent": "? nothing ran",
-    }
-    return "  ".join(word for state, word in words.items() if state in states)
-
-
 def _others(report: Report, console: Console) -> None:
-    rows = [row for row in report.levels if row.total.others()]
+    """Print the readings other than correct, of valid cases by operator and target and of the other validities."""
+    rows = [(row.operator, row.target, "valid", row.total) for row in report.levels]
+    rows += [
+        (row.operator, row.target, row.validity.value, row.tally) for row in validity_table(report.tables)
+    ]
+    rows = [row for row in rows if row[-1].others()]
     if rows:
         console.print()
-        console.print(Text("valid cases that did not pass", style="bold"))
-    for row in rows:
-        indented(console, f"{row.operator} on {row.target}: {counts(row.total)}")
-
-
-def _validities(tables: Tables, console: Console) -> None:
-    rows = validity_table(tables)
-    if not rows:
-        return
-    console.print()
-    table = grid("operator", "target", "validity", "conform", "outcomes", right=(3,))
-    for row in rows:
-        said = [
-            f"{outcome.value} {row.tally.outcomes[outcome]:,}"
-            for outcome in Outcome
-            if row.tally.outcomes[outcome]
-        ]
-        outcomes = ", ".join([*said, *apart(row.tally)])
-        conform = (
-            f"{row.tally.conforming:,}/{row.tally.selected:,}"
-            if row.validity is Validity.INVALID
-            else "recorded"
-        )
-        table.add_row(
-            Text(row.operator), Text(row.target), Text(row.validity.value), Text(conform), Text(outcomes)
-        )
-    console.print(table)
+        console.print(Text("what is not correct", style="bold"))
+    for operator, target, validity, tally in rows:
+        indented(console, f"{operator} on {target}, {validity}: {counts(tally)}")
 
 
 def _differences(tables: Tables, console: Console) -> None:

@@ -10,6 +10,8 @@ _PATH = re.compile(
     r"(?<![\w.:/\\])(?:file:/{2,3})?(?:[A-Za-z]:[\\/]|/|\\\\)(?:[^\s\\/:*?\"'<>|()\[\],;]+[\\/])+([^\s\\/:*?\"'<>|()\[\],;]*)"
 )
 _LONG = 4000
+_COMMAND = 6000
+"""Characters of a command with the longest query."""
 _PREAMBLE = re.compile(
     r"^\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : (Non-zero status code returned while running \S+ node\. Name:'[^']*' Status Message: )?"
 )
@@ -69,6 +71,12 @@ def line(text: str, limit: int = 200) -> str:
         return shown
     more = f" [{len(text):,} characters in the run file]" if len(text) > _LONG else ""
     return f"{shown[:limit].rstrip()}…{more}"
+
+
+def whole(command: str) -> str:
+    """Return a command that a report can show as it is typed; nothing for one that would be cut, or has a path of
+    the machine."""
+    return command if line(command, _COMMAND) == command else ""
 
 
 def gist(text: str, limit: int = 240) -> str:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from harness.model.case import Validity
 from harness.model.facets import Facets, telling
-from harness.model.result import Apart
-from harness.model.verdict import Outcome, Verdict
+from harness.model.result import Result, inexpressible
+from harness.model.verdict import Outcome, Reading, Verdict, why_not_judged
 
 
 class CaseKind(NamedTuple):
@@ -23,14 +23,30 @@ class CaseKind(NamedTuple):
 
 
 class State(NamedTuple):
-    """What is counted of what a target did with it."""
+    """What is counted of what a target did with it.
+
+    `reading` is None for a case that the target's API cannot express; `reason` says why a result is not judged,
+    empty for any other.
+    """
 
     target: str
-    validity: Validity
     outcome: Outcome
     verdict: Verdict
-    inexpressible: bool = False
-    apart: Apart = ""
+    reading: Reading | None
+    reason: str
+    unexpected: bool
+    function: bool = False
+    """The nodes of a function ran in place of the operator."""
+
+
+def state_of(result: Result, *, baseline: bool) -> State:
+    """Return what is counted of a result; `baseline` says that an earlier run judges."""
+    found = None if inexpressible(result) else result.reading
+    reason = (
+        why_not_judged(result.validity, result.outcome, result.apart) if found is Reading.NOT_JUDGED else ""
+    )
+    red = found is not None and result.unexpected(baseline=baseline)
+    return State(result.target, result.outcome, result.verdict, found, reason, red, bool(result.as_function))
 
 
 def shown_kinds(found: Collection[tuple[Facets, str, Validity]]) -> list[CaseKind]:

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import NamedTuple
 
 from harness.model.case import Validity
+from harness.model.result import Result, inexpressible
 from harness.model.verdict import Outcome, Verdict, unexpected
 
 
@@ -16,22 +17,26 @@ class _Kind(NamedTuple):
     outcome: Outcome
     verdict: Verdict
     inexpressible: bool
+    outside: bool
 
     def unexpected(self, *, baseline: bool) -> bool:
-        return unexpected(self.validity, self.outcome, self.verdict, baseline=baseline)
+        return unexpected(self.validity, self.outcome, self.verdict, baseline=baseline, outside=self.outside)
 
 
 class Counts:
     """What the end record counts: results by what decides of them, and `lost`, how often a target went away."""
 
     def __init__(self) -> None:
-        self._kinds: Counter[tuple[Validity, Outcome, Verdict, bool]] = Counter()
+        self._kinds: Counter[tuple[Validity, Outcome, Verdict, bool, bool]] = Counter()
         self.lost = 0
 
-    def add(
-        self, validity: Validity, outcome: Outcome, verdict: Verdict, *, inexpressible: bool = False
-    ) -> None:
-        self._kinds[validity, outcome, verdict, inexpressible] += 1
+    def __len__(self) -> int:
+        return self._kinds.total()
+
+    def add(self, result: Result) -> None:
+        self._kinds[
+            result.validity, result.outcome, result.verdict, inexpressible(result), result.outside
+        ] += 1
 
     def merge(self, other: Counts) -> None:
         """Add what another part of the run counted."""
@@ -42,7 +47,7 @@ class Counts:
     def outcomes(self) -> Counter[str]:
         """How many results have each outcome."""
         found = Counter[str]()
-        for (_, outcome, _, _), number in self._kinds.items():
+        for (_, outcome, *_), number in self._kinds.items():
             found[outcome.value] += number
         return found
 
@@ -50,14 +55,14 @@ class Counts:
     def verdicts(self) -> Counter[str]:
         """How many results have each verdict."""
         found = Counter[str]()
-        for (_, _, verdict, _), number in self._kinds.items():
+        for (_, _, verdict, *_), number in self._kinds.items():
             found[verdict.value] += number
         return found
 
     @property
     def inexpressible(self) -> int:
         """How many cases a target's API has no words for."""
-        return sum(number for kind, number in self._kinds.items() if kind[-1])
+        return sum(number for kind, number in self._kinds.items() if kind[3])
 
     def exit_code(self, problems: tuple[str, ...], *, baseline: bool) -> int:
         """1 for unexpected results, 3 if all that is unexpected is missing targets or unproven placement, 4

@@ -28,7 +28,7 @@ _RAN = frozenset({Outcome.PASS, Outcome.MISMATCH, Outcome.ACCEPTED_INVALID})
 class Suspect(str, Enum):
     """Where the two targets point."""
 
-    NOWHERE = "both conform"
+    NOWHERE = "both are right"
     CHECKED = "neither: ONNX Runtime checks it first"
     LOWERING = "ONNX Runtime's lowering"
     DIRECTML = "DirectML or its driver"

@@ -1,19 +1,23 @@
-"""What a reader of a run is told first beside the verdict: what holds, why deviations are accepted, and what
-to do next."""
+"""What to do after a run."""
 
 from __future__ import annotations
 
+import re
 import shlex
+from collections.abc import Iterable
+from pathlib import Path
 from typing import NamedTuple
 
-from harness.results.summary import count, one_line
+from harness.model.header import Asked, Header
+from harness.model.result import Result
+from harness.model.target_info import REPRODUCED
+from harness.model.verdict import Outcome, Verdict, conforms
 from harness.results.tables import Tables
-from harness.results.tally import Tally
 
 RUN = "run.jsonl"
 """The run as commands name it where a report lies beside its run file."""
-_NAMED = 3
-"""Targets and entries that are named; tables name them all."""
+_FILE = re.compile(r"\b(plugin|python|dll|script)=")
+"""What stands before a file in a target's name."""
 
 
 class Step(NamedTuple):
@@ -23,58 +27,30 @@ class Step(NamedTuple):
     command: str = ""
 
 
-class Guidance(NamedTuple):
-    """Sentences on what `holds` and why what does not is `accepted`, and the next `steps`."""
-
-    holds: tuple[str, ...]
-    accepted: tuple[str, ...]
-    steps: tuple[Step, ...]
-
-
-def guidance(tables: Tables, run: str = RUN) -> Guidance:
-    """Say what a run means to its reader; `run` is how commands name it."""
-    return Guidance(_holds(tables), _accepted(tables), next_steps(tables, run))
-
-
-def _holds(tables: Tables) -> tuple[str, ...]:
-    ran = [(target, tally) for target in tables.targets if (tally := tables.tally(target=target)).run]
-    if len(ran) > _NAMED:
-        said = [f"{len(ran)} targets together: {_share(tables.tally())}; each of them stands under Counts."]
-    else:
-        said = [f"{one_line(target)}: {_share(tally)}." for target, tally in ran]
-    if said:
-        said.append(
-            "A result conforms if a valid case gives what ONNX defines, bit for bit or within the bound of the operator's "
-            "formula, and an invalid case is rejected."
-        )
-    return tuple(said)
+def run_again(header: Header, targets: Iterable[str], queries: Iterable[str]) -> list[str]:
+    """Return the command that runs these cases as a run did."""
+    asked = Asked() if header.selection is None else header.selection
+    shard = [] if asked.shard is None else [f"{asked.shard.index}/{asked.shard.of}"]
+    options = (
+        ("-t", targets),
+        ("-k", queries),
+        ("--select", [asked.select] if asked.select != "default" else []),
+        ("--shard", shard),
+        ("--seed", [str(header.seed)] if header.seed else []),
+        ("--expectations", asked.expectations),
+    )
+    return [
+        "harness",
+        "run",
+        *asked.specs,
+        *(word for name, each in options for value in each for word in (name, value)),
+    ]
 
 
-def _share(tally: Tally) -> str:
-    percent = int(1000 * tally.conforming / tally.run) / 10
-    return f"{tally.conforming:,} of {count(tally.run, 'result')} conform ({percent:g} %)"
-
-
-def _accepted(tables: Tables) -> tuple[str, ...]:
-    known = tables.tally().known
-    if not known:
-        return ()
-    if (against := tables.header.baseline) is not None:
-        return (
-            f"{count(known, 'deviation')}, as in run {one_line(against.run_id)}, which this one is judged against.",
-        )
-    rows = tables.deviations.rows(pending=False)
-    said = []
-    if rows:
-        largest = "; ".join(f"{one_line(row.entry.name)} ({row.results:,})" for row in rows[:_NAMED])
-        entries = count(len(rows), "reviewed entry gives", "reviewed entries give")
-        said.append(
-            f"{count(known, 'result deviates', 'results deviate')}, and {entries} the reason and a source for "
-            f"{'it' if known == 1 else 'them'}. {'The largest' if len(rows) > 1 else 'It is'}: {largest}."
-        )
-    else:
-        said.append(f"{count(known, 'result deviates', 'results deviate')} as an expectation says.")
-    return tuple(said)
+def can_repro(result: Result, header: Header) -> bool:
+    """Say whether `harness repro` writes a result's case: it failed, on a provider that others have."""
+    failed = result.outcome is not Outcome.ORACLE_ERROR and not conforms(result.validity, result.outcome)
+    return failed and header.targets[result.target].provider in REPRODUCED
 
 
 def next_steps(tables: Tables, run: str = RUN) -> tuple[Step, ...]:
@@ -83,34 +59,55 @@ def next_steps(tables: Tables, run: str = RUN) -> tuple[Step, ...]:
         return (
             Step("See which targets are available here, and what makes the others so", "harness targets"),
         )
-    path = shlex.quote(run)
+    header = tables.header
+    asked = Asked() if header.selection is None else header.selection
+    whole = {short: name for name, short in tables.names.items()}
+    here = [whole[target] for target, info in header.targets.items() if info.unavailable is None]
+    starts_files = any(_FILE.search(target) for target in whole.values())
+    files_of_its_own = bool(asked.specs or asked.expectations or starts_files)
     steps = []
+
+    def step(what: str, command: str, *words: str, needs_files: bool = False) -> None:
+        """Add a step; a report beside the run file does not know where files are that the run was given."""
+        known = run != RUN or not needs_files
+        steps.append(Step(what, shlex.join([*command.split(), *words]) if known else ""))
+
     if tables.truncated:
-        steps.append(Step("Continue the run", "harness run --resume"))
-    if failing := [
-        group for group in tables.unexpected.groups() if group.kind.verdict.value != "improvement"
-    ]:
-        example = failing[0].example
-        whole = {short: name for name, short in tables.names.items()}.get(example.target, example.target)
-        case = f"{shlex.quote(example.case)} -t {shlex.quote(whole)}"
-        steps += [
-            Step("Find what the failures have in common", f"harness explain {path}"),
-            Step(
-                "Write a bug report for one that runs without the harness",
-                f"harness repro {path} {case} -o bug",
-            ),
-        ]
-    if tables.header.baseline is None and (tables.unexpected.groups() or tables.problems):
-        steps.append(
-            Step(
-                "Once they are understood, propose entries for the expectations",
-                f"harness expect update {path}",
-            )
+        targets = [word for target in header.targets for word in ("-t", whole[target])]
+        folder = str(Path(run).parent) if ".jsonl" in Path(run).suffixes else run
+        step(
+            "Continue the run",
+            "harness run --resume",
+            *targets,
+            "-o",
+            folder,
+            needs_files=files_of_its_own,
         )
+    groups = tables.unexpected.groups()
+    if any(group.kind.outcome is Outcome.ORACLE_ERROR for group in groups):
+        what = "Correct the spec or the formula that contradict each other"
+        step(what, "harness check", *asked.specs, needs_files=bool(asked.specs))
+    groups = [group for group in groups if group.kind.outcome is not Outcome.ORACLE_ERROR]
+    if any(group.kind.verdict is not Verdict.IMPROVEMENT for group in groups):
+        step("Find what the failures have in common", "harness explain", run)
+    if example := next((group.example for group in groups if can_repro(group.example, header)), None):
+        what = "Write a bug report for one that runs without the harness"
+        target = whole[example.target]
+        step(
+            what, "harness repro", run, example.case, "-t", target, "-o", "bug", needs_files=files_of_its_own
+        )
+    if header.baseline is None and groups:
+        # a file of entries, or the one that a folder of them has for the first target
+        name = f"{re.split('[@,]', here[0])[0]}.yaml"
+        file = [each if each.endswith(".yaml") else f"{each}/{name}" for each in asked.expectations[:1]]
+        what = "Once they are understood, propose entries for the expectations"
+        step(what, "harness expect update", run, *file, needs_files=files_of_its_own)
+    if tables.problems:
+        specs = [word for spec in asked.specs for word in ("--spec", spec)]
+        what = "Correct the entries that are at fault"
+        step(what, "harness expect lint", *asked.expectations, *specs, needs_files=files_of_its_own)
     if not steps:
-        steps.append(
-            Step(
-                "Nothing has to be done. Compare the next run with this one", f"harness run --baseline {path}"
-            )
-        )
+        again = run_again(header, here, asked.queries)
+        what = "Nothing has to be done. Compare the next run with this one"
+        step(what, "", *again, "--baseline", run, needs_files=files_of_its_own)
     return tuple(steps)

@@ -1,4 +1,4 @@
-"""Groups known deviations by the reviewed entry that explains them, for the section of the same name in every
+"""Groups known results by the reviewed entry that explains them, for the section of known defects in every
 report."""
 
 from __future__ import annotations
@@ -7,11 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from harness.model.case import Validity
 from harness.model.header import Expectation
 from harness.model.reference.feature_levels import level_key
-from harness.model.result import Result
-from harness.model.verdict import Verdict
+from harness.model.verdict import DEFECTS, Reading, Verdict
+from harness.results.cell import State
 
 PENDING = (
     "Nobody has looked yet at why these cases deviate, so nothing is said of who is right. "
@@ -20,22 +19,21 @@ PENDING = (
 
 
 class DeviationKey(NamedTuple):
-    """What is counted of a result that names an entry; `contradicts` says that it does otherwise by now."""
+    """What is counted of a result that names an entry."""
 
     number: int
-    target: str
     level: str
-    validity: Validity
-    contradicts: bool
+    state: State
 
 
 class DeviationRow(NamedTuple):
-    """An entry: how many results do what it expects, by target and by feature level, and how many contradict
-    it."""
+    """An entry: how many results do what it expects, by reading, target and feature level, and how many
+    unexpected results contradict it."""
 
     number: int
     entry: Expectation
     results: int
+    by_reading: dict[Reading, int]
     by_target: dict[str, int]
     by_level: dict[str, int]
     contradicting: int
@@ -67,52 +65,69 @@ class Deviations:
         self._targets = targets
         self._counts: Counter[DeviationKey] = Counter()
 
-    def add(self, number: int, result: Result, level: str) -> None:
+    def add(self, number: int, state: State, level: str) -> None:
         """Count one result that names entry `number`."""
-        contradicts = result.verdict is not Verdict.EXPECTED
-        self._counts[DeviationKey(number, result.target, level, result.validity, contradicts)] += 1
+        self._counts[DeviationKey(number, level, state)] += 1
+
+    def by_reading(self, reading: Reading) -> list[tuple[Expectation, int]]:
+        """Return the entries by which results with a reading are known, and how many: the most frequent
+        first."""
+        found: Counter[int] = Counter()
+        for key, count in self._counts.items():
+            if key.state.reading is reading and key.state.verdict is Verdict.EXPECTED:
+                found[key.number] += count
+        return [
+            (self.entries[number], count)
+            for number, count in sorted(found.items(), key=lambda item: (-item[1], item[0]))
+        ]
 
     def remarks(self, known: int) -> list[str]:
-        """Say why the results of all rows together are not the `known` deviations of the run; nothing where
-        they are these."""
-        as_expected = [
-            (key.validity is Validity.UNSPECIFIED, count)
-            for key, count in self._counts.items()
-            if not key.contradicts
-        ]
-        unspecified = sum(count for is_unspecified, count in as_expected if is_unspecified)
-        without = known + unspecified - sum(count for _, count in as_expected)
+        """Say why the results of all rows together are not the `known` ones of the run that do not do what
+        ONNX defines; nothing where they are these."""
+        named = sum(row.results for pending in (False, True) for row in self.rows(pending=pending))
+        judged = sum(
+            count for reading in (*DEFECTS, Reading.NOT_SUPPORTED) for _, count in self.by_reading(reading)
+        )
         said = []
-        if unspecified:
+        if others := named - judged:
+            said.append(f"{others:,} of the results are correct or not judged, as unspecified cases are.")
+        if without := known - judged:
             said.append(
-                f"{unspecified:,} of the results are of unspecified cases, which no total counts as deviations."
-            )
-        if without:
-            said.append(
-                f"{without:,} more known deviations have no entry in the run file: an earlier run is what they are judged against, or an "
+                f"{without:,} more known results have no entry in the run file: an earlier run is what they are judged against, or an "
                 "older harness judged them."
             )
         return said
 
     def rows(self, *, pending: bool) -> list[DeviationRow]:
-        """Return the entries that results name, the pending ones or the others, the most frequent first."""
-        found: dict[int, tuple[Counter[str], Counter[str], Counter[bool]]] = {}
+        """Return the entries that results name, the pending ones or the others: those of defects first, then the
+        most frequent."""
+        found: dict[int, tuple[Counter[Reading], Counter[str], Counter[str], Counter[bool]]] = {}
         for key, count in self._counts.items():
-            by_target, by_level, total = found.setdefault(key.number, (Counter(), Counter(), Counter()))
-            total[key.contradicts] += count
-            if not key.contradicts:
-                by_target[key.target] += count
+            by_reading, by_target, by_level, total = found.setdefault(
+                key.number, (Counter(), Counter(), Counter(), Counter())
+            )
+            if key.state.verdict is Verdict.EXPECTED and key.state.reading is not None:
+                total[False] += count
+                by_reading[key.state.reading] += count
+                by_target[key.state.target] += count
                 by_level[key.level] += count
+            elif key.state.unexpected:
+                total[True] += count
         rows = [
             DeviationRow(
                 number,
                 self.entries[number],
                 total[False],
+                {reading: by_reading[reading] for reading in Reading if by_reading[reading]},
                 {target: by_target[target] for target in self._targets if by_target[target]},
                 dict(sorted(by_level.items(), key=lambda item: level_key(item[0]))),
                 total[True],
             )
-            for number, (by_target, by_level, total) in found.items()
+            for number, (by_reading, by_target, by_level, total) in found.items()
             if self.entries[number].pending is pending
         ]
-        return sorted(rows, key=lambda row: (-row.results, row.number))
+        return sorted(rows, key=_order)
+
+
+def _order(row: DeviationRow) -> tuple[bool, int, int]:
+    return row.by_reading.keys().isdisjoint(DEFECTS), -row.results, row.number

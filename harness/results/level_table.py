@@ -11,6 +11,7 @@ from typing import NamedTuple
 from harness.model.case import BEYOND, Validity
 from harness.model.reference.feature_levels import level_key, level_order, table_levels
 from harness.model.reference.kernels import directml_operators
+from harness.model.verdict import Reading
 from harness.results.tables import Tables
 from harness.results.tally import Tally
 
@@ -107,59 +108,61 @@ def validity_table(tables: Tables) -> list[ValidityRow]:
 
 
 def counts(tally: Tally) -> str:
-    """Write every outcome but `pass` that occurred: `rejected 3, crash 1`."""
-    said = [f"{outcome.value} {number:,}" for outcome, number in tally.others()]
-    return ", ".join([*said, *apart(tally)])
-
-
-def apart(tally: Tally) -> list[str]:
-    """Write how many results count apart, by reason: `no elements 12`."""
-    reasons = {"nothing claimed": tally.unclaimed, "no elements": tally.empty, "refused by core": tally.core}
-    return [f"{why} {number:,}" for why, number in reasons.items() if number]
+    """Write every reading but `correct` that occurs: `wrong 3, crashed 1`."""
+    return ", ".join(f"{reading.value} {number:,}" for reading, number in tally.others())
 
 
 def rate(tally: Tally) -> str:
-    """Write passed / selected, and a dash where nothing was selected: 100 % of nothing is no rate."""
-    return f"{tally.passed:,} / {tally.selected:,}" if tally.selected else "–"
+    """Write correct / selected, and a dash where nothing was selected: 100 % of nothing is no rate."""
+    return f"{tally.correct:,} / {tally.selected:,}" if tally.selected else "–"
+
+
+MARKS = {
+    "failing": "✗",
+    "known": "~",
+    "partial": "!",
+    "absent": "⊘",
+    "unjudged": "?",
+    "pass": "✓",
+    "none": "–",
+}
+"""The sign of each state of a cell, the worst first; the same in every report."""
+STATUS_WORDS = {
+    "failing": "unexpected results",
+    "known": "known defects",
+    "partial": "not all supported",
+    "absent": "not supported",
+    "unjudged": "not all judged",
+    "pass": "all correct",
+    "none": "no case",
+}
 
 
 def status(tally: Tally) -> str:
-    """Name the state of a cell: `none`, `absent` (nothing ran), `pass`, `failing`, `known`, `partial` or
-    `unclaimed`.
-
-    `known` cells hold only expected deviations beside their passes, `partial` ones miss results that did not
-    run, and `unclaimed` ones hold results of which nothing is claimed, or no result with an element.
-    """
+    """Name the state of a cell, by the worst that is in it: a key of `MARKS`."""
     if not tally.selected:
         return "none"
-    if not tally.run:
-        return "absent"
-    if tally.failing:
+    if tally.unexpected:
         return "failing"
-    if tally.known:
+    if tally.defects:
         return "known"
-    if tally.unclaimed or (tally.empty and not tally.conforming):
-        return "unclaimed"
-    return "pass" if tally.run == tally.selected else "partial"
+    if tally[Reading.NOT_SUPPORTED]:
+        return "partial" if tally.correct else "absent"
+    return "unjudged" if tally[Reading.NOT_JUDGED] else "pass"
 
 
 def telling_number(tally: Tally) -> int:
-    """Count the results that give a cell its state (`status`): what fails, deviates, tests nothing or did not
-    run; 0 where all pass and where nothing ran."""
+    """Count the results that give a cell its state."""
     return {
-        "failing": tally.failing,
-        "known": tally.known,
-        "unclaimed": tally.unclaimed,
-        "partial": tally.selected - tally.run,
+        "failing": tally.unexpected,
+        "known": tally.defects,
+        "partial": tally[Reading.NOT_SUPPORTED],
+        "absent": tally[Reading.NOT_SUPPORTED],
+        "unjudged": tally[Reading.NOT_JUDGED],
     }.get(status(tally), 0)
 
 
-STATUS_WORDS = {
-    "none": "no case",
-    "absent": "nothing ran",
-    "pass": "all pass",
-    "failing": "has unexpected results",
-    "known": "has known deviations",
-    "partial": "not all ran",
-    "unclaimed": "some test nothing",
-}
+def legend(tallies: Iterable[Tally]) -> str:
+    """Explain the signs of these cells: `~ known defects · ✓ all correct`."""
+    found = {status(tally) for tally in tallies}
+    return " · ".join(f"{MARKS[state]} {words}" for state, words in STATUS_WORDS.items() if state in found)

@@ -6,13 +6,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from harness.model.case import Validity
-from harness.results.level_table import status
+from harness.results.level_table import MARKS, status
 from harness.results.tables import Tables
 from harness.results.tally import Tally
 
 MANY = 12
 """Operators from which reports fold what stands for each of them."""
-_WORST = ("failing", "absent", "partial", "unclaimed", "known", "pass", "none")
+_WORST = list(MARKS)
 
 
 class OverviewRow(NamedTuple):
@@ -34,7 +34,7 @@ class OverviewRow(NamedTuple):
 
 
 def overview(tables: Tables) -> list[OverviewRow]:
-    """Return a row for each operator: those with unexpected results first, each part by name."""
+    """Return a row for each operator: those with the most unexpected results first, then by name."""
     cells = tables.by("operator", "target")
     totals = tables.by("operator")
     kinds: dict[str, dict[tuple[object, ...], bool]] = {}
@@ -51,12 +51,7 @@ def overview(tables: Tables) -> list[OverviewRow]:
         )
         for operator in tables.operators
     ]
-    return sorted(rows, key=lambda row: (not row.total.unexpected, row.operator))
-
-
-def conform(tally: Tally) -> str:
-    """Write how many of the selected results conform, and a dash where there are none."""
-    return f"{tally.conforming:,} / {tally.selected:,}" if tally.selected else "–"
+    return sorted(rows, key=lambda row: (-row.total.unexpected, row.operator))
 
 
 def many(tables: Tables) -> bool:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from harness.model.verdict import DEFECTS, Reading
 from harness.results.explain.in_common import NOTHING, InCommon
-from harness.results.guidance import Guidance, guidance
+from harness.results.guidance import Step, next_steps
 from harness.results.level_table import LevelRow, TargetLevels, level_table, target_levels
 from harness.results.matrix import Matrix, matrices
 from harness.results.overview import OverviewRow, overview
+from harness.results.reading_rows import ReadingRow, reading_rows
 from harness.results.summary import Summary, summarize
 from harness.results.support import Support, support
 from harness.results.tables import Tables
@@ -31,9 +33,20 @@ class Report:
         return summarize(self.tables)
 
     @cached_property
-    def guidance(self) -> Guidance:
-        """What holds, why deviations are accepted, and what to do next."""
-        return guidance(self.tables)
+    def readings(self) -> list[ReadingRow]:
+        """The six readings with their numbers, those that occur."""
+        return reading_rows(self.tables)
+
+    @cached_property
+    def known(self) -> int:
+        """How many results do not do what ONNX defines, and are known to."""
+        total = self.tables.tally()
+        return sum(total.known(reading) for reading in (*DEFECTS, Reading.NOT_SUPPORTED))
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """What to do next."""
+        return next_steps(self.tables)
 
     @cached_property
     def overview(self) -> list[OverviewRow]:

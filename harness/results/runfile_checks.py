@@ -82,7 +82,9 @@ def kind_of(result: Result) -> Kind:
         result.diff is None,
         result.output is UNSET,
         result.call is UNSET,
+        result.function_nodes is UNSET,
         result.repeats is UNSET,
+        result.outside,
         result.expectation,
         result.operator,
         operator_of(result.case),
@@ -121,6 +123,8 @@ def _fields(result: Result, provider: str) -> str | None:
         return f"{name}, yet placed on {result.placed_on}"
     if result.output is not UNSET and outcome not in _WITH_HASH:
         return f"{name} with the hash of an output that is not the oracle's"
+    if result.as_function and outcome not in _WITH_OUTPUT:
+        return f"{name} {result.as_function}"
     if result.call is not UNSET and provider != DIRECTML:
         return f"a call of DirectML's own API on {provider}"
     return None
@@ -142,6 +146,7 @@ def _verdict(result: Result) -> str | None:
         allowed = {Verdict.MISSING} if outcome is Outcome.UNAVAILABLE else {Verdict.EXPECTED, Verdict.MISSING}
     elif validity is Validity.UNSPECIFIED:
         allowed = {Verdict.EXPECTED, Verdict.IMPROVEMENT, Verdict.CHANGED, Verdict.NEW}
+        allowed |= set() if result.conforms else {Verdict.REGRESSION}
     elif conforms(validity, outcome):
         allowed = {Verdict.EXPECTED, Verdict.IMPROVEMENT, Verdict.NEW}
     else:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Literal, NamedTuple
 
-from harness.model.header import Against
-from harness.model.result import CANNOT_BE_ASKED
+import msgspec
+
+from harness.model import compressed as packed
+from harness.model.header import Against, End, Header
+from harness.model.result import CANNOT_BE_ASKED, NOT_EXPRESSIBLE
 from harness.model.target_info import DIRECTML, TargetInfo
-from harness.model.verdict import NOT_EXECUTED, Verdict
+from harness.model.verdict import NOT_EXECUTED, Outcome, Verdict
 from harness.results.memory import KINDS
+from harness.results.reading_rows import unexpected_words
+from harness.results.runfile import RunReader
 from harness.results.tables import Tables
-from harness.results.tally import Tally
 
 Tone = Literal["good", "bad", "warn"]
 
@@ -24,12 +29,12 @@ _REASONS = {
     "in another shard": "another shard runs them",
 }
 """Reasons for leaving out, in words that need no glossary."""
-_UNEXPECTED = {
-    Verdict.REGRESSION: ("regression", "regressions"),
+_CHANGED = {
     Verdict.CHANGED: ("changed result", "changed results"),
-    Verdict.NEW: ("new failure", "new failures"),
     Verdict.IMPROVEMENT: ("improvement", "improvements"),
 }
+"""What differs from an earlier run, or an entry, without turning the run red."""
+_INEXPRESSIBLE = f'"class":"{NOT_EXPRESSIBLE}"'.encode()
 _MARKS: dict[Tone, str] = {"good": "✓", "bad": "✗", "warn": "!"}
 
 
@@ -41,13 +46,16 @@ class Note(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """`sentence` is the verdict; `remarks` are what a reader must know before trusting it, `notes` what
-    reports fold."""
+    """`sentence` is the verdict and `where` what ran; `remarks` are what a reader must know before trusting it,
+    `notes` what reports fold."""
 
     tone: Tone
     sentence: str
     remarks: tuple[str, ...]
     notes: tuple[Note, ...] = ()
+    where: str = ""
+    missing: tuple[str, ...] = ()
+    """What the run lacks, the first of its remarks."""
 
     @property
     def mark(self) -> str:
@@ -63,64 +71,92 @@ def count(number: int, one: str, many: str = "") -> str:
 def summarize(tables: Tables) -> Summary:
     """Judge a run: bad with anything unexpected, a warning where it is incomplete or nothing ran, good
     otherwise."""
-    tone, sentence = _verdict(tables)
-    return Summary(tone, sentence, _remarks(tables), _notes(tables))
+    lacks = missing(tables.header, tables.end, tables.tally().selected)
+    tone, sentence = _verdict(tables, incomplete=bool(lacks))
+    return Summary(tone, sentence, (*lacks, *_remarks(tables)), _notes(tables), _where(tables), lacks)
 
 
-def _verdict(tables: Tables) -> tuple[Tone, str]:
+def _verdict(tables: Tables, *, incomplete: bool) -> tuple[Tone, str]:
     total = tables.tally()
     if not total.run:
         return "warn", f"Nothing ran: 0 of {count(tables.selected, 'selected result')}."
-    unexpected = [
-        count(number, *_UNEXPECTED[verdict])
-        for verdict, number in tables.unexpected.numbers.items()
-        if number
-    ]
+    results = count(total.selected, "result")
+    faults = [f"{total.unexpected:,} unexpected"] if total.unexpected else []
     if tables.problems:
-        unexpected.append(count(len(tables.problems), "problem") + " in the expectations")
-    known = "all conform" if total.conforming == total.run else _conforming(total)
-    if unexpected:
-        tone: Tone = "bad" if total.unexpected or tables.problems else "warn"
-        return tone, f"{', '.join(unexpected)} in {count(total.run, 'result')}; {known}."
-    as_expected = (
-        "The only result is as expected" if total.run == 1 else f"All {total.run:,} results are as expected"
-    )
-    without = f"; without {_listed(left_out)}" if (left_out := tables.header.targets_left_out) else ""
-    if tables.truncated:
-        return "warn", f"The run is incomplete. {as_expected}: {known}{without}."
-    if total.run < tables.selected:
-        return "warn", f"{as_expected}, of {tables.selected:,} selected; {known}{without}."
-    return "good", f"{as_expected}: {known}{without}."
+        faults.append(count(len(tables.problems), "problem") + " in the expectations")
+    if faults:
+        said = f": {unexpected_words(total)}" if total.unexpected else ""
+        return "bad", f"{' and '.join(faults)} in {results}{said}."
+    if incomplete:
+        held = f"{total.selected:,} of {count(tables.selected, 'result')}"
+        return (
+            "warn",
+            f"The run is incomplete: nothing unexpected in {results if tables.truncated else held}.",
+        )
+    nothing = f"Nothing unexpected in {results}"
+    changed = [
+        count(number, *words)
+        for verdict, words in _CHANGED.items()
+        if (number := tables.unexpected.numbers[verdict])
+    ]
+    if changed:
+        return "warn", f"{nothing}; {' and '.join(changed)}."
+    if absent := total.outcomes[Outcome.UNAVAILABLE]:
+        return "warn", f"{nothing}, {absent:,} of them of a target that is not available."
+    without = f", without {_listed(left_out)}" if (left_out := tables.header.targets_left_out) else ""
+    return "good", f"{nothing}{without}."
+
+
+def _where(tables: Tables) -> str:
+    """Name the targets, and their releases where all have the same."""
+    infos = [info for info in tables.header.targets.values() if not info.unavailable]
+    facts = [
+        f"{name} {one_line(versions.pop() or '')}"
+        for name, versions in (
+            ("onnxruntime", {info.onnxruntime for info in infos}),
+            ("DirectML", {info.directml for info in infos}),
+        )
+        if len(versions) == 1 and None not in versions
+    ]
+    return ", ".join([_together(tables.targets), *facts]) if tables.targets else ""
 
 
 _NAMED = 2
 """How many targets are named of which the same is said."""
 
 
-def _conforming(total: Tally) -> str:
-    known = (
-        f", {count(total.known, 'deviates in a known way', 'deviate in known ways')}" if total.known else ""
-    )
-    nothing = f", {count(total.nothing, 'tests nothing', 'test nothing')}" if total.nothing else ""
-    core = f", {total.core:,} refused by ONNX Runtime's core" if total.core else ""
-    return count(total.conforming, "conforms", "conform") + known + nothing + core
+def missing(header: Header, end: End | None, held: int) -> tuple[str, ...]:
+    """Say what a run lacks of whose file `held` results could be read; nothing of a complete run."""
+    found = []
+    if end is None:
+        found.append(
+            f"The run file ends after {count(held, 'result')}, without its last line. Continue the run with --resume."
+        )
+    short = end is None or held < end.selected
+    if short and header.merged is not None and header.merged.missing:
+        numbers = [str(number) for number in header.merged.missing]
+        shards, they = ("shards", "they") if len(numbers) > 1 else ("shard", "it")
+        found.append(f"Merged without {shards} {_listed(numbers)}: what {they} held is not in this run.")
+    if end is not None and short:
+        found.append(f"The run file holds {held:,} of {count(end.selected, 'selected result')}.")
+    return tuple(found)
+
+
+def lacks(path: Path) -> tuple[str, ...]:
+    """Say what a run file lacks (`missing`), without decoding its results. Errors: UsageError."""
+    reader = RunReader(path)
+    lines, last = -1, b""
+    for line in packed.lines(reader.path):
+        lines, last = lines + (line.endswith(b"\n") and _INEXPRESSIBLE not in line), line
+    try:
+        end = msgspec.json.decode(last, type=End)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return missing(reader.header, None, lines)
+    return missing(reader.header, end, lines - 1)
 
 
 def _remarks(tables: Tables) -> tuple[str, ...]:
     remarks = []
-    held = tables.tally().selected
-    if tables.truncated:
-        remarks.append(
-            f"The run file ends after {count(held, 'result')}, without its last line. Continue the run with --resume."
-        )
-    elif held < tables.selected:
-        remarks.append(f"The run file holds {held:,} of {count(tables.selected, 'selected result')}.")
-    if (merged := tables.header.merged) is not None and merged.missing:
-        numbers = _listed([str(number) for number in merged.missing])
-        plural = len(merged.missing) > 1
-        remarks.append(
-            f"Merged without shard{'s' if plural else ''} {numbers}: what {'they' if plural else 'it'} held is not in this run."
-        )
     reasons: dict[str, list[str]] = {}
     for target, why in tables.header.targets_left_out.items():
         reasons.setdefault(one_line(why), []).append(target)
@@ -150,7 +186,7 @@ def _remarks(tables: Tables) -> tuple[str, ...]:
             remarks.append(f"{target} accepted what should be refused: {_listed(kinds)}.")
     if pending := sum(row.results for row in tables.deviations.rows(pending=True)):
         remarks.append(
-            f"{count(pending, 'deviation is', 'deviations are')} not reviewed yet: nobody has looked at why."
+            f"{count(pending, 'known result is', 'known results are')} not reviewed yet: nobody has looked at why."
         )
     return tuple(remarks)
 
@@ -174,22 +210,6 @@ def _notes(tables: Tables) -> tuple[Note, ...]:
         )
         said = f"{number:,} {cases} not apply to {_together(targets)}"
         notes.append(Note(said, f"{said} and {'is' if number == 1 else 'are'} not counted: {why}"))
-    if nothing := tables.tally().unclaimed:
-        which, they = (
-            ("1 result has", "it is no") if nothing == 1 else (f"{nothing:,} results have", "none is a")
-        )
-        said = f"{which} an infinite bound"
-        notes.append(
-            Note(said, f"{said} on the error for these inputs: any output would be right, and {they} pass.")
-        )
-    if empty := tables.tally().empty:
-        which, they = ("1 result has", "it is no") if empty == 1 else (f"{empty:,} results have", "none is a")
-        said = f"{which} no element"
-        notes.append(Note(said, f"{said}: types and shapes alone were compared, and {they} pass."))
-    if core := tables.tally().core:
-        which = "1 invalid case was" if core == 1 else f"{core:,} invalid cases were"
-        said = f"{which} refused by ONNX Runtime's core"
-        notes.append(Note(said, f"{said} before any provider was asked: not counted as the provider's."))
     if tables.left_out:
         largest = sorted(tables.left_out.items(), key=lambda item: (-item[1], item[0]))
         named = "; ".join(

@@ -40,7 +40,7 @@ class Testimonies:
         key = result_key(result.case, 0)
         first = self._first.pop(key, None)
         if first is None:
-            conforming = conforms(result.validity, result.outcome)
+            conforming = result.conforms
             mine = (did(result), 0 if conforming else line)
             self._first[key] = self._known.setdefault(mine, mine) if conforming else mine
             return

@@ -17,9 +17,9 @@ from msgspec import UNSET
 from harness.model.case import BEYOND, Validity
 from harness.model.facets import Facets, facets
 from harness.model.header import End, Header
-from harness.model.result import Apart, Memory, Result, inexpressible
-from harness.model.verdict import Outcome, Verdict, fails
-from harness.results.cell import CaseKind, Cell, State, shown_kinds
+from harness.model.result import Memory, Result
+from harness.model.verdict import Outcome, Reading, Verdict
+from harness.results.cell import CaseKind, Cell, State, shown_kinds, state_of
 from harness.results.cross_check import CrossCheck
 from harness.results.differences import Differences
 from harness.results.known_deviations import Deviations
@@ -58,7 +58,7 @@ class Tables:
         self.tensor_support = TensorSupport(header)
         self.cross_check = CrossCheck(header) if across_targets else None
         self._kinds: Numbering[tuple[Facets, str, Validity]] = Numbering()
-        self._states: Numbering[tuple[str, Validity, Outcome, Verdict, bool, Apart]] = Numbering()
+        self._states: Numbering[State] = Numbering()
         self._counts: dict[int, int] = {}
         self.memory: Counter[tuple[str, str]] = Counter()
         """Accepted results of cases that should be refused, by target and by what their elements are over
@@ -71,34 +71,28 @@ class Tables:
         """Count one result; return the numbers of its `CaseKind` and of its `State`."""
         if name := self._renamed.get(result.target):
             result = msgspec.structs.replace(result, target=name)
-        validity, verdict = result.validity, result.verdict
         read = facets(result.case)
         level = result.levels.get("directml", BEYOND)
-        kind = self._kinds[read, level, validity]
-        state = self._states[
-            result.target, validity, result.outcome, verdict, inexpressible(result), result.apart
-        ]
+        kind = self._kinds[read, level, result.validity]
+        did = state_of(result, baseline=self.header.baseline is not None)
+        state = self._states[did]
         key = kind << _STATE_BITS | state
         self._counts[key] = self._counts.get(key, 0) + 1
-        if result.outcome is Outcome.NOT_RUN and not inexpressible(result):
+        if result.outcome is Outcome.NOT_RUN and did.reading is not None:
             self.not_run[result.target, result.error.class_ if result.error else ""] += 1
-        if isinstance(result.memory, Memory) and result.outcome is Outcome.ACCEPTED_INVALID:
+        if isinstance(result.memory, Memory) and did.reading is Reading.ACCEPTED:
             self.memory[result.target, memory_kind(result.memory)] += 1
         if result.accuracy is not UNSET:
             self.nearnesses.add(result, read)
         if result.call is not UNSET:
             self.tensor_support.add(result)
         if isinstance(result.expectation, int):
-            self.deviations.add(result.expectation, result, level)
+            self.deviations.add(result.expectation, did, level)
         if self.cross_check is not None and self.cross_check.pair is not None:
             self.cross_check.add(result)
         if self.differences.needed:
             self.differences.add(result, read, level)
-        if (
-            verdict is Verdict.IMPROVEMENT
-            or verdict is Verdict.CHANGED
-            or fails(validity, result.outcome, verdict)
-        ):
+        if did.unexpected or result.verdict in (Verdict.IMPROVEMENT, Verdict.CHANGED):
             self.unexpected.add(result, read)
         return kind, state
 
@@ -111,7 +105,7 @@ class Tables:
     @property
     def states(self) -> list[State]:
         """The states of results by number."""
-        return [State(*key) for key in self._states]
+        return list(self._states)
 
     def finish(self, end: End | None, *, truncated: bool = False) -> None:
         """Take the run's last line, or learn that it is missing."""
@@ -126,21 +120,11 @@ class Tables:
         """The counts by cell; ask after the last `add`."""
         cells: dict[Cell, Tally] = {}
         kinds, states = self.kinds, self.states
-        baseline = self.header.baseline is not None
         for key, number in self._counts.items():
             kind, state = kinds[key >> _STATE_BITS], states[key & (1 << _STATE_BITS) - 1]
-            if state.inexpressible:
-                continue
-            cell = Cell(*kind.facets, kind.level, kind.validity, state.target)
-            tally = cells.setdefault(cell, Tally())
-            tally.add(
-                kind.validity,
-                state.outcome,
-                state.verdict,
-                number,
-                baseline=baseline,
-                apart=state.apart,
-            )
+            if state.reading is not None:
+                cell = Cell(*kind.facets, kind.level, kind.validity, state.target)
+                cells.setdefault(cell, Tally()).add(state, number)
         return cells
 
     @cached_property
@@ -150,7 +134,7 @@ class Tables:
         states = self.states
         for key, number in self._counts.items():
             state = states[key & (1 << _STATE_BITS) - 1]
-            if state.inexpressible:
+            if state.reading is None:
                 found[state.target] += number
         return found
 
@@ -188,15 +172,8 @@ class Tables:
         states, sums = self.states, dict[object, Tally]()
         for place, number in numbers.items():
             state = states[place]
-            if not state.inexpressible:
-                sums.setdefault(state.target, Tally()).add(
-                    state.validity,
-                    state.outcome,
-                    state.verdict,
-                    number,
-                    baseline=self.header.baseline is not None,
-                    apart=state.apart,
-                )
+            if state.reading is not None:
+                sums.setdefault(state.target, Tally()).add(state, number)
         return sums
 
     @property

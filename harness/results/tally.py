@@ -1,107 +1,94 @@
-"""A tally: how many of some results had which outcome and verdict."""
+"""A tally: how many of some results have which reading, and how many of those are unexpected."""
 
 from __future__ import annotations
 
 from collections import Counter
+from typing import TypeVar
 
-from harness.model.case import Validity
-from harness.model.result import Apart
-from harness.model.verdict import NOT_EXECUTED, Outcome, Verdict, conforms, fails, unexpected
+from harness.model.verdict import DEFECTS, NOT_EXECUTED, Outcome, Reading, Verdict
+from harness.results.cell import State
+
+_PLACES = {reading: 2 * place for place, reading in enumerate(Reading)}
+_Key = TypeVar("_Key")
+
+
+def _include(mine: Counter[_Key], others: Counter[_Key]) -> None:
+    for key, number in others.items():  # Counter.update costs several times as much
+        mine[key] += number
 
 
 class Tally:
-    """Counts of some results by outcome and verdict. A rate is never given without `selected`."""
+    """Counts of some results by reading, outcome and verdict. A rate is never given without `selected`."""
 
-    __slots__ = (
-        "conforming",
-        "core",
-        "empty",
-        "failing",
-        "known",
-        "outcomes",
-        "selected",
-        "unclaimed",
-        "unexpected",
-        "verdicts",
-    )
+    __slots__ = ("_numbers", "functions", "outcomes", "reasons", "selected", "unexpected", "verdicts")
 
     def __init__(self) -> None:
         self.selected = 0
-        self.conforming = 0
-        """Valid cases that passed, invalid ones that were rejected, and unspecified ones that ran."""
-        self.known = 0
-        """Results that ran, do not conform, and are expected."""
-        self.failing = 0
-        """Regressions, changed results, and new ones that do not conform."""
         self.unexpected = 0
-        """What turns a run red: the failing ones, and improvements on what was expected."""
-        self.unclaimed = 0
-        """Results that ran and of whose outputs nothing is claimed: they test nothing, and neither pass nor
-        conform."""
-        self.empty = 0
-        """The same of results whose outputs have no element."""
-        self.core = 0
-        """Invalid cases that ONNX Runtime's core rejected: the provider was not asked, and does not
-        conform."""
+        """What turns a run red."""
+        self._numbers = [0] * (2 * len(_PLACES))
+        """For each reading the known results, then the unexpected ones."""
+        self.functions = 0
+        """Results of a function's nodes, in place of an operator without a kernel."""
+        self.reasons: Counter[str] = Counter()
+        """The results that are not judged, by reason."""
         self.outcomes: Counter[Outcome] = Counter()
         self.verdicts: Counter[Verdict] = Counter()
 
-    def add(
-        self,
-        validity: Validity,
-        outcome: Outcome,
-        verdict: Verdict,
-        number: int,
-        *,
-        baseline: bool,
-        apart: Apart = "",
-    ) -> None:
-        self.selected += number
-        self.outcomes[outcome] += number
-        self.verdicts[verdict] += number
-        if fails(validity, outcome, verdict):
-            self.failing += number
-        if unexpected(validity, outcome, verdict, baseline=baseline):
-            self.unexpected += number
-        if outcome in NOT_EXECUTED:
+    def add(self, state: State, number: int = 1) -> None:
+        """Count results with this state; those that a target's API cannot express count nowhere."""
+        if state.reading is None:
             return
-        if apart:
-            setattr(self, apart, getattr(self, apart) + number)
-        elif conforms(validity, outcome):
-            self.conforming += number
-        elif verdict is Verdict.EXPECTED:
-            self.known += number
+        self.selected += number
+        self.functions += number * state.function
+        self.outcomes[state.outcome] += number
+        self.verdicts[state.verdict] += number
+        self._numbers[_PLACES[state.reading] + state.unexpected] += number
+        self.unexpected += number * state.unexpected
+        if state.reason:
+            self.reasons[state.reason] += number
 
     def include(self, other: Tally) -> None:
         """Add another tally's counts."""
         self.selected += other.selected
-        self.conforming += other.conforming
-        self.known += other.known
-        self.failing += other.failing
         self.unexpected += other.unexpected
-        self.unclaimed += other.unclaimed
-        self.empty += other.empty
-        self.core += other.core
-        for outcome, number in other.outcomes.items():  # Counter.update costs several times as much
-            self.outcomes[outcome] += number
-        for verdict, number in other.verdicts.items():
-            self.verdicts[verdict] += number
+        self.functions += other.functions
+        for place, number in enumerate(other._numbers):
+            self._numbers[place] += number
+        _include(self.outcomes, other.outcomes)
+        _include(self.verdicts, other.verdicts)
+        _include(self.reasons, other.reasons)
+
+    def __getitem__(self, reading: Reading) -> int:
+        """Count the results with a reading."""
+        return self.known(reading) + self.red(reading)
+
+    def known(self, reading: Reading) -> int:
+        """Count the results with a reading that turn no run red."""
+        return self._numbers[_PLACES[reading]]
+
+    def red(self, reading: Reading) -> int:
+        """Count the results with a reading that turn a run red."""
+        return self._numbers[_PLACES[reading] + 1]
 
     @property
-    def passed(self) -> int:
-        """Valid cases with the right result, as far as it has elements and something was claimed of them."""
-        return self.outcomes[Outcome.PASS] - self.nothing
+    def correct(self) -> int:
+        return self[Reading.CORRECT]
 
     @property
-    def nothing(self) -> int:
-        """Results that test nothing: no element was compared, or none with a claim."""
-        return self.unclaimed + self.empty
+    def defects(self) -> int:
+        """Count what is wrong, crashed or accepted."""
+        return sum(self[reading] for reading in DEFECTS)
 
     @property
     def run(self) -> int:
         """Results whose target did something."""
         return self.selected - sum(self.outcomes[o] for o in NOT_EXECUTED)
 
-    def others(self) -> list[tuple[Outcome, int]]:
-        """Every outcome but `pass` that occurred, in the order of the outcomes."""
-        return [(o, self.outcomes[o]) for o in Outcome if o is not Outcome.PASS and self.outcomes[o]]
+    def others(self) -> list[tuple[Reading, int]]:
+        """Every reading but `correct` that occurs."""
+        return [
+            (reading, self[reading])
+            for reading in Reading
+            if reading is not Reading.CORRECT and self[reading]
+        ]

@@ -14,7 +14,7 @@ import msgspec
 
 from harness.model.errors import TargetUnavailable
 from harness.model.result import Repeats, Result
-from harness.model.verdict import Outcome, conforms, unexpected
+from harness.model.verdict import Outcome, conforms
 from harness.run.judge import judge
 from harness.targets.execution import Graph, GraphCases, Prepared
 from harness.targets.pool import WorkerPool
@@ -39,7 +39,7 @@ class Reruns:
         return True
 
     def _unexpected(self, result: Result) -> bool:
-        return unexpected(result.validity, result.outcome, result.verdict, baseline=False)
+        return result.unexpected(baseline=False)
 
     def unrepeated(self) -> Iterator[Result]:
         """Yield what is held as it is: the target is gone."""

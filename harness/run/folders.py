@@ -14,6 +14,7 @@ from harness.model.compressed import lines
 from harness.model.errors import UsageError
 from harness.model.file_lock import claim
 from harness.results.runfile import RunReader, busy, run_file
+from harness.targets.registry import starts_what_it_names
 
 REPORTS = Path("reports")
 _TENSORS = re.compile(r"[0-9a-f]{24}\.npz")
@@ -44,9 +45,11 @@ def _latest() -> Path:
     return REPORTS / folder.name if folder.parent == REPORTS.resolve() else folder
 
 
-def to_continue(folder: Path, targets: Sequence[str] = ()) -> str:
-    """Return the command that continues the run in a folder; `targets` are those that it has to repeat."""
-    again = [word for target in targets for word in ("-t", target)]
+def to_continue(folder: Path, targets: Sequence[str]) -> str:
+    """Return the command that continues the run in a folder; it repeats the targets where one names what it
+    starts."""
+    repeated = targets if any(map(starts_what_it_names, targets)) else ()
+    again = [word for target in repeated for word in ("-t", target)]
     return shlex.join(["harness", "run", "--resume", *again, "-o", str(folder)])
 
 
@@ -75,8 +78,15 @@ def check_vacant(folder: Path, *, force: bool) -> None:
         )
     if number > 1:
         raise UsageError(
-            f"{path}: holds an unfinished run: continue it with `{to_continue(folder)}`, or replace it with --force"
+            f"{path}: holds an unfinished run: continue it with `{to_continue(folder, _targets(path))}`, or replace it with --force"
         )
+
+
+def _targets(path: Path) -> Sequence[str]:
+    try:
+        return tuple(RunReader(path).header.targets)
+    except UsageError:  # a damaged file, which cannot be continued
+        return ()
 
 
 def clear(folder: Path) -> None:

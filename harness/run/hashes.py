@@ -10,6 +10,7 @@ import onnx
 from msgspec import UNSET, UnsetType
 
 from harness.model.case import Tensor
+from harness.operators import OWN_MODULES
 from harness.specs.expectations import Expectations
 from harness.targets.frames import tensor_bytes
 
@@ -41,7 +42,7 @@ def run_hashes(specs: Iterable[Path], expectations: Expectations) -> dict[str, s
     oracle = [
         file for folder in ("operators", "operators/bounded") for file in (_PACKAGE / folder).glob("*.py")
     ]
-    oracle += [_PACKAGE / "specs" / "values.py"]
+    oracle += [*OWN_MODULES, _PACKAGE / "specs" / "values.py"]
     oracle += [
         _PACKAGE / "model" / name
         for name in ("diff.py", "expected.py", "float_formats.py", "data/arithmetics.yaml")

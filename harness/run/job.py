@@ -34,6 +34,7 @@ from harness.run.judge import Judgement, judge, verdict
 from harness.run.patterns import PatternRuns
 from harness.run.resume import Done
 from harness.specs.expectations import Expectations
+from harness.specs.find_case import problem_of, spec_of
 from harness.specs.selection import ChosenCases, Selection
 from harness.specs.target_expectations import Known, TargetExpectations
 from harness.targets.execution import Execution, Graph, Prepared
@@ -120,7 +121,7 @@ class TargetRun(NamedTuple):
 
     def _result(self, prepared: Prepared, graph: Graph, execution: Execution) -> Result:
         case = prepared.case
-        judgement = judge(prepared, graph, execution, self.target.provider)
+        judgement = self._placed(case, judge(prepared, graph, execution, self.target.provider))
         outcome = judgement.outcome
         conforming = conforms(case.validity, outcome)
         given = Given(prepared, execution.outputs, judgement, self.target.provider)
@@ -158,6 +159,15 @@ class TargetRun(NamedTuple):
             return result
         return msgspec.structs.replace(result, verdict=Verdict.REGRESSION, expectation=UNSET)
 
+    def _placed(self, case: Case, judgement: Judgement) -> Judgement:
+        """Name the place of a documented result that the formula contradicts."""
+        selection, error = self.work.selection, judgement.error
+        contradicts = judgement.outcome is Outcome.ORACLE_ERROR and judgement.expected is not None
+        if not contradicts or error is None or not isinstance(selection, Selection):
+            return judgement
+        what = problem_of(spec_of(selection.plan, case), case, error.message, "output")
+        return judgement._replace(error=Error(error.class_, what))
+
     def _record(
         self,
         case: Case,
@@ -188,6 +198,7 @@ class TargetRun(NamedTuple):
             accuracy=UNSET if judgement.accuracy is None else judgement.accuracy,
             empty=judgement.empty or UNSET,
             nans=UNSET if judgement.nans is None else judgement.nans,
+            function_nodes=UNSET if judgement.function_nodes is None else judgement.function_nodes,
             call=UNSET if graph is None or self.target.provider != DIRECTML else call_of(graph.model),
             expectation=UNSET if known is None else known.number,
         )

@@ -44,6 +44,17 @@ class Judgement(NamedTuple):
     empty: bool = False
     """A pass without an element that was compared."""
     nans: NanBits | None = None
+    function_nodes: int | None = None
+    """The number of nodes that ran in the operator's place."""
+
+
+class NodePlacement(NamedTuple):
+    """The provider of the tested nodes, and in `doubt` why that is no proof. `function_nodes` is the number of
+    nodes that ran in place of operators without a kernel, by the bodies that ONNX gives these."""
+
+    provider: str | None
+    doubt: str | None = None
+    function_nodes: int | None = None
 
 
 def judge(prepared: Prepared, graph: Graph, execution: Execution, provider: str) -> Judgement:
@@ -52,11 +63,10 @@ def judge(prepared: Prepared, graph: Graph, execution: Execution, provider: str)
     A pass needs all tested nodes on `provider`, as the session itself reports them; the oracle is asked only
     where there is an output.
     """
-    case = prepared.case
     if execution.ended is not None:
         outcome = Outcome.TIMEOUT if execution.ended == "timeout" else Outcome.CRASH
         return Judgement(outcome, None, execution.error)
-    placed_on, doubt = placement(execution, graph, provider)
+    placed_on, doubt, function_nodes = placement(execution, graph, provider)
     if execution.outputs is None:
         assert execution.error is not None
         # the profile of a run that failed lacks the node that failed: misplaced is a node that is known to be
@@ -65,30 +75,36 @@ def judge(prepared: Prepared, graph: Graph, execution: Execution, provider: str)
         return Judgement(outcome, None if outcome is Outcome.NOT_RUN else placed_on, execution.error)
     if doubt is not None:
         return Judgement(Outcome.NOT_PLACED, placed_on, Error("NotPlaced", doubt))
+    return _compared(prepared, execution.outputs, provider)._replace(function_nodes=function_nodes)
+
+
+def _compared(prepared: Prepared, outputs: tuple[Tensor, ...], provider: str) -> Judgement:
+    """Hold the outputs of `provider` against the oracle's."""
+    case = prepared.case
     if case.validity is Validity.INVALID:
-        return Judgement(Outcome.ACCEPTED_INVALID, placed_on)
+        return Judgement(Outcome.ACCEPTED_INVALID, provider)
     try:
         expected = oracle(prepared, provider)
     except OracleError as error:
-        return Judgement(Outcome.ORACLE_ERROR, placed_on, Error(ORACLE_ERROR, str(error)))
+        return Judgement(Outcome.ORACLE_ERROR, provider, Error(ORACLE_ERROR, str(error)))
     if (
         expected is None
     ):  # an unspecified case whose result no source defines: it ran, and that is all that can be said
-        return Judgement(Outcome.ACCEPTED_INVALID, placed_on)
+        return Judgement(Outcome.ACCEPTED_INVALID, provider)
     wrong = contradiction(case, prepared.call, expected)
     if wrong is not None:
-        return Judgement(Outcome.ORACLE_ERROR, placed_on, None, wrong, expected)
-    diff, accuracy = compare_all(expected, execution.outputs)
-    empty = diff is None and not any(output.array.size for output in execution.outputs)
+        return Judgement(Outcome.ORACLE_ERROR, provider, Error(ORACLE_ERROR, wrong), expected=expected)
+    diff, accuracy = compare_all(expected, outputs)
+    empty = diff is None and not any(output.array.size for output in outputs)
     return Judgement(
         Outcome.PASS if diff is None else Outcome.MISMATCH,
-        placed_on,
+        provider,
         None,
         diff,
         expected,
         accuracy,
         empty,
-        _nans(expected, execution.outputs),
+        _nans(expected, outputs),
     )
 
 
@@ -128,43 +144,47 @@ def _outcome_of_error(execution: Execution, misplaced: bool) -> Outcome:
     return Outcome.NOT_PLACED if misplaced else Outcome.REJECTED
 
 
-def placement(execution: Execution, graph: Graph, provider: str) -> tuple[str | None, str | None]:
-    """Return (provider that is proven to run the tested nodes, None), or (what is known, why it is no proof).
+def placement(execution: Execution, graph: Graph, provider: str) -> NodePlacement:
+    """Return where the tested nodes ran.
 
     A graph composed of several nodes needs all of them: as many of each type as it has, unless optimisation
     merged some. With optimisation off nothing is folded or left out, so a tested node that is not listed
     under its own type is inside a node that the provider fused, if there is one and the release cannot be
     told to keep nodes apart.
+
+    An operator that is absent and a function ran as its body, if any node ran beside the graph's others; then
+    all nodes must be on `provider`. No body of ONNX's holds its own operator.
     """
     nodes = execution.nodes
     if nodes is None:
-        return None, "the runtime did not say where the node was placed"
-    if (
-        len(nodes) == 1
-        and nodes[0][0] == provider
-        and nodes[0][1] == graph.tested[0]
-        and len(graph.tested) == 1
-    ):
-        return provider, None
-    elsewhere = sorted({where for where, operator in nodes if operator in graph.tested and where != provider})
-    if elsewhere:
-        return ", ".join(elsewhere), f"{', '.join(graph.tested)} ran on {', '.join(elsewhere)}"
+        return NodePlacement(None, "the runtime did not say where the node was placed")
+    if nodes == ((provider, graph.tested[0]),) and len(graph.tested) == 1:
+        return NodePlacement(provider)
+    found = Counter(operator for _, operator in nodes)
+    wanted = Counter(graph.tested)
+    absent = [operator for operator in wanted if not found[operator]]
+    bodies = [operator for operator in absent if operator in graph.functions]
+    astray = [node for node in nodes if node[0] != provider and (bodies or node[1] in wanted)]
+    if astray:
+        where, operators = (", ".join(sorted(set(each))) for each in zip(*astray, strict=True))
+        whose = f" of the function {', '.join(bodies)}" if bodies else ""
+        return NodePlacement(where, f"{operators}{whose} ran on {where}")
     off = graph.optimization == "off"
     if (
         off
         and execution.fuses
         and any(where == provider and operator.startswith(_FUSED) for where, operator in nodes)
     ):
-        return provider, None
-    found = Counter(operator for _, operator in nodes)
-    wanted = Counter(graph.tested)
-    absent = [operator for operator in wanted if not found[operator]]
-    if absent:
-        return None, f"{', '.join(absent)} is not in the graph that ran: folded or fused"
-    few = [f"{found[each]} of {count} {each}" for each, count in wanted.items() if found[each] < count]
+        return NodePlacement(provider)
+    own = Counter(graph.untested) + Counter({each: wanted[each] for each in wanted if each not in absent})
+    function_nodes = (found - own).total() if bodies else 0
+    lost = [operator for operator in absent if not (function_nodes and operator in bodies)]
+    if lost:
+        return NodePlacement(None, f"{', '.join(lost)} is not in the graph that ran: folded or fused")
+    few = [f"{found[each]} of {count} {each}" for each, count in wanted.items() if 0 < found[each] < count]
     if off and few:
-        return None, f"only {', '.join(few)} are in the graph that ran"
-    return provider, None
+        return NodePlacement(None, f"only {', '.join(few)} are in the graph that ran")
+    return NodePlacement(provider, None, function_nodes or None)
 
 
 def verdict(validity: Validity, outcome: Outcome, expected: Outcome | None) -> Verdict:

@@ -13,9 +13,8 @@ from pathlib import Path
 
 from harness.model.errors import UsageError
 from harness.model.header import End, Header
-from harness.model.result import inexpressible
 from harness.model.result_key import artifact_name
-from harness.model.verdict import NOT_EXECUTED, conforms
+from harness.model.verdict import NOT_EXECUTED
 from harness.results.counts import Counts
 from harness.results.runfile import RunReader, RunWriter
 from harness.run.folders import check_vacant, clear
@@ -26,7 +25,7 @@ from harness.run.shards import Shards, merged_header
 from harness.specs.expectation_scope import ExpectationScope
 from harness.specs.expectations import load_expectations
 from harness.specs.load import default_folder
-from harness.specs.selection import OTHER_SHARD, PARTIAL
+from harness.specs.selection import OTHER_SHARD
 from harness.specs.target_expectations import TargetExpectations
 
 
@@ -76,14 +75,12 @@ def merge_runs(
                 writer.add(result)
                 operators.add(result.operator)
                 tensors.note(artifact_name(result.case, result.target))
-                counts.add(
-                    result.validity, result.outcome, result.verdict, inexpressible=inexpressible(result)
-                )
+                counts.add(result)
                 if result.target in known:
                     known[result.target].record(
                         result.case,
                         result.outcome,
-                        conforms=conforms(result.validity, result.outcome),
+                        conforms=result.conforms,
                         beyond=result.beyond,
                         allows=known[result.target].named(result.expectation),
                     )
@@ -99,7 +96,9 @@ def merge_runs(
         absent = shards.absent_cases()
         if absent and not partial:
             raise UsageError(shards.why_incomplete(absent))
-        whole = not absent and not counts.lost and not any(left_out[why] for why in PARTIAL)
+        asked = first.selection
+        every = asked is not None and not asked.queries and asked.select != "pairwise"
+        whole = every and not absent and not counts.lost
         scope = ExpectationScope(operators, _own_specs(first))
         for target, expected in known.items():
             problems += expected.problems(

@@ -9,8 +9,7 @@ import numpy as np
 
 from harness.model.case import Case, Tensor, Validity
 from harness.model.diff import compare
-from harness.model.expected import Exact, Expected
-from harness.model.result import Diff
+from harness.model.expected import Expected
 from harness.model.target_info import DIRECTML, DML
 from harness.operators import OPERATORS
 from harness.operators.base import UNKNOWN, Call, Undefined
@@ -60,19 +59,21 @@ def declared_by(provider: str) -> str:
     return _DECLARED.get(provider, "opencl")
 
 
-def contradiction(case: Case, call: Call, expected: tuple[Expected, ...]) -> Diff | None:
-    """Return how the formula contradicts a documented result."""
+def contradiction(case: Case, call: Call, expected: tuple[Expected, ...]) -> str | None:
+    """Say how the formula contradicts a documented result; None if it does not."""
     known = case.documented or ()
     places = range(len(known)) if call.given is None else call.given
     for found, documented in zip(expected, [known[place] for place in places if known], strict=False):
         if documented is None:
             continue
-        written = Tensor(found.dtype, np.asarray(documented))
-        diff = (
-            compare(Exact(written), found.tensor).diff
-            if isinstance(found, Exact)
-            else compare(found, written).diff
+        diff = compare(found, Tensor(found.dtype, np.asarray(documented))).diff
+        if diff is None:
+            continue
+        where = "" if diff.first_index is None else f" at [{', '.join(map(str, diff.first_index))}]"
+        more = (
+            f"; {diff.differing:,} of {diff.total:,} elements differ"
+            if diff.first_index is not None and diff.total > 1
+            else ""
         )
-        if diff is not None:
-            return diff
+        return f"the formula gives {diff.expected}{where}, the spec says {diff.actual}{more}"
     return None

@@ -101,11 +101,8 @@ def _run(request: Request, cluster: DaskCluster | None) -> RunOutcome:
     if earlier is not None:
         earlier.check(header)
         if (end := earlier.complete()) is not None:
-            counts = Counts()
-            earlier.done.count(counts)
-            return RunOutcome(
-                earlier.path, end, _exit_code(end, counts, baselined=against is not None), was_complete=True
-            )
+            code = _exit_code(end, earlier.done.counts, baselined=against is not None)
+            return RunOutcome(earlier.path, end, code, was_complete=True)
     selection = select(plan, request.queries, request.shard, pairwise=request.select == "pairwise")
     total, left_out = selection.counted()
     if total < request.min_cases:
@@ -140,7 +137,7 @@ def _run(request: Request, cluster: DaskCluster | None) -> RunOutcome:
             point_latest(request.out)
             counts = Counts()
             if done is not None:
-                done.count(counts)
+                counts.merge(done.counts)
             problems: list[str] = []
             for number, (target, found) in enumerate(zip(request.targets, opened, strict=True)):
                 here = found if isinstance(found, Opened) else None

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 
 import msgspec
 
-from harness.model.case import Validity
 from harness.model.errors import TargetUnavailable, UsageError
 from harness.model.header import End, Header, in_another_order
 from harness.model.result import Result, inexpressible
 from harness.model.result_key import result_key
 from harness.model.target_info import TargetInfo
-from harness.model.verdict import Outcome, Verdict, conforms
+from harness.model.verdict import Outcome
 from harness.results.counts import Counts
 from harness.results.runfile import RunReader, rewrite
 from harness.run.artifacts import Kept
@@ -48,10 +46,10 @@ class Done:
         self.kept = kept
         self._conforming: dict[bytes, bool] = {}
         self._refused: set[bytes] = set()
-        self._counts: Counter[tuple[Validity, Outcome, Verdict, bool]] = Counter()
+        self.counts = Counts()
 
     def __len__(self) -> int:
-        return self._counts.total()
+        return len(self.counts)
 
     def conforming(self, case_id: str, target: str) -> bool | None:
         """Return whether the result of a case conformed, None if it did not run."""
@@ -61,22 +59,13 @@ class Done:
         """Say whether the run has a case that the target's API cannot express."""
         return result_key(case_id, target) in self._refused
 
-    def count(self, counts: Counts) -> None:
-        """Count every earlier result again."""
-        for (validity, outcome, verdict, beyond), number in self._counts.items():
-            for _ in range(number):
-                counts.add(validity, outcome, verdict, inexpressible=beyond)
-
     def note(self, result: Result) -> None:
-        beyond = inexpressible(result)
-        if beyond:
+        if inexpressible(result):
             self._refused.add(result_key(result.case, result.target))
         else:
-            self._conforming[result_key(result.case, result.target)] = conforms(
-                result.validity, result.outcome
-            )
+            self._conforming[result_key(result.case, result.target)] = result.conforms
             self.kept.add(result)
-        self._counts[result.validity, result.outcome, result.verdict, beyond] += 1
+        self.counts.add(result)
 
 
 class Earlier:
@@ -105,12 +94,10 @@ class Earlier:
 
     def complete(self) -> End | None:
         """Return the end of a run that has every result that it was to have; None if some are missing."""
-        counts = Counts()
-        self.done.count(counts)
         whole = (
             self.end is not None
             and not self.absent
-            and len(self.done) == self.end.selected + counts.inexpressible
+            and len(self.done) == self.end.selected + self.done.counts.inexpressible
         )
         return self.end if whole else None
 
@@ -148,6 +135,9 @@ class Earlier:
                 raise TargetUnavailable(
                     f"{self.path}:1: cannot be continued: {name} was there and is not now: {info.unavailable}"
                 )
+            # of a merged run it is the sum of the shards'
+            info = msgspec.structs.replace(info, artifact_limit_bytes=then[name].artifact_limit_bytes)
+            targets[name] = info
             if nodes and alike(then[name], info) is None:
                 targets[name] = in_common(then[name], info)
                 continue
@@ -155,8 +145,9 @@ class Earlier:
                 if getattr(then[name], field) != getattr(info, field):
                     was, now = (getattr(each, field) or "unknown" for each in (then[name], info))
                     raise self._refused(f"{name} changed since: its {field} was {was} and is {now}")
+        merged = self.header.merged and msgspec.structs.replace(self.header.merged, missing=())
         header = msgspec.structs.replace(
-            self.header, targets=targets, expectations=present.expectations, nodes=nodes
+            self.header, targets=targets, expectations=present.expectations, nodes=nodes, merged=merged
         )
         if header != self.header or self.absent:
             self.done.keep = rewrite(

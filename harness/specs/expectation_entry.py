@@ -49,8 +49,8 @@ def _not_pass(name: object) -> object:
 
 
 TODO = "TODO"
-"""What `expect update` writes for a reason or a link that a reviewer has to give; lint and runs fail until it
-is replaced."""
+"""What `expect update` writes for a reason, a link or what a mismatch gives, which a reviewer has to say; lint and runs
+fail until it is replaced."""
 
 
 def _url(text: str) -> str:
@@ -71,7 +71,7 @@ def _date(text: object) -> date | None:
 
 
 def _formula(name: str) -> str:
-    if name not in DEVIATIONS:
+    if name not in (TODO, *DEVIATIONS):
         raise refuse(f"{shown(name)} is no formula of a deviation", given=name, allowed=tuple(DEVIATIONS))
     return name
 
@@ -103,7 +103,7 @@ class When(Strict):
             any(fnmatchcase(target, glob) for glob in self.target)
             and (self.provider is None or fnmatchcase(info.provider, self.provider))
             and (self.adapter is None or fnmatchcase(info.adapter or "", self.adapter))
-            and all(wanted is None or _within(version, wanted) for wanted, version in ranges)
+            and all(wanted is None or within(version, wanted) for wanted, version in ranges)
         )
 
 
@@ -151,7 +151,7 @@ class Entry(Strict):
     def _states_what_a_mismatch_gives(self) -> Entry:
         stated = [name for name in ("gives", "difference", "memory") if getattr(self, name) is not None]
         if self.expect is Outcome.MISMATCH and not self.pending:
-            if not stated:
+            if not stated and self.masked is None:
                 raise refuse(
                     "a known mismatch states what the target gives: 'gives', 'difference' or 'memory'"
                 )
@@ -164,7 +164,7 @@ class Entry(Strict):
         return self
 
 
-def _within(version: str | None, wanted: str) -> bool:
+def within(version: str | None, wanted: str) -> bool:
     """Say whether a version, or a feature level such as `5_0`, lies in a range."""
     if version is None:
         return False

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from harness.model.case import Case
+from harness.model.caseid import CaseKey
 from harness.model.errors import UsageError
 from harness.model.query import Query, explain_no_match
 from harness.specs.expand import Plan, expand
@@ -57,6 +58,13 @@ def _look(plan: Plan, text: str, query: Query) -> tuple[list[Case], list[str]]:
         elif case.id.startswith(text.partition(";")[0] + ";"):
             near.append(case.id)
     return matching, near
+
+
+def problem_of(spec: LoadedSpec, case: Case, what: str, *key: str) -> str:
+    """Return a line on a literal case, with its place in the spec: `file:line: path: what`."""
+    name = CaseKey.of(case.id).origin.partition("=")[2]
+    position = next(number for number, entry in enumerate(spec.model.cases) if entry.name == name)
+    return spec.problem(("cases", position, *key), what)
 
 
 def spec_of(plan: Plan, case: Case) -> LoadedSpec:

@@ -44,12 +44,12 @@ class Located:
         return self.file.problem((self.position,), what)
 
     def unfilled(self) -> list[str]:
-        """Return a problem if a reviewer has yet to say why, or to link to something."""
+        """Return a problem if a reviewer has yet to say what is given, why, or to link to something."""
         entry = self.entry
         missing = [
             name
-            for name, text in (("reason", entry.reason), ("link", entry.link))
-            if text.strip().upper() == TODO
+            for name, text in (("gives", entry.gives), ("reason", entry.reason), ("link", entry.link))
+            if text is not None and text.strip().upper() == TODO
         ]
         return (
             [self.problem(f"not reviewed yet: fill in {' and '.join(map(repr, missing))}")] if missing else []

@@ -17,8 +17,6 @@ from harness.model.shares import WHOLE, Share
 from harness.specs.expand import Plan, SweepPlan
 
 NOT_ASKED, OTHER_SHARD, NO_NEW_PAIR = "not in the query", "in another shard", "adds no new pair"
-PARTIAL = (NOT_ASKED, NO_NEW_PAIR)
-"""Why cases are left out that no other shard has either."""
 _FEW = 5000
 
 

@@ -35,8 +35,9 @@ class Graph(NamedTuple):
     """A compiled ModelProto: its bytes, and what a worker must know to feed it.
 
     `fed` are the positions of the inputs that are passed at run time; `inputs` and `outputs` are (name, ONNX
-    element type); `tested` the operator type of each node whose placement must be proven; `digest` the SHA-256 of the
-    bytes, hexadecimal. `patterns` are the bytes that outputs and what lies around inputs hold before a run,
+    element type); `tested` the operator type of each node whose placement must be proven, `untested` that of each
+    other node; `functions` are the tested operators that ONNX defines by a body as well; `digest` is the SHA-256 of
+    the bytes, hexadecimal. `patterns` are the bytes that outputs and what lies around inputs hold before a run,
     None where nothing is held there on purpose.
     """
 
@@ -49,6 +50,8 @@ class Graph(NamedTuple):
     optimization: str = "off"
     in_place: bool = False
     patterns: tuple[int, int] | None = None
+    untested: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
 
 
 class GraphCases(NamedTuple):

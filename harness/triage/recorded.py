@@ -14,7 +14,7 @@ from harness.model.header import Header
 from harness.model.query import Query
 from harness.model.result import Result
 from harness.model.result_key import artifact_name
-from harness.model.verdict import NOT_EXECUTED, conforms
+from harness.model.verdict import NOT_EXECUTED
 from harness.results.npz import load_arrays
 from harness.results.runfile import RunReader
 from harness.run.hashes import hash_files, run_hashes
@@ -113,11 +113,7 @@ def _chosen(
                 f"{path}: {case_id} has no result on target {target!r}; it has one on: {', '.join(found)}"
             )
         found = {target: found[target]}
-    failing = [
-        one
-        for one in found.values()
-        if one.outcome not in NOT_EXECUTED and not conforms(one.validity, one.outcome)
-    ]
+    failing = [one for one in found.values() if one.outcome not in NOT_EXECUTED and not one.conforms]
     if not failing:
         outcomes = ", ".join(f"{one.outcome.value} on {one.target}" for one in found.values())
         raise NothingRan(

@@ -29,7 +29,7 @@ def test_from_a_count_to_its_cases_to_one_case(open_page: Open, comparison: Path
     number = int(re.sub(r"\D", "", link.inner_text()))
     follow(link)
     assert shown(page) == number
-    assert page.locator("select[name=judged]").input_value() == "regression"
+    assert page.locator("select[name=change]").input_value() == "regression"
     group = page.locator("#changes tbody td.num a").first
     number = int(re.sub(r"\D", "", group.inner_text()))
     follow(group)

@@ -97,7 +97,7 @@ def test_a_view_is_a_link(open_page: Open, report: Path) -> None:
     ("fragment", "check"),
     [
         (
-            "#judged=failing",
+            "#unexpected=yes",
             lambda result: result.verdict in (Verdict.REGRESSION, Verdict.CHANGED, Verdict.NEW),
         ),
         (
@@ -146,9 +146,9 @@ def test_every_number_of_a_known_deviation_is_a_link_to_as_many_results(
 @pytest.mark.parametrize(
     ("number", "verdict", "heading", "said"),
     [
-        (3, "expected", "Known deviation", "Element types without a kernel"),
+        (3, "expected", "Why it is known", "Element types without a kernel"),
         (7, "!expected", "Not what is expected: mismatch", "documents: The sizes must match."),
-        (12, "expected", "Known deviation", "GatherElements on DirectML not reviewed yet"),
+        (12, "expected", "Why it is known", "GatherElements on DirectML not reviewed yet"),
     ],
 )
 def test_a_case_says_why_it_is_known(
@@ -166,7 +166,7 @@ def test_a_case_says_why_it_is_known(
 
 
 def test_a_case_that_conforms_names_no_entry(open_page: Open, report: Path) -> None:
-    page = open_page(report, "#judged=conforms")
+    page = open_page(report, "#reading=correct")
     follow(page.locator("#cases tbody a").first)
     headings = page.locator("dialog h3").all_inner_texts()
     assert headings[:2] == ["Results", "What is tested"]
@@ -257,7 +257,7 @@ def test_a_link_to_a_case_that_is_not_there(open_page: Open, report: Path) -> No
 
 @pytest.mark.parametrize(
     ("fragment", "scheme", "width"),
-    one_of(5, product(["", "#judged=failing&case", "#expectation=12&case"], ["light", "dark"], [1280, 400])),
+    one_of(5, product(["", "#unexpected=yes&case", "#expectation=12&case"], ["light", "dark"], [1280, 400])),
 )
 def test_axe_finds_nothing(open_page: Open, report: Path, width: int, scheme: str, fragment: str) -> None:
     axe = Axe()
@@ -336,7 +336,7 @@ def test_tensors_of_a_failing_case(open_page: Open, tmp_path: Path) -> None:
     follow(page.locator("#cases tbody a").first)
     dialog = page.locator("dialog")
     marked = [" ".join(text.split()) for text in dialog.locator("td.wrong").all_inner_texts()]
-    assert marked == ["✗ wrong 2.0", "✗ wrong inf", "✗ wrong 2.0000002", "✗ wrong 1.0"]
+    assert marked == ["≠ wrong 2.0", "≠ wrong inf", "≠ wrong 2.0000002", "≠ wrong 1.0"]
     assert dialog.locator("svg.graph .node").count() == 3
     assert "2 of 6 elements differ, at most 1 ULP apart." in dialog.inner_text()
     assert dialog.locator(".histogram tbody tr").count() == 8
@@ -436,5 +436,5 @@ def test_no_table_loses_columns_in_a_narrow_window(open_page: Open, report: Path
         " && each.scrollWidth > each.clientWidth + 1).map((each) => each.ariaLabel ?? each.getAttribute('aria-labelledby'))"
     )
     assert wider == []
-    cell = page.locator("#counts .labelled tbody td").first
-    assert cell.evaluate("cell => getComputedStyle(cell, '::before').content") == '"Selected"'
+    cell = page.locator("#levels .labelled tbody td").first
+    assert cell.evaluate("cell => getComputedStyle(cell, '::before').content") == '"2_1"'

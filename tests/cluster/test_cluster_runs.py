@@ -211,7 +211,7 @@ def test_another_harness_on_a_node(
     (_, line) = ended.err.splitlines()
     assert line == (
         f"harness: node tcp://node:1: it has onnx 1.2.3, and {mine.onnx} started the run: "
-        "install the same versions on every node, for instance those of requirements.lock"
+        "install the same versions on every node, for instance those of .ci/requirements.lock"
     )
     assert not (tmp_path / "o").exists()
 

@@ -1,5 +1,5 @@
 """Operators from folders named in HARNESS_OPERATORS: a formula and a spec are enough to run them; a formula
-that fails costs its case."""
+that fails costs its case, a module that fails ends the command."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.running import results_of
+import pytest
+
+from tests.running import lines_of, results_of
 
 FORMULAS = """\
 import numpy as np
@@ -23,6 +25,7 @@ def absolute(X):
     return X.astype(np.float64) if X.shape == (4,) else np.abs(X)[:1] if X.shape == (5,) else np.abs(X)
 
 
+REPLACES = {"Abs"}
 OPERATORS = (Operator("Abs", Family(), decided(absolute)), Operator("NobodyElses", Family(), decided(np.negative)))
 """
 SPEC = """\
@@ -66,7 +69,7 @@ def test_without_the_variable_they_are_unknown(tmp_path: Path) -> None:
         "from harness.operators import OPERATORS; print('NobodyElses' in OPERATORS, len(OPERATORS))",
     ]
     found = []
-    for folders in ("", str(tmp_path), os.pathsep.join([str(tmp_path / "absent"), str(tmp_path)])):
+    for folders in ("", str(tmp_path)):
         done = subprocess.run(
             command,
             env={**os.environ, "HARNESS_OPERATORS": folders},
@@ -75,5 +78,76 @@ def test_without_the_variable_they_are_unknown(tmp_path: Path) -> None:
             check=True,
         )
         found.append(done.stdout.split())
-    assert [there for there, _ in found] == ["False", "True", "True"]
+    assert [there for there, _ in found] == ["False", "True"]
     assert int(found[1][1]) > int(found[0][1])
+
+
+def command(folder: Path, operators: Path | str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "HARNESS_OPERATORS": str(operators)}
+    line = [sys.executable, "-m", "harness", *arguments]
+    return subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_its_modules_are_part_of_the_oracle_s_hash(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "Abs.yaml").write_text(SPEC, encoding="utf-8")
+    hashes = []
+    for name, text in (("none", None), ("one", FORMULAS), ("other", FORMULAS.replace("(3,)", "(6,)"))):
+        if text is not None:
+            (tmp_path / "own" / "signs.py").write_text(text, encoding="utf-8")
+        command(tmp_path, tmp_path / "own", "run", "Abs.yaml", "-t", "fake", "-o", name)
+        hashes.append(lines_of(tmp_path / name)[0]["hashes"])
+    assert len({each["oracle"] for each in hashes}) == 3
+    assert len({each["specs"] for each in hashes}) == 1
+    ended = command(tmp_path, "", "run", "Abs.yaml", "-t", "fake", "--resume", "-o", "other")
+    assert ended.returncode == 2
+    assert "the hash of the oracle changed since" in ended.stderr
+
+
+def test_a_node_of_a_cluster_with_other_modules_is_another_one(tmp_path: Path) -> None:
+    script = "from harness.run.cluster.identity import identity; print(identity().code)"
+    found = []
+    for name, text in (("none", None), ("one", FORMULAS), ("other", FORMULAS.replace("(3,)", "(6,)"))):
+        (tmp_path / name).mkdir()
+        if text is not None:
+            (tmp_path / name / "signs.py").write_text(text, encoding="utf-8")
+        environment = {**os.environ, "HARNESS_OPERATORS": str(tmp_path / name)}
+        found.append(subprocess.check_output([sys.executable, "-c", script], env=environment))
+    assert len(set(found)) == 3
+
+
+IMPORTS = FORMULAS.partition("def ")[0]
+UNNAMED = FORMULAS.replace('REPLACES = {"Abs"}', "")
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (UNNAMED, 'own.py: Abs is an operator of the harness already; to replace it, write REPLACES = {"Abs"}'),
+        (FORMULAS.replace("def absolute(X):", "def absolute(X)"), "own.py:7: SyntaxError: expected ':' (own.py, line 7)"),
+        (f"{IMPORTS}\n\n{'x' * 3} = 1 / 0\n", "own.py:9: ZeroDivisionError: division by zero"),
+        ("\nimport no_such_module\n", "own.py:2: ModuleNotFoundError: No module named 'no_such_module'"),
+        ("def f():\n    raise SystemExit(0)\n\n\nf()\n", "own.py:2: SystemExit: 0"),
+        ("OPERATORS = (abs,)\n", "own.py:1: TypeError: expected an Operator, not <built-in function abs>"),
+        ("OPERATOR = abs\n", "own.py:1: TypeError: expected an Operator, not <built-in function abs>"),
+    ],
+    ids=["replaces", "syntax", "exception", "import", "exit", "no operators", "no operator"],
+)  # fmt: skip
+def test_what_is_wrong_with_a_module_is_its_author_s(tmp_path: Path, text: str, complaint: str) -> None:
+    (tmp_path / "own.py").write_text(text, encoding="utf-8")
+    done = command(tmp_path, tmp_path, "list", "-k", "Round:case=*", "--count")
+    assert (done.returncode, done.stderr) == (2, f"harness: {tmp_path}/{complaint}\n")
+
+
+def test_two_modules_with_one_operator_are_refused(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        (tmp_path / f"{name}.py").write_text(FORMULAS, encoding="utf-8")
+    done = command(tmp_path, tmp_path, "list", "--count")
+    said = f"harness: {tmp_path}/second.py: Abs is an operator of {tmp_path}/first.py already\n"
+    assert (done.returncode, done.stderr) == (2, said)
+
+
+def test_a_folder_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    done = command(tmp_path, os.pathsep.join([str(tmp_path), "absent"]), "list", "--count")
+    said = "harness: HARNESS_OPERATORS: absent: there is no such folder\n"
+    assert (done.returncode, done.stderr) == (2, said)

@@ -80,7 +80,7 @@ def test_the_page_is_the_chart_the_table_and_the_answers(several: HistoryDatabas
     assert re.findall(r'<section id="(\w+)"', counts) == ["chart", "operators"]
     page = RENDERINGS.text(answer(database, CASE, asks_flips=True), "html")
     assert re.findall(r'<section id="(\w+)"', page) == ["since", "flips", "chart", "operators"]
-    assert "fails since 1.23.0 (2026-01-03 03:04); conformed last on 1.22.0 (2026-01-02 03:04)" in page
+    assert "fails since 1.23.0 (2026-01-03 03:04); last correct on 1.22.0 (2026-01-02 03:04)" in page
     assert "onnxruntime 1.22.0 → 1.23.0" in page
     assert "<script" not in page
     assert "src=" not in page
@@ -99,7 +99,7 @@ def test_an_operator_has_a_line_over_its_runs(several: HistoryDatabase) -> None:
                 bool(m.point.number in found.operators[course.operator]) for m in found.lines[target]
             )
             (words,) = re.findall(r'aria-label="([^"]*)"', sparkline(rates))
-            assert words.startswith(f"{len(rates)} runs, from {rates[0].passed} / {rates[0].ran} to ")
+            assert words.startswith(f"{len(rates)} runs, from {rates[0].correct} / {rates[0].judged} to ")
             assert page.count(words) >= 1
     assert sparkline([Rate(0, 4), Rate(4, 4)]).count('points="3.0,17.0 117.0,3.0"') == 1
 
@@ -109,8 +109,8 @@ def test_every_bar_has_its_count_as_text_and_what_deviates_a_sign(several: Histo
     words = [text.text for text in root.iter(f"{SVG}text")]
     bars = [bar for bar in root.iter(f"{SVG}rect") if bar.get("class") in ("pass", "fail", "none")]
     failing = [bar for bar in bars if bar.get("class") == "fail"]
-    assert sum("✗" in (word or "") for word in words) == len(failing)
-    assert "1 / 2 ✗ 1" in words
+    assert sum("\N{MINUS SIGN}" in (word or "") for word in words) == len(failing)
+    assert "1 / 2 \N{MINUS SIGN} 1" in words
     assert all(float(bar.get("width") or 0) >= 2 for bar in bars)
 
 
@@ -122,7 +122,7 @@ def test_a_single_deviation_among_many_is_seen(tmp_path: Path) -> None:
         root = ElementTree.fromstring(RENDERINGS.text(answer(database), "svg"))
     widths = [float(bar.get("width") or 0) for bar in root.iter(f"{SVG}rect") if bar.get("class") == "fail"]
     assert min(widths) == 2
-    assert "999 / 1,000 ✗ 1" in [text.text for text in root.iter(f"{SVG}text")]
+    assert "999 / 1,000 \N{MINUS SIGN} 1" in [text.text for text in root.iter(f"{SVG}text")]
 
 
 def test_the_chart_draws_the_newest_rows(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from harness.model.facets import facets
 from harness.model.result import Diff, Error, Result
 from harness.model.result_key import artifact_name
 from harness.model.verdict import Outcome, Verdict
-from harness.render.payload import JUDGED, MESSAGE, Payload, judgement
+from harness.render.payload import MESSAGE, Payload
 from harness.results.tables import Tables
 from tests import synthetic
 from tests.synthetic import ABSENT, CPU, DML
@@ -57,12 +57,10 @@ def test_every_result_comes_back() -> None:
             for place, value in enumerate(run["kinds"][run["kind"][number]])
         ]
         assert kind == [*facets(result.case), result.levels["directml"], result.validity.value]
-        target, outcome, verdict, judged = run["states"][run["state"][n]]
+        target, outcome, verdict, reading, unexpected = run["states"][run["state"][n]]
         assert (target, outcome, verdict) == (result.target, result.outcome.value, result.verdict.value)
-        assert (
-            run["judgements"][judged]
-            == JUDGED[judgement(result.validity, result.outcome, result.verdict, inexpressible=False)]
-        )
+        assert run["judgements"][reading] == result.reading.value
+        assert unexpected == ("yes" if result.unexpected(baseline=False) else "no")
         assert run["places"][run["place"][n]] == [result.stage or "", result.placed_on or ""]
         assert run["durations"][run["time"][n]] == pytest.approx(result.seconds * 1000, rel=0.05)
         detail = run["details"][run["detail"][n]]
@@ -102,14 +100,14 @@ def test_a_case_has_the_level_of_each_targets_call() -> None:
 @pytest.mark.parametrize(
     ("outcome", "verdict", "expected"),
     [
-        (Outcome.MISMATCH, Verdict.REGRESSION, "failing"),
-        (Outcome.PASS, Verdict.IMPROVEMENT, "improvement"),
-        (Outcome.MISMATCH, Verdict.EXPECTED, "known deviation"),
-        (Outcome.UNAVAILABLE, Verdict.MISSING, "not run"),
-        (Outcome.PASS, Verdict.EXPECTED, "conforms"),
+        (Outcome.MISMATCH, Verdict.REGRESSION, ("wrong", "yes")),
+        (Outcome.PASS, Verdict.IMPROVEMENT, ("correct", "yes")),
+        (Outcome.MISMATCH, Verdict.EXPECTED, ("wrong", "no")),
+        (Outcome.UNAVAILABLE, Verdict.MISSING, ("not judged", "no")),
+        (Outcome.PASS, Verdict.EXPECTED, ("correct", "no")),
     ],
 )
-def test_judgement(outcome: Outcome, verdict: Verdict, expected: str) -> None:
+def test_reading(outcome: Outcome, verdict: Verdict, expected: tuple[str, str]) -> None:
     placed = "CPUExecutionProvider" if outcome is Outcome.PASS else None
     run = decoded(
         payload_of(
@@ -117,7 +115,8 @@ def test_judgement(outcome: Outcome, verdict: Verdict, expected: str) -> None:
             {"cpu": CPU},
         )
     )
-    assert run["judgements"][run["states"][0][3]] == expected
+    *_, reading, unexpected = run["states"][0]
+    assert (run["judgements"][reading], unexpected) == expected
 
 
 def test_an_empty_run() -> None:

@@ -26,4 +26,4 @@ def test_a_comparison_in_a_small_encoding(tmp_path: Path, encoding: str) -> None
     assert (ended.returncode, ended.stderr) == (0, b"")
     assert text.startswith("OK ")
     assert "\\u" not in text
-    assert text.splitlines()[-1].split()[:3] == ["cpu", "300", "300"]
+    assert ["cpu", "300", "300"] in [row.split()[:3] for row in text.splitlines()]

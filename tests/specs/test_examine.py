@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.model import onnx_schemas
-from tests.running import complaint, harness
+from tests.running import complaint, harness, results_of
 
 SPEC = """\
 operator: Round
@@ -32,20 +32,67 @@ def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("values", "output", "said"),
     [
-        ("[0.5]", "[7]", "the oracle gives 0.0 (0x00000000) at [0], not 7.0 (0x40e00000)"),
+        ("[0.5]", "[7]", "the formula gives 0.0 (0x00000000) at [0], the spec says 7.0 (0x40e00000)"),
         (
             "[0.5, 1.5, 2.5]",
             "[0, 1, 3]",
-            "the oracle gives 2.0 (0x40000000) at [1], not 1.0 (0x3f800000); 2 of 3 elements differ",
+            "the formula gives 2.0 (0x40000000) at [1], the spec says 1.0 (0x3f800000); 2 of 3 elements differ",
         ),
-        ("[0.5, 1.5]", "[[0, 2]]", "the oracle gives float32[2], not float32[1,2]"),
-        ("[-0.4]", "[0]", "the oracle gives -0.0 (0x80000000) at [0], not 0.0 (0x00000000)"),
+        ("[0.5, 1.5]", "[[0, 2]]", "the formula gives float32[2], the spec says float32[1,2]"),
+        ("[-0.4]", "[0]", "the formula gives -0.0 (0x80000000) at [0], the spec says 0.0 (0x00000000)"),
     ],
 )
 def test_an_output_that_the_oracle_contradicts(values: str, output: str, said: str) -> None:
     Path("mine.yaml").write_text(SPEC % (values, output))
     ended = harness("check", "mine.yaml")
     assert (ended.code, ended.err) == (1, f"mine.yaml:11: cases[1].output: {said}\n")
+
+
+BOUNDED = """\
+operator: Exp
+opsets: [13]
+cases:
+  - name: mine
+    inputs: {input: {dtype: float32, values: [0, 1]}}
+    output: [1, 3]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            SPEC % ("[0.5]", "[7]"),
+            "mine.yaml:11: cases[1].output: the formula gives 0.0 (0x00000000) at [0], the spec says 7.0 (0x40e00000)",
+        ),
+        (
+            BOUNDED,
+            "mine.yaml:6: cases[0].output: the formula gives 2.7182818284590451 ± 7.15e-07 at [1], the spec says 3.0 (0x40400000); "
+            "1 of 2 elements differ",
+        ),
+    ],
+    ids=["exact", "with a bound"],
+)
+def test_a_run_says_of_an_author_s_mistake_what_check_says(text: str, said: str) -> None:
+    """It is red, and no regression of the target."""
+    Path("mine.yaml").write_text(text)
+    assert harness("check", "mine.yaml").err == f"{said}\n"
+    ended = harness("run", "mine.yaml", "-t", "fake", "-o", "run")
+    assert ended.code == 1
+    (result,) = (each for each in results_of(Path("run")).values() if each["outcome"] != "pass")
+    assert result["error"] == {"class": "OracleError", "message": said}
+    assert "\noracle error 1 × " in ended.out
+    assert (
+        "Correct the spec or the formula that contradict each other:\n  harness check mine.yaml\n"
+        in ended.out
+    )
+    assert "harness repro" not in ended.out
+    assert "harness expect update" not in ended.out
+    junit = harness("report", "run", "--format", "junit").out
+    assert f'message="oracle error: oracle_error · OracleError: {said}"' in junit
+    for words in (junit, (Path("run") / "report.md").read_text(encoding="utf-8")):
+        assert "actual" not in words
+        assert "| regression |" not in words
 
 
 def test_bits_without_quotes_are_numbers_to_others() -> None:

@@ -2,10 +2,10 @@
 
 | result | pytest |
 |---|---|
-| conforms | passed |
-| known deviation | xfailed, with the entry's reason and link; failed with `--runxfail` |
+| correct | passed |
+| wrong, crashed, accepted or not supported, as an entry expects | xfailed, with the entry's reason and link; failed with `--runxfail` |
 | unexpected: a regression, a changed result, an improvement (as a strict xfail) | failed |
-| not expressible or not run, or nothing is claimed of it | skipped, with the reason |
+| not judged, or does not apply to the target | skipped, with the reason |
 | its target is not here (any more) | failed, with the line that says why |
 
 The status is that of JUnit and CTRF (`render.foreign`).
@@ -24,7 +24,7 @@ from harness.commands.pytest_plugin.items import CaseItem
 from harness.model.errors import TargetUnavailable
 from harness.model.header import Expectation, Header
 from harness.model.result import Result
-from harness.model.verdict import Outcome, Verdict
+from harness.model.verdict import Outcome, Verdict, judged
 from harness.render.foreign import status, summary
 from harness.render.terminal import describe
 from harness.render.text import line, visible
@@ -70,13 +70,13 @@ def _entry(result: Result, header: Header) -> Expectation | None:
 def _known(entry: Expectation | None) -> str:
     if entry is None:
         return "known deviation"
-    return f"{'not reviewed yet' if entry.pending else 'known deviation'}: {line(entry.reason, 1000)} {line(entry.link, 1000)}"
+    return f"{'not reviewed yet' if entry.pending else 'known'}: {line(entry.reason, 1000)} {line(entry.link, 1000)}"
 
 
 def _failure(item: CaseItem, result: Result, entry: Expectation | None) -> str:
     """Write what happened, why that is unexpected, where the case is written, and how it is repeated without
     pytest."""
-    said = [f"{result.verdict.value}: {describe(result)}"]
+    said = [f"{judged(result.outcome, result.verdict)}: {describe(result)}"]
     if result.verdict is Verdict.IMPROVEMENT:
         said[0] = f"[XPASS(strict)] {said[0]}: remove or narrow the expectation"
     if entry is not None:

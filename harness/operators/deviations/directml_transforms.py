@@ -25,5 +25,5 @@ def signal_beyond_length(asked: Deviating) -> tuple[Expected, ...]:
     turned = np.exp((1j if inverse else -1j) * np.pi * (2 * k * n - n * n) / length) * (n - k < length)
     more = x[..., length:] @ turned / (length if inverse else 1)
     unit = gamma(4 * x.shape[-1], 2.0**-23) * np.abs(signal).sum((-2, -1))[..., None, None]
-    both = value + np.stack([more.real, more.imag], -1), bound + unit
-    return (Approx("float32", *(np.moveaxis(each, -2, axis_of(call)) for each in both)),)
+    given = value + np.stack([more.real, more.imag], -1), bound + unit
+    return (Approx("float32", *(np.moveaxis(each, -2, axis_of(call)) for each in given)),)

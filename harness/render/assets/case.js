@@ -10,7 +10,7 @@ function showCase(id, target) {
   if (number < 0) return dialog.replaceChildren(head(id), element("p", { class: "empty" }, "This run has no such case."));
   const results = [];
   for (let n = 0; n < run.case.length; n++) if (numbers.includes(run.case[n])) results.push(n);
-  const shown = opened = results.find((result) => ofResult(result, "target") === target) ?? results.reduce((a, b) => (ofResult(b, "judged") < ofResult(a, "judged") ? b : a));
+  const shown = opened = results.find((result) => ofResult(result, "target") === target) ?? results.reduce((a, b) => (run.ranks[run.state[b]] < run.ranks[run.state[a]] ? b : a));
   dialog.replaceChildren(head(id, turns(shown)), element("div", { class: "body" }, onTargets(results, shown, id), whyKnown(shown), whatIsTested(number), graph(number), found(shown), repeat(id, shown)));
 }
 
@@ -45,14 +45,14 @@ function onTargets(results, shown, id) {
       judged(result).map((cell) => element("td", {}, cell)), element("td", {}, run.places[run.place[result]][0] || "–"),
       element("td", {}, run.places[run.place[result]][1] || "–"), element("td", { class: "num" }, run.time[result] ? `${run.durations[run.time[result]]} ms` : "–"));
   });
-  return element("section", {}, element("h3", {}, "Results"), table(["Target", ...(comparing() ? ["BASE", "HEAD", "Change"] : ["Outcome", "Judged"]), "Stage reached", "Placed on", "Time"], rows, { label: "Results by target" }));
+  return element("section", {}, element("h3", {}, "Results"), table(["Target", ...(comparing() ? ["BASE", "HEAD", "Change"] : ["Outcome", "Reading"]), "Stage reached", "Placed on", "Time"], rows, { label: "Results by target" }));
 }
 
-// Why the result is a known deviation, or which entry it contradicts.
+// Why the result is known, or which entry it contradicts.
 function whyKnown(result) {
   const entry = entryOf(result);
   if (!entry) return null;
-  const title = ofResult(result, "verdict") === "expected" ? "Known deviation" : `Not what is expected: ${entry.expect}`;
+  const title = ofResult(result, "verdict") === "expected" ? "Why it is known" : `Not what is expected: ${entry.expect}`;
   return element("section", {}, element("h3", {}, title), element("p", {}, element("strong", {}, entry.name), entry.pending ? [" ", element("span", { class: "warn" }, "not reviewed yet")] : null),
     element("p", {}, entry.reason, entry.documents ? element("span", { class: "muted" }, ` Microsoft’s documents: ${entry.documents}`) : null, " ", entry.host ? element("a", { href: entry.link, rel: "noopener noreferrer" }, entry.host) : entry.link),
     element("p", {}, element("a", { href: writeFragment({ expectation: String(entry.number), verdict: "expected" }) }, "All results that this explains")));
@@ -139,7 +139,7 @@ function found(result) {
 
 const short = (number) => String(Number(number.toPrecision(3)));
 function nearness([ratio, ulp, unclaimed, compared]) {
-  if (unclaimed && unclaimed === compared) return `The bound is infinite for all ${grouped(compared)} elements: nothing is claimed, and the result tests nothing.`;
+  if (unclaimed && unclaimed === compared) return `The bound is infinite for all ${grouped(compared)} elements: nothing is claimed of them.`;
   return `The largest error is ${ratio} of its bound (${ulp} ULP).${unclaimed ? ` Nothing is claimed of ${grouped(unclaimed)} of ${grouped(compared)} elements.` : ""}`;
 }
 
@@ -152,7 +152,7 @@ function histogram(buckets) {
 function grid(tensor) {
   const rows = tensor.rows.map((line) => element("tr", {}, element("th", { scope: "row" }, `[${line.at.join(", ")}]`), line.cells.map((cell, place) => {
     const wrong = line.wrong.includes(place);
-    return element("td", { class: wrong ? "wrong" : false }, wrong ? [element("span", { "aria-hidden": "true" }, "✗ "), element("span", { class: "hidden" }, "wrong "), cell] : cell);
+    return element("td", { class: wrong ? "wrong" : false }, wrong ? [element("span", { "aria-hidden": "true" }, "≠ "), element("span", { class: "hidden" }, "wrong "), cell] : cell);
   })));
   const left = tensor.size - tensor.shown;
   return element("figure", {}, element("figcaption", {}, `${tensor.name}: ${tensor.dtype}[${tensor.shape.join(", ")}]`),
@@ -163,8 +163,9 @@ function grid(tensor) {
 function repeat(id, result) {
   const target = asked(ofResult(result, "target")), where = `${shell(id)} -t ${shell(target)}`;
   const commands = [["Run it again", `harness run -t ${shell(target)} -k ${shell(id)}`]];
-  if (!comparing() && !["conforms", "not run", "not expressible", "tests nothing"].includes(run.judgements[ofResult(result, "judged")])) {
-    commands.push(["Write a bug report that runs without the harness", `harness repro run.jsonl ${where} -o repro`], ["Shrink it to the smallest case that still fails", `harness reduce ${where}${run.seed ? ` --seed ${run.seed}` : ""} -o small.yaml`]);
+  if (!comparing() && (ofResult(result, "unexpected") === "yes" || ["wrong", "crashed", "accepted", "not supported"].includes(run.judgements[ofResult(result, "reading")]))) {
+    if (run.reproduced?.[run.targets.indexOf(ofResult(result, "target"))]) commands.push(["Write a bug report that runs without the harness", `harness repro run.jsonl ${where} -o repro`]);
+    commands.push(["Shrink it to the smallest case that still fails", `harness reduce ${where}${run.seed ? ` --seed ${run.seed}` : ""} -o small.yaml`]);
   }
   return element("section", {}, element("h3", {}, "Repeat it"), commands.map(([what, command]) => [element("p", { class: "what" }, what), element("div", { class: "command" }, element("pre", { tabindex: "0" }, command), copyButton("Copy", () => command))]));
 }

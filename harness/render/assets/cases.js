@@ -8,15 +8,15 @@ function occurring(name) {
   if (name === "flaky") return [...new Set(run.details.map(isFlaky))].sort();
   const place = KIND.indexOf(name);
   const values = new Set(place >= 0 ? run.kinds.map((kind) => kind[place]) : run.states.map((state) => state[STATE.indexOf(name)]));
-  if (name === "judged") return run.judgements.filter((_, number) => values.has(number));
+  if (name === judging()) return run.judgements.filter((_, number) => values.has(number));
   if (name === "level") return run.levels.filter((level) => values.has(level));
   return [...values].filter((value) => value !== "" && value !== -1).sort((a, b) => (typeof a === "number" ? a - b : a < b ? -1 : 1));
 }
 
-const ORDERS = [["", "as judged"], ["case", "case id"], ["-time", "longest first"], ["message", "message"], ["level", "level"], ["target", "target"], ["validity", "validity"], ["outcome", "outcome"], ["judged", "judgement"]];
+const ORDERS = [["", "unexpected first"], ["case", "case id"], ["-time", "longest first"], ["message", "message"], ["level", "level"], ["target", "target"], ["validity", "validity"], ["outcome", "outcome"]];
 const GROUPS = [["", "no group"], ["message", "message"], ["operator", "operator"], ["dtype", "element type"], ["target", "target"]];
 const COLUMNS = () => [["case", "Case"], ["target", "Target"], ["validity", "Validity"], ["level", "Level"],
-  ...(comparing() ? [["before", "BASE"], ["outcome", "HEAD"], ["judged", "Change"]] : [["outcome", "Outcome"], ["judged", "Judged"]]), ["message", "What happened"]];
+  ...(comparing() ? [["before", "BASE"], ["outcome", "HEAD"], ["change", "Change"]] : [["outcome", "Outcome"], ["reading", "Reading"]]), ["message", "What happened"]];
 // What says how results are shown; all else in a fragment filters.
 const VIEW = ["sort", "group"];
 
@@ -32,7 +32,7 @@ class Browser {
     };
     const fields = FILTERS.map(([name, label]) => {
       const values = occurring(name);
-      if (values.length < (name === "expectation" ? 1 : 2) && name !== "judged") return null;
+      if (values.length < (name === "expectation" ? 1 : 2) && name !== judging()) return null;
       return chosen(name, run.labels?.[name] ?? label, [["", "any"], ...values.map((value) => [value, name === "expectation" ? entryName(String(value)) : String(value)])]);
     });
     const typed = (name, label, placeholder) => {
@@ -49,10 +49,10 @@ class Browser {
     this.on = element("button", { type: "button", onclick: () => this.turn(PAGE) }, "Next →");
     this.empty = element("p", { class: "empty", hidden: true }, "No result matches this filter.");
     this.table = element("div", { class: "scroll high", role: "group", tabindex: "0", "aria-labelledby": "cases-title" }, element("table", { class: "cases" }, element("thead", {}, this.head), this.body));
-    this.more = element("details", { class: "more" }, element("summary", {}, "More filters"), element("div", { class: "fields" }, fields.slice(5)));
+    this.more = element("details", { class: "more" }, element("summary", {}, "More filters"), element("div", { class: "fields" }, fields.slice(7)));
     place.append(
       element("form", { role: "search", "aria-label": "Filter the cases", oninput: () => this.changed(), onsubmit: (event) => event.preventDefault() },
-        query, text, fields.slice(0, 5), view, this.more,
+        query, text, fields.slice(0, 7), view, this.more,
         element("div", { class: "buttons" }, element("button", { type: "reset", onclick: () => setTimeout(() => this.changed()) }, "Clear"), copyButton("Copy link", () => location.href), copyButton("Copy command", () => this.command()))),
       this.problem, this.status, this.table, this.empty, element("div", { class: "pager" }, this.back, this.on));
     place.hidden = false;
@@ -121,7 +121,7 @@ class Browser {
     this.back.parentElement.hidden = this.size <= PAGE;
   }
 
-  // The heads of columns sort by them: up, down, and as judged again.
+  // The heads of columns sort by them: up, down, and unexpected first again.
   heads() {
     const now = this.filter.sort ?? "";
     return COLUMNS().map(([name, label]) => {

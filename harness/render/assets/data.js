@@ -2,15 +2,16 @@
 
 const PAGE = 50;
 const FILTERS = [
-  ["operator", "Operator"], ["target", "Target"], ["judged", "Judged"], ["before", "BASE"], ["outcome", "Outcome"], ["verdict", "Verdict"], ["validity", "Validity"],
-  ["level", "Level"], ["dtype", "Element type"], ["types", "Other types"], ["rank", "Rank"], ["opset", "Opset"], ["variant", "Variant"], ["error", "Error"], ["flaky", "Flaky"], ["expectation", "Known deviation"],
+  ["operator", "Operator"], ["target", "Target"], ["reading", "Reading"], ["unexpected", "Unexpected"], ["change", "Change"], ["before", "BASE"], ["outcome", "Outcome"], ["verdict", "Verdict"], ["validity", "Validity"],
+  ["level", "Level"], ["dtype", "Element type"], ["types", "Other types"], ["rank", "Rank"], ["opset", "Opset"], ["variant", "Variant"], ["error", "Error"], ["flaky", "Flaky"], ["expectation", "Entry"],
 ];
 // What a kind of case says; all but the numbers among it stand in a dictionary.
 const KIND = ["operator", "opset", "dtype", "rank", "types", "variant", "level", "validity"];
 const NUMBERS = ["opset", "rank"];
-let STATE = ["target", "outcome", "verdict", "judged"];
-// A page that compares two runs names its own fields: `outcome` is HEAD's, `before` BASE's, and `judged` the change.
+let STATE = ["target", "outcome", "verdict", "reading", "unexpected"];
+// A page that compares two runs names its own fields: `outcome` is HEAD's, `before` BASE's, and `change` stands for the reading.
 const comparing = () => STATE.includes("before");
+const judging = () => (comparing() ? "change" : "reading");
 // ---------------------------------------------------------------------------------------------------------------- data
 
 async function decode() {
@@ -39,15 +40,16 @@ async function decode() {
   run.starts = starts;
   if (run.fields) STATE = run.fields;
   run.kinds = run.kinds.map((kind) => kind.map((value, place) => (NUMBERS.includes(KIND[place]) ? value : run.words[value])));
-  run.order = byJudgement(run.state, run.states.map((state) => state[STATE.indexOf("judged")]), run.judgements.length);
+  run.ranks = run.states.map((state) => state[STATE.indexOf(judging())] + (state[STATE.indexOf("unexpected")] === "yes" ? 0 : run.judgements.length));
+  run.order = byRank(run.state, run.ranks, 2 * run.judgements.length);
   return run;
 }
 
-// Failing results first, conforming ones last; within that as they ran.
-function byJudgement(column, judged, states) {
-  const counts = new Uint32Array(states + 1);
+// Unexpected results first, correct ones last; within that as they ran.
+function byRank(column, judged, ranks) {
+  const counts = new Uint32Array(ranks + 1);
   for (const state of column) counts[judged[state] + 1]++;
-  for (let n = 0; n < states; n++) counts[n + 1] += counts[n];
+  for (let n = 0; n < ranks; n++) counts[n + 1] += counts[n];
   const order = new Uint32Array(column.length);
   for (let n = 0; n < column.length; n++) order[counts[judged[column[n]]]++] = n;
   return order;
@@ -121,7 +123,7 @@ const textsOfDetails = () => (detailTexts ??= run.details.map((detail) => (Array
 // Returns the results that a filter wants, failing ones first; throws what is wrong with its query.
 function select(filter) {
   const kinds = wanted(run.kinds, KIND, filter, (value, field) => (field === "variant" && value === "" ? "none" : value));
-  const states = wanted(run.states, STATE, filter, (value, field) => (field === "judged" ? run.judgements[value] : value));
+  const states = wanted(run.states, STATE, filter, (value, field) => (field === judging() ? run.judgements[value] : value));
   const details = wanted(run.details.map((detail, n) => [errorClass(detail), isFlaky(detail), filter.message ? messageKinds()[n] : ""]), ["error", "flaky", "message"], filter);
   const entries = wanted([["none"], ...(run.expectations ?? [])], ["expectation"], filter);
   const count = run.kind.length;
@@ -168,7 +170,7 @@ function ranker(name) {
     const ranks = places(run.kinds.map((kind) => (name === "level" ? run.levels.indexOf(kind[ofKind]) : kind[ofKind])), name === "level" || NUMBERS.includes(name) ? byNumber : byText);
     return (result) => ranks[run.kind[run.case[result]]];
   }
-  if (ofState >= 0) { const ranks = places(run.states.map((state) => state[ofState]), name === "judged" ? byNumber : byText); return (result) => ranks[run.state[result]]; }
+  if (ofState >= 0) { const ranks = places(run.states.map((state) => state[ofState]), name === judging() ? byNumber : byText); return (result) => ranks[run.state[result]]; }
   return null;
 }
 

@@ -35,15 +35,15 @@ async function copy(text, button) {
 }
 const copyButton = (label, text) => element("button", { type: "button", onclick: (event) => copy(text(), event.currentTarget) }, label);
 
-// Colour says how a result is judged; an outcome is text.
-const SHADES = { failing: "failing", improvement: "partial", "known deviation": "known", "not run": "absent", "tests nothing": "unclaimed", "no elements": "unclaimed", "refused by core": "none", conforms: "pass", "not expressible": "none" };
+// Colour says what a result means; an outcome is text.
+const SHADES = { wrong: "known", crashed: "known", accepted: "known", "not supported": "partial", "not judged": "unjudged", correct: "pass" };
 
-// What a result was and how it was judged, as the cells of a row.
+// What a result was and what it means, as the cells of a row.
 function judged(result) {
   const of = (name) => ofResult(result, name);
-  if (comparing()) return [of("before"), of("outcome"), tag(run.judgements[of("judged")])];
-  const means = run.judgements[of("judged")];
-  return [of("outcome"), tag(means === "failing" ? of("verdict") : means, SHADES[means])];
+  if (comparing()) return [of("before"), of("outcome"), tag(run.judgements[of("change")])];
+  const means = run.judgements[of("reading")], red = of("unexpected") === "yes";
+  return [of("outcome"), tag(red ? `${means}: ${of("verdict")}` : means, red ? "failing" : SHADES[means])];
 }
 
 // What a result was, in a few words.

@@ -1,50 +1,43 @@
 // ------------------------------------------------------------------------------------------------- operators at a glance
 
 // The filter for what a cell counts.
-const COUNTED = "!not expressible";
-const MARKS = { pass: "✓", known: "~", failing: "✗", partial: "!", unclaimed: "∞", absent: "⊘", none: "–" };
-const WORDS = { pass: "all pass", known: "has known deviations", failing: "has unexpected results", partial: "not all ran", unclaimed: "some test nothing", absent: "nothing ran", none: "no case" };
-
+const COUNTED = "!does not apply";
 // Counts results by a key of their kind and state; what the target's API cannot express counts nowhere.
 function tallies(wants, keyOf) {
   const keys = new Map(), kinds = run.kinds.map((kind) => wants(kind));
-  const place = STATE.indexOf("judged"), target = STATE.indexOf("target"), outcome = STATE.indexOf("outcome");
+  const [place, target, unexpected] = ["reading", "target", "unexpected"].map((name) => STATE.indexOf(name));
   for (let n = 0; n < run.case.length; n++) {
     const kind = run.kind[run.case[n]];
     if (!kinds[kind]) continue;
-    const state = run.states[run.state[n]], judged = run.judgements[state[place]];
-    if (judged === "not expressible") continue;
+    const state = run.states[run.state[n]], reading = run.judgements[state[place]];
+    if (reading === "does not apply") continue;
     const key = keyOf(run.kinds[kind], state[target]);
     let tally = keys.get(key);
-    if (!tally) keys.set(key, (tally = { selected: 0, run: 0, passed: 0, conforming: 0, known: 0, failing: 0, unexpected: 0, unclaimed: 0, empty: 0, outcomes: new Map(), levels: new Set() }));
+    if (!tally) keys.set(key, (tally = { selected: 0, unexpected: 0, correct: 0, defects: 0, "not supported": 0, "not judged": 0, levels: new Set() }));
     tally.selected++;
     tally.levels.add(run.kinds[kind][KIND.indexOf("level")]);
-    tally.outcomes.set(state[outcome], (tally.outcomes.get(state[outcome]) ?? 0) + 1);
-    if (judged !== "not run") tally.run++;
-    if (judged === "tests nothing") tally.unclaimed++;
-    else if (judged === "no elements") tally.empty++;
-    else if (state[outcome] === "pass") tally.passed++;
-    if (judged === "conforms" || judged === "improvement") tally.conforming++;
-    if (judged === "known deviation") tally.known++;
-    if (judged === "failing") tally.failing++;
-    if (run.red.includes(judged)) tally.unexpected++;
+    tally[reading in tally ? reading : "defects"]++;
+    if (state[unexpected] === "yes") tally.unexpected++;
   }
   return keys;
 }
 
+// The same as `status` in harness/results/level_table.py.
 function stateOf(tally) {
   if (!tally?.selected) return "none";
-  if (!tally.run) return "absent";
-  return tally.failing ? "failing" : tally.known ? "known" : tally.unclaimed || (tally.empty && !tally.conforming) ? "unclaimed" : tally.run === tally.selected ? "pass" : "partial";
+  if (tally.unexpected) return "failing";
+  if (tally.defects) return "known";
+  if (tally["not supported"]) return tally.correct ? "partial" : "absent";
+  return tally["not judged"] ? "unjudged" : "pass";
 }
 
-// The part of a cell that passes, for its bar or shade, rounded down.
+// The part of a cell that is correct, for its bar or shade, rounded down.
 const share = (part, whole) => `--r:${Math.floor((100 * part) / whole)}%`;
 
-function cell(tally, text, filter, small, part = tally?.passed) {
+function cell(tally, filter, small, over = " / ") {
   const state = stateOf(tally);
   if (state === "none") return element("td", { class: "cell none" }, element("span", { class: "hidden" }, "no case"), element("span", { "aria-hidden": "true" }, "–"));
-  return element("td", { class: `cell ${state}`, style: share(part, tally.selected) }, element("a", { href: writeFragment(filter) }, element("span", { class: "mark", "aria-hidden": "true" }, MARKS[state]), text, small ? element("small", {}, small) : null, element("span", { class: "hidden" }, ` ${WORDS[state]}`)));
+  return element("td", { class: `cell ${state}`, style: share(tally.correct, tally.selected) }, element("a", { href: writeFragment(filter) }, element("span", { class: "mark", "aria-hidden": "true" }, run.marks[state]), `${grouped(tally.correct)}${over}${grouped(tally.selected)}`, small ? element("small", {}, small) : null, element("span", { class: "hidden" }, ` ${run.statuses[state]}`)));
 }
 
 // The filter over the table of operators; choosing a level counts its cells again.
@@ -54,7 +47,7 @@ function chooser() {
   const rows = [...document.querySelectorAll("tr[data-operator]")], whole = rows.map((row) => [...row.cells].slice(1));
   let states = rows.map((row) => [...row.cells].slice(1, 1 + run.targets.length).map((each) => each.classList[1]));
   const { name, state, level } = form.elements;
-  for (const each of Object.keys(WORDS).filter((word) => word !== "none")) state.append(element("option", { value: each }, WORDS[each]));
+  for (const each of Object.keys(run.statuses).filter((word) => word !== "none")) state.append(element("option", { value: each }, run.statuses[each]));
   for (const each of occurring("level")) level.append(element("option", { value: each }, each));
   const choose = () => {
     const text = name.value.trim().toLowerCase();
@@ -71,7 +64,7 @@ function chooser() {
       const operator = row.dataset.operator;
       const cells = !found ? whole[place].slice(0, run.targets.length) : run.targets.map((target) => {
         const tally = found.get(`${target}\n${operator}`);
-        return cell(tally, tally && `${grouped(tally.conforming)} / ${grouped(tally.selected)}`, { operator, target, level: level.value, judged: tally?.unexpected ? run.red.join() : COUNTED }, tally?.unexpected ? ` ${grouped(tally.unexpected)} unexpected` : "", tally?.conforming);
+        return cell(tally, { operator, target, level: level.value, ...(tally?.unexpected ? { unexpected: "yes" } : { reading: COUNTED }) }, tally?.unexpected ? ` ${grouped(tally.unexpected)} unexpected` : "");
       });
       row.replaceChildren(row.cells[0], ...cells, ...whole[place].slice(run.targets.length).map((each) => (found ? element("td") : each)));
     });
@@ -103,13 +96,13 @@ function fill(part) {
     const names = rowsAre === "types" ? [...new Set(cells.flatMap(([, row]) => row.split(" ").map((each) => each.split("=")[0])))] : [];
     for (const target of run.targets) {
       const own = cells.filter(([of]) => of === target);
-      if (!own.some(([, , , tally]) => tally.run)) continue;
+      if (!own.some(([, , , tally]) => tally["not judged"] < tally.selected)) continue;
       const rows = [...new Set(own.map(([, row]) => row))].sort(byType), ranks = [...new Set(own.map(([, , each]) => each))].sort((a, b) => a - b);
       const title = `${target}: ${names.length ? `${names.join(", ")} ` : ""}element type × rank`;
       const at = new Map(own.map(([, row, each, tally]) => [`${row}\n${each}`, tally]));
       const body = rows.map((row) => element("tr", {}, element("th", { scope: "row" }, names.length === 1 ? row.slice(row.indexOf("=") + 1) : row), ranks.map((each) => {
         const tally = at.get(`${row}\n${each}`), allowed = tally ? run.levels.filter((level) => tally.levels.has(level)) : [];
-        return cell(tally, tally && `${grouped(tally.passed)}/${grouped(tally.selected)}`, { operator, target, validity: "valid", rank: String(each), [rowsAre]: row, judged: COUNTED }, tally && [element("span", { class: "hidden" }, " level "), allowed[0], allowed.length > 1 ? `–${allowed.at(-1)}` : ""]);
+        return cell(tally, { operator, target, validity: "valid", rank: String(each), [rowsAre]: row, reading: COUNTED }, tally && [element("span", { class: "hidden" }, " level "), allowed[0], allowed.length > 1 ? `–${allowed.at(-1)}` : ""], "/");
       })));
       figures.push(element("figure", {}, element("figcaption", {}, title), element("div", { class: "scroll", role: "group", "aria-label": title, tabindex: "0" }, element("table", { class: "heat" },
         element("thead", {}, element("tr", {}, element("td"), element("th", { scope: "colgroup", class: "across", colspan: ranks.length }, "rank")),

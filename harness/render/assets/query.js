@@ -4,7 +4,7 @@
 // between alternatives, where the command line repeats -k.
 const QUERY_EXAMPLE = "GatherElements@13:data=float16;axis=-1";
 const QUERY_HEAD = /^([A-Za-z_*?][A-Za-z0-9_.*?]*)(?:@([0-9*?]+))?$/;
-const QUERY_TERM = /^([A-Za-z_][A-Za-z0-9_.]*)([<>]?=)([^;:=<>\s]+)$/;
+const QUERY_TERM = /^(\*(?==)|[A-Za-z_][A-Za-z0-9_.]*)([<>]?=)([^;:=<>\s]+)$/;
 const literal = (text) => text.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&");
 
 // `*` and `?`, which between brackets stand for digits; `[...]` is any shape, `,...]` any further dimensions.
@@ -23,7 +23,7 @@ function termTest(key, relation, value) {
     const pattern = new RegExp(`[:;]${literal(key)}=(-?\\d+)(?=;|$)`), bound = BigInt(value);
     return (id) => { const found = pattern.exec(id); return found !== null && (relation === ">=" ? BigInt(found[1]) >= bound : BigInt(found[1]) <= bound); };
   }
-  const pattern = new RegExp(`[:;]${literal(key)}=${globbed(value.startsWith("*[") ? `?${value}` : value, "[^;]")}(?=[;[]|$)`);
+  const pattern = new RegExp(`[:;]${key === "*" ? "[^:;=]+" : literal(key)}=${globbed(value.startsWith("*[") ? `?${value}` : value, "[^;]")}(?=[;[]|$)`);
   return (id) => pattern.test(id);
 }
 

@@ -40,7 +40,7 @@ document.addEventListener("keydown", (event) => {
 });
 // A table that is wider than its place shows its rows as blocks, in which each cell says what its column is called.
 function fit() {
-  const tables = [...document.querySelectorAll("main table:not(.overview, .heat, .cases, .deviations)")];
+  const tables = [...document.querySelectorAll("main table:not(.overview, .heat, .cases, .deviations), table.readings")];
   for (const table of tables) table.classList.remove("labelled");
   const wide = tables.filter((table) => table.parentElement.clientWidth && table.offsetWidth > table.parentElement.clientWidth + 1);
   for (const table of wide) {

@@ -32,12 +32,11 @@ class Searched(NamedTuple):
 
 
 class ReleaseRow(NamedTuple):
-    """A measured release: how many cases ran, conform and fail, the outcomes, what changed against the
+    """A measured release: how many cases ran and fail, the outcomes, what changed against the
     release before; of a single case also its error."""
 
     version: str
     ran: int
-    conform: int
     failing: int
     outcomes: tuple[tuple[str, int], ...]
     change: str
@@ -137,7 +136,7 @@ def outcome(seen: Seen) -> str:
     if seen.validity.value == "unspecified":
         return f"{seen.outcome.value} (left open by ONNX)"
     right = conforms(seen.validity, seen.outcome)
-    wanted = "conforms" if right else "fails"
+    wanted = "correct" if right else "fails"
     return f"{seen.outcome.value} ({wanted})" if seen.outcome is not Outcome.PASS else "pass"
 
 
@@ -165,7 +164,6 @@ def _beside_the_outcome(searched: Searched, cases: list[str]) -> str:
 
 def _row(searched: Searched, measured: Measured, change: ReleaseChange | None) -> ReleaseRow:
     outcomes = Counter(seen.outcome.value for seen in measured.seen.values())
-    failing = measured.failing()
     seen = measured.seen.get(searched.single) if searched.single is not None else None
     shown = "" if change is None else moved(change)
     if change is not None and searched.single is not None:
@@ -173,8 +171,7 @@ def _row(searched: Searched, measured: Measured, change: ReleaseChange | None) -
     return ReleaseRow(
         measured.version,
         len(measured.seen),
-        len(measured.seen) - failing,
-        failing,
+        measured.failing(),
         tuple(sorted(outcomes.items())),
         shown,
         seen.error if seen is not None else "",

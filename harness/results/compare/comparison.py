@@ -58,8 +58,8 @@ class Pair(NamedTuple):
 
 
 class ComparedResult(NamedTuple):
-    """What a target did with a case, as far as it is compared. `placed` is `OWN`, another provider's name, or
-    empty.
+    """What a target did with a case, as far as it is compared. `placed` is `OWN`, perhaps as a function, another
+    provider's name, or empty.
 
     `flaky` is said of a change and makes none by itself: whether a case is repeated depends on how its run
     was started.
@@ -272,10 +272,9 @@ def classify(
 
 def compared_result(result: Result, provider: str) -> ComparedResult:
     """Return what of a result is compared, on a target with this provider."""
-    placed = result.placed_on or ""
-    return ComparedResult(
-        result.validity, recorded_signature(result), OWN if placed == provider else placed, result.flaky
-    )
+    placed = OWN if result.placed_on == provider else result.placed_on or ""
+    placed += ", as a function" * bool(result.as_function)
+    return ComparedResult(result.validity, recorded_signature(result), placed, result.flaky)
 
 
 def _both_differ(before: str, after: str) -> bool:

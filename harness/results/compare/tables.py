@@ -7,6 +7,7 @@ from collections import Counter
 from typing import NamedTuple
 
 from harness.model.reference.feature_levels import level_key
+from harness.model.verdict import Reading
 from harness.results.compare.comparison import (
     OWN,
     Change,
@@ -16,8 +17,8 @@ from harness.results.compare.comparison import (
     Comparison,
     Pair,
 )
-from harness.results.level_table import level_table, levels
-from harness.results.summary import Summary, count, one_line, target_facts
+from harness.results.level_table import level_table, levels, rate
+from harness.results.summary import Summary, count, missing, one_line, target_facts
 from harness.results.tally import Tally
 
 PLURALS = {
@@ -31,7 +32,7 @@ _BOTH_RAN = (Change.REGRESSION, Change.FIX, Change.CHANGED)
 
 
 def exit_code(comparison: Comparison) -> int:
-    """1 for regressions only; 4 if no result ran in both runs, or a run was cut off: what it lacks may have
+    """1 for regressions only; 4 if no result ran in both runs, or a run is incomplete: what it lacks may have
     changed."""
     if comparison.total.changes[Change.REGRESSION]:
         return 1
@@ -39,8 +40,11 @@ def exit_code(comparison: Comparison) -> int:
 
 
 def _cut_off(comparison: Comparison) -> list[str]:
+    """Name the runs that are incomplete."""
     return [
-        name for name, tables in (("BASE", comparison.base), ("HEAD", comparison.head)) if tables.truncated
+        name
+        for name, tables in (("BASE", comparison.base), ("HEAD", comparison.head))
+        if missing(tables.header, tables.end, tables.tally().selected)
     ]
 
 
@@ -96,11 +100,8 @@ def _remarks(comparison: Comparison) -> tuple[str, ...]:
     if comparison.base.header.hashes.get("oracle") != comparison.head.header.hashes.get("oracle"):
         remarks.append("The oracle differs: a change can be the oracle's and not the target's.")
     for name, tables in (("BASE", comparison.base), ("HEAD", comparison.head)):
-        if tables.truncated:
-            held = count(tables.tally().selected, "result")
-            remarks.append(
-                f"{name} is incomplete: its run file ends after {held}, and is compared as far as it goes."
-            )
+        for said in missing(tables.header, tables.end, tables.tally().selected):
+            remarks.append(f"{name} is incomplete, and is compared as far as it goes: {said}")
     remarks += [
         f"The only target of BASE, {pair.base}, is compared with the only one of HEAD, {pair.head}."
         for pair in comparison.pairs
@@ -251,12 +252,15 @@ def both_rows(comparison: Comparison) -> list[BothRow]:
 
 
 def both_rates(cell: BothCell) -> tuple[str, str]:
-    """Write passed / selected of BASE and of HEAD."""
-    return _rate(cell.base), _rate(cell.head)
+    """Write correct / selected of BASE and of HEAD."""
+    return rate(cell.base), rate(cell.head)
 
 
-def _rate(tally: Tally) -> str:
-    return f"{tally.passed:,} / {tally.selected:,}" if tally.selected else "–"
+def both_readings(comparison: Comparison) -> list[tuple[str, int, int]]:
+    """Return each reading that occurs with its number in BASE and in HEAD, then the sums."""
+    base, head = comparison.base.tally(), comparison.head.tally()
+    found = [(reading.value, base[reading], head[reading]) for reading in Reading]
+    return [row for row in found if any(row[1:])] + [("all results", base.selected, head.selected)]
 
 
 def outcome_of(did: ComparedResult | None) -> str:
@@ -290,4 +294,4 @@ def said(found: Changed) -> str:
 
 def placed_on(did: ComparedResult | None, provider: str) -> str | None:
     """Name the provider that a result was placed on."""
-    return None if did is None or not did.placed else provider if did.placed == OWN else did.placed
+    return did.placed.replace(OWN, provider) or None if did else None

@@ -17,7 +17,7 @@ from harness.model.header import Header
 from harness.model.query import Query
 from harness.model.result import inexpressible
 from harness.model.result_key import result_key
-from harness.model.verdict import NOT_EXECUTED, conforms, fails
+from harness.model.verdict import NOT_EXECUTED
 from harness.results.compare.comparison import Change, States, pair_targets, twice
 from harness.results.explain.failures import (
     FailureGroup,
@@ -31,6 +31,7 @@ from harness.results.result_signature import signature
 from harness.results.rules.feature_table import Rows
 from harness.results.rules.separation import Population, Rule, Separation
 from harness.results.runfile import RunReader
+from harness.results.summary import lacks
 from harness.results.suspects import Testimonies
 
 GROUPS = 60
@@ -76,16 +77,16 @@ def explain(
             continue  # it says nothing of the target
         results += result.outcome not in NOT_EXECUTED
         agreements.add(line, result)
-        if conforms(result.validity, result.outcome):
+        if result.conforms:
             failures.hold(line, result, FailureScope(result.target, result.validity))
         else:
-            expected = not fails(result.validity, result.outcome, result.verdict)
+            expected = not result.fails
             failures.fail(line, result, FailureKind(result.target, expected, signature(result)))
     if not held:
         raise _nothing(run, queries)
     wanted = [group for group in failures.groups.values() if known or not group.kind.known]
     aside = sum(group.number for group in failures.groups.values()) - sum(group.number for group in wanted)
-    remarks = (_truncated("The run", held),) if run.truncated or run.end is None else ()
+    remarks = lacks(run.path)
     return _explained(
         Explanation(run.header, None, (), 0, results, 0, aside, remarks),
         failures,
@@ -133,9 +134,9 @@ def explain_changes(base: RunReader, head: RunReader, queries: Sequence[Query] =
     if not results:
         raise _nothing(head, queries, f" and ran in {base.path} as well")
     remarks = [
-        _truncated(name, None)
+        f"{name} is incomplete: explained as far as it goes."
         for name, run in (("BASE", base), ("HEAD", head))
-        if run.truncated or run.end is None
+        if lacks(run.path)
     ]
     differing = [
         name for name in ("specs", "oracle") if base.header.hashes.get(name) != head.header.hashes.get(name)
@@ -146,12 +147,6 @@ def explain_changes(base: RunReader, head: RunReader, queries: Sequence[Query] =
     ]
     found = Explanation(head.header, base.header, (), 0, results, 0, 0, tuple(remarks))
     return _explained(found, failures, agreements, failures.groups.values(), head, GROUPS)
-
-
-def _truncated(name: str, results: int | None) -> str:
-    return f"{name} is incomplete: explained as far as it goes" + (
-        f", {results:,} results." if results is not None else "."
-    )
 
 
 def _nothing(run: RunReader, queries: Sequence[Query], besides: str = "") -> NothingRan:

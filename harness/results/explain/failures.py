@@ -146,9 +146,9 @@ class Failures:
 
 
 def selected(result: Result, queries: Sequence[Query]) -> bool:
-    """Say whether a result can be explained: it ran, the specification says what is right, and a query
-    selects it."""
-    if result.outcome in NOT_EXECUTED or result.validity is Validity.UNSPECIFIED:
+    """Say whether a result can be explained: it ran, the specification says what is right, or that it is wrong to
+    end the process, and a query selects it."""
+    if result.outcome in NOT_EXECUTED or (result.validity is Validity.UNSPECIFIED and result.conforms):
         return False
     return not queries or any(query.matches(result.case) for query in queries)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness.model.errors import HarnessError
+from harness.model.verdict import Reading
 from harness.results.explain.explanation import explain
 from harness.results.explain.failures import FailureGroup
 from harness.results.explain.words import elsewhere, statement, verdict_of
@@ -41,9 +42,10 @@ NOTHING = InCommon()
 
 def in_common(run: Path, tables: Tables) -> InCommon:
     """Explain the unexpected failures of a run whose tables these are; empty without such failures."""
-    if not tables.tally().failing:
+    total = tables.tally()
+    if total.unexpected == total.red(Reading.CORRECT):
         return NOTHING
-    if tables.tally().run > RESULTS:
+    if total.run > RESULTS:
         return InCommon(
             remark="Too many results to explain in a report: harness explain RUN tells what the failures have in common."
         )

@@ -25,7 +25,7 @@ def headline(found: Explanation) -> tuple[Tone, str]:
         )
     unexpected = sum(group.number for group in found.groups if not group.kind.known)
     aside = (
-        f" {count(found.known, 'known deviation')} left aside; --known explains {_them(found.known)}."
+        f" {count(found.known, 'known result')} left aside; --known explains {_them(found.known)}."
         if found.known
         else ""
     )
@@ -34,10 +34,10 @@ def headline(found: Explanation) -> tuple[Tone, str]:
     if not unexpected:
         return (
             "good",
-            f"{count(found.failing, 'known deviation')} in {count(found.results, 'result')}, in {groups}.",
+            f"{count(found.failing, 'known result')} in {count(found.results, 'result')}, in {groups}.",
         )
     known = found.failing - unexpected
-    both = f" and {count(known, 'known deviation')}" if known and not found.unexplained else ""
+    both = f" and {count(known, 'known result')}" if known and not found.unexplained else ""
     return (
         "bad",
         f"{count(unexpected, 'unexpected failure')}{both} in {count(found.results, 'result')}, in {groups}.{aside}",

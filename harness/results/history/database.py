@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
@@ -20,19 +20,21 @@ from harness.model.case import BEYOND, Validity
 from harness.model.header import Header
 from harness.model.result import Result, inexpressible
 from harness.model.target_info import TargetInfo
-from harness.model.verdict import NOT_EXECUTED, Outcome, conforms
+from harness.model.verdict import Outcome, Reading
 from harness.results.compare.comparison import twice
 from harness.results.history.bounded import BoundedConnection, NoHistory, statements
 from harness.results.runfile import RunReader
+from harness.results.summary import missing
 
 APPLICATION = 0x4F52_5448
 """What marks a file as a history, in SQLite's `application_id`."""
-VERSION = 1
+VERSION = 2
 CACHE = 64 << 20
 """Bytes of the database that are kept in memory."""
 INVALID = "invalid"
-"""Stands in place of a level for the cases that the specification forbids; they conform where they are
-rejected."""
+"""Stands in place of a level for the cases that the specification forbids."""
+UNSPECIFIED = "unspecified"
+"""The same for those that it leaves open."""
 _KNOWN = 100_000
 _ERROR = 200
 _TOGETHER = 1000
@@ -41,13 +43,15 @@ CREATE TABLE runs (no INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, header BLOB 
 CREATE TABLE points (no INTEGER PRIMARY KEY, run INTEGER NOT NULL REFERENCES runs, target TEXT NOT NULL);
 CREATE TABLE cases (no INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE);
 CREATE TABLE states (
-    no INTEGER PRIMARY KEY, validity TEXT NOT NULL, outcome TEXT NOT NULL, error TEXT NOT NULL, UNIQUE (validity, outcome, error)
+    no INTEGER PRIMARY KEY, validity TEXT NOT NULL, outcome TEXT NOT NULL, error TEXT NOT NULL, reading TEXT NOT NULL,
+    UNIQUE (validity, outcome, error, reading)
 );
 CREATE TABLE results (
     case_no INTEGER NOT NULL, point INTEGER NOT NULL, state INTEGER NOT NULL, PRIMARY KEY (case_no, point)
 ) WITHOUT ROWID;
 CREATE TABLE counts (
-    point INTEGER NOT NULL, level TEXT NOT NULL, passed INTEGER NOT NULL, ran INTEGER NOT NULL, PRIMARY KEY (point, level)
+    point INTEGER NOT NULL, level TEXT NOT NULL, reading TEXT NOT NULL, number INTEGER NOT NULL,
+    PRIMARY KEY (point, level, reading)
 ) WITHOUT ROWID;
 """
 
@@ -62,21 +66,40 @@ class RecordedResult(NamedTuple):
 
 
 class Rate(NamedTuple):
-    """Cases that conform (valid ones pass, invalid ones are rejected), of those that ran."""
+    """Results that are correct, of those that are judged."""
 
-    passed: int
-    ran: int
+    correct: int
+    judged: int
+
+
+def rate_of(readings: Mapping[Reading, int]) -> Rate:
+    """Return which part of these results is correct."""
+    judged = sum(number for reading, number in readings.items() if reading is not Reading.NOT_JUDGED)
+    return Rate(readings.get(Reading.CORRECT, 0), judged)
 
 
 class Point(NamedTuple):
-    """One target of one run; `whole` is False for a run that was cut off. `rates` are by level, and of
-    `INVALID` cases."""
+    """One target of one run; `whole` is False for a run that was cut off, or merged without a shard. `counts` are by level and reading, of
+    valid cases and of those that are `INVALID` or `UNSPECIFIED`."""
 
     number: int
     header: Header
     whole: bool
     target: str
-    rates: dict[str, Rate]
+    counts: dict[str, dict[Reading, int]]
+
+    @property
+    def rates(self) -> dict[str, Rate]:
+        """The rates by level, and of `INVALID` cases."""
+        return {level: rate_of(of) for level, of in self.counts.items() if level != UNSPECIFIED}
+
+    @property
+    def readings(self) -> Counter[Reading]:
+        """How many results have each reading."""
+        total: Counter[Reading] = Counter()
+        for of in self.counts.values():
+            total.update(of)
+        return total
 
     @property
     def info(self) -> TargetInfo:
@@ -106,7 +129,7 @@ class HistoryDatabase:
                 self._sql.close()
                 raise
         self._cases: dict[str, int] = {}
-        self._states: dict[RecordedResult, int] = {}
+        self._states: dict[tuple[object, ...], int] = {}
 
     def _open(self) -> None:
         sql = self._sql
@@ -154,7 +177,7 @@ class HistoryDatabase:
         self.close()
 
     def add(self, reader: RunReader) -> Added:
-        """Add a run whole or not at all; one that is there already is left, and one that was cut off when it
+        """Add a run whole or not at all; one that is there already is left, and one that was incomplete when it
         was added is read again.
 
         Errors: UsageError for a damaged run, or a case that is in it twice; NoHistory for another run with
@@ -175,7 +198,7 @@ class HistoryDatabase:
             try:
                 if found:
                     self._remove(found[0])
-                self._add(reader, header)
+                whole = self._add(reader, header)
                 self._sql.execute("COMMIT")
             except BaseException:
                 self._cases.clear()
@@ -183,7 +206,7 @@ class HistoryDatabase:
                 with contextlib.suppress(sqlite3.Error):
                     self._sql.execute("ROLLBACK")
                 raise
-        return Added(reader.header.run_id, known=False, whole=reader.end is not None)
+        return Added(reader.header.run_id, known=False, whole=whole)
 
     def _remove(self, run: int) -> None:
         points = "(SELECT no FROM points WHERE run = ?)"
@@ -195,7 +218,7 @@ class HistoryDatabase:
         self._sql.execute("DELETE FROM points WHERE run = ?", (run,))
         self._sql.execute("DELETE FROM runs WHERE no = ?", (run,))
 
-    def _add(self, reader: RunReader, header: bytes) -> None:
+    def _add(self, reader: RunReader, header: bytes) -> bool:
         run = self._sql.execute(
             "INSERT INTO runs (id, header, whole) VALUES (?, ?, 0)", (reader.header.run_id, header)
         ).lastrowid
@@ -205,8 +228,7 @@ class HistoryDatabase:
             ).lastrowid
             for target in reader.header.targets
         }
-        passed: Counter[tuple[int | None, str]] = Counter()
-        ran: Counter[tuple[int | None, str]] = Counter()
+        counts: Counter[tuple[int | None, str, str]] = Counter()
         pending: list[tuple[int, Result, int | None]] = []
         for number, result in enumerate(reader, start=2):
             if inexpressible(result):
@@ -216,19 +238,17 @@ class HistoryDatabase:
             if len(pending) >= _TOGETHER:
                 self._insert(reader, pending)
                 pending.clear()
-            if result.validity is not Validity.UNSPECIFIED and result.outcome not in NOT_EXECUTED:
-                key = (
-                    point,
-                    result.levels.get("directml", BEYOND) if result.validity is Validity.VALID else INVALID,
-                )
-                ran[key] += 1
-                passed[key] += conforms(result.validity, result.outcome)
+            valid = result.validity is Validity.VALID
+            level = result.levels.get("directml", BEYOND) if valid else result.validity.value
+            counts[point, level, result.reading.value] += 1
         self._insert(reader, pending)
         self._sql.executemany(
             "INSERT INTO counts VALUES (?, ?, ?, ?)",
-            ((point, level, passed[point, level], of) for (point, level), of in ran.items()),
+            ((*key, number) for key, number in counts.items()),
         )
-        self._sql.execute("UPDATE runs SET whole = ? WHERE no = ?", (reader.end is not None, run))
+        whole = not missing(reader.header, reader.end, counts.total())
+        self._sql.execute("UPDATE runs SET whole = ? WHERE no = ?", (whole, run))
+        return whole
 
     def _insert(self, reader: RunReader, pending: list[tuple[int, Result, int | None]]) -> None:
         with self._bounded.told(len(pending)):
@@ -252,12 +272,13 @@ class HistoryDatabase:
         did = RecordedResult(
             result.validity, result.outcome, result.error.class_[:_ERROR] if result.error else ""
         )
-        number = self._states.get(did)
+        state = (*did, result.reading)
+        number = self._states.get(state)
         if number is None:
             if len(self._states) >= _KNOWN:
                 self._states.clear()
-            values = did.validity.value, did.outcome.value, did.error
-            number = self._states[did] = self._number("states", "validity, outcome, error", values)
+            values = did.validity.value, did.outcome.value, did.error, result.reading.value
+            number = self._states[state] = self._number("states", "validity, outcome, error, reading", values)
         return number
 
     def _number(self, table: str, columns: str, values: tuple[str, ...]) -> int:
@@ -272,13 +293,11 @@ class HistoryDatabase:
     def points(self) -> list[Point]:
         """Return every target of every run, in the order of the run ids: they begin with the time in UTC."""
         with self._read():
-            counted = self._sql.execute(
-                "SELECT point, level, passed, ran FROM counts ORDER BY point"
-            ).fetchall()
-            rates = {
-                point: {_text(row[1]): Rate(int(row[2]), int(row[3])) for row in rows}
-                for point, rows in groupby(counted, key=lambda row: row[0])
-            }
+            counts: dict[int, dict[str, dict[Reading, int]]] = {}
+            for point, level, reading, number in self._sql.execute(
+                "SELECT point, level, reading, number FROM counts"
+            ):
+                counts.setdefault(point, {}).setdefault(_text(level), {})[Reading(reading)] = int(number)
             found = self._sql.execute(
                 "SELECT p.no, header, whole, target FROM points p JOIN runs r ON p.run = r.no ORDER BY r.id, p.no"
             )
@@ -288,7 +307,7 @@ class HistoryDatabase:
                     msgspec.json.decode(header, type=Header),
                     bool(whole),
                     target,
-                    rates.get(number, {}),
+                    counts.get(number, {}),
                 )
                 for number, header, whole, target in found
             ]
@@ -318,26 +337,23 @@ class HistoryDatabase:
                     yield name, {point: states[state] for _, point, state in found}
 
     def operators(self) -> dict[str, dict[int, Rate]]:
-        """Return for each operator, by the numbers of points, how many of its results conform and how many ran,
-        unspecified cases left out."""
+        """Return for each operator, by the numbers of points, how many of its results are correct, and judged."""
         with self._read():
             states = {
-                number: (Validity(validity), Outcome(outcome))
-                for number, validity, outcome in self._sql.execute("SELECT no, validity, outcome FROM states")
+                number: Reading(reading)
+                for number, reading in self._sql.execute("SELECT no, reading FROM states")
             }
             rows = self._sql.execute(
                 "SELECT substr(c.id, 1, instr(c.id, '@') - 1) AS operator, r.point, r.state, count(*) "
                 "FROM results r JOIN cases c ON c.no = r.case_no GROUP BY operator, r.point, r.state ORDER BY operator"
             ).fetchall()
-            found: dict[str, dict[int, Rate]] = {}
+            found: dict[str, dict[int, Counter[Reading]]] = {}
             for operator, point, state, number in rows:
-                validity, outcome = states[state]
-                if validity is Validity.UNSPECIFIED or outcome in NOT_EXECUTED:
-                    continue
-                rates = found.setdefault(_text(operator), {})
-                passed, ran = rates.get(point, Rate(0, 0))
-                rates[point] = Rate(passed + number * conforms(validity, outcome), ran + number)
-        return found
+                found.setdefault(_text(operator), {}).setdefault(point, Counter())[states[state]] += number
+        return {
+            operator: {point: rate for point, readings in of.items() if (rate := rate_of(readings)).judged}
+            for operator, of in found.items()
+        }
 
 
 def _text(value: object) -> str:

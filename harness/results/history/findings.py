@@ -163,7 +163,7 @@ def groups_of(
                 continue
             finding = trace(moments, did)
             stand[
-                "never failed" if finding is None else "failing" if finding.until is None else "conform again"
+                "never failed" if finding is None else "failing" if finding.until is None else "correct again"
             ] += 1
             if finding is None:
                 continue

@@ -1,4 +1,4 @@
-"""Reads many runs in order: finds them, each target's moments, and the number of passing cases by version and
+"""Reads many runs in order: finds them, each target's moments, and the number of correct results by version and
 level."""
 
 from __future__ import annotations
@@ -148,14 +148,18 @@ class HistoryRow(NamedTuple):
     def total(self) -> Rate:
         """Sum the levels, which are of valid cases."""
         valid = [rate for level, rate in self.rates.items() if level != INVALID]
-        return Rate(sum(rate.passed for rate in valid), sum(rate.ran for rate in valid))
+        return Rate(sum(rate.correct for rate in valid), sum(rate.judged for rate in valid))
 
 
 def rows(moments: Iterable[Moment]) -> list[HistoryRow]:
     """Fold equal neighbours."""
     found: list[HistoryRow] = []
     for moment in moments:
-        if found and found[-1].rates == moment.point.rates and found[-1].last.version == moment.version:
+        if (
+            found
+            and found[-1].last.point.counts == moment.point.counts
+            and found[-1].last.version == moment.version
+        ):
             found[-1] = HistoryRow(found[-1].first, moment, found[-1].runs + 1)
         else:
             found.append(HistoryRow(moment, moment, 1))

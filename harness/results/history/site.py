@@ -20,7 +20,7 @@ from harness.model.header import Expectation, Header
 from harness.model.reference.feature_levels import level_key
 from harness.model.result import Result, inexpressible
 from harness.model.spread import Spread
-from harness.model.verdict import NOT_EXECUTED, conforms, unexpected
+from harness.model.verdict import NOT_EXECUTED
 from harness.results.history.database import HistoryDatabase
 from harness.results.history.findings import Finding, trace
 from harness.results.history.runs import Moment, line_of, release_order, timelines
@@ -110,9 +110,9 @@ def deviation(result: Result, header: Header) -> Deviation | None:
     if inexpressible(result):
         return None
     baseline = header.baseline is not None
-    red = unexpected(result.validity, result.outcome, result.verdict, baseline=baseline)
+    red = result.unexpected(baseline=baseline)
     ran = result.outcome not in NOT_EXECUTED
-    if not red and (not ran or conforms(result.validity, result.outcome)):
+    if not red and (not ran or result.conforms):
         return None
     number = result.expectation
     entry = header.expectations.get(number) if isinstance(number, int) else None
@@ -223,6 +223,13 @@ class ReleaseColumn(NamedTuple):
     moments: tuple[Moment, ...]
 
 
+class SiteCell(NamedTuple):
+    """What a release did with an operator; `partial` says which part of its cases that is, empty for all."""
+
+    tally: Tally
+    partial: str
+
+
 class OperatorRow(NamedTuple):
     """Neighbouring moments in which a target did the same with an operator; `first` and `last` are the ends
     of `runs` of them."""
@@ -276,12 +283,23 @@ class Site:
         """Return the counts of a target in a run."""
         return self.runs[moment.run_id].totals[moment.point.target]
 
-    def cell(self, operator: str, column: ReleaseColumn) -> Tally:
-        """Count an operator in the newest run of a column that ran it; in the newest that has it, if none
-        did."""
-        having = [found for moment in column.moments if (found := self.of(moment).get(operator))]
-        ran = [found.total for found in having if found.total.run]
-        return (ran or [found.total for found in having] or [Tally()])[-1]
+    def cell(self, operator: str, column: ReleaseColumn) -> SiteCell:
+        """Count an operator in the run of a column that has most of its results, the newest of several; a run
+        in which the target did something goes before any other."""
+        found = self._held(operator, column.moments)
+        if not found:
+            return SiteCell(Tally(), "")
+        moment, tally = max(found, key=lambda each: (each[1].run > 0, each[1].selected))
+        most = max(of.selected for _, of in self._held(operator, self.history.lines[column.target]))
+        if tally.selected < most:
+            return SiteCell(tally, f"part: {tally.selected:,} of {most:,}")
+        return SiteCell(tally, "" if moment.point.whole else "part")
+
+    def _held(self, operator: str, moments: Sequence[Moment]) -> list[tuple[Moment, Tally]]:
+        """Return the counts of an operator in each of these that has it, the newest first."""
+        return [
+            (moment, found.total) for moment in reversed(moments) if (found := self.of(moment).get(operator))
+        ]
 
     def rows(self, operator: str, target: str) -> list[OperatorRow]:
         """Return an operator's history on a target, oldest first, equal neighbours folded."""
@@ -305,6 +323,6 @@ def worst_first(site: Site, columns: Iterable[ReleaseColumn]) -> list[str]:
     failing = {
         name
         for name in site.operators
-        if any(status(site.cell(name, column)) == "failing" for column in newest)
+        if any(status(site.cell(name, column).tally) == "failing" for column in newest)
     }
     return sorted(site.operators, key=lambda name: (name not in failing, name))

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from harness.model.reference.feature_levels import level_key
-from harness.results.history.database import INVALID, Rate, RecordedResult
+from harness.results.history.database import INVALID, UNSPECIFIED, Rate, RecordedResult
 from harness.results.history.findings import Finding, FindingGroup, Flip
 from harness.results.history.runs import HistoryRow, Moment, differing, rows
 from harness.results.summary import count
@@ -46,7 +46,7 @@ class History(NamedTuple):
     flips: list[Flip] | None = None
     flips_number: int = 0
     operators: Mapping[str, dict[int, Rate]] = MappingProxyType({})
-    """For each operator, by the numbers of points, how many results conform."""
+    """For each operator, by the numbers of points, how many results are correct."""
 
     def courses(self) -> list[Course]:
         """Return each operator's rates on each target that has several runs, those that changed first."""
@@ -70,13 +70,14 @@ class History(NamedTuple):
     def levels(self) -> list[str]:
         """The columns of the counts: the levels that occur."""
         return sorted(
-            {level for moment in self.moments for level in moment.point.rates} - {INVALID}, key=level_key
+            {level for moment in self.moments for level in moment.point.counts} - {INVALID, UNSPECIFIED},
+            key=level_key,
         )
 
     @property
     def has_invalid(self) -> bool:
         """Say whether a column for invalid cases is needed."""
-        return any(INVALID in moment.point.rates for moment in self.moments)
+        return any(INVALID in moment.point.counts for moment in self.moments)
 
     @property
     def rows(self) -> dict[str, list[HistoryRow]]:
@@ -135,8 +136,8 @@ def at(moment: Moment) -> str:
 def sentence(finding: Finding) -> str:
     """Say since when cases with this finding fail, or failed."""
     since, until = finding.since, finding.until
-    failing = f"failed from {at(since)}, conforms since {at(until)}" if until else f"fails since {at(since)}"
-    earlier = f"conformed last on {at(finding.last_good)}" if finding.last_good else "never conformed before"
+    failing = f"failed from {at(since)}, correct since {at(until)}" if until else f"fails since {at(since)}"
+    earlier = f"last correct on {at(finding.last_good)}" if finding.last_good else "never correct before"
     return f"{failing}; {earlier}"
 
 
@@ -161,7 +162,7 @@ def standing(history: History) -> str:
     """Count how the asked cases stand, over all targets."""
     stand = history.stand or Counter()
     words = [
-        f"{stand[name]:,} {name}" for name in ("failing", "conform again", "never failed") if stand[name]
+        f"{stand[name]:,} {name}" for name in ("failing", "correct again", "never failed") if stand[name]
     ]
     return f"{count(stand.total(), 'case × target', 'cases × targets')}: {', '.join(words)}"
 

@@ -17,13 +17,16 @@ import onnx
 
 from harness.model.header import ClusterNode
 from harness.model.target_info import TargetInfo
+from harness.operators import OWN_MODULES
+from harness.run.hashes import hash_files
 
 _PACKAGE = Path(__file__).resolve().parent.parent.parent
 _SUFFIXES = (".py", ".json", ".yaml")
 
 
 class Identity(NamedTuple):
-    """Versions by which a plan and its results follow from the specs; `code` is a digest of the package's files."""
+    """Versions by which a plan and its results follow from the specs; `code` is a digest of the package's files and of
+    the modules of HARNESS_OPERATORS."""
 
     harness: str
     code: str
@@ -67,4 +70,5 @@ def _code() -> str:
         # an installed wheel has the specs inside the package; those that a run is of are compared by themselves
         if path.suffix in _SUFFIXES and not name.startswith("_specs/"):
             total.update(f"{name}\0".encode() + path.read_bytes().replace(b"\r\n", b"\n"))
+    total.update(hash_files(OWN_MODULES).encode() if OWN_MODULES else b"")
     return total.hexdigest()[:12]

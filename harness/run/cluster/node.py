@@ -18,7 +18,6 @@ import numpy as np
 
 from harness.model.dtypes import Array
 from harness.model.errors import HarnessError, HarnessFault, SpecError, TargetUnavailable
-from harness.model.result import inexpressible
 from harness.model.shares import WHOLE, LocalNumbers
 from harness.results.counts import Counts
 from harness.results.runfile import ResultLines
@@ -51,7 +50,7 @@ from harness.targets.target import greeted
 
 _RUNS: dict[str, NodeRun] = {}
 """The runs that this process has part in, by run id."""
-INSTALL = "install the same versions on every node, for instance those of requirements.lock"
+INSTALL = "install the same versions on every node, for instance those of .ci/requirements.lock"
 
 
 def prepare(run_id: str, theirs: Sequence[str], order: bytes) -> NodeReady | NodeRefused:
@@ -160,7 +159,7 @@ class NodeRun:
             if self.stopped:
                 return None
             writer.add(result)
-            counts.add(result.validity, result.outcome, result.verdict, inexpressible=inexpressible(result))
+            counts.add(result)
             number += 1
         writer.flush()
         return BlockResults(bytes(lines), number, counts, known.findings(), tuple(tensors.sent))

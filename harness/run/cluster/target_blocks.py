@@ -9,7 +9,7 @@ from queue import Empty
 from time import monotonic
 
 from harness.model.errors import HarnessFault, NodesLost
-from harness.model.result import Error, inexpressible
+from harness.model.result import Error
 from harness.model.shares import LocalNumbers
 from harness.model.target_info import TargetInfo
 from harness.results.counts import Counts
@@ -155,7 +155,5 @@ class TargetBlocks:
                 why = Error("NodeEnded", "two nodes that ran this case alone ended with it")
                 result = self._job.ended_with(found[position], why)
                 lines.add(result)
-                self._counts.add(
-                    result.validity, result.outcome, result.verdict, inexpressible=inexpressible(result)
-                )
+                self._counts.add(result)
         lines.flush()

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from harness.model.errors import TargetUnavailable
-from harness.model.result import inexpressible
 from harness.model.shares import LocalNumbers, Share
 from harness.model.target_info import TargetInfo
 from harness.results.counts import Counts
@@ -97,9 +96,7 @@ class RunProcess:
             pool = self._ready(number, opened, lines)
             for result in job.results(pool):
                 lines.add(result)
-                counts.add(
-                    result.validity, result.outcome, result.verdict, inexpressible=inexpressible(result)
-                )
+                counts.add(result)
         except TargetUnavailable as error:  # its workers no longer start: the other targets go on
             problem = f"{target.name}: {error}"
             counts.lost += 1

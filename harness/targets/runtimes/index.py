@@ -20,6 +20,7 @@ from typing import NamedTuple
 from packaging.version import Version
 
 from harness.model.errors import TargetUnavailable
+from harness.targets.runtimes.pythons import INSTALL
 
 _UV_INDEX = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS")
 _SECTIONS = ("global", "install", ":env:")
@@ -146,7 +147,5 @@ def _pip(arguments: list[str], environment: dict[str, str]) -> subprocess.Comple
         env={**os.environ, **environment},
     )
     if "No module named pip" in done.stderr:
-        raise TargetUnavailable(
-            "this environment has no pip, which asks the package index: run `python -m ensurepip --upgrade`"
-        )
+        raise TargetUnavailable(f"pip, which asks the package index, is missing: {INSTALL}")
     return done

@@ -11,8 +11,6 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-import uv
-
 from harness.model.errors import TargetUnavailable
 
 OLDEST = (3, 8)
@@ -57,16 +55,22 @@ def _search_path() -> str:
     )
 
 
+INSTALL = "run `python -m pip install 'onnxruntime-conformance-harness[runtimes]'`"
+"""The remedy where what installs other releases is missing."""
+
+
 def run_uv(
     arguments: list[str], *, path: str | None = None, environment: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run uv, which never asks, downloads no Python, and reads no project's settings; its output is
     captured."""
     try:
+        import uv  # of the extra `runtimes`
+
         tool = uv.find_uv_bin()
-    except FileNotFoundError as exc:
+    except (ImportError, FileNotFoundError) as exc:
         raise TargetUnavailable(
-            "uv is missing, which makes environments for other releases: run `python -m pip install uv`"
+            f"uv, which makes environments for other releases, is missing: {INSTALL}"
         ) from exc
     variables = {**os.environ, **(environment or {}), "NO_COLOR": "1", "UV_PYTHON_DOWNLOADS": "never"}
     if path is not None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from harness.model.errors import HarnessFault, TargetUnavailable
 from harness.model.plain_file import sha256_of
+from harness.targets.runtimes.pythons import INSTALL
 from harness.targets.windows.lock import Wheel, WindowsPython
 
 SITE_FOLDERS = (r"Z:\windows\numpy", r"Z:\windows\onnxruntime")
@@ -52,9 +53,7 @@ def pip_download(
     done = subprocess.run([*command, *requirements], capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode:
         if "No module named pip" in done.stderr:
-            raise TargetUnavailable(
-                "this environment has no pip, which downloads the Windows wheels: run `python -m ensurepip`"
-            )
+            raise TargetUnavailable(f"pip, which downloads the Windows wheels, is missing: {INSTALL}")
         raise TargetUnavailable(
             f"pip could not download {', '.join(requirements)}: {_reason(done.stderr)}; check the network, and the room in {folder.parent}"
         )

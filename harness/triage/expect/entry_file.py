@@ -195,8 +195,13 @@ def _comments(lines: Iterable[str]) -> Iterator[str]:
 def _as_read(entry: NewEntry) -> dict[str, object]:
     """Return a new entry as reading it gives it."""
     unless = {"unless": entry.unless} if entry.unless else {}
-    rest = {"when": dict(entry.when), "expect": entry.expect.value, "reason": TODO, "link": TODO}
+    rest = {"when": dict(entry.when), "expect": entry.expect.value, **dict.fromkeys(_asked(entry), TODO)}
     return {"match": entry.match, **unless, **rest}
+
+
+def _asked(entry: NewEntry) -> tuple[str, ...]:
+    """Return what a reviewer has to fill in."""
+    return (*(("gives",) if entry.expect is Outcome.MISMATCH else ()), "reason", "link")
 
 
 def _plainly(entry: object) -> object:
@@ -228,7 +233,8 @@ def _entry(entry: NewEntry, at: str) -> str:
     if entry.unless:
         lines += _queries("unless", entry.unless, f"{at}  ")
     conditions = ", ".join(f"{key}: {_plain(value)}" for key, value in entry.when)
-    rest = (f"when: {{{conditions}}}", f"expect: {entry.expect.value}", f"reason: {TODO}", f"link: {TODO}")
+    asked = (f"{key}: {TODO}" for key in _asked(entry))
+    rest = (f"when: {{{conditions}}}", f"expect: {entry.expect.value}", *asked)
     return lines + "".join(f"{at}  {line}\n" for line in rest)
 
 

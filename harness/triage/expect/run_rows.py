@@ -4,7 +4,8 @@ proposing expectations."""
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +15,9 @@ from harness.model.caseid import operator_of
 from harness.model.errors import NothingRan
 from harness.model.header import Header
 from harness.model.query import Query
+from harness.model.result import Result, inexpressible
 from harness.model.result_key import result_key
-from harness.model.verdict import NOT_EXECUTED, Outcome, conforms
+from harness.model.verdict import NOT_EXECUTED, Outcome, Verdict, conforms
 from harness.results.compare.comparison import twice
 from harness.results.numbering import Numbering
 from harness.results.result_signature import ResultSignature, signature
@@ -23,9 +25,13 @@ from harness.results.rules.feature_table import FeatureTable, Rows
 from harness.results.rules.query_features import level_asked, names_asked, numbers_asked
 from harness.results.rules.separation import Population, Separation
 from harness.results.runfile import RunReader
+from harness.specs.expectation_entry import Entry
+from harness.specs.expectations import Expectations
+from harness.specs.selection import NO_NEW_PAIR, NOT_ASKED, OTHER_SHARD
 
-_PARTIAL = frozenset({"not in the query", "in another shard", "adds no new pair"})
 OUTCOMES = tuple(Outcome)
+_ABSENT = len(OUTCOMES)
+"""Stands where `OUTCOMES` have a position, of a case that the run does not have."""
 
 
 class TargetRows:
@@ -35,22 +41,33 @@ class TargetRows:
         self.name = name
         self.ids: list[str] = []
         self.unrun: list[str] = []
-        """Cases that did not run: nothing is known of them."""
+        """Cases that the target's release or its API cannot be asked."""
         self.table = FeatureTable((numbers_asked, names_asked, level_asked))
         self._outcomes = array("B")
-        self._fails = array("B")
+        self._unexpected = array("B")
         self._open = array("B")
         self._signatures = array("I")
         self.signatures: Numbering[ResultSignature] = Numbering()
 
-    def add(self, case: str, validity: Validity, outcome: Outcome, found: ResultSignature) -> None:
-        """Take one result."""
+    def add(
+        self, case: str, validity: Validity, outcome: Outcome, found: ResultSignature, *, known: bool
+    ) -> None:
+        """Take one result; `known` if an entry explains it. An oracle error is nothing to expect of a target."""
+        unexpected = not (known or conforms(validity, outcome) or outcome is Outcome.ORACLE_ERROR)
+        signed = self.signatures[found.pooled]
+        self._row(case, OUTCOMES.index(outcome), unexpected, validity is Validity.UNSPECIFIED, signed)
+
+    def add_absent(self, case: str) -> None:
+        """Take a case that the run does not have: no query may select it."""
+        self._row(case, _ABSENT, False, True, 0)
+
+    def _row(self, case: str, outcome: int, unexpected: bool, unspecified: bool, signed: int) -> None:
         self.ids.append(case)
         self.table.add(case, "")
-        self._outcomes.append(OUTCOMES.index(outcome))
-        self._fails.append(not conforms(validity, outcome))
-        self._open.append(validity is Validity.UNSPECIFIED)
-        self._signatures.append(self.signatures[found.pooled])
+        self._outcomes.append(outcome)
+        self._unexpected.append(unexpected)
+        self._open.append(unspecified)
+        self._signatures.append(signed)
 
     @property
     def outcomes(self) -> NDArray[np.uint8]:
@@ -58,14 +75,19 @@ class TargetRows:
         return np.frombuffer(self._outcomes, np.uint8)
 
     @property
-    def fails(self) -> NDArray[np.bool_]:
-        """Where the result does not conform."""
-        return np.frombuffer(self._fails, np.uint8).astype(np.bool_)
+    def unexpected(self) -> NDArray[np.bool_]:
+        """Where the result does not conform and no entry explains it."""
+        return np.frombuffer(self._unexpected, np.uint8).astype(np.bool_)
 
     @property
     def open(self) -> NDArray[np.bool_]:
-        """Where the case is unspecified."""
+        """Where any result would do: the case is unspecified, or absent."""
         return np.frombuffer(self._open, np.uint8).astype(np.bool_)
+
+    @property
+    def absent(self) -> NDArray[np.bool_]:
+        """Where the run does not have the case."""
+        return np.asarray(self.outcomes == _ABSENT)
 
     @property
     def signed(self) -> NDArray[np.uint32]:
@@ -85,29 +107,71 @@ class TargetRows:
 
 
 class RunRows:
-    """All executed results of a run, by target."""
+    """All executed results of a run, by target; `complete` if it has every case of its operators."""
 
-    def __init__(self, run: RunReader) -> None:
+    def __init__(self, run: RunReader, expectations: Expectations) -> None:
         """Read a run. Errors: UsageError for a damaged one, NothingRan for one without results."""
         self.header: Header = run.header
         self.targets = {name: TargetRows(name) for name in run.header.targets}
         places = {name: place for place, name in enumerate(self.targets)}
-        seen: set[bytes] = set()
+        entries = {name: expectations.for_target(name, info) for name, info in run.header.targets.items()}
+        then = [
+            located.entry
+            for located in expectations.entries
+            if located.stated() in run.header.expectations.values()
+        ]
+        self._seen: set[bytes] = set()
         self.flaky = 0
         """Results that are left out, because a flaky case cannot be expected to do anything."""
+        beyond_api = 0
         for line, result in enumerate(run, start=2):
             key = result_key(result.case, places[result.target])
-            if key in seen:
+            if key in self._seen:
                 raise twice(run, line, result)
-            seen.add(key)
+            self._seen.add(key)
             self.flaky += result.flaky
+            beyond_api += inexpressible(result)
             if result.outcome in NOT_EXECUTED:
                 self.targets[result.target].unrun.append(result.case)
             elif not result.flaky:
+                known = entries[result.target].record(
+                    result.case,
+                    result.outcome,
+                    conforms=conforms(result.validity, result.outcome),
+                    beyond=result.beyond,
+                    allows=partial(_allows, result, then),
+                )
                 self.targets[result.target].add(
-                    result.case, result.validity, result.outcome, signature(result)
+                    result.case,
+                    result.validity,
+                    result.outcome,
+                    signature(result),
+                    known=known is not None and known.expect is result.outcome,
                 )
         self.operators = {operator_of(case) for rows in self.targets.values() for case in rows.ids}
         if not self.operators:
             raise NothingRan(f"{run.path}: nothing ran, so nothing can be expected of it")
-        self.complete = run.end is not None and not run.truncated and not _PARTIAL & run.end.left_out.keys()
+        asked, merged, end = run.header.selection, run.header.merged, run.end
+        some = {NOT_ASKED, OTHER_SHARD}
+        if asked is None or asked.select == "pairwise":
+            some.add(NO_NEW_PAIR)  # of a spec's own sweeps it counts what no run has
+        self.complete = (
+            end is not None
+            and not run.truncated
+            and not some & end.left_out.keys()
+            and not (merged is not None and merged.missing)
+            and len(self._seen) == end.selected + beyond_api
+        )
+
+    def lacks(self, planned: Iterable[str]) -> None:
+        """Take the planned cases of which the run has no result: nothing is said of them."""
+        ran = [(place, rows) for place, rows in enumerate(self.targets.values()) if rows.ids]
+        for case in planned:
+            for place, rows in ran:
+                if result_key(case, place) not in self._seen:
+                    rows.add_absent(case)
+
+
+def _allows(result: Result, then: Sequence[Entry], entry: Entry) -> bool:
+    """Say whether an entry may speak of a result: one that the run knew did so only if the result was expected."""
+    return result.verdict is Verdict.EXPECTED or all(entry is not each for each in then)

@@ -1,9 +1,9 @@
 """Updates expectation files from a run: drops what no longer matches, narrows what partly does, proposes what
 is missing.
 
-Only a complete run shows that an entry matches nothing; a run of some cases adds entries and changes none.
-The decision uses what the targets did and what the files expect now, not the verdicts that the run recorded:
-a second update finds nothing to do.
+Nothing is said of cases that the run does not have (`RunRows.lacks`): no query that is written selects one, and
+an entry that matches one is narrowed, never dropped. The decision uses what the targets did and what the files
+expect now, not the verdicts that the run recorded: a second update finds nothing to do.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from harness.model.target_info import TargetInfo
 from harness.results.rules.feature_table import Rows
 from harness.results.summary import count
 from harness.specs.expectations import Expectations
-from harness.specs.located import Located
+from harness.specs.located import Located, anything
 from harness.specs.source import Source, label_of, read
 from harness.specs.target_expectations import TargetExpectations
 from harness.triage.expect.entry_file import EntryFile
@@ -38,11 +38,12 @@ class Update:
 
 @dataclass
 class _SeenRows:
-    """What a run showed of one entry: rows of each target that ended as expected, and that ended otherwise;
-    ids that did not run."""
+    """What a run showed of one entry: rows of each target that ended as expected, that ended otherwise, and that
+    the run does not have; ids that did not run."""
 
     kept: dict[str, Rows] = field(default_factory=dict)
     lost: dict[str, Rows] = field(default_factory=dict)
+    absent: dict[str, Rows] = field(default_factory=dict)
     unrun: list[str] = field(default_factory=list)
 
 
@@ -52,11 +53,11 @@ def update(run: RunRows, expectations: Expectations, place: Callable[[str], Path
     done = Update()
     for located in expectations.entries:
         done.files.setdefault(located.file.path, EntryFile(located.file.path, located.file))
-    current = expectations.entries
-    if run.complete:
-        current = tuple(each for located in current if (each := _earned(run, located, done)) is not None)
-    else:
-        done.notes.append("the run is of some cases only: entries are added, none is dropped or narrowed")
+    current = tuple(
+        each for located in expectations.entries if (each := _earned(run, located, done)) is not None
+    )
+    if not run.complete:
+        done.notes.append("the run is of some cases only: nothing is written about the others")
     if run.flaky:
         done.notes.append(
             f"{count(run.flaky, 'flaky result')} left aside: what changes between repeats cannot be expected"
@@ -68,7 +69,10 @@ def update(run: RunRows, expectations: Expectations, place: Callable[[str], Path
         info = run.header.targets[name]
         known = TargetExpectations(name, tuple(e for e in current if e.entry.when.holds(name, info)))
         unexpected = _unexpected(rows, known, done)
-        when = (("provider", info.provider),) if providers.count(info.provider) == 1 else (("target", name),)
+        when = (
+            ("provider", info.provider) if providers.count(info.provider) == 1 else ("target", name),
+            *(() if run.complete else _release(info)),
+        )
         path = place(name)
         for entry in propose(rows, unexpected, when):
             if path not in done.files:
@@ -85,29 +89,37 @@ def _empty(path: Path) -> Source | None:
     return read(path) if path.exists() else None
 
 
+def _release(info: TargetInfo) -> tuple[tuple[str, str], ...]:
+    """Return the condition that names the release on which some cases were seen."""
+    seen = (("onnxruntime", info.onnxruntime), ("directml", info.directml))
+    return tuple((name, f"=={version}") for name, version in seen if version is not None)[:1]
+
+
 def _unexpected(rows: TargetRows, known: TargetExpectations, done: Update) -> NDArray[np.bool_]:
     """Say which rows fail without an entry; one that an entry expects to end otherwise is left to the
     reviewer."""
-    unexpected: NDArray[np.bool_] = rows.fails.copy()
+    unexpected: NDArray[np.bool_] = rows.unexpected.copy()
     otherwise: dict[int, int] = {}
     for row in np.flatnonzero(unexpected).tolist():
-        found = known.matching(rows.ids[row])
-        if found:
-            unexpected[row] = False
-            if known.entries[found[0]].entry.expect is not OUTCOMES[rows.outcomes[row]]:
-                otherwise[found[0]] = otherwise.get(found[0], 0) + 1
+        outcome = OUTCOMES[rows.outcomes[row]]
+        for position in known.matching(rows.ids[row]):
+            located = known.entries[position]
+            if located.applies(outcome, anything) and located.entry.expect is not outcome:
+                unexpected[row] = False
+                otherwise[position] = otherwise.get(position, 0) + 1
+                break
     for position, number in otherwise.items():
         ended = count(number, "case ends", "cases end")
         done.notes.append(
-            known.entries[position].problem(
-                f"{ended} otherwise on {known.target}; only a complete run can narrow the entry"
-            )
+            known.entries[position].problem(f"{ended} otherwise on {known.target}: edit the entry")
         )
     return unexpected
 
 
 def _earned(run: RunRows, located: Located, done: Update) -> Located | None:
     """Return an entry as far as the run bears it out: as it is, narrowed, or None."""
+    if located.general or located.entry.sometimes:
+        return located  # a case that does otherwise contradicts neither
     seen = _SeenRows()
     applies = False
     for name, rows in run.targets.items():
@@ -119,16 +131,18 @@ def _earned(run: RunRows, located: Located, done: Update) -> Located | None:
         ended = rows.outcomes == OUTCOMES.index(located.entry.expect)
         seen.kept[name] = np.flatnonzero(matched & ended)
         seen.lost[name] = np.flatnonzero(matched & ~ended & ~rows.open)
+        seen.absent[name] = np.flatnonzero(matched & rows.absent)
+        seen.unrun += [rows.ids[row] for row in seen.absent[name].tolist()]
         seen.unrun += [case for case in rows.unrun if _selected(case, located.queries, located.exceptions)]
     kept, lost = (sum(map(len, each.values())) for each in (seen.kept, seen.lost))
-    if not applies or (kept and not lost):
+    all_ran = {query.operator for query in located.queries} <= run.operators
+    if not applies or (not lost and (kept or not all_ran)):
         return located
-    if not kept:
-        if not lost and not _operators(located) & run.operators:
-            return located
-        if seen.unrun:
+    if not lost and seen.unrun:
+        if run.complete:
             done.notes.append(located.problem(f"left as it is: {len(seen.unrun):,} of its cases did not run"))
-            return located
+        return located
+    if not kept and not seen.unrun and all_ran:
         why = (
             f"none of its {count(lost, 'case')} ends in {located.entry.expect.value} now"
             if lost
@@ -140,10 +154,6 @@ def _earned(run: RunRows, located: Located, done: Update) -> Located | None:
     return _narrowed(run, located, seen, done)
 
 
-def _operators(located: Located) -> set[str]:
-    return {query.operator or "*" for query in located.queries}
-
-
 def _narrowed(run: RunRows, located: Located, seen: _SeenRows, done: Update) -> Located:
     kept_ids = {run.targets[name].ids[row] for name, rows in seen.kept.items() for row in rows.tolist()}
     lost_ids = {run.targets[name].ids[row] for name, rows in seen.lost.items() for row in rows.tolist()}
@@ -153,7 +163,11 @@ def _narrowed(run: RunRows, located: Located, seen: _SeenRows, done: Update) -> 
         )
         return located
     edited = done.files[located.file.path]
-    queries = tuple(query for query in located.queries if any(map(query.matches, (*kept_ids, *seen.unrun))))
+    queries = tuple(
+        query
+        for query in located.queries
+        if query.operator not in run.operators or any(map(query.matches, (*kept_ids, *seen.unrun)))
+    )
     exceptions = list(located.exceptions)
     if len(queries) < len(located.queries):
         edited.set_queries(located.position, "match", [query.text for query in queries])
@@ -163,7 +177,8 @@ def _narrowed(run: RunRows, located: Located, seen: _SeenRows, done: Update) -> 
             [row for row in lost.tolist() if _selected(rows.ids[row], queries, exceptions)], np.intp
         )
         if len(still):
-            for selecting in describe(rows, still, seen.kept[name], exceptions=False):
+            others = np.concatenate([seen.kept[name], seen.absent[name]])
+            for selecting in describe(rows, still, others, exceptions=False):
                 exceptions += [Query.parse(text) for text in selecting.match]
     if len(exceptions) > len(located.exceptions):
         edited.set_queries(located.position, "unless", [query.text for query in exceptions])

@@ -83,7 +83,7 @@ def _constants(failure: Failure) -> str:
             for name, number in failure.graph.outputs
         ),
         "]",
-        *expected_lines(failure.expected),
+        *expected_lines(failure.expected, failure.case.validity),
         f"EXPECTED_ERROR = {failure.case.rule or ''!r}",
         f"REPORTED = {f'{failure.signature}; DirectML {failure.info.directml}'!r}",
         *_modules(),

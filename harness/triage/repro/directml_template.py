@@ -83,7 +83,7 @@ def run():
     except Exception as error:  # noqa: BLE001 - whatever DirectML answers
         return answered(result, "while it runs", error)
     arrays = [as_told(elements, n) for n, (elements, _) in enumerate(found)]
-    wrong = [OUTPUTS[n][0] for n, array in enumerate(arrays) if EXPECTED is not None and not fits(n, array)]
+    wrong = [OUTPUTS[n][0] for n, array in enumerate(arrays) if EXPECTED and not fits(n, array)]
     shown = "; ".join(label(n) + show(array, OUTPUTS[n][1]) for n, array in enumerate(arrays))
     accepted = "accepted, with the output%s " % ("s" if len(OUTPUTS) > 1 else "")
     return dict(result, kind="output", wrong=wrong, actual=(accepted if EXPECTED is None else "") + shown)

@@ -108,6 +108,8 @@ def _specification(failure: Failure) -> str:
     source = f"{case.source} (<{page}>)" if case.source else f"<{page}>"
     if case.validity is Validity.INVALID:
         return f"The call is invalid, so an error is expected. It breaks this rule:\n\n> {case.rule}\n\nSource: {source}."
+    if case.validity is Validity.UNSPECIFIED:
+        return f"ONNX leaves the result open ({case.rule}), but no call may end the process.\n\nSource: {source}."
     expected = failure.expected
     assert expected is not None
     defined = "; ".join(

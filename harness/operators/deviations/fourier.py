@@ -1,0 +1,52 @@
+"""What is given in place of Fourier transforms and windows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from harness.model.case import Tensor
+from harness.model.expected import Approx, Expected
+from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.fourier import axis_of, length_of
+from harness.operators.window_functions import TERMS, Terms, window
+
+
+@deviation
+def scaled_by_float32(asked: Deviating) -> tuple[Expected, ...]:
+    """Inverse DFT of float64: the sum times 1 / N, which is rounded to float32."""
+    (found,) = asked.formula()
+    assert isinstance(found, Approx)
+    return (_scaled(found, length_of(asked.call)),)
+
+
+def _scaled(found: Approx, length: int) -> Approx:
+    ratio = float(np.float32(1) / np.float32(length)) * length if found.dtype == "float64" else 1.0
+    return Approx(found.dtype, found.value * ratio, found.bound * ratio)
+
+
+@deviation
+def all_mirrored(asked: Deviating) -> tuple[Expected, ...]:
+    """One-sided inverse DFT: y[N - k] is the conjugate of every y[k] that is given, but of the last where N is even; a
+    place may be written more than once, and N - k below 0 is a place modulo N where N is a power of 2."""
+    axis, length = axis_of(asked.call) % len(asked.call.first.shape), length_of(asked.call)
+    given = asked.inputs["input"]
+    half = np.moveaxis(given.array, axis, 0)
+    whole = np.zeros((length, *half.shape[1:]), half.dtype)
+    whole[: len(half)] = half[:length]
+    for place in range(1, len(half) - (length % 2 == 0)):
+        if place < length or length & (length - 1) == 0:
+            whole[(length - place) % length] = half[place]
+            np.negative(half[place, ..., 1], out=whole[(length - place) % length, ..., 1])
+    spectrum = Tensor(given.dtype, np.moveaxis(whole, 0, axis))
+    (found,) = asked.formula(inputs={**asked.inputs, "input": spectrum}, onesided=0)
+    assert isinstance(found, Approx)
+    real = Approx(found.dtype, found.value[..., :1], found.bound[..., :1])
+    return (_scaled(real, length),)
+
+
+@deviation
+def factors_of_float32(asked: Deviating) -> tuple[Expected, ...]:
+    """Windows: the factors of the cosines rounded to float32, and in float32 what they leave of 1."""
+    _, once, twice = map(np.float32, TERMS[asked.operator.name])
+    terms = Terms(float(np.float32(1) - once - twice), float(once), float(twice))
+    return window(terms, asked.call, asked.inputs, asked.arithmetic)

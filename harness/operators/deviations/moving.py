@@ -1,0 +1,101 @@
+"""What is given in place of elements that an operator moves."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from harness.model.case import Tensor
+from harness.model.expected import Exact, Expected
+from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.slicing import INT_MAX, LEAST
+
+
+@deviation
+def first_of_each_slice(asked: Deviating) -> tuple[Expected, ...]:
+    """Gather: of each slice the first text alone, the others empty."""
+    (found,) = asked.formula()
+    assert isinstance(found, Exact)
+    data, axis = asked.inputs["data"].array, asked.call.parameter("axis")
+    slices = found.tensor.array.reshape(-1, prod(data.shape[axis % data.ndim + 1 :])).copy()
+    slices[:, 1:] = ""
+    return (Exact(Tensor("string", slices.reshape(found.shape))),)
+
+
+@deviation
+def gathered_by_products(asked: Deviating) -> tuple[Expected, ...]:
+    """GatherND: the n-th tuple takes of the batch n // (tuples / batches), whatever the single sizes are; a tuple of
+    nothing takes the whole of it."""
+    data, indices = (each.array for each in asked.inputs.values())
+    batch_dims, width = asked.call.parameter("batch_dims", 0), indices.shape[-1]
+    batches, sizes = prod(data.shape[:batch_dims]), data.shape[batch_dims : batch_dims + width]
+    tuples = indices.reshape(prod(indices.shape[:-1]), width).astype(np.int64)
+    places = np.arange(len(tuples)) // max(1, len(tuples) // batches)
+    for number, size in enumerate(sizes):
+        places = places * size + tuples[:, number] % size
+    rest = data.shape[batch_dims + width :]
+    rows = data.reshape(batches * prod(sizes), *rest)[places]
+    dtype = asked.call.first.dtype
+    return (Exact(Tensor(dtype, rows.reshape(*indices.shape[:-1], *rest))),)
+
+
+@deviation
+def int_max_ends_before_the_first(asked: Deviating) -> tuple[Expected, ...]:
+    """Slice: an end of INT_MAX lies before the first element where the step is negative."""
+    ends, steps = (asked.inputs[name] for name in ("ends", "steps"))
+    held = np.where((steps.array < 0) & np.isin(ends.array, INT_MAX), LEAST, ends.array.astype(np.int64))
+    return asked.formula(inputs={**asked.inputs, "ends": Tensor("int64", held)})
+
+
+@deviation
+def places_of_a_vector(asked: Deviating) -> tuple[Expected, ...]:
+    """NonZero: a scalar is a vector of one element."""
+    x = asked.inputs["X"]
+    return asked.formula(inputs={"X": Tensor(x.dtype, x.array.reshape(-1))})
+
+
+@deviation
+def parts_without_their_axis(asked: Deviating) -> tuple[Expected, ...]:
+    """SplitToSequence: parts of one lose their dimension, though split is given."""
+    count, *parts = asked.formula()
+    axis = asked.call.parameter("axis")
+    squeezed = [
+        Tensor(each.dtype, np.squeeze(each.tensor.array, axis)) for each in parts if isinstance(each, Exact)
+    ]
+    return (count, *map(Exact, squeezed))
+
+
+@deviation
+def replaced(asked: Deviating) -> tuple[Expected, ...]:
+    """ScatterElements, ScatterND: updates replace, whatever reduction says."""
+    return asked.formula(reduction="none")
+
+
+@deviation
+def outputs_as_parts(asked: Deviating) -> tuple[Expected, ...]:
+    """Split: as many equal parts as there are outputs."""
+    return asked.formula(num_outputs=len(asked.call.outputs))
+
+
+@deviation
+def ones_for_negative_extents(asked: Deviating) -> tuple[Expected, ...]:
+    """Expand: a dimension below 0 is 1."""
+    shape = asked.inputs["shape"]
+    held = Tensor(shape.dtype, np.where(shape.array < 0, 1, shape.array).astype(shape.array.dtype))
+    return asked.formula(inputs={**asked.inputs, "shape": held})
+
+
+@deviation
+def first_position(asked: Deviating) -> tuple[Expected, ...]:
+    """Sequences: of several positions the first."""
+    position = asked.inputs["position"]
+    held = Tensor(position.dtype, position.array.reshape(-1)[0])
+    return asked.formula(inputs={**asked.inputs, "position": held})
+
+
+@deviation
+def flat_sizes(asked: Deviating) -> tuple[Expected, ...]:
+    """SplitToSequence: split in one dimension."""
+    split = asked.inputs["split"]
+    return asked.formula(inputs={**asked.inputs, "split": Tensor(split.dtype, split.array.reshape(-1))})

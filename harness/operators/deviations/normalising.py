@@ -1,0 +1,44 @@
+"""What is given in place of normalised tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from harness.model.expected import Expected
+from harness.operators.bounded import Bounded, converted, number
+from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.formulas import bounded
+
+
+@deviation
+def running_mean(asked: Deviating) -> tuple[Expected, ...]:
+    """LayerNormalization: mean and variance step by step in float32, m += (x - m) / n and s += (x - m before) (x - m)."""
+    return bounded(_by_running_mean)(asked.call, asked.inputs, asked.arithmetic)
+
+
+@deviation
+def axes_that_there_are(asked: Deviating) -> tuple[Expected, ...]:
+    """MeanVarianceNormalization: an axis that X does not have is left out."""
+    rank = len(asked.call.first.shape)
+    return asked.formula(axes=tuple(axis for axis in asked.call.parameter("axes") if -rank <= axis < rank))
+
+
+def _by_running_mean(
+    x: Bounded, scale: Bounded, bias: Bounded | None = None, *, axis: int, epsilon: float
+) -> Any:
+    wide = converted(x, "float32")
+    elements = wide.value.astype(np.float32).reshape(*x.shape[: axis % x.ndim], -1)
+    mean = squares = np.zeros(elements.shape[:-1], np.float32)
+    for count in range(1, elements.shape[-1] + 1):
+        apart = elements[..., count - 1] - mean
+        mean = mean + apart / np.float32(count)
+        squares = squares + apart * (elements[..., count - 1] - mean)
+    inverse = 1 / np.sqrt(squares.astype(np.float64) / elements.shape[-1] + epsilon)
+    kept = (*elements.shape[:-1], *(1,) * (x.ndim - elements.ndim + 1))
+    held_mean, held_inverse = (
+        number(each.astype(np.float64).reshape(kept), wide.arithmetic) for each in (mean, inverse)
+    )
+    y = converted((wide - held_mean) * held_inverse, x.arithmetic.form.dtype) * scale
+    return (y if bias is None else y + bias), held_mean, held_inverse

@@ -1,0 +1,100 @@
+"""What is given in place of products of 8-bit integers, on processors that add two of them in 16 bits."""
+# ruff: noqa: N803 - inputs have the names that ONNX gives them
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from harness.model.case import Tensor
+from harness.model.dtypes import Array
+from harness.model.expected import Exact, Expected
+from harness.operators.base import Call
+from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.formulas import decided
+from harness.operators.quantised import requantized
+from harness.operators.windows import window
+
+
+@deviation
+def products_in_pairs(asked: Deviating) -> tuple[Expected, ...]:
+    """MatMulInteger, QLinearMatMul: sums over k of A[.., k] B[k, ..] with two neighbours added in 16 bits."""
+    if asked.operator.name == "MatMulInteger":
+        return decided(_products)(asked.call, asked.inputs, asked.arithmetic)
+    held = {name: each.array for name, each in asked.inputs.items()}
+    found = _products(held["a"], held["b"], held["a_zero_point"], held["b_zero_point"])
+    return requantized(asked.call, asked.inputs, found, asked.arithmetic, "ab", ())
+
+
+def _products(A: Array, B: Array, a_zero_point: Any = 0, b_zero_point: Any = 0) -> Array:
+    a, b = np.atleast_2d(A), B if B.ndim > 1 else B[:, None]
+    one, other = (np.asarray(zero, np.int64) for zero in (a_zero_point, b_zero_point))
+    one = one[:, None] if one.ndim == 1 and one.size > 1 else one
+    found = _less_zero_points(_in_pairs(a, b), a, b, one, other)
+    found = found if A.ndim > 1 else found[..., 0, :]
+    return np.asarray(found if B.ndim > 1 else found[..., 0]).astype(np.int32)
+
+
+@deviation
+def windows_in_pairs(asked: Deviating) -> tuple[Expected, ...]:
+    """ConvInteger, QLinearConv: sums over kernel and channels with two neighbours added in 16 bits, those of the kernel
+    in ConvInteger, of the channels in QLinearConv."""
+    call, held = asked.call, {name: each.array for name, each in asked.inputs.items()}
+    x, w = held["x"], held["w"]
+    zero, others = held.get("x_zero_point", np.uint8(0)).reshape(()), held.get("w_zero_point", np.int8(0))
+    rows = w.reshape(*w.shape[:2], -1)
+    columns = _columns(x, w, zero, call)
+    if asked.operator.name == "QLinearConv":
+        rows, columns = rows.swapaxes(1, 2), columns.swapaxes(2, 3)
+    rows = rows.reshape(len(w), -1)
+    columns = columns.reshape(*columns.shape[:2], -1, columns.shape[-1])
+    row_zeros = np.broadcast_to(others.reshape(-1, 1).astype(np.int64), (len(w), 1))
+    of_groups = zip(np.split(rows, columns.shape[1]), np.split(row_zeros, columns.shape[1]), strict=True)
+    found = [
+        _less_zero_points(_in_pairs(part, columns[:, n]), part, columns[:, n], zeros, zero.astype(np.int64))
+        for n, (part, zeros) in enumerate(of_groups)
+    ]
+    (shape,) = asked.operator.family.output_shapes(asked.operator, call)
+    sums = np.concatenate(found, axis=1).reshape(shape)
+    if asked.operator.name == "ConvInteger":
+        return (Exact(Tensor("int32", sums.astype(np.int32))),)
+    each = (-1, *(1,) * (x.ndim - 2))
+    sums = sums + held["B"].astype(np.int64).reshape(each) if "B" in held else sums
+    return requantized(call, asked.inputs, sums, asked.arithmetic, "xw", each)
+
+
+def _columns(x: Array, w: Array, zero: Array, call: Call) -> Array:
+    """Return the elements of every window by group: [N, groups, C / groups, kernel, outputs]."""
+    found = window(call, w.shape[2:])
+    count = len(found.kernel)
+    spread = [(0, 0), (0, 0), *zip(found.pads[:count], found.pads[count:], strict=True)]
+    padded = np.pad(x, spread, constant_values=zero)
+    view = np.lib.stride_tricks.sliding_window_view(padded, found.reach, axis=tuple(range(2, x.ndim)))
+    taken = (
+        slice(None),
+        slice(None),
+        *(slice(None, None, s) for s in found.strides),
+        *(slice(None, None, d) for d in found.dilations),
+    )
+    turned = np.moveaxis(view[taken], range(2, 2 + count), range(-count, 0))
+    return np.asarray(
+        turned.reshape(len(x), -1, w.shape[1], prod(found.kernel), prod(turned.shape[2 + count :]))
+    )
+
+
+def _in_pairs(a: Array, b: Array) -> Array:
+    """Multiply [.., m, k] of uint8 by [.., k, n] of int8: two neighbours are added in 16 bits that saturate."""
+    more = a.shape[-1] % 2
+    a = np.pad(a.astype(np.int64), [(0, 0)] * (a.ndim - 1) + [(0, more)])
+    b = np.pad(b.astype(np.int64), [(0, 0)] * (b.ndim - 2) + [(0, more), (0, 0)])
+    pairs = [a[..., n::2, None] * b[..., None, n::2, :] for n in (0, 1)]
+    return np.asarray(np.clip(pairs[0] + pairs[1], -(2**15), 2**15 - 1).sum(-2))
+
+
+# sum of (a - za) (b - zb) = sum of a b - za (sum of b) - zb (sum of a) + K za zb
+def _less_zero_points(products: Array, a: Array, b: Array, za: Array, zb: Array) -> Array:
+    a, b = (each.astype(np.int64) for each in (a, b))
+    corrected = products - za * b.sum(-2, keepdims=True) - zb * a.sum(-1, keepdims=True)
+    return np.asarray(corrected + a.shape[-1] * za * zb)

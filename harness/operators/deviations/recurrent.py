@@ -1,0 +1,51 @@
+"""What is given in place of recurrent layers."""
+# ruff: noqa: N803 - inputs have the names that ONNX gives them
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from harness.model.expected import Expected
+from harness.operators.base import Call
+from harness.operators.bounded import Bounded
+from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.formulas import bounded
+from harness.operators.recurrent import LSTM, Step, layer, lstm_cell
+from harness.operators.recurrent_activations import FUNCTIONS, Activation, chosen, named
+
+
+@deviation
+def thresholds_of_0(asked: Deviating) -> tuple[Expected, ...]:
+    """RNN, GRU, LSTM: ThresholdedRelu has the alpha 0."""
+    kind = asked.operator.options
+    names = named(asked.call, kind.functions, len(kind.directions(asked.call)))
+    alphas = [0.0 if name == "ThresholdedRelu" else FUNCTIONS[name].alpha for name in names]
+    return asked.formula(activation_alpha=tuple(alpha for alpha in alphas if alpha is not None))
+
+
+@deviation
+def cell_not_clipped(asked: Deviating) -> tuple[Expected, ...]:
+    """LSTM: Ht = ot (.) h(Ct), Ct not bounded by clip; all other arguments are."""
+    return bounded(_lstm_without_clip_of_h)(asked.call, asked.inputs, asked.arithmetic)
+
+
+def _lstm_without_clip_of_h(
+    X: Any,
+    W: Any,
+    R: Any,
+    call: Call,
+    B: Any = None,
+    sequence_lens: Any = None,
+    initial_h: Any = None,
+    initial_c: Any = None,
+    P: Any = None,
+) -> Any:
+    clipped = lstm_cell(call, W, R, P)
+    unbounded = {name: value for name, value in call.attributes.items() if name != "clip"}
+    functions = chosen(call._replace(attributes=unbounded), LSTM.functions, len(LSTM.directions(call)))
+
+    def cell(d: int, held: Sequence[Activation], bias: Bounded | None) -> Step:
+        return clipped(d, (held[0], held[1], functions[d][2]), bias)
+
+    return layer(call, LSTM, X, B, sequence_lens, (initial_h, initial_c), cell)

@@ -1,0 +1,32 @@
+"""What is given in place of reductions, and of what goes along an axis."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from harness.model.case import Tensor
+from harness.model.dtypes import DTYPES
+from harness.model.expected import Exact, Expected
+from harness.operators.deviations.base import Deviating, deviation
+
+
+@deviation
+def nothing_reduced(asked: Deviating) -> tuple[Expected, ...]:
+    """Reductions of no elements: the output has the shape of data."""
+    (dtype,) = asked.call.outputs
+    return (Exact(Tensor(dtype, np.zeros(asked.call.first.shape, DTYPES[dtype].storage))),)
+
+
+@deviation
+def axis_in_32_bits(asked: Deviating) -> tuple[Expected, ...]:
+    """Of axis the lower 32 bits count."""
+    return asked.formula(axis=int(np.int64(asked.call.parameter("axis")).astype(np.int32)))
+
+
+@deviation
+def k_in_32_bits(asked: Deviating) -> tuple[Expected, ...]:
+    """TopK: of K the lower 32 bits count."""
+    k = asked.inputs["K"]
+    return asked.formula(
+        inputs={**asked.inputs, "K": Tensor(k.dtype, k.array.astype(np.int32).astype(np.int64))}
+    )

@@ -1,0 +1,68 @@
+"""What is given in place of resized tensors."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+
+from harness.model.case import Tensor
+from harness.model.expected import Approx, Exact, Expected, OneOf
+from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.resize_axes import axes, chosen, numbers
+
+_FIXED = 2.0**-12
+"""More than the error of an average of bytes whose weights have 22 binary places."""
+
+
+@deviation
+def kept_extents_copied(asked: Deviating) -> tuple[Expected, ...]:
+    """Resize: extents are floor(extent * scale), whatever part roi names; of an axis with the scale 1 all is taken, and
+    X itself where all extents stay."""
+    call, inputs = asked.call, dict(asked.inputs)
+    among, found = chosen(call), axes(call)
+    originals, resized = (
+        np.array([getattr(found[n], name) for n in among]) for name in ("original", "resized")
+    )
+    given, roi = numbers(call, "scales"), numbers(call, "roi")
+    scales = np.array([float(found[n].scale) for n in among] if given is None else given)
+    if given is not None:
+        resized = np.floor(originals * scales)
+    if (resized == originals).all():
+        return (Exact(inputs["X"]),)
+    if roi is not None:
+        parts = np.where(scales == 1, [[0.0], [1.0]], np.array(roi).reshape(2, -1))
+        inputs["roi"] = Tensor("float32", parts.reshape(-1).astype(np.float32))
+        if given is not None:
+            inputs["scales"] = Tensor("float32", (scales / (parts[1] - parts[0])).astype(np.float32))
+    return asked.formula(inputs=inputs)
+
+
+@deviation
+def held_from_0(asked: Deviating) -> tuple[Expected, ...]:
+    """Resize of int8 with antialias: the last axis first, and after each axis floor(result + 1 / 2), held from 0."""
+    scales = asked.inputs["scales"].array
+    places = [place for place in reversed(range(len(scales))) if scales[place] != 1]
+    choices = []
+    for errors in product((-_FIXED, _FIXED), repeat=len(places)):
+        found = asked.inputs["X"].array.astype(np.float32)
+        for place, error in zip(places, errors, strict=True):
+            along = np.where(np.arange(len(scales)) == place, scales, np.float32(1))
+            inputs = {**asked.inputs, "X": Tensor("float32", found), "scales": Tensor("float32", along)}
+            (averaged,) = asked.formula(inputs=inputs, outputs=("float32",))
+            assert isinstance(averaged, Approx)
+            found = np.maximum(np.floor(averaged.value + 0.5 + error), 0).astype(np.float32)
+        choices.append(Tensor("int8", found.astype(np.int8)))
+    return (OneOf(tuple(choices)),)
+
+
+@deviation
+def not_resized(asked: Deviating) -> tuple[Expected, ...]:
+    """Resize: X itself."""
+    return (Exact(asked.inputs["X"]),)
+
+
+@deviation
+def keys_cubic(asked: Deviating) -> tuple[Expected, ...]:
+    """Upsample: cubic as Resize has it, with the coefficient -0.75."""
+    return asked.formula(cubic_coeff_a=-0.75)

@@ -1,0 +1,143 @@
+"""Formulas of known deviations, by results that were written down; what this machine does itself, a run shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from harness.model.case import Tensor, Value
+from harness.model.expected import Approx, Exact, Expected, OneOf
+from harness.operators import OPERATORS
+from harness.operators.deviations import DEVIATIONS, Deviating
+from harness.specs.expectations import load_expectations
+from tests.calling import call_of
+
+
+def tensor(dtype: str, values: object) -> Tensor:
+    return Tensor(dtype, np.array(values, dtype))
+
+
+def given(
+    name: str,
+    operator: str,
+    tensors: Sequence[Tensor],
+    attributes: Mapping[str, Value] | None = None,
+    variant: str | None = None,
+) -> tuple[Expected, ...]:
+    call = call_of(operator, tensors, attributes, variant)
+    inputs = dict(zip(call.inputs, tensors, strict=True))
+    return DEVIATIONS[name](Deviating(OPERATORS[operator], call, inputs, "ieee"))
+
+
+def only(found: tuple[Expected, ...]) -> list[object]:
+    (one,) = found
+    assert isinstance(one, Exact)
+    return list(one.tensor.array.tolist())
+
+
+A, B = tensor("uint8", [[255, 255, 255]]), tensor("int8", [[127], [127], [127]])
+
+
+def test_two_products_are_added_in_16_bits() -> None:
+    """255 * 127 = 32385, of which two are beyond 32767; the third stands alone."""
+    assert only(given("products_in_pairs", "MatMulInteger", [A, B])) == [[32767 + 32385]]
+    low = tensor("int8", [[-128], [-128], [0]])
+    assert only(given("products_in_pairs", "MatMulInteger", [A, low])) == [[-32768]]
+
+
+def test_zero_points_are_taken_away_afterwards() -> None:
+    zeros = [tensor("uint8", 1), tensor("int8", 2)]
+    exact = (255 - 1) * (127 - 2) * 3
+    lost = 2 * 255 * 127 - 32767
+    assert only(given("products_in_pairs", "MatMulInteger", [A, B, *zeros])) == [[exact - lost]]
+    rows = [tensor("uint8", [[255, 255], [0, 0]]), tensor("int8", [[127], [127]]), tensor("uint8", [0, 1])]
+    assert only(given("products_in_pairs", "MatMulInteger", rows)) == [[32767], [-254]]
+
+
+def test_a_vector_has_no_row_of_its_own() -> None:
+    vectors = [tensor("uint8", [255, 255]), tensor("int8", [127, 127])]
+    call = given("products_in_pairs", "MatMulInteger", vectors)
+    assert isinstance(call[0], Exact)
+    assert (call[0].shape, int(call[0].tensor.array)) == ((), 32767)
+
+
+def test_neighbours_of_a_window_are_those_of_the_kernel_or_of_the_channels() -> None:
+    """x has two channels of two elements: ConvInteger adds those of a channel first, QLinearConv those of a place."""
+    w = tensor("uint8", [[[255, 255], [0, 0]]])
+    x = tensor("int8", [[[127, 127], [0, 0]]])
+    assert only(given("windows_in_pairs", "ConvInteger", [x, w])) == [[[32767]]]
+    one, zero = tensor("float32", 1), tensor("uint8", 0)
+    scale = [tensor("float32", 1), tensor("int8", 0), tensor("float32", 512), zero]
+    of_a_channel = [tensor("uint8", x.array), one, zero, tensor("int8", [[[127, 127], [0, 0]]]), *scale]
+    of_a_place = [
+        tensor("uint8", [[[255, 0], [255, 0]]]),
+        one,
+        zero,
+        tensor("int8", [[[127, 0], [127, 0]]]),
+        *scale,
+    ]
+    assert [np.unique(each.tensor.array).tolist() for each in _exacts("QLinearConv", of_a_channel)] == [[63]]
+    assert [np.unique(each.tensor.array).tolist() for each in _exacts("QLinearConv", of_a_place)] == [[64]]
+
+
+def _exacts(operator: str, tensors: Sequence[Tensor]) -> list[Exact]:
+    return [Exact(_tensor(each)) for each in given("windows_in_pairs", operator, tensors)]
+
+
+def _tensor(found: Expected) -> Tensor:
+    assert not isinstance(found, Approx)
+    return found.candidates[0] if isinstance(found, OneOf) else found.tensor
+
+
+def test_floor_beyond_32_bits() -> None:
+    x = tensor("float32", [1.5, -2.5, 3e9, -np.inf, -0.0, np.nan])
+    (found,) = given("floor_in_32_bits", "Round", [x], variant="toward_zero")
+    assert isinstance(found, OneOf)
+    low = -(2.0**31)
+    np.testing.assert_array_equal(found.candidates[0].array, np.trunc(x.array))
+    np.testing.assert_array_equal(found.candidates[1].array, [1.0, -2.0, low, -low, 0.0, low])
+    (found,) = given("floor_in_32_bits", "Round", [x], variant="halves_away_from_zero")
+    assert isinstance(found, OneOf)
+    assert found.candidates[1].array.tolist()[:3] == [2.0, -3.0, low]
+
+
+def test_remainders_of_integers_that_float64_rounds() -> None:
+    terms = [tensor("int64", [2**53 + 1, 7]), tensor("int64", [2, -4])]
+    assert only(given("remainder_in_float64", "Mod", terms, {"fmod": 1})) == [0, 3]
+
+
+def test_weights_by_coordinate() -> None:
+    attributes: dict[str, Value] = {
+        "mode": "TFIDF",
+        "min_gram_length": 1,
+        "max_gram_length": 1,
+        "max_skip_count": 0,
+        "ngram_counts": (0,),
+        "ngram_indexes": (1, 0, 5),
+        "pool_int64s": (10, 20, 30),
+        "weights": (2.0, 3.0, 4.0),
+    }
+    (found,) = given(
+        "weights_by_coordinate", "TfIdfVectorizer", [tensor("int64", [10, 20, 20, 30])], attributes
+    )
+    assert isinstance(found, Approx)
+    assert found.value.tolist()[:5] == [4.0, 3.0, 0.0, 0.0, 0.0]
+    assert np.isinf(found.bound).tolist() == [False] * 5 + [True]
+
+
+def test_tuples_go_by_the_product_of_batch_sizes() -> None:
+    """Two batches of data and four tuples: two for each, though indices have four batches."""
+    found = given(
+        "gathered_by_products",
+        "GatherND",
+        [tensor("int32", [[1, 2], [3, 4]]), tensor("int64", [[0], [1], [0], [-1]])],
+        {"batch_dims": 1},
+    )
+    assert only(found) == [1, 2, 3, 4]
+
+
+def test_each_formula_is_named_by_an_entry() -> None:
+    """One that no entry names is left over."""
+    named = {each.entry.gives for each in load_expectations().entries}
+    assert DEVIATIONS.keys() - named == set()
