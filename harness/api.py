@@ -46,10 +46,10 @@ from harness.targets.registry import default_targets, parse_targets
 __all__ = [
     "AnyPath",
     "Comparison",
+    "Known",
     "Request",
     "Run",
     "Selection",
-    "Split",
     "compare",
     "execute",
     "load",
@@ -62,7 +62,7 @@ AnyPath = str | PathLike[str]
 Arguments = ParamSpec("Arguments")
 
 
-class Split(NamedTuple):
+class Known(NamedTuple):
     """How many results with a reading turn the run red (`unexpected`), and how many do not."""
 
     known: int
@@ -98,13 +98,13 @@ class Run:
             pass
         return reader.end
 
-    def readings(self) -> dict[Reading, Split]:
+    def readings(self) -> dict[Reading, Known]:
         """Return how many results have each reading: the same six numbers as in every report, which add up to
         all results but those that a target's API cannot express. Reads the whole file."""
         tally = Tally()
         for result in self:
             tally.add(state_of(result, baseline=self.header.baseline is not None))
-        return {reading: Split(tally.known(reading), tally.red(reading)) for reading in Reading}
+        return {reading: Known(tally.known(reading), tally.red(reading)) for reading in Reading}
 
     def unexpected(self) -> Iterator[Result]:
         """Yield the results that turn the run red: regressions, changed and new deviations, improvements on

@@ -311,7 +311,7 @@ def test_what_no_run_has_makes_merged_shards_no_part_of_a_run(tmp_path: Path) ->
     """A sweep of the spec is itself of some pairs alone."""
     entries = tmp_path / "fake.yaml"
     entries.write_text(
-        '- {match: "Not@1:case=never", expect: mismatch, reason: none, link: "https://example.org/"}\n',
+        '- {match: "Not@1:case=never", expect: mismatch, difference: {kind: value}, reason: none, link: "https://example.org/"}\n',
         encoding="utf-8",
     )
     for name in ("1", "2"):

@@ -240,9 +240,10 @@ def test_another_run_is_replaced_only_by_force(whole: Path, tmp_path: Path, kept
     if kept in ("header", "empty"):
         assert ended.code == 0
     else:
+        resume = f"harness run --resume -t {options(whole)[2]} -o {tmp_path}/out"
         wanted = {
             "complete": "holds a complete run: choose another folder with -o, or replace the run with --force",
-            "unfinished": f"holds an unfinished run: continue it with `harness run --resume -o {tmp_path}/out`, or replace it with --force",
+            "unfinished": f"holds an unfinished run: continue it with `{resume}`, or replace it with --force",
         }
         assert (ended.code, complaint(ended)) == (2, f"{path}: {wanted[kept]}")
         assert path.read_bytes() == before

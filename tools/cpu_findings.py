@@ -237,12 +237,7 @@ def _opsets(change: CpuChange) -> str:
 def _entry(releases: CpuReleases, change: CpuChange, known: Mapping[str, TargetExpectations]) -> Entry | None:
     release = releases.all[change.at]
     result = release.results[change.smallest]
-    entry = known[release.version].entry(
-        result.case,
-        beyond=result.beyond,
-        outcome=result.outcome,
-        allows=known[release.version].named(result.expectation),
-    )
+    entry = known[release.version].entry(result.case, beyond=result.beyond, outcome=result.outcome)
     return entry if entry is not None and entry.expect is result.outcome else None
 
 

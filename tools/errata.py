@@ -96,14 +96,7 @@ class Measured:
             support.add(result)
             if (
                 not conforms(result.validity, result.outcome)
-                and (
-                    entry := reviewed.entry(
-                        result.case,
-                        beyond=result.beyond,
-                        outcome=result.outcome,
-                        allows=reviewed.named(result.expectation),
-                    )
-                )
+                and (entry := reviewed.entry(result.case, beyond=result.beyond, outcome=result.outcome))
                 is not None
             ):
                 title = entry.title or entry.reason

@@ -106,9 +106,7 @@ def findings(sides: Sequence[Side], expectations: Expectations) -> list[Finding]
         entries = tuple(
             None
             if conforms(result.validity, result.outcome)
-            else targets.entry(
-                case, beyond=result.beyond, outcome=result.outcome, allows=targets.named(result.expectation)
-            )
+            else targets.entry(case, beyond=result.beyond, outcome=result.outcome)
             for targets, result in zip(known, results, strict=True)
         )
         key = tuple(None if entry is None else entry.title or entry.reason for entry in entries)

@@ -76,12 +76,7 @@ class Releases:
                 entry = (
                     None
                     if conforms(result.validity, result.outcome)
-                    else known[result.target].entry(
-                        result.case,
-                        beyond=result.beyond,
-                        outcome=result.outcome,
-                        allows=known[result.target].named(result.expectation),
-                    )
+                    else known[result.target].entry(result.case, beyond=result.beyond, outcome=result.outcome)
                 )
                 self._add(result, "" if entry is None else entry.title or entry.reason)
 

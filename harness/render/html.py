@@ -211,7 +211,7 @@ def _context(report: Report) -> dict[str, Any]:
         facts.insert(0, ("not available", [info.unavailable or "" for info in header.targets.values()]))
     return {
         "summary": report.summary,
-        "steps": report.steps,
+        "guidance": report.steps,
         "readings": report.readings,
         "explanations": EXPLANATIONS,
         "target_levels": report.target_levels,

@@ -38,6 +38,8 @@ ELSEWHERE: dict[str, str] = {
     "test_maxunpool_export_with_output_shape": "places count in the implied shape, not in the output (onnx issue 2398)",
 }
 """Cases whose expected values are not what ONNX's text says, with the reason."""
+OPEN = {"StringNormalizer": "which locale stands where none is given"}
+"""What ONNX's text leaves open in cases whose expected values the formula gives nevertheless."""
 
 
 WITHOUT: frozenset[str] = frozenset(
@@ -182,7 +184,7 @@ def test_formula_gives_what_onnx_expects(operator: str) -> None:
     cases = [each for each in collected()[0] if each.operator == operator and each.name not in ELSEWHERE]
     for case in cases:
         entry = OPERATORS[operator]
-        assert entry.broken(case.call, case.inputs) is None, case.name
+        assert entry.broken(case.call, case.inputs) in (None, OPEN.get(operator)), case.name
         expected = entry.oracle(case.call, case.inputs, "opencl")
         shapes = entry.family.output_shapes(entry, case.call)
         assert len(expected) == len(case.outputs), case.name

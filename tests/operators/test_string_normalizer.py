@@ -74,9 +74,16 @@ def test_rows_are_refused(shape: tuple[int, ...]) -> None:
 
 def test_what_is_allowed() -> None:
     assert OPERATOR.broken_rule(call(1)) is None
-    assert OPERATOR.broken_rule(call(1, 7, action="UPPER")) is None
+    assert OPERATOR.broken_rule(call(1, 7, sensitive=1, stopwords=("a",))) is None
     assert OPERATOR.broken_rule(call(3, action="upper")) == "case_change_action is LOWER, UPPER or NONE"
     assert OPERATOR.family.output_shapes(OPERATOR, call(1, 7)) == ((1, -1),)
+
+
+@pytest.mark.parametrize("given", [call(3, action="UPPER"), call(3, stopwords=("a",))])
+def test_where_case_counts_the_locale_is_given(given: Call) -> None:
+    """A locale that no attribute names is the implementation's."""
+    assert OPERATOR.broken_rule(given) == "which locale stands where none is given"
+    assert OPERATOR.broken_rule(given._replace(attributes={**given.attributes, "locale": "C"})) is None
 
 
 def chosen(kind: str, given: Call) -> list[str]:

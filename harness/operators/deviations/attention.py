@@ -31,14 +31,17 @@ def lowest_score_where_shut(asked: Deviating) -> tuple[Expected, ...]:
     stays where neither is_causal nor nonpad_kv_seqlen shuts the key."""
     call, q, n = asked.call, asked.inputs["Q"], extents(asked.call)
     mask = asked.inputs["attn_mask"].array if "attn_mask" in asked.inputs else np.zeros(1)
-    infinite, reached = np.isneginf(mask), mask if mask.dtype == bool else np.full(1, True)
+    infinite: Array = np.isneginf(mask)
+    reached: Array = mask if mask.dtype == bool else np.full(1, True)
     if call.parameter("is_causal") and n.queries > 1:
         reached = reached & (np.arange(n.total) <= n.past + np.arange(n.queries)[:, None])
     if "nonpad_kv_seqlen" in asked.inputs:
         reached = reached & (np.arange(n.total) < asked.inputs["nonpad_kv_seqlen"].array.reshape(-1, 1, 1, 1))
-    infinite, reached = (np.broadcast_to(x, (n.batch, n.heads, n.queries, n.total)) for x in (infinite, reached))
+    infinite, reached = (
+        np.broadcast_to(x, (n.batch, n.heads, n.queries, n.total)) for x in (infinite, reached)
+    )
     infinite = infinite & reached
-    dead = ~(reached & ~infinite).any(-1, keepdims=True)
+    dead = np.asarray(~(reached & ~infinite).any(-1, keepdims=True))
     added = 0.0 if mask.dtype == bool else np.where(np.isneginf(mask), 0.0, mask)
     bias = np.where(infinite | ~(reached | dead), -np.inf, np.where(dead, 0.0, added))
     storage = DTYPES[q.dtype].storage
@@ -46,7 +49,7 @@ def lowest_score_where_shut(asked: Deviating) -> tuple[Expected, ...]:
     others["attn_mask"] = Tensor(q.dtype, bias.astype(storage))
     level = np.where(_as(q.array, dead), q.array.dtype.type(0), q.array)
     y, *rest = asked.formula(inputs={**others, "Q": Tensor(q.dtype, level)}, is_causal=0)
-    lost = infinite.all(-1, keepdims=True)
+    lost = np.asarray(infinite.all(-1, keepdims=True))
     found = [_without(y, _as(y.value, lost)) if isinstance(y, Approx) else y, *rest]
     if len(found) > 3 and isinstance(found[3], Approx):
         if call.parameter("qk_matmul_output_mode") < 3:

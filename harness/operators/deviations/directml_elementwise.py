@@ -6,8 +6,8 @@ import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
-from harness.model.expected import Approx, Exact, Expected
-from harness.model.float_formats import FORMATS, decode, encode
+from harness.model.expected import Exact, Expected
+from harness.model.float_formats import decode, encode
 from harness.operators.deviations.base import Deviating, deviation
 
 
@@ -44,17 +44,6 @@ def positive_whole_part(asked: Deviating) -> tuple[Expected, ...]:
 
 
 @deviation
-def saturates(asked: Deviating) -> tuple[Expected, ...]:
-    """Cast and CastLike of integers: held in the range of the output's type; where that is unsigned, the 32 bits
-    are those of an unsigned integer before."""
-    to = asked.call.outputs[0]
-    limits = np.iinfo(DTYPES[to].storage)
-    numbers = asked.inputs["input"].array.astype(np.int64)
-    held = np.clip(numbers if limits.min else numbers % 2**32, limits.min, limits.max)
-    return (Exact(Tensor(to, held.astype(DTYPES[to].storage))),)
-
-
-@deviation
 def shrinks_in_float32(asked: Deviating) -> tuple[Expected, ...]:
     """Shrink of integers: the formula in float32, the result converted back."""
     source, limit, bias = (
@@ -69,26 +58,14 @@ def shrinks_in_float32(asked: Deviating) -> tuple[Expected, ...]:
 
 
 @deviation
-def remainder_of_rounded_quotient(asked: Deviating) -> tuple[Expected, ...]:
-    """Mod: A - B * trunc(A / B) in float32, which errs by as much as the rounding of A does."""
-    a, b = np.broadcast_arrays(*map(_numbers, asked.inputs.values()))
-    largest = FORMATS["float32"].largest
-    with np.errstate(all="ignore"):
-        value = np.where(np.abs(a / b) > largest, -np.copysign(np.inf, a), np.fmod(a, b))
-        value = np.where(np.isinf(b) | (b == 0) | ~np.isfinite(a), np.nan, value)
-        bound = np.where(np.isfinite(value), np.abs(a) * 2.0**-22 + np.abs(b), 0.0)
-        bound = np.where(np.isfinite(value) & (np.abs(a) > largest / 2), np.inf, bound)
-    return (Approx(asked.call.outputs[0], value, bound),)
-
-
-@deviation
-def power_beyond_float16(asked: Deviating) -> tuple[Expected, ...]:
-    """Pow: infinite from where float16 rounds to infinity."""
-    (found,) = asked.formula()
-    assert isinstance(found, Approx)
-    beyond = np.abs(found.value) >= FORMATS["float16"].largest
-    value = np.where(beyond, np.copysign(np.inf, found.value), found.value)
-    return (Approx(found.dtype, value, np.where(beyond, 0.0, found.bound)),)
+def beginning_of_slope(asked: Deviating) -> tuple[Expected, ...]:
+    """PRelu: of a slope that is wider than X what begins where X does."""
+    x, slope = asked.inputs["X"], asked.inputs["slope"]
+    held = slope.array
+    while held.ndim > x.array.ndim:
+        held = held[0]
+    held = held[tuple(map(slice, x.array.shape[x.array.ndim - held.ndim :]))]
+    return asked.formula(inputs={"X": x, "slope": Tensor(slope.dtype, held)})
 
 
 def _numbers(tensor: Tensor) -> Array:

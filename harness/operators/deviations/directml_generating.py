@@ -11,11 +11,6 @@ from harness.model.expected import Exact, Expected, OneOf
 from harness.operators.deviations.base import Deviating, deviation
 
 
-def low_bits(number: int) -> int:
-    """Return the lower 32 bits of a number, as a signed one."""
-    return (number + 2**31) % 2**32 - 2**31
-
-
 def with_low_bits(inputs: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
     """Return inputs, one of them cut to its lower 32 bits."""
     given = inputs[name]
@@ -27,19 +22,13 @@ def low_bits_of_k(asked: Deviating) -> tuple[Expected, ...]:
     """EyeLike and Trilu: the diagonal that the lower 32 bits of k name."""
     if "k" in asked.inputs:
         return asked.formula(inputs=with_low_bits(asked.inputs, "k"))
-    return asked.formula(k=low_bits(int(asked.call.parameter("k"))))
+    return asked.formula(k=int(np.int64(asked.call.parameter("k")).astype(np.int32)))
 
 
 @deviation
 def low_bits_of_indices(asked: Deviating) -> tuple[Expected, ...]:
     """OneHot: the class that the lower 32 bits of an index name."""
     return asked.formula(inputs=with_low_bits(asked.inputs, "indices"))
-
-
-@deviation
-def low_bits_of_axis(asked: Deviating) -> tuple[Expected, ...]:
-    """Any operator with an axis: that of its lower 32 bits."""
-    return asked.formula(axis=low_bits(int(asked.call.parameter("axis"))))
 
 
 @deviation
@@ -113,3 +102,27 @@ def pads_with_nan(asked: Deviating) -> tuple[Expected, ...]:
 def pads_with_largest(asked: Deviating) -> tuple[Expected, ...]:
     """Pad: with the largest number of float32."""
     return asked.formula(value=float(np.finfo(np.float32).max))
+
+
+@deviation
+def shorter_shape_with_leading_1s(asked: Deviating) -> tuple[Expected, ...]:
+    """GatherElements of different ranks: the shorter shape has 1s before it; the output has the shape of indices."""
+    data, indices = asked.inputs["data"], asked.inputs["indices"]
+    rank = max(data.array.ndim, indices.array.ndim)
+    (found,) = asked.formula(
+        inputs={
+            name: Tensor(each.dtype, each.array.reshape((1,) * (rank - each.array.ndim) + each.array.shape))
+            for name, each in asked.inputs.items()
+        },
+        axis=asked.call.parameter("axis") % data.array.ndim + rank - data.array.ndim,
+    )
+    assert isinstance(found, Exact)
+    return (Exact(Tensor(found.dtype, found.tensor.array.reshape(indices.array.shape))),)
+
+
+@deviation
+def first_rows_alone(asked: Deviating) -> tuple[Expected, ...]:
+    """ConcatFromSequence: of each tensor as much as one that has a single row along its first axis."""
+    return asked.formula(
+        inputs={name: Tensor(each.dtype, each.array[:1]) for name, each in asked.inputs.items()}
+    )

@@ -12,8 +12,7 @@ from harness.model.float_formats import FORMATS, Float64, Format
 def beyond(found: Approx, form: Format) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Say which elements may be infinite in a narrower format, and which are."""
     size = np.abs(found.value)
-    with np.errstate(invalid="ignore"):
-        return size + found.bound > form.largest, size - found.bound >= form.overflow
+    return size + found.bound > form.largest, size - found.bound >= form.overflow
 
 
 def neighbours(found: Approx) -> list[Float64]:

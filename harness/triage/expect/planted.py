@@ -52,7 +52,8 @@ def _values(given: Tensor, wanted: Expected | None) -> Iterator[tuple[str, Array
         if DTYPES[dtype].is_float:
             nan = numbers.copy()
             nan[len(nan) // 2] = np.nan
-            yield "NaN", _stored(dtype, nan)
+            if not np.isnan(numbers[len(nan) // 2]):
+                yield "NaN", _stored(dtype, nan)
         if numbers.dtype.kind in "if":
             yield "another sign", _stored(dtype, -numbers)
             if wanted is not None and (wanted.dtype, wanted.shape) == (dtype, given.array.shape):
@@ -77,7 +78,7 @@ def _other(numbers: Array) -> Array:
     """Return another value for each element."""
     if numbers.dtype.kind == "O":
         return np.array([f"{text}?" for text in numbers], object)
-    if numbers.dtype.kind == "b":
+    if numbers.dtype == np.bool_:
         return ~numbers
     if numbers.dtype.kind in "iu":
         return numbers * 3 + 7
