@@ -166,6 +166,11 @@ def register_graph(name: str, schema: Callable[[int], OperatorSchema]) -> None:
     operator_schema.cache_clear()
 
 
+def is_graph(name: str) -> bool:
+    """Say whether a name is that of a graph of several operators."""
+    return name in _GRAPHS
+
+
 @lru_cache(maxsize=1024)
 def operator_schema(name: str, opset: int) -> OperatorSchema:
     """Return the schema of an operator at an opset; raise UnknownOperator or OpsetUnavailable with a message

@@ -150,7 +150,7 @@ def _hull(known: Sequence[Known]) -> Known:
             apart = np.abs(other.value - centre.value)
             same = (other.value == centre.value) | (np.isnan(other.value) & np.isnan(centre.value))
             error = np.maximum(error, np.where(same, 0.0, np.nan_to_num(apart, nan=np.inf)) + other.error)
-    return Within(centre.dtype, centre.value, error)
+    return Within(centre.dtype, np.asarray(centre.value), np.asarray(error))
 
 
 def _as_within(known: Known) -> Within:
