@@ -89,7 +89,7 @@ class GraphSpec(Strict):
     inputs: dict[Text, GraphInput]
     constants: dict[Text, Constant] = {}
     parameters: dict[Text, AttributeValue] = {}
-    nodes: Annotated[tuple[GraphNode, ...], Field(min_length=1, max_length=40)]
+    nodes: Annotated[tuple[GraphNode, ...], Field(min_length=1, max_length=64)]
     outputs: Names
     sweeps: Annotated[tuple[GraphSweep, ...], Field(min_length=1)]
 
