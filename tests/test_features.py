@@ -9,8 +9,7 @@ import pytest
 
 from harness.model.errors import UsageError
 from harness.results.rules.feature_table import FeatureTable
-from harness.results.rules.features import features, split
-from harness.results.rules.query_features import names_asked, numbers_asked
+from harness.results.rules.features import features, names_asked, numbers_asked, split
 from harness.results.rules.terms import Term, say
 from tests.plans import plan_in_parts
 from tools.attribute_defaults import FILE, defaults

@@ -10,7 +10,8 @@ import pytest
 
 from harness.model.query import parse_all
 from harness.results.rules.feature_table import FeatureTable
-from harness.results.rules.query_features import ask, level_asked, names_asked, numbers_asked
+from harness.results.rules.features import level_asked, names_asked, numbers_asked
+from harness.results.rules.query_features import ask
 from harness.results.rules.terms import Term
 from tests.plans import plan_in_parts
 

@@ -17,6 +17,7 @@ import msgspec
 import pytest
 
 from harness import api
+from harness.commands import compare
 from harness.commands.history import RENDERINGS, answer
 from harness.model.case import Validity
 from harness.model.header import Expectation
@@ -24,7 +25,6 @@ from harness.model.result import NOT_EXPRESSIBLE, Accuracy, Diff, Error, Memory,
 from harness.model.verdict import Apart, Outcome, Reading, Verdict, fails, reading, why_not_judged
 from harness.render.badge import render_badge
 from harness.render.case_csv import render_case_csv
-from harness.render.compare_markdown import render_compare_markdown
 from harness.render.console import Console
 from harness.render.ctrf import render_ctrf
 from harness.render.html import render_html
@@ -316,7 +316,7 @@ def _history(run: Path) -> dict[Reading, int]:
 
 
 def _compare(run: Path) -> str:
-    return render_compare_markdown(compare_runs(RunReader(run), RunReader(run)))
+    return compare.RENDERINGS.text(compare_runs(RunReader(run), RunReader(run)), "markdown")
 
 
 FORMATS: dict[str, Callable[[Path], dict[Reading, int]]] = {

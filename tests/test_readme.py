@@ -18,7 +18,15 @@ NUMBERS = {10: "ten", 11: "eleven", 12: "twelve", 13: "thirteen"}
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/commands.md", "docs/queries.md", "docs/reports.md", "docs/specs.md"]
+    "page",
+    [
+        "README.md",
+        "docs/commands.md",
+        "docs/queries.md",
+        "docs/reports.md",
+        "docs/specs.md",
+        "docs/findings.md",
+    ],
 )
 def test_links_lead_somewhere(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")

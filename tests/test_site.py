@@ -27,7 +27,7 @@ from tests.running import complaint, harness
 from tests.synthetic import DML
 
 GOLDEN = Path(__file__).parent / "golden"
-INDEX = {"index.html", "search.js", "site.css", "site.js", "site.json"}
+INDEX = {"index.html", "findings.html", "search.js", "site.css", "site.js", "site.json"}
 
 
 def write_several(folder: Path) -> Path:
@@ -71,7 +71,7 @@ def test_what_the_pages_say(tmp_path: Path) -> None:
         "targets/cpu.html",
         "targets/dml.html",
     }
-    pages = ("index.html", "operators/Round.html", "targets/cpu.html")
+    pages = ("index.html", "findings.html", "operators/Round.html", "targets/cpu.html")
     check_golden(GOLDEN / "site.txt", "\n".join(f"{name}\n{shown(site / name)}" for name in pages))
 
 
@@ -197,8 +197,9 @@ def test_hostile_names_stay_text_and_within_the_folder(tmp_path: Path) -> None:
     assert set(tmp_path.iterdir()) == {site, tmp_path / "run.jsonl"}
     for page in site.rglob("*.html"):
         found = parsed(page.read_text(encoding="utf-8"))
-        assert found.tags.count("script") == 1
-        assert not {"img", "style"} & set(found.tags)
+        assert found.tags.count("script") == (page.name != "findings.html")
+        assert "img" not in found.tags
+        assert found.tags.count("style") == (page.name == "findings.html")
         assert not [name for _, name, _ in found.attributes if name.startswith("on")]
 
 
@@ -334,6 +335,25 @@ def test_a_known_deviation_names_its_entry_and_links_its_source(tmp_path: Path) 
     for number in named:
         assert re.search(rf"(wrong|crashed|accepted|not supported): {re.escape(entries[number].name)}", text)
         assert entries[number].link in links
+    findings = tmp_path / "site" / "findings.html"
+    said = shown(findings)
+    for number in named:
+        assert said.count(f": {entries[number].name}") >= 1
+        assert entries[number].reason in said
+        assert entries[number].link in read_links(findings).links
+
+
+def test_findings_are_ordered_and_say_since_when(tmp_path: Path) -> None:
+    """What turns a run red comes first, then what a release began, then what never was right."""
+    old = {CASE: "p", OTHER: "m", OTHER.replace("halves", "more"): "m"}
+    write_run(tmp_path / "a", 1, old, {"cpu@ort-1.22.0": cpu("1.22.0")})
+    write_run(tmp_path / "b", 2, {**old, CASE: "m"}, {"cpu@ort-1.23.0": cpu("1.23.0")})
+    text = shown(make(tmp_path / "site", tmp_path / "a", tmp_path / "b") / "findings.html")
+    began, never = text.index("fails since 1.23.0"), text.index("fails since 1.22.0")
+    assert began < never
+    assert f"harness run -t cpu@ort-1.23.0 -k '{CASE}'" in text
+    assert "last correct on 1.22.0" in text[began:never]
+    assert "2 findings in 2 runs" in text
 
 
 @pytest.mark.slow

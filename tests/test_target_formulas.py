@@ -1,4 +1,4 @@
-"""Formulas of deviations of DirectML's own API and of ggml: elements that were worked out by hand."""
+"""Formulas of deviations of DirectML and of ggml: elements that were worked out by hand."""
 
 from __future__ import annotations
 
@@ -88,3 +88,44 @@ def test_the_branch_that_is_not_chosen_counts() -> None:
     )
     assert np.isnan(found.array[0])
     assert found.array[1] == 2
+
+
+def test_a_pad_below_0_cuts_elements_off() -> None:
+    x = floats(9, 1, 2, 3).reshape(1, 1, 4)
+    found = given("negative_pads_cut_off", "LpPool", {"X": x}, kernel_shape=(2,), pads=(-1, 0), p=1)
+    assert found == [3, 5]
+
+
+def test_a_region_of_a_batch_that_is_not_there_is_of_the_last() -> None:
+    x = floats(1, 2).reshape(2, 1, 1, 1)
+    rois = floats(-1, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0).reshape(3, 5)
+    assert given(
+        "last_batch_for_others", "MaxRoiPool", {"X": x, "rois": rois}, pooled_shape=(1, 1), spatial_scale=1.0
+    ) == [
+        2,
+        2,
+        1,
+    ]
+
+
+def test_an_element_without_a_place_is_left_out() -> None:
+    inputs = {"X": floats(5, 6, 7, 8).reshape(1, 1, 4), "I": np.array([[[4, -1, 2, 2**32 + 3]]])}
+    found = given("places_beyond_left_out", "MaxUnpool", inputs, kernel_shape=(1,))
+    assert found == [0, 0, 7, 8]
+
+
+def test_a_size_below_0_leaves_nothing_of_the_sum() -> None:
+    x = floats(4, 400).reshape(1, 2, 1, 1)
+    found = given("over_2_to_the_32_channels", "LRN", {"X": x}, size=-1, alpha=1.0, beta=1.0, bias=2.0)
+    assert found == [2, 200]
+
+
+def test_upsample_to_less_averages_as_half_pixel_does() -> None:
+    inputs = {"X": floats(1, 3, 5, 7).reshape(1, 1, 4), "scales": floats(1, 1, 0.5)}
+    assert given("modes_by_other_names", "Upsample", inputs, opset=9, mode="bilinear") == [2, 6]
+
+
+def test_simple_takes_the_element_half_before() -> None:
+    inputs = {"X": floats(1, 2, 3), "scales": floats(2)}
+    found = given("half_an_element_before", "Resize", inputs, mode="nearest", nearest_mode="simple")
+    assert found == [1, 1, 1, 1, 2, 2]

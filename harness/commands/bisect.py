@@ -16,11 +16,7 @@ from harness.compile.prepare import refusal
 from harness.model.case import Case
 from harness.model.errors import NothingRan, TargetUnavailable
 from harness.model.query import Query
-from harness.render.bisection import (
-    render_bisection_json,
-    render_bisection_markdown,
-    render_bisection_terminal,
-)
+from harness.render.bisection import bisection_data, bisection_document
 from harness.results.bisection.search import OUTCOME, SIGNATURE, Bisection, By, Measured, bisect
 from harness.results.bisection.summary import Searched
 from harness.results.summary import count
@@ -33,9 +29,7 @@ from harness.triage.bisection import AXES, Measure, axis
 
 UNCHANGED = 1
 """Exit code where nothing changes."""
-RENDERINGS = Renderings(
-    render_bisection_terminal, markdown=render_bisection_markdown, json=render_bisection_json
-)
+RENDERINGS = Renderings(bisection_document, bisection_data)
 
 
 @click.command("bisect")

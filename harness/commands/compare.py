@@ -10,20 +10,12 @@ import click
 from harness.commands.named_path import NamedPath
 from harness.commands.renderings import Renderings
 from harness.model.errors import NothingRan
-from harness.render.compare_html import render_compare_html
-from harness.render.compare_json import render_compare_json
-from harness.render.compare_markdown import render_compare_markdown
-from harness.render.compare_terminal import render_compare_terminal
+from harness.render.compare import compare_data, compare_document
 from harness.results.compare.joined import compare_runs
 from harness.results.compare.tables import exit_code, summarize_comparison
 from harness.results.runfile import RunReader
 
-RENDERINGS = Renderings(
-    render_compare_terminal,
-    markdown=render_compare_markdown,
-    json=render_compare_json,
-    html=render_compare_html,
-)
+RENDERINGS = Renderings(compare_document, compare_data)
 
 
 @click.command("compare")

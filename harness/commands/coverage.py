@@ -4,14 +4,19 @@ type, rank and attribute value have no case."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
 
 from harness.commands.choosing_cases import QUERIES, SPECS
+from harness.model.case import Case
+from harness.run.probe import Probes
+from harness.run.transformer_coverage import transformer_coverage
 from harness.specs.cells import KINDS, RANK, TYPE, CellCount, CellCoverage, cell_coverages
 from harness.specs.coverage import Coverage, Levels, coverages
+from harness.specs.load import GRAPHS, default_folder
+from harness.targets.registry import parse_target
 
 _NAMES = {1: "levels", 2: "pairs", 3: "triples"}
 
@@ -33,6 +38,12 @@ _NAMES = {1: "levels", 2: "pairs", 3: "triples"}
     type=click.Choice(("interactions", "cells")),
     help="Count interactions of factors alone, or cells alone.",
 )
+@click.option(
+    "--transformers",
+    "target",
+    metavar="TARGET",
+    help="Run the specs of graphs on TARGET, and count the optimizer's transformers that change them.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per operator and validity.")
 def coverage_command(
     specs: tuple[Path, ...],
@@ -41,6 +52,7 @@ def coverage_command(
     thorough: bool,
     missing: bool,
     only: str | None,
+    target: str | None,
     as_json: bool,
 ) -> None:
     """Count the pairs of levels of different factors that the default cases show, by operator, and the cells of
@@ -53,6 +65,9 @@ def coverage_command(
     """
     from harness import api
 
+    if target is not None:
+        _transformers(api.load(specs or [default_folder() / GRAPHS], queries), target, as_json=as_json)
+        return
     cases = api.load(specs, queries, thorough=thorough)
     for pairs in coverages(cases, strength) if only != "cells" else ():
         for line in [_json(pairs, missing=missing)] if as_json else _lines(pairs, missing=missing):
@@ -60,6 +75,25 @@ def coverage_command(
     for cells in cell_coverages(cases) if only != "interactions" else ():
         for line in [_cells_json(cells)] if as_json else _cell_lines(cells, missing=missing):
             click.echo(line)
+
+
+def _transformers(cases: Iterable[Case], name: str, *, as_json: bool) -> None:
+    """Print which transformers change the graphs of cases on a target."""
+    with Probes(parse_target(name), jobs=2) as probes:
+        found = transformer_coverage(cases, probes)
+        release = probes.hello.onnxruntime
+    if as_json:
+        click.echo(json.dumps(found._asdict() | {"never": found.never, "onnxruntime": release}))
+        return
+    total = len(found.triggered) + len(found.never)
+    click.echo(
+        f"{name}, onnxruntime {release}: {len(found.triggered)} of {total} transformers change a graph"
+    )
+    for transformer, ids in sorted(found.triggered.items()):
+        click.echo(f"  {transformer}: {len(ids):,} case{'s' * (len(ids) != 1)}, {ids[0]}")
+    click.echo(f"never: {', '.join(found.never) or 'none'}")
+    for line in found.unfused:
+        click.echo(f"not fused: {line}")
 
 
 def _lines(found: Coverage, *, missing: bool) -> Iterator[str]:

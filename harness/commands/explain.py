@@ -12,13 +12,11 @@ from harness.commands.named_path import NamedPath
 from harness.commands.renderings import Renderings
 from harness.model.errors import UsageError
 from harness.model.query import parse_all
-from harness.render.explain_json import render_explain_json
-from harness.render.explain_markdown import render_explain_markdown
-from harness.render.explain_terminal import render_explain_terminal
+from harness.render.explain import explain_data, explain_document
 from harness.results.explain.explanation import explain, explain_changes
 from harness.results.runfile import RunReader
 
-RENDERINGS = Renderings(render_explain_terminal, markdown=render_explain_markdown, json=render_explain_json)
+RENDERINGS = Renderings(explain_document, explain_data)
 
 
 @click.command("explain")

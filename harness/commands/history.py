@@ -13,9 +13,8 @@ from harness.commands.named_path import NamedPath
 from harness.commands.renderings import Renderings
 from harness.model.errors import NothingRan, UsageError
 from harness.model.query import Query, parse_all
-from harness.render.history import render_history_json, render_history_markdown, render_history_terminal
+from harness.render.history import history_data, history_document
 from harness.render.history_chart import render_history_svg
-from harness.render.history_html import render_history_html
 from harness.render.text import visible
 from harness.results.history.bounded import NoHistory
 from harness.results.history.database import HistoryDatabase
@@ -24,13 +23,7 @@ from harness.results.history.runs import find_runs, timelines
 from harness.results.history.summary import History, limits
 from harness.results.runfile import RunReader
 
-RENDERINGS = Renderings(
-    render_history_terminal,
-    markdown=render_history_markdown,
-    json=render_history_json,
-    html=render_history_html,
-    svg=render_history_svg,
-)
+RENDERINGS = Renderings(history_document, history_data, svg=render_history_svg)
 
 
 @click.command("history")

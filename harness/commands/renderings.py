@@ -1,4 +1,4 @@
-"""Output formats of a command's findings: the terminal, or text for a file or standard output."""
+"""Output formats of what a command found: the terminal, or text for a file or standard output."""
 
 from __future__ import annotations
 
@@ -8,22 +8,38 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import click
+import msgspec
 
 from harness.commands.named_path import NamedPath
 from harness.commands.report import write_whole
 from harness.render.console import Console
+from harness.render.document import Document
+from harness.render.document_html import write_html
+from harness.render.document_markdown import write_markdown
+from harness.render.document_terminal import write_terminal
 
 Shown = TypeVar("Shown")
 _WIDTH = 80
 
 
 class Renderings(Generic[Shown]):
-    """Ways to render one kind of finding, by format; `terminal` writes to a console, the others return their
-    text."""
+    """Ways to render one type of finding, by format: as its document, as JSON of its data, and what `texts` adds."""
 
-    def __init__(self, terminal: Callable[[Shown, Console], None], **texts: Callable[[Shown], str]) -> None:
-        self._terminal = terminal
-        self._texts = texts
+    def __init__(
+        self,
+        document: Callable[[Shown], Document],
+        data: Callable[[Shown], dict[str, Any]],
+        **texts: Callable[[Shown], str],
+    ) -> None:
+        self._document = document
+        self._texts = {
+            "markdown": lambda shown: write_markdown(document(shown)),
+            "json": lambda shown: (
+                msgspec.json.format(msgspec.json.encode(data(shown)), indent=1).decode() + "\n"
+            ),
+            "html": lambda shown: write_html(document(shown)),
+            **texts,
+        }
 
     @property
     def formats(self) -> tuple[str, ...]:
@@ -46,7 +62,7 @@ class Renderings(Generic[Shown]):
         if format != "terminal":
             return self._texts[format](shown)
         plain = io.StringIO()
-        self._terminal(shown, Console(file=plain, width=_WIDTH, no_color=True))
+        write_terminal(self._document(shown), Console(file=plain, width=_WIDTH, no_color=True))
         return plain.getvalue()
 
     def show(self, shown: Shown, format: str, output: Path | None) -> None:
@@ -54,6 +70,6 @@ class Renderings(Generic[Shown]):
         if output is not None:
             write_whole(output, [self.text(shown, format)])
         elif format == "terminal":
-            self._terminal(shown, Console())
+            write_terminal(self._document(shown), Console())
         else:
             click.echo(self.text(shown, format).encode(), nl=False)

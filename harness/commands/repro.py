@@ -168,6 +168,7 @@ def _failure(
         now = signature(probe.judgement, probe.execution)
         info = target_info(target, probes.hello, probes.runtime)
         memory = probes.memory(probe)
+        culprit = probes.culprit(probe)
     if conforms(case.validity, now.outcome):
         before = f"; the run recorded {record.result.outcome.value}" if record else ""
         raise NothingRan(
@@ -196,6 +197,8 @@ def _failure(
         memory,
         None if directml else ask_onnx(probe.graph.model),
         spec_file=_spec_file(probe.prepared, spec) if directml else None,
+        culprit=culprit,
+        optimized=probe.execution.graph_nodes,
     )
 
 
@@ -234,6 +237,8 @@ def _from_record(target: Target, record: Recorded, commands: list[str]) -> Failu
         memory,
         None if directml else ask_onnx(graph.model),
         spec_file=_spec_file(prepared, record.spec) if directml else None,
+        culprit=result.culprit if isinstance(result.culprit, tuple) else (),
+        optimized=result.graph_nodes if isinstance(result.graph_nodes, tuple) else (),
     )
 
 

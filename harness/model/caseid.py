@@ -24,12 +24,13 @@ from harness.model.case import (
 )
 
 _HEAD = re.compile(r"(?P<operator>[A-Za-z_][A-Za-z0-9_.]*)@(?P<opset>\d+):(?P<terms>.+)\Z")
-_TENSOR = re.compile(r"(?P<dtype>[a-z]+\d*)\[(?P<shape>[\d,]*)\]\Z")
-
-
+_INPUT = re.compile(r"([a-z]+\d*)(?:\[([\d,]*)\]|([{(])([^;]*)[})])\Z")
+_LIST = re.compile(r"\[([^;]*)\]\Z")
+INTEGER = re.compile(r"-?\d{1,19}\Z")
+_TERMS = 100_000
+"""Terms that stay read: those of a run's cases repeat."""
 _ENDS_A_VALUE = re.compile(r"[%;:=<>\s\x00-\x1f\x7f]")
 """What no value of a query may hold; an id writes it as in a URL, so that every id is a query."""
-_CONSTANT = re.compile(r"(?P<dtype>[a-z]+\d*)(?:\{[^}]*\}|\([^)]*\))\Z")
 
 
 class CaseKey(NamedTuple):
@@ -58,6 +59,48 @@ class CaseKey(NamedTuple):
         return cls(head, tuple(terms.split(";")))
 
 
+class IdTerm(NamedTuple):
+    """A term of an id. `dtype` is empty where it is no input; `shape` is that of an input whose elements the id does
+    not state, `elements` are those of one whose elements it states, or of a list."""
+
+    key: str
+    value: str
+    dtype: str = ""
+    shape: tuple[int, ...] | None = None
+    elements: tuple[str, ...] | None = None
+    scalar: bool = False
+
+    @property
+    def integers(self) -> tuple[int, ...] | None:
+        """The elements as numbers; None where one is no integer, or none is stated."""
+        if self.elements is None or not all(map(INTEGER.match, self.elements)):
+            return None
+        return tuple(map(int, self.elements))
+
+    @property
+    def integer(self) -> int | None:
+        """The number that an attribute is given, None for any other value."""
+        return int(self.value) if INTEGER.match(self.value) else None
+
+
+@lru_cache(maxsize=_TERMS)
+def read_term(term: str) -> IdTerm:
+    """Take a term of an id apart; a text that is none is a key, or a value that says nothing, and no error."""
+    key, _, value = term.partition("=")
+    if found := _INPUT.match(value):
+        dtype, shape, bracket, elements = found.groups()
+        if bracket is None:
+            return IdTerm(key, value, dtype, tuple(int(size) for size in shape.split(",") if size))
+        scalar = bracket == "("
+        return IdTerm(key, value, dtype, None, _split(elements, scalar), scalar)
+    listed = _LIST.match(value)
+    return IdTerm(key, value, elements=_split(listed[1], False) if listed else None)
+
+
+def _split(elements: str, scalar: bool) -> tuple[str, ...]:
+    return (elements,) if scalar else tuple(elements.split(",")) if elements else ()
+
+
 def operator_of(case_id: str) -> str:
     """Return the operator that an id begins with."""
     return case_id.partition("@")[0]
@@ -81,10 +124,8 @@ class ParsedId(NamedTuple):
     def dtypes(self) -> Iterator[tuple[str, str]]:
         """Yield the name and element type of every input, those whose elements stand in the id too."""
         for name, value in self.terms.items():
-            if name in self.tensors:
-                yield name, self.tensors[name].dtype
-            elif (constant := _CONSTANT.match(value)) is not None:
-                yield name, constant["dtype"]
+            if dtype := read_term(f"{name}={value}").dtype:
+                yield name, dtype
 
 
 def tensor_term(name: str, dtype: str, shape: tuple[int, ...]) -> str:
@@ -162,8 +203,7 @@ def parse(case_id: str) -> ParsedId:
         if not equals or not key or key in terms:
             raise ValueError(f"not a case id: {case_id!r}: bad term {term!r}")
         terms[key] = value
-        tensor = _TENSOR.match(value)
-        if tensor is not None:
-            shape = tuple(int(n) for n in tensor["shape"].split(",") if n)
-            tensors[key] = TensorTerm(tensor["dtype"], shape)
+        read = read_term(term)
+        if read.shape is not None:
+            tensors[key] = TensorTerm(read.dtype, read.shape)
     return ParsedId(head["operator"], int(head["opset"]), terms, tensors)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator
+from functools import lru_cache
 from typing import NamedTuple
+
+from harness.model.caseid import read_term
 
 DTYPE_ORDER = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
@@ -14,36 +16,20 @@ DTYPE_ORDER = (
 
 _MEMORY = 50_000
 _VARIANT = ";variant="
-_INPUT = re.compile(r"([\w.]+)=([a-z]+\d*)(?:\[([\d,]*)\]|([{(]).*[})])", re.DOTALL)
 _STATED = "{}"
 """Ends what `Facets.types` says of an input whose elements stand in the id."""
+_Input = tuple[str, str, int, bool]
+"""Name, element type and rank of an input, and whether the id states its elements."""
 
 
-class _Input(NamedTuple):
-    """What a part of an id says of an input; `rank` is -1 where it does not say."""
-
-    name: str
-    dtype: str
-    rank: int
-    stated: bool
-
-
-class _Inputs(dict[str, _Input | None]):
-    """What the parts of ids say, None of those that are no input."""
-
-    def __missing__(self, part: str) -> _Input | None:
-        found = _INPUT.fullmatch(part)
-        if found is None:
-            self[part] = None
-            return None
-        name, dtype, shape, stated = found.groups()
-        rank = (1 if stated == "{" else 0) if stated else shape.count(",") + 1 if shape else 0
-        read = self[part] = _Input(name, dtype, rank, stated is not None)
-        return read
-
-
-_inputs = _Inputs()
-_known: dict[tuple[str, tuple[_Input, ...]], Facets] = {}
+@lru_cache(maxsize=_MEMORY)
+def _input(part: str) -> _Input | None:
+    """Return what a part of an id says of an input, None for one that is none."""
+    term = read_term(part)
+    if not term.dtype:
+        return None
+    rank = len(term.shape) if term.shape is not None else int(not term.scalar)
+    return term.key, term.dtype, rank, term.shape is None
 
 
 class Facets(NamedTuple):
@@ -84,21 +70,15 @@ def facets(case_id: str) -> Facets:
     Costs a fraction of `caseid.parse`, because every result of a run passes through here; a text that is no
     id has few facets and no error.
     """
-    if len(_inputs) > _MEMORY or len(_known) > _MEMORY:
-        _inputs.clear()
-        _known.clear()
     head, _, rest = case_id.partition(":")
-    parts = rest.split(";")
-    inputs: tuple[_Input, ...] = tuple(filter(None, map(_inputs.__getitem__, parts)))
-    known = _known.get((head, inputs))
-    if known is None:
-        known = _known[head, inputs] = _of(head, inputs)
+    known = _of(head, tuple(filter(None, map(_input, rest.split(";")))))
     if _VARIANT in case_id:
         return known._replace(variant=case_id.partition(_VARIANT)[2].partition(";")[0])
     return known
 
 
-def _of(head: str, inputs: Iterable[_Input]) -> Facets:
+@lru_cache(maxsize=_MEMORY)
+def _of(head: str, inputs: tuple[_Input, ...]) -> Facets:
     """Make facets of operator and opset and of the inputs, which many cases share."""
     operator, _, number = head.partition("@")
     dtype, rank = "", -1

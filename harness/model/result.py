@@ -160,6 +160,16 @@ class Result(msgspec.Struct, frozen=True, tag_field="type", tag="result"):
     """The number of nodes that ran in the operator's place: the provider has no kernel for it, and ONNX Runtime
     expanded the body that ONNX gives it. Absent where the operator itself ran."""
 
+    transformers: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    """The transformers of ONNX Runtime's optimizer that changed a graph of several operators, in the order in which
+    they did; absent where none did."""
+
+    graph_nodes: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    """The operators of the nodes that these made of the graph."""
+
+    culprit: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    """The transformer, or the two, without which an optimised graph does what it should."""
+
     expectation: Count | msgspec.UnsetType = msgspec.UNSET
     """The number, in the header's `expectations`, of the entry that it was judged by; absent for a valid or
     invalid case that conforms."""

@@ -1,15 +1,10 @@
-"""Renders a bisection as terminal text, Markdown and JSON."""
+"""A bisection as a document, and as data."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-from rich.console import Console
-from rich.text import Text
-
-from harness.render.markup import code, escape, table
-from harness.render.terminal import grid, indented
+from harness.render.document import Document, Paragraph, Row, Section, Span, Style, Table
 from harness.render.text import gist, line, visible
 from harness.results.bisection.search import SIGNATURE, By, ReleaseChange
 from harness.results.bisection.summary import ReleaseRow, Searched, moves, remarks, rows, sentence
@@ -18,72 +13,34 @@ SCHEMA = 1
 _DETAIL = 160
 
 
-def render_bisection_terminal(searched: Searched, console: Console) -> None:
-    """Print the finding, what limits it, and a table release × outcome; made for 80 columns."""
+def bisection_document(searched: Searched) -> Document:
+    """Show a table release × outcome."""
     found = searched.found
-    console.print(Text(visible(sentence(searched)), style="bold"))
-    for remark in remarks(searched):
-        indented(console, line(remark, 400), "yellow")
-    console.print()
-    console.print(
-        Text(visible(searched.single or f"{len(searched.cases):,} cases: {searched.asked}")), soft_wrap=True
-    )
+    asked = Paragraph(Span(searched.single or searched.asked, code=True))
+    number = [Paragraph(Span(f"{len(searched.cases):,} cases"))] if searched.single is None else []
     if searched.single is not None:
-        output = grid(searched.over, "outcome", "", "what happened")
-        for row in rows(searched):
-            output.add_row(
-                row.version, _outcome(row), Text(row.change, style="bold"), Text(_detail(row), style="dim")
-            )
+        heads: tuple[str, ...] = (searched.over, "outcome", "", "what happened")
+        cells: list[Row] = [
+            (row.version, _outcome(row), Span(row.change, "bold"), Span(_detail(row), "soft"))
+            for row in rows(searched)
+        ]
+        table = Table(heads, cells)
     else:
-        output = grid(searched.over, "ran", "fail", "outcomes", "against the release above", right=(1, 2))
-        for row in rows(searched):
-            if row.skipped:
-                output.add_row(
-                    row.version, "", "", Text("skip", style="yellow"), Text(_detail(row), style="dim")
-                )
-                continue
-            failing = Text(f"{row.failing:,}", style="red" if row.failing else "green")
-            output.add_row(
-                row.version,
-                f"{row.ran:,}",
-                failing,
-                _plain(row),
-                Text(row.change, style="bold"),
-            )
-    console.print(output)
-    console.print(Text(f"{len(found.measured)} of {len(found.versions)} releases measured", style="dim"))
+        heads = (searched.over, "ran", "fail", "outcomes", "against the release above")
+        cells = [
+            (row.version, f"{row.ran:,}", f"{row.failing:,}", _outcome(row), row.change or _detail(row))
+            for row in rows(searched)
+        ]
+        table = Table(heads, cells, (1, 2))
+    measured = Span(f"{len(found.measured)} of {len(found.versions)} releases measured", "soft")
+    section = Section("releases", "", [asked, *number, table, Paragraph(measured)])
+    return Document("", sentence(searched), [section], remarks(searched))
 
 
-def render_bisection_markdown(searched: Searched) -> str:
-    """Write the same as Markdown."""
-    shown = (
-        code(searched.single)
-        if searched.single is not None
-        else f"{len(searched.cases):,} cases: {code(searched.asked)}"
-    )
-    lines = [f"**{escape(sentence(searched))}**", "", shown, ""]
-    if searched.single is not None:
-        heads = (searched.over, "outcome", "", "what happened")
-        lines += table(
-            heads, ((row.version, _plain(row), row.change, escape(_detail(row))) for row in rows(searched))
-        )
-    else:
-        wide = (searched.over, "ran", "fail", "outcomes", "against the release above")
-        numbers = ((row, (f"{row.ran:,}", f"{row.failing:,}")) for row in rows(searched))
-        lines += table(
-            wide,
-            ((row.version, *two, _plain(row), row.change or escape(_detail(row))) for row, two in numbers),
-            right=(1, 2),
-        )
-    lines += [f"{len(searched.found.measured)} of {len(searched.found.versions)} releases measured.", ""]
-    lines += [f"- {escape(remark)}" for remark in remarks(searched)]
-    return "\n".join(lines).rstrip("\n") + "\n"
-
-
-def render_bisection_json(searched: Searched) -> str:
-    """Write one document: keys are stable within a schema, new ones may be added."""
+def bisection_data(searched: Searched) -> dict[str, Any]:
+    """Return the JSON document: keys are stable within a schema, new ones may be added."""
     found = searched.found
-    document = {
+    return {
         "schema": SCHEMA,
         "over": searched.over,
         "target": searched.target,
@@ -112,7 +69,6 @@ def render_bisection_json(searched: Searched) -> str:
             for measured, row in zip(found.measured, rows(searched), strict=True)
         ],
     }
-    return msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n"
 
 
 def _change(change: ReleaseChange, by: By) -> dict[str, Any]:
@@ -140,8 +96,9 @@ def _change(change: ReleaseChange, by: By) -> dict[str, Any]:
     }
 
 
-def _outcome(row: ReleaseRow) -> Text:
-    return Text(_plain(row), style="yellow" if row.skipped else "red" if row.failing else "green")
+def _outcome(row: ReleaseRow) -> Span:
+    style: Style = "warn" if row.skipped else "bad" if row.failing else "good"
+    return Span(_plain(row), style)
 
 
 def _plain(row: ReleaseRow) -> str:

@@ -17,6 +17,8 @@ import msgspec
 
 from harness.model.result_key import case_anchor
 from harness.model.verdict import Reading
+from harness.render.document_html import write_html
+from harness.render.findings import findings_document
 from harness.render.html import asset, environment
 from harness.render.terminal import details
 from harness.render.text import line, visible
@@ -73,6 +75,7 @@ def render_site(site: Site) -> Iterator[tuple[str, str]]:
         "tones": _TONES,
         "when": {moment.run_id: moment.when for moment in site.history.moments},
     }
+    yield "findings.html", write_html(findings_document(site))
     yield "index.html", _page("site_index.html.j2", common | context | {"root": ""})
 
 

@@ -27,6 +27,7 @@ from harness.operators.directml.description import call_of
 from harness.operators.directml.levels import level_made
 from harness.run.artifacts import Artifacts
 from harness.run.baseline import Baseline
+from harness.run.culprits import Culprits
 from harness.run.deviation import Given, remembers
 from harness.run.flakes import Reruns
 from harness.run.hashes import output_hash
@@ -79,6 +80,7 @@ class TargetRun(NamedTuple):
     def _run(self, pool: WorkerPool, cases: Iterator[Case]) -> Iterator[Result]:
         reruns = Reruns(self.work.reruns)
         over_patterns = PatternRuns(self.target.provider)
+        culprits = Culprits(self.target.provider)
         refused: list[tuple[Case, str]] = []
         supply = units(
             cases, self.work.seed, self.target.provider, lambda case, why: refused.append((case, why))
@@ -87,12 +89,18 @@ class TargetRun(NamedTuple):
             with closing(pool.run(supply, keep=True)) as answers:
                 for prepared, graph, execution in answers:
                     result = self._result(prepared, graph, execution)
-                    if not over_patterns.hold(prepared, graph, execution, result) and not reruns.hold(
-                        prepared, graph, result
+                    if not (
+                        over_patterns.hold(prepared, graph, execution, result)
+                        or culprits.hold(prepared, graph, result)
+                        or reruns.hold(prepared, graph, result)
                     ):
                         yield result
             for prepared, graph, result in over_patterns.results(pool):
                 result = self._remembered(result)
+                if not (culprits.hold(prepared, graph, result) or reruns.hold(prepared, graph, result)):
+                    yield result
+            for prepared, graph, result in culprits.results(pool):
+                result = self._by_culprit(result)
                 if not reruns.hold(prepared, graph, result):
                     yield result
             if not self.keep:
@@ -159,6 +167,15 @@ class TargetRun(NamedTuple):
             return result
         return msgspec.structs.replace(result, verdict=Verdict.REGRESSION, expectation=UNSET)
 
+    def _by_culprit(self, result: Result) -> Result:
+        """Judge a result again by the transformer that makes it wrong: an entry may speak of one alone."""
+        number = result.expectation
+        entry = self.work.expectations.entries[number].entry if isinstance(number, int) else None
+        transformer = None if entry is None else entry.when.transformer
+        if transformer is None or (isinstance(result.culprit, tuple) and transformer in result.culprit):
+            return result
+        return msgspec.structs.replace(result, verdict=Verdict.REGRESSION, expectation=UNSET)
+
     def _placed(self, case: Case, judgement: Judgement) -> Judgement:
         """Name the place of a documented result that the formula contradicts."""
         selection, error = self.work.selection, judgement.error
@@ -177,6 +194,7 @@ class TargetRun(NamedTuple):
         graph: Graph | None = None,
         known: Known | None = None,
     ) -> Result:
+        changed = UNSET if execution is None else execution.transformers or UNSET
         return Result(
             case=case.id,
             operator=case.operator,
@@ -199,6 +217,8 @@ class TargetRun(NamedTuple):
             empty=judgement.empty or UNSET,
             nans=UNSET if judgement.nans is None else judgement.nans,
             function_nodes=UNSET if judgement.function_nodes is None else judgement.function_nodes,
+            transformers=changed,
+            graph_nodes=UNSET if execution is None else execution.graph_nodes or UNSET,
             call=UNSET if graph is None or self.target.provider != DIRECTML else call_of(graph.model),
             expectation=UNSET if known is None else known.number,
         )

@@ -15,6 +15,8 @@ from harness.compile.prepare import units
 from harness.model.case import Case, Validity
 from harness.model.errors import TargetUnavailable, UsageError
 from harness.model.result import Memory
+from harness.model.transformers import TRANSFORMERS
+from harness.run.culprits import Suspect, culprits
 from harness.run.judge import Judgement, judge
 from harness.run.patterns import over_patterns, worth
 from harness.targets.execution import Execution, Graph, GraphCases, Prepared
@@ -81,6 +83,24 @@ class Probes:
                 judgement = judge(prepared, graph, execution, self.target.provider)
                 found[id(prepared.case)] = Probe(prepared, graph, execution, judgement)
         return found
+
+    def again(self, graphs: Sequence[tuple[Graph, Prepared]]) -> list[Probe]:
+        """Run prepared cases on other graphs, each in a session of its own."""
+        units = [GraphCases(graph, [prepared._replace()]) for graph, prepared in graphs]
+        found: dict[int, Probe] = {}
+        with closing(self._pool.run(iter(units), keep=True)) as answers:
+            for prepared, graph, execution in answers:
+                judgement = judge(prepared, graph, execution, self.target.provider)
+                found[id(prepared)] = Probe(prepared, graph, execution, judgement)
+        return [found[id(unit.cases[0])] for unit in units]
+
+    def culprit(self, probe: Probe) -> tuple[str, ...]:
+        """Return the transformer, or the two, without which an optimised graph does what it should; () for none."""
+        if probe.graph.optimization == "off" or not probe.graph.composed:
+            return ()
+        told = probe.execution.transformers or tuple(TRANSFORMERS)
+        found = culprits(self._pool, self.target.provider, [Suspect(probe.prepared, probe.graph, told)])
+        return found.get(0, ())
 
     def one(self, case: Case) -> Probe:
         """Run one case in a session of its own."""

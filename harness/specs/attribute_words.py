@@ -16,6 +16,7 @@ from harness.model.onnx_schemas import Attribute, OperatorSchema, operator_schem
 from harness.model.reference.feature_levels import load
 from harness.operators import OPERATORS
 from harness.operators.base import Call, Operator
+from harness.results.rules.facts import roles
 
 _DIMENSION = ("first", "middle", "last", "negative")
 _NEEDED = {"first": 1, "last": 2, "middle": 3, "negative": 1}
@@ -35,11 +36,6 @@ def documented_values(operator: str, attribute: str) -> tuple[str, ...]:
     return tuple(values.get(f"{operator}.{attribute}", values.get(attribute, ())))
 
 
-def _role(attribute: str) -> str | None:
-    role: str | None = load("roles.yaml")["attributes"].get(attribute)
-    return role
-
-
 @lru_cache(maxsize=1024)
 def possible_words(name: str, opset: int) -> tuple[Word, ...]:
     """Return every word of the attributes of an operator at an opset; of an attribute with a single word none."""
@@ -51,7 +47,7 @@ def possible_words(name: str, opset: int) -> tuple[Word, ...]:
     for parameter in schema.inputs:
         if parameter.name in operator.constants:
             words = (LEFT_OUT, GIVEN) if parameter.optional else (GIVEN,)
-            words += (NEGATIVE,) if _role(parameter.name) in ("dimension", "dimensions") else ()
+            words += (NEGATIVE,) if roles().get(parameter.name) in ("dimension", "dimensions") else ()
             found += [(parameter.name, word) for word in words if len(words) > 1]
     return tuple(found)
 
@@ -62,19 +58,19 @@ def _words(operator: str, schema: OperatorSchema, name: str, attribute: Attribut
         yield from values
     elif name in load("attribute_values.yaml")["types"]:
         yield from (each for each in schema.outputs[0].dtypes if each in DTYPES)
-    elif _role(name) == "dimension":
+    elif roles().get(name) == "dimension":
         yield from ((LEFT_OUT, *_DIMENSION) if optional else _DIMENSION)
     elif attribute.default is not None:
         yield from ("default", "other")
     else:
         yield from (*((LEFT_OUT,) if optional else ()), GIVEN)
-        if _role(name) == "dimensions":
+        if roles().get(name) == "dimensions":
             yield NEGATIVE
 
 
 def has_meaning(word: Word, rank: int) -> bool:
     """Say whether a first input of this rank can show a word."""
-    return _role(word[0]) not in ("dimension", "dimensions") or rank >= _NEEDED.get(word[1], 0)
+    return roles().get(word[0]) not in ("dimension", "dimensions") or rank >= _NEEDED.get(word[1], 0)
 
 
 def value_of(attribute: str, word: str, rank: int) -> int | None:
@@ -82,7 +78,7 @@ def value_of(attribute: str, word: str, rank: int) -> int | None:
     the other attributes are; None for any other word."""
     if attribute in load("attribute_values.yaml")["types"]:
         return DTYPES[word].onnx
-    if _role(attribute) == "dimension" and word in _DIMENSION:
+    if roles().get(attribute) == "dimension" and word in _DIMENSION:
         return {"first": 0, "middle": 1, "last": max(rank - 1, 0), NEGATIVE: -1}[word]
     return None
 
@@ -111,7 +107,7 @@ def _of(operator: str, name: str, attribute: Attribute, call: Call) -> Iterator[
         yield str(int(bool(value))) if isinstance(value, int) else str(value)
     elif name in load("attribute_values.yaml")["types"]:
         yield BY_ONNX_NUMBER[int(value)].name if int(value) in BY_ONNX_NUMBER else ""  # type: ignore[arg-type] # an INT
-    elif _role(name) == "dimension":
+    elif roles().get(name) == "dimension":
         yield from _place(int(value), len(call.first.shape))  # type: ignore[arg-type] # an INT
     elif attribute.default is not None:
         yield "default" if value == attribute.default else "other"

@@ -287,8 +287,8 @@ def _planned(
     if kept is not None:
         return kept.literals, list(_read(spec, operator, kept.sweeps))
     if spec.graph is not None:
-        cases = graph_cases(spec.graph, Counter())
-        if kept_plans.keeps(spec, operator):
+        cases = [*literal_cases(spec, operator, problems), *graph_cases(spec.graph, Counter())]
+        if keeps and len(problems) == before and kept_plans.keeps(spec, operator):
             kept_plans.write(spec, KeptPlan(cases, []))
         return cases, ()
     written = list(literal_cases(spec, operator, problems))

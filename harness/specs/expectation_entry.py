@@ -91,6 +91,9 @@ class When(Strict):
     onnxruntime: VersionRange | None = None
     directml: VersionRange | None = None
     max_feature_level: VersionRange | None = None
+    transformer: Text | None = None
+    """The transformer of ONNX Runtime's optimizer without which a graph does what it should; judged once it is
+    found."""
 
     def holds(self, target: str, info: TargetInfo) -> bool:
         """Say whether every condition holds for a target."""

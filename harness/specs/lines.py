@@ -17,7 +17,8 @@ def entry_lines(spec: LoadedSpec) -> dict[str, int]:
     """
     lines = spec.source.lines
     if spec.graph is not None:
-        return {
+        found = {f"case={case.name}": lines["cases", number] for number, case in enumerate(spec.model.cases)}
+        return found | {
             f"sweep={sweep.name}": lines["sweeps", number]
             for number, sweep in enumerate(spec.graph.spec.sweeps)
         }

@@ -25,6 +25,7 @@ from harness.specs import api
 from harness.specs.attribute_values import typed
 from harness.specs.calls import call_of
 from harness.specs.deployments import deployments
+from harness.specs.graphs.pattern import Unfit
 from harness.specs.literal_schema import LiteralCase
 from harness.specs.literals import documented_array, to_array
 from harness.specs.load import LoadedSpec
@@ -51,7 +52,11 @@ def literal_cases(spec: LoadedSpec, operator: Operator, problems: list[str]) -> 
         for opset in api.opsets(literal, spec):
             arrays, specs = _inputs(spec, opset, literal)
             case = _case(spec, operator, literal, opset, options, asked, specs, arrays)
-            call = call_of(case)
+            try:
+                call = call_of(case)
+            except Unfit as error:
+                problems.append(spec.problem(at, f"the nodes do not fit together at opset {opset}: {error}"))
+                break
             what = _validity_problem(spec, operator, literal, case, call)
             if what is not None:
                 problems.append(spec.problem(at, what))

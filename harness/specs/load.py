@@ -193,5 +193,6 @@ def _load(path: Path) -> LoadedSpec:
 
 def _load_graph(path: Path, file: Source) -> LoadedSpec:
     pattern = load_graph(file)
-    model = Spec.model_construct(operator=pattern.spec.graph, opsets=pattern.spec.opsets)
+    given = pattern.spec
+    model = Spec.model_construct(operator=given.graph, opsets=given.opsets, cases=given.cases)
     return LoadedSpec(path, model, file, pattern)

@@ -45,8 +45,11 @@ def spec_text(spec: LoadedSpec, case: Case, name: str, comment: Sequence[str] = 
     The inputs of the case are written out (`case.literals`) or filled as it says. Raises UsageError where a
     tensor is too large for a file.
     """
-    lowers_to = spec.model.lowers_to.directml if spec.model.lowers_to else ()
-    text = spec_file(spec.model.operator, (case.opset,), lowers_to, [entry_lines(case, name)], comment)
+    if spec.graph is not None:
+        text = _graph_text(spec, entry_lines(case, name), comment)
+    else:
+        lowers_to = spec.model.lowers_to.directml if spec.model.lowers_to else ()
+        text = spec_file(spec.model.operator, (case.opset,), lowers_to, [entry_lines(case, name)], comment)
     try:
         parse(text.encode(), path=Path(name), label=name)
     except SpecError as error:
@@ -70,6 +73,13 @@ def spec_file(
     lines += [f"lowers_to: {{directml: [{', '.join(lowers_to)}]}}"] if lowers_to else []
     lines += ["cases:", *(line for entry in entries for line in entry)]
     return "\n".join(lines) + "\n"
+
+
+def _graph_text(spec: LoadedSpec, entry: Sequence[str], comment: Sequence[str]) -> str:
+    """Return the spec of a graph with one entry in place of its cases and sweeps."""
+    starts = [line for path, line in spec.source.lines.items() if path in (("cases",), ("sweeps",))]
+    given = spec.path.read_text(encoding="utf-8").splitlines()[: min(starts) - 1]
+    return "\n".join([*(f"# {line}" for line in comment), *given, "cases:", *entry]) + "\n"
 
 
 def reduced_from(text: str) -> str | None:
@@ -106,7 +116,7 @@ def entry_lines(case: Case, name: str) -> list[str]:
     ]
     if changed:
         written = ", ".join(
-            f"{key}: {json.dumps(value) if isinstance(value, bool) or key == 'omit' else value}"
+            f"{key}: {json.dumps(value) if isinstance(value, bool) or ',' in str(value) else value}"
             for key, value in changed
         )
         lines.append(f"    options: {{{written}}}")

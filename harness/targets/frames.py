@@ -55,6 +55,7 @@ class _Placement(msgspec.Struct, frozen=True):
     nodes: tuple[tuple[str, str], ...] | None
     fuses: bool = False
     transformers: tuple[str, ...] = ()
+    graph_nodes: tuple[str, ...] = ()
 
 
 def tensor_bytes(tensor: Tensor) -> bytes:
@@ -74,7 +75,8 @@ class FrameReader:
         self._needed = 0
         self._nodes: Nodes | None = None
         self._fuses = False
-        self._transformers: tuple[str, ...] = ()
+        self._optimized: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+        """The transformers that changed the graph, and what they made of it."""
         self._unit: GraphCases | None = None
         self._failure = msgspec.json.Decoder(_Failure).decode
         self._placement = msgspec.json.Decoder(_Placement).decode
@@ -127,11 +129,11 @@ class FrameReader:
             if kind == "P":
                 placement = self._placement(body)
                 self._nodes, self._fuses = placement.nodes, placement.fuses
-                self._transformers = placement.transformers
+                self._optimized = placement.transformers, placement.graph_nodes
                 self._unit = unit
                 return ()
             if unit is not self._unit:
-                self._nodes, self._transformers = None, ()
+                self._nodes, self._optimized = None, ((), ())
             if kind == "R":
                 return (self._result(body, done),)
             failure = self._failure(body)
@@ -142,7 +144,7 @@ class FrameReader:
         why = Error(failure.class_, failure.message, failure.by)
         return [
             Execution(
-                None, why, failure.stage, self._nodes, failure.seconds, None, self._transformers, self._fuses
+                None, why, failure.stage, self._nodes, failure.seconds, None, *self._optimized, self._fuses
             )
         ] * failure.count
 
@@ -171,7 +173,7 @@ class FrameReader:
         if at != len(body):
             raise GarbledError("bytes behind the last output")
         return Execution(
-            tuple(outputs), None, "compare", self._nodes, seconds, None, self._transformers, self._fuses
+            tuple(outputs), None, "compare", self._nodes, seconds, None, *self._optimized, self._fuses
         )
 
 

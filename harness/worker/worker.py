@@ -282,6 +282,7 @@ class OnnxRuntime:
         self._chooses = self._providers != ["CPUExecutionProvider"] or any(
             p.kind is p.VAR_KEYWORD for p in parameters
         )  # before 1.7 not
+        self._written = os.path.join(tempfile.gettempdir(), "optimized-%d.onnx" % os.getpid())
         self._refused: Dict[bytes, Optional[str]] = {}
         self._load: Any = None
         self.fuses = version_of(onnxruntime.__version__) < _KEEPS_APART
@@ -322,6 +323,7 @@ class OnnxRuntime:
         self._remove_profiles()
         options = self._session_options(unit)
         self.transformers: List[str] = []
+        self.graph_nodes: List[str] = []
         if not unit.get("tells_transformers"):
             return self._made(unit, model, options)
         with tempfile.TemporaryFile() as log:
@@ -334,6 +336,17 @@ class OnnxRuntime:
                 os.close(kept)
                 log.seek(0)
                 self.transformers = transformers_of(log.read())
+                self.graph_nodes = self._written_nodes()
+
+    def _written_nodes(self) -> List[str]:
+        """Return the operators of the model that the last session wrote as optimised, and remove it."""
+        try:
+            with open(self._written, "rb") as file:
+                found = nodes_of_model(file.read())
+            os.unlink(self._written)
+            return found
+        except (OSError, IndexError):
+            return []
 
     def _made(self, unit: Unit, model: bytes, options: Any) -> Any:
         if not self._chooses:
@@ -425,6 +438,7 @@ class OnnxRuntime:
 
     def _new_options(self, unit: Unit) -> Any:
         ort = self.ort
+        tells = unit.get("tells_transformers")
         options = ort.SessionOptions()
         options.graph_optimization_level = {
             "off": ort.GraphOptimizationLevel.ORT_DISABLE_ALL,
@@ -436,7 +450,11 @@ class OnnxRuntime:
         options.intra_op_num_threads = unit["threads"]
         options.inter_op_num_threads = 1
         options.enable_mem_pattern = unit["provider"] == "CPUExecutionProvider"
-        options.log_severity_level = 0 if unit.get("tells_transformers") else 4
+        options.log_severity_level = 0 if tells else 4
+        if (
+            tells and unit["config"].get("ep.dml.disable_graph_fusion") != "0"
+        ):  # compiled nodes cannot be written
+            options.optimized_model_filepath = self._written
         if hasattr(
             options, "add_session_config_entry"
         ):  # since 1.4; a release ignores the entries that it does not know
@@ -674,7 +692,9 @@ def transformers_of(log: bytes) -> List[str]:
     """Return the transformers that changed a graph, each once, as a verbose log of a session's creation names
     them: `GraphTransformer NAME modified: 1 with status: OK`."""
     found: Dict[str, None] = {}
-    for line in log.decode("utf-8", "replace").splitlines():
+    for line in (
+        log.replace(b"\0", b"").decode("utf-8", "replace").splitlines()
+    ):  # Windows' runtime writes UTF-16
         _, mark, said = line.partition("GraphTransformer ")
         name, _, modified = said.partition(" modified: ")
         if mark and modified.startswith("1"):
@@ -689,6 +709,7 @@ def placement(backend: Any, unit: Unit, nodes: Optional[Sequence[Sequence[str]]]
     transformers = getattr(backend, "transformers", None)
     if transformers:
         body["transformers"] = transformers
+        body["graph_nodes"] = getattr(backend, "graph_nodes", [])
     return dict(body, fuses=True) if getattr(backend, "fuses", False) else body
 
 
@@ -803,7 +824,40 @@ def with_identity(model: bytes) -> bytes:
     return b"".join(kept) + _IDENTITY
 
 
-def _varint(data: bytes, at: int) -> Tuple[int, int]:
+def nodes_of_model(model: bytes) -> List[str]:
+    """Return the operator of each node of a ModelProto's graph, in its order, behind its domain where it has one."""
+    return [
+        ".".join(
+            bytes(part).decode("utf-8", "replace")
+            for field in (7, 4)
+            for part in _fields(node, field)
+            if part
+        )
+        for graph in _fields(memoryview(model), 7)
+        for node in _fields(graph, 1)
+    ]
+
+
+def _fields(message: memoryview, wanted: int) -> List[memoryview]:
+    """Return the length-delimited fields of a number in a message of Protocol Buffers."""
+    found = []
+    at = 0
+    while at < len(message):
+        key, at = _varint(message, at)
+        kind = key & 7
+        if kind == 2:
+            size, at = _varint(message, at)
+            if key >> 3 == wanted:
+                found.append(message[at : at + size])
+            at += size
+        elif kind == 0:
+            _, at = _varint(message, at)
+        else:
+            at += 8 if kind == 1 else 4
+    return found
+
+
+def _varint(data: Sequence[int], at: int) -> Tuple[int, int]:
     value = shift = 0
     while True:
         byte = data[at]

@@ -24,8 +24,10 @@ def given(
     tensors: Sequence[Tensor],
     attributes: Mapping[str, Value] | None = None,
     variant: str | None = None,
+    outputs: tuple[str, ...] | None = None,
 ) -> tuple[Expected, ...]:
     call = call_of(operator, tensors, attributes, variant)
+    call = call if outputs is None else call._replace(outputs=outputs)
     inputs = dict(zip(call.inputs, tensors, strict=True))
     return DEVIATIONS[name](Deviating(OPERATORS[operator], call, inputs, "ieee"))
 
@@ -135,6 +137,94 @@ def test_tuples_go_by_the_product_of_batch_sizes() -> None:
         {"batch_dims": 1},
     )
     assert only(found) == [1, 2, 3, 4]
+
+
+def test_quotients_are_cut_off_before_the_zero_point() -> None:
+    """15 / 8, -15 / 8 and 9 / 8: 1, -1 and 1, plus 3."""
+    x = [tensor("float16", [15, -15, 9]), tensor("float16", 8), tensor("uint8", 3)]
+    (found,) = given("quotients_cut_off", "QuantizeLinear", x)
+    assert _tensor(found).array.tolist() == [4, 2, 4]
+
+
+def test_statistics_have_the_digits_of_float16() -> None:
+    """The mean of 1000, 1000, 1000 and 1000.5 is 1000.125, of which float16 has 1000."""
+    x = [tensor("float16", [[1000, 1000, 1000, 1000.5]]), tensor("float16", [1, 1, 1, 1])]
+    _, mean, _ = given(
+        "statistics_by_float16",
+        "LayerNormalization",
+        x,
+        {"axis": -1},
+        outputs=("float16", "float32", "float32"),
+    )
+    assert isinstance(mean, Approx)
+    assert (mean.value.tolist(), mean.bound.tolist()) == ([[1000.0]], [[0.0]])
+
+
+def test_what_is_not_above_the_lowest_is_not_found() -> None:
+    """Of [1, 1, 2, 2] the first column is -inf: -1 along both axes is the place -2 - 1 of two columns."""
+    x = tensor("float32", [[[[-np.inf, 1], [-np.inf, 2]]]])
+    y, places = given(
+        "greatest_above_the_lowest", "MaxPool", [x], {"kernel_shape": (2, 1)}, outputs=("float32", "int64")
+    )
+    lowest = float(np.finfo(np.float32).min)
+    assert _tensor(y).array.tolist() == [[[[lowest, 2.0]]]]
+    assert _tensor(places).array.tolist() == [[[[-3, 3]]]]
+
+
+def test_a_window_that_does_not_fit_is_divided_by_the_whole_kernel() -> None:
+    x = tensor("float32", np.arange(1, 4).reshape(1, 1, 3))
+    attributes: dict[str, Value] = {
+        "kernel_shape": (2,),
+        "strides": (2,),
+        "auto_pad": "VALID",
+        "ceil_mode": 1,
+        "count_include_pad": 1,
+    }
+    (found,) = given("valid_by_the_whole_kernel", "AveragePool", [x], attributes)
+    assert isinstance(found, Approx)
+    assert found.value.tolist() == [[[1.5, 1.5]]]
+
+
+def test_scales_that_are_not_given_are_0() -> None:
+    """HardSigmoid of anything is then 0; with the alpha 0.25 it is a quarter of the argument, 4."""
+    x = [tensor("float32", [[[4]]]), tensor("float32", [[[1]]]), tensor("float32", [[[0]]])]
+    attributes: dict[str, Value] = {"hidden_size": 1, "activations": ("HardSigmoid",)}
+    for more, result in (({}, 0.0), ({"activation_alpha": (0.25,)}, 1.0)):
+        y, _ = given("scales_of_0", "RNN", x, {**attributes, **more})
+        assert isinstance(y, Approx)
+        assert y.value.reshape(-1).tolist() == [result]
+
+
+def test_frames_begin_at_twice_their_places() -> None:
+    """Frames of one element: the second of the first signal is its third number, and the second signal lies outside."""
+    signal = tensor("float32", [[[1, 0], [2, 0], [3, 0]], [[4, 0], [5, 0], [6, 0]]])
+    one = tensor("int64", 1)
+    call = call_of("STFT", [signal, one], {"onesided": 0})
+    call = call._replace(
+        inputs={**call.inputs, "frame_length": call.inputs["frame_step"]},
+        constants={**call.constants, "frame_length": one.array},
+    )
+    inputs = {"signal": signal, "frame_step": one, "frame_length": one}
+    (found,) = DEVIATIONS["frames_twice_as_far"](Deviating(OPERATORS["STFT"], call, inputs, "ieee"))
+    assert isinstance(found, Approx)
+    assert found.value[0, :, 0, 0].tolist() == [1.0, 3.0, 5.0]
+    assert np.isinf(found.bound[:, :, 0, 0]).tolist() == [[False] * 3, [True] * 3]
+
+
+def test_the_element_n_is_mirrored_to_the_first_place() -> None:
+    """Of 3, 0, 0, 6 and N = 3, 6 replaces 3, and a third of it is each element."""
+    x = [tensor("float32", [[[3, 0], [0, 0], [0, 0], [6, 0]]]), tensor("int64", 3)]
+    for name, value in (("all_mirrored", 1.0), ("all_mirrored_from_behind", 2.0)):
+        (found,) = given(name, "DFT", x, {"inverse": 1, "onesided": 1})
+        assert isinstance(found, Approx)
+        assert found.value.reshape(-1).tolist() == [value] * 3
+
+
+def test_only_the_first_row_of_an_upper_triangle_is_0() -> None:
+    x = tensor("int64", [[1, 2], [3, 4]])
+    largest = tensor("int64", np.iinfo(np.int64).max)
+    assert only(given("triangle_beyond_64_bits", "Trilu", [x, largest], {"upper": 1})) == [[0, 0], [3, 4]]
+    assert only(given("triangle_beyond_64_bits", "Trilu", [x, largest], {"upper": 0})) == [[1, 2], [3, 4]]
 
 
 def test_each_formula_is_named_by_an_entry() -> None:

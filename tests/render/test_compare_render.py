@@ -12,8 +12,8 @@ from harness.model.case import Validity
 from harness.model.result import Error, Result
 from harness.model.target_info import TargetInfo
 from harness.model.verdict import Outcome, Verdict
-from harness.render.compare_html import render_compare_html
-from harness.render.compare_markdown import render_compare_markdown
+from harness.render.compare import compare_document
+from harness.render.document_markdown import write_markdown
 from harness.results.compare import comparison
 from harness.results.compare.comparison import Comparison
 from harness.results.compare.joined import compare_runs
@@ -40,7 +40,7 @@ def two(folder: Path, number: int = 3000, faults: float = 0.003) -> Comparison:
 
 
 def test_markdown(tmp_path: Path) -> None:
-    check_golden(GOLDEN / "compare.md", render_compare_markdown(two(tmp_path)))
+    check_golden(GOLDEN / "compare.md", RENDERINGS.text(two(tmp_path), "markdown"))
 
 
 def test_terminal(tmp_path: Path) -> None:
@@ -50,14 +50,14 @@ def test_terminal(tmp_path: Path) -> None:
 
 
 def test_what_the_page_says(tmp_path: Path) -> None:
-    check_golden(GOLDEN / "compare_page.txt", parsed(render_compare_html(two(tmp_path))).text())
+    check_golden(GOLDEN / "compare_page.txt", parsed(RENDERINGS.text(two(tmp_path), "html")).text())
 
 
 def test_markdown_stays_under_its_limit(tmp_path: Path) -> None:
-    text = render_compare_markdown(two(tmp_path, faults=0.5), limit=40_000)
+    text = write_markdown(compare_document(two(tmp_path, faults=0.5)), limit=40_000)
     assert len(text.encode()) <= 40_000
     assert "**Left out to stay under" in text
-    assert "## Regressions" in text
+    assert "## Changes" in text
 
 
 def test_what_is_not_kept_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,7 +65,7 @@ def test_what_is_not_kept_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyP
     found = two(tmp_path, faults=0.5)
     assert all(len(kept) <= 3 for kept in found.kept.values())
     assert sum(group.number for group in found.groups()) == found.total.changes.total()
-    assert "left out to keep the page small" in render_compare_html(found)
+    assert "left out to keep the page small" in RENDERINGS.text(found, "html")
 
 
 def hostile_runs(folder: Path) -> Comparison:
@@ -90,8 +90,8 @@ def hostile_runs(folder: Path) -> Comparison:
 
 
 def test_hostile_text_is_never_markup(tmp_path: Path) -> None:
-    page = render_compare_html(hostile_runs(tmp_path))
-    harmless = parsed(render_compare_html(two(tmp_path, 100)))
+    page = RENDERINGS.text(hostile_runs(tmp_path), "html")
+    harmless = parsed(RENDERINGS.text(two(tmp_path, 100), "html"))
     read = parsed(page)
     assert set(read.tags) <= set(harmless.tags) | {"details", "summary"}
     assert not [name for _, name, _ in read.attributes if name.startswith("on")]

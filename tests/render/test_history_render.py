@@ -77,9 +77,9 @@ def test_the_page_is_the_chart_the_table_and_the_answers(several: HistoryDatabas
     database = several
     counts = RENDERINGS.text(answer(database), "html")
     assert RENDERINGS.text(answer(database), "svg") in counts
-    assert re.findall(r'<section id="(\w+)"', counts) == ["chart", "operators"]
+    assert re.findall(r'<section id="(\w+)"', counts) == ["counts", "operators"]
     page = RENDERINGS.text(answer(database, CASE, asks_flips=True), "html")
-    assert re.findall(r'<section id="(\w+)"', page) == ["since", "flips", "chart", "operators"]
+    assert re.findall(r'<section id="(\w+)"', page) == ["since", "story", "flips", "counts", "operators"]
     assert "fails since 1.23.0 (2026-01-03 03:04); last correct on 1.22.0 (2026-01-02 03:04)" in page
     assert "onnxruntime 1.22.0 → 1.23.0" in page
     assert "<script" not in page

@@ -80,7 +80,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 COMMANDS = [
     *(("report", 1, form) for form in ("html", "markdown", "junit", "csv", "directml", "cells")),
     *(("compare", 2, form) for form in ("terminal", "markdown", "html")),
-    *(("explain", 1, form) for form in ("terminal", "markdown")),
+    *(("explain", 1, form) for form in ("terminal", "markdown", "html")),
     *(("history", 2, form) for form in ("terminal", "markdown", "html", "svg")),
 ]
 

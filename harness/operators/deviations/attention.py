@@ -27,7 +27,8 @@ def softmax_in_its_own_type(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def lowest_score_where_shut(asked: Deviating) -> tuple[Expected, ...]:
     """Attention: the score of a shut key is the lowest number, so that a query without a key takes the shut ones alike;
-    is_causal counts from the end of the cache alone, and one query ignores it. -inf of a mask stays."""
+    is_causal counts from the end of the cache alone, and one query ignores it. -inf of a mask
+    stays where neither is_causal nor nonpad_kv_seqlen shuts the key."""
     call, q, n = asked.call, asked.inputs["Q"], extents(asked.call)
     mask = asked.inputs["attn_mask"].array if "attn_mask" in asked.inputs else np.zeros(1)
     infinite: Array = np.isneginf(mask)
@@ -39,6 +40,7 @@ def lowest_score_where_shut(asked: Deviating) -> tuple[Expected, ...]:
     infinite, reached = (
         np.broadcast_to(x, (n.batch, n.heads, n.queries, n.total)) for x in (infinite, reached)
     )
+    infinite = infinite & reached
     dead = np.asarray(~(reached & ~infinite).any(-1, keepdims=True))
     added = 0.0 if mask.dtype == bool else np.where(np.isneginf(mask), 0.0, mask)
     bias = np.where(infinite | ~(reached | dead), -np.inf, np.where(dead, 0.0, added))
@@ -55,7 +57,7 @@ def lowest_score_where_shut(asked: Deviating) -> tuple[Expected, ...]:
             assert isinstance(found[3], Approx)
         if call.parameter("qk_matmul_output_mode") == 2:
             lowest = -FORMATS[q.dtype].largest
-            found[3] = Approx(q.dtype, np.where(~reached & ~infinite, lowest, found[3].value), found[3].bound)
+            found[3] = Approx(q.dtype, np.where(~reached, lowest, found[3].value), found[3].bound)
         if call.parameter("qk_matmul_output_mode") == 3:
             found[3] = _without(found[3], np.broadcast_to(lost, found[3].shape))
     return tuple(found)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from harness.model.case import Tensor
-from harness.model.expected import Approx, Expected
+from harness.model.expected import Approx, Exact, Expected
 from harness.model.float_formats import FORMATS, Float64, decode
 from harness.operators.base import Undefined
 from harness.operators.bounded import Bounded, arithmetic
 from harness.operators.deviations.base import Deviating, deviation
-from harness.operators.resampling import given, taken, weighted
+from harness.operators.resampling import NEAREST, given, taken, weighted
 from harness.operators.resize_axes import TF, ResizedAxis, axes, coordinates, mode
 
 _LEAST_SCALE = 0.5
@@ -66,17 +66,38 @@ def _halved(image: Float64, n: int, axis: ResizedAxis) -> Float64:
 def line_of_earlier_neighbours(asked: Deviating) -> tuple[Expected, ...]:
     """Resize of a part of the input, linear: of each coordinate the line through the two elements that lie about it
     when it is counted from the beginning of the part; in rows of 8 elements this holds for the first row alone."""
+    a = arithmetic(asked.arithmetic, "float32")
+    for axis in axes(asked.call):
+        places = coordinates(TF, axis, a).value
+        if not axis.kept and (places.min() < 0 or places.max() > axis.original - 1):
+            raise Undefined("extrapolation")
+    return _line(asked)
+
+
+@deviation
+def part_held_at_the_edge(asked: Deviating) -> tuple[Expected, ...]:
+    """Resize of a part that reaches beyond the input: the elements there are those at the edge."""
+    if mode(asked.call) != TF:
+        raise Undefined("no part of the input")
+    if asked.call.parameter("mode") == "linear":
+        return _line(asked)
+    found, a = asked.inputs["X"].array, arithmetic(asked.arithmetic, "float32")
+    for n, axis in enumerate(axes(asked.call)):
+        places = NEAREST[str(asked.call.parameter("nearest_mode"))](coordinates(TF, axis, a).value)
+        found = np.take(found, np.clip(places, 0, axis.original - 1).astype(np.int64), n)
+    return (Exact(Tensor(asked.inputs["X"].dtype, found)),)
+
+
+def _line(asked: Deviating) -> tuple[Expected, ...]:
     x, a = asked.inputs["X"], arithmetic(asked.arithmetic, "float32")
     found, resized = taken(x, a), axes(asked.call)
     for n, axis in enumerate(resized):
         if not axis.kept:
             places = coordinates(TF, axis, a)
-            if places.value.min() < 0 or places.value.max() > axis.original - 1:
-                raise Undefined("extrapolation")
             first = np.floor(places.value - places.value[0]).astype(np.int64)
             if n < len(resized) - 1 and resized[-1].resized % 8 == 0:
                 first[1:] = np.floor(places.value[1:])
-            low, high = np.minimum(first, axis.original - 1), np.minimum(first + 1, axis.original - 1)
+            low, high = (np.clip(first + more, 0, axis.original - 1) for more in (0, 1))
             weights = np.zeros((len(first), axis.original))
             rows = np.arange(len(first))
             np.add.at(weights, (rows, low), 1 - (places.value - first))

@@ -42,6 +42,13 @@ def counts_steps_of_cut_quotient(asked: Deviating) -> tuple[Expected, ...]:
 
 
 @deviation
+def nothing_by_a_step_of_0(asked: Deviating) -> tuple[Expected, ...]:
+    """Range: no element."""
+    dtype = asked.inputs["start"].dtype
+    return (Exact(Tensor(dtype, np.array([], dtype))),)
+
+
+@deviation
 def scalar_as_vector(asked: Deviating) -> tuple[Expected, ...]:
     """NonZero: a scalar is taken for a vector of one element."""
     given = asked.inputs["X"]

@@ -32,3 +32,10 @@ def epsilon_within_the_norm(asked: Deviating) -> tuple[Expected, ...]:
             centred = x - x.mean(axes, keepdims=True)
             value = centred / np.sqrt((centred**2).mean(axes, keepdims=True) + _EPSILON)
     return (Approx(own.dtype, value, 2 * own.bound + 2 * FORMATS[own.dtype].ulp(value)),)
+
+
+# X / (bias + alpha / (2**32 - 1) * sum) ** beta, which alpha makes no part of
+@deviation
+def over_2_to_the_32_channels(asked: Deviating) -> tuple[Expected, ...]:
+    """LRN: the size is one of 32 bits without a sign, by which the sum is divided to nothing."""
+    return asked.formula(size=1, alpha=0.0)

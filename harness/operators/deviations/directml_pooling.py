@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, prod
 
 import numpy as np
 
 from harness.model.case import Tensor, Value
-from harness.model.expected import Expected, OneOf, nearest
+from harness.model.dtypes import Array
+from harness.model.expected import Exact, Expected, OneOf, nearest
 from harness.model.float_formats import FORMATS
 from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.unpooling import unpooled
 from harness.operators.windows import window
 
 
@@ -56,3 +58,57 @@ def _at_least(tensor: Tensor, least: float) -> Tensor:
 def half_pixel(asked: Deviating) -> tuple[Expected, ...]:
     """RoiAlign: shifted by half a pixel."""
     return asked.formula(coordinate_transformation_mode="half_pixel")
+
+
+@deviation
+def negative_pads_cut_off(asked: Deviating) -> tuple[Expected, ...]:
+    """Pooling: a pad below 0 cuts elements off."""
+    x, pads = asked.inputs["X"], asked.call.parameter("pads")
+    begins, ends = np.split(np.array((0, 0, *pads[: len(pads) // 2], 0, 0, *pads[len(pads) // 2 :])), 2)
+    kept = tuple(
+        slice(max(0, -begin), extent + min(0, end))
+        for begin, end, extent in zip(begins, ends, x.array.shape, strict=True)
+    )
+    return asked.formula(
+        inputs={"X": Tensor(x.dtype, x.array[kept])}, pads=tuple(max(0, pad) for pad in pads)
+    )
+
+
+@deviation
+def last_batch_for_others(asked: Deviating) -> tuple[Expected, ...]:
+    """RoiAlign and MaxRoiPool: a batch that is not there is taken for the last."""
+    last = len(asked.inputs["X"].array) - 1
+    inputs = dict(asked.inputs)
+    if asked.operator.name == "MaxRoiPool":
+        rois = inputs["rois"].array.copy()
+        rois[:, 0] = _batches(rois[:, 0], last)
+        return asked.formula(inputs={**inputs, "rois": Tensor(inputs["rois"].dtype, rois)})
+    inputs["batch_indices"] = Tensor("int64", _batches(inputs["batch_indices"].array, last))
+    return (
+        half_pixel(asked._replace(inputs=inputs)) if asked.call.opset < 16 else asked.formula(inputs=inputs)
+    )
+
+
+def _batches(given: Array, last: int) -> Array:
+    return np.where((given < 0) | (given > last), given.dtype.type(last), given)
+
+
+@deviation
+def places_beyond_left_out(asked: Deviating) -> tuple[Expected, ...]:
+    """MaxUnpool: an element whose place, in its lower 32 bits, is not in the output is left out."""
+    x = asked.inputs["X"].array.copy()
+    places = asked.inputs["I"].array.astype(np.int32).astype(np.int64)
+    there = (places >= 0) & (places < prod(unpooled(asked.call)))
+    x[~there] = x[there][0] if there.any() else 0
+    places[~there] = places[there][0] if there.any() else 0
+    return asked.formula(
+        inputs={**asked.inputs, "X": Tensor(asked.inputs["X"].dtype, x), "I": Tensor("int64", places)}
+    )
+
+
+@deviation
+def image_of_no_channels(asked: Deviating) -> tuple[Expected, ...]:
+    """Col2Im: rows that make no block make an image without channels."""
+    given = asked.inputs["input"]
+    shape = (len(given.array), 0, *asked.call.parameter("image_shape"))
+    return (Exact(Tensor(given.dtype, np.zeros(shape, given.array.dtype))),)

@@ -43,3 +43,9 @@ def batches_for_channels(asked: Deviating) -> tuple[Expected, ...]:
     (found,) = asked.formula(inputs={"X": Tensor(x.dtype, x.array.swapaxes(0, 1))})
     assert isinstance(found, Approx)
     return (Approx(found.dtype, found.value.swapaxes(0, 1), found.bound.swapaxes(0, 1)),)
+
+
+@deviation
+def scales_of_the_last_axis(asked: Deviating) -> tuple[Expected, ...]:
+    """DequantizeLinear: scales belong to the last axis."""
+    return asked.formula(axis=-1)

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from harness.model.case import Tensor, Value
-from harness.model.expected import Expected
+from harness.model.expected import Approx, Expected
+from harness.model.float_formats import FORMATS
 from harness.operators.base import Undefined
 from harness.operators.deviations.base import Deviating, deviation
 from harness.operators.recurrent_activations import FUNCTIONS
@@ -20,7 +21,7 @@ def not_clipped(asked: Deviating) -> tuple[Expected, ...]:
     if clip is None:
         raise Undefined("no clip")
     changed: Value = (clip, clip, np.inf) if asked.operator.name == "LSTM" else np.inf
-    return asked.formula(clip=changed)
+    return tuple(_known(found) for found in asked.formula(clip=changed) if isinstance(found, Approx))
 
 
 # log(1 + exp(steepness * x)) / steepness, with a steepness of 0
@@ -44,7 +45,17 @@ def infinite_softplus(asked: Deviating) -> tuple[Expected, ...]:
     again = asked._replace(
         inputs=inputs, call=asked.call._replace(attributes={**asked.call.attributes, **changed})
     )
-    return not_clipped(again) if again.call.parameter("clip") is not None else again.formula()
+    given = not_clipped(again) if again.call.parameter("clip") is not None else again.formula()
+    return tuple(_known(found) for found in given if isinstance(found, Approx))
+
+
+def _known(found: Approx) -> Approx:
+    """Return a result with a bound where gates that are saturated or infinite leave none: 8 units in the last place
+    of 1, or of the value where that is greater."""
+    finite = np.isfinite(found.value)
+    steps = 8 * FORMATS[found.dtype].spacing(np.maximum(np.abs(np.where(finite, found.value, 0.0)), 1.0))
+    bound = np.where(np.isfinite(found.bound), found.bound, steps)
+    return Approx(found.dtype, found.value, np.where(finite, bound, 0.0))
 
 
 def _floats(given: Iterable[float | None]) -> tuple[float, ...]:

@@ -9,6 +9,8 @@ from harness.model.expected import Expected
 from harness.operators.base import TensorType, Undefined
 from harness.operators.deviations.base import Deviating, deviation
 from harness.operators.deviations.directml_api_resizing import halved_before, line_of_earlier_neighbours
+from harness.operators.resampling import NEAREST
+from harness.operators.resize_axes import axes
 
 
 @deviation
@@ -50,4 +52,31 @@ def part_of_one_element(asked: Deviating) -> tuple[Expected, ...]:
     changed = np.concatenate([starts, wide]).astype(np.float32)
     return asked.formula(
         inputs={**asked.inputs, "roi": Tensor("float32", changed)}, constants={"roi": changed}
+    )
+
+
+@deviation
+def modes_by_other_names(asked: Deviating) -> tuple[Expected, ...]:
+    """Resize and Upsample: modes without regard to case, bilinear is linear, and an unknown nearest_mode the default."""
+    mode = str(asked.call.parameter("mode")).lower()
+    found = {"mode": {"bilinear": "linear"}.get(mode, mode)}
+    if asked.call.parameter("nearest_mode", "floor") not in NEAREST:
+        found["nearest_mode"] = "round_prefer_floor"
+    if asked.operator.name == "Upsample" and found["mode"] == "linear":
+        found["coordinate_transformation_mode"] = "half_pixel"
+    call = asked.call._replace(attributes={**asked.call.attributes, **found})
+    return asked._replace(call=call).formula()
+
+
+# nearest: X[floor(x_original - 1 / 2)] = X[round_prefer_ceil(x_original) - 1]
+@deviation
+def half_an_element_before(asked: Deviating) -> tuple[Expected, ...]:
+    """Resize with the nearest_mode simple: the formula above, held within X."""
+    x = asked.inputs["X"]
+    moved = x.array
+    for n, axis in enumerate(axes(asked.call)):
+        if not axis.kept:
+            moved = np.take(moved, np.maximum(np.arange(axis.original) - 1, 0), n)
+    return asked.formula(
+        inputs={**asked.inputs, "X": Tensor(x.dtype, moved)}, nearest_mode="round_prefer_ceil"
     )

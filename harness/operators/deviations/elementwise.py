@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.expected import Exact, Expected, OneOf
+from harness.operators.bounded import Bounded, tanh
 from harness.operators.deviations.base import Deviating, deviation
+from harness.operators.formulas import bounded
 from harness.operators.round import TOWARD_ZERO
 
 
@@ -60,3 +64,15 @@ def floor_in_32_bits(asked: Deviating) -> tuple[Expected, ...]:
         step = (magnitude - floor >= 0.5) if asked.call.variant != TOWARD_ZERO else np.False_
         found = (np.where(x.array < 0, np.float32(-1), np.float32(1)) * (floor + step)).astype(x.array.dtype)
     return (OneOf((exact.tensor, Tensor(x.dtype, found))),)
+
+
+@deviation
+def gelu_by_constants_of_float32(asked: Deviating) -> tuple[Expected, ...]:
+    """Gelu by tanh: 2 / pi and 0.044715 are those of float32."""
+    return bounded(_gelu_by_narrow_constants)(asked.call, asked.inputs, asked.arithmetic)
+
+
+def _gelu_by_narrow_constants(x: Bounded) -> Bounded:
+    # 0.5 * x * (1 + tanh(sqrt(float32(2 / pi)) * (x + float32(0.044715) * x^3)))
+    root, factor = math.sqrt(np.float32(2 / math.pi)), float(np.float32(0.044715))
+    return x * 0.5 * (tanh((x + x * x * x * factor) * root) + 1.0)

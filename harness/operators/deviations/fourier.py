@@ -7,7 +7,7 @@ import numpy as np
 from harness.model.case import Tensor
 from harness.model.expected import Approx, Expected
 from harness.operators.deviations.base import Deviating, deviation
-from harness.operators.fourier import axis_of, length_of
+from harness.operators.fourier import axis_of, frame_of, length_of, step_of
 from harness.operators.window_functions import TERMS, Terms, window
 
 
@@ -28,13 +28,23 @@ def _scaled(found: Approx, length: int) -> Approx:
 def all_mirrored(asked: Deviating) -> tuple[Expected, ...]:
     """One-sided inverse DFT: y[N - k] is the conjugate of every y[k] that is given, but of the last where N is even; a
     place may be written more than once, and N - k below 0 is a place modulo N where N is a power of 2."""
+    return _mirrored(asked, 0)
+
+
+@deviation
+def all_mirrored_from_behind(asked: Deviating) -> tuple[Expected, ...]:
+    """One-sided inverse DFT: as above, and y[N] is mirrored to the place 0."""
+    return _mirrored(asked, 1)
+
+
+def _mirrored(asked: Deviating, beyond: int) -> tuple[Expected, ...]:
     axis, length = axis_of(asked.call) % len(asked.call.first.shape), length_of(asked.call)
     given = asked.inputs["input"]
     half = np.moveaxis(given.array, axis, 0)
     whole = np.zeros((length, *half.shape[1:]), half.dtype)
     whole[: len(half)] = half[:length]
     for place in range(1, len(half) - (length % 2 == 0)):
-        if place < length or length & (length - 1) == 0:
+        if place < length + beyond or length & (length - 1) == 0:
             whole[(length - place) % length] = half[place]
             np.negative(half[place, ..., 1], out=whole[(length - place) % length, ..., 1])
     spectrum = Tensor(given.dtype, np.moveaxis(whole, 0, axis))
@@ -42,6 +52,27 @@ def all_mirrored(asked: Deviating) -> tuple[Expected, ...]:
     assert isinstance(found, Approx)
     real = Approx(found.dtype, found.value[..., :1], found.bound[..., :1])
     return (_scaled(real, length),)
+
+
+@deviation
+def frames_twice_as_far(asked: Deviating) -> tuple[Expected, ...]:
+    """STFT of complex signals without a window: where the elements of a signal stand in a row, a frame begins at twice its
+    place; what lies behind the last signal is any number."""
+    signal, length, step = asked.inputs["signal"], frame_of(asked.call), step_of(asked.call)
+    batches, extent, parts = signal.array.shape
+    frames = (extent - length) // step + 1
+    begins = 2 * (extent * np.arange(batches)[:, None] + step * np.arange(frames))
+    places = (begins[..., None] + np.arange(length)).reshape(batches, -1)
+    row = np.pad(signal.array.reshape(-1, parts), ((0, int(places.max(initial=0)) + 1), (0, 0)))
+    inputs = {
+        **asked.inputs,
+        "signal": Tensor(signal.dtype, row[places]),
+        "frame_step": Tensor("int64", np.array(length)),
+    }
+    (found,) = asked.formula(inputs=inputs)
+    assert isinstance(found, Approx)
+    outside = (begins + length > batches * extent)[..., None, None]
+    return (Approx(found.dtype, found.value, np.where(outside, np.inf, found.bound)),)
 
 
 @deviation

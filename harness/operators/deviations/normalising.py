@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.model.expected import Expected
+from harness.model.expected import Approx, Expected
 from harness.operators.bounded import Bounded, converted, number
 from harness.operators.deviations.base import Deviating, deviation
 from harness.operators.formulas import bounded
@@ -16,6 +16,19 @@ from harness.operators.formulas import bounded
 def running_mean(asked: Deviating) -> tuple[Expected, ...]:
     """LayerNormalization: mean and variance step by step in float32, m += (x - m) / n and s += (x - m before) (x - m)."""
     return bounded(_by_running_mean)(asked.call, asked.inputs, asked.arithmetic)
+
+
+@deviation
+def statistics_by_float16(asked: Deviating) -> tuple[Expected, ...]:
+    """LayerNormalization of float16: Mean and InvStdDev are rounded to float16."""
+    y, *statistics = asked.formula()
+    return (y, *(_by_float16(each) for each in statistics))
+
+
+def _by_float16(found: Expected) -> Expected:
+    assert isinstance(found, Approx)
+    ends = [(found.value + sign * found.bound).astype(np.float16).astype(np.float64) for sign in (-1, 1)]
+    return Approx(found.dtype, (ends[0] + ends[1]) / 2, (ends[1] - ends[0]) / 2)
 
 
 @deviation

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, prod
 
-from harness.model.expected import Expected
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.model.case import Tensor
+from harness.model.dtypes import DTYPES
+from harness.model.expected import Exact, Expected, OneOf
+from harness.model.float_formats import FORMATS
 from harness.operators.base import Undefined
 from harness.operators.deviations.base import Deviating, deviation
 
@@ -13,6 +19,46 @@ from harness.operators.deviations.base import Deviating, deviation
 def valid_as_pads_of_zero(asked: Deviating) -> tuple[Expected, ...]:
     """Pooling: auto_pad VALID stands for pads of 0, with which ceil_mode adds a window that does not fit."""
     return asked.formula(auto_pad="NOTSET", without=("pads",))
+
+
+@deviation
+def valid_by_the_whole_kernel(asked: Deviating) -> tuple[Expected, ...]:
+    """AveragePool: as above, and zeros stand where the window does not fit."""
+    call, x = asked.call, asked.inputs["X"]
+    extents, kernel = x.array.shape[2:], call.parameter("kernel_shape")
+    strides = call.parameter("strides") or (1,) * len(extents)
+    more = [(size - extent) % stride for extent, size, stride in zip(extents, kernel, strides, strict=True)]
+    wide = np.pad(x.array, [(0, 0), (0, 0), *((0, each) for each in more)])
+    return asked.formula(inputs={"X": Tensor(x.dtype, wide)}, ceil_mode=0)
+
+
+@deviation
+def greatest_above_the_lowest(asked: Deviating) -> tuple[Expected, ...]:
+    """MaxPool: only what is above the lowest finite number is found. Otherwise Y is this number, and the place in Indices
+    is -1 along every axis."""
+    form = DTYPES[asked.call.first.dtype]
+    wide = "float64" if form.name == "float64" else "float32"  # as which float16 is searched
+    lowest = -FORMATS[wide].largest if form.is_float else np.iinfo(form.storage).min
+    y, *indices = asked.formula()
+    assert isinstance(y, Exact | OneOf)
+    candidates = (y.tensor,) if isinstance(y, Exact) else y.candidates
+    lost = candidates[0].array <= lowest
+    found = [Tensor(y.dtype, np.where(lost, lowest, each.array).astype(form.storage)) for each in candidates]
+    extents = asked.call.first.shape[2:]
+    order = extents if asked.call.parameter("storage_order", 0) else extents[::-1]
+    before = sum(prod(order[:n]) for n in range(len(order)))
+    return (OneOf(tuple(found)), *(_before(each, lost, before, prod(extents)) for each in indices))
+
+
+def _before(found: Expected, lost: NDArray[np.bool_], before: int, plane: int) -> Expected:
+    assert isinstance(found, OneOf)
+    planes = np.arange(lost.shape[0] * lost.shape[1]).reshape(*lost.shape[:2], *(1,) * (lost.ndim - 2))
+    return OneOf(
+        tuple(
+            Tensor(each.dtype, np.where(lost, planes * plane - before, each.array))
+            for each in found.candidates
+        )
+    )
 
 
 @deviation

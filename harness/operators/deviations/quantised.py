@@ -1,4 +1,5 @@
-"""What is given in place of products of 8-bit integers, on processors that add two of them in 16 bits."""
+"""What is given in place of quantised numbers and of products of 8-bit integers, on processors that add two of them in 16
+bits."""
 # ruff: noqa: N803 - inputs have the names that ONNX gives them
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from harness.operators.base import Call
 from harness.operators.deviations.base import Deviating, deviation
 from harness.operators.formulas import decided
 from harness.operators.quantised import requantized
+from harness.operators.quantising import spread
 from harness.operators.windows import window
 
 
@@ -63,6 +65,15 @@ def windows_in_pairs(asked: Deviating) -> tuple[Expected, ...]:
     each = (-1, *(1,) * (x.ndim - 2))
     sums = sums + held["B"].astype(np.int64).reshape(each) if "B" in held else sums
     return requantized(call, asked.inputs, sums, asked.arithmetic, "xw", each)
+
+
+@deviation
+def quotients_cut_off(asked: Deviating) -> tuple[Expected, ...]:
+    """QuantizeLinear of float16: the quotient in float32 is cut off, not rounded."""
+    x, scale = (asked.inputs[name].array.astype(np.float32) for name in ("x", "y_scale"))
+    whole = np.trunc(x / spread(scale, x.shape, asked.call))
+    plain = {"x": Tensor("float32", whole), "y_scale": Tensor("float32", np.ones((), np.float32))}
+    return asked.formula(inputs={**asked.inputs, **plain})
 
 
 def _columns(x: Array, w: Array, zero: Array, call: Call) -> Array:

@@ -22,6 +22,22 @@ def thresholds_of_0(asked: Deviating) -> tuple[Expected, ...]:
 
 
 @deviation
+def scales_of_0(asked: Deviating) -> tuple[Expected, ...]:
+    """RNN: an alpha or beta that is not given is 0."""
+    kind = asked.operator.options
+    functions = [
+        FUNCTIONS[name] for name in named(asked.call, kind.functions, len(kind.directions(asked.call)))
+    ]
+    lacking = {
+        which: (0.0,) * sum(getattr(each, which) is not None for each in functions)
+        for which in ("alpha", "beta")
+    }
+    held = [asked.call.parameter(f"activation_{which}") or () for which in lacking]
+    alphas, betas = ((*own, *zeros[len(own) :]) for own, zeros in zip(held, lacking.values(), strict=True))
+    return asked.formula(activation_alpha=alphas, activation_beta=betas)
+
+
+@deviation
 def cell_not_clipped(asked: Deviating) -> tuple[Expected, ...]:
     """LSTM: Ht = ot (.) h(Ct), Ct not bounded by clip; all other arguments are."""
     return bounded(_lstm_without_clip_of_h)(asked.call, asked.inputs, asked.arithmetic)

@@ -30,3 +30,9 @@ def k_in_32_bits(asked: Deviating) -> tuple[Expected, ...]:
     return asked.formula(
         inputs={**asked.inputs, "K": Tensor(k.dtype, k.array.astype(np.int32).astype(np.int64))}
     )
+
+
+@deviation
+def summed(asked: Deviating) -> tuple[Expected, ...]:
+    """Losses: any reduction but none and mean is sum."""
+    return asked.formula(reduction="sum")

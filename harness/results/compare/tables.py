@@ -17,7 +17,7 @@ from harness.results.compare.comparison import (
     Comparison,
     Pair,
 )
-from harness.results.level_table import level_table, levels, rate
+from harness.results.level_table import level_table, levels
 from harness.results.summary import Summary, count, missing, one_line, target_facts
 from harness.results.tally import Tally
 
@@ -249,11 +249,6 @@ def both_rows(comparison: Comparison) -> list[BothRow]:
             total = BothCell(base.total if base else Tally(), head.total if head else Tally(), changes)
             rows.append(BothRow(operator, pair, by_level, total))
     return rows
-
-
-def both_rates(cell: BothCell) -> tuple[str, str]:
-    """Write correct / selected of BASE and of HEAD."""
-    return rate(cell.base), rate(cell.head)
 
 
 def both_readings(comparison: Comparison) -> list[tuple[str, int, int]]:

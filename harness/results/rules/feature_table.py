@@ -16,8 +16,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.model.caseid import INTEGER
 from harness.results.numbering import Numbering
-from harness.results.rules.features import ABSENT, INTEGER, of_names, of_numbers, split
+from harness.results.rules.features import ABSENT, of_names, of_numbers, split
 from harness.results.rules.relations import Value
 from harness.results.rules.terms import Relation, Term
 

@@ -5,7 +5,8 @@ A feature is a column with an integer or a word: `opset`, `data` (an element typ
 `batch_sizes`. ONNX's defaults and the options that an id leaves out are filled in. Columns without a tensor's
 name (`dtype`, `rank`, `elements`) refer to the first input, so that a rule can hold for several operators. A
 list, or an input whose elements the id contains, is a column with these elements as text, with `axes.count`,
-`axes.first` and the like beside it; a scalar is a column with its value.
+`axes.first` and the like beside it; a scalar is a column with its value. `names_asked` and `numbers_asked` give the columns
+that a query can select: as the id says it, without defaults and derived numbers.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from functools import cache
 from math import prod
 
 from harness.model.case import Options
-from harness.model.caseid import CaseKey
+from harness.model.caseid import CaseKey, read_term
 from harness.results.rules.facts import facts, tuples
-from harness.results.rules.relations import Shape, Value, relations
+from harness.results.rules.relations import Shape, Value, relations, yes
 
 ABSENT = ""
 """A word column that a case does not have."""
@@ -41,14 +42,15 @@ FIRST_INPUT = frozenset(
 )
 """The columns that speak of the first input, whatever it is called."""
 
-_TENSOR = re.compile(r"([a-z]+)(\d*)\[([\d,]*)\]\Z")
-_STATED = re.compile(r"([a-z]+\d*)([{(])([^;]*)[})]\Z")
-_LIST = re.compile(r"\[([^;]*)\]\Z")
-INTEGER = re.compile(r"-?\d{1,19}\Z")
 _REAL = re.compile(r"[-+]?(\d+\.\d*(e[-+]?\d+)?|\d+e[-+]?\d+|inf)\Z")
 _KINDS = {"int": "signed", "uint": "unsigned", "bfloat": "float"}
 _BITS = {"bool": 8, "string": 0}
-DEFAULT = ":"
+_OPTIONS = Options.__struct_fields__
+HAS = "has."
+"""Begins the columns that say whether an id names an option."""
+_ASKED = re.compile(r"[^;:=<>\s*?]+\Z")
+"""What a query can ask for as it stands."""
+_DEFAULT = ":"
 """Ends the key of a term that the id leaves out: what ONNX defaults to."""
 
 
@@ -74,23 +76,20 @@ def _left_out(key: CaseKey) -> tuple[str, ...]:
     known = facts(key.operator, int(key.opset))
     given = {term.partition("=")[0] for term in key.terms}
     listed = {name.partition(".")[0] for name in given}
-    missing = [f"{name}{DEFAULT}={value}" for name, value in known.defaults.items() if name not in given]
+    missing = [f"{name}{_DEFAULT}={value}" for name, value in known.defaults.items() if name not in given]
     omitted = [name for name in known.inputs if name not in listed]
-    return (*missing, f"omitted{DEFAULT}={','.join(omitted)}") if omitted else tuple(missing)
+    return (*missing, f"omitted{_DEFAULT}={','.join(omitted)}") if omitted else tuple(missing)
 
 
 @cache
 def _halves(term: str) -> tuple[str, str]:
-    key, _, value = term.partition("=")
-    tensor = _TENSOR.match(value)
-    if tensor is not None:
-        return f"{key}={tensor[1]}{tensor[2]}[]", f"{key}=[{tensor[3]}]"
-    if INTEGER.match(value):
-        return "", term
-    stated = _STATED.match(value)
-    if stated is not None:
-        return f"{key}={stated[1]}{stated[2]}", f"{key}:{value}"
-    return ("", f"{key}:{value}") if _LIST.match(value) else (term, "")
+    read = read_term(term)
+    if read.shape is not None:
+        return f"{read.key}={read.dtype}[]", f"{read.key}={read.value[len(read.dtype) :]}"
+    if read.elements is not None:
+        stated = f"{read.key}={read.dtype}{'(' if read.scalar else '{'}" if read.dtype else ""
+        return stated, f"{read.key}:{read.value}"
+    return (term, "") if read.integer is None else ("", term)
 
 
 def features(case_id: str) -> dict[str, Value]:
@@ -116,7 +115,7 @@ def of_names(half: str) -> dict[str, Value]:
     first = True
     for term in terms:
         key, _, value = term.partition("=")
-        key = key.removesuffix(DEFAULT)
+        key = key.removesuffix(_DEFAULT)
         stated = value.endswith(("{", "("))
         if not stated and not value.endswith("[]"):
             found[column_of(key)] = value
@@ -171,7 +170,7 @@ def of_numbers(half: str) -> dict[str, Value]:
     counts: dict[str, int] = {}
     for term in terms:
         key, equals, value = term.partition("=")
-        if ":" in key.removesuffix(DEFAULT) or not equals:
+        if ":" in key.removesuffix(_DEFAULT) or not equals:
             key, _, value = term.partition(":")
             found.update(_of_elements(key, value, numbers, lists))
         elif value.startswith("["):
@@ -183,7 +182,7 @@ def of_numbers(half: str) -> dict[str, Value]:
             if place:
                 counts[listed] = counts.get(listed, 0) + 1
         else:
-            numbers[key.removesuffix(DEFAULT)] = int(value)
+            numbers[key.removesuffix(_DEFAULT)] = int(value)
     found.update((f"{name}.count", count) for name, count in counts.items())
     found.update(relations(shapes, numbers, lists, tuples(operator)))
     found.update(numbers)
@@ -194,19 +193,18 @@ def _of_elements(
     key: str, value: str, numbers: dict[str, int], lists: dict[str, tuple[int, ...]]
 ) -> dict[str, Value]:
     """Read `[0,2]`, `int64{0,2}` or `int64(3)`; integers join the attributes that relations speak of."""
-    stated = _STATED.match(value)
-    text, scalar = (stated[3], stated[2] == "(") if stated is not None else (value[1:-1], False)
-    elements = text.split(",") if text else []
-    whole = bool(INTEGER.match(text)) if scalar else all(map(INTEGER.match, elements))
-    if scalar:
-        if whole:
-            numbers[key] = int(text)
+    term = read_term(f"{key}={value}")
+    elements, given = term.elements or (), term.integers
+    text = ",".join(elements)
+    if term.scalar:
+        if given is not None:
+            numbers[key] = given[0]
             return {}
         return {key: text, **({f"{key}.sign": _sign(float(text))} if _REAL.match(text) else {})}
     found: dict[str, Value] = {key: f"[{text}]", f"{key}.count": len(elements)}
-    if whole:
-        lists[key] = given = tuple(map(int, elements))
-        found[f"{key}.negative"] = _yes(any(each < 0 for each in given))
+    if given is not None:
+        lists[key] = given
+        found[f"{key}.negative"] = yes(any(each < 0 for each in given))
         if given:
             found |= {
                 f"{key}.first": given[0],
@@ -227,13 +225,59 @@ def _of_shape(shape: Shape) -> dict[str, Value]:
         "elements": prod(shape),
         "shape": f"[{','.join(map(str, shape))}]",
     }
-    found["multiple_of_4"] = _yes(found["elements"] != 0 and prod(shape) % 4 == 0)
-    found["empty"] = _yes(0 in shape)
+    found["multiple_of_4"] = yes(found["elements"] != 0 and prod(shape) % 4 == 0)
+    found["empty"] = yes(0 in shape)
     if shape:
         found.update(first=shape[0], last=shape[-1], smallest=min(shape), largest=max(shape))
-        found["has_extent_1"] = _yes(1 in shape)
+        found["has_extent_1"] = yes(1 in shape)
     return found
 
 
-def _yes(truth: bool) -> str:
-    return "yes" if truth else "no"
+def names_asked(half: str) -> dict[str, Value]:
+    """Features of the half of an id that holds names; see `split`."""
+    head, *terms = half.split(";")
+    operator, _, opset = head.partition("@")
+    found: dict[str, Value] = {
+        "operator": operator,
+        "opset": f"@{opset}",
+        **{f"{HAS}{name}": "no" for name in _OPTIONS},
+    }
+    for term in terms:
+        key, _, value = term.partition("=")
+        if key.endswith(_DEFAULT) or value.endswith(("{", "(")) or not _ASKED.match(value):
+            continue  # the id does not say it, the other half says it whole, or a query cannot
+        found[column_of(key)] = value.removesuffix("[]")
+        if key in _OPTIONS:
+            found[f"{HAS}{key}"] = "yes"
+    return found
+
+
+def numbers_asked(half: str) -> dict[str, Value]:
+    """Features of the half of an id that holds shapes and integers."""
+    found: dict[str, Value] = {}
+    for term in half.split(";")[1:]:
+        key, _, value = term.partition("=")
+        if key.endswith(_DEFAULT):
+            continue
+        stated, colon, elements = term.partition(":")
+        if colon:
+            if _ASKED.match(elements):
+                found[stated] = elements
+            continue
+        if not value.startswith("["):
+            found[key] = int(value)
+            continue
+        sizes = value[1:-1].split(",") if len(value) > 2 else []
+        found[f"{key}.rank"] = len(sizes)
+        found[f"{key}.shape"] = value
+        if len(sizes) > 1:
+            stars = ",".join(["*"] * (len(sizes) - 1))
+            found[f"{key}.begins"] = f"[{sizes[0]},{stars}]"
+            found[f"{key}.ends"] = f"[{stars},{sizes[-1]}]"
+    return found
+
+
+def level_asked(level: str) -> dict[str, Value]:
+    """A query cannot ask for a level."""
+    del level
+    return {}

@@ -1,26 +1,17 @@
-"""Features of a case that a query can select, and the queries that select them: the vocabulary of
-expectations.
+"""Writes a rule in columns that queries select as one query with exceptions (`unless`): what expectations match.
 
-A rule in these terms is one query with exceptions (`unless`). Queries compare ranks (`data=*[*,*,...]`),
-match shapes in full, or by the first or last extent at a rank, and compare integers; other derived `features`
-have no query.
+Queries compare ranks (`data=*[*,*,...]`), match shapes in full, or by the first or last extent at a rank, and
+compare integers.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from harness.model.case import Options
-from harness.results.rules.features import DEFAULT, column_of
+from harness.results.rules.features import HAS
 from harness.results.rules.relations import Value
 from harness.results.rules.terms import Term
-
-_OPTIONS = tuple(name for name in Options.__struct_fields__)
-_HAS = "has."
-_ASKED = re.compile(r"[^;:=<>\s*?]+\Z")
-"""What a query can ask for as it stands."""
 
 
 class QueryPair(NamedTuple):
@@ -28,56 +19,6 @@ class QueryPair(NamedTuple):
 
     match: str
     unless: tuple[str, ...]
-
-
-def names_asked(half: str) -> dict[str, Value]:
-    """Features of the half of an id that holds names; see `features.split`."""
-    head, *terms = half.split(";")
-    operator, _, opset = head.partition("@")
-    found: dict[str, Value] = {
-        "operator": operator,
-        "opset": f"@{opset}",
-        **{f"{_HAS}{name}": "no" for name in _OPTIONS},
-    }
-    for term in terms:
-        key, _, value = term.partition("=")
-        if key.endswith(DEFAULT) or value.endswith(("{", "(")) or not _ASKED.match(value):
-            continue  # the id does not say it, the other half says it whole, or a query cannot
-        found[column_of(key)] = value.removesuffix("[]")
-        if key in _OPTIONS:
-            found[f"{_HAS}{key}"] = "yes"
-    return found
-
-
-def numbers_asked(half: str) -> dict[str, Value]:
-    """Features of the half of an id that holds shapes and integers."""
-    found: dict[str, Value] = {}
-    for term in half.split(";")[1:]:
-        key, _, value = term.partition("=")
-        if key.endswith(DEFAULT):
-            continue
-        stated, colon, elements = term.partition(":")
-        if colon:
-            if _ASKED.match(elements):
-                found[stated] = elements
-            continue
-        if not value.startswith("["):
-            found[key] = int(value)
-            continue
-        sizes = value[1:-1].split(",") if len(value) > 2 else []
-        found[f"{key}.rank"] = len(sizes)
-        found[f"{key}.shape"] = value
-        if len(sizes) > 1:
-            stars = ",".join(["*"] * (len(sizes) - 1))
-            found[f"{key}.begins"] = f"[{sizes[0]},{stars}]"
-            found[f"{key}.ends"] = f"[{stars},{sizes[-1]}]"
-    return found
-
-
-def level_asked(level: str) -> dict[str, Value]:
-    """A query cannot ask for a level."""
-    del level
-    return {}
 
 
 def ask(terms: Iterable[Term]) -> QueryPair:
@@ -95,13 +36,13 @@ def ask(terms: Iterable[Term]) -> QueryPair:
                 unless.append(_refused(key, term))
             else:
                 shapes.setdefault(key, []).extend(_pattern(term))
-        elif term.relation == "!=" or (key == _HAS[:-1] and term.value == "no"):
-            unless.append(f"{aspect}=*" if key == _HAS[:-1] else _plain(term))
+        elif term.relation == "!=" or (key == HAS[:-1] and term.value == "no"):
+            unless.append(f"{aspect}=*" if key == HAS[:-1] else _plain(term))
         elif term.column == "operator":
             operator = str(term.value)
         elif term.column == "opset":
             opset = str(term.value)
-        elif key == _HAS[:-1]:
+        elif key == HAS[:-1]:
             wanted[f"{aspect}="] = "*"
         else:
             name = term.column.removeprefix("call.") + term.relation

@@ -73,12 +73,12 @@ def _along(
 ) -> dict[str, Value]:
     """Relate a dimension with the extents of the inputs there, and off it."""
     rank = len(shape)
-    found: dict[str, Value] = {f"{attribute}_in_range": _yes(-rank <= number < rank)}
+    found: dict[str, Value] = {f"{attribute}_in_range": yes(-rank <= number < rank)}
     if not -rank <= number < rank:
         return found
     place = number % rank
     found[f"{attribute}.normalised"] = place
-    found[f"{attribute}.last"] = _yes(place == rank - 1)
+    found[f"{attribute}.last"] = yes(place == rank - 1)
     found[f"{first}.along_{attribute}"] = shape[place]
     for nth, (name, other) in enumerate(others):
         if len(other) == rank:
@@ -97,20 +97,20 @@ def _along(
 def _dimensions(attribute: str, given: tuple[int, ...], rank: int) -> dict[str, Value]:
     """Relate a list of dimensions with the rank of the first input."""
     legal = all(-rank <= each < rank for each in given)
-    found: dict[str, Value] = {f"{attribute}_in_range": _yes(legal)}
+    found: dict[str, Value] = {f"{attribute}_in_range": yes(legal)}
     if legal and rank:
         places = [each % rank for each in given]
-        found[f"{attribute}.repeated"] = _yes(len(set(places)) < len(places))
-        found[f"{attribute}.all"] = _yes(len(set(places)) == rank)
-        found[f"{attribute}.last_dimension"] = _yes(rank - 1 in places)
-        found[f"{attribute}.ascending"] = _yes(places == sorted(places))
+        found[f"{attribute}.repeated"] = yes(len(set(places)) < len(places))
+        found[f"{attribute}.all"] = yes(len(set(places)) == rank)
+        found[f"{attribute}.last_dimension"] = yes(rank - 1 in places)
+        found[f"{attribute}.ascending"] = yes(places == sorted(places))
     return found
 
 
 def _batches(attribute: str, batch: int, shape: Shape, other: Shape) -> dict[str, Value]:
     """Relate a number of leading dimensions with the first two inputs."""
     legal = 0 <= batch < min(len(shape), len(other))
-    found: dict[str, Value] = {f"{attribute}_in_range": _yes(legal)}
+    found: dict[str, Value] = {f"{attribute}_in_range": yes(legal)}
     if legal:
         found["batch_sizes"] = "equal" if shape[:batch] == other[:batch] else "differ"
         if batch:
@@ -137,7 +137,8 @@ def _tuples(shape: Shape, indices: Shape, batch: int) -> dict[str, Value]:
     return found
 
 
-def _yes(truth: bool) -> str:
+def yes(truth: bool) -> str:
+    """Write a truth as a word."""
     return "yes" if truth else "no"
 
 

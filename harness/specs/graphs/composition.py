@@ -16,7 +16,7 @@ less often, and a transformer that moves a factor to a constant rounds as often:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -32,17 +32,13 @@ from harness.operators.base import Call, Operator, Shape, TensorType
 from harness.operators.bounded import Bounded, arithmetic, number
 from harness.operators.formulas import FormulaOracle
 from harness.specs.calls import make_call
-from harness.specs.graphs.pattern import FilledGraph, GraphNode
+from harness.specs.graphs.pattern import FilledGraph, GraphNode, Unfit
 
 _MOST_CORNERS = 8
 _MOST_INTEGERS = 16
 """As many integers may be admissible for one element; of more, nothing is known that is worth a test."""
 _TRACED = 1 << 40
 """The number of the first element that is followed through a node that moves elements: no such node fills with it."""
-
-
-class Unfit(ValueError):
-    """The nodes do not fit together: what a node's operator says of its inputs."""
 
 
 class Within(NamedTuple):
@@ -66,14 +62,20 @@ def composed(
     """Return what each output of a graph is held against in a declared arithmetic; raise Unfit where a node cannot
     take what it is given."""
     known: dict[str, Known] = {**inputs, **graph.constants}
+    expected: dict[str, Expected] = {}
     for node in graph.nodes:
         for name, found in zip(node.outputs, _outputs(node, opset, known, declared), strict=True):
-            if name:
+            if isinstance(found, (Tensor, Within)):
                 known[name] = found
-    return tuple(_expected(known[name]) for name in graph.outputs)
+            else:
+                expected[name], known[name] = found, _known(found)
+    return tuple(expected.get(name) or _expected(known[name]) for name in graph.outputs)
 
 
-def _outputs(node: GraphNode, opset: int, known: Mapping[str, Known], declared: str) -> Iterator[Known]:
+def _outputs(
+    node: GraphNode, opset: int, known: Mapping[str, Known], declared: str
+) -> Iterable[Known | Expected]:
+    """Return the outputs of a node: of exact inputs as its operator's own oracle says."""
     operator = OPERATORS[node.operator]
     given = _operands(node, opset, known)
     call = _call(operator, node, opset, given)
@@ -82,8 +84,7 @@ def _outputs(node: GraphNode, opset: int, known: Mapping[str, Known], declared: 
     if broken is not None:
         raise Unfit(f"{node.operator} of {', '.join(filter(None, node.inputs))}: {broken}")
     if len(exact) == len(given):
-        found = operator.oracle(call, exact, declared)
-        return map(_known, found)
+        return operator.oracle(call, exact, declared)
     oracle = operator.oracle
     if isinstance(oracle, FormulaOracle) and oracle.way == "moved":
         return _moved(oracle, call, given)
@@ -139,22 +140,26 @@ def _known(expected: Expected) -> Known:
 
 
 def _hull(known: Sequence[Known]) -> Known:
-    """Return what holds all of several: the first one's values, within the distance to the others."""
+    """Return what holds all of several: the middle of where they reach, and how far that is; the first one's elements
+    where they all have them, or where one is infinite or NaN, within the distance to the others."""
     first = known[0]
-    if all(isinstance(each, Tensor) for each in known) and (
-        not DTYPES[first.dtype].is_float or first.dtype == "string"
-    ):
+    if all(isinstance(each, Tensor) for each in known) and not DTYPES[first.dtype].is_float:
         arrays = [each.array for each in known if isinstance(each, Tensor)]
         if all(np.array_equal(arrays[0], each) for each in arrays[1:]):
             return first
-    centre, *others = map(_as_within, known)
-    error = centre.error
+    several = [_as_within(each) for each in known]
     with np.errstate(all="ignore"):
-        for other in others:
-            apart = np.abs(other.value - centre.value)
-            same = (other.value == centre.value) | (np.isnan(other.value) & np.isnan(centre.value))
-            error = np.maximum(error, np.where(same, 0.0, np.nan_to_num(apart, nan=np.inf)) + other.error)
-    return Within(centre.dtype, centre.value, np.asarray(error))
+        values = np.stack([each.value for each in several])
+        errors = np.stack([each.error for each in several])
+        low, high = (values - errors).min(0), (values + errors).max(0)
+        ordinary = np.isfinite(low) & np.isfinite(high) & (low < high)
+        same = (values == values[0]) | (np.isnan(values) & np.isnan(values[0]))
+        apart = np.where(same, 0.0, np.nan_to_num(np.abs(values - values[0]), nan=np.inf)) + errors
+        return Within(
+            first.dtype,
+            np.asarray(np.where(ordinary, low / 2 + high / 2, values[0])),
+            np.asarray(np.where(ordinary, high / 2 - low / 2, apart.max(0))),
+        )
 
 
 def _as_within(known: Known) -> Within:
@@ -280,21 +285,10 @@ def _expected(known: Known) -> Expected:
         return Exact(known)
     if DTYPES[known.dtype].is_float:
         return Approx(known.dtype, known.value, known.error)
-    steps = int(np.max(known.error, initial=0.0)) if np.isfinite(known.error).all() else _MOST_INTEGERS
-    if 2 * steps + 1 > _MOST_INTEGERS:
+    low, high = np.ceil(known.value - known.error), np.floor(known.value + known.error)
+    steps = int(np.max(high - low, initial=0.0)) if np.isfinite(known.error).all() else _MOST_INTEGERS
+    if steps >= _MOST_INTEGERS:
         raise Unfit(f"an output of {known.dtype} may be any of more than {_MOST_INTEGERS} integers")
-    around = [
-        np.clip(np.full(known.shape, float(step)), -known.error, known.error)
-        for step in range(-steps, steps + 1)
-    ]
-    ends = [known.value, *(known.value + each for each in around)]
-    if known.dtype == "bool":
-        return OneOf(tuple(Tensor("bool", each > 0.5) for each in ends))
     storage = DTYPES[known.dtype].storage
-    limits = np.iinfo(storage)
-    return OneOf(
-        tuple(
-            Tensor(known.dtype, np.clip(each, float(limits.min), float(limits.max)).astype(storage))
-            for each in ends
-        )
-    )
+    found = [np.minimum(low + step, high).astype(storage) for step in range(steps + 1)]
+    return OneOf(tuple(Tensor(known.dtype, each) for each in found))

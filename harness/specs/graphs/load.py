@@ -12,9 +12,8 @@ from harness.model.errors import SpecError
 from harness.model.onnx_schemas import OpsetUnavailable, UnknownOperator
 from harness.operators import OPERATORS, elements
 from harness.specs.attribute_values import WrongValue
-from harness.specs.graphs.composition import Unfit
 from harness.specs.graphs.operator import register
-from harness.specs.graphs.pattern import OPTIONS, Pattern, parameters_in
+from harness.specs.graphs.pattern import OPTIONS, Pattern, Unfit, parameters_in
 from harness.specs.graphs.schema import GraphSpec
 from harness.specs.graphs.variations import cases_of, combined, factor_names, factor_problem, made, misfit
 from harness.specs.literals import LiteralError
@@ -88,7 +87,7 @@ def _names(file: Source, spec: GraphSpec) -> list[str]:
         text for sweep in spec.sweeps for levels in sweep.factors.values() for text in _texts(levels)
     }
     for kind in ("inputs", "constants"):
-        for name in getattr(spec, kind):
+        for name in getattr(spec, kind) if spec.sweeps else ():
             if name not in taken and name not in by_parameter:
                 problems.append(file.problem((kind, name), f"no node takes {name!r}; remove it"))
     return problems

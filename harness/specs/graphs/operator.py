@@ -14,7 +14,7 @@ from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Expected
 from harness.operators import OPERATORS, elements
 from harness.operators.base import Call, Entropy, Family, Operator, Shape, ValueKind
-from harness.specs.graphs.composition import Unfit, composed
+from harness.specs.graphs.composition import composed
 from harness.specs.graphs.pattern import FilledGraph, Pattern
 
 _SAMPLE = "opencl"
@@ -110,4 +110,4 @@ def register(pattern: Pattern) -> Operator:
     return operator
 
 
-__all__ = ["FAMILY", "GraphFamily", "Unfit", "filled_graph", "register"]
+__all__ = ["FAMILY", "GraphFamily", "filled_graph", "register"]

@@ -9,13 +9,23 @@ from typing import Any, NamedTuple
 
 from harness.model.case import Case, Tensor, Value
 from harness.model.dtypes import DTYPES
-from harness.model.onnx_schemas import Attribute, OperatorSchema, Parameter, operator_schema
+from harness.model.onnx_schemas import (
+    Attribute,
+    OperatorSchema,
+    OpsetUnavailable,
+    Parameter,
+    operator_schema,
+)
 from harness.specs import literals
 from harness.specs.attribute_values import typed
 from harness.specs.graphs.schema import GraphSpec
 
 OPTIONS: Mapping[str, Value] = {"constants": "initializer", "exposed": "", "reused": ""}
 """The factors that every graph has, beside `initializer` and `shapes`, and their usual levels."""
+
+
+class Unfit(ValueError):
+    """The nodes do not fit together: what a node's operator says of its inputs or attributes."""
 
 
 class GraphNode(NamedTuple):
@@ -89,14 +99,20 @@ class Pattern:
 
     def _node(self, node: Any, given: Mapping[str, Value], opset: int, types: Mapping[str, str]) -> GraphNode:
         operator = str(_filled_in(node.operator, given))
-        schema = operator_schema(operator, opset)
+        try:
+            schema = operator_schema(operator, opset)
+        except OpsetUnavailable as error:
+            raise Unfit(str(error)) from error
         attributes: dict[str, Value] = {}
         for name, value in node.attributes.items():
             filled = _filled_in(value, given)
+            if filled == "":
+                continue
+            if name not in schema.attributes:
+                raise Unfit(f"{operator} has no attribute {name} at opset {opset}")
             if isinstance(filled, str) and filled in DTYPES and schema.attributes[name].type == "INT":
                 filled = DTYPES[filled].onnx  # the `to` of a Cast
-            if filled != "":
-                attributes[name] = typed(schema.attributes[name].type, filled)
+            attributes[name] = typed(schema.attributes[name].type, filled)
         return GraphNode(operator, _listed(node.inputs, given), _listed(node.outputs, given), attributes)
 
     def schema(self, opset: int) -> OperatorSchema:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
+from harness.specs.literal_schema import LiteralCase
 from harness.specs.schema_types import (
     DIALECT,
     Alternatives,
@@ -15,6 +16,7 @@ from harness.specs.schema_types import (
     Dtype,
     Elements,
     Name,
+    OneOrMore,
     Opsets,
     Shape,
     Strict,
@@ -51,13 +53,15 @@ class GraphConstant(Strict):
 Constant = Annotated[GraphConstant, BeforeValidator(_constant), WithJsonSchema({})]
 _NAMES = WithJsonSchema({"type": ["string", "array"]})
 Names = Annotated[Alternatives[ValueName], _NAMES]
+Operands = Annotated[tuple[ValueName, ...], OneOrMore(), _NAMES]
+"""A node may take one tensor twice."""
 
 
 class GraphNode(Strict):
     """A node; `$name` anywhere stands for the value of a parameter, and `$name` as `inputs` for a list of them."""
 
     operator: Text
-    inputs: Names = ()
+    inputs: Operands = ()
     outputs: Names
     attributes: dict[str, AttributeValue] = {}
 
@@ -91,10 +95,13 @@ class GraphSpec(Strict):
     parameters: dict[Text, AttributeValue] = {}
     nodes: Annotated[tuple[GraphNode, ...], Field(min_length=1, max_length=64)]
     outputs: Names
-    sweeps: Annotated[tuple[GraphSweep, ...], Field(min_length=1)]
+    cases: tuple[LiteralCase, ...] = ()
+    sweeps: tuple[GraphSweep, ...] = ()
 
     @model_validator(mode="after")
     def _distinct_names(self) -> GraphSpec:
+        if not self.cases and not self.sweeps:
+            raise refuse("a spec needs at least one entry in 'cases' or 'sweeps'")
         names = [*self.inputs, *self.constants]
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)

@@ -12,10 +12,10 @@ import msgspec
 
 from harness.model.case import Case, Optimization, Options, TensorSpec, Value
 from harness.model.caseid import input_term, option_terms, value_text
+from harness.operators import elements
 from harness.operators.base import Undefined
 from harness.specs.calls import call_of
-from harness.specs.graphs.composition import Unfit
-from harness.specs.graphs.pattern import OPTIONS, Pattern, plain
+from harness.specs.graphs.pattern import OPTIONS, Pattern, Unfit, plain
 from harness.specs.graphs.schema import GraphSweep
 from harness.specs.literals import LiteralError, shape_problem
 
@@ -47,6 +47,9 @@ def cases_of(pattern: Pattern, sweep: GraphSweep, left_out: Counter[str]) -> Ite
 
 def misfit(case: Case) -> str | None:
     """Return why the nodes of a case do not fit together; None where they do."""
+    for each in case.inputs:
+        if not elements.applies(each.values, each.dtype):
+            return f"{each.dtype} has no values of the kind {each.values}"
     try:
         call_of(case)
     except (Unfit, LiteralError) as error:

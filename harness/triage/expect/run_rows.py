@@ -22,7 +22,7 @@ from harness.results.compare.comparison import twice
 from harness.results.numbering import Numbering
 from harness.results.result_signature import ResultSignature, signature
 from harness.results.rules.feature_table import FeatureTable, Rows
-from harness.results.rules.query_features import level_asked, names_asked, numbers_asked
+from harness.results.rules.features import level_asked, names_asked, numbers_asked
 from harness.results.rules.separation import Population, Separation
 from harness.results.runfile import RunReader
 from harness.specs.expectation_entry import Entry

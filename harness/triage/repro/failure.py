@@ -56,6 +56,11 @@ class Failure(NamedTuple):
     spec_file: str | None = None
     """The case as the only entry of a whole spec, where an entry can say it."""
 
+    culprit: tuple[str, ...] = ()
+    """The transformer, or the two, without which an optimised graph does what it should."""
+    optimized: tuple[str, ...] = ()
+    """The operators of the nodes that the optimizer made of a graph of several operators."""
+
     @property
     def case(self) -> Case:
         return self.prepared.case

@@ -77,6 +77,8 @@ def _what_happens(failure: Failure) -> str:
         lines.append(
             "ONNX Runtime runs it before any provider is asked; the same model ends ONNX's own shape inference too."
         )
+    if failure.graph.composed:
+        lines.append(_optimizer(failure))
     if failure.mended:
         lines.append(f"**Mended in onnxruntime {failure.mended}**: the newest release does what is expected.")
     if failure.wine:
@@ -102,9 +104,25 @@ def _what_happens(failure: Failure) -> str:
     return "\n\n".join(lines)
 
 
+def _optimizer(failure: Failure) -> str:
+    """Say what the optimizer made of a graph, and which transformer makes it wrong."""
+    level, names = failure.case.options.optimization, failure.culprit
+    said = f"The graph is {', '.join(failure.graph.tested)}, optimised at the level `{level}`."
+    if failure.optimized:
+        said += f" The nodes that ran are {', '.join(failure.optimized)}."
+    if names:
+        without = ", ".join(f'"{name}"' for name in names)
+        said += (
+            f" **Without {' and '.join(f'`{name}`' for name in names)} it gives what it should** "
+            f"(`InferenceSession(…, disabled_optimizers=[{without}])`)."
+        )
+    return said
+
+
 def _specification(failure: Failure) -> str:
     case = failure.case
-    page = _OPERATOR_PAGE.format(case.operator)
+    operators = dict.fromkeys(failure.graph.tested) if failure.graph.composed else (case.operator,)
+    page = ">, <".join(map(_OPERATOR_PAGE.format, operators))
     source = f"{case.source} (<{page}>)" if case.source else f"<{page}>"
     if case.validity is Validity.INVALID:
         return f"The call is invalid, so an error is expected. It breaks this rule:\n\n> {case.rule}\n\nSource: {source}."

@@ -1,25 +1,85 @@
-"""Renders an explanation as one JSON document; docs/triage.md describes its keys."""
+"""An explanation as a document, and as the data that docs/triage.md describes."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-import msgspec
-
 from harness.model.header import Header
+from harness.render.document import Document, Item, Items, Remark, Section, Style, run_table
+from harness.render.terminal import describe
 from harness.results.compare.comparison import ComparedResult
 from harness.results.explain.explanation import Explanation
 from harness.results.explain.failures import FailureGroup
-from harness.results.explain.words import headline
+from harness.results.explain.words import (
+    apart,
+    cross_checked,
+    differences,
+    elsewhere,
+    headline,
+    inseparable,
+    statement,
+    thresholds,
+    title,
+    verdict_of,
+)
 from harness.results.rules.separation import Rule
 from harness.results.rules.terms import Term
+from harness.results.summary import count
 
 SCHEMA = 1
+_EXCEPTIONS = 3
+"""Cases that are named of each kind of exception to a rule."""
 
 
-def render_explain_json(found: Explanation) -> str:
-    """Write the document: keys are stable within a schema, new ones may be added."""
-    document = {
+def explain_document(found: Explanation) -> Document:
+    """Show each group with its rules, their counts, and what they cannot tell apart."""
+    tone, sentence = headline(found)
+    remarks = list(found.remarks)
+    if found.unexplained:
+        remarks.append(f"{count(found.unexplained, 'smaller group')} not explained: narrow with -k")
+    runs = [("", found.header)] if found.base is None else [("BASE ", found.base), ("HEAD ", found.header)]
+    groups = [Item(title(group), list(_remarks(group)), group.example.case) for group in found.groups]
+    sections = [
+        Section("groups", "", [Items(groups)]),
+        Section("where", "What ran where", [run_table(runs)], ("markdown", "html")),
+    ]
+    what = "failures" if found.base is None else "changes"
+    return Document(f"What the {what} have in common", sentence, sections[not groups :], remarks, tone)
+
+
+def _remarks(group: FailureGroup) -> Iterator[Remark]:
+    yield Remark(describe(group.example), "soft")
+    if words := differences(group):
+        yield Remark(words, "soft")
+    rules = group.separation.rules
+    if len(rules) != 1 or not group.separation.exact or not group.population or group.all_changed:
+        yield Remark(verdict_of(group), "warn")
+    for rule in rules if group.population else ():
+        yield Remark(statement(group, rule))
+        for words in (*thresholds(rule), *inseparable(rule)):
+            yield Remark(words, "soft", 2)
+    if group.population and len(rules) > 1:
+        yield Remark(elsewhere(group))
+    if words := apart(group):
+        yield Remark(words, "soft")
+    if words := cross_checked(group):
+        yield Remark(words)
+    yield from _exceptions("fails all the same", group.missed, len(group.separation.missed))
+    yield from _exceptions("passes all the same", group.wrong, len(group.separation.wrong))
+
+
+def _exceptions(how: str, ids: tuple[str, ...], number: int) -> Iterator[Remark]:
+    style: Style = "warn"
+    for case in ids[:_EXCEPTIONS]:
+        yield Remark(how, style, case=case)
+    if number > _EXCEPTIONS:
+        yield Remark(f"{how}: {number - _EXCEPTIONS:,} more", style)
+
+
+def explain_data(found: Explanation) -> dict[str, Any]:
+    """Return the JSON document: keys are stable within a schema, new ones may be added."""
+    return {
         "schema": SCHEMA,
         "summary": headline(found)[1],
         "remarks": found.remarks,
@@ -31,7 +91,6 @@ def render_explain_json(found: Explanation) -> str:
         "groups": [_group(group) for group in found.groups],
         "groups_left_out": found.unexplained,
     }
-    return msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n"
 
 
 def _run(header: Header) -> dict[str, Any]:

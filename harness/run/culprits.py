@@ -1,0 +1,130 @@
+"""Finds the transformer of ONNX Runtime's optimizer by which a graph goes wrong: runs it without optimisation, then
+without one transformer after the other, then without two.
+
+A graph that is wrong without optimisation has no culprit: its kernels are wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from itertools import combinations
+from typing import NamedTuple
+
+import msgspec
+
+from harness.model.case import Validity
+from harness.model.errors import TargetUnavailable
+from harness.model.result import Result
+from harness.model.transformers import RULES, TRANSFORMERS
+from harness.model.verdict import Outcome
+from harness.run.judge import judge
+from harness.targets.execution import Graph, GraphCases, Prepared
+from harness.targets.pool import WorkerPool
+
+LIMIT = 300
+"""Results that each part of a run examines; of more the first tell enough."""
+_MOST_PAIRS = 45
+_WORTH = frozenset({Outcome.MISMATCH, Outcome.CRASH, Outcome.TIMEOUT, Outcome.REJECTED, Outcome.UNSUPPORTED})
+
+Held = tuple[Prepared, Graph, Result]
+
+
+class Suspect(NamedTuple):
+    """A graph that went wrong, and the transformers that changed it."""
+
+    prepared: Prepared
+    graph: Graph
+    transformers: Sequence[str]
+
+
+class Culprits:
+    """Holds results of optimised graphs back until it is known which transformer makes them wrong."""
+
+    def __init__(self, provider: str) -> None:
+        self._provider = provider
+        self._held: list[Held] = []
+
+    def hold(self, prepared: Prepared, graph: Graph, result: Result) -> bool:
+        """Keep a result if a transformer may have made it what it is; `results` yields it again."""
+        if (
+            not graph.composed
+            or graph.optimization == "off"
+            or result.validity is not Validity.VALID
+            or result.outcome not in _WORTH
+            or len(self._held) >= LIMIT
+        ):
+            return False
+        self._held.append((prepared, graph, result))
+        return True
+
+    def results(self, pool: WorkerPool) -> Iterator[Held]:
+        """Yield what is held with its culprits; none is lost where the target goes away."""
+        held, self._held = self._held, []
+        found: dict[int, tuple[str, ...]] = {}
+        gone: TargetUnavailable | None = None
+        suspects = [
+            Suspect(
+                prepared,
+                graph,
+                result.transformers if isinstance(result.transformers, tuple) else tuple(TRANSFORMERS),
+            )
+            for prepared, graph, result in held
+        ]
+        try:
+            found = culprits(pool, self._provider, suspects)
+        except TargetUnavailable as error:
+            gone = error
+        for number, (prepared, graph, result) in enumerate(held):
+            culprit = found.get(number)
+            if culprit is not None:
+                result = msgspec.structs.replace(result, culprit=culprit)
+            yield prepared, graph, result
+        if gone is not None:
+            raise gone
+
+
+def culprits(pool: WorkerPool, provider: str, suspects: Sequence[Suspect]) -> dict[int, tuple[str, ...]]:
+    """Return, by the number of the suspect, the transformers without which its graph passes."""
+    off = [(n, each.graph._replace(optimization="off"), ()) for n, each in enumerate(suspects)]
+    well = _passing(pool, provider, off, suspects)
+    found: dict[int, tuple[str, ...]] = {}
+    for size in (1, 2):
+        asked = [
+            (n, each.graph._replace(disabled=chosen), chosen)
+            for n, each in enumerate(suspects)
+            if n in well and n not in found
+            for chosen in _choices(each.transformers, size)
+        ]
+        found |= _passing(pool, provider, asked, suspects)
+    return found
+
+
+def _passing(
+    pool: WorkerPool,
+    provider: str,
+    asked: Sequence[tuple[int, Graph, tuple[str, ...]]],
+    suspects: Sequence[Suspect],
+) -> dict[int, tuple[str, ...]]:
+    """Run graphs of suspects, and return by the number of the suspect the first of its graphs that passes."""
+    units = [GraphCases(graph, [suspects[number].prepared._replace()]) for number, graph, _ in asked]
+    place = {
+        id(unit.cases[0]): (number, chosen) for unit, (number, _, chosen) in zip(units, asked, strict=True)
+    }
+    found: dict[int, tuple[str, ...]] = {}
+    if units:
+        with closing(pool.run(iter(units), keep=True)) as answers:
+            for prepared, graph, execution in answers:
+                if judge(prepared, graph, execution, provider).outcome is Outcome.PASS:
+                    number, chosen = place[id(prepared)]
+                    found.setdefault(number, chosen)
+    return found
+
+
+def _choices(transformers: Sequence[str], size: int) -> Iterator[tuple[str, ...]]:
+    """Yield what to disable: a rule stands for itself, not for the transformer that applies it."""
+    names = list(dict.fromkeys(name for each in transformers for name in RULES.get(each, (each,))))
+    for number, chosen in enumerate(combinations(names, size)):
+        if size > 1 and number >= _MOST_PAIRS:
+            return
+        yield chosen

@@ -1,0 +1,1 @@
+"""Specs of graphs: their format, their oracle, their cases, their runs."""

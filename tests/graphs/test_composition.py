@@ -1,0 +1,139 @@
+"""The oracle of a graph: values and bounds that travel from node to node."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness.model.case import Tensor
+from harness.model.expected import Approx, Exact, Expected, OneOf
+from harness.specs.graphs.composition import Unfit, composed
+from harness.specs.graphs.pattern import FilledGraph, GraphNode
+from tests.graphs.specs import cases
+
+OPSET = 21
+
+
+def of(*nodes: GraphNode, constants: dict[str, Tensor] | None = None, **inputs: Tensor) -> Expected:
+    """Return what the last output of nodes is held against."""
+    graph = FilledGraph(nodes, (nodes[-1].outputs[0],), constants or {}, False)
+    (found,) = composed(graph, OPSET, inputs, "opencl")
+    return found
+
+
+def node(operator: str, inputs: str, output: str, **attributes: object) -> GraphNode:
+    return GraphNode(operator, tuple(inputs.split()), (output,), attributes)  # type: ignore[arg-type]
+
+
+def floats(*values: float) -> Tensor:
+    return Tensor("float32", np.array(values, np.float32))
+
+
+def test_movers_of_exact_elements_stay_exact() -> None:
+    found = of(node("Neg", "X", "a"), node("Transpose", "a", "Y"), X=floats(-1.0, 2.0))
+    assert isinstance(found, Exact)
+    assert found.tensor.array.tolist() == [1.0, -2.0]
+
+
+def test_a_bound_moves_with_its_element() -> None:
+    """sqrt of 0 and of 1 is exact, of 2 and 3 it is not: after the reversal the bounds stand in the other order."""
+    found = of(
+        node("Exp", "X", "a"),
+        node("Slice", "a starts ends axes steps", "Y"),
+        constants={
+            name: Tensor("int64", np.array([value], np.int64))
+            for name, value in {"starts": 3, "ends": -9, "axes": 0, "steps": -1}.items()
+        },
+        X=floats(0.0, 1.0, 5.0, 9.0),
+    )
+    assert isinstance(found, Approx)
+    assert np.allclose(found.value, np.exp([9.0, 5.0, 1.0, 0.0]))
+    assert found.bound.tolist() == sorted(found.bound.tolist(), reverse=True)
+    assert found.bound[0] > 1000 * found.bound[-1]
+
+
+def test_padding_has_no_bound() -> None:
+    found = of(
+        node("Exp", "X", "a"),
+        node("Pad", "a pads", "Y"),
+        constants={"pads": Tensor("int64", np.array([1, 1], np.int64))},
+        X=floats(2.0),
+    )
+    assert isinstance(found, Approx)
+    assert found.bound[0] == found.bound[2] == 0 < found.bound[1]
+
+
+def test_bounds_add_up() -> None:
+    one = of(node("Exp", "X", "Y"), X=floats(3.0))
+    two = of(node("Exp", "X", "a"), node("Mul", "a a", "Y"), X=floats(3.0))
+    assert isinstance(one, Approx)
+    assert isinstance(two, Approx)
+    relative = [float(each.bound[0] / each.value[0]) for each in (one, two)]
+    assert relative[1] > 2 * relative[0]
+
+
+def test_a_tie_gives_both_integers() -> None:
+    """exp(log(2.5)) may lie on either side of 2.5: rounding gives 2 or 3, and 7.4 is 7."""
+    quantised = of(
+        node("Log", "X", "a"),
+        node("Exp", "a", "b"),
+        node("QuantizeLinear", "b scale zero", "Y"),
+        constants={
+            "scale": Tensor("float32", np.array(1.0, np.float32)),
+            "zero": Tensor("uint8", np.array(0, np.uint8)),
+        },
+        X=floats(2.5, 7.4),
+    )
+    assert isinstance(quantised, OneOf)
+    assert {int(each.array[0]) for each in quantised.candidates} == {2, 3}
+    assert {int(each.array[1]) for each in quantised.candidates} == {7}
+
+
+def test_a_step_is_one_where_the_bound_crosses_it() -> None:
+    """LeakyRelu beside 0: the bound covers both of its slopes."""
+    found = of(
+        node("Exp", "X", "a"),
+        node("Sub", "a one", "b"),
+        node("LeakyRelu", "b", "Y", alpha=0.5),
+        constants={"one": floats(1.0)},
+        X=floats(0.0),
+    )
+    assert isinstance(found, Approx)
+    plain = of(
+        node("Exp", "X", "a"), node("Sub", "a one", "b"), constants={"one": floats(1.0)}, X=floats(0.0)
+    )
+    assert isinstance(plain, Approx)
+    assert found.bound[0] >= plain.bound[0]
+
+
+def test_a_comparison_that_the_bound_decides_may_be_either() -> None:
+    found = of(
+        node("Log", "X", "a"),
+        node("Exp", "a", "b"),
+        node("Greater", "b limit", "Y"),
+        constants={"limit": floats(2.5)},
+        X=floats(2.5, 4.0),
+    )
+    assert isinstance(found, OneOf)
+    assert {bool(each.array[0]) for each in found.candidates} == {True, False}
+    assert all(each.array[1] for each in found.candidates)
+
+
+def test_nodes_that_do_not_fit_are_told() -> None:
+    with pytest.raises(Unfit, match="Add at opset 21 does not take"):
+        of(node("Add", "X Y", "Z"), X=floats(1.0), Y=Tensor("float64", np.array([1.0])))
+
+
+def test_all_levels_have_the_same_elements(tmp_path: Path) -> None:
+    from harness.specs.calls import call_of
+    from harness.specs.values import case_inputs
+
+    found, _ = cases(tmp_path)
+    first = [case_inputs(call_of(case), case, 0) for case in found[:4]]
+    assert [case.options.optimization for case in found[:4]] == ["off", "basic", "extended", "all"]
+    for inputs in first[1:]:
+        assert all(
+            one.array.tobytes() == other.array.tobytes() for one, other in zip(inputs, first[0], strict=True)
+        )

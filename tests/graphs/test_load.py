@@ -1,0 +1,76 @@
+"""What is wrong with a spec of a graph is told with file, line and remedy; what it expands to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.model.errors import SpecError
+from tests.graphs.specs import SCALED, cases, loaded
+from tests.running import harness
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "inputs: $sum, outputs: total",
+            "inputs: [Y, B], outputs: total",
+            "graph.yaml:11: nodes[0].inputs: 'Y' is made by a later node, ",
+        ),
+        ("[total, $by]", "[tota, $by]", "nothing makes 'tota'; did you mean 'total'?"),
+        ("outputs: Y\nsweeps", "outputs: Z\nsweeps", "graph.yaml:13: outputs: no node makes 'Z'"),
+        ("outputs: Y}", "outputs: total}", "'total' is made already, "),
+        ("operator: Add", "operator: Addd", "the harness has no oracle for 'Addd'; did you mean 'Add'?"),
+        ("$sum, outputs", "$summe, outputs", "there is no parameter 'summe'; did you mean 'sum'?"),
+        ("shape: [3]}", "shape: [4]}", "the nodes do not fit together at opset 13: Add of A, B: "),
+        ("half: 0.5", "half: {type: float64, values: 0.5}", "Mul at opset 13 does not take float64 for B"),
+        ("T: [float32, float16]\n      sum", "U: [float32]\n      sum", "ScaledSum has no factor 'U'"),
+        ("graph: ScaledSum", "graph: Add", "Add is an operator of ONNX; give the graph a name of its own"),
+        ("constants: {half", "constants: {unused: 1, half", "no node takes 'unused'; remove it"),
+        ("opsets: [13]", "opsets: [99]", "opset 99 is not in the installed onnx"),
+        (
+            "shape: [2, 3]}",
+            "shape: [2, 3], values: unti}",
+            "no kind of values is named 'unti'; did you mean 'unit'?",
+        ),
+        (
+            "outputs: total}",
+            "outputs: total, attributes: {axis: 1}}",
+            "Add has no attribute 'axis' at opset 13",
+        ),
+        ("source: https://example.org/\n", "", "source"),
+    ],
+)
+def test_a_mistake_is_told_with_its_line(tmp_path: Path, old: str, new: str, said: str) -> None:
+    assert old in SCALED
+    with pytest.raises(SpecError) as caught:
+        loaded(tmp_path, SCALED.replace(old, new, 1))
+    assert any(said in problem for problem in caught.value.problems), caught.value.problems
+    assert all("graph.yaml:" in problem for problem in caught.value.problems)
+
+
+def test_a_mistake_ends_check_and_run_with_2(tmp_path: Path) -> None:
+    path = tmp_path / "graph.yaml"
+    path.write_text(SCALED.replace("[total, $by]", "[tota, $by]"), encoding="utf-8")
+    assert harness("check", path).code == 2
+    assert harness("run", path, "-t", "fake", "-o", tmp_path / "r").code == 2
+
+
+def test_each_level_of_each_factor_stands_alone_and_with_one_of_another(tmp_path: Path) -> None:
+    found, left_out = cases(tmp_path)
+    off = [case.id for case in found if case.options.optimization == "off"]
+    assert len(found) == 4 * len(off)
+    head = "ScaledSum@13:sweep=scale;"
+    assert off == [
+        f"{head}A=float32[2,3];B=float32[3]",
+        f"{head}A=float16[2,3];B=float16[3]",
+        f"{head}A=float32[2,3];B=float32[3];sum=[B,A]",
+        f"{head}A=float32[0,3];B=float32[3]",
+        f"{head}A=float16[2,3];B=float16[3];sum=[B,A]",
+        f"{head}A=float16[0,3];B=float16[3]",
+        f"{head}A=float32[0,3];B=float32[3];sum=[B,A]",
+    ]
+    assert sum(left_out.values()) == 3
+    assert all("cannot be broadcast" in why or "broadcast" in why for why in left_out), left_out
