@@ -57,14 +57,14 @@ Known = Tensor | Within
 
 
 def composed(
-    graph: FilledGraph, opset: int, inputs: Mapping[str, Tensor], declared: str
+    graph: FilledGraph, opset: int, inputs: Mapping[str, Tensor], declared: str, bounds: bool = True
 ) -> tuple[Expected, ...]:
     """Return what each output of a graph is held against in a declared arithmetic; raise Unfit where a node cannot
-    take what it is given."""
+    take what it is given. Without `bounds`, element types and shapes are right, and bounds may be too narrow."""
     known: dict[str, Known] = {**inputs, **graph.constants}
     expected: dict[str, Expected] = {}
     for node in graph.nodes:
-        for name, found in zip(node.outputs, _outputs(node, opset, known, declared), strict=True):
+        for name, found in zip(node.outputs, _outputs(node, opset, known, declared, bounds), strict=True):
             if isinstance(found, (Tensor, Within)):
                 known[name] = found
             else:
@@ -73,7 +73,7 @@ def composed(
 
 
 def _outputs(
-    node: GraphNode, opset: int, known: Mapping[str, Known], declared: str
+    node: GraphNode, opset: int, known: Mapping[str, Known], declared: str, bounds: bool
 ) -> Iterable[Known | Expected]:
     """Return the outputs of a node: of exact inputs as its operator's own oracle says."""
     operator = OPERATORS[node.operator]
@@ -88,7 +88,7 @@ def _outputs(
     oracle = operator.oracle
     if isinstance(oracle, FormulaOracle) and oracle.way == "moved":
         return _moved(oracle, call, given)
-    return _at_corners(operator, call, given, declared)
+    return _at_corners(operator, call, given, declared, bounds)
 
 
 def _operands(node: GraphNode, opset: int, known: Mapping[str, Known]) -> dict[str, Known]:
@@ -220,7 +220,9 @@ def _counting(known: Known, dtype: str) -> Array:
     return np.zeros(known.array.shape, np.int64) if known.dtype == dtype else known.array
 
 
-def _at_corners(operator: Operator, call: Call, given: Mapping[str, Known], declared: str) -> Iterator[Known]:
+def _at_corners(
+    operator: Operator, call: Call, given: Mapping[str, Known], declared: str, bounds: bool
+) -> Iterator[Known]:
     """Ask at the values and where all of an inexact input lie at one end of their bounds; a formula that rounds takes
     the bounds themselves as well."""
     inexact = [name for name, each in given.items() if isinstance(each, Within)]
@@ -235,7 +237,7 @@ def _at_corners(operator: Operator, call: Call, given: Mapping[str, Known], decl
         asked.append([oracle.expected(dtype, one) for dtype, one in zip(call.outputs, found, strict=True)])
     else:
         asked.append(list(operator.oracle(call, _ends(given, {}), declared)))
-    if any(np.any(each.error) for each in given.values() if isinstance(each, Within)):
+    if bounds and any(np.any(each.error) for each in given.values() if isinstance(each, Within)):
         signs = list(product((-1, 1), repeat=len(inexact)))
         if len(signs) > _MOST_CORNERS:
             signs = [(-1,) * len(inexact), (1,) * len(inexact)]

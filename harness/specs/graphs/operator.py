@@ -17,6 +17,8 @@ from harness.operators.base import Call, Entropy, Family, Operator, Shape, Value
 from harness.specs.graphs.composition import composed
 from harness.specs.graphs.pattern import FilledGraph, Pattern
 
+_KEPT = 32
+"""How many compositions are kept for the other levels of optimisation."""
 _SAMPLE = "opencl"
 """The arithmetic in which outputs are inferred; their types and shapes are the same in any."""
 
@@ -81,7 +83,7 @@ def _inferred(
     """Return element type and shape of each output, from the composition of tensors of ones."""
     of_shape = dict(shapes)
     inputs = {name: Tensor(dtype, _ones(dtype, of_shape[name])) for name, dtype in dtypes}
-    found = composed(pattern.filled(opset, dtypes, attributes), opset, inputs, _SAMPLE)
+    found = composed(pattern.filled(opset, dtypes, attributes), opset, inputs, _SAMPLE, bounds=False)
     return tuple((each.dtype, each.shape) for each in found)
 
 
@@ -91,11 +93,23 @@ def _ones(dtype: str, shape: Shape) -> Array:
     return np.full(shape, "1", object) if dtype == "string" else np.ones(shape, DTYPES[dtype].storage)
 
 
+def _elements(tensor: Tensor) -> object:
+    return tuple(tensor.array.flat) if tensor.dtype == "string" else tensor.array.tobytes()
+
+
 def oracle(pattern: Pattern) -> Operator:
     """Return a graph as an operator."""
 
+    latest: dict[object, tuple[Expected, ...]] = {}
+
     def expected(call: Call, inputs: Mapping[str, Tensor], arithmetic: str) -> tuple[Expected, ...]:
-        return composed(filled_graph(operator, call), call.opset, inputs, arithmetic)
+        """Return what the composition gives, once for all levels of optimisation, which compute with the same elements."""
+        key = (_form(operator, call), arithmetic, *map(_elements, inputs.values()))
+        if key not in latest:
+            if len(latest) >= _KEPT:
+                del latest[next(iter(latest))]
+            latest[key] = composed(filled_graph(operator, call), call.opset, inputs, arithmetic)
+        return latest[key]
 
     operator = Operator(pattern.spec.graph, FAMILY, expected, options=pattern)
     return operator

@@ -93,7 +93,7 @@ class GraphSpec(Strict):
     inputs: dict[Text, GraphInput]
     constants: dict[Text, Constant] = {}
     parameters: dict[Text, AttributeValue] = {}
-    nodes: Annotated[tuple[NodeEntry, ...], Field(min_length=1, max_length=40)]
+    nodes: Annotated[tuple[NodeEntry, ...], Field(min_length=1, max_length=64)]
     outputs: Names
     cases: tuple[LiteralCase, ...] = ()
     sweeps: tuple[GraphSweep, ...] = ()
