@@ -21,6 +21,7 @@ def test_every_operator_has_its_row() -> None:
     assert rows == [
         (spec.model.operator, ", ".join(map(str, spec.opsets)), modules[spec.model.operator])
         for spec in load_specs(())
+        if spec.graph is None
     ]
 
 
