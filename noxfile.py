@@ -49,6 +49,7 @@ def bless(session: nox.Session) -> None:
         ("tools.operators", "operators.md"),
         ("harness.specs.expectations", "expectations.schema.json"),
         ("harness.specs.schema", "spec.schema.json"),
+        ("harness.specs.graphs.schema", "graph.schema.json"),
         ("harness.model.run_schema", "run.schema.json"),
     ):
         text = session.run("python", "-m", module, silent=True)

@@ -19,8 +19,8 @@ from harness.model.verdict import DEFECTS, Outcome, Reading, Verdict
 from harness.render.ctrf import render_ctrf
 from harness.render.html import render_html
 from harness.render.junit import render_junit
-from harness.render.markdown import render_markdown
 from harness.render.markup import host, link
+from harness.render.report import render_markdown
 from harness.results.known_deviations import in_words
 from harness.results.report import Report
 from harness.results.runfile import RunReader

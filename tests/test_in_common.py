@@ -40,7 +40,7 @@ def test_every_report_says_the_rule(tmp_path: Path) -> None:
     markdown = "".join(rendering(path, "markdown"))
     assert (
         markdown.index("## Not as expected")
-        < markdown.index("### What they have in common")
+        < markdown.index("## What they have in common")
         < markdown.index(rule)
     )
     assert markdown.index(rule) < markdown.index("## By DirectML feature level")

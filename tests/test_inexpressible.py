@@ -10,8 +10,8 @@ from harness.model.result import Error, Result, inexpressible
 from harness.model.target_info import TargetInfo
 from harness.model.verdict import Outcome, Verdict
 from harness.render.junit import render_junit
-from harness.render.markdown import render_markdown
 from harness.render.payload import meaning
+from harness.render.report import render_markdown
 from harness.results.compare.joined import compare_runs
 from harness.results.report import Report
 from harness.results.runfile import RunReader, RunWriter

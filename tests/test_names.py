@@ -25,6 +25,9 @@ ELSEWHERE: dict[str, frozenset[str]] = {
     "operators/bounded/sums.py": frozenset({"axis", "keepdims", "a"}),  # keyword arguments of NumPy
     "triage/bisection.py": _PROBE,
     "compile/graphs.py": _PROBE,
+    "compile/composed.py": frozenset({"Constant"}),  # a constant of a graph as a node
+    "compile/protos.py": frozenset({"Identity", "Constant"}),
+    "specs/graphs/pattern.py": frozenset({"Abs"}),  # a further consumer of an inner value
     "compile/decompile.py": frozenset({"Identity"}),
     "compile/sequences.py": frozenset(
         {"SequenceConstruct", "SequenceEmpty", "SequenceLength", "SequenceAt", "Constant"}

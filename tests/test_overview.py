@@ -20,7 +20,7 @@ from harness.model.result import (
 from harness.model.verdict import Outcome, Verdict
 from harness.render.foreign import status as foreign_status
 from harness.render.level_csv import render_csv
-from harness.render.markdown import render_markdown
+from harness.render.report import render_markdown
 from harness.render.terminal import describe, render_terminal
 from harness.results.level_table import counts, rate, status
 from harness.results.nearness import Nearnesses, in_words, ratio_text

@@ -30,7 +30,7 @@ from harness.render.ctrf import render_ctrf
 from harness.render.html import render_html
 from harness.render.junit import render_junit
 from harness.render.level_csv import render_csv
-from harness.render.markdown import render_markdown
+from harness.render.report import render_markdown
 from harness.render.site import render_site
 from harness.render.terminal import render_terminal
 from harness.results.compare.joined import compare_runs

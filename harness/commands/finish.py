@@ -12,7 +12,7 @@ from harness.commands.report import write_reports
 from harness.model.errors import UsageError
 from harness.render.console import Console, nobody_reads
 from harness.render.html import read_page
-from harness.render.markdown import render_markdown
+from harness.render.report import render_markdown
 from harness.render.terminal import render_terminal
 from harness.results.guidance import next_steps
 

@@ -20,8 +20,8 @@ from harness.render.directml import render_cells, render_directml
 from harness.render.html import page, render_html
 from harness.render.junit import render_junit
 from harness.render.level_csv import render_csv
-from harness.render.markdown import render_markdown
 from harness.render.payload import Payload
+from harness.render.report import render_markdown
 from harness.results.explain.in_common import in_common
 from harness.results.report import Report
 from harness.results.runfile import RunReader

@@ -284,7 +284,7 @@ def _listing(comparison: Comparison) -> Iterator[Section]:
         which = f"the first {len(shown):,} of {number:,}" if number > len(shown) else f"{number:,}"
         title = f"{PLURALS[change].capitalize()}: {which}"
         table = Table(("target", "case", "outcome", "what happened"), rows)
-        yield Section(change.value, title, [table], ("markdown",), folded=True)
+        yield Section("single-results", title, [table], ("markdown",), folded=True)
 
 
 def _listed(comparison: Comparison, change: Change) -> list[Changed]:

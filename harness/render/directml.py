@@ -9,14 +9,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from harness.model.result import Result
 from harness.model.target_info import DIRECTML
-from harness.render.markup import code, escape, table
-from harness.render.text import line
+from harness.render.document import Block, Document, Paragraph, Row, Section, Span, Table, run_table
+from harness.render.document_markdown import write_markdown
 from harness.results.cross_check import Suspect
 from harness.results.requirements import ObservedResult, Rules, Side, Tested
 from harness.results.runfile import RunReader
-from harness.results.summary import count, target_facts
+from harness.results.summary import count
 from harness.results.tables import Tables
 from harness.results.tensor_support import DATA_TYPES, FLOOR, RANKS, Status, SupportCell
 
@@ -28,89 +27,75 @@ _MARKS = {
     (True, Status.NOT_RUN): "?",
     (False, Status.NOT_RUN): "?",
 }
+_UNLIMITED = 1 << 30
+"""Bytes of a page that no job summary takes in."""
 LEGEND = (
     "✓ documented and accepted, · undocumented and rejected: both as documented. "
     "✗ documented, rejected. + undocumented, accepted. ? not run."
 )
 
 
-def support_summary(tables: Tables) -> Iterator[str]:
+def support_summary(tables: Tables) -> Iterator[Section]:
     """Yield the section of the report: a line a target, operator and tensor, then every cell that is not as
     documented."""
     support = tables.tensor_support
     if not support.targets:
         return
-    yield "## DirectML's tensor support, documented and executed"
-    yield ""
-    yield FLOOR
-    yield ""
     cells = {target: support.cells(target) for target in support.targets}
-    heads = ["operator", "tensor", "target", "level", *(status.value for status in Status)]
-    yield from table(heads, _counts(tables, cells), right=range(4, 8))
-    yield from _disagreements(cells)
+    heads = ("operator", "tensor", "target", "level", *(status.value for status in Status))
+    blocks: list[Block] = [
+        Paragraph(Span(FLOOR)),
+        Table(heads, list(_counts(tables, cells)), range(4, 8)),
+        *_disagreements(cells),
+    ]
+    yield Section("support", "DirectML's tensor support, documented and executed", blocks)
 
 
-def _counts(tables: Tables, cells: dict[str, list[SupportCell]]) -> Iterator[list[str]]:
+def _counts(tables: Tables, cells: dict[str, list[SupportCell]]) -> Iterator[Row]:
     kinds = dict.fromkeys((cell.key.operator, cell.key.tensor) for found in cells.values() for cell in found)
     for operator, tensor in kinds:
         for target, found in cells.items():
             mine = [
                 cell.status for cell in found if (cell.key.operator, cell.key.tensor) == (operator, tensor)
             ]
-            level = escape(tables.tensor_support.level(target))
-            yield [
-                escape(operator),
-                tensor,
-                escape(target),
-                level,
-                *(f"{mine.count(status):,}" for status in Status),
-            ]
+            level = tables.tensor_support.level(target)
+            yield (operator, tensor, target, level, *(f"{mine.count(status):,}" for status in Status))
 
 
-def _disagreements(cells: dict[str, list[SupportCell]]) -> Iterator[str]:
-    rows = [
-        [
-            escape(target),
-            escape(f"{cell.key.operator} {cell.key.tensor}"),
+def _disagreements(cells: dict[str, list[SupportCell]]) -> Iterator[Table]:
+    rows: list[Row] = [
+        (
+            target,
+            f"{cell.key.operator} {cell.key.tensor}",
             f"{cell.key.dtype} × {cell.key.rank}",
             cell.status.value,
-            escape(_did(cell.result)),
-            code(line(cell.result.case, 400)),
-        ]
+            cell.result.outcome.value + (f": {cell.result.error.class_}" if cell.result.error else ""),
+            Span(cell.result.case, code=True),
+        )
         for target, found in cells.items()
         for cell in found
         if cell.status in (Status.REJECTED, Status.ACCEPTED) and cell.result is not None
     ]
     if rows:
-        yield from table(
-            ["target", "tensor", "data type × DimensionCount", "status", "what happened", "case"], rows
-        )
+        heads = ("target", "tensor", "data type × DimensionCount", "status", "what happened", "case")
+        yield Table(heads, rows)
 
 
-def _did(result: Result | None) -> str:
-    if result is None:
-        return "–"
-    error = f": {result.error.class_}" if result.error else ""
-    return f"{result.outcome.value}{error}"
-
-
-def support_grids(tables: Tables) -> Iterator[str]:
+def support_grids(tables: Tables) -> Iterator[Section]:
     """Yield a grid of data type × DimensionCount for each operator, tensor and target."""
     for target in tables.tensor_support.targets:
         found = {cell.key: cell for cell in tables.tensor_support.cells(target)}
         for operator, tensor in dict.fromkeys((key.operator, key.tensor) for key in found):
-            yield f"### {escape(operator)} {tensor} on {escape(target)}"
-            yield ""
-            rows = []
+            rows: list[Row] = []
             for dtype in DATA_TYPES:
                 mine = [found[operator, tensor, dtype, rank] for rank in RANKS]  # type: ignore[index] # a Key is a tuple of these
-                rows.append([dtype, *(_MARKS[cell.documented, cell.status] for cell in mine)])
-            yield from table(["data type", *map(str, RANKS)], rows)
-    yield LEGEND
-    yield ""
+                rows.append((dtype, *(_MARKS[cell.documented, cell.status] for cell in mine)))
+            table = Table(("data type", *map(str, RANKS)), rows)
+            yield Section("grid", f"{operator} {tensor} on {target}", [table])
+    yield Section("legend", "", [Paragraph(Span(LEGEND))])
 
 
-def cross_check_section(tables: Tables) -> Iterator[str]:
+def cross_check_sections(tables: Tables) -> Iterator[Section]:
     """Yield the section on the cross-check; nothing where a run has not both targets."""
     cross_check = tables.cross_check
     if cross_check is None or cross_check.pair is None or not cross_check.compared:
@@ -118,57 +103,43 @@ def cross_check_section(tables: Tables) -> Iterator[str]:
     provider, api = cross_check.pair
     groups = cross_check.groups()
     total = sum(group.number for group in groups if group.agreement.points is Suspect.NOWHERE)
-    yield "## Cross-check: ONNX Runtime's provider and DirectML's own API"
-    yield ""
-    yield (
-        f"{count(cross_check.compared, 'case')} ran on {escape(provider)} and on {escape(api)}, on one DirectML.dll; both are right in "
+    about = (
+        f"{count(cross_check.compared, 'case')} ran on {provider} and on {api}, on one DirectML.dll; both are right in "
         f"{total:,}. A difference points at ONNX Runtime's lowering, an agreement against the oracle at DirectML or its driver."
     )
-    yield ""
-    rows = (
-        [
+    rows: list[Row] = [
+        (
             f"{group.number:,}",
             group.agreement.points.value,
-            escape(group.agreement.why),
-            escape(group.operator),
+            group.agreement.why,
+            group.operator,
             group.validity.value,
             group.provider.value,
             group.api.value,
-            code(line(group.example, 400)),
-        ]
+            Span(group.example, code=True),
+        )
         for group in groups
         if group.agreement.points is not Suspect.NOWHERE
-    )
-    heads = [
-        "cases",
-        "points at",
-        "why",
-        "operator",
-        "validity",
-        escape(provider),
-        escape(api),
-        "for instance",
     ]
-    yield from table(heads, rows, right=(0,))
+    heads = ("cases", "points at", "why", "operator", "validity", provider, api, "for instance")
+    blocks: list[Block] = [Paragraph(Span(about)), Table(heads, rows, (0,))]
+    yield Section("cross-check", "Cross-check: ONNX Runtime's provider and DirectML's own API", blocks)
 
 
-def rules_section(tested: Iterable[Tested], target: str) -> Iterator[str]:
-    """Yield both sides of every rule on a target."""
-    yield f"## Both sides of every sentence, on {escape(target)}"
-    yield ""
-    rows = (
-        [
-            escape(each.rule.document),
-            escape(f"{each.rule.section}: {each.rule.sentence}"),
-            escape(_side(each.holds, each.rule.without)),
-            escape(_side(each.breaks, each.rule.without)),
-            *([code(line(example, 400))] if (example := _example(each)) else ["–"]),
-        ]
+def _rules(tested: Iterable[Tested], target: str) -> Section:
+    """Return both sides of every rule on a target."""
+    rows: list[Row] = [
+        (
+            each.rule.document,
+            f"{each.rule.section}: {each.rule.sentence}",
+            _side(each.holds, each.rule.without),
+            _side(each.breaks, each.rule.without),
+            Span(_example(each), code=True),
+        )
         for each in tested
-    )
-    yield from table(
-        ["document", "sentence", "calls that keep it", "calls that break it", "for instance"], rows
-    )
+    ]
+    heads = ("document", "sentence", "calls that keep it", "calls that break it", "for instance")
+    return Section("rules", f"Both sides of every sentence, on {target}", [Table(heads, rows)])
 
 
 def did_text(did: ObservedResult) -> str:
@@ -201,21 +172,14 @@ def render_directml(run: Path) -> str:
         if reader.header.targets[result.target].provider == DIRECTML:
             by_target.setdefault(result.target, Rules()).add(result)
     tables.finish(reader.end, truncated=reader.truncated)
-    lines = ["# DirectML's own API, documented and executed", ""]
-    for target, info in reader.header.targets.items():
-        lines.append(
-            f"- **{escape(target)}**: {'; '.join(f'{name} {escape(value)}' for name, value in target_facts(info))}"
-        )
-    lines.append("")
-    if not by_target:
-        lines += ["No target of this run is DirectML's own API: `harness run -t directml`.", ""]
-    lines += support_summary(tables)
-    if by_target:
-        lines += support_grids(tables)
-    for target, collected in by_target.items():
-        lines += rules_section(collected.tested(), target)
-    lines += cross_check_section(tables)
-    return "\n".join(lines).rstrip() + "\n"
+    none = "No target of this run is DirectML's own API: harness run -t directml"
+    sections = [*support_summary(tables), *(support_grids(tables) if by_target else ())]
+    sections += [_rules(collected.tested(), target) for target, collected in by_target.items()]
+    sections += cross_check_sections(tables)
+    sections.append(Section("where", "What ran where", [run_table([("", reader.header)])]))
+    title = "DirectML's own API, documented and executed"
+    targets = count(len(by_target), "target calls it", "targets call it")
+    return write_markdown(Document(title, targets if by_target else none, sections), limit=_UNLIMITED)
 
 
 def render_cells(run: Path) -> str:

@@ -85,13 +85,15 @@ Block = Paragraph | Table | Items | Picture
 
 
 class Section(NamedTuple):
-    """A part with a title; `formats` says which writers have it, and `folded` that a reader opens it."""
+    """A part with a title; `formats` says which writers have it, `folded` that a reader opens it, and `most`
+    how many rows of each table Markdown has."""
 
     name: str
     title: str
     blocks: Sequence[Block]
     formats: tuple[str, ...] = FORMATS
     folded: bool = False
+    most: int | None = None
 
 
 class CaseTable(NamedTuple):
@@ -131,7 +133,8 @@ def run_table(runs: Iterable[tuple[str, Header]]) -> Table:
     rows: list[Row] = []
     for name, header in runs:
         for target, info in header.targets.items():
-            rows += [(f"{name}{target}", *fact) for fact in target_facts(info)]
-        facts = {"id": header.run_id, "seed": str(header.seed), "command": header.command}
+            missing = [("not available", info.unavailable)] if info.unavailable else []
+            rows += [(f"{name}{target}", *fact) for fact in (*missing, *target_facts(info))]
+        facts = {"id": header.run_id, "seed": str(header.seed), "command": header.command, **header.hashes}
         rows += [(f"{name}run", fact, Span(text, code=True)) for fact, text in facts.items()]
     return Table(("target", "fact", "value"), rows, grouped=True)

@@ -30,7 +30,7 @@ _WORTH = frozenset({Outcome.MISMATCH, Outcome.CRASH, Outcome.TIMEOUT, Outcome.RE
 Held = tuple[Prepared, Graph, Result]
 
 
-class Suspect(NamedTuple):
+class WrongGraph(NamedTuple):
     """A graph that went wrong, and the transformers that changed it."""
 
     prepared: Prepared
@@ -64,7 +64,7 @@ class Culprits:
         found: dict[int, tuple[str, ...]] = {}
         gone: TargetUnavailable | None = None
         suspects = [
-            Suspect(
+            WrongGraph(
                 prepared,
                 graph,
                 result.transformers if isinstance(result.transformers, tuple) else tuple(TRANSFORMERS),
@@ -84,7 +84,7 @@ class Culprits:
             raise gone
 
 
-def culprits(pool: WorkerPool, provider: str, suspects: Sequence[Suspect]) -> dict[int, tuple[str, ...]]:
+def culprits(pool: WorkerPool, provider: str, suspects: Sequence[WrongGraph]) -> dict[int, tuple[str, ...]]:
     """Return, by the number of the suspect, the transformers without which its graph passes."""
     off = [(n, each.graph._replace(optimization="off"), ()) for n, each in enumerate(suspects)]
     well = _passing(pool, provider, off, suspects)
@@ -104,7 +104,7 @@ def _passing(
     pool: WorkerPool,
     provider: str,
     asked: Sequence[tuple[int, Graph, tuple[str, ...]]],
-    suspects: Sequence[Suspect],
+    suspects: Sequence[WrongGraph],
 ) -> dict[int, tuple[str, ...]]:
     """Run graphs of suspects, and return by the number of the suspect the first of its graphs that passes."""
     units = [GraphCases(graph, [suspects[number].prepared._replace()]) for number, graph, _ in asked]

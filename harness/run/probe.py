@@ -16,7 +16,7 @@ from harness.model.case import Case, Validity
 from harness.model.errors import TargetUnavailable, UsageError
 from harness.model.result import Memory
 from harness.model.transformers import TRANSFORMERS
-from harness.run.culprits import Suspect, culprits
+from harness.run.culprits import WrongGraph, culprits
 from harness.run.judge import Judgement, judge
 from harness.run.patterns import over_patterns, worth
 from harness.targets.execution import Execution, Graph, GraphCases, Prepared
@@ -99,7 +99,7 @@ class Probes:
         if probe.graph.optimization == "off" or not probe.graph.composed:
             return ()
         told = probe.execution.transformers or tuple(TRANSFORMERS)
-        found = culprits(self._pool, self.target.provider, [Suspect(probe.prepared, probe.graph, told)])
+        found = culprits(self._pool, self.target.provider, [WrongGraph(probe.prepared, probe.graph, told)])
         return found.get(0, ())
 
     def one(self, case: Case) -> Probe:

@@ -150,11 +150,10 @@ def yaml_files(paths: Sequence[Path], problems: list[str], *, empty: bool = Fals
     found: dict[Path, None] = {}
     for path in paths:
         try:
-            inside = (
-                [p for folder in (path, path / GRAPHS) for p in sorted(folder.glob("*.yaml"))]
-                if path.is_dir()
-                else [path]
-            )
+            inside = [path]
+            if path.is_dir():
+                inside = sorted(p for p in path.iterdir() if p.suffix == ".yaml")
+                inside += sorted((path / GRAPHS).glob("*.yaml"))
         except (OSError, ValueError) as error:
             problems.append(
                 f"{source.label_of(path)}: cannot read the folder: {getattr(error, 'strerror', None) or error}"

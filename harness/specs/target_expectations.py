@@ -157,7 +157,8 @@ class TargetExpectations:
         level, or anything yet."""
         if conforms:
             return None
-        refused = outcome in (None, *WITHOUT_KERNEL)
+        whole = is_graph(operator_of(case_id))  # which operator has no kernel, the error says
+        refused = outcome in (None, *(WITHOUT_KERNEL - {Outcome.REJECTED} if whole else WITHOUT_KERNEL))
         for position in self.matching(case_id):
             pending = self.entries[position].entry.pending
             if pending or (refused and self._speaks_in_general(position, case_id, beyond=beyond)):

@@ -269,7 +269,7 @@ def test_any_edit_is_read_or_refused(tmp_path: Path, start: int, length: int, in
 
 class TestOfQueries:
     def test_only_the_operators_that_can_be_selected_are_read_in_the_order_of_the_files(self) -> None:
-        queries = [Query.parse(text) for text in ("Round", "A*s", "Abs:case=documented")]
+        queries = [Query.parse(text) for text in ("Round", "Ab*s", "Aco*s", "Abs:case=documented")]
         found = [spec.model.operator for spec in load_specs((), queries)]
         assert found == ["Abs", "Acos", "Round"]
 

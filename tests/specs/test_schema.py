@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from harness.model.case import Options
 from harness.specs.expectations import expectations_json_schema
+from harness.specs.graphs.schema import graph_json_schema
 from harness.specs.literal_schema import CaseOptions
 from harness.specs.schema import Spec, spec_json_schema
 from harness.specs.source import parse
@@ -21,6 +22,7 @@ DOCS = Path(__file__).parent.parent.parent / "docs"
 
 def test_published_schemas_are_fresh() -> None:
     check_golden(DOCS / "spec.schema.json", spec_json_schema())
+    check_golden(DOCS / "graph.schema.json", graph_json_schema())
     check_golden(DOCS / "expectations.schema.json", expectations_json_schema())
 
 

@@ -35,17 +35,19 @@ def valid_by_the_whole_kernel(asked: Deviating) -> tuple[Expected, ...]:
 @deviation
 def greatest_above_the_lowest(asked: Deviating) -> tuple[Expected, ...]:
     """MaxPool: only what is above the lowest finite number is found. Otherwise Y is this number, and the place in Indices
-    is -1 along every axis."""
+    is -1 along every axis. Pads of SAME are as below."""
     form = DTYPES[asked.call.first.dtype]
     wide = "float64" if form.name == "float64" else "float32"  # as which float16 is searched
     lowest = -FORMATS[wide].largest if form.is_float else np.iinfo(form.storage).min
-    y, *indices = asked.formula()
+    call = asked.call
+    narrow = call.parameter("dilations") and call.parameter("auto_pad", "NOTSET").startswith("SAME")
+    y, *indices = same_without_dilations(asked) if narrow else asked.formula()
     assert isinstance(y, Exact | OneOf)
     candidates = (y.tensor,) if isinstance(y, Exact) else y.candidates
     lost = candidates[0].array <= lowest
     found = [Tensor(y.dtype, np.where(lost, lowest, each.array).astype(form.storage)) for each in candidates]
-    extents = asked.call.first.shape[2:]
-    order = extents if asked.call.parameter("storage_order", 0) else extents[::-1]
+    extents = call.first.shape[2:]
+    order = extents if call.parameter("storage_order", 0) else extents[::-1]
     before = sum(prod(order[:n]) for n in range(len(order)))
     return (OneOf(tuple(found)), *(_before(each, lost, before, prod(extents)) for each in indices))
 

@@ -123,8 +123,8 @@ def _operators(file: Source, spec: GraphSpec) -> list[str]:
             except (OpsetUnavailable, UnknownOperator) as error:
                 problems.append(file.problem((*path, "operator"), str(error)))
                 continue
-            for name in node.attributes:
-                if name not in schema.attributes:
+            for name, value in node.attributes.items():
+                if name not in schema.attributes and not parameters_in(value):
                     what = f"{node.operator} has no attribute {name!r} at opset {opset}"
                     problems.append(
                         file.problem((*path, "attributes", name), what, given=name, allowed=schema.attributes)
@@ -161,11 +161,11 @@ def _factors(file: Source, pattern: Pattern) -> list[str]:
 
 
 def _base(file: Source, pattern: Pattern) -> list[str]:
-    """Check that the graph with the first level of each factor is one, at each opset."""
+    """Check that the graph with the first level of each factor is one, at each opset of the sweep."""
     problems = []
     for number, sweep in enumerate(pattern.spec.sweeps):
         levels = next(combined(pattern, sweep))
-        for opset in pattern.spec.opsets:
+        for opset in sweep.factors.get("opset", pattern.spec.opsets):
             try:
                 wrong = misfit(made(pattern, sweep, {**levels, "opset": opset}))
             except (WrongValue, LiteralError, Unfit, KeyError) as error:

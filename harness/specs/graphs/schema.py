@@ -57,7 +57,7 @@ Operands = Annotated[tuple[ValueName, ...], OneOrMore(), _NAMES]
 """A node may take one tensor twice."""
 
 
-class GraphNode(Strict):
+class NodeEntry(Strict):
     """A node; `$name` anywhere stands for the value of a parameter, and `$name` as `inputs` for a list of them."""
 
     operator: Text
@@ -93,7 +93,7 @@ class GraphSpec(Strict):
     inputs: dict[Text, GraphInput]
     constants: dict[Text, Constant] = {}
     parameters: dict[Text, AttributeValue] = {}
-    nodes: Annotated[tuple[GraphNode, ...], Field(min_length=1, max_length=64)]
+    nodes: Annotated[tuple[NodeEntry, ...], Field(min_length=1, max_length=64)]
     outputs: Names
     cases: tuple[LiteralCase, ...] = ()
     sweeps: tuple[GraphSweep, ...] = ()
