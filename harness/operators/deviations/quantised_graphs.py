@@ -3,14 +3,11 @@ constants or inputs that the transformer takes for those of the graph."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from harness.model.case import Tensor
 from harness.model.dtypes import DTYPES, Array
 from harness.model.expected import Approx, Expected
-from harness.operators.base import Undefined
 from harness.operators.deviations.base import Deviating, deviation
 
 
@@ -55,8 +52,9 @@ def without_activation(asked: Deviating) -> tuple[Expected, ...]:
     """Relu or Clip is taken for redundant before QuantizeLinear."""
     if asked.operator.name == "ClipQuant":
         return asked.formula(limits=("x",))
-    limits = {} if asked.operator.name == "ReluQuant" else {"limits": ("c",)}
-    return asked.formula(activation="Identity", **limits)
+    if asked.operator.name == "ReluQuant":
+        return asked.formula(activation="Identity")
+    return asked.formula(activation="Identity", limits=("c",))
 
 
 @deviation
@@ -64,16 +62,16 @@ def one_pair_of_both_ranges(asked: Deviating) -> tuple[Expected, ...]:
     """Two pairs of QuantizeLinear and DequantizeLinear become one: scale = (max - min) / 255, zero point = round(-min / scale)
     of the numbers that both can hold."""
     limits = np.iinfo(DTYPES[str(asked.call.parameter("Q"))].storage)
-    least, most = [], []
-    for scale, zero in (("s", "z"), ("s2", "z2")):
-        one, point = np.float32(asked.call.parameter(scale)), asked.call.parameter(zero)
-        least.append(np.float32(limits.min - point) * one)
-        most.append(np.float32(limits.max - point) * one)
-    low, high = max(least), min(most)
+    pairs = [
+        (np.float32(asked.call.parameter(scale)), asked.call.parameter(zero))
+        for scale, zero in (("s", "z"), ("s2", "z2"))
+    ]
+    low = max(np.float32(limits.min - zero) * scale for scale, zero in pairs)
+    high = min(np.float32(limits.max - zero) * scale for scale, zero in pairs)
     made = (high - low) / np.float32(limits.max - limits.min)
     point = np.float32(limits.min) - low / made
-    zero = int(np.copysign(np.floor(np.abs(point) + np.float32(0.5)), point))
-    return asked.formula(s=float(made), s2=float(made), z=zero, z2=zero)
+    rounded = int(np.copysign(np.floor(np.abs(point) + np.float32(0.5)), point))
+    return asked.formula(s=float(made), s2=float(made), z=rounded, z2=rounded)
 
 
 @deviation
