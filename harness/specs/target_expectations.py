@@ -97,7 +97,9 @@ class TargetExpectations:
             special = [n for n in applying if allows(self.entries[n].entry)]
         position = next(iter(special), None)
         if position is None:
-            position = next((n for n in found if self._speaks_in_general(n, case_id, beyond=beyond)), None)
+            position = next(
+                (n for n in found if self._speaks_in_general(n, case_id, outcome, beyond=beyond)), None
+            )
         return None if position is None else self.entries[position].entry
 
     def record(
@@ -146,7 +148,7 @@ class TargetExpectations:
         found = [n for n in matching if self.entries[n].applies(outcome, allows)]
         if outcome in WITHOUT_KERNEL and all(self.entries[n].entry.sometimes for n in found):
             general = [n for n in matching if self.entries[n].general and not self.entries[n].entry.pending]
-            if any(self._speaks_in_general(n, case_id, beyond=beyond) for n in general):
+            if any(self._speaks_in_general(n, case_id, outcome, beyond=beyond) for n in general):
                 return []
         return found
 
@@ -157,30 +159,31 @@ class TargetExpectations:
         level, or anything yet."""
         if conforms:
             return None
-        whole = is_graph(operator_of(case_id))  # which operator has no kernel, the error says
-        refused = outcome in (None, *(WITHOUT_KERNEL - {Outcome.REJECTED} if whole else WITHOUT_KERNEL))
+        refused = outcome in (None, *WITHOUT_KERNEL)
         for position in self.matching(case_id):
             pending = self.entries[position].entry.pending
-            if pending or (refused and self._speaks_in_general(position, case_id, beyond=beyond)):
+            if pending or (refused and self._speaks_in_general(position, case_id, outcome, beyond=beyond)):
                 self.used[position].matched += 1
                 self.used[position].not_conforming += 1
                 return Known(outcome, self.numbers[position])
         return None
 
-    def _speaks_in_general(self, position: int, case_id: str, *, beyond: bool) -> bool:
+    def _speaks_in_general(
+        self, position: int, case_id: str, outcome: Outcome | None, *, beyond: bool
+    ) -> bool:
         entry = self.entries[position].entry
         return (
             entry.pending
             or (entry.level is not None and beyond)
-            or (entry.kernel is not None and self._has_no_kernel(case_id))
+            or (entry.kernel is not None and self._has_no_kernel(case_id, outcome))
         )
 
-    def _has_no_kernel(self, case_id: str) -> bool:
+    def _has_no_kernel(self, case_id: str, outcome: Outcome | None) -> bool:
         """Say whether the kernel tables name no kernel of the target's provider for a case's element types; of a
-        graph of several operators they say nothing."""
+        graph, whether the provider says that it has none."""
         told = parse(case_id)
         if is_graph(told.operator):
-            return False
+            return outcome in (Outcome.UNSUPPORTED, Outcome.NOT_PLACED)
         types = {name.partition(".")[0]: dtype for name, dtype in told.dtypes()}
         return registered(self.info, told.operator, told.opset, types) in ("no", "unknown")
 
