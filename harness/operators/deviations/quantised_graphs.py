@@ -1,0 +1,144 @@
+"""What optimised graphs give in place of what their nodes would: a graph's own composition with the parameters,
+constants or inputs that the transformer takes for those of the graph."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from harness.model.case import Tensor
+from harness.model.dtypes import DTYPES, Array
+from harness.model.expected import Approx, Expected
+from harness.operators.deviations.base import Deviating, deviation
+
+
+@deviation
+def scales_of_output_channels(asked: Deviating) -> tuple[Expected, ...]:
+    """QLinearConv: the scales of the weights on axis 0, whatever the axis is."""
+    return asked.formula(axis=0)
+
+
+@deviation
+def scales_of_columns(asked: Deviating) -> tuple[Expected, ...]:
+    """QGemm: the scales of B on the axis of the columns of the product, those of C as a_scale * b_scale, no zero point
+    of C."""
+    of_columns = asked.call.parameter("right") != ("B", "sb", "zb")
+    return asked.formula(
+        axis=0 if asked.call.parameter("transB") else 1,
+        bias=("C", "sc4" if of_columns else "sc"),
+        sc=0.03125 * 0.0625,
+    )
+
+
+@deviation
+def scale_of_the_product(asked: Deviating) -> tuple[Expected, ...]:
+    """QGemm: the scale of C as a_scale * b_scale."""
+    return asked.formula(sc=float(np.float32(0.03) * np.float32(0.07)))
+
+
+@deviation
+def whole_reciprocal_scale(asked: Deviating) -> tuple[Expected, ...]:
+    """QLinearSoftmax: y = round(softmax(x) * floor(1 / y_scale)) + y_zero_point"""
+    return asked.formula(sy=float(1 / np.floor(1 / np.float32(asked.call.parameter("sy")))))
+
+
+@deviation
+def order_of_integers(asked: Deviating) -> tuple[Expected, ...]:
+    """ArgMax of the integers, of which the scale is forgotten."""
+    return asked.formula(s=1.0)
+
+
+@deviation
+def without_activation(asked: Deviating) -> tuple[Expected, ...]:
+    """Relu or Clip is taken for redundant before QuantizeLinear."""
+    if asked.operator.name == "ClipQuant":
+        return asked.formula(limits=("x",))
+    if asked.operator.name == "ReluQuant":
+        return asked.formula(activation="Identity")
+    return asked.formula(activation="Identity", limits=("c",))
+
+
+@deviation
+def one_pair_of_both_ranges(asked: Deviating) -> tuple[Expected, ...]:
+    """Two pairs of QuantizeLinear and DequantizeLinear become one: scale = (max - min) / 255, zero point = round(-min / scale)
+    of the numbers that both can hold."""
+    limits = np.iinfo(DTYPES[str(asked.call.parameter("Q"))].storage)
+    pairs = [
+        (np.float32(asked.call.parameter(scale)), asked.call.parameter(zero))
+        for scale, zero in (("s", "z"), ("s2", "z2"))
+    ]
+    low = max(np.float32(limits.min - zero) * scale for scale, zero in pairs)
+    high = min(np.float32(limits.max - zero) * scale for scale, zero in pairs)
+    made = (high - low) / np.float32(limits.max - limits.min)
+    point = np.float32(limits.min) - low / made
+    rounded = int(np.copysign(np.floor(np.abs(point) + np.float32(0.5)), point))
+    return asked.formula(s=float(made), s2=float(made), z=rounded, z2=rounded)
+
+
+@deviation
+def bias_times_row_scales(asked: Deviating) -> tuple[Expected, ...]:
+    """MatMulIntegerToFloat: the bias is added before the product is multiplied by scales of its rows."""
+    (found,) = asked.formula()
+    assert isinstance(found, Approx)
+    bias = np.array([0.5, -1.0, 2.0, 0.0, 100.0])
+    factor: Array = np.ones(())
+    for name in ("sa", "sb"):
+        scale = np.asarray(asked.inputs[name].array, np.float64)
+        factor = factor * (scale if scale.ndim == 2 and scale.shape[0] > 1 else 1.0)
+    more = bias * (factor - 1)
+    bound = found.bound + (np.abs(found.value) + np.abs(more)) * 2.0**-22
+    return (Approx(found.dtype, np.asarray(found.value + more), np.asarray(bound)),)
+
+
+@deviation
+def row_without_its_dimension(asked: Deviating) -> tuple[Expected, ...]:
+    """MatMulIntegerToFloat: of a vector a vector, though the scale has two dimensions."""
+    (found,) = asked.formula()
+    assert isinstance(found, Approx)
+    return (Approx(found.dtype, found.value.reshape(-1), found.bound.reshape(-1)),)
+
+
+@deviation
+def activations_of_eight_bits(asked: Deviating) -> tuple[Expected, ...]:
+    """MatMulNBits at accuracy level 4: A in blocks of K, each round(a * 127 / max |a|) * max |a| / 127."""
+    block = asked.call.parameter("block_size")
+    given = asked.inputs["A"]
+    numbers = given.array.astype(np.float32)
+    shape = numbers.shape
+    parts = numbers.reshape(-1, block if isinstance(block, int) and block else 32)
+    with np.errstate(all="ignore"):
+        most = np.max(np.abs(parts), axis=1, keepdims=True, initial=0).astype(np.float32)
+        held = np.where(most > 0, np.rint(parts * (np.float32(127) / most)) * (most / np.float32(127)), 0)
+    taken = Tensor(given.dtype, held.astype(given.array.dtype).reshape(shape))
+    return asked.formula(inputs={**asked.inputs, "A": taken})
+
+
+@deviation
+def variance_of_squares(asked: Deviating) -> tuple[Expected, ...]:
+    """LayerNormalization whatever the exponent of Pow is, and whichever of X and its mean is subtracted."""
+    return asked.formula(two=2.0, centred=("X", "mean"))
+
+
+@deviation
+def exact_gelu(asked: Deviating) -> tuple[Expected, ...]:
+    """Gelu of constants that are near to its own."""
+    return asked.formula(root=1.4142135623730951, inverse=0.7071067811865476, one=1.0, half=0.5)
+
+
+@deviation
+def exact_fast_gelu(asked: Deviating) -> tuple[Expected, ...]:
+    """FastGelu of constants that are near to its own."""
+    return asked.formula(root=0.7978845834732056, cubic=0.044714998453855515)
+
+
+@deviation
+def shape_of_x(asked: Deviating) -> tuple[Expected, ...]:
+    """QuickGelu has the shape of X, though a constant with more dimensions is multiplied by it."""
+    return asked.formula(first=("X", "alpha"))
+
+
+@deviation
+def mask_of_zeros(asked: Deviating) -> tuple[Expected, ...]:
+    """Attention: a mask of floats is truncated to integers, of which those above 0 keep an element."""
+    mask = asked.inputs["mask"]
+    kept = (np.trunc(mask.array) > 0).astype(mask.array.dtype)
+    return asked.formula(inputs={**asked.inputs, "mask": Tensor(mask.dtype, kept)})
