@@ -142,3 +142,12 @@ def mask_of_zeros(asked: Deviating) -> tuple[Expected, ...]:
     mask = asked.inputs["mask"]
     kept = (np.trunc(mask.array) > 0).astype(mask.array.dtype)
     return asked.formula(inputs={**asked.inputs, "mask": Tensor(mask.dtype, kept)})
+
+
+@deviation
+def product_times_infinity(asked: Deviating) -> tuple[Expected, ...]:
+    """FusedMatMul: the product times 1 / 0 in place of the product of an operand that is divided by 0."""
+    (found,) = asked.formula(before="Mul", first=1.0)
+    assert isinstance(found, Approx)
+    with np.errstate(invalid="ignore"):
+        return (Approx(found.dtype, found.value * np.inf, np.zeros(found.value.shape)),)
