@@ -51,8 +51,7 @@ class Located:
             for name, text in (("gives", entry.gives), ("reason", entry.reason), ("link", entry.link))
             if text is not None and text.strip().upper() == TODO
         ]
-        listed = " and ".join(map(repr, missing)).replace(" and ", ", ", max(len(missing) - 2, 0))
-        return [self.problem(f"not reviewed yet: fill in {listed}")] if missing else []
+        return [self.problem(f"not reviewed yet: fill in {', '.join(missing)}")] if missing else []
 
     def expired(self, today: date) -> list[str]:
         """Return a problem if the entry's date has passed."""

@@ -195,11 +195,11 @@ def _comments(lines: Iterable[str]) -> Iterator[str]:
 def _as_read(entry: NewEntry) -> dict[str, object]:
     """Return a new entry as reading it gives it."""
     unless = {"unless": entry.unless} if entry.unless else {}
-    rest = {"when": dict(entry.when), "expect": entry.expect.value, **dict.fromkeys(_asked(entry), TODO)}
+    rest = {"when": dict(entry.when), "expect": entry.expect.value, **dict.fromkeys(asked(entry), TODO)}
     return {"match": entry.match, **unless, **rest}
 
 
-def _asked(entry: NewEntry) -> tuple[str, ...]:
+def asked(entry: NewEntry) -> tuple[str, ...]:
     """Return what a reviewer has to fill in."""
     return (*(("gives",) if entry.expect is Outcome.MISMATCH else ()), "reason", "link")
 
@@ -233,8 +233,8 @@ def _entry(entry: NewEntry, at: str) -> str:
     if entry.unless:
         lines += _queries("unless", entry.unless, f"{at}  ")
     conditions = ", ".join(f"{key}: {_plain(value)}" for key, value in entry.when)
-    asked = (f"{key}: {TODO}" for key in _asked(entry))
-    rest = (f"when: {{{conditions}}}", f"expect: {entry.expect.value}", *asked)
+    unfilled = (f"{key}: {TODO}" for key in asked(entry))
+    rest = (f"when: {{{conditions}}}", f"expect: {entry.expect.value}", *unfilled)
     return lines + "".join(f"{at}  {line}\n" for line in rest)
 
 

@@ -23,7 +23,7 @@ from harness.specs.expectations import Expectations
 from harness.specs.located import Located, anything
 from harness.specs.source import Source, label_of, read
 from harness.specs.target_expectations import TargetExpectations
-from harness.triage.expect.entry_file import EntryFile
+from harness.triage.expect.entry_file import EntryFile, asked
 from harness.triage.expect.proposals import describe, propose
 from harness.triage.expect.run_rows import OUTCOMES, RunRows, TargetRows
 
@@ -79,7 +79,8 @@ def update(run: RunRows, expectations: Expectations, place: Callable[[str], Path
                 done.files[path] = EntryFile(path, _empty(path))
             done.files[path].add(entry)
             done.notes.append(
-                f"added to {label_of(path)}: {entry.expect.value} on {name}: {_few(entry.match)}; fill in reason and link"
+                f"added to {label_of(path)}: {entry.expect.value} on {name}: {_few(entry.match)}; "
+                f"fill in {', '.join(asked(entry))}"
             )
     return done
 
