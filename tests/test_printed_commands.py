@@ -59,7 +59,7 @@ def printed(ended: Ended, run: Path) -> set[Printed]:
     here = Path.cwd()
     found = {Printed(each, here) for text in (ended.out, ended.err) for each in commands(text)}
     for name, section in (
-        ("report.md", r"\*\*What to do next\.\*\*.*"),
+        ("report.md", r"(?s)\*\*What to do next\*\*\n\n.*?\n\n"),
         ("report.html", r">What to do next<.*?</div>"),
     ):
         if (run / name).exists():
@@ -249,4 +249,4 @@ def test_a_command_that_a_report_cannot_show_whole_is_left_out(tmp_path: Path) -
     path = Path("run/run.jsonl")
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:9]))
     text = harness("report", "run", "--format", "markdown").out
-    assert "Continue the run; Find what" in text
+    assert re.search(r"- Continue the run\n- \*\*Find what", text)

@@ -91,7 +91,7 @@ def support_grids(tables: Tables) -> Iterator[Section]:
                 mine = [found[operator, tensor, dtype, rank] for rank in RANKS]  # type: ignore[index] # a Key is a tuple of these
                 rows.append((dtype, *(_MARKS[cell.documented, cell.status] for cell in mine)))
             table = Table(("data type", *map(str, RANKS)), rows)
-            yield Section("grid", f"{operator} {tensor} on {target}", [table])
+            yield Section("cells", f"{operator} {tensor} on {target}", [table])
     yield Section("legend", "", [Paragraph(Span(LEGEND))])
 
 

@@ -14,7 +14,7 @@ LIMIT = 900 * 1024
 """A job summary may have 1 MiB; the rest is left to whatever else writes into it."""
 _ITEMS = 2000
 _NUMBER = re.compile(r"[+-]?[0-9,]*")
-_SENTENCE, _LONG = 1000, 1500
+_SENTENCE, _LONG, _CODE = 1000, 1500, 6000
 
 
 def write_markdown(document: Document, *, limit: int = LIMIT) -> str:
@@ -102,7 +102,7 @@ def _items(block: Items) -> Iterator[str]:
 
 
 def _id(text: str) -> str:
-    return code(line(text, _LONG))
+    return code(line(text, _CODE))
 
 
 def _span(span: Span) -> str:
