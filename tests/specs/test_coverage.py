@@ -107,7 +107,11 @@ def test_the_ids_are_the_same_each_time(spec: Path) -> None:
         ("alone: {T: string}", "alone: {T: bool}", "the factor T has no level 'bool'"),
         ("{rank: 2, size: large}", "{rank: 2, size: huge}", "the factor size has no level 'huge'"),
         ("size: [one, odd, large]", "size: [one, odd, huge]", "unknown size 'huge'"),
-        (", illegal: {axis: [above, far_below]}", "", "an invalid sweep names its `illegal` levels"),
+        (
+            ", illegal: {axis: [above, far_below]}",
+            "",
+            "an invalid sweep of ranks and sizes names its `illegal` levels",
+        ),
     ],
 )
 def test_a_wrong_word_is_told_with_its_line(spec: Path, old: str, new: str, what: str) -> None:

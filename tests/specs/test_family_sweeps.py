@@ -22,7 +22,7 @@ FAMILY = """\
   input_1: {dtype: int64, shape: {extent: [one, same]}, values: [in_range]}
   attributes: {axis: all, absent: [1, 2]}
 - name: many
-  select: pairwise
+  cover: {strength: 2}
   budget: 12
   input_0: {dtype: all, shape: [[3], [2, 3], [2, 3, 4]]}
   input_1: {dtype: all, shape: {extent: [one, fewer, same, more]}, values: [in_range, negative, first]}
@@ -118,8 +118,8 @@ def test_a_budget_is_for_the_default_and_everything_is_the_product() -> None:
     few, many = by_sweep(some)["many"], by_sweep(every)["many"]
     assert len(many) > 1000
     assert {case.id for case in few} < {case.id for case in many}
-    assert some.left_out["pairs of alternatives beyond the budget"] > 0
-    assert every.left_out["pairs of alternatives beyond the budget"] == 0
+    assert some.left_out["interactions beyond the budget"] > 0
+    assert every.left_out["interactions beyond the budget"] == 0
     assert [case.id for case in plan("use: gathers")] == [case.id for case in some]
 
 
