@@ -123,6 +123,15 @@ def test_a_wrong_word_is_told_with_its_line(spec: Path, old: str, new: str, what
     assert what in str(raised.value)
 
 
+def test_an_operator_of_which_no_factor_varies_is_counted(tmp_path: Path) -> None:
+    (path := tmp_path / "Round.yaml").write_text(
+        "operator: Round\nopsets: [22]\nsweeps:\n  - {name: one, X: {dtype: [float32], shape: [[2]]}}\n",
+        encoding="utf-8",
+    )
+    (found,) = coverages(api.load([path]), 2)
+    assert (found.cases, found.factors, found.covered, found.possible) == (1, {}, 0, 0)
+
+
 def test_the_command_prints_lines_and_objects(spec: Path) -> None:
     done = harness("coverage", spec)
     assert done.code == 0
