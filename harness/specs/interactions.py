@@ -29,8 +29,8 @@ from harness.specs.sweep_schema import Cover, Levels
 from harness.specs.worded import Chosen, with_words
 
 ILLEGAL_TYPE = "element type not allowed at this opset"
-NOTHING_NEW = "shows no new interaction"
-BEYOND_BUDGET = "interactions beyond the budget"
+NO_NEW_PAIR = "adds no new pair"
+BEYOND_BUDGET = "pairs of alternatives beyond the budget"
 _BUILT: dict[tuple[object, ...], tuple[Operator, list[CoveringArray]]] = {}
 """The arrays that this process has built, by what they follow from: commands that a process runs one after the
 other, as tests do, build them once. The operator is kept, so that its identity stays its own."""
@@ -265,7 +265,7 @@ class Interactions:
         number = prod(len(factor.levels) for factor in self.factors) - sum(
             len(group.kinds) for group in self.groups
         )
-        return +Counter({NOTHING_NEW: number, BEYOND_BUDGET: found[-1].left})
+        return +Counter({NO_NEW_PAIR: number, BEYOND_BUDGET: found[-1].left})
 
     # one row
 
