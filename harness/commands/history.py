@@ -17,8 +17,7 @@ from harness.render.history import render_history_json, render_history_markdown,
 from harness.render.history_chart import render_history_svg
 from harness.render.history_html import render_history_html
 from harness.render.text import visible
-from harness.results.history.bounded import NoHistory
-from harness.results.history.database import HistoryDatabase
+from harness.results.history.database import HistoryDatabase, NoHistory
 from harness.results.history.findings import all_flips, changes, groups_of
 from harness.results.history.runs import find_runs, timelines
 from harness.results.history.summary import History, limits

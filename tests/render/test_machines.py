@@ -17,8 +17,8 @@ from junitparser import Failure, JUnitXml, Skipped
 
 from harness.model.case import Validity
 from harness.model.header import Against
-from harness.model.result import Diff, Error, Result
-from harness.model.verdict import Outcome, Reading, Verdict
+from harness.model.result import Error, Result
+from harness.model.verdict import NOT_EXECUTED, Outcome, Reading, Verdict, conforms
 from harness.render.badge import render_badge, render_endpoint
 from harness.render.case_csv import render_case_csv
 from harness.render.ctrf import render_ctrf
@@ -28,7 +28,6 @@ from harness.render.level_csv import render_csv
 from harness.results.counts import Counts
 from harness.results.report import Report
 from harness.results.runfile import RunReader
-from harness.results.runfile_checks import impossible
 from harness.results.summary import summarize
 from harness.results.tables import tabulate
 from tests import synthetic
@@ -132,18 +131,25 @@ def test_what_an_earlier_run_did_worse_is_no_failure() -> None:
 
 
 def all_verdicts() -> Iterator[tuple[Validity, Outcome, Verdict]]:
+    """Yield what a run can hold: a failure is no improvement, a correct result no regression, and what did not run is
+    missing or expected."""
     for validity, outcome, verdict in product(Validity, Outcome, Verdict):
-        placed = (
-            synthetic.CPU.provider
-            if outcome in (Outcome.PASS, Outcome.MISMATCH, Outcome.ACCEPTED_INVALID, Outcome.ORACLE_ERROR)
-            else None
-        )
-        diff = Diff(1, 1, 2, (0,), "1", "2") if outcome in (Outcome.MISMATCH, Outcome.ORACLE_ERROR) else None
-        error = None if placed else Error("Fail", "x")
-        made = Result(
-            "Round@22:case=a", "Round", "cpu", validity, {}, outcome, verdict, None, placed, error, diff
-        )
-        if impossible(made, synthetic.header()) is None:
+        if validity is Validity.INVALID and outcome in (Outcome.PASS, Outcome.MISMATCH, Outcome.ORACLE_ERROR):
+            continue
+        if validity is Validity.VALID and outcome is Outcome.ACCEPTED_INVALID:
+            continue
+        correct = conforms(validity, outcome)
+        if outcome in NOT_EXECUTED:
+            never = set(Verdict) - {Verdict.MISSING, Verdict.EXPECTED}
+            never |= {Verdict.EXPECTED} if outcome is Outcome.UNAVAILABLE else set()
+        elif validity is Validity.UNSPECIFIED:
+            never = {Verdict.MISSING, *((Verdict.REGRESSION,) if correct else ())}
+        else:
+            never = {
+                Verdict.MISSING,
+                *((Verdict.REGRESSION, Verdict.CHANGED) if correct else (Verdict.IMPROVEMENT,)),
+            }
+        if verdict not in never:
             yield validity, outcome, verdict
 
 
