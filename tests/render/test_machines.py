@@ -19,14 +19,12 @@ from harness.model.case import Validity
 from harness.model.header import Against
 from harness.model.result import Error, Result
 from harness.model.verdict import NOT_EXECUTED, Outcome, Reading, Verdict, conforms
-from harness.render.badge import render_badge, render_endpoint
 from harness.render.case_csv import render_case_csv
 from harness.render.ctrf import render_ctrf
 from harness.render.foreign import status
 from harness.render.junit import render_junit
 from harness.render.level_csv import render_csv
 from harness.results.counts import Counts
-from harness.results.report import Report
 from harness.results.runfile import RunReader
 from harness.results.summary import summarize
 from harness.results.tables import tabulate
@@ -297,36 +295,6 @@ def test_csv_cells_are_no_formulas(tmp_path: Path) -> None:
     reader = RunReader(hostile(tmp_path))
     rows = list(csv.reader(io.StringIO(render_csv(tabulate(reader.header, reader, None)))))
     assert not any(cell.startswith("=") for row in rows for cell in row)
-
-
-@pytest.mark.parametrize(
-    ("number", "targets", "faults", "words"),
-    [
-        (500, {"cpu": CPU}, 0.0, "nothing unexpected in 500 results: 446 correct, "),
-        (0, {"cpu": CPU}, 0.0, "nothing ran"),
-        (500, {"cpu": CPU}, 1.0, "unexpected"),
-    ],
-)
-def test_badge_says_in_words_what_its_colour_says(
-    number: int, targets: dict[str, object], faults: float, words: str
-) -> None:
-    svg = render_badge(Report(synthetic.tables(number, {"cpu": CPU}, faults=faults)))
-    title = ElementTree.fromstring(svg).find("{http://www.w3.org/2000/svg}title")
-    assert title is not None
-    assert words in (title.text or "")
-
-
-def test_the_endpoint_badge_says_the_same() -> None:
-    report = Report(synthetic.tables(500, {"cpu": CPU}, faults=0.0))
-    badge = json.loads(render_endpoint(report))
-    assert badge == {
-        "schemaVersion": 1,
-        "label": "ONNX Runtime conformance",
-        "message": "nothing unexpected in 500 results",
-        "color": "brightgreen",
-        "isError": False,
-    }
-    assert badge["message"] in render_badge(report)
 
 
 def test_csv_of_cases_has_a_line_a_result(run: Path) -> None:
