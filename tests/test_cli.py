@@ -753,7 +753,6 @@ def test_signals_leave_no_process_and_a_run_to_resume(folder: Path, number: sign
         ("merge", "", "-o", "out"),
         ("report", ""),
         ("report", "run", "--format", "markdown", "-o", ""),
-        ("report", "run", "--badge", ""),
         ("compare", "", "run"),
         ("compare", "run", "run", "-o", ""),
         ("explain", "run", "--against", ""),

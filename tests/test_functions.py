@@ -11,7 +11,7 @@ import pytest
 
 from harness.model.case import BEYOND, Validity
 from harness.model.header import Header
-from harness.model.result import Diff, Error, Result
+from harness.model.result import Diff, Result
 from harness.model.verdict import Outcome, Verdict
 from harness.render.case_csv import render_case_csv
 from harness.render.payload import Payload
@@ -20,7 +20,6 @@ from harness.results.compare.comparison import Change
 from harness.results.compare.joined import compare_runs
 from harness.results.compare.tables import placed_on, said
 from harness.results.runfile import RunReader, RunWriter
-from harness.results.runfile_checks import impossible
 from harness.results.support import support
 from harness.results.tables import tabulate
 from tests import synthetic
@@ -57,13 +56,6 @@ def test_a_line_says_of_how_many_nodes() -> None:
     assert describe(ran()) == "pass · as a function of 3 nodes"
     assert describe(ran(1)) == "pass · as a function of 1 node"
     assert describe(ran(None)) == "pass"
-
-
-def test_only_results_with_outputs_ran_as_a_function() -> None:
-    header = synthetic.header({"cpu": CPU})
-    assert impossible(ran(), header) is None
-    refused = msgspec.structs.replace(ran(), outcome=Outcome.UNSUPPORTED, error=Error("NotImplemented"))
-    assert impossible(refused, header) == "unsupported as a function of 3 nodes"
 
 
 def test_run_file_csv_and_page(tmp_path: Path) -> None:

@@ -464,7 +464,7 @@ def test_a_database_whose_pages_lead_back_into_themselves(tmp_path: Path) -> Non
     assert ended.code == 2
     assert (
         complaint(ended)
-        == f"{path}: cannot be used as a history: it leads back into itself; make it anew from the runs"
+        == f"{path}: damaged history: pages are lost or linked twice; make it anew from the runs"
     )
 
 

@@ -76,7 +76,7 @@ def test_every_mistake_turns_cases_red(operator: ModuleType, cases: list[Case]) 
 
 def test_no_mistake_is_written_twice() -> None:
     names = [mutant.name for mutant in _all()]
-    assert len(names) == len(set(names)) >= 600
+    assert len(names) == len(set(names)) >= 590
 
 
 def test_a_right_kernel_turns_no_case_red(cases: list[Case]) -> None:

@@ -90,6 +90,26 @@ def test_a_bomb_and_a_crowd(tmp_path: Path) -> None:
     assert load_arrays(tmp_path / "crowd.npz") is None
 
 
+class Runs:
+    """Pickles to a call that leaves a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Path.touch, (self.path,)
+
+
+@pytest.mark.parametrize("name", ["expected.npy", "expected"])
+def test_a_pickle_is_not_run(tmp_path: Path, name: str) -> None:
+    content = io.BytesIO()
+    np.lib.format.write_array(content, np.array([Runs(tmp_path / "it ran")], object), allow_pickle=True)
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr(name, content.getvalue())
+    assert load_arrays(tmp_path / "a.npz") is None
+    assert not (tmp_path / "it ran").exists()
+
+
 def test_other_ways_to_pack(tmp_path: Path) -> None:
     """NumPy stores or deflates; other decoders are not let near such a file, nor is what asks for a
     password."""

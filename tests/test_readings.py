@@ -23,7 +23,6 @@ from harness.model.case import Validity
 from harness.model.header import Expectation
 from harness.model.result import NOT_EXPRESSIBLE, Accuracy, Diff, Error, Memory, Result
 from harness.model.verdict import Apart, Outcome, Reading, Verdict, fails, reading, why_not_judged
-from harness.render.badge import render_badge
 from harness.render.case_csv import render_case_csv
 from harness.render.console import Console
 from harness.render.ctrf import render_ctrf
@@ -333,9 +332,6 @@ FORMATS: dict[str, Callable[[Path], dict[Reading, int]]] = {
     "JUnit's test cases": _junit,
     "JUnit's properties": _junit_properties,
     "CTRF": _ctrf,
-    "badge": lambda run: _numbers(
-        render_badge(Report(read_tables(RunReader(run)))), r"<title>[^<]*[ :]NUMBER READING"
-    ),
     "site": _site,
     "history": _history,
     "comparison": lambda run: _numbers(_compare(run), r"(?m)^\| READING \| NUMBER \|"),

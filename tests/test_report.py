@@ -38,21 +38,13 @@ def test_the_end_of_the_name_says_the_format(run: Path, tmp_path: Path, name: st
     assert out.read_text(encoding="utf-8") == "".join(rendering(run, format))
 
 
-def test_badge(run: Path, tmp_path: Path) -> None:
-    result = CliRunner().invoke(
-        report, [str(run), "--badge", str(tmp_path / "b.svg")], catch_exceptions=False
-    )
-    assert result.exit_code == 0
-    assert (tmp_path / "b.svg").read_text(encoding="utf-8").startswith("<svg")
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["absent", "--format", "csv"], "absent: cannot be read: No such file or directory"),
         (
             ["{run}"],
-            r"say what to render: --format html\|markdown\|junit\|ctrf\|csv\|cases\|directml\|cells, or --badge FILE",
+            r"say what to render: --format html\|markdown\|junit\|ctrf\|csv\|cases\|directml\|cells",
         ),
         (["{run}", "--format", "csv", "-o", "{run}/run.jsonl/x"], "cannot be written"),
     ],

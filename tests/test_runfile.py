@@ -173,6 +173,7 @@ def test_damage_names_its_line(path: Path, line: int, text: bytes, complaint: st
             "a pass needs a proven provider and has neither diff nor error",
         ),
         ('"target":"cpu"', '"target":"dml"', "target 'dml' is not in the header"),
+        ('"operator":"Round"', '"operator":"Abs"', "operator 'Abs' of the case 'Round@22:case=n0'"),
         ('"outcome":"pass"', '"outcome":"passed"', "Invalid enum value 'passed'"),
         ('"outcome":"mismatch"', '"outcome":"pass"', "a pass needs a proven provider"),
         ('"seconds":0.5', '"seconds":"0.5"', "Expected `float`, got `str`"),

@@ -81,7 +81,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "report": (
         "harness report reports/latest --format junit -o junit.xml",
         "harness report reports/latest --format markdown",
-        "harness report reports/latest --badge badge.svg",
     ),
     "repro": (
         "harness repro reports/latest CASE -o bug --reduce",

@@ -16,8 +16,7 @@ from harness.model.query import Query, parse_all
 from harness.render.history import history_data, history_document
 from harness.render.history_chart import render_history_svg
 from harness.render.text import visible
-from harness.results.history.bounded import NoHistory
-from harness.results.history.database import HistoryDatabase
+from harness.results.history.database import HistoryDatabase, NoHistory
 from harness.results.history.findings import all_flips, changes, groups_of
 from harness.results.history.runs import find_runs, timelines
 from harness.results.history.summary import History, limits

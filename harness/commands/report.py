@@ -13,7 +13,6 @@ import click
 from harness.commands.error_line import check_complete
 from harness.commands.named_path import NamedPath
 from harness.model.errors import UsageError
-from harness.render.badge import render_badge, render_endpoint
 from harness.render.case_csv import render_case_csv
 from harness.render.ctrf import render_ctrf
 from harness.render.directml import render_cells, render_directml
@@ -83,12 +82,6 @@ def write_reports(report: Report, payload: Payload, folder: Path) -> None:
         write_whole(folder / "report.html", [page(report, payload)])
 
 
-def write_badge(run: Path, out: Path) -> None:
-    """Write a run's badge: drawn, or for shields.io where the name ends in .json. Errors: UsageError."""
-    render = render_endpoint if out.suffix == ".json" else render_badge
-    write_whole(out, [render(Report(read_tables(RunReader(run))))])
-
-
 def writable(out: Path | None) -> None:
     """Find out before long work whether its result can be written. Errors: UsageError."""
     if out is None:
@@ -131,23 +124,15 @@ def write_whole(out: Path, pieces: Iterable[str]) -> None:
     help="Format to render; else the one that the end of -o FILE says (.html, .md, .xml, .json, .csv).",
 )
 @click.option("-o", "--output", type=NamedPath(), help="Write here instead of to standard output.")
-@click.option(
-    "--badge",
-    type=NamedPath(),
-    help="Also write a badge for a README: FILE.svg, or FILE.json for the endpoint badge of shields.io.",
-)
 @click.option("--only", type=click.Choice(["unexpected"]), help="JUnit and CTRF: these results alone.")
-def report(run: Path, format_: str | None, output: Path | None, badge: Path | None, only: str | None) -> None:
+def report(run: Path, format_: str | None, output: Path | None, only: str | None) -> None:
     """Render RUN, a run file or the folder of a run, as a report.
 
     Exit code 4, after the report is written: RUN is incomplete.
     """
     if format_ is None and output is not None:
         format_ = _FORMAT_OF.get(output.suffix)
-    if format_ is None and badge is None:
-        raise UsageError(f"say what to render: --format {'|'.join(FORMATS)}, or --badge FILE")
-    if format_ is not None:
-        write_report(run, format_, output, only_unexpected=only is not None)
-    if badge is not None:
-        write_badge(run, badge)
+    if format_ is None:
+        raise UsageError(f"say what to render: --format {'|'.join(FORMATS)}")
+    write_report(run, format_, output, only_unexpected=only is not None)
     check_complete(run)

@@ -59,11 +59,6 @@ class _Node(NamedTuple):
     neighbours: bool
 
 
-def tested_operator(model: ModelProto) -> str:
-    """Return the name of the operator that a model tests; raise LeftOut."""
-    return _tested(model.graph).node.op_type
-
-
 def case_of(name: str, source: str, model: ModelProto, data: DataSet) -> Case:
     """Return the case of a model of one operator and one data set: its elements written out, its outputs
     documented.

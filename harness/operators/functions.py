@@ -153,34 +153,14 @@ def _scattered(
     return np.asarray(y[kept])
 
 
-# sum x                                                             (ReduceSum)
-def reduce_sum(x: Bounded, axes: Axes, keepdims: bool) -> Bounded:
-    return x.sum(axes, keepdims)
-
-
 # sum x / n                                                         (ReduceMean)
 def reduce_mean(x: Bounded, axes: Axes, keepdims: bool) -> Bounded:
     return x.mean(axes, keepdims)
 
 
-# prod x                                                            (ReduceProd)
-def reduce_prod(x: Bounded, axes: Axes, keepdims: bool) -> Bounded:
-    return x.prod(axes, keepdims)
-
-
-# sum |x|                                                           (ReduceL1)
-def reduce_l1(x: Bounded, axes: Axes, keepdims: bool) -> Bounded:
-    return abs(x).sum(axes, keepdims)
-
-
 # sqrt(sum x x)                                                     (ReduceL2)
 def reduce_l2(x: Bounded, axes: Axes, keepdims: bool) -> Bounded:
     return sqrt((x * x).sum(axes, keepdims))
-
-
-# sum x x                                                           (ReduceSumSquare)
-def reduce_sum_square(x: Bounded, axes: Axes, keepdims: bool) -> Bounded:
-    return (x * x).sum(axes, keepdims)
 
 
 # log(sum x)                                                        (ReduceLogSum)

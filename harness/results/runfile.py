@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from types import TracebackType
@@ -21,7 +22,7 @@ from harness.model.errors import HarnessFault, UsageError
 from harness.model.file_lock import claim
 from harness.model.header import SCHEMA, End, Header
 from harness.model.result import Result
-from harness.results.runfile_checks import Count, Kind, contradiction, impossible, kind_of, miscounted
+from harness.model.verdict import Outcome
 
 _LINES = 64
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
@@ -162,8 +163,8 @@ def run_file(path: Path) -> Path:
 class RunReader:
     """Reads a run file once, result by result; `end` and `truncated` are known after the last one.
 
-    A result that contradicts itself (`contradictions`) or is for a target that the header does not name, a
-    line after the end, or an end that counts other results than there are is damage.
+    A result for a target or an expectation that the header does not name, a pass on another provider than the
+    target's, a line after the end, and an end that counts other results than there are, are damage.
     """
 
     def __init__(self, path: Path) -> None:
@@ -198,8 +199,7 @@ class RunReader:
 
     def __iter__(self) -> Iterator[Result]:
         decode = msgspec.json.Decoder(Result | End).decode
-        targets = self.header.targets
-        found: dict[Kind, Count] = {}
+        found = Counter[str]()
         for number, line in enumerate(self._lines, start=2):
             if not line.endswith(b"\n"):
                 self.truncated = True
@@ -211,23 +211,29 @@ class RunReader:
             if self.end is not None:
                 raise self._damaged(number, "a line after the end")
             if isinstance(record, End):
-                if why := miscounted(record, found.values()):
+                if why := _miscounted(record, found):
                     raise self._damaged(number, why)
                 self.end = record
                 continue
             self.bytes_read += len(line)
-            if record.target not in targets:
-                raise self._damaged(number, f"target {record.target!r} is not in the header")
-            kind = kind_of(record)
-            count = found.get(kind)
-            if count is None:
-                if why := impossible(record, self.header):
-                    raise self._damaged(number, why)
-                count = found[kind] = Count(record)
-            if count.detailed and (why := contradiction(record)):
+            if why := self._wrong(record):
                 raise self._damaged(number, why)
-            count.number += 1
+            found[record.outcome.value] += 1
+            found[record.verdict.value] += 1
             yield record
+
+    def _wrong(self, result: Result) -> str | None:
+        """Say what no reader can do with: a name that the header has not, an id that queries cannot match."""
+        if not result.case.startswith(f"{result.operator}@"):
+            return f"operator {result.operator[:40]!r} of the case {result.case[:40]!r}"
+        target = self.header.targets.get(result.target)
+        if target is None:
+            return f"target {result.target!r} is not in the header"
+        if result.outcome is Outcome.PASS and result.placed_on != target.provider:
+            return f"pass on {result.placed_on}, but {result.target} is {target.provider}"
+        if isinstance(result.expectation, int) and result.expectation not in self.header.expectations:
+            return f"expectation {result.expectation} is not in the header"
+        return None
 
     def again(self, numbers: Collection[int]) -> Iterator[tuple[int, Result]]:
         """Yield the results on some lines once more, each with the number of its line."""
@@ -246,6 +252,17 @@ class RunReader:
 
     def _damaged(self, number: int, what: str) -> UsageError:
         return UsageError(f"{self.path}:{number}: damaged run file: {what}")
+
+
+def _miscounted(end: End, found: Counter[str]) -> str | None:
+    """Say what the end of a run counts that is not in its file: lines are missing, or altered."""
+    counted = Counter(end.outcomes) + Counter(end.verdicts)
+    for name in sorted({*counted, *found}):
+        if counted[name] != found[name]:
+            return (
+                f"the end counts {counted[name]:,} results that are {name!r}, the file holds {found[name]:,}"
+            )
+    return None
 
 
 def rewrite(path: Path, header: Header, keep: Callable[[Result], bool]) -> int:

@@ -220,11 +220,7 @@ class Checks:
             )
             for position, dtype in enumerate(() if free else given.dtype or ()):
                 self._dtype((*path, name, "dtype", position), name, dtype, schemas, every=False)
-        if (
-            sweep.select == "all"
-            and sweep.cover is None
-            and (count := combinations(sweep, schemas)) > MAX_COMBINATIONS
-        ):
+        if sweep.cover is None and (count := combinations(sweep, schemas)) > MAX_COMBINATIONS:
             self.problem(
                 path,
                 f"up to {count:,} combinations are above the limit of {MAX_COMBINATIONS:,} per sweep; shorten its lists",

@@ -1,7 +1,7 @@
 """Counts which interactions of factors the cases of a selection show: pairs or triples of levels.
 
-What is possible say the sweeps that cover interactions: the product of their factors, without what their generator
-found no case for. What is covered is counted from the cases, from whatever sweep, by the levels that each shows
+What is possible say the sweeps that choose shapes by rank and size: the product of their factors, without what their
+generator found no case for. What is covered is counted from the cases, from whatever sweep, by the levels that each shows
 (`factors`). A case that shows levels which a target may refuse (`alone`) shows only interactions of these.
 """
 
@@ -68,6 +68,7 @@ def _interactions(plan: Plan, operator: str, validity: Validity) -> list[Interac
         if each.operator.name == operator
         and each.sweep.validity is validity
         and each.calls.interactions is not None
+        and each.calls.interactions.of_sizes
     ]
 
 
@@ -185,7 +186,7 @@ class _Space:
         axes = [[self.place[each] for each in shown if each[0] == name] for name in sorted(hiding)]
         for picked in product(*axes):
             spread = [np.array([place]) for place in picked]
-            spread += [np.array(every)] * (self.strength - len(picked))
+            spread += [np.array(every, np.intp)] * (self.strength - len(picked))
             found = np.stack(np.meshgrid(*spread, indexing="ij"), -1).reshape(-1, self.strength)
             seen[tuple(np.sort(found, axis=1).T)] = True
 

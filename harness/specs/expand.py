@@ -213,9 +213,9 @@ def expand(
     """Check what only the operator can tell and plan all cases; raise SpecError with every problem.
 
     Of operators that no query can select, the harness's own specs are passed over: planning all takes many
-    seconds, and they were checked when they were written. With `everything` a sweep that keeps as few cases
-    as show every pair keeps the whole product; with it or with `thorough`, one that covers interactions covers
-    triples. `tell` is told how many of the specs are planned.
+    seconds, and they were checked when they were written. With `everything` a sweep that covers
+    interactions keeps its whole product; where shapes are chosen by rank and size, it covers triples, as with
+    `thorough`. `tell` is told how many of the specs are planned.
     """
     problems: list[str] = []
     literals: list[Case] = []
@@ -300,8 +300,8 @@ def _planned(
                 spec,
                 operator,
                 sweep,
-                pairwise=sweep.select == "pairwise" and not everything,
-                thorough=everything or thorough,
+                everything=everything,
+                thorough=thorough,
             )
             try:
                 found = calls.problems(number)
@@ -320,7 +320,7 @@ def _planned(
 def _read(spec: LoadedSpec, operator: Operator, kept: Iterable[KeptCalls]) -> Iterator[SweepPlan]:
     """Yield the sweeps of a spec with what was kept of each."""
     for (_, sweep), found in zip(sweeps_of(spec, operator, []), kept, strict=True):
-        calls = SweepCalls(spec, operator, sweep, pairwise=sweep.select == "pairwise")
+        calls = SweepCalls(spec, operator, sweep)
         calls.found = found.groups, found.left_out
         calls.arrays = found.arrays
         yield SweepPlan(spec, operator, sweep, calls)

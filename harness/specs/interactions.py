@@ -1,34 +1,43 @@
-"""Chooses the cases of a sweep that cover the interactions of its factors (`arrays`).
+"""Chooses the cases of a sweep that cover the interactions of its factors (`covering`).
 
-A factor is all that can be chosen independently: opset, element types, rank and size of the first input, each key
-of the other shapes, attributes, kinds of values, options. A row stands for a case only if the case shows all its
-levels (`factors`), so that what is chosen and what is counted cannot differ.
+A factor is all that can be chosen independently: opset, element types, shapes, attributes, kinds of values, options,
+what is asked of DirectML. The shape of an input is one factor; where it has keys for which there are words (`rank`,
+`size`, and those of the family), each key is one. Where coverage is counted by these factors, a row stands for a case
+only if the case shows all its levels, so that what is chosen and what is counted cannot differ.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from math import prod
 from typing import Any, NamedTuple
 
-from harness.model.case import Options, Validity
+from harness.model.case import Options, TensorSpec, Validity, Value
 from harness.model.onnx_schemas import Parameter
 from harness.operators.base import Call, Operator
-from harness.specs import arrays
+from harness.specs import api
 from harness.specs.attribute_values import alternatives
 from harness.specs.combination import CallGroup, Combinations, Impossible, Input, Kinds, SweepStep, sort_key
-from harness.specs.factors import level, shape_level, shown, type_factor
-from harness.specs.listed import Choices, Listed
-from harness.specs.pairs import once
+from harness.specs.covering import CoveringArray, Row, covering
+from harness.specs.extents import KEYS, RANK
+from harness.specs.factors import level, shape_level, type_factor
+from harness.specs.listed import Choices, Listed, Nth, stands_for_all
 from harness.specs.schema_types import ALL
 from harness.specs.sweep_schema import Cover, Levels
 from harness.specs.worded import Chosen, with_words
 
 ILLEGAL_TYPE = "element type not allowed at this opset"
-_BUILT: dict[tuple[object, ...], tuple[Operator, list[arrays.CoveringArray]]] = {}
+NO_NEW_PAIR = "adds no new pair"
+BEYOND_BUDGET = "pairs of alternatives beyond the budget"
+_BUILT: dict[tuple[object, ...], tuple[Operator, list[CoveringArray]]] = {}
 """The arrays that this process has built, by what they follow from: commands that a process runs one after the
 other, as tests do, build them once. The operator is kept, so that its identity stays its own."""
+_MOST_OF_ALL = 8
+"""As many values are tried of a domain that depends on the shapes."""
+_TRIES, _TRIES_OF_SIZES = 16, 300
+"""Tries for a tuple, and for one where so much is chosen freely that most rows are impossible."""
 _UNFIT = "the shapes do not fit together"
 
 
@@ -41,7 +50,9 @@ class Factor(NamedTuple):
     levels: Mapping[str, Any]
 
 
-class _Row(NamedTuple):
+class _Made(NamedTuple):
+    """One choice for every factor, made a case."""
+
     step: SweepStep
     inputs: tuple[Input, ...]
     dtypes: tuple[str, ...]
@@ -49,9 +60,20 @@ class _Row(NamedTuple):
     kinds: Kinds
 
 
+def once(groups: Iterable[CallGroup]) -> Iterator[CallGroup]:
+    """Yield each case once: the element type of an input that is left out makes no other."""
+    seen: dict[tuple[SweepStep, tuple[TensorSpec, ...]], set[Kinds]] = {}
+    for group in groups:
+        known = seen.setdefault((group.step, group.inputs), set())
+        fresh = [kinds for kinds in group.kinds if kinds not in known]
+        known.update(fresh)
+        if fresh:
+            yield group._replace(kinds=fresh)
+
+
 class Interactions:
-    """The groups that cover the interactions of a sweep's factors at its strength, or at the next when it is to be
-    `thorough`."""
+    """The groups that cover the interactions of a sweep's factors at its strength; one `of_sizes` that is to be
+    `thorough` at the next."""
 
     def __init__(
         self, listed: Listed, combinations: Combinations, cover: Cover, *, thorough: bool = False
@@ -61,7 +83,12 @@ class Interactions:
         self.cover = cover
         key = (listed.operator.name, id(listed.operator), listed.opsets, listed.sweep.model_dump_json())
         _, self.built = _BUILT.setdefault(key, (listed.operator, []))
-        self.strength = min(3, cover.strength + thorough)
+        self.of_sizes = any(
+            RANK in each.shape for each in listed.sweep.inputs.values() if isinstance(each.shape, dict)
+        )
+        """Whether shapes are chosen by rank and size: such a sweep has all factors of its operator, and a product
+        that nobody can run."""
+        self.strength = min(3, cover.strength + (thorough and self.of_sizes))
 
     # factors
 
@@ -89,7 +116,10 @@ class Interactions:
             found.append(Factor(name, ("attribute", name), self._of_attribute(name, given)))
         for name in listed.chosen:
             found.append(Factor(f"{name}.values", ("values", name), {k: k for k in listed.kinds(name)}))
-        return sorted(found, key=lambda factor: -len(factor.levels))
+        if sweep.directml is not None:
+            asked = {str(each): each for each in api.sweep_options(sweep.directml)}
+            found.append(Factor("directml", ("directml",), asked))
+        return sorted(found, key=lambda factor: -len(factor.levels)) if self.of_sizes else found
 
     def _typed(self) -> Iterator[Parameter]:
         seen = set()
@@ -100,38 +130,51 @@ class Interactions:
                     yield parameter
 
     def _of_shape(self, name: str) -> Iterator[Factor]:
-        shape = self.listed.sweep.inputs[name].shape
-        if not isinstance(shape, dict):
-            relations = self.listed.relations(self.listed.sweep.inputs[name], name, None)
+        given, words = self.listed.sweep.inputs[name], self._words
+        if not isinstance(given.shape, dict) or not any(key in KEYS or words(key) for key in given.shape):
+            relations = self.listed.relations(given, name, None)
             yield Factor(f"{name}.shape", ("shape", name), {_written(each): each for each in relations})
             return
-        words = self.listed.operator.family.positions
-        for key, given in shape.items():
-            known = words(self.listed.operator, key)
-            each = given if isinstance(given, tuple) else (given,)
-            if given == ALL:
-                each = tuple(word for word, legal in known.items() if legal)
-            yield Factor(
-                key,
-                ("shape", name, key),
-                {_written(choice): choice for choice in each},
-            )
+        for key, choices in given.shape.items():
+            each = choices if isinstance(choices, tuple) else (choices,)
+            if choices == ALL:
+                each = self._legal(key)
+            yield Factor(key, ("shape", name, key), {_written(choice): choice for choice in each})
+
+    def _words(self, name: str) -> Mapping[str, bool]:
+        return self.listed.operator.family.positions(self.listed.operator, name) if self.of_sizes else {}
+
+    def _legal(self, name: str) -> tuple[str, ...]:
+        return tuple(word for word, legal in self._words(name).items() if legal)
 
     def _of_attribute(self, name: str, given: Any) -> dict[str, Any]:
-        known = self.listed.operator.family.positions(self.listed.operator, name)
-        each = given if isinstance(given, tuple) else (given,)
-        if given == ALL:
-            each = tuple(word for word, legal in known.items() if legal)
+        known = self._words(name)
         kind = next(
             kinds[name]
             for opset in self.listed.opsets
             if name in (kinds := self.listed.attribute_kinds(opset))
         )
-        values = [value for value in each if not (isinstance(value, str) and value in known)]
-        found: dict[str, Any] = {word: word for word in each if word not in values}
-        return found | {
-            level(value): value for value in (alternatives(kind, tuple(values)) if values else ())
-        }
+        if stands_for_all(kind, given):
+            return {word: word for word in self._legal(name)} or self._places_of(name)
+        found: dict[str, Any] = {}
+        if known:
+            each = given if isinstance(given, tuple) else (given,)
+            found = {word: word for word in each if isinstance(word, str) and word in known}
+            given = tuple(value for value in each if value not in found)
+        for value in alternatives(kind, given) if given != () or not found else ():
+            found[repr(value) if level(value) in found else level(value)] = value
+        return found
+
+    def _places_of(self, name: str) -> dict[str, Any]:
+        """Return the places of the largest domain that an attribute has with any shapes; of one that is the same
+        whatever the shapes are, all."""
+        domains: set[tuple[Value | None, ...]] = set()
+        for opset in self.listed.opsets:
+            for relations in self.listed.relation_choices(opset):
+                domains.add(tuple(self.listed.domain(opset, name, relations or {}, {})))
+                if len(domains) > 1 and max(map(len, domains)) > _MOST_OF_ALL:
+                    return _places(_MOST_OF_ALL)
+        return _places(max(map(len, domains), default=0))
 
     def problems(self) -> list[tuple[tuple[str, ...], str, str, list[str]]]:
         """Return what is wrong with names of factors and levels: where, what, the word, and those allowed."""
@@ -152,8 +195,9 @@ class Interactions:
                     for one in listed
                     if one not in known[name]
                 ]
-        if (self.listed.sweep.validity is Validity.INVALID) is not bool(self.cover.illegal):
-            what = "an invalid sweep names its `illegal` levels, and no other does"
+        invalid = self.listed.sweep.validity is Validity.INVALID
+        if (self.cover.illegal and not invalid) or (invalid and self.of_sizes and not self.cover.illegal):
+            what = "an invalid sweep of ranks and sizes names its `illegal` levels, and no valid sweep does"
             found.append(((), what, "", []))
         return found
 
@@ -163,20 +207,26 @@ class Interactions:
         named = ((factor.name, one) for factor in self.factors for one in factor.levels)
         return {place for place, (name, one) in enumerate(named) if one in levels.get(name, ())}
 
-    def covered(self, strength: int) -> list[arrays.CoveringArray]:
-        """Return what covers levels, pairs and triples, up to a strength: each goes on from the one before."""
+    def covered(self, strength: int) -> list[CoveringArray]:
+        """Return what covers levels, pairs and triples, up to a strength: each goes on from the one before. A sweep
+        that is not `of_sizes` covers its own strength alone."""
+        if not self.of_sizes:
+            self.built[:] = self.built or [self._array(self.cover.strength, None)]
+            return self.built
         while len(self.built) < strength:
             start = self.built[-1] if self.built else None
             self.built.append(self._array(len(self.built) + 1, start))
         return self.built[:strength]
 
-    def _array(self, strength: int, start: arrays.CoveringArray | None) -> arrays.CoveringArray:
+    def _array(self, strength: int, start: CoveringArray | None) -> CoveringArray:
         illegal = self._places(self.cover.illegal)
-        return arrays.array(
+        return covering(
             [len(factor.levels) for factor in self.factors],
             lambda row: why if isinstance(why := self.case(row), str) else None,
             f"{self.listed.operator.name}:{self.listed.sweep.name}",
             strength=strength,
+            budget=None if self.of_sizes else self.listed.sweep.budget,
+            tries=_TRIES_OF_SIZES if self.of_sizes else _TRIES,
             alone=self._places(self.cover.alone) | illegal,
             one_of=illegal,
             start=start,
@@ -188,11 +238,12 @@ class Interactions:
         return tuple(every[place] for place in places)
 
     @cached_property
-    def _groups(self) -> list[CallGroup]:
+    def groups(self) -> list[CallGroup]:
+        """What the sweep keeps."""
         taken: dict[tuple[SweepStep, tuple[Input, ...], tuple[str, ...]], tuple[Call, list[Kinds]]] = {}
         for row in self.covered(self.strength)[-1].rows:
             made = self.case(row)
-            assert isinstance(made, _Row)
+            assert isinstance(made, _Made)
             _, kept = taken.setdefault((made.step, made.inputs, made.dtypes), (made.call, []))
             if made.kinds not in kept:
                 kept.append(made.kinds)
@@ -203,38 +254,44 @@ class Interactions:
         return list(once(groups))
 
     @property
-    def groups(self) -> list[CallGroup]:
-        """What the sweep keeps."""
-        return self._groups
-
-    @property
     def left_out(self) -> Counter[str]:
-        """How many levels, pairs and triples no case can have, by reason."""
-        refused = [why for found in self.covered(self.strength) for why in found.refused.values()]
-        return Counter(f"no case has all levels: {why}" for why in refused)
+        """How many combinations the sweep leaves out; one `of_sizes`, which no list could hold, says how many levels,
+        pairs and triples no case can have."""
+        found = self.covered(self.strength)
+        if self.of_sizes:
+            return Counter(
+                f"no case has all levels: {why}" for each in found for why in each.refused.values()
+            )
+        number = prod(len(factor.levels) for factor in self.factors) - sum(
+            len(group.kinds) for group in self.groups
+        )
+        return +Counter({NO_NEW_PAIR: number, BEYOND_BUDGET: found[-1].left})
 
     # one row
 
-    def case(self, row: arrays.Row) -> _Row | str:
+    def case(self, row: Row) -> _Made | str:
         """Make the case of a row, or say why there is none."""
-        texts = {
-            factor.name: list(factor.levels)[place] for factor, place in zip(self.factors, row, strict=True)
-        }
+        chosen = [levels[place] for levels, place in zip(self._levels, row, strict=True)]
+        texts = {name: text for name, _, text, _ in chosen} if self.cover.forbid or self.of_sizes else {}
         for forbidden in self.cover.forbid:
             if all(texts.get(name) in levels for name, levels in forbidden.levels.items()):
                 return forbidden.because
-        chosen: Chosen = {factor.part: factor.levels[texts[factor.name]] for factor in self.factors}
-        made = self._made(chosen)
-        if isinstance(made, str):
+        made = self._made({part: value for _, part, _, value in chosen})
+        if isinstance(made, str) or not self.of_sizes:
             return made
-        kinds = dict(zip(self.listed.chosen, made.kinds, strict=True))
-        shows = shown(self.listed.operator, made.call, kinds, made.step.options)
-        for name, one in texts.items():
-            if name != "outputs" and one not in shows.get(name, ()):
-                return f"no case shows {name}={one} there"
+        for name, shown in self.listed.operator.family.shown(self.listed.operator, made.call).items():
+            if name in texts and texts[name] not in shown:
+                return f"no case shows {name}={texts[name]} there"
         return made
 
-    def _made(self, chosen: Chosen) -> _Row | str:
+    @cached_property
+    def _levels(self) -> list[list[tuple[str, tuple[str, ...], str, Any]]]:
+        return [
+            [(factor.name, factor.part, text, value) for text, value in factor.levels.items()]
+            for factor in self.factors
+        ]
+
+    def _made(self, chosen: Chosen) -> _Made | str:
         listed, combinations = self.listed, self.combinations
         opset: int = chosen["opset",]
         options = Options(**{part[1]: value for part, value in chosen.items() if part[0] == "options"})
@@ -249,20 +306,25 @@ class Interactions:
             return resolved
         relations, picked = resolved
         try:
-            step = combinations.step(opset, options, relations, picked, None)
+            step = combinations.step(opset, options, relations, picked, chosen.get(("directml",)))
             inputs = combinations.inputs(step, dtypes, kinds)
             if inputs is None:
                 return combinations.no_meaning(kinds)
             call = combinations.call(step, inputs, dtypes)
         except Impossible:
             return _UNFIT
-        for name, kind in zip(listed.chosen, kinds, strict=True):
-            if not listed.operator.family.applies(listed.operator, kind, name, call):
-                return f"{name}.values={kind} has no meaning there"
         why = combinations.refusal(step, call, kinds, illegal=illegal)
-        if why is None and listed.sweep.validity is Validity.INVALID:
+        if why == combinations.no_meaning(kinds):
+            why = next(self._without_meaning(call, kinds), why)
+        if why is None and self.cover.illegal:
             why = self._other_rule(combinations.breaks(call, kinds), illegal=illegal)
-        return _Row(step, inputs, tuple(dtypes.values()), call, kinds) if why is None else why
+        return _Made(step, inputs, tuple(dtypes.values()), call, kinds) if why is None else why
+
+    def _without_meaning(self, call: Call, kinds: Kinds) -> Iterator[str]:
+        applies, operator = self.listed.operator.family.applies, self.listed.operator
+        for name, kind in zip(self.listed.chosen, kinds, strict=True):
+            if name in call.inputs and not applies(operator, kind, name, call):
+                yield f"{name}.values={kind} has no meaning there"
 
     def _other_rule(self, breaks: str | None, *, illegal: bool) -> str | None:
         """Say that a case breaks another rule than the sweep's, or one more."""
@@ -278,7 +340,13 @@ class Interactions:
         return {factor.name for factor in self.factors if factor.part[0] == "dtype"}
 
 
+def _places(number: int) -> dict[str, Any]:
+    return {str(place): Nth(place) for place in range(number)}
+
+
 def _written(choice: object) -> str:
+    if isinstance(choice, Nth):
+        return str(choice)
     if isinstance(choice, Choices):
         return ",".join(f"{key}:{_written(value)}" for key, value in choice.by_key)
     return shape_level(choice) if isinstance(choice, tuple) else level(choice)

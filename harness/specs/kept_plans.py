@@ -23,8 +23,8 @@ from harness.model.case import Case
 from harness.operators import OPERATORS, VARIABLE
 from harness.operators.base import Operator
 from harness.specs import digests, family_sweeps
-from harness.specs.arrays import CoveringArray
 from harness.specs.combination import CallGroup
+from harness.specs.covering import CoveringArray
 from harness.specs.load import LoadedSpec
 
 _ROOMS = ("model", "operators", "specs")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -24,13 +25,20 @@ from harness.operators.directml.levels import levels_of
 from harness.specs import api
 from harness.specs.attribute_values import typed
 from harness.specs.calls import call_of
-from harness.specs.deployments import deployments
 from harness.specs.graphs.pattern import Unfit
 from harness.specs.literal_schema import LiteralCase
 from harness.specs.literals import documented_array, to_array
 from harness.specs.load import LoadedSpec
 from harness.specs.option_problems import option_problems
 from harness.specs.source import Key
+
+_DEPLOYED: tuple[dict[str, Any], ...] = (
+    {"shapes": "undeclared"},
+    {"shapes": "undeclared", "optimization": "all"},
+    {"shapes": "undeclared", "neighbours": True},
+    {"optimization": "all", "neighbours": True},
+)
+"""How the graphs of deployed models differ from the plain one of a case."""
 
 
 def literal_cases(spec: LoadedSpec, operator: Operator, problems: list[str]) -> Iterator[Case]:
@@ -73,7 +81,7 @@ def literal_cases(spec: LoadedSpec, operator: Operator, problems: list[str]) -> 
 
 def _deployed(operator: Operator, literal: LiteralCase, case: Case) -> Iterator[Case]:
     """Yield a case as the graphs of deployed models hold it."""
-    for options in deployments(case.options, [one.name for one in case.inputs]):
+    for options in _deployments(case.options, [one.name for one in case.inputs]):
         told = literal_id(operator.name, case.opset, literal.name, case.inputs, case.attributes, options)
         each = msgspec.structs.replace(case, id=told, options=options)
         yield msgspec.structs.replace(each, levels=levels_of(each, call_of(each)))
@@ -231,3 +239,19 @@ def _fill_problems(
             if given.fill is not None and given.fill not in allowed:
                 what = f"unknown kind of values {given.fill!r}"
                 yield spec.problem((*at, "inputs", name, "fill"), what, given=given.fill, allowed=allowed)
+
+
+def _deployments(own: Options, inputs: Sequence[str]) -> Iterator[Options]:
+    """Yield options for a case with options of its `own` and inputs of these names: undeclared shapes,
+    optimisation and neighbours, every two of them together, and the last or the first input as initializer.
+
+    The only input is never an initializer: the node would be folded away.
+    """
+    for changes in _DEPLOYED:
+        yield msgspec.structs.replace(own, **changes)
+    if len(inputs) > 1:
+        yield msgspec.structs.replace(own, initializer=inputs[-1])
+        yield msgspec.structs.replace(
+            own, initializer=inputs[-1], shapes="undeclared", optimization="all", neighbours=True
+        )
+        yield msgspec.structs.replace(own, initializer=inputs[0], shapes="static")

@@ -1,5 +1,5 @@
-"""The cases of one sweep: the product of its lists without what the operator forbids, or the fewest cases
-that cover every pair."""
+"""The cases of one sweep: the product of its lists without what the operator forbids, or few cases that cover the
+interactions of its factors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from harness.model.case import Validity, Value
 from harness.model.shares import WHOLE, Share
 from harness.operators.base import Operator
 from harness.specs import api
-from harness.specs.arrays import CoveringArray
 from harness.specs.attribute_values import alternatives
 from harness.specs.combination import (
     CallGroup,
@@ -24,10 +23,10 @@ from harness.specs.combination import (
     graph_key,
     sort_key,
 )
-from harness.specs.interactions import ILLEGAL_TYPE, Interactions
+from harness.specs.covering import CoveringArray
+from harness.specs.interactions import ILLEGAL_TYPE, Interactions, once
 from harness.specs.listed import Listed
 from harness.specs.load import LoadedSpec
-from harness.specs.pairs import Pairs, once
 from harness.specs.schema_types import ALL, OMITTED
 from harness.specs.sweep_schema import Sweep
 
@@ -40,21 +39,25 @@ class SweepCalls:
     """All groups of a sweep."""
 
     def __init__(
-        self, spec: LoadedSpec, operator: Operator, sweep: Sweep, *, pairwise: bool, thorough: bool = False
+        self,
+        spec: LoadedSpec,
+        operator: Operator,
+        sweep: Sweep,
+        *,
+        everything: bool = False,
+        thorough: bool = False,
     ) -> None:
-        """Take a sweep whose names and words have been checked; a `thorough` one covers interactions of one factor
-        more."""
+        """Take a sweep whose names and words have been checked. With `everything` it keeps its product, if there is
+        one; a `thorough` one covers interactions of one factor more."""
         self.spec = spec
         self.sweep = sweep
-        self.pairwise = pairwise
         self.listed = Listed(spec, operator, sweep)
         self.combinations = Combinations(self.listed)
-        self.pairs = Pairs(self.listed, self.combinations)
-        self.interactions = (
-            None
-            if sweep.cover is None
-            else Interactions(self.listed, self.combinations, sweep.cover, thorough=thorough)
-        )
+        self.interactions: Interactions | None = None
+        if sweep.cover is not None:
+            found = Interactions(self.listed, self.combinations, sweep.cover, thorough=everything or thorough)
+            if found.of_sizes or not everything:
+                self.interactions = found
         self._used: set[tuple[str, object]] = set()
         self._found: tuple[Sequence[CallGroup], Counter[str]] | None = None
 
@@ -102,10 +105,9 @@ class SweepCalls:
             yield from share.of(self._found[0])
             left_out.update(self._found[1])
             return
-        chosen = self.interactions or (self.pairs if self.pairwise else None)
-        if chosen is not None:
-            yield from share.of(chosen.groups)
-            left_out.update(chosen.left_out)
+        if self.interactions is not None:
+            yield from share.of(self.interactions.groups)
+            left_out.update(self.interactions.left_out)
             return
         if any(OMITTED in (given.shape or ()) for given in self.sweep.inputs.values()):
             yield from share.of(once(self._product(left_out, WHOLE)))
@@ -144,12 +146,12 @@ class SweepCalls:
 
     @property
     def arrays(self) -> list[CoveringArray]:
-        """The covering arrays that the groups are from."""
-        return [] if self.interactions is None else self.interactions.built
+        """The covering arrays that the groups are from, as far as coverage is counted by them."""
+        return self.interactions.built if self.interactions is not None and self.interactions.of_sizes else []
 
     @arrays.setter
     def arrays(self, arrays: list[CoveringArray]) -> None:
-        if self.interactions is not None:
+        if self.interactions is not None and arrays:
             self.interactions.built[:] = arrays
 
     def _product(self, left_out: Counter[str], share: Share) -> Iterator[CallGroup]:
@@ -220,15 +222,13 @@ class SweepCalls:
                     for path, what, given, allowed in wrong
                 ]
             first = next(iter(self.interactions.groups), None)
-        elif not self.pairwise:
+        else:
             steps = self.steps
             if self.combinations.wrong is None:
                 unused = self._unused(at)
                 if unused:
                     return unused
             first = next(self.groups(Counter()), None) if steps else None
-        elif self.pairs.groups:
-            first = self.pairs.groups[0]
         if self.combinations.wrong is not None:
             return [self.spec.problem(at, self.combinations.wrong)]
         return (

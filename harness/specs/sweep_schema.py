@@ -101,7 +101,8 @@ class Forbidden(Strict):
 
 
 class Cover(Strict):
-    """How a sweep covers the interactions of its factors: all that can be chosen independently.
+    """How few cases of a sweep cover the interactions of its factors, which are all that can be chosen independently:
+    `strength` 2 shows every two levels of any two factors, as far as some case can.
 
     `alone` are levels that some target may refuse whatever else a case has: a case with one of them shows no
     other interaction. Of an invalid sweep each case has one `illegal` level, which breaks the sweep's rule, and
@@ -118,15 +119,14 @@ class Sweep(SpecEntry):
     """Alternatives for everything that a case says; a key that is none of the fields is an input of the
     operator.
 
-    Of their product either all is kept, or as many cases as show every pair of alternatives together, at most
-    `budget`; with `cover` the sweep chooses every factor of its own.
+    Of their product either all is kept, or with `cover` few cases that show every pair of alternatives together, at
+    most `budget`.
     """
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, SweepInput] = Field(init=False)
 
     attributes: dict[str, AttributeValue] = {}
-    select: Literal["all", "pairwise"] = "all"
     cover: Cover | None = None
     budget: Annotated[int, Field(ge=1)] = 1000
     options: SweepOptions = SweepOptions()

@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.operators.base import Call, Shape, TensorType
 from harness.specs.extents import RANK, SIZE, shape_of
-from harness.specs.listed import PLACEHOLDER, Choices, Listed, Relation, as_shape
+from harness.specs.listed import PLACEHOLDER, Choices, Listed, Relation, named_shape
 
 Chosen = dict[tuple[str, ...], Any]
 """What is chosen of each factor, by the part of a case that it decides."""
@@ -25,15 +25,17 @@ def with_words(listed: Listed, opset: int, chosen: Chosen) -> Resolved | str:
         elif part[0] == "shape":
             keys.setdefault(part[1], {})[part[2]] = value
     names = [parameter.name for parameter in listed.parameters(opset)]
-    first: Shape | None = as_shape(relations[names[0]]) if names[0] in relations else None
-    if RANK in keys.get(names[0], {}):
-        own = keys.pop(names[0])
-        first = shape_of(own[RANK], own[SIZE])
-        if first is None:
-            return f"no shape of rank {own[RANK]} is {own[SIZE]}"
-        relations[names[0]] = first
+    first: Shape = ()
+    if names:
+        if RANK in keys.get(names[0], {}):
+            own = keys.pop(names[0])
+            shape = shape_of(own[RANK], own[SIZE])
+            if shape is None:
+                return f"no shape of rank {own[RANK]} is {own[SIZE]}"
+            relations[names[0]] = shape
+        first = named_shape(relations.get(names[0], ()))
     defaults = listed.schema(opset).defaults()
-    call = Call({names[0]: TensorType(PLACEHOLDER, first or ())}, defaults, {}, opset)
+    call = Call({names[0]: TensorType(PLACEHOLDER, first)} if names else {}, defaults, {}, opset)
     picked = _attributes(listed, opset, chosen, call)
     if isinstance(picked, str):
         return picked

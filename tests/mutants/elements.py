@@ -6,13 +6,11 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from harness.model.dtypes import DTYPES, Array
+from harness.model.dtypes import Array
 from tests.mutants import Mutant
-from tests.mutants.moving import altered, elements, flush, of_options, of_sizes, of_state, of_types, where
+from tests.mutants.moving import altered, elements, flush, of_sizes, of_state
 
 NOT_ON_DML = ("string", "bfloat16")
-WIDTHS = ("float32", "float16", "int64", "uint8")
-MOVED = tuple(d for d in DTYPES if not d.startswith("complex"))
 
 
 def of_elements(operator: str) -> Iterator[Mutant]:
@@ -104,27 +102,10 @@ def of_elements(operator: str) -> Iterator[Mutant]:
         yield altered(name, operator, elements(dtype, change), 2, ("dml",) if dtype in NOT_ON_DML else ())
 
 
-def of_constants(operator: str, dtypes: tuple[str, ...]) -> Iterator[Mutant]:
-    """Inputs that are constants of the graph, for one type of elements."""
-    for name in ("data", "indices"):
-        for dtype in dtypes:
-            holds = lambda c, n=name, d=dtype: c.case.options.initializer == n and c.inputs[0].dtype == d  # noqa: E731
-            yield altered(
-                f"constant {name} with {dtype} data",
-                operator,
-                where(holds),
-                2,
-                ("dml",) if dtype in NOT_ON_DML else (),
-            )
-
-
 def of_moving(operator: str) -> Iterator[Mutant]:
     """Yield all mistakes that an operator can make which moves elements by their indices."""
     yield from of_elements(operator)
-    yield from of_types(operator, MOVED, lambda dtype: ("dml",) if dtype in NOT_ON_DML else ())
     yield from of_sizes(
         operator, (4, 16, 64, 256, 1024, 4096, 32767, 65535, 65536), (2, 4, 8, 16, 32, 64, 256, 1024)
     )
-    yield from of_options(operator, ("float32", "float16", "int64"))
-    yield from of_constants(operator, (*WIDTHS, "bool", "int32"))
     yield from of_state(operator)

@@ -252,15 +252,9 @@ def of_shape() -> Iterator[Mutant]:
         holds = lambda call, n=limit: len(call.shapes[0]) > n  # noqa: E731
         yield altered(f"wrong above rank {limit}", NAME, where(holds), 2, ("dml",) if limit == 8 else ())
     extents: dict[str, Callable[[tuple[int, ...], tuple[int, ...], int], bool]] = {
-        "indices longer than data": lambda d, i, a: i[a] > d[a],
-        "indices shorter than data": lambda d, i, a: i[a] < d[a],
-        "one index along the axis": lambda d, i, a: i[a] == 1 < d[a],
         "an axis of 1 read several times": lambda d, i, a: d[a] == 1 < i[a],
-        "one dimension": lambda d, i, a: len(d) == 1,
-        "a middle axis": lambda d, i, a: 0 < a < len(d) - 1,
         "one column": lambda d, i, a: len(d) > 1 and d[-1] == 1,
         "one row": lambda d, i, a: len(d) > 1 and d[0] == 1,
-        "one element": lambda d, i, a: prod(i) == 1,
         "an axis above 127": lambda d, i, a: d[a] > 127,
         "an axis above 255": lambda d, i, a: d[a] > 255,
         "an axis above 256": lambda d, i, a: d[a] > 256,

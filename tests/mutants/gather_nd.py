@@ -227,12 +227,10 @@ def of_shape() -> Iterator[Mutant]:
             lambda rows, n, w=width: np.where(np.arange(n) < w, rows, rows[:, :1]),
         )
     situations: dict[str, Callable[[Sizes, Sizes, int], bool]] = {
-        "one tuple": lambda d, i, b: prod(i[:-1]) == 1,
         "indices of rank 1": lambda d, i, b: len(i) == 1,
         "indices of rank 3 or more": lambda d, i, b: len(i) > 2,
         "indices of rank 5 or more": lambda d, i, b: len(i) > 4,
         "indices of rank above data's": lambda d, i, b: len(i) > len(d),
-        "data of rank 5 or more": lambda d, i, b: len(d) > 4,
         "output of rank 5 or more": lambda d, i, b: len(i) - 1 + len(d) - b - i[-1] > 4,
         "output of rank 7 or more": lambda d, i, b: len(i) - 1 + len(d) - b - i[-1] > 6,
         "tuples of more than 4": lambda d, i, b: i[-1] > 4,
@@ -242,8 +240,6 @@ def of_shape() -> Iterator[Mutant]:
         "a batch and several tuples": lambda d, i, b: b > 0 and prod(i[b:-1]) > 1,
         "a batch and slices": lambda d, i, b: b > 0 and i[-1] < len(d) - b,
         "a batch and full tuples": lambda d, i, b: b > 0 and i[-1] == len(d) - b,
-        "two batch dimensions": lambda d, i, b: b == 2,
-        "three batch dimensions": lambda d, i, b: b == 3,
         "a batch and data of rank 6 or more": lambda d, i, b: b > 0 and len(d) > 5,
         "an extent above 255": lambda d, i, b: max(d[b : b + i[-1]]) > 255,
         "an extent above 32767": lambda d, i, b: max(d[b : b + i[-1]]) > 32767,

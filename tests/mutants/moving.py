@@ -110,51 +110,6 @@ def of_sizes(operator: str, limits: tuple[int, ...], widths: tuple[int, ...]) ->
         yield altered(f"what follows the last {width} elements is forgotten", operator, tail(width))
 
 
-def of_types(
-    operator: str, dtypes: tuple[str, ...], elsewhere: Callable[[str], tuple[str, ...]]
-) -> Iterator[Mutant]:
-    """One element type is wrong: everywhere, or in the last element of an odd number of them."""
-    for dtype in dtypes:
-        yield altered(
-            f"{dtype} is wrong",
-            operator,
-            where(lambda call, d=dtype: call.inputs[0].dtype == d),
-            2,
-            elsewhere(dtype),
-        )
-        yield altered(
-            f"the last of an odd number of {dtype} is wrong",
-            operator,
-            lambda out, call, d=dtype: (
-                wrong_from(out.size - 1)(out, call) if out.size % 2 and call.inputs[0].dtype == d else out
-            ),
-            2,
-            elsewhere(dtype),
-        )
-
-
-def of_options(operator: str, dtypes: tuple[str, ...]) -> Iterator[Mutant]:
-    """What a graph is built and run with changes the result, for one width of elements."""
-    options: dict[str, Callable[[Call], bool]] = {
-        "static shapes": lambda call: call.case.options.shapes == "static",
-        "symbolic shapes": lambda call: call.case.options.shapes == "symbolic",
-        "basic optimisation": lambda call: call.case.options.optimization == "basic",
-        "extended optimisation": lambda call: call.case.options.optimization == "extended",
-        "all optimisation": lambda call: call.case.options.optimization == "all",
-        "neighbours": lambda call: call.case.options.neighbours,
-        "neighbours and static shapes": lambda call: (
-            call.case.options.neighbours and call.case.options.shapes == "static"
-        ),
-    }
-    for name, holds in options.items():
-        for dtype in dtypes:
-            yield altered(
-                f"{dtype} with {name}",
-                operator,
-                where(lambda c, h=holds, d=dtype: h(c) and c.inputs[0].dtype == d),
-            )
-
-
 def session(call: Call) -> tuple[object, ...]:
     """What the cases of one session have in common."""
     case = call.case

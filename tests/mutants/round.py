@@ -11,10 +11,9 @@ from harness.model.dtypes import Array
 from harness.operators.binary_floats import decode_bfloat16, encode
 from tests.mutants import Call, Mutant
 from tests.mutants.blocks import of_blocks
-from tests.mutants.moving import altered, of_options, of_sizes, of_state, of_types, refused, where
+from tests.mutants.moving import altered, of_sizes, of_state, refused, where
 
 NAME = "Round"
-NOT_ON_DML = ("float64", "bfloat16")
 Rounding = Callable[[Array], Array]
 
 
@@ -235,17 +234,7 @@ def _even_by_remainder(x: Array) -> Array:
 
 
 def of_calls() -> Iterator[Mutant]:
-    """Ranks, empty tensors, aliasing."""
-    for name, holds in {
-        "rank 0": lambda s: s == (),
-        "rank 1": lambda s: len(s) == 1,
-        "rank 3": lambda s: len(s) == 3,
-        "ranks from 5": lambda s: len(s) > 4,
-        "ranks from 7": lambda s: len(s) > 6,
-        "one element": lambda s: int(np.prod(s)) == 1,
-    }.items():
-        yield altered(f"wrong for {name}", NAME, where(lambda call, h=holds: h(call.shapes[0])))
-    yield altered("wrong above rank 8", NAME, where(lambda call: len(call.shapes[0]) > 8), 2, ("dml",))
+    """Empty tensors, ranks, aliasing."""
     yield refused("empty tensors", NAME, lambda call: 0 in call.shapes[0])
     yield refused("rank 0", NAME, lambda call: call.shapes[0] == ())
     yield altered(
@@ -255,7 +244,6 @@ def of_calls() -> Iterator[Mutant]:
     for dtype in ("float32", "float16", "float64"):
         elsewhere = ("dml",) if dtype == "float64" else ()
         same = lambda call, d=dtype: call.case.options.in_place and call.inputs[0].dtype == d  # noqa: E731
-        yield altered(f"{dtype} in place is wrong", NAME, where(same), 2, elsewhere)
         yield altered(f"{dtype} in place is wrong from element 4 on", NAME, where(same, 4), 2, elsewhere)
         yield altered(
             f"{dtype} in place is left alone",
@@ -285,13 +273,9 @@ def mutants() -> Iterator[Mutant]:
     """Yield all mistakes of Round."""
     yield from of_rounding()
     yield from of_calls()
-    yield from of_types(
-        NAME, ("float32", "float16", "float64"), lambda dtype: ("dml",) if dtype in NOT_ON_DML else ()
-    )
     yield from of_sizes(
         NAME, (4, 16, 64, 256, 1024, 4096, 32767, 65535, 65536), (2, 4, 8, 16, 32, 64, 256, 1024)
     )
-    yield from of_options(NAME, ("float32", "float16"))
     yield from of_state(NAME)
     for elements in (2, 65_000):
         yield from of_blocks(NAME, lambda call: max(prod(call.shapes[0]), 1), elements)

@@ -11,7 +11,6 @@ import pytest
 import yaml
 
 from harness.model.reference.directml import (
-    ARRAYS,
     ByValue,
     Constraint,
     Member,
@@ -28,6 +27,8 @@ TYPES = {
     "input", "output", "inputs", "outputs", "uint", "int", "float", "uint_array", "int_array", "float_array", "scale_bias", "scalar_union",
     "size_2d", "operator_desc", "operator_desc_array",
 }  # fmt: skip
+
+ARRAYS = {"uint_array", "int_array", "float_array", "operator_desc_array", "inputs", "outputs"}
 
 
 @pytest.mark.parametrize("name", BY_HAND)

@@ -7,7 +7,6 @@ import itertools
 import pytest
 
 from harness.model.reference.kernels import (
-    constant_inputs,
     directml_operators,
     formal_inputs,
     lowers_to,
@@ -132,11 +131,3 @@ def test_what_directml_makes_of_an_operator() -> None:
         "DML_OPERATOR_ACTIVATION_SOFTMAX1",
     )
     assert directml_operators("NoSuchOperator") == ()
-
-
-def test_inputs_that_must_be_initializers_for_directml() -> None:
-    assert constant_inputs("ReduceSum", 11) == ()
-    assert constant_inputs("ReduceSum", 13) == ("axes",)
-    assert constant_inputs("Slice", 13) == ("starts", "ends", "axes", "steps")
-    assert constant_inputs("Expand", 13) == ("shape",)
-    assert constant_inputs("Round", 22) is None

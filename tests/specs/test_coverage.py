@@ -107,7 +107,11 @@ def test_the_ids_are_the_same_each_time(spec: Path) -> None:
         ("alone: {T: string}", "alone: {T: bool}", "the factor T has no level 'bool'"),
         ("{rank: 2, size: large}", "{rank: 2, size: huge}", "the factor size has no level 'huge'"),
         ("size: [one, odd, large]", "size: [one, odd, huge]", "unknown size 'huge'"),
-        (", illegal: {axis: [above, far_below]}", "", "an invalid sweep names its `illegal` levels"),
+        (
+            ", illegal: {axis: [above, far_below]}",
+            "",
+            "an invalid sweep of ranks and sizes names its `illegal` levels",
+        ),
     ],
 )
 def test_a_wrong_word_is_told_with_its_line(spec: Path, old: str, new: str, what: str) -> None:
@@ -117,6 +121,15 @@ def test_a_wrong_word_is_told_with_its_line(spec: Path, old: str, new: str, what
     with pytest.raises(SpecError, match=r"GatherElements\.yaml:\d+: ") as raised:
         api.load([spec])
     assert what in str(raised.value)
+
+
+def test_an_operator_of_which_no_factor_varies_is_counted(tmp_path: Path) -> None:
+    (path := tmp_path / "Round.yaml").write_text(
+        "operator: Round\nopsets: [22]\nsweeps:\n  - {name: one, X: {dtype: [float32], shape: [[2]]}}\n",
+        encoding="utf-8",
+    )
+    (found,) = coverages(api.load([path]), 2)
+    assert (found.cases, found.factors, found.covered, found.possible) == (1, {}, 0, 0)
 
 
 def test_the_command_prints_lines_and_objects(spec: Path) -> None:

@@ -74,7 +74,7 @@ sweeps:
 """
 
 
-@pytest.mark.parametrize("select", ["", "select: pairwise"])
+@pytest.mark.parametrize("select", ["", "cover: {strength: 2}"])
 def test_rules_are_asked_with_the_types_of_the_sweep(tmp_path: Path, select: str) -> None:
     """A combination that one type allows is a case of that type alone."""
     made = {}
@@ -93,7 +93,7 @@ def test_rules_are_asked_with_the_types_of_the_sweep(tmp_path: Path, select: str
 
 def test_all_values_of_a_domain_that_no_shape_changes_are_tried(tmp_path: Path) -> None:
     (path := tmp_path / "Cast.yaml").write_text(
-        "operator: Cast\nopsets: [13]\nsweeps:\n  - name: pairs\n    select: pairwise\n"
+        "operator: Cast\nopsets: [13]\nsweeps:\n  - name: pairs\n    cover: {strength: 2}\n"
         "    input: {dtype: [int8, int32], shape: [[3], [2, 3]], values: [positive]}\n    attributes: {to: all}\n",
         encoding="utf-8",
     )

@@ -22,7 +22,7 @@ FAMILY = """\
   input_1: {dtype: int64, shape: {extent: [one, same]}, values: [in_range]}
   attributes: {axis: all, absent: [1, 2]}
 - name: many
-  select: pairwise
+  cover: {strength: 2}
   budget: 12
   input_0: {dtype: all, shape: [[3], [2, 3], [2, 3, 4]]}
   input_1: {dtype: all, shape: {extent: [one, fewer, same, more]}, values: [in_range, negative, first]}

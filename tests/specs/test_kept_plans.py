@@ -14,11 +14,10 @@ import pytest
 from harness.model.cache_folder import CACHE_ENV
 from harness.operators import OPERATORS, VARIABLE
 from harness.specs import digests, kept_plans
-from harness.specs.arrays import CoveringArray
+from harness.specs.covering import CoveringArray
 from harness.specs.expand import Plan, expand
 from harness.specs.interactions import Interactions
 from harness.specs.load import default_folder, load_specs
-from harness.specs.pairs import Pairs
 
 SPECS = ("Round", "Softmax")
 """One with covering arrays, one without."""
@@ -47,7 +46,6 @@ def unplanned(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         raise _Asked
 
     with monkeypatch.context() as patch:
-        patch.setattr(Pairs, "_case", ask)
         patch.setattr(Interactions, "case", ask)
         patch.setattr("harness.specs.interactions._BUILT", {})
         yield

@@ -18,7 +18,6 @@ PREFIX = "DML_OPERATOR_"
 
 TENSORS = frozenset({"input", "output", "inputs", "outputs"})
 """The types of members that are tensors; the last two are arrays of tensors."""
-ARRAYS = frozenset({"uint_array", "int_array", "float_array", "operator_desc_array", "inputs", "outputs"})
 
 
 class Member(msgspec.Struct, frozen=True):

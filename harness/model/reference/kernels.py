@@ -1,5 +1,5 @@
 """The kernels that ONNX Runtime registers, and how its DirectML provider lowers an operator:
-`data/onnxruntime_kernels.json`.
+`data/onnxruntime_kernels.json`, with handwritten facts beside it: `data/onnxruntime_kernels.yaml`.
 
 The tables are those of one release. They do not cover an operator outside ONNX's default domain, a version of
 an operator that is newer than the release, and, for a newer release, a kernel that they lack.
@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
+import yaml
 from packaging.version import InvalidVersion, Version
 
-from harness.model.reference.corrections import corrections
 from harness.model.reference.files import data_file, file_bytes
 from harness.model.target_info import TargetInfo
 
@@ -26,6 +26,29 @@ reads them as 32-bit halves."""
 
 Registered = Literal["yes", "no", "device", "unknown"]
 """`device`: only where the device reports the element type; `unknown`: the tables do not tell."""
+
+
+class Corrections(msgspec.Struct, frozen=True):
+    """What the tables do not say.
+
+    `since`: by provider, operator and version, the first release with a kernel. `device_dependent`: by
+    provider, the element types that it takes only on a device that reports them. `held_against`: operators
+    whose tables were held against newer releases, too.
+    """
+
+    since: dict[str, dict[str, dict[str, str]]]
+    device_dependent: dict[str, tuple[str, ...]]
+    held_against: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+@cache
+def corrections() -> Corrections:
+    """Read the file."""
+    tree: Any = yaml.load(
+        file_bytes("onnxruntime_kernels.yaml"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    )
+    return msgspec.convert(tree, Corrections)
 
 
 class Kernel(msgspec.Struct, frozen=True):
@@ -183,13 +206,6 @@ def directml_operators(operator: str) -> tuple[str, ...]:
     """Return the DirectML operators that the provider creates for any version of an operator."""
     known = onnx_operator(operator)
     return () if known is None else tuple({name: None for each in known.directml for name in each.creates})
-
-
-def constant_inputs(operator: str, opset: int) -> tuple[str, ...] | None:
-    """Return the inputs that the DirectML provider takes only as initializers; None where it registers no
-    kernel."""
-    found = _creation(operator, opset)
-    return None if found is None else found.constants
 
 
 @cache

@@ -28,7 +28,6 @@ PLURALS = {
     Change.NEW: "new",
     Change.MISSING: "missing",
 }
-_BOTH_RAN = (Change.REGRESSION, Change.FIX, Change.CHANGED)
 
 
 def exit_code(comparison: Comparison) -> int:

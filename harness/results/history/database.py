@@ -17,12 +17,12 @@ from typing import NamedTuple
 import msgspec
 
 from harness.model.case import BEYOND, Validity
+from harness.model.errors import UsageError
 from harness.model.header import Header
 from harness.model.result import Result, inexpressible
 from harness.model.target_info import TargetInfo
 from harness.model.verdict import Outcome, Reading
 from harness.results.compare.comparison import twice
-from harness.results.history.bounded import BoundedConnection, NoHistory, statements
 from harness.results.runfile import RunReader
 from harness.results.summary import missing
 
@@ -54,6 +54,10 @@ CREATE TABLE counts (
     PRIMARY KEY (point, level, reading)
 ) WITHOUT ROWID;
 """
+
+
+class NoHistory(UsageError):
+    """The database cannot be used; what was to be added to it is not at fault."""
 
 
 class RecordedResult(NamedTuple):
@@ -120,9 +124,8 @@ class HistoryDatabase:
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path
-        self._bounded = BoundedConnection(path)
-        self._sql = self._bounded.sql
-        with self._bounded.told():
+        with self._one_line():
+            self._sql = sqlite3.connect("" if path is None else path, isolation_level=None, timeout=5)
             try:
                 self._open()
             except BaseException:
@@ -149,17 +152,36 @@ class HistoryDatabase:
             raise NoHistory(
                 f"{self.path}: a history of version {marks[1]}; this harness reads {VERSION}: make it anew from the runs"
             )
-        elif self._bounded.tables() != statements(_TABLES):
+        elif self._tables() != {" ".join(each.split()) for each in _TABLES.split(";") if each.strip()}:
             raise NoHistory(
                 f"{self.path}: damaged history: its tables are not those of a history; make it anew from the runs"
             )
+        elif sql.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+            raise NoHistory(
+                f"{self.path}: damaged history: pages are lost or linked twice; make it anew from the runs"
+            )
         sql.execute(f"PRAGMA cache_size = -{CACHE >> 10}")
+
+    def _tables(self) -> set[str]:
+        """Return the statements that made the tables; a view in place of one may never end."""
+        made = self._sql.execute("SELECT sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_autoindex_%'")
+        return {" ".join(str(sql).split()) for (sql,) in made}
+
+    @contextlib.contextmanager
+    def _one_line(self) -> Iterator[None]:
+        """Turn errors of SQLite into one line."""
+        try:
+            yield
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            raise NoHistory(
+                f"{self.path or 'the temporary database'}: cannot be used as a history: {error}"
+            ) from error
 
     @contextlib.contextmanager
     def _read(self) -> Iterator[None]:
         """Turn content that no history has into one line."""
         try:
-            with self._bounded.told():
+            with self._one_line():
                 yield
         except (msgspec.MsgspecError, ValueError, KeyError, TypeError) as error:
             raise NoHistory(
@@ -184,7 +206,7 @@ class HistoryDatabase:
         the same id.
         """
         header = msgspec.json.encode(reader.header)
-        with self._bounded.told():
+        with self._one_line():
             found = self._sql.execute(
                 "SELECT no, header, whole FROM runs WHERE id = ?", (reader.header.run_id,)
             ).fetchone()
@@ -251,7 +273,7 @@ class HistoryDatabase:
         return whole
 
     def _insert(self, reader: RunReader, pending: list[tuple[int, Result, int | None]]) -> None:
-        with self._bounded.told(len(pending)):
+        with self._one_line():
             rows = [(self._case(result.case), point, self._state(result)) for _, result, point in pending]
             before = self._sql.total_changes
             try:
