@@ -71,7 +71,12 @@ VALID, INVALID, OPEN = Validity.VALID, Validity.INVALID, Validity.UNSPECIFIED
 def test_what_a_result_means(
     validity: Validity, outcome: Outcome, apart: Apart, outside: bool, expected: Reading
 ) -> None:
-    assert reading(validity, outcome, apart, outside) is expected
+    assert reading(validity, outcome, apart, outside=outside) is expected
+
+
+def test_a_graph_that_only_the_optimizer_breaks_is_wrong() -> None:
+    for outcome in (Outcome.UNSUPPORTED, Outcome.REJECTED):
+        assert reading(VALID, outcome, "", outside=False, transformed=True) is Reading.WRONG
 
 
 @pytest.mark.parametrize(
@@ -95,7 +100,7 @@ def test_what_a_result_means(
 def test_what_is_not_judged_has_a_reason(
     validity: Validity, outcome: Outcome, apart: Apart, reason: str
 ) -> None:
-    assert reading(validity, outcome, apart, False) is Reading.NOT_JUDGED
+    assert reading(validity, outcome, apart, outside=False) is Reading.NOT_JUDGED
     assert why_not_judged(validity, outcome, apart) == reason
 
 

@@ -209,7 +209,8 @@ class Result(msgspec.Struct, frozen=True, tag_field="type", tag="result"):
     @property
     def reading(self) -> Reading:
         """Say what it means."""
-        return reading(self.validity, self.outcome, self.apart, self.outside)
+        culprit = isinstance(self.culprit, tuple) and bool(self.culprit)
+        return reading(self.validity, self.outcome, self.apart, outside=self.outside, transformed=culprit)
 
     @property
     def conforms(self) -> bool:

@@ -15,7 +15,7 @@ RULES: dict[str, tuple[str, ...]] = {
         ),
         *("CastElimination", "CastChainElimination", "PreShapeNodeElimination", "NoopElimination"),
         *("DivMulFusion", "FuseReluClip", "GemmSumFusion", "GemmTransposeFusion", "NotWhereFusion"),
-        *("ConvAddFusion", "ConvMulFusion", "ConvBNFusion", "Pad_Fusion", "MatmulBNFusion"),
+        *("ConvAddFusion", "ConvMulFusion", "ConvBNFusion", "Pad_Fusion", "MatMul_BatchNormalization_Fusion"),
         *("LabelEncoderFusion", "EliminateConcat"),
     ),
     "Level2_RuleBasedTransformer": ("ClipQuantRewrite", "ReluQuantRewrite", "GemmTransposeFusion"),

@@ -79,13 +79,16 @@ _REASONS: dict[Apart, str] = {
 }
 
 
-def reading(validity: Validity, outcome: Outcome, apart: Apart, outside: bool) -> Reading:
-    """Return what a result means; `outside` says that its outputs hold memory from outside of its inputs."""
+def reading(
+    validity: Validity, outcome: Outcome, apart: Apart, *, outside: bool, transformed: bool = False
+) -> Reading:
+    """Return what a result means; `outside` says that its outputs hold memory from outside of its inputs,
+    `transformed` that a graph does what it should without one transformer of the optimizer."""
     if outcome in ENDED:
         return Reading.CRASHED
     if validity is Validity.INVALID and outcome is Outcome.ACCEPTED_INVALID:
         return Reading.ACCEPTED
-    if outside or (validity is Validity.VALID and outcome is Outcome.MISMATCH):
+    if outside or (validity is Validity.VALID and (transformed or outcome is Outcome.MISMATCH)):
         return Reading.WRONG
     if not apart and CONFORMING.get(validity) is outcome:
         return Reading.CORRECT

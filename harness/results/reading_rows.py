@@ -11,7 +11,7 @@ from harness.results.tally import Tally
 
 MEANINGS = {
     Reading.CORRECT: "as ONNX defines",
-    Reading.WRONG: "value, shape or type",
+    Reading.WRONG: "value, shape or type, or refused once optimised",
     Reading.CRASHED: "or hung",
     Reading.ACCEPTED: "invalid input",
     Reading.NOT_SUPPORTED: "does not run",

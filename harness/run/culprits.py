@@ -22,8 +22,8 @@ from harness.run.judge import judge
 from harness.targets.execution import Graph, GraphCases, Prepared
 from harness.targets.pool import WorkerPool
 
-LIMIT = 300
-"""Results that each part of a run examines; of more the first tell enough."""
+LIMIT = 2000
+"""Results that each part of a run examines."""
 _MOST_PAIRS = 45
 _WORTH = frozenset({Outcome.MISMATCH, Outcome.CRASH, Outcome.TIMEOUT, Outcome.REJECTED, Outcome.UNSUPPORTED})
 

@@ -19,6 +19,7 @@ import msgspec
 from harness.model.case import BEYOND, Validity
 from harness.model.errors import UsageError
 from harness.model.header import Header
+from harness.model.plain_file import PlainFile
 from harness.model.result import Result, inexpressible
 from harness.model.target_info import TargetInfo
 from harness.model.verdict import Outcome, Reading
@@ -125,6 +126,8 @@ class HistoryDatabase:
     def __init__(self, path: Path | None = None) -> None:
         self.path = path
         with self._one_line():
+            if path is not None and path.exists():
+                PlainFile(path).close()  # a pipe or device would block
             self._sql = sqlite3.connect("" if path is None else path, isolation_level=None, timeout=5)
             try:
                 self._open()
@@ -172,7 +175,7 @@ class HistoryDatabase:
         """Turn errors of SQLite into one line."""
         try:
             yield
-        except (sqlite3.Error, UnicodeDecodeError) as error:
+        except (sqlite3.Error, UnicodeDecodeError, OSError) as error:
             raise NoHistory(
                 f"{self.path or 'the temporary database'}: cannot be used as a history: {error}"
             ) from error
