@@ -83,3 +83,5 @@ def _place(error: BaseException, path: Path) -> str:
 OWN_MODULES = _own_modules()
 """The modules of `HARNESS_OPERATORS`."""
 OPERATORS: dict[str, Operator] = _collected()
+COLLECTED = dict(OPERATORS)
+"""Those of modules; a graph joins `OPERATORS` when its spec is read."""

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from harness.model.cache_folder import cache_folder, put
 from harness.model.case import Case
-from harness.operators import OPERATORS, VARIABLE
+from harness.operators import COLLECTED, VARIABLE
 from harness.operators.base import Operator
 from harness.specs import digests, family_sweeps
 from harness.specs.combination import CallGroup
@@ -30,7 +30,6 @@ from harness.specs.load import LoadedSpec
 _ROOMS = ("model", "operators", "specs")
 _OLD = 3
 """As many plans of a spec stay: of branches and releases that are used in turn."""
-_COLLECTED = dict(OPERATORS)
 _DIGEST = sha256().digest_size
 
 
@@ -116,7 +115,7 @@ def keeps(spec: LoadedSpec, operator: Operator) -> bool:
     return (
         spec.built_in
         and not os.environ.get(VARIABLE)
-        and (spec.graph is not None or _COLLECTED.get(operator.name) is operator)
+        and (spec.graph is not None or COLLECTED.get(operator.name) is operator)
     )
 
 

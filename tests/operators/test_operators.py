@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 
 from harness.model.onnx_schemas import operator_schema, opsets_of_versions
-from harness.operators import OPERATORS
+from harness.operators import COLLECTED
 from harness.operators.base import UNKNOWN, Operator
 
 SPECS = Path(__file__).resolve().parents[2] / "specs"
 
 
 def test_operator_modules_and_specs_are_the_same_set() -> None:
-    assert {path.stem for path in SPECS.glob("*.yaml")} == set(OPERATORS)
+    assert {path.stem for path in SPECS.glob("*.yaml")} == set(COLLECTED)
 
 
-@pytest.mark.parametrize("operator", OPERATORS.values(), ids=lambda operator: operator.name)
+@pytest.mark.parametrize("operator", COLLECTED.values(), ids=lambda operator: operator.name)
 def test_what_an_operator_names_are_its_inputs_and_attributes(operator: Operator) -> None:
     """Inputs with a relation or with indices are those of the newest version; what decides shapes is an input
     at one opset at least."""
@@ -34,5 +34,5 @@ def test_what_an_operator_names_are_its_inputs_and_attributes(operator: Operator
 
 def test_unknown_kind_is_a_key_error() -> None:
     with pytest.raises(KeyError, match="too_high"):
-        OPERATORS["GatherND"].kind("indices", "too_high")
-    assert OPERATORS["GatherND"].kind("indices", "mixed").negative
+        COLLECTED["GatherND"].kind("indices", "too_high")
+    assert COLLECTED["GatherND"].kind("indices", "mixed").negative
