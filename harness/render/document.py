@@ -6,13 +6,17 @@ Texts stand as they are recorded. The writers escape them, shorten long ones, an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Literal, NamedTuple
 
 from harness.model.header import Header
+from harness.render import text
 from harness.results.summary import Tone, target_facts
 
 Style = Literal["", "bold", "soft", "good", "bad", "warn"]
 FORMATS = ("terminal", "markdown", "html")
+line = partial(text.line, options=True)
+"""Make a text of a document one line; two targets that are compared may differ in the path of an option alone."""
 MARKS: dict[Tone, str] = {"good": "✓", "bad": "✗", "warn": "!"}
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from harness.render.document import Block, Document, Items, Paragraph, Section, Span, Table, spanned
+from harness.render.document import Block, Document, Items, Paragraph, Section, Span, Table, line, spanned
 from harness.render.markup import case_id, code, escape, link, table
-from harness.render.text import line
 from harness.results.summary import count
 
 LIMIT = 900 * 1024

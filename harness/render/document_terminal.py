@@ -8,9 +8,9 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from harness.render.document import Document, Items, Paragraph, Remark, Section, Span, Table, spanned
+from harness.render.document import Document, Items, Paragraph, Remark, Section, Span, Table, line, spanned
 from harness.render.terminal import TONES, indented
-from harness.render.text import line, one_line
+from harness.render.text import one_line
 from harness.results.summary import count
 
 _STYLES = {"": "", "bold": "bold", "soft": "dim", "good": "green", "bad": "red", "warn": "yellow"}

@@ -6,9 +6,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-_PATH = re.compile(
-    r"(?<![\w.:/\\])(?:file:/{2,3})?(?:[A-Za-z]:[\\/]|/|\\\\)(?:[^\s\\/:*?\"'<>|()\[\],;]+[\\/])+([^\s\\/:*?\"'<>|()\[\],;]*)"
-)
+_AFTER_ROOT = r"(?:file:/{2,3})?(?:[A-Za-z]:[\\/]|/|\\\\)(?:[^\s\\/:*?\"'<>|()\[\],;]+[\\/])+([^\s\\/:*?\"'<>|()\[\],;]*)"
+_PATH = re.compile(rf"(?<![\w.:/\\]){_AFTER_ROOT}")
+_PATH_OF_NO_OPTION = re.compile(rf"(?<![\w.:/\\=]){_AFTER_ROOT}")
 _LONG = 4000
 _COMMAND = 6000
 """Characters of a command with the longest query."""
@@ -49,10 +49,10 @@ def _escape(character: str) -> str:
     )
 
 
-def without_paths(text: str) -> str:
+def without_paths(text: str, *, options: bool = False) -> str:
     """Shorten absolute paths to their last part, and leave addresses out: where they lay on one machine says
-    nothing on another."""
-    return _WHERE.sub(" ", _PATH.sub(lambda path: f"…/{path[1]}", text))
+    nothing on another. `options` keeps the path of a target's option, by which two targets can differ."""
+    return _WHERE.sub(" ", (_PATH_OF_NO_OPTION if options else _PATH).sub(lambda path: f"…/{path[1]}", text))
 
 
 def message(text: str, limit: int) -> str:
@@ -64,9 +64,9 @@ def message(text: str, limit: int) -> str:
     return f"{shown[:limit]}… [{len(text):,} characters in the run file]"
 
 
-def line(text: str, limit: int = 200) -> str:
+def line(text: str, limit: int = 200, *, options: bool = False) -> str:
     """Make a message fit one line; how much is cut is said only where it is a lot."""
-    shown = " ".join(visible(without_paths(text[: limit * 2]).strip()).split())
+    shown = " ".join(visible(without_paths(text[: limit * 2], options=options).strip()).split())
     if len(shown) <= limit and len(text) <= limit * 2:
         return shown
     more = f" [{len(text):,} characters in the run file]" if len(text) > _LONG else ""

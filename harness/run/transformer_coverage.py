@@ -46,9 +46,8 @@ def transformer_coverage(cases: Iterable[Case], probes: Probes) -> TransformerCo
         found += _rules(probe, probes, seen)
         for name in found:
             triggered.setdefault(name, []).append(case.id)
-        sweep = case.id.partition(";")[0]
-        if sweep not in seen:
-            seen.add(sweep)
+        if case.operator not in seen:  # the first case has the first level of each factor
+            seen.add(case.operator)
             unfused += _unfused(probe)
     return TransformerCoverage(triggered, unfused)
 
