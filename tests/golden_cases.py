@@ -23,7 +23,7 @@ from harness.specs.load import default_folder, load_specs
 from harness.targets.frames import tensor_bytes
 from tests.prepared import prepared_case
 
-OPERATORS = ("GatherElements", "GatherND", "Round")
+COLLECTED = ("GatherElements", "GatherND", "Round")
 FILE = Path(__file__).parent / "golden" / "cases.txt"
 _SAMPLE = 16
 
@@ -31,7 +31,7 @@ _SAMPLE = 16
 def lines() -> list[str]:
     """Return the lines of the file."""
     found: dict[str, list[str]] = defaultdict(list)
-    for case in expand(load_specs([default_folder() / f"{name}.yaml" for name in OPERATORS])):
+    for case in expand(load_specs([default_folder() / f"{name}.yaml" for name in COLLECTED])):
         found[case.id.partition(";")[0]].append(row(case))
     return [
         f"{entry} {len(rows)} {sha256(chr(10).join(sorted(rows)).encode()).hexdigest()}"

@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from harness.model.query import parse_all
-from harness.operators import OPERATORS
+from harness.operators import COLLECTED
 from harness.specs.expand import Plan, expand
 from harness.specs.load import default_folder, load_specs
 from harness.specs.selection import Selection, select
@@ -46,7 +46,7 @@ def default_plan() -> Plan:
 def plan_in_parts(part: str) -> Plan:
     """Return the plan of `OF_EACH_FAMILY`, or of `the rest`."""
     return plan_of(
-        *(OF_EACH_FAMILY if part == "one of each family" else sorted(set(OPERATORS) - set(OF_EACH_FAMILY)))
+        *(OF_EACH_FAMILY if part == "one of each family" else sorted(set(COLLECTED) - set(OF_EACH_FAMILY)))
     )
 
 

@@ -15,7 +15,7 @@ _ROOT = Path(__file__).parent.parent
 
 
 def test_every_operator_has_a_spec_and_every_spec_an_operator() -> None:
-    specs = {spec.model.operator for spec in load_specs()}
+    specs = {spec.model.operator for spec in load_specs() if spec.graph is None}
     assert specs == set(COLLECTED)
 
 

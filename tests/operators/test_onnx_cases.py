@@ -16,7 +16,7 @@ from harness.model.case import Tensor, TensorValue, Value
 from harness.model.diff import compare
 from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES, Array
 from harness.model.onnx_schemas import operator_schema
-from harness.operators import OPERATORS
+from harness.operators import COLLECTED
 from harness.operators.base import Call, TensorType
 from harness.specs.calls import make_call
 
@@ -86,7 +86,7 @@ def collected() -> tuple[tuple[Found, ...], dict[str, str]]:
         assert model is not None
         if (
             len(model.graph.node) != 1
-            or model.graph.node[0].op_type not in OPERATORS
+            or model.graph.node[0].op_type not in COLLECTED
             or model.graph.node[0].domain
         ):
             continue
@@ -113,7 +113,7 @@ def _read(name: str, model: ModelProto, inputs: Sequence[Any], outputs: Sequence
             if operand and not parameter.sequence:
                 raise NoCase("not a tensor")
             tensors |= {f"{parameter.name}.{number}": each for number, each in enumerate(held)}
-    operator = OPERATORS[node.op_type]
+    operator = COLLECTED[node.op_type]
     types = {key: TensorType(tensor.dtype, tensor.array.shape) for key, tensor in tensors.items()}
     constants = {key: tensor.array for key, tensor in tensors.items() if key in operator.constants}
     kept = map(_value, model.graph.output, outputs)
@@ -179,11 +179,11 @@ def _stored(storage: str, array: Array) -> Array:
     return array if array.dtype == storage else np.ascontiguousarray(array).view(storage).reshape(array.shape)
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("operator", COLLECTED)
 def test_formula_gives_what_onnx_expects(operator: str) -> None:
     cases = [each for each in collected()[0] if each.operator == operator and each.name not in ELSEWHERE]
     for case in cases:
-        entry = OPERATORS[operator]
+        entry = COLLECTED[operator]
         assert entry.broken(case.call, case.inputs) in (None, OPEN.get(operator)), case.name
         expected = entry.oracle(case.call, case.inputs, "opencl")
         shapes = entry.family.output_shapes(entry, case.call)
@@ -198,7 +198,7 @@ def test_formula_gives_what_onnx_expects(operator: str) -> None:
 
 def test_every_operator_has_a_case() -> None:
     found, left_out = collected()
-    assert set(OPERATORS) - {case.operator for case in found} == WITHOUT, left_out
+    assert set(COLLECTED) - {case.operator for case in found} == WITHOUT, left_out
 
 
 def test_what_is_left_out_has_a_reason() -> None:
