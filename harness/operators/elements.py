@@ -6,7 +6,8 @@ to 100; normal: any bit pattern but NaNs and subnormals; specials: zeros of both
 largest and the smallest normal numbers, for integers their limits and neighbours; nans: specials and NaNs
 with payloads; subnormal: subnormals of both signs, beside zeros; fine: any float in -20..20; close: eight
 neighbours of both signs, which a narrower type takes for one another: integers from 2**53 on, in 32 bits from
-2**24 and in 16 from 2**11, floats from 1.
+2**24 and in 16 from 2**11, floats from 1; scattered: integers, of which one at least, and one in 32, is NaN,
+infinite or -0.
 
 Kinds for operators that integers overflow or forbid: terms, half of the range about 0, of which two can be
 added; upper, for unsigned integers the upper half, of which a term can be subtracted; factors, of half as
@@ -39,10 +40,11 @@ _KINDS = (
     "subnormal",
     "fine",
     "close",
+    "scattered",
 )
 _FITTING = ("terms", "upper", "factors", "negatable", "nonzero", "shifts", "digits", "least", "greatest")
 ELEMENT_KINDS = tuple(map(ValueKind, (*_KINDS, *_FITTING)))
-_FLOATS_ONLY = frozenset(("nans", "subnormal", "fine"))
+_FLOATS_ONLY = frozenset(("nans", "subnormal", "fine", "scattered"))
 ALPHABET = (
     "",
     "a",
@@ -133,6 +135,15 @@ def _infinite(raw: NDArray[np.uint32], dtype: str, sign: float) -> Array:
     return np.asarray((bits - (raw % 8 == 0)).astype(bits.dtype).view(infinity.dtype))
 
 
+def _scattered(raw: NDArray[np.uint32], dtype: str) -> Array:
+    """Small whole numbers, among which one element at least, and one in 32, is NaN, infinite or -0."""
+    values = _range(raw, -8.0, 17, 1.0)
+    odd = raw >> 8 & 31 == 0
+    odd[raw[:1] % max(1, raw.size)] = True
+    values[odd] = np.array([np.nan, np.inf, -np.inf, -0.0])[raw[odd] >> 16 & 3]
+    return encode(values, dtype)
+
+
 _FLOATS: dict[str, Callable[[NDArray[np.uint32], str, Entropy], Array]] = {
     "ordinary": _ordinary,
     "integers": lambda raw, dtype, _: encode(_range(raw, -8.0, 17, 1.0), dtype),
@@ -144,6 +155,7 @@ _FLOATS: dict[str, Callable[[NDArray[np.uint32], str, Entropy], Array]] = {
     "subnormal": lambda raw, dtype, _: _listed(dtype, False, True)[raw % _listed(dtype, False, True).size],
     "fine": lambda raw, dtype, _: encode(raw * (40.0 / 2**32) - 20.0, dtype),
     "close": lambda raw, dtype, _: _close(raw, dtype),
+    "scattered": lambda raw, dtype, _: _scattered(raw, dtype),
     "terms": _ordinary,
     "upper": _ordinary,
     "factors": _ordinary,

@@ -22,21 +22,24 @@ from harness.operators.windows import members, widened, window
 # y = saturate(round(A * a_scale * b_scale / y_scale) + y_zero_point), where A is the product, or the
 # convolution, of the integers (a - a_zero_point) and (b - b_zero_point), exact, to which QLinearConv adds B
 
+ROWS, COLUMNS = (-1, 1), (1, -1)
+"""Shapes of scales and zero points of which each stands for a row of a or y, or a column of b."""
+
 
 def requantized(
-    call: Call, inputs: Mapping[str, Tensor], exact: Array, declared: str, names: str, shape: Shape
+    call: Call, inputs: Mapping[str, Tensor], exact: Array, declared: str, shapes: Mapping[str, Shape]
 ) -> tuple[Expected, ...]:
-    """Multiply integers by scales and round them; scales that stand for each output have a shape."""
-    first, second = (inputs[f"{name}_scale"] for name in names)
-    worked = arithmetic(declared, first.dtype)
-    one, other, last = (number(tensor, worked).reshape(-1) for tensor in (first, second, inputs["y_scale"]))
-    factor = one * other / last
-    zero = inputs["y_zero_point"].array.astype(np.int64).reshape(())
+    """Multiply integers by scales and round them; `shapes` has, by input, the shape of scales that are several."""
+    scales = {name: inputs[f"{name}_scale"] for name in (*shapes, "y")}
+    worked = arithmetic(declared, next(iter(scales.values())).dtype)
+    one, other, last = (
+        number(tensor, worked).reshape(shapes.get(name, ROWS) if tensor.array.size > 1 else ())
+        for name, tensor in scales.items()
+    )
+    zero = inputs["y_zero_point"].array.astype(np.int64)
     with np.errstate(all="ignore"):
-        scaled = number(exact.astype(np.float64), worked) * (
-            factor.reshape(shape) if factor.size > 1 else factor.reshape(())
-        )
-    return (rounded(scaled, zero, call.outputs[0]),)
+        scaled = number(exact.astype(np.float64), worked) * (one * other / last)
+    return (rounded(scaled, zero.reshape(ROWS if zero.size > 1 else ()), call.outputs[0]),)
 
 
 def centred(inputs: Mapping[str, Tensor], name: str, shape: Shape = ()) -> Array:
@@ -49,9 +52,8 @@ def centred(inputs: Mapping[str, Tensor], name: str, shape: Shape = ()) -> Array
 
 def qlinear_matmul(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[Expected, ...]:
     """Multiply by the formula above."""
-    return requantized(
-        call, inputs, np.matmul(centred(inputs, "a"), centred(inputs, "b")), declared, "ab", ()
-    )
+    exact = np.matmul(centred(inputs, "a", ROWS), centred(inputs, "b", COLUMNS))
+    return requantized(call, inputs, exact, declared, {"a": ROWS, "b": COLUMNS})
 
 
 def qlinear_conv(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tuple[Expected, ...]:
@@ -60,9 +62,10 @@ def qlinear_conv(call: Call, inputs: Mapping[str, Tensor], declared: str) -> tup
     assert isinstance(group, int)
     count = len(call.first.shape) - 2
     exact = integral(centred(inputs, "x"), centred(inputs, "w", (-1, *(1,) * (count + 1))), group, call)
+    channels = (-1, *(1,) * count)
     if "B" in inputs:
-        exact = exact + inputs["B"].array.astype(np.int64).reshape(-1, *(1,) * count)
-    return requantized(call, inputs, exact, declared, "xw", (-1, *(1,) * count))
+        exact = exact + inputs["B"].array.astype(np.int64).reshape(channels)
+    return requantized(call, inputs, exact, declared, {"x": channels, "w": channels})
 
 
 class _Scales:
@@ -89,30 +92,34 @@ class _Scales:
 
 
 class QuantisedProducts(_Scales, Products):
-    """a and b with their scales and zero points, one for a whole tensor."""
+    """a and b with their scales and zero points: one for a whole tensor or, by `each`, one for each row of a and of
+    the output and each column of b."""
 
     name = "quantised products"
     relations: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "b": Products.relations["B"],
-        "*": ("scalar", "one"),
+        "*": ("scalar", "one", "each"),
     }
 
     def shape(
         self, operator: Operator, name: str, relation: Mapping[str, Choice] | str, call: Call
     ) -> Shape | None:
-        """Derive the shape of b, and those of scalars."""
-        return (
-            super().shape(operator, name, relation, call)
-            if name == "b"
-            else (1,)
-            if relation == "one"
-            else ()
-        )
+        """Derive the shape of b, and those of scales and zero points."""
+        if name == "b":
+            return super().shape(operator, name, relation, call)
+        return _lines(call, name) if relation == "each" else (1,) if relation == "one" else ()
 
     def broken_rule(self, operator: Operator, call: Call) -> str | None:
         """Those of products, and the shapes of scales."""
-        if any(prod(each.shape) != 1 for name, each in call.inputs.items() if name not in ("a", "b")):
-            return "one scale and zero point for the whole tensor"
+        for name, each in call.inputs.items():
+            if name not in ("a", "b") and prod(each.shape) != 1 and each.shape != _lines(call, name):
+                return (
+                    "one scale and zero point for the whole tensor, each row of a and y, or each column of b"
+                )
+        if any(
+            call.inputs[f"{name}_scale"].shape != call.inputs[f"{name}_zero_point"].shape for name in "aby"
+        ):
+            return "scale and zero point have the same shape"
         return super().broken_rule(operator, factors(call))
 
     def output_shapes(self, operator: Operator, call: Call) -> tuple[Shape, ...]:
@@ -133,8 +140,17 @@ class QuantisedProducts(_Scales, Products):
         for member, name in (("A", "a"), ("B", "b"), ("Output", "y")):
             for kind in ("Scale", "ZeroPoint"):
                 given = f"{name}_{'scale' if kind == 'Scale' else 'zero_point'}"
-                tensors[f"{member}{kind}Tensor"] = CallTensor(given, call.inputs[given].dtype, (1,) * count)
+                lines = prod(call.inputs[given].shape)
+                last = (1, lines) if name == "b" else (lines, 1)
+                sizes = (*(1,) * (count - 2), *last)
+                tensors[f"{member}{kind}Tensor"] = CallTensor(given, call.inputs[given].dtype, sizes)
         return DirectmlCall(candidate, tensors, 2, {})
+
+
+def _lines(call: Call, name: str) -> Shape | None:
+    """Return the shape of scales of each row of a or y, or each column of b; of a vector there are none."""
+    shape = call.inputs["b" if name[0] == "b" else "a"].shape
+    return (shape[-1 if name[0] == "b" else -2],) if len(shape) > 1 else None
 
 
 def factors(call: Call) -> Call:

@@ -114,7 +114,8 @@ def _numbers(asked: Deviating) -> list[Bounded]:
 
 
 def _cut(values: Float64) -> Float64:
-    """Return numbers in FLOAT16, rounded toward zero."""
+    """Return numbers in FLOAT16, rounded toward zero; infinities stay."""
     form = FORMATS["float16"]
     near = form.rounded(np.clip(values, -form.largest, form.largest))
-    return np.where(np.abs(near) > np.abs(values), near - np.copysign(form.spacing(near), near), near)
+    cut = np.where(np.abs(near) > np.abs(values), near - np.copysign(form.spacing(near), near), near)
+    return np.where(np.isinf(values), values, cut)

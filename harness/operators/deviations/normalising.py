@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,31 @@ def axes_that_there_are(asked: Deviating) -> tuple[Expected, ...]:
     """MeanVarianceNormalization: an axis that X does not have is left out."""
     rank = len(asked.call.first.shape)
     return asked.formula(axes=tuple(axis for axis in asked.call.parameter("axes") if -rank <= axis < rank))
+
+
+_LEAST = float(np.float32(1e-20))
+
+
+@deviation
+def sum_of_exponentials_above_zero(asked: Deviating) -> tuple[Expected, ...]:
+    """LogSoftmax: a sum of exponentials that is not at least 1e-20, or NaN, counts as 1e-20; the maximum passes over
+    each NaN but the first element."""
+    x = asked.inputs["input"].array
+    axis = asked.call.parameter("axis")
+    line = (
+        x.reshape(prod(x.shape[: axis % x.ndim]), -1) if asked.call.opset < 13 else np.moveaxis(x, axis, -1)
+    )
+    with np.errstate(invalid="ignore"):
+        greatest = line[..., :1]
+        for number in range(1, line.shape[-1]):
+            each = line[..., number : number + 1]
+            greatest = np.where(each > greatest, each, greatest)
+        total = np.exp(line - greatest).sum(-1, keepdims=True)
+        total = np.where(total >= _LEAST, total, _LEAST)
+        found = line - greatest - np.log(total)
+    found = found.reshape(x.shape) if asked.call.opset < 13 else np.moveaxis(found, -1, axis)
+    spread = np.abs(np.where(np.isfinite(found), found, 0.0))
+    return (Approx("float64", found, 8 * np.spacing(np.maximum(spread, 64.0))),)
 
 
 def _by_running_mean(

@@ -15,7 +15,7 @@ from harness.model.expected import Exact, Expected
 from harness.operators.base import Call
 from harness.operators.deviations.base import Deviating, deviation
 from harness.operators.formulas import decided
-from harness.operators.quantised import requantized
+from harness.operators.quantised import COLUMNS, ROWS, requantized
 from harness.operators.quantising import spread
 from harness.operators.windows import window
 
@@ -27,7 +27,7 @@ def products_in_pairs(asked: Deviating) -> tuple[Expected, ...]:
         return decided(_products)(asked.call, asked.inputs, asked.arithmetic)
     held = {name: each.array for name, each in asked.inputs.items()}
     found = _products(held["a"], held["b"], held["a_zero_point"], held["b_zero_point"])
-    return requantized(asked.call, asked.inputs, found, asked.arithmetic, "ab", ())
+    return requantized(asked.call, asked.inputs, found, asked.arithmetic, {"a": ROWS, "b": COLUMNS})
 
 
 def _products(A: Array, B: Array, a_zero_point: Any = 0, b_zero_point: Any = 0) -> Array:
@@ -64,7 +64,7 @@ def windows_in_pairs(asked: Deviating) -> tuple[Expected, ...]:
         return (Exact(Tensor("int32", sums.astype(np.int32))),)
     each = (-1, *(1,) * (x.ndim - 2))
     sums = sums + held["B"].astype(np.int64).reshape(each) if "B" in held else sums
-    return requantized(call, asked.inputs, sums, asked.arithmetic, "xw", each)
+    return requantized(call, asked.inputs, sums, asked.arithmetic, {"x": each, "w": each})
 
 
 @deviation
