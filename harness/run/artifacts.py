@@ -20,10 +20,10 @@ from harness.model.errors import HarnessFault
 from harness.model.expected import Approx, Exact, Expected, OneOf
 from harness.model.result import Result
 from harness.model.result_key import artifact_name
-from harness.model.shares import LocalNumbers
 from harness.model.verdict import Verdict
 from harness.results.npz import load_arrays
 from harness.run.judge import Judgement
+from harness.run.numbers import LocalNumbers
 from harness.targets.execution import Execution, Prepared
 
 LIMIT_BYTES = 64 << 20

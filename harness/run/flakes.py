@@ -57,6 +57,7 @@ class Reruns:
         gone: TargetUnavailable | None = None
         try:
             if held:
+                pool.close()  # what ran before must not be the reason
                 with closing(pool.run(units)) as answers:
                     for prepared, graph, execution in answers:
                         outcomes[place[id(prepared)]][

@@ -49,6 +49,7 @@ class WorkerPool:
         self._announced = False
         self._start_took = 0.0
         self._more_at = 0.0
+        self._valid: bool | None = None
         self.hello: Hello | None = None
         self.restarts = 0
         self.before_waiting: Callable[[], None] = lambda: None
@@ -93,6 +94,12 @@ class WorkerPool:
         finally:
             if not (keep and done):
                 self.close()
+
+    def keep_apart(self, valid: bool) -> None:
+        """End the workers that ran valid cases where others follow, and the other way round."""
+        if self._valid not in (None, valid):
+            self.close()
+        self._valid = valid
 
     def close(self) -> None:
         """End all workers; safe to call twice."""

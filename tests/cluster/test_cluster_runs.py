@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from harness.model.errors import HarnessFault
-from harness.run.cluster import coordinator, identity, node, target_blocks
-from harness.run.cluster.blocks import CaseBlock
+from harness.run.cluster import identity, node, target_blocks
 from harness.run.cluster.identity import Identity
 from harness.run.cluster.messages import BlockTask, NodeFault, NodeLacks
+from harness.specs import blocks
+from harness.specs.blocks import CaseBlock
 from tests.cluster.inprocess import InProcessCluster, put_in_place
 from tests.cluster.lacking import need_dask
 from tests.running import ROUND, complaint, harness, lines_of, results_of, script_of, without_time
@@ -30,7 +31,7 @@ def _dask() -> None:
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coordinator, "_SMALLEST", 2)
+    monkeypatch.setattr(blocks, "_LEAST", 2)
 
 
 @pytest.fixture(scope="module")
@@ -87,11 +88,10 @@ def test_nodes_that_die_cost_nothing(
 ) -> None:
     """At random, and often enough that blocks die twice; no case dies alone."""
     chance = random.Random(seed)
-    died = Counter[tuple[bool, int]]()
+    died = Counter[int]()
 
     def dies(_node: str, task: BlockTask) -> bool:
-        block = task.valid, task.number
-        died[block] += died[block] < 2 and chance.random() < 0.3
+        died[task.number] += died[task.number] < 2 and chance.random() < 0.3
         return died.total() > cluster.deaths
 
     cluster = put_in_place(monkeypatch, InProcessCluster(dies=dies))
@@ -107,7 +107,7 @@ def test_a_case_that_ends_nodes_is_found(
     bad = 1
 
     def dies(_node: str, task: BlockTask) -> bool:
-        return task.valid and task.number == 1 and (task.positions is None or bad in task.positions)
+        return task.number == 1 and (task.positions is None or bad in task.positions)
 
     cluster = put_in_place(monkeypatch, InProcessCluster(dies=dies))
     assert harness("run", *options(alone), *REMOTE, "-o", tmp_path / "o").code == 1

@@ -7,10 +7,8 @@ written, each once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
 
 from harness.model.header import ClusterNode
-from harness.model.shares import WHOLE, LocalNumbers
 from harness.model.target_info import TargetInfo
 from harness.run.artifacts import Artifacts, NoArtifacts
 from harness.run.cluster import node as remote
@@ -18,23 +16,14 @@ from harness.run.cluster.members import Members
 from harness.run.cluster.messages import RunOrder, spec_sent
 from harness.run.cluster.scheduler import DaskCluster
 from harness.run.cluster.target_blocks import TargetBlocks
-from harness.run.job import RunInputs, TargetRun
-from harness.run.lanes.coordinator import Coordinator
-from harness.run.lanes.lane import Opened, ProcessReport, Shared, Sink
+from harness.run.job import RunInputs
+from harness.run.processes.coordinator import Coordinator
+from harness.run.processes.process import Opened, ProcessReport, Sink
 from harness.run.request import Request
 from harness.run.resume import Done
+from harness.specs.blocks import block_size
 from harness.specs.load import LoadedSpec
 from harness.targets.launching import Launch
-
-_BLOCK = 512
-_SMALLEST = 16
-_EACH = 8
-"""Of a small run every node has about so many blocks."""
-
-
-def block_size(total: int, nodes: int) -> int:
-    """Return how many cases a block has at least, in a run of `total` cases."""
-    return max(_SMALLEST, min(_BLOCK, total // (max(1, nodes) * _EACH)))
 
 
 def on_cluster(
@@ -71,11 +60,8 @@ class ClusterCoordinator(Coordinator):
     def __init__(self, members: Members, work: RunInputs) -> None:
         """Have every node plan the run and start its targets. Errors: UsageError for a node with other versions,
         NodesLost."""
+        super().__init__(work, 1)
         self._members = members
-        self._work = work
-        self._targets = work.targets
-        self._shared = Shared([None] * len(work.targets), [LocalNumbers(3) for _ in work.targets])
-        self._here = Coordinator(work, 1, at_once=False)
         try:
             members.gather()
         except BaseException:
@@ -105,25 +91,16 @@ class ClusterCoordinator(Coordinator):
         """Run everything on target `number`. Errors: HarnessError; the blocks that were whole by then have gone to
         `sink`."""
         if opened is None:
-            return self._here.run(number, info, opened, done, sink)
+            return super().run(number, info, opened, done, sink)
         self._continue(number, done)
-        work, target, used = self._work, self._targets[number], self._shared.artifacts[number]
-        known = work.expectations.for_target(target.name, info)
-        artifacts = NoArtifacts() if work.artifacts is None else Artifacts(work.artifacts, used)
-        job = TargetRun(work, target, known, done, artifacts, WHOLE)
+        folder, used = self._work.artifacts, self._used[number]
+        artifacts = NoArtifacts() if folder is None else Artifacts(folder, used)
+        job = self._process.job(number, info, opened, done, artifacts)
         report = TargetBlocks(self._members, number, info, job, used).run(sink)
         self._members.cluster.everywhere(remote.release, self._members.order.run_id, number)
         return [report]
 
     def close(self) -> None:
         """End the run on every node."""
-        self._here.close()
+        super().close()
         self._members.cluster.everywhere(remote.stop, self._members.order.run_id)
-
-    def __enter__(self) -> ClusterCoordinator:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

@@ -82,7 +82,6 @@ class BlockTask(NamedTuple):
 
     target: int
     info: TargetInfo
-    valid: bool
     number: int
     digest: str
     positions: tuple[int, ...] | None

@@ -18,11 +18,9 @@ import numpy as np
 
 from harness.model.dtypes import Array
 from harness.model.errors import HarnessError, HarnessFault, SpecError, TargetUnavailable
-from harness.model.shares import WHOLE, LocalNumbers
 from harness.results.counts import Counts
 from harness.results.runfile import ResultLines
 from harness.run.artifacts import Artifacts
-from harness.run.cluster.blocks import BlockWalk
 from harness.run.cluster.identity import identity, node_here
 from harness.run.cluster.messages import (
     BlockResults,
@@ -38,15 +36,15 @@ from harness.run.cluster.messages import (
     text_digest,
 )
 from harness.run.cluster.scheduler import worker_name
-from harness.run.job import RunInputs, TargetRun
-from harness.run.probe import greeting
-from harness.run.target_info import target_info
-from harness.specs.expand import expand
+from harness.run.job import RunInputs
+from harness.run.numbers import LocalNumbers
+from harness.run.processes.process import Opened, RunProcess, info_of
+from harness.specs.blocks import BlockWalk, CaseBlock
+from harness.specs.expand import expand, pieces_of
 from harness.specs.load import LoadedSpec, default_folder, load_specs
-from harness.specs.selection import ChosenCases, Selection, select
-from harness.targets.launches import launch, make_ready
-from harness.targets.pool import WorkerPool
-from harness.targets.target import greeted
+from harness.specs.selection import Selection, select
+from harness.targets.launches import make_ready
+from harness.targets.target import Target
 
 _RUNS: dict[str, NodeRun] = {}
 """The runs that this process has part in, by run id."""
@@ -105,35 +103,28 @@ class NodeRun:
         """Plan it and start the first worker of each target. Errors: SpecError and UsageError for other specs than the
         first process's."""
         self.stopped = False
-        self._order = order
         self._lock = threading.Lock()
-        self._pools: dict[int, tuple[bool | None, WorkerPool]] = {}
-        self._walk = BlockWalk(_selection(order), order.size)
+        selection = _selection(order)
+        self._walk = BlockWalk(selection, order.size)
         gc.freeze()  # the plan stays: the collector need not walk through it again and again
         make_ready(order.targets)
-        here = tuple(map(self._open, range(len(order.targets))))
+        inputs = RunInputs(
+            order.targets, selection, order.expectations, order.baseline, None, order.seed, order.timeout, order.reruns
+        )  # fmt: skip
+        self._process = RunProcess(inputs, order.jobs)
+        self._opened = [self._process.open(number) for number in range(len(order.targets))]
+        here = tuple(map(_here, order.targets, self._opened))
         infos = {
             target.name: found.info
             for target, found in zip(order.targets, here, strict=True)
             if isinstance(found, TargetHere)
         }
-        self._here = here
         self.ready = NodeReady(node_here(name, infos), here)
-
-    def _open(self, number: int) -> TargetHere | str:
-        target = self._order.targets[number]
-        try:
-            pool = self._new_pool(number)
-            hello = greeting(pool, target)
-        except TargetUnavailable as error:
-            return str(error)
-        self._pools[number] = None, pool
-        return TargetHere(hello, pool.runtime, target_info(greeted(target, hello), hello, pool.runtime))
 
     def block(self, task: BlockTask) -> BlockResults | None:
         """Run a block's cases on its target; None where the run is stopped in the meantime."""
         with self._lock:
-            block = self._walk.find(task.number, valid=task.valid)
+            block = self._walk.find(task.number)
             if block.digest() != task.digest:
                 raise HarnessFault(
                     f"node {self.ready.node.name} plans other cases than the first process (block {task.number}): {INSTALL}"
@@ -141,56 +132,43 @@ class NodeRun:
             cases = block.cases()
             if task.positions is not None:
                 cases = [cases[position] for position in task.positions]
-            return self._run(task, ChosenCases(cases))
+            return self._run(
+                task, block._replace(pieces=list(pieces_of(cases, valid=block.valid))), len(cases)
+            )
 
-    def _run(self, task: BlockTask, chosen: ChosenCases) -> BlockResults | None:
-        order, here = self._order, self._here[task.target]
-        assert isinstance(here, TargetHere)
-        target = greeted(order.targets[task.target], here.hello)
-        known = order.expectations.for_target(target.name, task.info)
-        inputs = RunInputs(
-            order.targets, chosen, order.expectations, order.baseline, None, order.seed, order.timeout, order.reruns
-        )  # fmt: skip
+    def _run(self, task: BlockTask, block: CaseBlock, total: int) -> BlockResults | None:
+        opened = self._opened[task.target]
+        assert isinstance(opened, Opened)
         tensors = _SentArtifacts(task.used)
-        job = TargetRun(inputs, target, known, None, tensors, WHOLE, keep=True)
+        job = self._process.job(task.target, task.info, opened, None, tensors)
         counts, lines, number = Counts(), bytearray(), 0
         writer = ResultLines(lambda data, _: lines.extend(data))
-        for result in job.results(self._pool(task.target, valid=task.valid)):
+        for result in self._process.results(task.target, opened, job, [block]):
             if self.stopped:
                 return None
             writer.add(result)
             counts.add(result)
             number += 1
         writer.flush()
-        return BlockResults(bytes(lines), number, counts, known.findings(), tuple(tensors.sent))
-
-    def _pool(self, number: int, *, valid: bool) -> WorkerPool:
-        """Return the target's workers: those that ran valid cases run no others."""
-        kind, pool = self._pools.get(number, (None, None))
-        if pool is not None and kind in (None, valid):
-            self._pools[number] = valid, pool
-            return pool
-        if pool is not None:
-            pool.close()
-        fresh = self._new_pool(number)
-        self._pools[number] = valid, fresh
-        return fresh
-
-    def _new_pool(self, number: int) -> WorkerPool:
-        order = self._order
-        return WorkerPool(launch(order.targets[number]), size=order.jobs, timeout=order.timeout)
+        if number != total:
+            raise HarnessFault(f"block {task.number} has {number} results for {total} cases")
+        return BlockResults(bytes(lines), number, counts, job.known.findings(), tuple(tensors.sent))
 
     def release(self, number: int) -> None:
         """End the workers of a target."""
         with self._lock:
-            _, pool = self._pools.pop(number, (None, None))
-            if pool is not None:
-                pool.close()
+            self._process.release(number)
 
     def close(self) -> None:
         """End all workers, after the block that is running."""
-        for number in list(self._pools):
-            self.release(number)
+        with self._lock:
+            self._process.close()
+
+
+def _here(target: Target, opened: Opened | str) -> TargetHere | str:
+    if isinstance(opened, str):
+        return opened
+    return TargetHere(opened.hello, opened.launch.runtime, info_of(target, opened))
 
 
 class _SentArtifacts(Artifacts):

@@ -4,25 +4,25 @@ nodes come and go."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from queue import Empty
 from time import monotonic
 
+from harness.model.case import Case
 from harness.model.errors import HarnessFault, NodesLost
 from harness.model.result import Error
-from harness.model.shares import LocalNumbers
 from harness.model.target_info import TargetInfo
 from harness.results.counts import Counts
 from harness.results.runfile import ResultLines
 from harness.run.cluster import node as remote
 from harness.run.cluster.assignments import Assignments, PendingBlock
-from harness.run.cluster.blocks import BlockWalk, CaseBlock, blocks
 from harness.run.cluster.members import Members
 from harness.run.cluster.messages import BlockResults, BlockTask, NodeFault, NodeLacks
 from harness.run.cluster.scheduler import NodeGone, TaskEnded
 from harness.run.job import TargetRun
-from harness.run.lanes.lane import ProcessReport, Sink
-from harness.specs.selection import Selection
+from harness.run.numbers import LocalNumbers
+from harness.run.processes.process import ProcessReport, Sink
+from harness.specs.blocks import BlockWalk, CaseBlock
 
 _PATIENCE_SECONDS = 60.0
 """How long a run waits for a node when all are gone."""
@@ -36,16 +36,13 @@ class TargetBlocks:
     def __init__(
         self, members: Members, number: int, info: TargetInfo, job: TargetRun, used: LocalNumbers
     ) -> None:
-        assert isinstance(job.work.selection, Selection)
         self._members = members
         self._number = number
         self._info = info
         self._job = job
         self._used = used
-        self._selection = job.work.selection
-        self._size = members.order.size
         self._counts = Counts()
-        self._blocks = Assignments(self._pending())
+        self._blocks = Assignments(self._pending(), self._positions)
 
     def run(self, sink: Sink) -> ProcessReport:
         """Run everything; lines go to `sink` a block at a time. Errors: HarnessFault from a node, NodesLost where no
@@ -70,19 +67,24 @@ class TargetBlocks:
         return ProcessReport(self._counts, self._job.known.findings(), problem)
 
     def _pending(self) -> Iterator[PendingBlock]:
-        for valid in (True, False):
-            for block in blocks(self._selection, self._size, valid=valid):
-                positions = self._left(block)
-                if positions:
-                    yield PendingBlock(valid, block.number, block.digest(), positions, block.size)
+        for block in self._job.work.selection.blocks(self._members.order.size):
+            positions = self._left(block)
+            if positions != ():
+                yield PendingBlock(block.number, block.digest(), positions)
 
-    def _left(self, block: CaseBlock) -> tuple[int, ...]:
-        """Return the positions of the cases that an interrupted run has not done."""
+    def _left(self, block: CaseBlock) -> tuple[int, ...] | None:
+        """Return the positions of the cases that an interrupted run has not done; None for all."""
         if self._job.done is None:
-            return tuple(range(block.size))
+            return None
         cases = block.cases()
         left = {id(case) for case in self._job.left(iter(cases))}
         return tuple(position for position, case in enumerate(cases) if id(case) in left)
+
+    def _cases(self, block: PendingBlock) -> Sequence[Case]:
+        return BlockWalk(self._job.work.selection, self._members.order.size).find(block.number).cases()
+
+    def _positions(self, block: PendingBlock) -> Sequence[int]:
+        return range(len(self._cases(block))) if block.positions is None else block.positions
 
     def _hand_out(self, node: str) -> None:
         while (found := self._blocks.next_for(node)) is not None:
@@ -90,10 +92,9 @@ class TargetBlocks:
             task = BlockTask(
                 self._number,
                 self._info,
-                block.valid,
                 block.number,
                 block.digest,
-                None if len(block.positions) == block.size else block.positions,
+                block.positions,
                 self._used.take(),
             )
             ticket = (node, self._number, attempt)
@@ -119,9 +120,8 @@ class TargetBlocks:
             return
         value = event.value
         if isinstance(value, BlockResults):
-            block = self._blocks.finished(node, attempt)
-            if block is not None:
-                self._write(block, value, sink)
+            if self._blocks.finished(node, attempt) is not None:
+                self._write(value, sink)
         elif isinstance(value, NodeLacks):
             self._blocks.returned(node, attempt)
             if node in self._members.crew.having(self._number):
@@ -133,11 +133,7 @@ class TargetBlocks:
         elif self._blocks.finished(node, attempt) is not None:
             raise HarnessFault(f"node {node} gave up a block: {event.error or 'the run was stopped there'}")
 
-    def _write(self, block: PendingBlock, results: BlockResults, sink: Sink) -> None:
-        if results.number != len(block.positions):
-            raise HarnessFault(
-                f"a node returned {results.number} results for {len(block.positions)} cases (block {block.number})"
-            )
+    def _write(self, results: BlockResults, sink: Sink) -> None:
         for tensors in results.tensors:
             self._job.artifacts.keep_file(tensors.name, tensors.data, tensors.size, expected=tensors.expected)
         sink(results.lines, results.number)
@@ -150,8 +146,8 @@ class TargetBlocks:
             self._members.cluster.forget((node, self._number, attempt))
         lines = ResultLines(sink)
         for block in self._blocks.lost(node):
-            found = BlockWalk(self._selection, self._size).find(block.number, valid=block.valid).cases()
-            for position in block.positions:
+            found = self._cases(block)
+            for position in self._positions(block):
                 why = Error("NodeEnded", "two nodes that ran this case alone ended with it")
                 result = self._job.ended_with(found[position], why)
                 lines.add(result)
