@@ -12,8 +12,8 @@ from harness.model.header import ClusterNode
 from harness.model.target_info import TargetInfo
 from harness.run.artifacts import Artifacts, NoArtifacts
 from harness.run.cluster import node as remote
-from harness.run.cluster.members import Members
 from harness.run.cluster.messages import RunOrder, spec_sent
+from harness.run.cluster.nodes import RunNodes
 from harness.run.cluster.scheduler import DaskCluster
 from harness.run.cluster.target_blocks import TargetBlocks
 from harness.run.job import RunInputs
@@ -51,19 +51,19 @@ def on_cluster(
         jobs=request.jobs,
         size=block_size(total, len(cluster.nodes())),
     )
-    return ClusterCoordinator(Members(cluster, order, request.say), work)
+    return ClusterCoordinator(RunNodes(cluster, order, request.say), work)
 
 
 class ClusterCoordinator(Coordinator):
     """Nodes of a cluster that carry out a run together."""
 
-    def __init__(self, members: Members, work: RunInputs) -> None:
+    def __init__(self, nodes: RunNodes, work: RunInputs) -> None:
         """Have every node plan the run and start its targets. Errors: UsageError for a node with other versions,
         NodesLost."""
         super().__init__(work, 1)
-        self._members = members
+        self._nodes = nodes
         try:
-            members.gather()
+            nodes.gather()
         except BaseException:
             self.close()
             raise
@@ -71,11 +71,11 @@ class ClusterCoordinator(Coordinator):
     @property
     def nodes(self) -> tuple[ClusterNode, ...]:
         """The nodes that have had part so far."""
-        return self._members.crew.nodes
+        return self._nodes.known
 
     def open(self, number: int) -> Opened | str:
         """Return how target `number` is on the nodes that have it; where none has, why."""
-        found = self._members.crew.here(number)
+        found = self._nodes.here(number)
         if isinstance(found, str):
             return found
         launched = Launch((), None, found.info.provider, {}, {}, runtime=found.runtime)
@@ -83,7 +83,7 @@ class ClusterCoordinator(Coordinator):
 
     def info(self, number: int, opened: Opened | str) -> TargetInfo:
         """Describe target `number` by what its nodes have in common."""
-        return super().info(number, opened) if isinstance(opened, str) else self._members.crew.info(number)
+        return super().info(number, opened) if isinstance(opened, str) else self._nodes.info(number)
 
     def run(
         self, number: int, info: TargetInfo, opened: Opened | None, done: Done | None, sink: Sink
@@ -96,11 +96,11 @@ class ClusterCoordinator(Coordinator):
         folder, used = self._work.artifacts, self._used[number]
         artifacts = NoArtifacts() if folder is None else Artifacts(folder, used)
         job = self._process.job(number, info, opened, done, artifacts)
-        report = TargetBlocks(self._members, number, info, job, used).run(sink)
-        self._members.cluster.everywhere(remote.release, self._members.order.run_id, number)
+        report = TargetBlocks(self._nodes, number, info, job, used).run(sink)
+        self._nodes.cluster.everywhere(remote.release, self._nodes.order.run_id, number)
         return [report]
 
     def close(self) -> None:
         """End the run on every node."""
         super().close()
-        self._members.cluster.everywhere(remote.stop, self._members.order.run_id)
+        self._nodes.cluster.everywhere(remote.stop, self._nodes.order.run_id)

@@ -16,8 +16,8 @@ from harness.results.counts import Counts
 from harness.results.runfile import ResultLines
 from harness.run.cluster import node as remote
 from harness.run.cluster.assignments import Assignments, PendingBlock
-from harness.run.cluster.members import Members
 from harness.run.cluster.messages import BlockResults, BlockTask, NodeFault, NodeLacks
+from harness.run.cluster.nodes import RunNodes
 from harness.run.cluster.scheduler import NodeGone, TaskEnded
 from harness.run.job import TargetRun
 from harness.run.numbers import LocalNumbers
@@ -34,9 +34,9 @@ class TargetBlocks:
     """The blocks of a target, from the first that is handed out to the last that is written."""
 
     def __init__(
-        self, members: Members, number: int, info: TargetInfo, job: TargetRun, used: LocalNumbers
+        self, nodes: RunNodes, number: int, info: TargetInfo, job: TargetRun, used: LocalNumbers
     ) -> None:
-        self._members = members
+        self._nodes = nodes
         self._number = number
         self._info = info
         self._job = job
@@ -49,25 +49,25 @@ class TargetBlocks:
         node is left."""
         problem, end = None, None
         while True:
-            having = self._members.crew.having(self._number)
+            having = self._nodes.having(self._number)
             for node in having:
                 self._hand_out(node)
             if self._blocks.done:
                 break
             if having or self._blocks.waiting:
                 end = None
-            elif why := self._members.crew.why_none(self._number):
+            elif why := self._nodes.why_none(self._number):
                 problem = f"{self._job.target.name}: {why}"
                 self._counts.lost += 1
                 break
             elif end is None:
                 end = monotonic() + _PATIENCE_SECONDS
-                self._members.say(f"no node is left; waiting {_PATIENCE_SECONDS:g} s for one to come")
+                self._nodes.say(f"no node is left; waiting {_PATIENCE_SECONDS:g} s for one to come")
             self._take(sink, end)
         return ProcessReport(self._counts, self._job.known.findings(), problem)
 
     def _pending(self) -> Iterator[PendingBlock]:
-        for block in self._job.work.selection.blocks(self._members.order.size):
+        for block in self._job.work.selection.blocks(self._nodes.order.size):
             positions = self._left(block)
             if positions != ():
                 yield PendingBlock(block.number, block.digest(), positions)
@@ -81,7 +81,7 @@ class TargetBlocks:
         return tuple(position for position, case in enumerate(cases) if id(case) in left)
 
     def _cases(self, block: PendingBlock) -> Sequence[Case]:
-        return BlockWalk(self._job.work.selection, self._members.order.size).find(block.number).cases()
+        return BlockWalk(self._job.work.selection, self._nodes.order.size).find(block.number).cases()
 
     def _positions(self, block: PendingBlock) -> Sequence[int]:
         return range(len(self._cases(block))) if block.positions is None else block.positions
@@ -98,19 +98,19 @@ class TargetBlocks:
                 self._used.take(),
             )
             ticket = (node, self._number, attempt)
-            self._members.cluster.submit(node, ticket, remote.work, self._members.order.run_id, task)
+            self._nodes.cluster.submit(node, ticket, remote.work, self._nodes.order.run_id, task)
 
     def _take(self, sink: Sink, end: float | None) -> None:
         """Wait for the next event, at most until `end`, and act on it."""
         try:
-            event = self._members.cluster.inbox.get(timeout=end and max(0.0, end - monotonic()))
+            event = self._nodes.cluster.inbox.get(timeout=end and max(0.0, end - monotonic()))
         except Empty:
-            where = self._members.cluster.address
+            where = self._nodes.cluster.address
             raise NodesLost(f"no node of {where} is left; start some again") from None
         if isinstance(event, TaskEnded) and isinstance(event.ticket, tuple):
             self._ended(event.ticket, event, sink)
             return
-        self._members.news(event)
+        self._nodes.news(event)
         if isinstance(event, NodeGone):
             self._lost(event.node, sink)
 
@@ -124,9 +124,7 @@ class TargetBlocks:
                 self._write(value, sink)
         elif isinstance(value, NodeLacks):
             self._blocks.returned(node, attempt)
-            if node in self._members.crew.having(self._number):
-                name = self._members.crew.lacks(node, self._number, value.why)
-                self._members.say(f"{name} has {self._job.target.name} no longer: {value.why}")
+            self._nodes.lacks(node, self._number, value.why)
         elif isinstance(value, NodeFault):
             sys.stderr.write(value.trace)
             raise value.error
@@ -143,7 +141,7 @@ class TargetBlocks:
     def _lost(self, node: str, sink: Sink) -> None:
         """Let what a node had when it ended run again; record the cases that it ended with."""
         for attempt in self._blocks.tickets(node):
-            self._members.cluster.forget((node, self._number, attempt))
+            self._nodes.cluster.forget((node, self._number, attempt))
         lines = ResultLines(sink)
         for block in self._blocks.lost(node):
             found = self._cases(block)
