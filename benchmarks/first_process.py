@@ -18,6 +18,7 @@ from benchmarks.workloads import write_spec
 from harness.results.counts import Counts
 from harness.results.runfile import RunWriter, run_file
 from harness.run.cluster.messages import BlockResults
+from harness.run.processes.process import ProcessReport
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
 from harness.specs.selection import Selection, select
@@ -45,7 +46,7 @@ def main() -> None:
         walk("the default specs", select(plan), plan.counted()[0])
         lines = run_file(arguments.run).read_bytes().splitlines(keepends=True)[1:-1]
         arriving = [
-            pickle.dumps(BlockResults(b"".join(part), len(part), Counts(), Findings((), {}), ()))
+            pickle.dumps(BlockResults(b"".join(part), ProcessReport(Counts(), Findings((), {})), ()))
             for part in (lines[start : start + _BLOCK] for start in range(0, len(lines), _BLOCK))
         ]
         started = time.process_time()
@@ -53,7 +54,7 @@ def main() -> None:
         with RunWriter(Path(folder) / "run.jsonl") as writer:
             for data in arriving:
                 results = pickle.loads(data)
-                counts.merge(results.counts)
+                counts.merge(results.report.counts)
                 writer.append(results.lines)
         row("takes and writes results", len(lines), time.process_time() - started)
 

@@ -206,7 +206,7 @@ def test_an_error_in_a_process_keeps_its_exit_code(
     def refuse(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("harness.run.processes.process.Artifacts", refuse)
+    monkeypatch.setattr("harness.run.processes.process.TargetRun", refuse)
     ended = harness("run", ROUND, "-t", "fake", "-j", "2", "-o", tmp_path / "run")
     assert (ended.code, several) == (error.exit_code, [2])
     assert ended.err.splitlines() == [f"harness: {line}" for line in str(error).splitlines()]

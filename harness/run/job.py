@@ -67,7 +67,8 @@ class TargetRun(NamedTuple):
     target: Target
     known: TargetExpectations
     done: Done | None
-    artifacts: Artifacts
+    artifacts: Artifacts | None
+    """None where no tensors are kept."""
 
     def results(self, pool: WorkerPool | None, blocks: Iterable[CaseBlock]) -> Iterator[Result]:
         """Yield one result a case; invalid and unspecified cases run in workers of their own, after the valid
@@ -145,7 +146,9 @@ class TargetRun(NamedTuple):
         worth = (
             execution.outputs is not None or found is not Verdict.EXPECTED
         )  # inputs alone can be made again
-        if case.validity is Validity.UNSPECIFIED or (worth and not conforming):
+        if self.artifacts is not None and (
+            case.validity is Validity.UNSPECIFIED or (worth and not conforming)
+        ):
             self.artifacts.keep(
                 self.target.name, prepared, execution, judgement, expected=found is Verdict.EXPECTED
             )

@@ -150,7 +150,7 @@ def _run(request: Request, cluster: DaskCluster | None) -> RunOutcome:
                 for report in reports:
                     counts.merge(report.counts)
                     known.merge(report.findings)
-                    problems += [] if report.problem is None else [report.problem]
+                    problems += [] if report.problem is None else [f"{target.name}: {report.problem}"]
                 problems += known.problems(
                     date.today(), scope if selection.complete and here is not None else None
                 )

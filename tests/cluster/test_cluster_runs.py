@@ -11,7 +11,8 @@ import pytest
 from harness.model.errors import HarnessFault
 from harness.run.cluster import identity, node, target_blocks
 from harness.run.cluster.identity import Identity
-from harness.run.cluster.messages import BlockTask, NodeFault, NodeLacks
+from harness.run.cluster.messages import BlockTask, NodeLacks
+from harness.run.processes.process import Fault
 from harness.specs import blocks
 from harness.specs.blocks import CaseBlock
 from tests.cluster.inprocess import InProcessCluster, put_in_place
@@ -234,7 +235,7 @@ def test_another_plan_on_a_node(
 
 
 def test_a_fault_on_a_node_ends_the_run(alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    put_in_place(monkeypatch, InProcessCluster(instead=lambda *_: NodeFault(HarnessFault("no space"))))
+    put_in_place(monkeypatch, InProcessCluster(instead=lambda *_: Fault(HarnessFault("no space"))))
     ended = harness("run", *options(alone), *REMOTE, "-o", tmp_path / "o")
     assert ended.code == 5
     assert "no space; what was finished is kept" in ended.err

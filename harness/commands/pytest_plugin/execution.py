@@ -18,7 +18,6 @@ from harness.model.errors import TargetUnavailable
 from harness.model.header import SCHEMA, Header
 from harness.model.result import Result
 from harness.model.target_info import TargetInfo
-from harness.run.artifacts import NoArtifacts
 from harness.run.job import RunInputs
 from harness.run.processes.coordinator import ForkingCoordinator, processes_for
 from harness.run.processes.forked import Lines
@@ -125,7 +124,7 @@ class ItemRuns:
             self._forked = ForkingCoordinator(self._work._replace(selection=chosen), self._jobs, len(cases))
             self._running = _results(self._forked.messages(number, info, opened))
         else:
-            job = self._process.job(number, info, opened, None, NoArtifacts())
+            job = self._process.job(number, info, opened, None, None)
             self._running = self._process.results(number, opened, job, chosen.blocks(len(cases)))
 
     def open(self, name: str) -> OpenTarget:

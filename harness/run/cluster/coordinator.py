@@ -1,4 +1,4 @@
-"""Coordinates a run on the nodes of a cluster, in the place of lanes.
+"""Coordinates a run on the nodes of a cluster, in the place of processes of this machine.
 
 This process plans the run as every node does, hands out blocks, and alone writes the run file. Only whole blocks are
 written, each once.
@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 from harness.model.header import ClusterNode
 from harness.model.target_info import TargetInfo
-from harness.run.artifacts import Artifacts, NoArtifacts
 from harness.run.cluster import node as remote
 from harness.run.cluster.messages import RunOrder, spec_sent
 from harness.run.cluster.nodes import RunNodes
@@ -93,10 +92,8 @@ class ClusterCoordinator(Coordinator):
         if opened is None:
             return super().run(number, info, opened, done, sink)
         self._continue(number, done)
-        folder, used = self._work.artifacts, self._used[number]
-        artifacts = NoArtifacts() if folder is None else Artifacts(folder, used)
-        job = self._process.job(number, info, opened, done, artifacts)
-        report = TargetBlocks(self._nodes, number, info, job, used).run(sink)
+        job = self._process.job(number, info, opened, done, self._artifacts(number))
+        report = TargetBlocks(self._nodes, number, info, job, self._used[number]).run(sink)
         self._nodes.cluster.everywhere(remote.release, self._nodes.order.run_id, number)
         return [report]
 

@@ -7,38 +7,29 @@ run ends.
 from __future__ import annotations
 
 import gc
-import io
 import pickle
 import threading
-import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
-from harness.model.dtypes import Array
-from harness.model.errors import HarnessError, HarnessFault, SpecError, TargetUnavailable
-from harness.results.counts import Counts
-from harness.results.runfile import ResultLines
-from harness.run.artifacts import Artifacts
+from harness.model.errors import HarnessError, HarnessFault, SpecError
+from harness.run.artifacts import Artifacts, TensorFile
 from harness.run.cluster.identity import identity, node_here
 from harness.run.cluster.messages import (
     BlockResults,
     BlockTask,
-    NodeFault,
     NodeLacks,
     NodeReady,
     NodeRefused,
     OwnSpec,
     RunOrder,
-    SentTensors,
     TargetHere,
     text_digest,
 )
 from harness.run.cluster.scheduler import worker_name
 from harness.run.job import RunInputs
 from harness.run.numbers import LocalNumbers
-from harness.run.processes.process import Opened, RunProcess, info_of
+from harness.run.processes.process import Fault, Opened, RunProcess, info_of
 from harness.specs.blocks import BlockWalk, CaseBlock
 from harness.specs.expand import expand, pieces_of
 from harness.specs.load import LoadedSpec, default_folder, load_specs
@@ -66,20 +57,15 @@ def prepare(run_id: str, theirs: Sequence[str], order: bytes) -> NodeReady | Nod
     return _RUNS[run_id].ready
 
 
-def work(run_id: str, task: BlockTask) -> BlockResults | NodeLacks | NodeFault | None:
+def work(run_id: str, task: BlockTask) -> BlockResults | NodeLacks | Fault | None:
     """Run a block; None where the run has been stopped."""
     run = _RUNS.get(run_id)
     if run is None:
         return None
     try:
         return run.block(task)
-    except TargetUnavailable as error:
-        return NodeLacks(str(error))
-    except HarnessError as error:
-        return NodeFault(error)
-    except Exception as error:  # noqa: BLE001 - whatever it is, the first process tells it
-        fault = HarnessFault(f"a fault in the harness: {type(error).__name__}: {error}")
-        return NodeFault(fault, traceback.format_exc())
+    except Exception as error:  # noqa: BLE001 - whatever it is, the first process reports it
+        return Fault.of(error)
 
 
 def release(run_id: str, target: int) -> None:
@@ -121,7 +107,7 @@ class NodeRun:
         }
         self.ready = NodeReady(node_here(name, infos), here)
 
-    def block(self, task: BlockTask) -> BlockResults | None:
+    def block(self, task: BlockTask) -> BlockResults | NodeLacks | None:
         """Run a block's cases on its target; None where the run is stopped in the meantime."""
         with self._lock:
             block = self._walk.find(task.number)
@@ -136,23 +122,27 @@ class NodeRun:
                 task, block._replace(pieces=list(pieces_of(cases, valid=block.valid))), len(cases)
             )
 
-    def _run(self, task: BlockTask, block: CaseBlock, total: int) -> BlockResults | None:
+    def _run(self, task: BlockTask, block: CaseBlock, total: int) -> BlockResults | NodeLacks | None:
         opened = self._opened[task.target]
         assert isinstance(opened, Opened)
-        tensors = _SentArtifacts(task.used)
-        job = self._process.job(task.target, task.info, opened, None, tensors)
-        counts, lines, number = Counts(), bytearray(), 0
-        writer = ResultLines(lambda data, _: lines.extend(data))
-        for result in self._process.results(task.target, opened, job, [block]):
+        tensors, lines = _SentArtifacts(task.used), bytearray()
+
+        def take(data: bytes, _number: int) -> None:
             if self.stopped:
-                return None
-            writer.add(result)
-            counts.add(result)
-            number += 1
-        writer.flush()
-        if number != total:
-            raise HarnessFault(f"block {task.number} has {number} results for {total} cases")
-        return BlockResults(bytes(lines), number, counts, job.known.findings(), tuple(tensors.sent))
+                raise _StoppedError
+            lines.extend(data)
+
+        try:
+            report = self._process.run(
+                task.target, task.info, opened, None, [block], tensors, take, keep=True
+            )
+        except _StoppedError:
+            return None
+        if report.problem is not None:
+            return NodeLacks(report.problem)
+        if len(report.counts) != total:
+            raise HarnessFault(f"block {task.number} has {len(report.counts)} results for {total} cases")
+        return BlockResults(bytes(lines), report, tuple(tensors.sent))
 
     def release(self, number: int) -> None:
         """End the workers of a target."""
@@ -171,20 +161,21 @@ def _here(target: Target, opened: Opened | str) -> TargetHere | str:
     return TargetHere(opened.hello, opened.launch.runtime, info_of(target, opened))
 
 
+class _StoppedError(Exception):
+    """The run was stopped in the middle of a block."""
+
+
 class _SentArtifacts(Artifacts):
-    """Keeps tensors as files in memory, for the first process to write."""
+    """Keeps files of tensors for the first process to write."""
 
     def __init__(self, used: Sequence[int]) -> None:
         numbers = LocalNumbers(len(used))
         numbers.put(*used)
         super().__init__(Path(), numbers)
-        self.sent: list[SentTensors] = []
+        self.sent: list[TensorFile] = []
 
-    def _put(self, name: str, arrays: dict[str, Array], *, expected: bool) -> None:
-        file = io.BytesIO()
-        np.savez(file, **arrays)  # type: ignore[arg-type] # numpy types savez's keywords as its flag
-        size = sum(array.nbytes for array in arrays.values())
-        self.sent.append(SentTensors(name, file.getvalue(), size, expected))
+    def _save(self, file: TensorFile) -> None:
+        self.sent.append(file)
 
 
 def _selection(order: RunOrder) -> Selection:

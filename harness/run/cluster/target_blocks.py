@@ -3,7 +3,6 @@ nodes come and go."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from queue import Empty
 from time import monotonic
@@ -16,12 +15,12 @@ from harness.results.counts import Counts
 from harness.results.runfile import ResultLines
 from harness.run.cluster import node as remote
 from harness.run.cluster.assignments import Assignments, PendingBlock
-from harness.run.cluster.messages import BlockResults, BlockTask, NodeFault, NodeLacks
+from harness.run.cluster.messages import BlockResults, BlockTask, NodeLacks
 from harness.run.cluster.nodes import RunNodes
 from harness.run.cluster.scheduler import NodeGone, TaskEnded
 from harness.run.job import TargetRun
 from harness.run.numbers import LocalNumbers
-from harness.run.processes.process import ProcessReport, Sink
+from harness.run.processes.process import Fault, ProcessReport, Sink
 from harness.specs.blocks import BlockWalk, CaseBlock
 
 _PATIENCE_SECONDS = 60.0
@@ -57,7 +56,7 @@ class TargetBlocks:
             if having or self._blocks.waiting:
                 end = None
             elif why := self._nodes.why_none(self._number):
-                problem = f"{self._job.target.name}: {why}"
+                problem = why
                 self._counts.lost += 1
                 break
             elif end is None:
@@ -125,18 +124,18 @@ class TargetBlocks:
         elif isinstance(value, NodeLacks):
             self._blocks.returned(node, attempt)
             self._nodes.lacks(node, self._number, value.why)
-        elif isinstance(value, NodeFault):
-            sys.stderr.write(value.trace)
-            raise value.error
+        elif isinstance(value, Fault):
+            value.reraise()
         elif self._blocks.finished(node, attempt) is not None:
             raise HarnessFault(f"node {node} gave up a block: {event.error or 'the run was stopped there'}")
 
     def _write(self, results: BlockResults, sink: Sink) -> None:
-        for tensors in results.tensors:
-            self._job.artifacts.keep_file(tensors.name, tensors.data, tensors.size, expected=tensors.expected)
-        sink(results.lines, results.number)
-        self._counts.merge(results.counts)
-        self._job.known.merge(results.findings)
+        if self._job.artifacts is not None:
+            for file in results.tensors:
+                self._job.artifacts.keep_file(file)
+        sink(results.lines, len(results.report.counts))
+        self._counts.merge(results.report.counts)
+        self._job.known.merge(results.report.findings)
 
     def _lost(self, node: str, sink: Sink) -> None:
         """Let what a node had when it ended run again; record the cases that it ended with."""

@@ -13,7 +13,7 @@ import pickle
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from queue import Empty, Queue
 from time import monotonic
@@ -23,10 +23,11 @@ from typing import Any
 from harness.model.errors import HarnessFault
 from harness.model.header import ClusterNode
 from harness.model.target_info import TargetInfo
+from harness.run.artifacts import Artifacts
 from harness.run.job import RunInputs
 from harness.run.numbers import LocalNumbers, SharedNumbers
-from harness.run.processes.forked import Fault, ForkedProcess, Lines, Shared
-from harness.run.processes.process import Opened, ProcessReport, RunProcess, Sink, info_of
+from harness.run.processes.forked import ForkedProcess, Lines, Shared
+from harness.run.processes.process import Fault, Opened, ProcessReport, RunProcess, Sink, info_of
 from harness.run.resume import Done
 from harness.specs.blocks import block_size
 from harness.targets.launching import Launch
@@ -58,7 +59,7 @@ class Coordinator:
     def __init__(self, work: RunInputs, jobs: int, *, at_once: bool = False) -> None:
         """`at_once`: let all workers of the first target start together, since there is work for each."""
         self._work = work
-        self._used = [LocalNumbers(3) for _ in work.targets]
+        self._used: Sequence[LocalNumbers] = [LocalNumbers(3) for _ in work.targets]
         self._process = RunProcess(work, jobs, at_once=at_once)
 
     def open(self, number: int) -> Opened | str:
@@ -71,8 +72,8 @@ class Coordinator:
         """Run everything on target `number`. Errors: HarnessError; lines that were made by then have gone to
         `sink`."""
         self._continue(number, done)
-        blocks, used = self._work.selection.blocks(1), self._used[number]
-        return [self._process.run(number, info, opened, done, blocks, used, sink)]
+        blocks, artifacts = self._work.selection.blocks(1), self._artifacts(number)
+        return [self._process.run(number, info, opened, done, blocks, artifacts, sink)]
 
     def info(self, number: int, opened: Opened | str) -> TargetInfo:
         """Describe target `number` for the header, by what `open` returned."""
@@ -82,6 +83,10 @@ class Coordinator:
     def nodes(self) -> tuple[ClusterNode, ...]:
         """The nodes of a cluster that are there so far; none where everything runs on this machine."""
         return ()
+
+    def _artifacts(self, number: int) -> Artifacts | None:
+        folder = self._work.artifacts
+        return None if folder is None else Artifacts(folder, self._used[number])
 
     def _continue(self, number: int, done: Done | None) -> None:
         """Let what the interrupted run kept of target `number` count."""
@@ -114,7 +119,7 @@ class ForkingCoordinator(Coordinator):
         self._processes: list[ForkedProcess] = []
         number = processes_for(total, jobs)
         blocks = partial(work.selection.blocks, block_size(total, number))
-        shared = Shared(blocks, self._next, self._used)
+        shared = Shared(blocks, self._next, list(map(self._artifacts, range(len(work.targets)))))
         sys.stdout.flush()
         sys.stderr.flush()
         try:
@@ -201,8 +206,7 @@ class ForkingCoordinator(Coordinator):
         if message is None:
             raise HarnessFault(f"a process of the run ended ({process.wait()})")
         if isinstance(message, Fault):
-            sys.stderr.write(message.trace)
-            raise message.error
+            message.reraise()
         return message
 
     def _last(self) -> Iterator[Lines]:

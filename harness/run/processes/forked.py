@@ -5,17 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from multiprocessing.connection import Connection, Pipe
 from types import FrameType
 from typing import NamedTuple
 
-from harness.model.errors import HarnessError, HarnessFault
 from harness.model.fork import fork
 from harness.model.target_info import TargetInfo
+from harness.run.artifacts import Artifacts
 from harness.run.numbers import LocalNumbers
-from harness.run.processes.process import Opened, RunProcess
+from harness.run.processes.process import Fault, Opened, RunProcess
 from harness.run.resume import Done
 from harness.specs.blocks import CaseBlock
 from harness.worker.worker import die_with_parent
@@ -28,20 +27,12 @@ class Lines(NamedTuple):
     number: int
 
 
-class Fault(NamedTuple):
-    """A message: why a process ends; with the traceback of a defect."""
-
-    error: HarnessError
-    trace: str = ""
-
-
 class Shared(NamedTuple):
-    """The cases of a run, and what its processes share of each target: which block is next, and what the artifacts
-    hold."""
+    """The cases of a run, and what its processes share of each target: which block is next, and the artifacts."""
 
     blocks: Callable[[], Iterable[CaseBlock]]
     next_block: Sequence[LocalNumbers]
-    used: Sequence[LocalNumbers]
+    artifacts: Sequence[Artifacts | None]
 
     def taken(self, number: int) -> Iterator[CaseBlock]:
         """Yield blocks for target `number` that no other process takes: the next free one when this one has use for
@@ -115,18 +106,15 @@ class _Served:
                     self._process.start(*arguments)
         except (EOFError, BrokenPipeError, ConnectionResetError, KeyboardInterrupt):
             pass
-        except HarnessError as error:
-            self._send(Fault(error))
-        except Exception as error:  # noqa: BLE001 - whatever it is, the first process tells it
-            fault = HarnessFault(f"a fault in the harness: {type(error).__name__}: {error}")
-            self._send(Fault(fault, traceback.format_exc()))
+        except Exception as error:  # noqa: BLE001 - whatever it is, the first process reports it
+            self._send(Fault.of(error))
         finally:
             self._process.close()
 
     def _run(self, number: int, info: TargetInfo, opened: Opened | None, done: Done | None) -> None:
-        blocks, used = self._shared.taken(number), self._shared.used[number]
+        blocks, artifacts = self._shared.taken(number), self._shared.artifacts[number]
         report = self._process.run(
-            number, info, opened, done, blocks, used, lambda data, lines: self._send(Lines(data, lines))
+            number, info, opened, done, blocks, artifacts, lambda data, lines: self._send(Lines(data, lines))
         )
         self._send(report)
 

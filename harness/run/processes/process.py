@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
-from harness.model.errors import TargetUnavailable
+from harness.model.errors import HarnessError, HarnessFault, TargetUnavailable
 from harness.model.result import Result
 from harness.model.target_info import TargetInfo
 from harness.results.counts import Counts
 from harness.results.runfile import ResultLines
-from harness.run.artifacts import Artifacts, NoArtifacts
+from harness.run.artifacts import Artifacts
 from harness.run.job import RunInputs, TargetRun
-from harness.run.numbers import LocalNumbers
 from harness.run.probe import greeting
 from harness.run.resume import Done
 from harness.run.target_info import target_info
@@ -42,11 +43,31 @@ def info_of(target: Target, opened: Opened | str) -> TargetInfo:
 
 
 class ProcessReport(NamedTuple):
-    """What a run process found on one target; `problem` says why its workers no longer start."""
+    """What blocks showed on one target; `problem` says why its workers no longer start."""
 
     counts: Counts
     findings: Findings
     problem: str | None = None
+
+
+class Fault(NamedTuple):
+    """What ended a process of the run, with the traceback of a defect."""
+
+    error: HarnessError
+    trace: str = ""
+
+    @classmethod
+    def of(cls, error: Exception) -> Fault:
+        """Return the fault that an exception is, within its handler."""
+        if isinstance(error, HarnessError):
+            return cls(error)
+        fault = HarnessFault(f"a fault in the harness: {type(error).__name__}: {error}")
+        return cls(fault, traceback.format_exc())
+
+    def reraise(self) -> NoReturn:
+        """End this process by it too."""
+        sys.stderr.write(self.trace)
+        raise self.error
 
 
 class RunProcess:
@@ -80,7 +101,12 @@ class RunProcess:
         self._pool(number, launch).start()
 
     def job(
-        self, number: int, info: TargetInfo, opened: Opened | None, done: Done | None, artifacts: Artifacts
+        self,
+        number: int,
+        info: TargetInfo,
+        opened: Opened | None,
+        done: Done | None,
+        artifacts: Artifacts | None,
     ) -> TargetRun:
         """Return what makes results of blocks on target `number`."""
         target = self._work.targets[number]
@@ -112,13 +138,13 @@ class RunProcess:
         opened: Opened | None,
         done: Done | None,
         blocks: Iterable[CaseBlock],
-        used: LocalNumbers,
+        artifacts: Artifacts | None,
         sink: Sink,
+        *,
+        keep: bool = False,
     ) -> ProcessReport:
-        """Run all blocks of this process on target `number`, of whose limits on tensors some is `used`, and end its
-        workers. Errors: HarnessFault."""
-        folder = self._work.artifacts
-        artifacts = NoArtifacts() if folder is None else Artifacts(folder, used)
+        """Run blocks on target `number`, and end its workers unless they are to `keep`. Errors: HarnessFault; lines
+        that were made by then have gone to `sink`."""
         job = self.job(number, info, opened, done, artifacts)
         counts = Counts()
         lines = ResultLines(sink)
@@ -128,10 +154,11 @@ class RunProcess:
                 lines.add(result)
                 counts.add(result)
         except TargetUnavailable as error:  # its workers no longer start: the other targets go on
-            problem = f"{job.target.name}: {error}"
+            problem = str(error)
             counts.lost += 1
         finally:
-            self.release(number)
+            if not keep:
+                self.release(number)
             lines.flush()
         return ProcessReport(counts, job.known.findings(), problem)
 
