@@ -16,10 +16,11 @@ import sys
 from pathlib import Path
 
 from harness.compile.prepare import units
+from harness.model.header import Shard
 from harness.model.target_info import DML
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
-from harness.specs.selection import Shard, select
+from harness.specs.selection import select
 from harness.targets.launches import launch
 from harness.targets.registry import parse_target
 from harness.targets.windows import runtime

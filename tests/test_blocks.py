@@ -8,13 +8,14 @@ import pytest
 
 from harness.model.case import Validity
 from harness.model.errors import HarnessFault
+from harness.model.header import Shard
 from harness.model.query import parse_all
 from harness.run.numbers import LocalNumbers
 from harness.run.processes.forked import Shared
 from harness.specs.blocks import BlockWalk, block_size
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
-from harness.specs.selection import Selection, Shard, select
+from harness.specs.selection import Selection, select
 from harness.specs.sweep import SweepCalls
 from tests.running import ROUND
 

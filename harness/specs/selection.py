@@ -12,6 +12,7 @@ from typing import NamedTuple
 from harness.model.case import Case, Validity
 from harness.model.caseid import CaseKey
 from harness.model.errors import NothingRan
+from harness.model.header import Shard
 from harness.model.query import Query, explain_no_match
 from harness.specs.blocks import CaseBlock, divided
 from harness.specs.expand import Piece, Plan, SweepPlan, pieces_of
@@ -20,16 +21,6 @@ NOT_ASKED, OTHER_SHARD, NO_NEW_PAIR = "not in the query", "in another shard", "a
 _FEW = 5000
 _SHARD_CASES = 4
 """Cases of the blocks of which a shard takes every N-th: few, so that no shard of a small run is empty."""
-
-
-class Shard(NamedTuple):
-    """Shard `number` of `of`, counted from 1: every `of`-th block, so cases that share a graph stay together."""
-
-    number: int
-    of: int
-
-    def holds(self, block: int) -> bool:
-        return block % self.of == self.number - 1
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from harness.run.request import Request
 from harness.run.resume import Done
 from harness.specs.blocks import block_size
 from harness.specs.load import LoadedSpec
+from harness.specs.selection import ChosenCases
 from harness.targets.launching import Launch
 
 
@@ -37,16 +38,11 @@ def on_cluster(
     `ClusterCoordinator`."""
     order = RunOrder(
         run_id=run_id,
-        targets=work.targets,
+        inputs=work._replace(selection=ChosenCases(()), artifacts=None),
         specs=tuple(map(spec_sent, specs)),
         queries=request.queries,
         select=request.select,
         shard=request.shard,
-        expectations=work.expectations,
-        baseline=work.baseline,
-        seed=work.seed,
-        timeout=work.timeout,
-        reruns=work.reruns,
         jobs=request.jobs,
         size=block_size(total, len(cluster.nodes())),
     )

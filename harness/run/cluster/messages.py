@@ -5,17 +5,14 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import NamedTuple
 
-from harness.model.header import ClusterNode, Select
+from harness.model.header import ClusterNode, Select, Shard
 from harness.model.query import Query
 from harness.model.target_info import TargetInfo
 from harness.run.artifacts import TensorFile
-from harness.run.baseline import Baseline
+from harness.run.job import RunInputs
 from harness.run.processes.process import ProcessReport
-from harness.specs.expectations import Expectations
 from harness.specs.load import LoadedSpec
-from harness.specs.selection import Shard
 from harness.targets.launching import Hello
-from harness.targets.target import Target
 
 
 class OwnSpec(NamedTuple):
@@ -40,16 +37,12 @@ class RunOrder(NamedTuple):
     are the workers of a node for a target."""
 
     run_id: str
-    targets: tuple[Target, ...]
+    inputs: RunInputs
+    """Without a selection, which a node makes itself."""
     specs: tuple[LoadedSpec | OwnSpec, ...]
     queries: tuple[Query, ...]
     select: Select
     shard: Shard | None
-    expectations: Expectations
-    baseline: Baseline | None
-    seed: int
-    timeout: float
-    reruns: int
     jobs: int
     size: int
 

@@ -27,7 +27,6 @@ from harness.run.cluster.messages import (
     text_digest,
 )
 from harness.run.cluster.scheduler import worker_name
-from harness.run.job import RunInputs
 from harness.run.numbers import LocalNumbers
 from harness.run.processes.process import Fault, Opened, RunProcess, info_of
 from harness.specs.blocks import BlockWalk, CaseBlock
@@ -93,16 +92,14 @@ class NodeRun:
         selection = _selection(order)
         self._walk = BlockWalk(selection, order.size)
         gc.freeze()  # the plan stays: the collector need not walk through it again and again
-        make_ready(order.targets)
-        inputs = RunInputs(
-            order.targets, selection, order.expectations, order.baseline, None, order.seed, order.timeout, order.reruns
-        )  # fmt: skip
-        self._process = RunProcess(inputs, order.jobs)
-        self._opened = [self._process.open(number) for number in range(len(order.targets))]
-        here = tuple(map(_here, order.targets, self._opened))
+        targets = order.inputs.targets
+        make_ready(targets)
+        self._process = RunProcess(order.inputs._replace(selection=selection), order.jobs)
+        self._opened = [self._process.open(number) for number in range(len(targets))]
+        here = tuple(map(_here, targets, self._opened))
         infos = {
             target.name: found.info
-            for target, found in zip(order.targets, here, strict=True)
+            for target, found in zip(targets, here, strict=True)
             if isinstance(found, TargetHere)
         }
         self.ready = NodeReady(node_here(name, infos), here)

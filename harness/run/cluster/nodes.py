@@ -63,7 +63,7 @@ class RunNodes:
         """Note that a node has a target no longer."""
         if address in self.having(number):
             self._lacking[address, number] = why
-            target = self.order.targets[number].name
+            target = self.order.inputs.targets[number].name
             self.say(f"{_name(self._ready[address])} has {target} no longer: {why}")
 
     def why_none(self, number: int) -> str | None:
@@ -128,7 +128,7 @@ class RunNodes:
         for number, here in enumerate(ready.targets):
             for _, other, theirs in self._having(number):
                 if isinstance(here, TargetHere) and (field := alike(here.info, theirs.info)) is not None:
-                    target = self.order.targets[number].name
+                    target = self.order.inputs.targets[number].name
                     mine, its = (getattr(each.info, field) or "none" for each in (here, theirs))
                     raise UsageError(
                         f"{_name(ready)} has {target} with {field} {mine}, {_name(other)} with {its}: a run describes "
