@@ -12,16 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
-from msgspec import UNSET
 
-from harness.model.errors import NothingRan, UsageError
+from harness.model.errors import NothingRan
 from harness.model.header import SCHEMA, End, Header
 from harness.model.progress import PLANNING
-from harness.model.verdict import NOT_EXECUTED
 from harness.results.counts import Counts
 from harness.results.runfile import RunWriter
 from harness.run.baseline import Baseline
-from harness.run.folders import check_vacant, clear, point_latest
+from harness.run.folders import check_vacant, clear, make, point_latest
 from harness.run.hashes import run_hashes
 from harness.run.job import RunInputs
 from harness.run.processes.coordinator import Coordinator, coordinator
@@ -154,18 +152,12 @@ def _run(request: Request, cluster: DaskCluster | None) -> RunOutcome:
                 problems += known.problems(
                     date.today(), scope if selection.complete and here is not None else None
                 )
-            ran = sum(counts.outcomes.values()) - sum(
-                counts.outcomes[outcome.value] for outcome in NOT_EXECUTED
-            )
-            end = End(
-                selected=total * len(request.targets) - counts.inexpressible,
-                run=ran,
-                left_out=dict(sorted(left_out.items())),
-                outcomes=dict(sorted(counts.outcomes.items())),
-                verdicts=dict(sorted(counts.verdicts.items())),
-                problems=tuple(dict.fromkeys(problems)),
-                seconds=round(time.monotonic() - started, 3),
-                nodes=tuple(node for node in processes.nodes if node not in header.nodes) or UNSET,
+            end = counts.end(
+                total * len(request.targets) - counts.inexpressible,
+                left_out,
+                problems,
+                round(time.monotonic() - started, 3),
+                tuple(node for node in processes.nodes if node not in header.nodes),
             )
             writer.close(end)
     return RunOutcome(path, end, _exit_code(end, counts, baselined=against is not None))
@@ -212,9 +204,8 @@ def _gone(baseline: Baseline | None, selection: Selection, request: Request) -> 
     """Count what the earlier run has and the specs have no longer; a part of the cases says nothing of it."""
     if baseline is None or not selection.complete:
         return {}
-    ids = (case.id for valid in (True, False) for case in selection.cases(valid=valid))
     gone = baseline.gone(
-        ids,
+        (case.id for case in selection),
         (spec.model.operator for spec in selection.plan.specs),
         [target.name for target in request.targets],
     )
@@ -222,12 +213,7 @@ def _gone(baseline: Baseline | None, selection: Selection, request: Request) -> 
 
 
 def _writer(path: Path, header: Header, done: Done | None) -> RunWriter:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(
-            f"{path.parent}: cannot be made: {error.strerror}; choose another folder with -o"
-        ) from error
+    make(path.parent)
     if done is not None:
         return RunWriter(path, keep=done.keep)
     writer = RunWriter(path, header)
