@@ -21,6 +21,8 @@ from harness.model.errors import (
 )
 from harness.results.runfile import RunWriter
 from harness.run.processes import coordinator
+from harness.targets.pool import WorkerPool
+from harness.targets.slots import WorkerSlot
 from tests.processes import descendants, gone
 from tests.running import ROUND, SPECS, harness, lines_of, results_of, script_of, without_time
 from tests.sampled import one_of
@@ -154,6 +156,22 @@ def test_the_limit_of_artifacts_is_one_for_all_processes(
     assert harness("run", ROUND, "-t", f"fake,script={script}", "-j", "3", "-o", tmp_path / "run").code == 1
     assert several == [3]
     assert len(list((tmp_path / "run" / "artifacts").iterdir())) == 7
+
+
+def test_valid_cases_share_no_worker_with_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[WorkerPool] = []
+    spawn = WorkerPool._spawn
+
+    def noted(pool: WorkerPool) -> WorkerSlot:
+        started.append(pool)
+        return spawn(pool)
+
+    monkeypatch.setattr(WorkerPool, "_spawn", noted)
+    query = ["-k", "Round@22:sweep=empty", "-k", "Round@22:case=*_input"]
+    assert harness("run", ROUND, "-t", "fake", *query, "-j", "1", "-o", tmp_path / "run").code == 0
+    validities = {result["validity"] for result in results_of(tmp_path / "run").values()}
+    assert len(validities) > 1
+    assert len(started) == 2
 
 
 def test_an_absent_target(tmp_path: Path, several: list[int]) -> None:
