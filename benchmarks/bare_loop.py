@@ -15,7 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from harness.compile.prepare import units
+from harness.compile.prepare import by_graph
 from harness.model.header import Shard
 from harness.model.target_info import DML
 from harness.specs.expand import expand
@@ -34,7 +34,7 @@ def main() -> None:
     shard = Shard(int(part), int(parts))
     selection = select(expand(load_specs([Path(path) for path in paths])), (), shard)
     prepared = []
-    for graph, cases in units(selection.cases(valid=True), 0):
+    for graph, cases in by_graph(selection.cases(valid=True), 0):
         names = [name for name, _ in graph.inputs]
         fed = [zip(names, [inputs[n].array for n in graph.fed], strict=True) for _, _, inputs, *_ in cases]
         feeds = [

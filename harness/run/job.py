@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec import UNSET
 
-from harness.compile.prepare import refusal, units
+from harness.compile.prepare import by_graph, refusal
 from harness.model.case import BEYOND, Case, Validity
 from harness.model.errors import TargetUnavailable
 from harness.model.result import NOT_EXPRESSIBLE, Error, Result
@@ -83,7 +83,7 @@ class TargetRun(NamedTuple):
         over_patterns = PatternRuns(self.target.provider)
         culprits = Culprits(self.target.provider)
         refused: list[tuple[Case, str]] = []
-        supply = units(
+        supply = by_graph(
             cases, self.work.seed, self.target.provider, lambda case, why: refused.append((case, why))
         )
         try:

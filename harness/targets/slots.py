@@ -14,12 +14,12 @@ from harness.targets.process import WorkerProcess
 class SentBatch:
     """Cases in the order in which they were sent, with the graph of each."""
 
-    def __init__(self, units: list[GraphCases], number: int, *, announced: bool) -> None:
-        self.units = units
+    def __init__(self, groups: list[GraphCases], number: int, *, announced: bool) -> None:
+        self.groups = groups
         self.number = number
         self.announced = announced
         self.cases: list[tuple[Prepared, GraphCases]] = [
-            (case, unit) for unit in units for case in unit.cases
+            (case, group) for group in groups for case in group.cases
         ]
         self.done = 0
 
