@@ -22,8 +22,7 @@ from harness.targets.execution import Execution, Graph, GraphCases, Prepared
 from harness.targets.frames import GarbledError
 from harness.targets.launching import Hello, Launch, greeting
 from harness.targets.process import Inbox, WorkerProcess
-from harness.targets.setbacks import Setbacks
-from harness.targets.slots import SentBatch, WorkerSlot
+from harness.targets.slots import SentBatch, Setbacks, WorkerSlot
 
 _STARTS = 3
 """How often in a row a worker may die before it greets, or later before it starts a case, until the target
