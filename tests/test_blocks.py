@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -57,7 +58,7 @@ def test_every_case_once(which: str, size: int) -> None:
 
 def test_found_by_number(which: str) -> None:
     """In any order, by two who plan apart."""
-    first, walk = selection(which), BlockWalk(selection(which), 20)
+    first, walk = selection(which), BlockWalk(partial(selection(which).blocks, 20))
     known = {block.number: block for block in first.blocks(20)}
     for number in (*known, *reversed(known)):
         block = walk.find(number)

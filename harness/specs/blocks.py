@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
-from typing import NamedTuple, Protocol
+from itertools import count
+from typing import NamedTuple
 
 from harness.model.case import Case
 from harness.model.errors import HarnessFault
@@ -38,13 +39,6 @@ class CaseBlock(NamedTuple):
         return made if self.chosen is None else list(filter(self.chosen, made))
 
 
-class Divisible(Protocol):
-    """What blocks are made of: a selection, or cases that were chosen one by one."""
-
-    def blocks(self, size: int) -> Iterator[CaseBlock]:
-        """Yield the cases in blocks of at least `size`, numbered from 0, the valid ones first."""
-
-
 def block_size(total: int, processes: int) -> int:
     """Return how many cases a block has at least, in a run of `total` cases."""
     return max(_LEAST, min(_MOST, total // (max(1, processes) * _EACH)))
@@ -64,20 +58,30 @@ def divided(pieces: Iterable[Piece], size: int) -> Iterator[list[Piece]]:
         yield block
 
 
+def numbered(
+    pieces: Callable[[bool], Iterable[Piece]], size: int, chosen: Callable[[Case], bool] | None = None
+) -> Iterator[CaseBlock]:
+    """Yield blocks of at least `size` cases, numbered from 0: of the valid cases first, whose pieces are those for
+    True."""
+    numbers = count()
+    for valid in (True, False):
+        for block in divided(pieces(valid), size):
+            yield CaseBlock(next(numbers), valid, block, chosen)
+
+
 class BlockWalk:
     """Finds blocks by their numbers; cheap where these increase."""
 
-    def __init__(self, cases: Divisible, size: int) -> None:
-        self._cases = cases
-        self._size = size
+    def __init__(self, blocks: Callable[[], Iterator[CaseBlock]]) -> None:
+        self._blocks = blocks
         self._next = 0
-        self._blocks: Iterator[CaseBlock] = iter(())
+        self._left: Iterator[CaseBlock] = iter(())
 
     def find(self, number: int) -> CaseBlock:
         """Return a block. Errors: HarnessFault where there is no such block."""
         if not self._next or number < self._next:
-            self._blocks = self._cases.blocks(self._size)
-        for block in self._blocks:
+            self._left = self._blocks()
+        for block in self._left:
             self._next = block.number + 1
             if block.number == number:
                 return block

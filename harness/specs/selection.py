@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain, combinations, count
+from itertools import chain, combinations
 from typing import NamedTuple
 
 from harness.model.case import Case, Validity
@@ -14,7 +14,7 @@ from harness.model.caseid import CaseKey
 from harness.model.errors import NothingRan
 from harness.model.header import Shard
 from harness.model.query import Query, explain_no_match
-from harness.specs.blocks import CaseBlock, divided
+from harness.specs.blocks import CaseBlock, divided, numbered
 from harness.specs.expand import Piece, Plan, SweepPlan, pieces_of
 
 NOT_ASKED, OTHER_SHARD, NO_NEW_PAIR = "not in the query", "in another shard", "adds no new pair"
@@ -53,20 +53,19 @@ class Selection:
                 yield from block.cases()
 
     def blocks(self, size: int) -> Iterator[CaseBlock]:
-        """Yield the cases in blocks of at least `size`, numbered from 0, the valid ones first; what a query does not
+        """Return the cases in blocks of at least `size`, numbered from 0, the valid ones first; what a query does not
         select counts too."""
-        numbers = count()
-        chosen = self._asked if self.queries and not self._few else None
-        for valid in (True, False):
-            if self._few:
-                pieces = pieces_of(self._few, valid=valid)
-            else:
-                pieces = self._planned(Counter(), valid=valid)
-                if self.shard is not None:
-                    parts = enumerate(divided(pieces, _SHARD_CASES))
-                    pieces = chain.from_iterable(part for number, part in parts if self.shard.holds(number))
-            for block in divided(pieces, size):
-                yield CaseBlock(next(numbers), valid, block, chosen)
+        return numbered(self._own, size, self._asked if self.queries and not self._few else None)
+
+    def _own(self, valid: bool) -> Iterable[Piece]:
+        """Return the pieces of this shard."""
+        if self._few:
+            return pieces_of(self._few, valid=valid)
+        pieces = self._planned(Counter(), valid=valid)
+        if self.shard is None:
+            return pieces
+        parts = enumerate(divided(pieces, _SHARD_CASES))
+        return chain.from_iterable(part for number, part in parts if self.shard.holds(number))
 
     def _planned(self, left_out: Counter[str], *, valid: bool) -> Iterator[Piece]:
         """Yield the pieces that a query can select cases of, of all shards; count what the plan leaves out."""
@@ -157,11 +156,8 @@ class ChosenCases(NamedTuple):
     chosen: Sequence[Case]
 
     def blocks(self, size: int) -> Iterator[CaseBlock]:
-        """Yield the cases in blocks of `size`, numbered from 0, the valid ones first."""
-        numbers = count()
-        for valid in (True, False):
-            for block in divided(pieces_of(self.chosen, valid=valid), size):
-                yield CaseBlock(next(numbers), valid, block)
+        """Return the cases in blocks of `size`, numbered from 0, the valid ones first."""
+        return numbered(lambda valid: pieces_of(self.chosen, valid=valid), size)
 
 
 def select(

@@ -10,6 +10,7 @@ import gc
 import pickle
 import threading
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from harness.model.errors import HarnessError, HarnessFault, SpecError
@@ -90,7 +91,7 @@ class NodeRun:
         self.stopped = False
         self._lock = threading.Lock()
         selection = _selection(order)
-        self._walk = BlockWalk(selection, order.size)
+        self._walk = BlockWalk(partial(selection.blocks, order.size))
         gc.freeze()  # the plan stays: the collector need not walk through it again and again
         targets = order.inputs.targets
         make_ready(targets)

@@ -4,6 +4,7 @@ nodes come and go."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from queue import Empty
 from time import monotonic
 
@@ -40,6 +41,7 @@ class TargetBlocks:
         self._info = info
         self._job = job
         self._used = used
+        self._all = partial(job.work.selection.blocks, nodes.order.size)
         self._counts = Counts()
         self._blocks = Assignments(self._pending(), self._positions)
 
@@ -66,7 +68,7 @@ class TargetBlocks:
         return ProcessReport(self._counts, self._job.known.findings(), problem)
 
     def _pending(self) -> Iterator[PendingBlock]:
-        for block in self._job.work.selection.blocks(self._nodes.order.size):
+        for block in self._all():
             positions = self._left(block)
             if positions != ():
                 yield PendingBlock(block.number, block.digest(), positions)
@@ -80,7 +82,7 @@ class TargetBlocks:
         return tuple(position for position, case in enumerate(cases) if id(case) in left)
 
     def _cases(self, block: PendingBlock) -> Sequence[Case]:
-        return BlockWalk(self._job.work.selection, self._nodes.order.size).find(block.number).cases()
+        return BlockWalk(self._all).find(block.number).cases()
 
     def _positions(self, block: PendingBlock) -> Sequence[int]:
         return range(len(self._cases(block))) if block.positions is None else block.positions
