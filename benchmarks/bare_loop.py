@@ -15,11 +15,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from harness.compile.prepare import units
+from harness.compile.prepare import by_graph
+from harness.model.header import Shard
 from harness.model.target_info import DML
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
-from harness.specs.selection import Shard, select
+from harness.specs.selection import select
 from harness.targets.launches import launch
 from harness.targets.registry import parse_target
 from harness.targets.windows import runtime
@@ -33,7 +34,7 @@ def main() -> None:
     shard = Shard(int(part), int(parts))
     selection = select(expand(load_specs([Path(path) for path in paths])), (), shard)
     prepared = []
-    for graph, cases in units(selection.cases(valid=True), 0):
+    for graph, cases in by_graph(selection.cases(valid=True), 0):
         names = [name for name, _ in graph.inputs]
         fed = [zip(names, [inputs[n].array for n in graph.fed], strict=True) for _, _, inputs, *_ in cases]
         feeds = [

@@ -17,8 +17,8 @@ from pathlib import Path
 from benchmarks.workloads import write_spec
 from harness.results.counts import Counts
 from harness.results.runfile import RunWriter, run_file
-from harness.run.cluster.blocks import blocks
 from harness.run.cluster.messages import BlockResults
+from harness.run.processes.process import ProcessReport
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
 from harness.specs.selection import Selection, select
@@ -43,10 +43,10 @@ def main() -> None:
         row("plans", count, time.process_time() - started)
         walk("a spec of one's own", selection, count)
         plan = expand(load_specs())
-        walk("the default specs", select(plan), plan.count())
+        walk("the default specs", select(plan), plan.counted()[0])
         lines = run_file(arguments.run).read_bytes().splitlines(keepends=True)[1:-1]
         arriving = [
-            pickle.dumps(BlockResults(b"".join(part), len(part), Counts(), Findings((), {}), ()))
+            pickle.dumps(BlockResults(b"".join(part), ProcessReport(Counts(), Findings((), {})), ()))
             for part in (lines[start : start + _BLOCK] for start in range(0, len(lines), _BLOCK))
         ]
         started = time.process_time()
@@ -54,7 +54,7 @@ def main() -> None:
         with RunWriter(Path(folder) / "run.jsonl") as writer:
             for data in arriving:
                 results = pickle.loads(data)
-                counts.merge(results.counts)
+                counts.merge(results.report.counts)
                 writer.append(results.lines)
         row("takes and writes results", len(lines), time.process_time() - started)
 
@@ -63,14 +63,12 @@ def walk(which: str, selection: Selection, cases: int) -> None:
     """Measure what every node does with every block, and what the first process does."""
     gc.freeze()  # as a run does, here and on nodes
     started = time.process_time()
-    for valid in (True, False):
-        for _ in blocks(selection, _BLOCK, valid=valid):
-            pass
+    for _ in selection.blocks(_BLOCK):
+        pass
     row(f"passes over the blocks of {which}, as each node does", cases, time.process_time() - started)
     started = time.process_time()
-    for valid in (True, False):
-        for block in blocks(selection, _BLOCK, valid=valid):
-            block.digest()
+    for block in selection.blocks(_BLOCK):
+        block.digest()
     row(f"finds the blocks of {which} with their digests", cases, time.process_time() - started)
 
 

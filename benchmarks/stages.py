@@ -21,16 +21,16 @@ from resource import struct_rusage
 from harness.results.runfile import RunReader
 
 _RATE = 100
-_FIRST, _LANE, _WORKER = "first process", "lanes", "workers"
+_FIRST, _PROCESS, _WORKER = "first process", "run processes", "workers"
 _STAGES = {
     _FIRST: (
         ("read specs and expectations", r"^(load_specs|load_expectations) "),
         ("plan", r"^(expand|Selection\.counted) \(harness/specs"),
-        ("write lines", r"harness/run/lanes/coordinator\.py|RunWriter"),
+        ("write lines", r"harness/run/processes/coordinator\.py|RunWriter"),
         ("reports", r"harness/(render|results)/|harness/commands/finish\.py"),
         ("start and imports", r"<frozen importlib"),
     ),
-    _LANE: (
+    _PROCESS: (
         ("expectations", r"harness/specs/(located|\w*expectation\w*)\.py"),
         ("artifacts", r"harness/run/artifacts\.py"),
         ("oracle", r"harness/run/oracle\.py"),
@@ -38,8 +38,8 @@ _STAGES = {
         ("graphs", r"harness/compile/(graphs|directml)\.py"),
         ("inputs and calls", r"harness/specs/(values|calls)\.py"),
         ("send and receive", r"harness/targets/(frames|process)\.py"),
-        ("cases", r"harness/specs/(expand|selection)\.py"),
-        ("lines", r"harness/(results/runfile|run/lanes/process)\.py"),
+        ("cases", r"harness/specs/(blocks|expand|selection)\.py"),
+        ("lines", r"harness/(results/runfile|run/processes/forked)\.py"),
         ("judge", r"harness/run/(judge|job)\.py"),
     ),
     _WORKER: (
@@ -51,8 +51,8 @@ _STAGES = {
     ),
 }
 """By process, its stages: a stage's frames are those that the pattern finds."""
-_LANES = ("harness/run/lanes/lane.py", "harness/targets/process.py")
-"""Where a lane is, and the threads that read and write its workers' pipes."""
+_PROCESSES = ("harness/run/processes/process.py", "harness/targets/process.py")
+"""Where a run process is, and the threads that read and write its workers' pipes."""
 _OTHER = "other"
 
 
@@ -111,8 +111,8 @@ def stage_of(stack: str) -> tuple[str, str]:
     frames = stack.split(";")
     started = [frame for frame in frames if frame.startswith("process ")]
     worker = "worker.py" in started[-1]
-    lane = any(place in stack for place in _LANES)
-    where = _WORKER if worker else _LANE if lane else _FIRST
+    run = any(place in stack for place in _PROCESSES)
+    where = _WORKER if worker else _PROCESS if run else _FIRST
     for frame in reversed(frames):
         for stage, pattern in _STAGES[where]:
             if re.search(pattern, frame):

@@ -26,7 +26,7 @@ from typing import NamedTuple, ParamSpec
 
 from harness.compile import graph_files
 from harness.model.errors import UsageError
-from harness.model.header import End, Header, Select
+from harness.model.header import End, Header, Select, Shard
 from harness.model.query import parse_all
 from harness.model.result import Result
 from harness.model.verdict import Reading
@@ -40,7 +40,7 @@ from harness.run.pipeline import run as run_pipeline
 from harness.run.request import Request, new_run_id, nobody
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
-from harness.specs.selection import Selection, Shard, select
+from harness.specs.selection import Selection, select
 from harness.targets.registry import default_targets, parse_targets
 
 __all__ = [

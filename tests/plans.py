@@ -38,8 +38,7 @@ OF_EACH_FAMILY = (
 
 @cache
 def default_plan() -> Plan:
-    """Return the plan of the default specs, for whoever does not ask it what was left out: going through it
-    counts that."""
+    """Return the plan of the default specs."""
     return expand(load_specs(()))
 
 

@@ -48,11 +48,11 @@ def test_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_full_disk_leaves_no_half_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(path: Path, **_: object) -> None:
-        path.write_bytes(b"half")
+    def full(path: Path, data: bytes) -> None:
+        path.write_text("half", encoding="utf-8")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(np, "savez", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(HarnessFault, match=r"\.npz: No space left on device; make room"):
         keep(tmp_path / "artifacts")
     assert not list((tmp_path / "artifacts").iterdir())

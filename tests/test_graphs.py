@@ -19,7 +19,7 @@ from onnx import ModelProto, numpy_helper
 from harness.compile import graph_files, graphs
 from harness.compile.graph_files import check_manifest, manifest_text, verify_existing, write_graphs
 from harness.compile.graphs import PRODUCER, compile_case
-from harness.compile.prepare import units
+from harness.compile.prepare import by_graph
 from harness.model.case import (
     Case,
     Options,
@@ -284,7 +284,7 @@ class TestGeneratedModels:
         return tmp_path / "graphs"
 
     def test_files_are_named_by_their_hash(self, folder: Path) -> None:
-        wanted = {graph.digest: graph.model for graph, _ in units(cases(self.QUERY), 0)}
+        wanted = {graph.digest: graph.model for graph, _ in by_graph(cases(self.QUERY), 0)}
         assert {path.stem: path.read_bytes() for path in folder.glob("*.onnx")} == wanted
         verify_existing(folder)
 

@@ -13,7 +13,7 @@ from msgspec import UNSET
 from onnx import FunctionProto, ModelProto, TensorProto, defs, helper
 from onnx import checker as onnx_checker
 
-from harness.compile.prepare import units
+from harness.compile.prepare import by_graph
 from harness.model.case import (
     Case,
     Options,
@@ -53,7 +53,7 @@ QUERIES = (
 
 
 def chosen(*queries: str) -> list[GraphCases]:
-    return list(units(selected(*queries).cases(valid=True), 0))
+    return list(by_graph(selected(*queries).cases(valid=True), 0))
 
 
 def cpu() -> Launch:
@@ -222,7 +222,7 @@ def test_who_refused_a_model_is_recorded() -> None:
     core = GraphCases(unit.graph._replace(model=model.SerializeToString()), unit.cases)
     found = judged([core], cpu())
     assert {judgement.error.by for judgement, _ in found.values() if judgement.error} == {"core"}
-    kernel = list(units(selected("Round@22:sweep=rank;X=bfloat16").cases(valid=True), 0))
+    kernel = list(by_graph(selected("Round@22:sweep=rank;X=bfloat16").cases(valid=True), 0))
     found = judged(kernel, cpu())
     assert {(j.outcome, j.error.by) for j, _ in found.values() if j.error} == {(Outcome.UNSUPPORTED, UNSET)}
 
@@ -240,7 +240,7 @@ def test_a_run_that_fails_still_tells_where_its_node_is() -> None:
     """A profile lacks the node that failed: the session runs once more with zeros, which are legal
     indices."""
     query = "GatherElements@13:sweep=index_out_of_range;data=string[5];indices=int32[5];axis=0;values=above"
-    given = list(units(selected(query).cases(valid=False), 0))
+    given = list(by_graph(selected(query).cases(valid=False), 0))
     found = judged(given, older())
     assert {execution.nodes for _, execution in found.values()} == {((CPU, "GatherElements"),)}
     assert {judgement.outcome for judgement, _ in found.values()} == {Outcome.REJECTED}
@@ -438,7 +438,7 @@ def test_no_body_holds_its_own_operator() -> None:
             if schema.has_function:
                 bodies[name, version] = schema.function_body
     for name in ("CastLike", "Clip", "Gelu", "GroupNormalization", "LogSoftmax", "Softmax", "Attention"):
-        unit = next(units(selected(name).cases(valid=True), 0))
+        unit = next(by_graph(selected(name).cases(valid=True), 0))
         schema = defs.get_schema(name, unit.cases[0].case.opset, "")
         model = ModelProto.FromString(unit.graph.model)
         node = next(each for each in model.graph.node if each.name == "tested")

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from harness.compile.graphs import compile_case
-from harness.compile.prepare import units
+from harness.compile.prepare import by_graph
 from harness.model.case import Case, Tensor, TensorSpec
 from harness.model.errors import TargetUnavailable
 from harness.specs.calls import call_of
@@ -46,7 +46,7 @@ pytestmark = [
 
 
 def chosen(*queries: str) -> list[GraphCases]:
-    return list(units(selected(*queries).cases(valid=True), 0))
+    return list(by_graph(selected(*queries).cases(valid=True), 0))
 
 
 VALUES = ("GatherND@13:sweep=values;data=float32", "Round@22:sweep=sizes;X=float16")

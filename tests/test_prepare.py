@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from harness.compile.prepare import refusal, units
+from harness.compile.prepare import by_graph, refusal
 from harness.model.case import (
     Case,
     DirectmlOptions,
@@ -28,19 +28,23 @@ def round_case(number: int, dtype: str = "float32", **options: object) -> Case:
 
 
 def test_cases_of_one_graph_are_one_unit() -> None:
-    (unit,) = units([round_case(n) for n in range(4)], 0)
+    (unit,) = by_graph([round_case(n) for n in range(4)], 0)
     assert [prepared.case.inputs[0].shape for prepared in unit.cases] == [(0,), (1,), (2,), (3,)]
 
 
 def test_another_graph_begins_a_unit() -> None:
     cases = [round_case(1), round_case(2, "float16"), round_case(3, "float16"), round_case(4)]
-    assert [[p.case.inputs[0].shape[0] for p in unit.cases] for unit in units(cases, 0)] == [[1], [2, 3], [4]]
+    assert [[p.case.inputs[0].shape[0] for p in unit.cases] for unit in by_graph(cases, 0)] == [
+        [1],
+        [2, 3],
+        [4],
+    ]
 
 
 def test_what_the_same_graph_is_run_with_begins_a_unit() -> None:
     """One session has one optimisation level, and binds its output in one way."""
     ways = [{}, {"optimization": "basic"}, {"optimization": "all"}, {}, {"in_place": True}, {}]
-    made = list(units([round_case(n, **way) for n, way in enumerate(ways)], 0))
+    made = list(by_graph([round_case(n, **way) for n, way in enumerate(ways)], 0))
     assert len({unit.graph.digest for unit in made}) == 1
     assert [(unit.graph.optimization, unit.graph.in_place) for unit in made] == [
         ("off", False),
@@ -55,7 +59,7 @@ def test_what_the_same_graph_is_run_with_begins_a_unit() -> None:
 
 def test_every_case_runs_as_it_says_whatever_is_selected() -> None:
     query = "GatherElements@13:sweep=optimized;data=float32[5];indices=int64"
-    found = list(units(selected(query).cases(valid=True), 0))
+    found = list(by_graph(selected(query).cases(valid=True), 0))
     assert sum(len(unit.cases) for unit in found) > 10
     for unit in found:
         assert {prepared.case.options.optimization for prepared in unit.cases} == {unit.graph.optimization}
@@ -66,10 +70,10 @@ def test_a_case_is_prepared_as_it_is_alone(query: str) -> None:
     """What neighbours have in common is made once, and is the same as what is made for each."""
     cases = [case for case in selected(query).cases(valid=True) if refusal(case, "") is None][-150:]
     assert len({tuple(spec.shape for spec in case.inputs) for case in cases}) > 1
-    together = [(unit.graph, prepared) for unit in units(cases, 0) for prepared in unit.cases]
+    together = [(unit.graph, prepared) for unit in by_graph(cases, 0) for prepared in unit.cases]
     assert len(together) == len(cases)
     for case, (graph, prepared) in zip(cases, together, strict=True):
-        ((alone, (own,)),) = units([msgspec.structs.replace(case, attributes=dict(case.attributes))], 0)
+        ((alone, (own,)),) = by_graph([msgspec.structs.replace(case, attributes=dict(case.attributes))], 0)
         assert graph == alone
         assert repr(prepared.call) == repr(own.call)
         assert prepared.inferred == own.inferred
@@ -82,13 +86,13 @@ def test_cases_that_share_attributes_but_not_shapes_are_not_taken_for_alike() ->
     second = msgspec.structs.replace(
         first, id="Round@22:case=other", inputs=(TensorSpec("X", "float32", (3,), "ordinary"),)
     )
-    made = [prepared for unit in units([first, second], 0) for prepared in unit.cases]
+    made = [prepared for unit in by_graph([first, second], 0) for prepared in unit.cases]
     assert [prepared.inputs[0].array.shape for prepared in made] == [(2,), (3,)]
     assert [prepared.call.first.shape for prepared in made] == [(2,), (3,)]
 
 
 def test_a_unit_has_at_most_some_hundred_cases() -> None:
-    sizes = [len(unit.cases) for unit in units([round_case(1 + n % 3) for n in range(1200)], 0)]
+    sizes = [len(unit.cases) for unit in by_graph([round_case(1 + n % 3) for n in range(1200)], 0)]
     assert sum(sizes) == 1200
     assert max(sizes) <= 512
 

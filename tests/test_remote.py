@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.compile.prepare import units
+from harness.compile.prepare import by_graph
 from harness.model.case import Case, TensorSpec
 from harness.model.errors import TargetUnavailable, UsageError
 from harness.targets import remote
@@ -62,7 +62,7 @@ def start(**changes: object) -> Launch:
 
 
 def chosen(*queries: str) -> list[GraphCases]:
-    return list(units(selected(*queries).cases(valid=True), 0))
+    return list(by_graph(selected(*queries).cases(valid=True), 0))
 
 
 def answers(pool: WorkerPool, given: list[GraphCases]) -> dict[str, Execution]:

@@ -19,7 +19,7 @@ import pytest
 from onnx import numpy_helper
 
 from harness.compile.graphs import compile_case
-from harness.compile.prepare import units
+from harness.compile.prepare import by_graph
 from harness.model.case import (
     Case,
     Options,
@@ -481,7 +481,7 @@ def test_a_snippet_reads_what_does_not_fit_from_the_files(tmp_path: Path) -> Non
 def test_a_call_that_the_session_runs_first_is_carried(bare: Path, tmp_path: Path) -> None:
     cases = planned(SPECS / "GatherND.yaml")
     case = next(c for c in cases if c.options.after == "larger" and c.inputs[0].dtype == "float64")
-    ((unit,),) = ([*units([case], 0)],)
+    ((unit,),) = ([*by_graph([case], 0)],)
     (prepared,) = unit.cases
     failure = failure_of(prepared, graph=unit.graph)
     text = script(failure)

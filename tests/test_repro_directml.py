@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.compile.prepare import units
+from harness.compile.prepare import by_graph
 from harness.model.case import Tensor
 from harness.model.query import parse_all
 from harness.model.result import Error
@@ -54,7 +54,7 @@ class DirectML:
 def failure(operator: str, query: str, target: str = "directml") -> Failure:
     queries = parse_all([query])
     case = next(iter(Selection(expand(load_specs([SPECS / f"{operator}.yaml"]), queries), queries)))
-    (unit,) = units([case], 0, DIRECTML)
+    (unit,) = by_graph([case], 0, DIRECTML)
     graph, (prepared,) = unit
     outcome = Outcome.MISMATCH if case.validity.value == "valid" else Outcome.ACCEPTED_INVALID
     chosen: Target = parse_target(target)

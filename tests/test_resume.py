@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from harness.run import artifacts
-from harness.run.lanes import coordinator as crew
+from harness.run.processes import coordinator
 from tests.running import ROUND, complaint, harness, lines_of, results_of, script_of, without_time
 
 QUERY = "Round@22:sweep=empty"
@@ -266,7 +266,7 @@ def test_resume_and_force_contradict_each_other(tmp_path: Path) -> None:
 def test_what_is_kept_already_counts_towards_the_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, number: int
 ) -> None:
-    monkeypatch.setattr(crew, "_CASES", 1 if number == 2 else 1000)
+    monkeypatch.setattr(coordinator, "CASES", 1 if number == 2 else 1000)
     script = script_of(tmp_path, [("Round@22", "bit")])
     arguments = [
         ROUND,

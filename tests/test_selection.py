@@ -11,14 +11,14 @@ import pytest
 
 from harness.model.case import Case, TensorSpec, Validity
 from harness.model.errors import SpecError
+from harness.model.header import Shard
 from harness.model.query import Query, parse_all
-from harness.model.shares import LocalNumbers, Share
 from harness.specs import selection as selections
 from harness.specs.calls import call_of
 from harness.specs.expand import Plan, expand
 from harness.specs.find_case import find_case
 from harness.specs.load import load_specs
-from harness.specs.selection import Shard, select
+from harness.specs.selection import select
 from harness.specs.values import case_inputs
 from harness.targets.frames import tensor_bytes
 from tests.plans import PARTS, plan_in_parts, plan_of
@@ -74,9 +74,12 @@ def test_pairwise_covers_every_pair_that_occurs() -> None:
 
 def test_pairwise_counts_what_it_leaves_out() -> None:
     selection = select(plan(), parse_all(["Round"]), pairwise=True)
-    chosen = sum(1 for _ in selection.cases(valid=True))
-    all_of_them = sum(case.operator == "Round" for case in valid())
-    assert chosen + selection.left_out["adds no new pair"] == all_of_them
+    chosen, left_out = selection.counted()
+    assert (chosen, left_out) == selection.counted()
+    assert chosen == sum(1 for _ in selection)
+    _, combinations = plan().counted()
+    passed_over = left_out["adds no new pair"] - combinations["adds no new pair"]
+    assert chosen + passed_over == sum(case.operator == "Round" for case in plan())
     assert not selection.complete
 
 
@@ -202,18 +205,15 @@ def test_counting_changes_nothing_that_is_selected(few: int, monkeypatch: pytest
     assert {valid: [case.id for case in counted.cases(valid=valid)] for valid in (True, False)} == looked_up
     assert total == sum(map(len, looked_up.values()))
     assert min(map(len, looked_up.values())) > 10
-    blocks = LocalNumbers(1)
-    halves = [Share(blocks), Share(blocks)]
-    walks = [counted.cases(valid=True, share=share) for share in halves]
-    parts = [[next(walks[0]).id], [case.id for case in walks[1]], [case.id for case in walks[0]]]
-    assert sorted(case for part in parts for case in part) == sorted(looked_up[True])
+    found = [case.id for block in counted.blocks(20) for case in block.cases()]
+    assert found == [*looked_up[True], *looked_up[False]]
 
 
 @pytest.mark.parametrize(
     "queries",
     [
         ["Round@22:case=*"],
-        ["sweep=halves*", "Gather@13:sweep=sizes;data=int8"],
+        ["sweep=ran*", "Gather@13:sweep=sizes;data=int8"],
         ["Gather*"],
         ["axis=-1"],
         ["R?und@22", "case=*"],
@@ -229,11 +229,12 @@ def test_a_sweep_that_no_query_can_select_is_left_out_as_its_cases_would_be(quer
         if any(q.matches(case.id) for q in asked)
     ]
     chosen = select(everything, asked)
-    left_out = everything.left_out.copy()
-    everything.left_out.clear()
-    assert [case.id for valid in (True, False) for case in chosen.cases(valid=valid)] == one_by_one
-    assert everything.left_out == left_out
-    assert chosen.left_out["not in the query"] == plan().count() - len(one_by_one) > 0
+    assert [case.id for case in chosen] == one_by_one
+    total, combinations = everything.counted()
+    number, left_out = chosen.counted()
+    assert (number, left_out.pop("not in the query")) == (len(one_by_one), total - len(one_by_one))
+    assert total > number
+    assert left_out == combinations
 
 
 def test_operators_that_no_query_speaks_of_are_not_planned() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.compile.prepare import units
+from harness.compile.prepare import by_graph
 from harness.model.case import Case, Options, TensorSpec
 from harness.operators import OPERATORS
 from harness.specs.calls import call_of
@@ -52,7 +52,7 @@ def test_a_graph_of_one_size_runs_calls_of_that_size_alone() -> None:
 
 def test_its_elements_are_others() -> None:
     case = gather((3, 4), (3, 4), after="same")
-    ((_, (prepared,)),) = units([case], 0)
+    ((_, (prepared,)),) = by_graph([case], 0)
     assert prepared.before is not None
     assert [each.array.shape for each in prepared.before] == [(3, 4), (3, 4)]
     assert prepared.before[0].array.tobytes() != prepared.inputs[0].array.tobytes()
@@ -112,7 +112,7 @@ def test_the_earlier_call_runs_first_and_has_no_answer() -> None:
         gather((2, 4), (2, 4)),
         gather((4, 4), (4, 4), after="smaller"),
     ]
-    (unit,) = units(cases, 0)
+    (unit,) = by_graph(cases, 0)
     header, payload = encode_batch([unit], "P", {}, {})
     sent = dict(header["kinds"][0], **header["units"][0])
     backend, channel = Backend(), Channel()

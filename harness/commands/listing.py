@@ -68,12 +68,12 @@ def lines(selection: Selection, *, as_json: bool, count: bool) -> Iterator[str]:
         for case in selection:
             yield _json(case) if as_json else case.id
         return
-    total = selection.plan.count() if selection.complete else sum(1 for _ in selection)
+    from harness.specs.selection import NOT_ASKED
+
+    total, left_out = selection.counted()
     yield f"{total:,} cases"
-    for reason, number in sorted(selection.left_out.items()):
-        yield f"{number:,} cases left out: {reason}"
-    for reason, number in sorted(selection.plan.left_out.items()):
-        yield f"{number:,} combinations left out: {reason}"
+    for reason, number in sorted(left_out.items(), key=lambda each: each[0] != NOT_ASKED):
+        yield f"{number:,} {'cases' if reason == NOT_ASKED else 'combinations'} left out: {reason}"
 
 
 def _json(case: Case) -> str:

@@ -13,7 +13,7 @@ from harness.commands.named_path import NamedPath
 from harness.commands.reduce import FLAKY, reduce_case
 from harness.commands.timeout import Seconds
 from harness.compile.graphs import compile_case
-from harness.compile.prepare import units
+from harness.compile.prepare import by_graph
 from harness.model.case import Case
 from harness.model.caseid import parse
 from harness.model.errors import NothingRan, TargetUnavailable, UsageError
@@ -219,8 +219,7 @@ def _from_record(target: Target, record: Recorded, commands: list[str]) -> Failu
     session = SessionSettings(info.provider, options, session_config(target), session_threads(target))
     directml = target.provider == DIRECTML
     if directml:
-        (unit,) = units([case], record.header.seed, DIRECTML)
-        graph, (prepared,) = unit
+        ((graph, (prepared,)),) = by_graph([case], record.header.seed, DIRECTML)
     else:
         graph, prepared = compile_case(case, call, inputs), Prepared(case, call, inputs, before=before)
     return Failure(

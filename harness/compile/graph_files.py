@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from harness.compile.prepare import units
+from harness.compile.prepare import by_graph
 from harness.model.errors import UsageError
 from harness.model.plain_file import read_bytes, sha256_of
 from harness.model.query import Query
@@ -94,7 +94,7 @@ def manifest_text(
     selection.total()
     graphs: dict[str, Counter[str]] = {}
     for valid in (True, False):
-        for graph, cases in units(selection.cases(valid=valid), seed=0):
+        for graph, cases in by_graph(selection.cases(valid=valid), seed=0):
             graphs.setdefault(f"{cases[0].case.operator}@{cases[0].case.opset}", Counter())[graph.digest] += (
                 len(cases)
             )

@@ -1,5 +1,5 @@
-"""Turns cases into units: generates inputs, compiles graphs or lowers DirectML calls, and groups consecutive
-cases of one graph."""
+"""Prepares cases: generates inputs, compiles graphs or lowers DirectML calls, and puts consecutive cases of one graph
+together."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from harness.specs.sessions import earlier_case
 from harness.specs.values import StreamLayout, case_inputs, chosen_inputs, sized_layout
 from harness.targets.execution import Graph, GraphCases, Prepared
 
-_UNIT_CASES = 512
+_CASES = 512
 Refuse = Callable[[Case, str], None]
 
 
-def units(
+def by_graph(
     cases: Iterable[Case], seed: int, provider: str = "", refuse: Refuse = lambda _case, _reason: None
 ) -> Iterator[GraphCases]:
-    """Yield the cases as units of at most some hundred cases each; `refuse` is told of each that the
+    """Yield graphs with at most some hundred cases each; `refuse` is told of each that the
     provider's API cannot express."""
     alike: _Alike | None = None
     current: Graph | None = None
@@ -40,7 +40,7 @@ def units(
         except NotExpressible as error:
             refuse(case, str(error))
             continue
-        if current is not None and (not _alike(graph, current) or len(collected) >= _UNIT_CASES):
+        if current is not None and (not _alike(graph, current) or len(collected) >= _CASES):
             yield GraphCases(current, collected)
             collected = []
         current = graph

@@ -35,7 +35,7 @@ class SpecError(UsageError):
         super().__init__("\n".join(self.problems))
 
     def __reduce__(self) -> tuple[type[SpecError], tuple[tuple[str, ...]]]:
-        """Let it pass from a lane's process to the first one."""
+        """Let it pass from another process to the first one."""
         return type(self), (self.problems,)
 
 

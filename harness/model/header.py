@@ -35,11 +35,16 @@ class Against(msgspec.Struct, frozen=True):
     differing: tuple[str, ...] = ()
 
 
-class ShardOf(msgspec.Struct, frozen=True):
-    """A shard of a run: number `index` of `of`, counted from 1."""
+class Shard(msgspec.Struct, frozen=True):
+    """A shard of a run: number `index` of `of`, counted from 1. It has every `of`-th block, so cases that share a graph
+    stay together."""
 
     index: Annotated[int, msgspec.Meta(ge=1)]
     of: Annotated[int, msgspec.Meta(ge=1)]
+
+    def holds(self, block: int) -> bool:
+        """Say whether a block is this shard's, by its number."""
+        return block % self.of == self.index - 1
 
 
 Select = Literal["default", "all", "pairwise", "thorough"]
@@ -58,7 +63,7 @@ class Asked(msgspec.Struct, frozen=True, omit_defaults=True):
     specs: tuple[str, ...] = ()
     queries: tuple[str, ...] = ()
     select: Select = "default"
-    shard: ShardOf | None = None
+    shard: Shard | None = None
     expectations: tuple[str, ...] = ()
     baseline: str | None = None
     timeout: Seconds = 30.0

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from msgspec import UNSET
+
 from harness.model.case import Validity
+from harness.model.header import ClusterNode, End
 from harness.model.result import Result, inexpressible
-from harness.model.verdict import Outcome, Verdict, unexpected
+from harness.model.verdict import NOT_EXECUTED, Outcome, Verdict, unexpected
 
 
 class _Kind(NamedTuple):
@@ -63,6 +67,27 @@ class Counts:
     def inexpressible(self) -> int:
         """How many cases a target's API has no words for."""
         return sum(number for kind, number in self._kinds.items() if kind[3])
+
+    def end(
+        self,
+        selected: int,
+        left_out: Mapping[str, int],
+        problems: Iterable[str],
+        seconds: float,
+        nodes: tuple[ClusterNode, ...] = (),
+    ) -> End:
+        """Return the last line of a run with these results."""
+        outcomes = self.outcomes
+        return End(
+            selected=selected,
+            run=len(self) - sum(outcomes[outcome.value] for outcome in NOT_EXECUTED),
+            left_out=dict(sorted(left_out.items())),
+            outcomes=dict(sorted(outcomes.items())),
+            verdicts=dict(sorted(self.verdicts.items())),
+            problems=tuple(dict.fromkeys(problems)),
+            seconds=seconds,
+            nodes=nodes or UNSET,
+        )
 
     def exit_code(self, problems: tuple[str, ...], *, baseline: bool) -> int:
         """1 for unexpected results, 3 if all that is unexpected is missing targets or unproven placement, 4

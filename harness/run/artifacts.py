@@ -9,8 +9,9 @@ others `expected_2` and so on.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import io
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,10 +21,10 @@ from harness.model.errors import HarnessFault
 from harness.model.expected import Approx, Exact, Expected, OneOf
 from harness.model.result import Result
 from harness.model.result_key import artifact_name
-from harness.model.shares import LocalNumbers
 from harness.model.verdict import Verdict
 from harness.results.npz import load_arrays
 from harness.run.judge import Judgement
+from harness.run.numbers import LocalNumbers
 from harness.targets.execution import Execution, Prepared
 
 LIMIT_BYTES = 64 << 20
@@ -82,6 +83,15 @@ def _size(path: Path) -> int:
         return 0
 
 
+class TensorFile(NamedTuple):
+    """A file of tensors: its bytes, those of its arrays, and whether the result is expected."""
+
+    name: str
+    data: bytes
+    size: int
+    expected: bool
+
+
 class Artifacts:
     """Writes tensors until the limit is reached; strings are left out, since they could only be stored as
     pickles."""
@@ -105,23 +115,22 @@ class Artifacts:
         for position, output in enumerate(execution.outputs or ()):
             arrays[_numbered("actual", position)] = output.array
         arrays = {name: array for name, array in arrays.items() if array.dtype != object}
-        if not arrays or not self._room(sum(array.nbytes for array in arrays.values()), expected=expected):
-            return
-        self._put(artifact_name(prepared.case.id, target), arrays, expected=expected)
+        size = sum(array.nbytes for array in arrays.values())
+        if arrays and self._room(size, expected=expected):
+            file = io.BytesIO()
+            np.savez(file, **arrays)  # type: ignore[arg-type] # numpy types savez's keywords as its flag
+            self._save(TensorFile(artifact_name(prepared.case.id, target), file.getvalue(), size, expected))
 
-    def keep_file(self, name: str, data: bytes, size: int, *, expected: bool) -> None:
-        """Keep a file with `size` bytes of tensors that was made elsewhere, if there is room."""
-        if self._room(size, expected=expected):
-            self._write(name, lambda path: path.write_bytes(data))
+    def keep_file(self, file: TensorFile) -> None:
+        """Keep tensors of another machine, if there is room."""
+        if self._room(file.size, expected=file.expected):
+            self._save(file)
 
-    def _put(self, name: str, arrays: dict[str, Array], *, expected: bool) -> None:
-        self._write(name, lambda path: np.savez(path, **arrays))  # type: ignore[arg-type] # numpy types savez's keywords as its flag
-
-    def _write(self, name: str, save: Callable[[Path], object]) -> None:
-        path = self._folder / name
+    def _save(self, file: TensorFile) -> None:
+        path = self._folder / file.name
         try:
             self._folder.mkdir(exist_ok=True)
-            save(path)
+            path.write_bytes(file.data)
         except OSError as error:
             with contextlib.suppress(OSError):
                 path.unlink()
@@ -139,15 +148,3 @@ class Artifacts:
             held, cases, known = held + size, cases + 1, known + expected
         self._used.put(held, cases, known)
         return fits
-
-
-class NoArtifacts(Artifacts):
-    """Keeps nothing, where there is no run file for tensors to lie beside."""
-
-    def __init__(self) -> None:
-        super().__init__(Path(), LocalNumbers(3))
-
-    def keep(
-        self, target: str, prepared: Prepared, execution: Execution, judgement: Judgement, *, expected: bool
-    ) -> None:
-        """Keep nothing."""

@@ -12,7 +12,6 @@ from harness.model.header import Asked, Header
 from harness.model.query import parse_all
 from harness.results.runfile import RunReader
 from harness.run.request import Request
-from harness.specs.selection import Shard
 from harness.targets.registry import parse_targets, starts_what_it_names
 
 _OPTIONS = {
@@ -59,7 +58,7 @@ def continued(request: Request, given: Collection[str]) -> Request:
         if "expectations" in given
         else tuple(map(Path, asked.expectations)),
         queries=parse_all(asked.queries),
-        shard=None if asked.shard is None else Shard(asked.shard.index, asked.shard.of),
+        shard=asked.shard,
         select=asked.select,
         seed=header.seed,
         timeout=asked.timeout,

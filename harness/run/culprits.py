@@ -107,13 +107,13 @@ def _passing(
     suspects: Sequence[WrongGraph],
 ) -> dict[int, tuple[str, ...]]:
     """Run graphs of suspects, and return by the number of the suspect the first of its graphs that passes."""
-    units = [GraphCases(graph, [suspects[number].prepared._replace()]) for number, graph, _ in asked]
+    groups = [GraphCases(graph, [suspects[number].prepared._replace()]) for number, graph, _ in asked]
     place = {
-        id(unit.cases[0]): (number, chosen) for unit, (number, _, chosen) in zip(units, asked, strict=True)
+        id(group.cases[0]): (number, chosen) for group, (number, _, chosen) in zip(groups, asked, strict=True)
     }
     found: dict[int, tuple[str, ...]] = {}
-    if units:
-        with closing(pool.run(iter(units), keep=True)) as answers:
+    if groups:
+        with closing(pool.run(iter(groups), keep=True)) as answers:
             for prepared, graph, execution in answers:
                 if judge(prepared, graph, execution, provider).outcome is Outcome.PASS:
                     number, chosen = place[id(prepared)]

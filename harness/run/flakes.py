@@ -53,11 +53,12 @@ class Reruns:
         held, self._held = self._held, []
         outcomes: list[Counter[Outcome]] = [Counter() for _ in held]
         place = {id(prepared): number for number, (prepared, _, _) in enumerate(held)}
-        units = (GraphCases(graph, [prepared]) for prepared, graph, _ in held for _ in range(self._times))
+        groups = (GraphCases(graph, [prepared]) for prepared, graph, _ in held for _ in range(self._times))
         gone: TargetUnavailable | None = None
         try:
             if held:
-                with closing(pool.run(units)) as answers:
+                pool.close()  # what ran before must not be the reason
+                with closing(pool.run(groups)) as answers:
                     for prepared, graph, execution in answers:
                         outcomes[place[id(prepared)]][
                             judge(prepared, graph, execution, provider).outcome

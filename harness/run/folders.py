@@ -89,6 +89,16 @@ def _targets(path: Path) -> Sequence[str]:
         return ()
 
 
+def make(folder: Path) -> None:
+    """Make the folder of a run. Errors: UsageError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"{folder}: cannot be made: {error.strerror}; choose another folder with -o"
+        ) from error
+
+
 def clear(folder: Path) -> None:
     """Take away what an earlier run left beside its run file: tensors and reports, which would pass for the
     new one's."""

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 from msgspec import UNSET
 
-from harness.compile.prepare import refusal, units
+from harness.compile.prepare import by_graph, refusal
 from harness.model.case import BEYOND, Case, Validity
 from harness.model.errors import TargetUnavailable
 from harness.model.result import NOT_EXPRESSIBLE, Error, Result
-from harness.model.shares import Share
 from harness.model.target_info import DIRECTML
 from harness.model.verdict import (
     CONFORMING,
@@ -34,6 +35,7 @@ from harness.run.hashes import output_hash
 from harness.run.judge import Judgement, judge, verdict
 from harness.run.patterns import PatternRuns
 from harness.run.resume import Done
+from harness.specs.blocks import CaseBlock
 from harness.specs.expectations import Expectations
 from harness.specs.find_case import problem_of, spec_of
 from harness.specs.selection import ChosenCases, Selection
@@ -59,30 +61,29 @@ class RunInputs(NamedTuple):
 
 
 class TargetRun(NamedTuple):
-    """A share of the cases on one target."""
+    """Blocks of cases on one target."""
 
     work: RunInputs
     target: Target
     known: TargetExpectations
     done: Done | None
-    artifacts: Artifacts
-    share: Share
-    keep: bool = False
-    """Workers stay for the next job, which is of the same kind of validity."""
+    artifacts: Artifacts | None
+    """None where no tensors are kept."""
 
-    def results(self, pool: WorkerPool | None) -> Iterator[Result]:
+    def results(self, pool: WorkerPool | None, blocks: Iterable[CaseBlock]) -> Iterator[Result]:
         """Yield one result a case; invalid and unspecified cases run in workers of their own, after the valid
         ones."""
-        for valid in (True, False):
-            cases = self._cases(valid=valid)
-            yield from map(self._unavailable, cases) if pool is None else self._run(pool, cases)
+        for valid, alike in groupby(blocks, attrgetter("valid")):
+            cases = self.left(case for block in alike for case in block.cases())
+            yield from map(self._unavailable, cases) if pool is None else self._run(pool, cases, valid=valid)
 
-    def _run(self, pool: WorkerPool, cases: Iterator[Case]) -> Iterator[Result]:
+    def _run(self, pool: WorkerPool, cases: Iterator[Case], *, valid: bool) -> Iterator[Result]:
+        pool.keep_apart(valid)
         reruns = Reruns(self.work.reruns)
         over_patterns = PatternRuns(self.target.provider)
         culprits = Culprits(self.target.provider)
         refused: list[tuple[Case, str]] = []
-        supply = units(
+        supply = by_graph(
             cases, self.work.seed, self.target.provider, lambda case, why: refused.append((case, why))
         )
         try:
@@ -103,17 +104,12 @@ class TargetRun(NamedTuple):
                 result = self._by_culprit(result)
                 if not reruns.hold(prepared, graph, result):
                     yield result
-            if not self.keep:
-                pool.close()
         except TargetUnavailable:
             yield from reruns.unrepeated()
             raise
         yield from reruns.results(pool, self.target.provider)
         for case, why in refused:
             yield self._inexpressible(case, why)
-
-    def _cases(self, *, valid: bool) -> Iterator[Case]:
-        return self.left(self.work.selection.cases(valid=valid, share=self.share))
 
     def left(self, cases: Iterator[Case]) -> Iterator[Case]:
         """Yield the cases that an interrupted run has not done, and count those that it has for what is expected."""
@@ -150,7 +146,9 @@ class TargetRun(NamedTuple):
         worth = (
             execution.outputs is not None or found is not Verdict.EXPECTED
         )  # inputs alone can be made again
-        if case.validity is Validity.UNSPECIFIED or (worth and not conforming):
+        if self.artifacts is not None and (
+            case.validity is Validity.UNSPECIFIED or (worth and not conforming)
+        ):
             self.artifacts.keep(
                 self.target.name, prepared, execution, judgement, expected=found is Verdict.EXPECTED
             )

@@ -12,12 +12,11 @@ from hashlib import blake2b
 from pathlib import Path
 
 from harness.model.errors import UsageError
-from harness.model.header import End, Header
+from harness.model.header import Header
 from harness.model.result_key import artifact_name
-from harness.model.verdict import NOT_EXECUTED
 from harness.results.counts import Counts
 from harness.results.runfile import RunReader, RunWriter
-from harness.run.folders import check_vacant, clear
+from harness.run.folders import check_vacant, clear, make
 from harness.run.hashes import hash_files, run_hashes
 from harness.run.pipeline import RunOutcome
 from harness.run.request import new_run_id
@@ -43,10 +42,7 @@ def merge_runs(
     if any(reader.path.resolve() == path.resolve() for reader in readers):
         raise UsageError(f"{path}: is one of the runs to merge; choose another folder with -o")
     check_vacant(folder, force=force)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{folder}: cannot be made: {error.strerror}") from error
+    make(folder)
     first = readers[0].header
     known = _known(first)
     seen: set[bytes] = set()
@@ -104,15 +100,7 @@ def merge_runs(
             problems += expected.problems(
                 date.today(), scope if whole and not first.targets[target].unavailable else None
             )
-        end = End(
-            selected=shards.selected + absent * len(first.targets),
-            run=len(seen) - sum(counts.outcomes[outcome.value] for outcome in NOT_EXECUTED),
-            left_out=dict(sorted(left_out.items())),
-            outcomes=dict(sorted(counts.outcomes.items())),
-            verdicts=dict(sorted(counts.verdicts.items())),
-            problems=tuple(dict.fromkeys(problems)),
-            seconds=seconds,
-        )
+        end = counts.end(shards.selected + absent * len(first.targets), left_out, problems, seconds)
         writer.close(end)
         clear(folder)
         tensors.copy(folder)

@@ -118,8 +118,8 @@ def over_patterns(
     """Run one case again over each pattern and return what its elements are; None where a run ended
     otherwise."""
     shaped = prepared._replace(output_shapes=tuple(output.array.shape for output in outputs))
-    units = (GraphCases(graph._replace(patterns=patterns), [shaped]) for patterns in PATTERNS)
-    with closing(pool.run(units, keep=True)) as answers:
+    again_on = (GraphCases(graph._replace(patterns=patterns), [shaped]) for patterns in PATTERNS)
+    with closing(pool.run(again_on, keep=True)) as answers:
         again = {on.patterns: execution.outputs or () for _, on, execution in answers}
     return examine(outputs, [again.get(patterns, ()) for patterns in PATTERNS])
 

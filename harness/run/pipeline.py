@@ -1,4 +1,4 @@
-"""The run: load -> select -> (prepare -> execute -> judge, in lanes) -> write. The only module that knows
+"""The run: load -> select -> (prepare -> execute -> judge, in blocks) -> write. The only module that knows
 this order."""
 
 from __future__ import annotations
@@ -12,20 +12,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
-from msgspec import UNSET
 
-from harness.model.errors import NothingRan, UsageError
+from harness.model.errors import NothingRan
 from harness.model.header import SCHEMA, End, Header
 from harness.model.progress import PLANNING
-from harness.model.verdict import NOT_EXECUTED
 from harness.results.counts import Counts
 from harness.results.runfile import RunWriter
 from harness.run.baseline import Baseline
-from harness.run.folders import check_vacant, clear, point_latest
+from harness.run.folders import check_vacant, clear, make, point_latest
 from harness.run.hashes import run_hashes
 from harness.run.job import RunInputs
-from harness.run.lanes.coordinator import Coordinator, lanes
-from harness.run.lanes.lane import Opened
+from harness.run.processes.coordinator import Coordinator, coordinator
+from harness.run.processes.process import Opened
 from harness.run.request import Request, new_run_id
 from harness.run.resume import Done, Earlier
 from harness.specs.expand import expand
@@ -38,7 +36,6 @@ from harness.targets.fake_script import check_scripts
 from harness.targets.launches import make_ready
 
 if TYPE_CHECKING:
-    from harness.run.cluster.coordinator import ClusterCoordinator
     from harness.run.cluster.scheduler import DaskCluster
 
 
@@ -123,14 +120,17 @@ def _run(request: Request, cluster: DaskCluster | None) -> RunOutcome:
     )
     path = request.out / "run.jsonl"
     gc.freeze()  # modules and plan stay: the collector need not walk through them again and again
-    with _crew(cluster, request, header.run_id, specs, work, total) as crew:
-        opened = [crew.open(number) for number in range(len(request.targets))]
+    with _coordinator(cluster, request, header.run_id, specs, work, total) as processes:
+        opened = [processes.open(number) for number in range(len(request.targets))]
         infos = {
-            target.name: crew.info(number, found)
+            target.name: processes.info(number, found)
             for number, (target, found) in enumerate(zip(request.targets, opened, strict=True))
         }
         header = msgspec.structs.replace(
-            header, targets=infos, expectations=expectations.stated(infos, plan.operators), nodes=crew.nodes
+            header,
+            targets=infos,
+            expectations=expectations.stated(infos, plan.operators),
+            nodes=processes.nodes,
         )
         done = None if earlier is None else earlier.continued(header)
         with _writer(path, header, done) as writer:
@@ -142,43 +142,37 @@ def _run(request: Request, cluster: DaskCluster | None) -> RunOutcome:
             for number, (target, found) in enumerate(zip(request.targets, opened, strict=True)):
                 here = found if isinstance(found, Opened) else None
                 sink = _Written(writer, request, target.name, total)
-                reports = crew.run(number, infos[target.name], here, done, sink)
+                reports = processes.run(number, infos[target.name], here, done, sink)
                 request.progress(target.name, sink.number, total)
                 known = expectations.for_target(target.name, infos[target.name])
                 for report in reports:
                     counts.merge(report.counts)
                     known.merge(report.findings)
-                    problems += [] if report.problem is None else [report.problem]
+                    problems += [] if report.problem is None else [f"{target.name}: {report.problem}"]
                 problems += known.problems(
                     date.today(), scope if selection.complete and here is not None else None
                 )
-            ran = sum(counts.outcomes.values()) - sum(
-                counts.outcomes[outcome.value] for outcome in NOT_EXECUTED
-            )
-            end = End(
-                selected=total * len(request.targets) - counts.inexpressible,
-                run=ran,
-                left_out=dict(sorted(left_out.items())),
-                outcomes=dict(sorted(counts.outcomes.items())),
-                verdicts=dict(sorted(counts.verdicts.items())),
-                problems=tuple(dict.fromkeys(problems)),
-                seconds=round(time.monotonic() - started, 3),
-                nodes=tuple(node for node in crew.nodes if node not in header.nodes) or UNSET,
+            end = counts.end(
+                total * len(request.targets) - counts.inexpressible,
+                left_out,
+                problems,
+                round(time.monotonic() - started, 3),
+                tuple(node for node in processes.nodes if node not in header.nodes),
             )
             writer.close(end)
     return RunOutcome(path, end, _exit_code(end, counts, baselined=against is not None))
 
 
-def _crew(
+def _coordinator(
     cluster: DaskCluster | None,
     request: Request,
     run_id: str,
     specs: Sequence[LoadedSpec],
     work: RunInputs,
     total: int,
-) -> Coordinator | ClusterCoordinator:
+) -> Coordinator:
     if cluster is None:
-        return lanes(work, request.jobs, total)
+        return coordinator(work, request.jobs, total)
     from harness.run.cluster.coordinator import on_cluster
 
     return on_cluster(cluster, request, run_id, specs, work, total)
@@ -210,9 +204,8 @@ def _gone(baseline: Baseline | None, selection: Selection, request: Request) -> 
     """Count what the earlier run has and the specs have no longer; a part of the cases says nothing of it."""
     if baseline is None or not selection.complete:
         return {}
-    ids = (case.id for valid in (True, False) for case in selection.cases(valid=valid))
     gone = baseline.gone(
-        ids,
+        (case.id for case in selection),
         (spec.model.operator for spec in selection.plan.specs),
         [target.name for target in request.targets],
     )
@@ -220,12 +213,7 @@ def _gone(baseline: Baseline | None, selection: Selection, request: Request) -> 
 
 
 def _writer(path: Path, header: Header, done: Done | None) -> RunWriter:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(
-            f"{path.parent}: cannot be made: {error.strerror}; choose another folder with -o"
-        ) from error
+    make(path.parent)
     if done is not None:
         return RunWriter(path, keep=done.keep)
     writer = RunWriter(path, header)

@@ -11,7 +11,7 @@ from contextlib import closing
 from types import TracebackType
 from typing import NamedTuple
 
-from harness.compile.prepare import units
+from harness.compile.prepare import by_graph
 from harness.model.case import Case, Validity
 from harness.model.errors import TargetUnavailable, UsageError
 from harness.model.result import Memory
@@ -86,13 +86,13 @@ class Probes:
 
     def again(self, graphs: Sequence[tuple[Graph, Prepared]]) -> list[Probe]:
         """Run prepared cases on other graphs, each in a session of its own."""
-        units = [GraphCases(graph, [prepared._replace()]) for graph, prepared in graphs]
+        groups = [GraphCases(graph, [prepared._replace()]) for graph, prepared in graphs]
         found: dict[int, Probe] = {}
-        with closing(self._pool.run(iter(units), keep=True)) as answers:
+        with closing(self._pool.run(iter(groups), keep=True)) as answers:
             for prepared, graph, execution in answers:
                 judgement = judge(prepared, graph, execution, self.target.provider)
                 found[id(prepared)] = Probe(prepared, graph, execution, judgement)
-        return [found[id(unit.cases[0])] for unit in units]
+        return [found[id(each.cases[0])] for each in groups]
 
     def culprit(self, probe: Probe) -> tuple[str, ...]:
         """Return the transformer, or the two, without which an optimised graph does what it should; () for none."""
@@ -135,7 +135,9 @@ class Probes:
     def _units(self, cases: Sequence[Case], apart: bool) -> Iterator[GraphCases]:
         groups = [[case] for case in cases] if apart else [cases]
         return (
-            unit for group in groups for unit in units(group, self.seed, self.target.provider, self._refuse)
+            each
+            for group in groups
+            for each in by_graph(group, self.seed, self.target.provider, self._refuse)
         )
 
     def _refuse(self, case: Case, why: str) -> None:

@@ -8,9 +8,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.model.header import Asked, Select, ShardOf
+from harness.model.header import Asked, Select, Shard
 from harness.model.query import Query
-from harness.specs.selection import Shard
 from harness.targets.target import Target
 
 
@@ -57,7 +56,7 @@ class Request(NamedTuple):
             specs=tuple(map(str, self.specs)),
             queries=tuple(query.text for query in self.queries),
             select=self.select,
-            shard=None if self.shard is None else ShardOf(*self.shard),
+            shard=self.shard,
             expectations=tuple(map(str, self.expectations)),
             baseline=None if self.baseline is None else str(self.baseline),
             timeout=self.timeout,

@@ -14,7 +14,7 @@ from harness.model.header import (
     End,
     Header,
     Merged,
-    ShardOf,
+    Shard,
     in_another_order,
 )
 from harness.results.runfile import RunReader
@@ -91,7 +91,7 @@ def merged_header(readers: Sequence[RunReader], missing: tuple[int, ...], run_id
     )
 
 
-def _shard(header: Header) -> ShardOf | None:
+def _shard(header: Header) -> Shard | None:
     return None if header.selection is None else header.selection.shard
 
 

@@ -18,7 +18,6 @@ from harness.model.case import Case, TensorSpec, Validity
 from harness.model.caseid import directml_terms, input_term, option_terms, value_text
 from harness.model.errors import SpecError
 from harness.model.query import Query
-from harness.model.shares import WHOLE, Share
 from harness.operators import OPERATORS
 from harness.operators.base import NoDomain, Operator
 from harness.operators.directml.levels import known_operators, levels
@@ -37,12 +36,19 @@ from harness.specs.sweep_schema import Sweep
 
 
 class Piece(NamedTuple):
-    """A literal case, or one combination of a sweep with its kinds of values: how many cases it has, what their ids are
-    made of, and the cases themselves."""
+    """A literal case, or a combination of a sweep with its kinds of values: the most cases that it can have, what their
+    ids are made of, and the cases themselves."""
 
-    number: int
+    most: int
     text: Callable[[], str]
     cases: Callable[[], Iterable[Case]]
+
+
+def pieces_of(cases: Iterable[Case], *, valid: bool) -> Iterator[Piece]:
+    """Yield the valid cases, or the others, each as a piece of its own."""
+    for case in cases:
+        if (case.validity is Validity.VALID) is valid:
+            yield Piece(1, partial(str, case.id), partial(iter, (case,)))
 
 
 class _Told(NamedTuple):
@@ -63,12 +69,10 @@ class SweepPlan:
     sweep: Sweep
     calls: SweepCalls
 
-    def cases(self, left_out: Counter[str], share: Share = WHOLE) -> Iterator[Case]:
-        """Yield the sweep's cases, or a share of its calls, and count by reason what the whole sweep leaves
-        out."""
-        told: dict[Kinds, _Told] = {}
-        for group in self.calls.groups(left_out, share):
-            yield from self._cases(group, told)
+    def cases(self, left_out: Counter[str]) -> Iterator[Case]:
+        """Yield the sweep's cases, and count by reason what it leaves out."""
+        for piece in self.pieces(left_out):
+            yield from piece.cases()
 
     def _cases(self, group: CallGroup, told: dict[Kinds, _Told]) -> Iterator[Case]:
         """Yield the cases of one combination of element types and shapes: one for each combination of kinds
@@ -128,14 +132,18 @@ class SweepPlan:
         """Count the sweep's cases without making them, and by reason what it leaves out."""
         return self.calls.count(left_out)
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self, left_out: Counter[str]) -> Iterator[Piece]:
         """Yield the sweep's combinations, without making their cases."""
         told: dict[Kinds, _Told] = {}
-        for group in self.calls.groups(Counter()):
-            yield Piece(len(group.kinds), partial(self._says, group), partial(self._cases, group, told))
+        for most, find in self.calls.parts(left_out):
+            yield Piece(most, partial(self._says, find), partial(self._made, find, told))
 
-    def _says(self, group: CallGroup) -> str:
-        return f"{self._text(group)} {group.kinds}"
+    def _says(self, find: Callable[[], Iterable[CallGroup]]) -> str:
+        return "\n".join(f"{self._text(group)} {group.kinds}" for group in find())
+
+    def _made(self, find: Callable[[], Iterable[CallGroup]], told: dict[Kinds, _Told]) -> Iterator[Case]:
+        for group in find():
+            yield from self._cases(group, told)
 
     def _text(self, group: CallGroup) -> tuple[str, str]:
         """Return the id up to the kinds of values and after them."""
@@ -147,13 +155,11 @@ class SweepPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """All cases of some specs; `left_out` counts by reason the combinations that iterating has passed
-    over."""
+    """All cases of some specs."""
 
     specs: tuple[LoadedSpec, ...]
     literals: tuple[Case, ...]
     sweeps: tuple[SweepPlan, ...]
-    left_out: Counter[str]
 
     def __iter__(self) -> Iterator[Case]:
         yield from self.cases(valid=True)
@@ -166,31 +172,25 @@ class Plan:
             sweep.operator.name for sweep in self.sweeps
         }
 
-    def count(self) -> int:
+    def counted(self) -> tuple[int, Counter[str]]:
         """Count the cases without making them, and by reason what is left out."""
-        return len(self.literals) + sum(sweep.count(self.left_out) for sweep in self.sweeps)
+        left_out = Counter[str]()
+        return len(self.literals) + sum(sweep.count(left_out) for sweep in self.sweeps), left_out
 
-    def cases(
-        self, *, valid: bool, share: Share = WHOLE, wanted: Callable[[SweepPlan], bool] | None = None
-    ) -> Iterator[Case]:
-        """Yield the valid cases, or the others: the two kinds never share a worker. A share walks through
-        both, in this order.
+    def cases(self, *, valid: bool, wanted: Callable[[SweepPlan], bool] | None = None) -> Iterator[Case]:
+        """Yield the valid cases, or the others: the two kinds never share a worker. Of sweeps only those that are
+        `wanted`."""
+        for piece in self.pieces(Counter(), valid=valid, wanted=wanted):
+            yield from piece.cases()
 
-        Of sweeps only those that are `wanted`.
-        """
-        yield from share.of(case for case in self.literals if (case.validity is Validity.VALID) is valid)
+    def pieces(
+        self, left_out: Counter[str], *, valid: bool, wanted: Callable[[SweepPlan], bool] | None = None
+    ) -> Iterator[Piece]:
+        """Yield what the cases are made from, in the order of `cases`, and count by reason what is left out."""
+        yield from pieces_of(self.literals, valid=valid)
         for sweep in self.sweeps:
             if (sweep.sweep.validity is Validity.VALID) is valid and (wanted is None or wanted(sweep)):
-                yield from sweep.cases(self.left_out, share)
-
-    def pieces(self, *, valid: bool) -> Iterator[Piece]:
-        """Yield what the valid cases are made from, or the others, in the order of `cases`."""
-        for case in self.literals:
-            if (case.validity is Validity.VALID) is valid:
-                yield Piece(1, partial(str, case.id), partial(iter, (case,)))
-        for sweep in self.sweeps:
-            if (sweep.sweep.validity is Validity.VALID) is valid:
-                yield from sweep.pieces()
+                yield from sweep.pieces(left_out)
 
     def searched(self, query: Query) -> Iterator[Case]:
         """Yield the literal cases, and those of the sweeps that a query can select cases of: all that need
@@ -237,7 +237,7 @@ def expand(
     tell(len(wanted), len(wanted))
     if problems:
         raise SpecError(problems)
-    return Plan(tuple(specs), tuple(literals), tuple(sweeps), Counter())
+    return Plan(tuple(specs), tuple(literals), tuple(sweeps))
 
 
 def _plan_ahead(specs: Sequence[LoadedSpec], tell: Callable[[int, int], None]) -> int:

@@ -3,51 +3,37 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
+from functools import cached_property
 from itertools import chain, combinations
 from typing import NamedTuple
 
 from harness.model.case import Case, Validity
 from harness.model.caseid import CaseKey
 from harness.model.errors import NothingRan
+from harness.model.header import Shard
 from harness.model.query import Query, explain_no_match
-from harness.model.shares import WHOLE, Share
-from harness.specs.expand import Plan, SweepPlan
+from harness.specs.blocks import CaseBlock, divided, numbered
+from harness.specs.expand import Piece, Plan, SweepPlan, pieces_of
 
 NOT_ASKED, OTHER_SHARD, NO_NEW_PAIR = "not in the query", "in another shard", "adds no new pair"
 _FEW = 5000
-
-
-class Shard(NamedTuple):
-    """Shard `number` of `of`, counted from 1; a case belongs to one shard by the hash of its id, wherever it
-    stands."""
-
-    number: int
-    of: int
-
-    def holds(self, case_id: str) -> bool:
-        return (
-            int.from_bytes(blake2b(case_id.encode(), digest_size=8).digest(), "little") % self.of
-            == self.number - 1
-        )
+_SHARD_CASES = 4
+"""Cases of the blocks of which a shard takes every N-th: few, so that no shard of a small run is empty."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """A selection of a plan's cases; `left_out` counts by reason what looking for them passes over."""
+    """A selection of a plan's cases."""
 
     plan: Plan
     queries: tuple[Query, ...] = ()
     shard: Shard | None = None
     pairwise: bool = False
-    left_out: Counter[str] = field(default_factory=Counter)
     _few: list[Case] = field(default_factory=list)
     """All selected cases, where counting them found few enough to remember: each target would look for them
     again."""
-    _unmatched: list[Query] = field(default_factory=list)
-    """The queries that have matched no case yet, while cases are counted."""
 
     @property
     def complete(self) -> bool:
@@ -57,50 +43,57 @@ class Selection:
 
     def __iter__(self) -> Iterator[Case]:
         """Yield every selected case, the valid ones first."""
-        yield from self.cases(valid=True)
-        yield from self.cases(valid=False)
+        for block in self.blocks(1):
+            yield from block.cases()
 
-    def cases(self, *, valid: bool, share: Share = WHOLE) -> Iterator[Case]:
-        """Yield the selected valid cases, or the selected others; a share of them can be had where
-        `divisible`."""
+    def cases(self, *, valid: bool) -> Iterator[Case]:
+        """Yield the selected valid cases, or the selected others."""
+        for block in self.blocks(1):
+            if block.valid is valid:
+                yield from block.cases()
+
+    def blocks(self, size: int) -> Iterator[CaseBlock]:
+        """Return the cases in blocks of at least `size`, numbered from 0, the valid ones first; what a query does not
+        select counts too."""
+        return numbered(self._own, size, self._asked if self.queries and not self._few else None)
+
+    def _own(self, valid: bool) -> Iterable[Piece]:
+        """Return the pieces of this shard."""
         if self._few:
-            yield from share.of(case for case in self._few if (case.validity is Validity.VALID) is valid)
-        else:
-            yield from self._found(valid=valid, share=share)
+            return pieces_of(self._few, valid=valid)
+        pieces = self._planned(Counter(), valid=valid)
+        if self.shard is None:
+            return pieces
+        parts = enumerate(divided(pieces, _SHARD_CASES))
+        return chain.from_iterable(part for number, part in parts if self.shard.holds(number))
 
-    def _found(self, *, valid: bool, share: Share = WHOLE) -> Iterator[Case]:
-        if self.complete:
-            yield from self.plan.cases(valid=valid, share=share)
-            return
-        pairs = _Pairs() if self.pairwise else None
-        for case in self.plan.cases(valid=valid, share=share, wanted=self._wants if self.queries else None):
-            if self._unmatched:
-                self._unmatched[:] = [query for query in self._unmatched if not query.matches(case.id)]
-            if self.queries and not any(query.matches(case.id) for query in self.queries):
-                self.left_out[NOT_ASKED] += 1
-            elif (
-                pairs is not None
-                and case.validity is Validity.VALID
-                and case.literals is None
-                and not pairs.adds(case.id)
-            ):
-                self.left_out[NO_NEW_PAIR] += 1
-            elif self.shard is not None and not self.shard.holds(case.id):
-                self.left_out[OTHER_SHARD] += 1
+    def _planned(self, left_out: Counter[str], *, valid: bool) -> Iterator[Piece]:
+        """Yield the pieces that a query can select cases of, of all shards; count what the plan leaves out."""
+        if self.pairwise:
+            return pieces_of(self._paired[0], valid=valid)
+        return self.plan.pieces(left_out, valid=valid, wanted=self._wants if self.queries else None)
+
+    @cached_property
+    def _paired(self) -> tuple[list[Case], Counter[str]]:
+        """The cases of a pairwise selection, which those before it decide, and what is left out."""
+        found: list[Case] = []
+        left_out = Counter[str]()
+        pairs = _Pairs()
+        for case in Selection(self.plan, self.queries)._selected(left_out):
+            if case.validity is Validity.VALID and case.literals is None and not pairs.adds(case.id):
+                left_out[NO_NEW_PAIR] += 1
             else:
-                yield case
+                found.append(case)
+        return found, left_out
 
     def _wants(self, sweep: SweepPlan) -> bool:
-        """Say whether a query can select any case of a sweep; count its cases if not."""
-        if any(query.may_select(sweep.operator.name, f"sweep={sweep.sweep.name}") for query in self.queries):
-            return True
-        self.left_out[NOT_ASKED] += sweep.count(self.plan.left_out)
-        return False
+        """Say whether a query can select any case of a sweep."""
+        return any(
+            query.may_select(sweep.operator.name, f"sweep={sweep.sweep.name}") for query in self.queries
+        )
 
-    @property
-    def divisible(self) -> bool:
-        """Say whether a case is selected whatever the others are."""
-        return not self.pairwise
+    def _asked(self, case: Case) -> bool:
+        return any(query.matches(case.id) for query in self.queries)
 
     def total(self) -> int:
         """Count the selected cases; NothingRan with a hint if there are none."""
@@ -109,31 +102,47 @@ class Selection:
     def counted(self) -> tuple[int, dict[str, int]]:
         """Count the selected cases, and by reason what is left out; NothingRan with a hint if none is selected,
         or if one of several queries matches none: a mistyped one would else go unnoticed beside the others."""
-        self._unmatched[:] = self.queries
-        count = self.plan.count() if self.complete else self._count_one_by_one()
-        left_out = dict(sorted((self.plan.left_out + self.left_out).items()))
-        self.left_out.clear()
-        self.plan.left_out.clear()
-        if hopeless := tuple(self._unmatched):
-            self._unmatched.clear()
-            raise NothingRan(self._no_match(hopeless))
-        if not count:
+        left_out = Counter[str]()
+        number = 0
+        if self.complete:
+            number, left_out = self.plan.counted()
+        else:
+            few: list[Case] = []
+            for number, case in enumerate(self._selected(left_out), start=1):
+                if number <= _FEW:
+                    few.append(case)
+            self._few[:] = few if number <= _FEW else ()
+        if not number:
             raise NothingRan(
                 "no case is selected: the shard is empty"
                 if self.shard
                 else "no case is selected: the specs expand to none"
             )
-        return count, left_out
+        return number, dict(sorted(left_out.items()))
 
-    def _count_one_by_one(self) -> int:
-        few: list[Case] = []
-        count = 0
-        for case in chain(self._found(valid=True), self._found(valid=False)):
-            count += 1
-            if count <= _FEW:
-                few.append(case)
-        self._few[:] = few if count <= _FEW else ()
-        return count
+    def _selected(self, left_out: Counter[str]) -> Iterator[Case]:
+        """Look for every selected case, and count by reason what is left out. Errors: NothingRan after the last one if
+        a query matches none."""
+        unmatched = [] if self.pairwise else list(self.queries)
+        if self.pairwise:
+            left_out.update(self._paired[1])
+        for sweep in self.plan.sweeps if unmatched else ():
+            if not self._wants(sweep):
+                left_out[NOT_ASKED] += sweep.count(left_out)
+        for valid in (True, False):
+            for number, pieces in enumerate(divided(self._planned(left_out, valid=valid), _SHARD_CASES)):
+                mine = self.shard is None or self.shard.holds(number)
+                for case in chain.from_iterable(piece.cases() for piece in pieces):
+                    if unmatched:
+                        unmatched = [query for query in unmatched if not query.matches(case.id)]
+                    if self.queries and not self._asked(case):
+                        left_out[NOT_ASKED] += 1
+                    elif not mine:
+                        left_out[OTHER_SHARD] += 1
+                    else:
+                        yield case
+        if unmatched:
+            raise NothingRan(self._no_match(unmatched))
 
     def _no_match(self, queries: Sequence[Query]) -> str:
         operators = {spec.model.operator for spec in self.plan.specs}
@@ -146,14 +155,9 @@ class ChosenCases(NamedTuple):
 
     chosen: Sequence[Case]
 
-    @property
-    def divisible(self) -> bool:
-        """They are not shared out among lanes."""
-        return False
-
-    def cases(self, *, valid: bool, share: Share = WHOLE) -> Iterator[Case]:
-        """Yield the chosen cases that are valid, or the others."""
-        yield from share.of(case for case in self.chosen if (case.validity is Validity.VALID) is valid)
+    def blocks(self, size: int) -> Iterator[CaseBlock]:
+        """Return the cases in blocks of `size`, numbered from 0, the valid ones first."""
+        return numbered(lambda valid: pieces_of(self.chosen, valid=valid), size)
 
 
 def select(

@@ -4,12 +4,11 @@ interactions of its factors."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from itertools import groupby, product
 
 from harness.model.case import Validity, Value
-from harness.model.shares import WHOLE, Share
 from harness.operators.base import Operator
 from harness.specs import api
 from harness.specs.attribute_values import alternatives
@@ -98,25 +97,32 @@ class SweepCalls:
                                 self._used.update(picked.items())
         return sorted(found, key=sort_key)
 
-    def groups(self, left_out: Counter[str], share: Share = WHOLE) -> Iterator[CallGroup]:
-        """Yield what the sweep keeps, or a share of it, the cases of one graph together, and count by reason what
-        it leaves out: of a share at least what that leaves out itself."""
-        if self._found is not None:
-            yield from share.of(self._found[0])
-            left_out.update(self._found[1])
+    def groups(self, left_out: Counter[str]) -> Iterator[CallGroup]:
+        """Yield what the sweep keeps, the cases of one graph together, and count by reason what it leaves out."""
+        for _, find in self.parts(left_out):
+            yield from find()
+
+    def parts(self, left_out: Counter[str]) -> Iterator[tuple[int, Callable[[], Iterable[CallGroup]]]]:
+        """Yield the groups in parts, each with the most cases that it can have.
+
+        A part of a product that is not kept looks for its groups, and counts what it leaves out, when it is called.
+        """
+        found: tuple[Iterable[CallGroup], Counter[str]] | None = self._found
+        if found is None and self.interactions is not None:
+            found = self.interactions.groups, self.interactions.left_out
+        if found is None and any(OMITTED in (given.shape or ()) for given in self.sweep.inputs.values()):
+            found = once(self._product(left_out)), Counter()
+        if found is None:
+            for step, by_param, illegal in self._typed_steps(left_out):
+                yield len(self._kinds), partial(self._groups, step, by_param, illegal, left_out)
             return
-        if self.interactions is not None:
-            yield from share.of(self.interactions.groups)
-            left_out.update(self.interactions.left_out)
-            return
-        if any(OMITTED in (given.shape or ()) for given in self.sweep.inputs.values()):
-            yield from share.of(once(self._product(left_out, WHOLE)))
-        else:
-            yield from self._product(left_out, share)
+        for group in found[0]:
+            yield len(group.kinds), partial(iter, (group,))
+        left_out.update(found[1])
 
     def count(self, left_out: Counter[str]) -> int:
         """Count the cases, and by reason what is left out; as long as the groups are few, they are kept for whoever
-        asks for them next, lanes that are forked among them."""
+        asks for them next, forked processes among them."""
         passed_over = Counter[str]()
         kept: list[CallGroup] = []
         total = number = 0
@@ -154,9 +160,9 @@ class SweepCalls:
         if self.interactions is not None and arrays:
             self.interactions.built[:] = arrays
 
-    def _product(self, left_out: Counter[str], share: Share) -> Iterator[CallGroup]:
-        """Yield the groups of the whole product, or of a share of it: those of others are not looked for."""
-        for step, by_param, illegal in share.of(self._typed_steps(left_out)):
+    def _product(self, left_out: Counter[str]) -> Iterator[CallGroup]:
+        """Yield the groups of the whole product."""
+        for step, by_param, illegal in self._typed_steps(left_out):
             yield from self._groups(step, by_param, illegal, left_out)
 
     def _typed_steps(self, left_out: Counter[str]) -> Iterator[tuple[SweepStep, Mapping[str, str], bool]]:

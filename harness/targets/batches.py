@@ -1,4 +1,4 @@
-"""Batches, the requests that a pool sends: groups units, and encodes them to bytes (`worker.py` documents the format)."""
+"""Batches, the requests that a pool sends: some graphs with their cases, encoded as `worker.py` documents."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _KIND = (
 )
 
 
-def batches(units: Iterator[GraphCases]) -> Iterator[list[GraphCases]]:
-    """Group units into batches of some hundred cases or a few MiB; a large unit is split."""
+def batches(groups: Iterator[GraphCases]) -> Iterator[list[GraphCases]]:
+    """Put graphs into batches of some hundred cases or a few MiB; one with many cases is split."""
     batch: list[GraphCases] = []
     cases = size = 0
-    for graph, prepared in units:
+    for graph, prepared in groups:
         start = 0
         for end, (_, _, inputs, *_) in enumerate(prepared, start=1):
             cases += 1
@@ -40,7 +40,7 @@ def batches(units: Iterator[GraphCases]) -> Iterator[list[GraphCases]]:
 
 
 def encode_batch(
-    units: Sequence[GraphCases],
+    groups: Sequence[GraphCases],
     provider: str,
     provider_options: Mapping[str, str],
     config: Mapping[str, str],
@@ -48,18 +48,18 @@ def encode_batch(
     *,
     announced: bool = False,
 ) -> tuple[dict[str, Any], list[bytes]]:
-    """Return header and payload of the request that runs `units`; cases are numbered from 0 through the
+    """Return header and payload of the request that runs `groups`; cases are numbered from 0 through the
     batch.
 
     `threads` is the number of intra-op threads of a session. Each case of an `announced` batch is told and answered
-    by frames of its own. What units have in common stands once, in
+    by frames of its own. What graphs have in common stands once, in
     `kinds`.
     """
     kinds: dict[tuple[object, ...], int] = {}
     described = []
     payload: list[bytes] = []
     first = 0
-    for number, (graph, cases) in enumerate(units):
+    for number, (graph, cases) in enumerate(groups):
         payload.append(graph.model)
         fed = graph.fed
         shapes = []
@@ -88,14 +88,14 @@ def encode_batch(
             ),
             len(kinds),
         )
-        unit = {"unit": number, "kind": kind, "model": len(graph.model), "first": first, "cases": shapes}
+        group = {"unit": number, "kind": kind, "model": len(graph.model), "first": first, "cases": shapes}
         if any(each is not None for each in earlier):
-            unit["before"] = earlier
+            group["before"] = earlier
         if graph.patterns is not None:
-            unit["output_shapes"] = [prepared.output_shapes for prepared in cases]
+            group["output_shapes"] = [prepared.output_shapes for prepared in cases]
         if provider == FAKE:
-            unit["fake"] = [(case.id, case.validity) for case, *_ in cases]
-        described.append(unit)
+            group["fake"] = [(case.id, case.validity) for case, *_ in cases]
+        described.append(group)
         first += len(cases)
     target = {
         "provider": provider,

@@ -1,4 +1,4 @@
-"""The data that targets receive and return: units of prepared cases, and executions."""
+"""The data that targets receive and return: graphs with their prepared cases, and executions."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def tensor_bytes(tensor: Tensor) -> bytes:
 
 
 class FrameReader:
-    """Takes a worker's stream apart and remembers the placement of the unit that the worker is at."""
+    """Takes a worker's stream apart and remembers the placement of the graph that the worker is at."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -77,17 +77,17 @@ class FrameReader:
         self._fuses = False
         self._optimized: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
         """The transformers that changed the graph, and what they made of it."""
-        self._unit: GraphCases | None = None
+        self._group: GraphCases | None = None
         self._failure = msgspec.json.Decoder(_Failure).decode
         self._placement = msgspec.json.Decoder(_Placement).decode
 
-    def nodes_of(self, unit: GraphCases) -> Nodes | None:
-        """Return the placement of a unit's graph, None as long as the worker has not told it."""
-        return self._nodes if unit is self._unit else None
+    def nodes_of(self, group: GraphCases) -> Nodes | None:
+        """Return the placement of a graph, None as long as the worker has not told it."""
+        return self._nodes if group is self._group else None
 
-    def loaded(self, unit: GraphCases) -> bool:
-        """Say whether the worker has created the session of a unit's graph."""
-        return unit is self._unit
+    def loaded(self, group: GraphCases) -> bool:
+        """Say whether the worker has created the session of a graph."""
+        return group is self._group
 
     def feed(self, data: bytes) -> Iterator[tuple[str, Any]]:
         """Yield the complete frames: ("A", case number), ("D", b""), (kind, body)."""
@@ -125,14 +125,14 @@ class FrameReader:
         """Return the executions that an R or E frame tells of, for the cases from number `done` on; take note
         of a P frame."""
         try:
-            unit = cases[done][1]
+            group = cases[done][1]
             if kind == "P":
                 placement = self._placement(body)
                 self._nodes, self._fuses = placement.nodes, placement.fuses
                 self._optimized = placement.transformers, placement.graph_nodes
-                self._unit = unit
+                self._group = group
                 return ()
-            if unit is not self._unit:
+            if group is not self._group:
                 self._nodes, self._optimized = None, ((), ())
             if kind == "R":
                 return (self._result(body, done),)

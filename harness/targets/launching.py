@@ -26,7 +26,7 @@ class Link(Protocol):
 
 
 class Launch(NamedTuple):
-    """How to start a worker of a runtime, and what every unit of the target is run with."""
+    """How to start a worker of a runtime, and what every session of the target is made with."""
 
     argv: Sequence[str]
     env: Mapping[str, str] | None

@@ -1,4 +1,4 @@
-"""Executes units in crash-proof workers: handles announcements, deadlines and restarts.
+"""Executes graphs and their cases in crash-proof workers: handles announcements, deadlines and restarts.
 
 A worker holds at most two batches. It announces each case before it starts it, in memory that both map or by
 a frame, so that a crash, a hang or a lost pipe costs only that case: the worker is replaced, and its
@@ -22,8 +22,7 @@ from harness.targets.execution import Execution, Graph, GraphCases, Prepared
 from harness.targets.frames import GarbledError
 from harness.targets.launching import Hello, Launch, greeting
 from harness.targets.process import Inbox, WorkerProcess
-from harness.targets.setbacks import Setbacks
-from harness.targets.slots import SentBatch, WorkerSlot
+from harness.targets.slots import SentBatch, Setbacks, WorkerSlot
 
 _STARTS = 3
 """How often in a row a worker may die before it greets, or later before it starts a case, until the target
@@ -34,7 +33,7 @@ Answer = tuple[Prepared, Graph, Execution]
 
 
 class WorkerPool:
-    """Runs units on `size` workers of one target; `run` yields the answers in no fixed order."""
+    """Runs graphs and their cases on `size` workers of one target; `run` yields the answers in no fixed order."""
 
     def __init__(self, launch: Launch, *, size: int, timeout: float) -> None:
         self._launch = launch
@@ -49,6 +48,7 @@ class WorkerPool:
         self._announced = False
         self._start_took = 0.0
         self._more_at = 0.0
+        self._valid: bool | None = None
         self.hello: Hello | None = None
         self.restarts = 0
         self.before_waiting: Callable[[], None] = lambda: None
@@ -77,10 +77,10 @@ class WorkerPool:
         while len(self._slots) < self._size:
             self._spawn()
 
-    def run(self, units: Iterator[GraphCases], *, keep: bool = False) -> Generator[Answer, None, None]:
-        """Execute all units; closing the iterator ends all workers at once, as does the last answer unless
+    def run(self, groups: Iterator[GraphCases], *, keep: bool = False) -> Generator[Answer, None, None]:
+        """Execute all cases; closing the iterator ends all workers at once, as does the last answer unless
         they are to `keep`."""
-        supply = batches(units)
+        supply = batches(groups)
         self._more_at = time.monotonic() + self._start_took
         done = False
         try:
@@ -93,6 +93,12 @@ class WorkerPool:
         finally:
             if not (keep and done):
                 self.close()
+
+    def keep_apart(self, valid: bool) -> None:
+        """End the workers that ran valid cases where others follow, and the other way round."""
+        if self._valid not in (None, valid):
+            self.close()
+        self._valid = valid
 
     def close(self) -> None:
         """End all workers; safe to call twice."""
@@ -125,18 +131,18 @@ class WorkerPool:
                 idlest = None
             elif idlest is not None and len(idlest.batches) > 1:
                 return given
-            units = self._retry.popleft() if self._retry else next(supply, None)
-            if units is None:
+            groups = self._retry.popleft() if self._retry else next(supply, None)
+            if groups is None:
                 return given
             slot = idlest or self._spawn()
             if not slot.batches and slot.greeted:
                 slot.deadline = time.monotonic() + self._timeout
-            slot.batches.append(SentBatch(units, slot.given, announced=self._announced))
+            slot.batches.append(SentBatch(groups, slot.given, announced=self._announced))
             slot.given += 1
             start = self._launch
             slot.process.send(
                 *encode_batch(
-                    units,
+                    groups,
                     start.provider,
                     start.provider_options,
                     start.config,
@@ -217,9 +223,9 @@ class WorkerPool:
                 self._working.succeeded()
                 batch = slot.batches[0]
                 for execution in slot.frames.answers(kind, body, batch.cases, batch.done):
-                    prepared, unit = batch.cases[batch.done]
+                    prepared, group = batch.cases[batch.done]
                     batch.done += 1
-                    answers.append((prepared, unit.graph, execution))
+                    answers.append((prepared, group.graph, execution))
         return announced or not slot.batches
 
     def _greeting(self, slot: WorkerSlot, body: bytes) -> Hello:
@@ -258,25 +264,25 @@ class WorkerPool:
         for number, batch in enumerate(slot.batches):
             rest: list[GraphCases] = []
             position = 0
-            for unit in batch.units:
-                left = unit.cases[max(0, batch.done - position) :]
-                position += len(unit.cases)
+            for group in batch.groups:
+                left = group.cases[max(0, batch.done - position) :]
+                position += len(group.cases)
                 if left and lost is not None and number == 0 and lost[0] < position:
                     case, loaded = lost
                     first = len(left) - (position - case)
-                    taken = 1 if loaded else self._lost_at_load(unit, left[first:])
+                    taken = 1 if loaded else self._lost_at_load(group, left[first:])
                     error = Error(detail, hint[-2000:])
-                    nodes = slot.frames.nodes_of(unit)
+                    nodes = slot.frames.nodes_of(group)
                     for prepared in left[first : first + taken]:
                         yield (
                             prepared,
-                            unit.graph,
+                            group.graph,
                             Execution(None, error, "run" if loaded else "load", nodes, 0.0, how),
                         )
                     left = left[:first] + left[first + taken :]
                     lost = None
                 if left:
-                    rest.append(GraphCases(unit.graph, left))
+                    rest.append(GraphCases(group.graph, left))
             if rest:
                 self._retry.append(rest)
 
@@ -289,8 +295,8 @@ class WorkerPool:
         at_once = link is not None and self.hello is None and link.final(detail, hint)
         return self._starting.failed(slot.starting) or at_once
 
-    def _lost_at_load(self, unit: GraphCases, left: list[Prepared]) -> int:
-        """Return how many of the unit's remaining cases are lost with a worker that ended while it created
+    def _lost_at_load(self, group: GraphCases, left: list[Prepared]) -> int:
+        """Return how many of a graph's remaining cases are lost with a worker that ended while it created
         their session."""
-        crashes = self._load_crashes[unit.graph.digest] = self._load_crashes.get(unit.graph.digest, 0) + 1
+        crashes = self._load_crashes[group.graph.digest] = self._load_crashes.get(group.graph.digest, 0) + 1
         return len(left) if crashes >= 2 else 1

@@ -1,4 +1,4 @@
-"""What a pool knows of each of its workers: the batches that it was given, and the case that it is at."""
+"""What a pool knows of its workers: the batches that each was given, the case that it is at, and failed starts."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from harness.targets.process import WorkerProcess
 class SentBatch:
     """Cases in the order in which they were sent, with the graph of each."""
 
-    def __init__(self, units: list[GraphCases], number: int, *, announced: bool) -> None:
-        self.units = units
+    def __init__(self, groups: list[GraphCases], number: int, *, announced: bool) -> None:
+        self.groups = groups
         self.number = number
         self.announced = announced
         self.cases: list[tuple[Prepared, GraphCases]] = [
-            (case, unit) for unit in units for case in unit.cases
+            (case, group) for group in groups for case in group.cases
         ]
         self.done = 0
 
@@ -59,3 +59,25 @@ class WorkerSlot:
         if self.at is None or self.at != batch.done:
             return None
         return self.at, self.frames.loaded(batch.cases[self.at][1])
+
+
+class Setbacks:
+    """Counts failures in a row; those of attempts that began before the last one was counted are the same:
+    one cause, many victims."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._number = 0
+        self.round = 0
+        """What an attempt notes when it begins."""
+
+    def failed(self, round: int) -> bool:
+        """Note that an attempt failed which began in a round; return whether that was once too often."""
+        if round == self.round:
+            self.round += 1
+            self._number += 1
+        return self._number >= self._limit
+
+    def succeeded(self) -> None:
+        """Note that an attempt went well: what fails from now on is counted anew."""
+        self._number = 0

@@ -1,4 +1,4 @@
-"""Signals at random moments to the first process of a run, to its lanes and to its workers.
+"""Signals at random moments to the first process of a run, to its other processes and to its workers.
 
 Each round is a run that is struck, then resumed and struck again, and in the end resumed in peace. It must
 then have the same results as a run that nothing struck, but for one `crash` for each worker that was struck
@@ -35,14 +35,14 @@ import sys
 from harness.model import interrupt
 interrupt.install()
 try:
-    from harness.run.lanes import coordinator as crew
+    from harness.run.processes import coordinator
 except KeyboardInterrupt:
     sys.exit(130)
-crew._CASES = 40
+coordinator.CASES = 40
 from harness.commands.start import main
 main()
 """
-"""Two lanes for a few hundred cases."""
+"""Two run processes for a few hundred cases."""
 SIGNALS = (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM, signal.SIGINT)
 LEFT = {"run.jsonl", "report.md", "report.html", "artifacts"}
 _GONE = 10.0
@@ -58,7 +58,7 @@ class Strike(NamedTuple):
 
 
 class Place(NamedTuple):
-    """The folder of a round, its script for the fake target, and how many lanes and workers it has."""
+    """The folder of a round, its script for the fake target, and how many run processes and workers it has."""
 
     folder: Path
     script: Path
@@ -254,7 +254,7 @@ def _end(pids: dict[int, str]) -> None:
 
 
 def _marked(place: Place) -> dict[int, str]:
-    """Return the processes of a round that live, as `lane` or `worker`, found by their environment."""
+    """Return the processes of a round that live, as `run` or `worker`, found by their environment."""
     mark = f"{MARK}={place.folder}".encode()
     found = {}
     for entry in Path("/proc").glob("[0-9]*"):
@@ -266,7 +266,7 @@ def _marked(place: Place) -> dict[int, str]:
         except OSError:
             continue
         if alive:
-            found[int(entry.name)] = "worker" if b"harness.targets.fake" in command else "lane"
+            found[int(entry.name)] = "worker" if b"harness.targets.fake" in command else "run"
     return found
 
 

@@ -8,11 +8,15 @@ from harness.run.cluster.assignments import Assignments, PendingBlock
 
 
 def pending(number: int, size: int = 3) -> PendingBlock:
-    return PendingBlock(True, number, "", tuple(range(size)), size)
+    return PendingBlock(number, "", tuple(range(size)))
+
+
+def assignments(number: int) -> Assignments:
+    return Assignments(map(pending, range(number)), lambda block: block.positions or ())
 
 
 def test_a_node_holds_two_blocks() -> None:
-    blocks = Assignments(map(pending, range(5)))
+    blocks = assignments(5)
     taken = [blocks.next_for("a") for _ in range(3)]
     assert [each and each[1].number for each in taken] == [0, 1, None]
     assert blocks.waiting
@@ -23,7 +27,7 @@ def test_a_node_holds_two_blocks() -> None:
 
 
 def test_only_the_block_that_ran_is_blamed() -> None:
-    blocks = Assignments(map(pending, range(3)))
+    blocks = assignments(3)
     for _ in range(2):
         blocks.next_for("a")
     assert blocks.lost("a") == []
@@ -37,7 +41,7 @@ def test_only_the_block_that_ran_is_blamed() -> None:
 
 
 def test_two_deaths_divide_a_block() -> None:
-    blocks = Assignments(map(pending, range(1)))
+    blocks = assignments(1)
     for node in "ab":
         assert blocks.next_for(node) is not None
         assert blocks.lost(node) == []
@@ -58,7 +62,7 @@ def test_two_deaths_divide_a_block() -> None:
 
 def test_a_busy_node_is_cleared_for_a_suspect() -> None:
     """Blocks that are left to be run do not keep it waiting to the end."""
-    blocks = Assignments(map(pending, range(100)))
+    blocks = assignments(100)
     held = [blocks.next_for("b"), blocks.next_for("b")]
     blocks.next_for("a")
     blocks.lost("a")
@@ -75,7 +79,7 @@ def test_whatever_happens_every_case_ends_once() -> None:
     """Nodes die, give blocks back and finish, at random."""
     for seed in range(200):
         chance = random.Random(seed)
-        blocks = Assignments(map(pending, range(20)))
+        blocks = assignments(20)
         ended: list[tuple[int, int]] = []
         held: dict[str, list[tuple[int, PendingBlock]]] = {f"n{number}": [] for number in range(3)}
         while True:
@@ -87,7 +91,7 @@ def test_whatever_happens_every_case_ends_once() -> None:
             node = chance.choice([node for node, mine in held.items() if mine])
             what = chance.random()
             if what < 0.3:
-                ended += [(block.number, p) for block in blocks.lost(node) for p in block.positions]
+                ended += [(block.number, p) for block in blocks.lost(node) for p in block.positions or ()]
                 del held[node]
                 held[f"{node}'"] = []
             elif what < 0.4:
@@ -95,5 +99,5 @@ def test_whatever_happens_every_case_ends_once() -> None:
             else:
                 ticket, block = held[node].pop(0)
                 assert blocks.finished(node, ticket) == block
-                ended += [(block.number, position) for position in block.positions]
+                ended += [(block.number, position) for position in block.positions or ()]
         assert sorted(ended) == [(number, position) for number in range(20) for position in range(3)]

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from harness.model.errors import HarnessFault
-from harness.run.cluster import coordinator, identity, node, target_blocks
-from harness.run.cluster.blocks import CaseBlock
+from harness.run.cluster import identity, node, target_blocks
 from harness.run.cluster.identity import Identity
-from harness.run.cluster.messages import BlockTask, NodeFault, NodeLacks
+from harness.run.cluster.messages import BlockTask, NodeLacks
+from harness.run.processes.process import Fault
+from harness.specs import blocks
+from harness.specs.blocks import CaseBlock
 from tests.cluster.inprocess import InProcessCluster, put_in_place
 from tests.cluster.lacking import need_dask
 from tests.running import ROUND, complaint, harness, lines_of, results_of, script_of, without_time
@@ -30,7 +32,7 @@ def _dask() -> None:
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coordinator, "_SMALLEST", 2)
+    monkeypatch.setattr(blocks, "_LEAST", 2)
 
 
 @pytest.fixture(scope="module")
@@ -87,11 +89,10 @@ def test_nodes_that_die_cost_nothing(
 ) -> None:
     """At random, and often enough that blocks die twice; no case dies alone."""
     chance = random.Random(seed)
-    died = Counter[tuple[bool, int]]()
+    died = Counter[int]()
 
     def dies(_node: str, task: BlockTask) -> bool:
-        block = task.valid, task.number
-        died[block] += died[block] < 2 and chance.random() < 0.3
+        died[task.number] += died[task.number] < 2 and chance.random() < 0.3
         return died.total() > cluster.deaths
 
     cluster = put_in_place(monkeypatch, InProcessCluster(dies=dies))
@@ -107,7 +108,7 @@ def test_a_case_that_ends_nodes_is_found(
     bad = 1
 
     def dies(_node: str, task: BlockTask) -> bool:
-        return task.valid and task.number == 1 and (task.positions is None or bad in task.positions)
+        return task.number == 1 and (task.positions is None or bad in task.positions)
 
     cluster = put_in_place(monkeypatch, InProcessCluster(dies=dies))
     assert harness("run", *options(alone), *REMOTE, "-o", tmp_path / "o").code == 1
@@ -234,7 +235,7 @@ def test_another_plan_on_a_node(
 
 
 def test_a_fault_on_a_node_ends_the_run(alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    put_in_place(monkeypatch, InProcessCluster(instead=lambda *_: NodeFault(HarnessFault("no space"))))
+    put_in_place(monkeypatch, InProcessCluster(instead=lambda *_: Fault(HarnessFault("no space"))))
     ended = harness("run", *options(alone), *REMOTE, "-o", tmp_path / "o")
     assert ended.code == 5
     assert "no space; what was finished is kept" in ended.err

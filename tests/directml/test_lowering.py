@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from harness.compile.directml import lowered, prepared
-from harness.compile.prepare import units
+from harness.compile.prepare import by_graph
 from harness.model.case import (
     Case,
     DirectmlOptions,
@@ -266,7 +266,7 @@ def test_every_case_of_the_specs_is_lowered_as_the_api_asks(part: str) -> None:
     )
     seen = 0
     for valid in (True, False):
-        for unit in units(
+        for unit in by_graph(
             selection.cases(valid=valid), 0, "DirectML", lambda case, _: refused.append(case.id)
         ):
             low = decode(unit.graph.model)
@@ -290,7 +290,7 @@ def test_every_case_of_the_specs_is_lowered_as_the_api_asks(part: str) -> None:
 
 def test_bool_and_uint8_are_one_call_and_two_units() -> None:
     cases = [gather_elements((3,), (3,), 0, dtype) for dtype in ("bool", "uint8", "uint8")]
-    found = list(units(cases, 0, "DirectML"))
+    found = list(by_graph(cases, 0, "DirectML"))
     assert len({unit.graph.digest for unit in found}) == 1
     assert [(unit.graph.outputs, len(unit.cases)) for unit in found] == [
         ((("output", 9),), 1),

@@ -118,8 +118,8 @@ def test_a_budget_is_for_the_default_and_everything_is_the_product() -> None:
     few, many = by_sweep(some)["many"], by_sweep(every)["many"]
     assert len(many) > 1000
     assert {case.id for case in few} < {case.id for case in many}
-    assert some.left_out["pairs of alternatives beyond the budget"] > 0
-    assert every.left_out["pairs of alternatives beyond the budget"] == 0
+    assert some.counted()[1]["pairs of alternatives beyond the budget"] > 0
+    assert every.counted()[1]["pairs of alternatives beyond the budget"] == 0
     assert [case.id for case in plan("use: gathers")] == [case.id for case in some]
 
 

@@ -75,7 +75,6 @@ class Conformance:
                 tuple(spec for plan in self._plans for spec in plan.specs),
                 tuple(case for plan in self._plans for case in plan.literals),
                 tuple(sweep for plan in self._plans for sweep in plan.sweeps),
-                self._plans[0].left_out,
             )
             try:
                 Selection(whole, self.settings.queries).total()

@@ -1,35 +1,31 @@
 """Runs the selected cases in large batches, and gives each item its result.
 
 Items request results in order: the first item of a batch starts it, later ones find their result or wait for
-it. A batch is every valid case of a target, or every other one, since the two share no worker; or, where there
-are many, all cases of a target, which lanes divide among themselves. In a process of pytest-xdist, which does
-not know its items in advance, a batch is a block of neighbours.
+it. A batch is every case of a target. Where these are many, several processes prepare, run and judge them while pytest
+reports. In a process of pytest-xdist, which does not know its items in advance, a batch is a block of neighbours.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from harness.commands.pytest_plugin.lanes import LaneResults, lanes_for
-from harness.model.case import Case, Validity
+import msgspec
+
+from harness.model.case import Case
 from harness.model.errors import TargetUnavailable
 from harness.model.header import SCHEMA, Header
 from harness.model.result import Result
-from harness.model.shares import WHOLE
 from harness.model.target_info import TargetInfo
-from harness.run.artifacts import NoArtifacts
-from harness.run.job import RunInputs, TargetRun
-from harness.run.lanes.lane import Opened
-from harness.run.probe import greeting
+from harness.run.job import RunInputs
+from harness.run.processes.coordinator import ForkingCoordinator, processes_for
+from harness.run.processes.forked import Lines
+from harness.run.processes.process import Opened, ProcessReport, RunProcess, info_of
 from harness.run.request import new_run_id
-from harness.run.target_info import target_info
 from harness.specs.expectations import Expectations
 from harness.specs.selection import ChosenCases
-from harness.targets.launches import launch
-from harness.targets.pool import WorkerPool
-from harness.targets.target import Target, greeted
+from harness.targets.target import Target
 
 BLOCK = 128
 """Neighbours that a process of pytest-xdist runs at once; those that another one was given are run for
@@ -47,18 +43,16 @@ class Batch(NamedTuple):
     """What is run at once."""
 
     target: str
-    valid: bool
     block: int
 
 
 class OpenTarget(NamedTuple):
     """A target whose workers run, or can be started, with what a run's header says of it."""
 
-    target: Target
-    pool: WorkerPool
-    header: Header
+    number: int
+    opened: Opened
     info: TargetInfo
-    start: Opened
+    header: Header
 
 
 class ItemRuns:
@@ -75,19 +69,16 @@ class ItemRuns:
         jobs: int,
         blocks: bool,
     ) -> None:
-        self._targets = {target.name: target for target in targets}
-        self._expectations = expectations
-        self._timeout = timeout
+        self._work = RunInputs(tuple(targets), ChosenCases(()), expectations, None, None, 0, timeout)
         self._jobs = jobs
-        self._size = BLOCK if blocks else len(wanted) or 1
+        self._process = RunProcess(self._work, jobs)
+        self._forked: ForkingCoordinator | None = None
+        size = BLOCK if blocks else len(wanted) or 1
         self._batches: dict[Batch, list[Case]] = defaultdict(list)
         self._batch: dict[tuple[str, str], Batch] = {}
         self._operators = {each.case.operator for each in wanted}
-        numbers = Counter(each.target for each in wanted)
-        self._lanes = {name: 0 if blocks else lanes_for(number, jobs) for name, number in numbers.items()}
         for number, (case, name) in enumerate(wanted):
-            valid = case.validity is Validity.VALID or self._lanes[name] > 1
-            batch = Batch(name, valid, number // self._size)
+            batch = Batch(name, number // size)
             self._batches[batch].append(case)
             self._batch[name, case.id] = batch
         self._found: dict[tuple[str, str], Result] = {}
@@ -95,7 +86,6 @@ class ItemRuns:
         self._gone: dict[str, TargetUnavailable] = {}
         self._now: Batch | None = None
         self._running: Iterator[Result] = iter(())
-        self._in_lanes: LaneResults | None = None
 
     def result(self, wanted: Wanted) -> tuple[Result, Header]:
         """Return what the target did with the case. Errors: TargetUnavailable, for each case of a target that
@@ -123,23 +113,19 @@ class ItemRuns:
             self._found[found.target, found.case] = found
 
     def _begin(self, batch: Batch, cases: list[Case]) -> None:
-        opened = self.open(batch.target)
-        self._close_lanes()
-        if self._now is not None and (self._now.target, self._now.valid) != (batch.target, batch.valid):
-            self._opened[self._now.target].pool.close()
+        number, opened, info, _ = self.open(batch.target)
+        self._end_forked()
+        if self._now is not None and self._now.target != batch.target:
+            self._process.release(self._opened[self._now.target].number)
         self._now = batch
-        work = RunInputs(
-            (opened.target,), ChosenCases(cases), self._expectations, None, None, 0, self._timeout
-        )
-        number = self._lanes.get(batch.target, 0)
-        self._lanes[batch.target] = 0  # a case that is asked for again runs here
-        if number > 1:
-            self._running = self._in_lanes = LaneResults(work, opened.info, opened.start, self._jobs, number)
-            return
-        known = self._expectations.for_target(batch.target, opened.info)
-        self._running = TargetRun(work, opened.target, known, None, NoArtifacts(), WHOLE, keep=True).results(
-            opened.pool
-        )
+        chosen = ChosenCases(cases)
+        if processes_for(len(cases), self._jobs) > 1:
+            self._process.close()  # processes have workers of their own, and must not inherit pipes of others
+            self._forked = ForkingCoordinator(self._work._replace(selection=chosen), self._jobs, len(cases))
+            self._running = _results(self._forked.messages(number, info, opened))
+        else:
+            job = self._process.job(number, info, opened, None, None)
+            self._running = self._process.results(number, opened, job, chosen.blocks(len(cases)))
 
     def open(self, name: str) -> OpenTarget:
         """Start the target's first worker, where none ran yet. Errors: TargetUnavailable with the reason and
@@ -147,27 +133,37 @@ class ItemRuns:
         if name in self._gone:
             raise self._gone[name]
         if name not in self._opened:
-            target = self._targets[name]
-            start = launch(target)
-            pool = WorkerPool(start, size=self._jobs, timeout=self._timeout)
-            hello = greeting(pool, target)
-            if self._lanes.get(name, 0) > 1:
-                pool.close()  # lanes have workers of their own, and must not inherit this one's pipes
-            target = greeted(target, hello)
-            info = target_info(target, hello, pool.runtime)
-            stated = self._expectations.stated({name: info}, self._operators)
+            number = next(number for number, target in enumerate(self._work.targets) if target.name == name)
+            opened = self._process.open(number)
+            if isinstance(opened, str):
+                raise TargetUnavailable(opened)
+            info = info_of(self._work.targets[number], opened)
+            stated = self._work.expectations.stated({name: info}, self._operators)
             header = Header(SCHEMA, new_run_id(), "pytest", 0, {}, {name: info}, expectations=stated)
-            self._opened[name] = OpenTarget(target, pool, header, info, Opened(hello, start))
+            self._opened[name] = OpenTarget(number, opened, info, header)
         return self._opened[name]
 
     def close(self) -> None:
         """End all workers; safe to call twice."""
         self._running = iter(())
-        self._close_lanes()
-        for opened in self._opened.values():
-            opened.pool.close()
+        self._end_forked()
+        self._process.close()
 
-    def _close_lanes(self) -> None:
-        if self._in_lanes is not None:
-            self._in_lanes.close()
-            self._in_lanes = None
+    def _end_forked(self) -> None:
+        if self._forked is not None:
+            self._forked.close()
+            self._forked = None
+
+
+def _results(messages: Iterable[Lines | ProcessReport]) -> Iterator[Result]:
+    """Yield the results of several processes. Errors: TargetUnavailable after the last one where workers no longer
+    start, HarnessFault where a process ended."""
+    decode = msgspec.json.Decoder(Result).decode
+    problem = None
+    for message in messages:
+        if isinstance(message, Lines):
+            yield from map(decode, message.data.splitlines())
+        else:
+            problem = problem or message.problem
+    if problem is not None:
+        raise TargetUnavailable(problem)

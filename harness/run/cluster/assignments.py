@@ -9,7 +9,7 @@ holds nothing else, so that it alone can be the reason if that one dies too.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from typing import NamedTuple
@@ -21,14 +21,11 @@ is the reason: nodes also die for reasons of their own."""
 
 
 class PendingBlock(NamedTuple):
-    """A block to run, or some of its cases; `deaths` are the nodes that ended with it."""
+    """A block to run, or the cases at some of its positions; `deaths` are the nodes that ended with it."""
 
-    valid: bool
     number: int
     digest: str
-    positions: tuple[int, ...]
-    size: int
-    """How many cases the whole block has."""
+    positions: tuple[int, ...] | None
     deaths: int = 0
 
     @property
@@ -39,9 +36,10 @@ class PendingBlock(NamedTuple):
 
 @dataclass
 class Assignments:
-    """The blocks of a target, from `supply` and from nodes that are gone."""
+    """The blocks of a target, from `supply` and from nodes that are gone; `positions` says which cases a block has."""
 
     supply: Iterator[PendingBlock]
+    positions: Callable[[PendingBlock], Iterable[int]]
     _again: deque[PendingBlock] = field(default_factory=deque)
     _suspects: deque[PendingBlock] = field(default_factory=deque)
     _held: dict[str, dict[int, PendingBlock]] = field(default_factory=dict)
@@ -109,7 +107,7 @@ class Assignments:
         if ended.deaths >= 2 * _DEATHS:
             return [ended]
         if ended.deaths == _DEATHS:
-            for position in ended.positions:
+            for position in self.positions(ended):
                 self._put(ended._replace(positions=(position,)))
         else:
             self._put(ended)

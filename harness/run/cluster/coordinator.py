@@ -1,4 +1,4 @@
-"""Coordinates a run on the nodes of a cluster, in the place of lanes.
+"""Coordinates a run on the nodes of a cluster, in the place of processes of this machine.
 
 This process plans the run as every node does, hands out blocks, and alone writes the run file. Only whole blocks are
 written, each once.
@@ -7,34 +7,23 @@ written, each once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
 
 from harness.model.header import ClusterNode
-from harness.model.shares import WHOLE, LocalNumbers
 from harness.model.target_info import TargetInfo
-from harness.run.artifacts import Artifacts, NoArtifacts
 from harness.run.cluster import node as remote
-from harness.run.cluster.members import Members
 from harness.run.cluster.messages import RunOrder, spec_sent
+from harness.run.cluster.nodes import RunNodes
 from harness.run.cluster.scheduler import DaskCluster
 from harness.run.cluster.target_blocks import TargetBlocks
-from harness.run.job import RunInputs, TargetRun
-from harness.run.lanes.coordinator import Coordinator
-from harness.run.lanes.lane import Opened, ProcessReport, Shared, Sink
+from harness.run.job import RunInputs
+from harness.run.processes.coordinator import Coordinator
+from harness.run.processes.process import Opened, ProcessReport, Sink
 from harness.run.request import Request
 from harness.run.resume import Done
+from harness.specs.blocks import block_size
 from harness.specs.load import LoadedSpec
+from harness.specs.selection import ChosenCases
 from harness.targets.launching import Launch
-
-_BLOCK = 512
-_SMALLEST = 16
-_EACH = 8
-"""Of a small run every node has about so many blocks."""
-
-
-def block_size(total: int, nodes: int) -> int:
-    """Return how many cases a block has at least, in a run of `total` cases."""
-    return max(_SMALLEST, min(_BLOCK, total // (max(1, nodes) * _EACH)))
 
 
 def on_cluster(
@@ -49,35 +38,27 @@ def on_cluster(
     `ClusterCoordinator`."""
     order = RunOrder(
         run_id=run_id,
-        targets=work.targets,
+        inputs=work._replace(selection=ChosenCases(()), artifacts=None),
         specs=tuple(map(spec_sent, specs)),
         queries=request.queries,
         select=request.select,
         shard=request.shard,
-        expectations=work.expectations,
-        baseline=work.baseline,
-        seed=work.seed,
-        timeout=work.timeout,
-        reruns=work.reruns,
         jobs=request.jobs,
         size=block_size(total, len(cluster.nodes())),
     )
-    return ClusterCoordinator(Members(cluster, order, request.say), work)
+    return ClusterCoordinator(RunNodes(cluster, order, request.say), work)
 
 
 class ClusterCoordinator(Coordinator):
     """Nodes of a cluster that carry out a run together."""
 
-    def __init__(self, members: Members, work: RunInputs) -> None:
+    def __init__(self, nodes: RunNodes, work: RunInputs) -> None:
         """Have every node plan the run and start its targets. Errors: UsageError for a node with other versions,
         NodesLost."""
-        self._members = members
-        self._work = work
-        self._targets = work.targets
-        self._shared = Shared([None] * len(work.targets), [LocalNumbers(3) for _ in work.targets])
-        self._here = Coordinator(work, 1, at_once=False)
+        super().__init__(work, 1)
+        self._nodes = nodes
         try:
-            members.gather()
+            nodes.gather()
         except BaseException:
             self.close()
             raise
@@ -85,11 +66,11 @@ class ClusterCoordinator(Coordinator):
     @property
     def nodes(self) -> tuple[ClusterNode, ...]:
         """The nodes that have had part so far."""
-        return self._members.crew.nodes
+        return self._nodes.known
 
     def open(self, number: int) -> Opened | str:
         """Return how target `number` is on the nodes that have it; where none has, why."""
-        found = self._members.crew.here(number)
+        found = self._nodes.here(number)
         if isinstance(found, str):
             return found
         launched = Launch((), None, found.info.provider, {}, {}, runtime=found.runtime)
@@ -97,7 +78,7 @@ class ClusterCoordinator(Coordinator):
 
     def info(self, number: int, opened: Opened | str) -> TargetInfo:
         """Describe target `number` by what its nodes have in common."""
-        return super().info(number, opened) if isinstance(opened, str) else self._members.crew.info(number)
+        return super().info(number, opened) if isinstance(opened, str) else self._nodes.info(number)
 
     def run(
         self, number: int, info: TargetInfo, opened: Opened | None, done: Done | None, sink: Sink
@@ -105,25 +86,14 @@ class ClusterCoordinator(Coordinator):
         """Run everything on target `number`. Errors: HarnessError; the blocks that were whole by then have gone to
         `sink`."""
         if opened is None:
-            return self._here.run(number, info, opened, done, sink)
+            return super().run(number, info, opened, done, sink)
         self._continue(number, done)
-        work, target, used = self._work, self._targets[number], self._shared.artifacts[number]
-        known = work.expectations.for_target(target.name, info)
-        artifacts = NoArtifacts() if work.artifacts is None else Artifacts(work.artifacts, used)
-        job = TargetRun(work, target, known, done, artifacts, WHOLE)
-        report = TargetBlocks(self._members, number, info, job, used).run(sink)
-        self._members.cluster.everywhere(remote.release, self._members.order.run_id, number)
+        job = self._process.job(number, info, opened, done, self._artifacts(number))
+        report = TargetBlocks(self._nodes, number, info, job, self._used[number]).run(sink)
+        self._nodes.cluster.everywhere(remote.release, self._nodes.order.run_id, number)
         return [report]
 
     def close(self) -> None:
         """End the run on every node."""
-        self._here.close()
-        self._members.cluster.everywhere(remote.stop, self._members.order.run_id)
-
-    def __enter__(self) -> ClusterCoordinator:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+        super().close()
+        self._nodes.cluster.everywhere(remote.stop, self._nodes.order.run_id)

@@ -5,18 +5,14 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import NamedTuple
 
-from harness.model.errors import HarnessError
-from harness.model.header import ClusterNode, Select
+from harness.model.header import ClusterNode, Select, Shard
 from harness.model.query import Query
 from harness.model.target_info import TargetInfo
-from harness.results.counts import Counts
-from harness.run.baseline import Baseline
-from harness.specs.expectations import Expectations
+from harness.run.artifacts import TensorFile
+from harness.run.job import RunInputs
+from harness.run.processes.process import ProcessReport
 from harness.specs.load import LoadedSpec
-from harness.specs.selection import Shard
-from harness.specs.target_expectations import Findings
 from harness.targets.launching import Hello
-from harness.targets.target import Target
 
 
 class OwnSpec(NamedTuple):
@@ -41,16 +37,12 @@ class RunOrder(NamedTuple):
     are the workers of a node for a target."""
 
     run_id: str
-    targets: tuple[Target, ...]
+    inputs: RunInputs
+    """Without a selection, which a node makes itself."""
     specs: tuple[LoadedSpec | OwnSpec, ...]
     queries: tuple[Query, ...]
     select: Select
     shard: Shard | None
-    expectations: Expectations
-    baseline: Baseline | None
-    seed: int
-    timeout: float
-    reruns: int
     jobs: int
     size: int
 
@@ -82,40 +74,21 @@ class BlockTask(NamedTuple):
 
     target: int
     info: TargetInfo
-    valid: bool
     number: int
     digest: str
     positions: tuple[int, ...] | None
     used: tuple[int, ...]
 
 
-class SentTensors(NamedTuple):
-    """A file of tensors for `artifacts/`, with the bytes of its arrays."""
-
-    name: str
-    data: bytes
-    size: int
-    expected: bool
-
-
 class BlockResults(NamedTuple):
-    """The results of a block: lines of the run file and how many, and what they show."""
+    """The results of a block: lines of the run file, what they show, and files for `artifacts/`."""
 
     lines: bytes
-    number: int
-    counts: Counts
-    findings: Findings
-    tensors: tuple[SentTensors, ...]
+    report: ProcessReport
+    tensors: tuple[TensorFile, ...]
 
 
 class NodeLacks(NamedTuple):
     """Why a node's workers for a target no longer start."""
 
     why: str
-
-
-class NodeFault(NamedTuple):
-    """An error of the harness on a node, with the traceback of a defect."""
-
-    error: HarnessError
-    trace: str = ""

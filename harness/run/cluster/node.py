@@ -7,46 +7,35 @@ run ends.
 from __future__ import annotations
 
 import gc
-import io
 import pickle
 import threading
-import traceback
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-import numpy as np
-
-from harness.model.dtypes import Array
-from harness.model.errors import HarnessError, HarnessFault, SpecError, TargetUnavailable
-from harness.model.shares import WHOLE, LocalNumbers
-from harness.results.counts import Counts
-from harness.results.runfile import ResultLines
-from harness.run.artifacts import Artifacts
-from harness.run.cluster.blocks import BlockWalk
+from harness.model.errors import HarnessError, HarnessFault, SpecError
+from harness.run.artifacts import Artifacts, TensorFile
 from harness.run.cluster.identity import identity, node_here
 from harness.run.cluster.messages import (
     BlockResults,
     BlockTask,
-    NodeFault,
     NodeLacks,
     NodeReady,
     NodeRefused,
     OwnSpec,
     RunOrder,
-    SentTensors,
     TargetHere,
     text_digest,
 )
 from harness.run.cluster.scheduler import worker_name
-from harness.run.job import RunInputs, TargetRun
-from harness.run.probe import greeting
-from harness.run.target_info import target_info
-from harness.specs.expand import expand
+from harness.run.numbers import LocalNumbers
+from harness.run.processes.process import Fault, Opened, RunProcess, info_of
+from harness.specs.blocks import BlockWalk, CaseBlock
+from harness.specs.expand import expand, pieces_of
 from harness.specs.load import LoadedSpec, default_folder, load_specs
-from harness.specs.selection import ChosenCases, Selection, select
-from harness.targets.launches import launch, make_ready
-from harness.targets.pool import WorkerPool
-from harness.targets.target import greeted
+from harness.specs.selection import Selection, select
+from harness.targets.launches import make_ready
+from harness.targets.target import Target
 
 _RUNS: dict[str, NodeRun] = {}
 """The runs that this process has part in, by run id."""
@@ -68,20 +57,15 @@ def prepare(run_id: str, theirs: Sequence[str], order: bytes) -> NodeReady | Nod
     return _RUNS[run_id].ready
 
 
-def work(run_id: str, task: BlockTask) -> BlockResults | NodeLacks | NodeFault | None:
+def work(run_id: str, task: BlockTask) -> BlockResults | NodeLacks | Fault | None:
     """Run a block; None where the run has been stopped."""
     run = _RUNS.get(run_id)
     if run is None:
         return None
     try:
         return run.block(task)
-    except TargetUnavailable as error:
-        return NodeLacks(str(error))
-    except HarnessError as error:
-        return NodeFault(error)
-    except Exception as error:  # noqa: BLE001 - whatever it is, the first process tells it
-        fault = HarnessFault(f"a fault in the harness: {type(error).__name__}: {error}")
-        return NodeFault(fault, traceback.format_exc())
+    except Exception as error:  # noqa: BLE001 - whatever it is, the first process reports it
+        return Fault.of(error)
 
 
 def release(run_id: str, target: int) -> None:
@@ -105,35 +89,26 @@ class NodeRun:
         """Plan it and start the first worker of each target. Errors: SpecError and UsageError for other specs than the
         first process's."""
         self.stopped = False
-        self._order = order
         self._lock = threading.Lock()
-        self._pools: dict[int, tuple[bool | None, WorkerPool]] = {}
-        self._walk = BlockWalk(_selection(order), order.size)
+        selection = _selection(order)
+        self._walk = BlockWalk(partial(selection.blocks, order.size))
         gc.freeze()  # the plan stays: the collector need not walk through it again and again
-        make_ready(order.targets)
-        here = tuple(map(self._open, range(len(order.targets))))
+        targets = order.inputs.targets
+        make_ready(targets)
+        self._process = RunProcess(order.inputs._replace(selection=selection), order.jobs)
+        self._opened = [self._process.open(number) for number in range(len(targets))]
+        here = tuple(map(_here, targets, self._opened))
         infos = {
             target.name: found.info
-            for target, found in zip(order.targets, here, strict=True)
+            for target, found in zip(targets, here, strict=True)
             if isinstance(found, TargetHere)
         }
-        self._here = here
         self.ready = NodeReady(node_here(name, infos), here)
 
-    def _open(self, number: int) -> TargetHere | str:
-        target = self._order.targets[number]
-        try:
-            pool = self._new_pool(number)
-            hello = greeting(pool, target)
-        except TargetUnavailable as error:
-            return str(error)
-        self._pools[number] = None, pool
-        return TargetHere(hello, pool.runtime, target_info(greeted(target, hello), hello, pool.runtime))
-
-    def block(self, task: BlockTask) -> BlockResults | None:
+    def block(self, task: BlockTask) -> BlockResults | NodeLacks | None:
         """Run a block's cases on its target; None where the run is stopped in the meantime."""
         with self._lock:
-            block = self._walk.find(task.number, valid=task.valid)
+            block = self._walk.find(task.number)
             if block.digest() != task.digest:
                 raise HarnessFault(
                     f"node {self.ready.node.name} plans other cases than the first process (block {task.number}): {INSTALL}"
@@ -141,72 +116,64 @@ class NodeRun:
             cases = block.cases()
             if task.positions is not None:
                 cases = [cases[position] for position in task.positions]
-            return self._run(task, ChosenCases(cases))
+            return self._run(
+                task, block._replace(pieces=list(pieces_of(cases, valid=block.valid))), len(cases)
+            )
 
-    def _run(self, task: BlockTask, chosen: ChosenCases) -> BlockResults | None:
-        order, here = self._order, self._here[task.target]
-        assert isinstance(here, TargetHere)
-        target = greeted(order.targets[task.target], here.hello)
-        known = order.expectations.for_target(target.name, task.info)
-        inputs = RunInputs(
-            order.targets, chosen, order.expectations, order.baseline, None, order.seed, order.timeout, order.reruns
-        )  # fmt: skip
-        tensors = _SentArtifacts(task.used)
-        job = TargetRun(inputs, target, known, None, tensors, WHOLE, keep=True)
-        counts, lines, number = Counts(), bytearray(), 0
-        writer = ResultLines(lambda data, _: lines.extend(data))
-        for result in job.results(self._pool(task.target, valid=task.valid)):
+    def _run(self, task: BlockTask, block: CaseBlock, total: int) -> BlockResults | NodeLacks | None:
+        opened = self._opened[task.target]
+        assert isinstance(opened, Opened)
+        tensors, lines = _SentArtifacts(task.used), bytearray()
+
+        def take(data: bytes, _number: int) -> None:
             if self.stopped:
-                return None
-            writer.add(result)
-            counts.add(result)
-            number += 1
-        writer.flush()
-        return BlockResults(bytes(lines), number, counts, known.findings(), tuple(tensors.sent))
+                raise _StoppedError
+            lines.extend(data)
 
-    def _pool(self, number: int, *, valid: bool) -> WorkerPool:
-        """Return the target's workers: those that ran valid cases run no others."""
-        kind, pool = self._pools.get(number, (None, None))
-        if pool is not None and kind in (None, valid):
-            self._pools[number] = valid, pool
-            return pool
-        if pool is not None:
-            pool.close()
-        fresh = self._new_pool(number)
-        self._pools[number] = valid, fresh
-        return fresh
-
-    def _new_pool(self, number: int) -> WorkerPool:
-        order = self._order
-        return WorkerPool(launch(order.targets[number]), size=order.jobs, timeout=order.timeout)
+        try:
+            report = self._process.run(
+                task.target, task.info, opened, None, [block], tensors, take, keep=True
+            )
+        except _StoppedError:
+            return None
+        if report.problem is not None:
+            return NodeLacks(report.problem)
+        if len(report.counts) != total:
+            raise HarnessFault(f"block {task.number} has {len(report.counts)} results for {total} cases")
+        return BlockResults(bytes(lines), report, tuple(tensors.sent))
 
     def release(self, number: int) -> None:
         """End the workers of a target."""
         with self._lock:
-            _, pool = self._pools.pop(number, (None, None))
-            if pool is not None:
-                pool.close()
+            self._process.release(number)
 
     def close(self) -> None:
         """End all workers, after the block that is running."""
-        for number in list(self._pools):
-            self.release(number)
+        with self._lock:
+            self._process.close()
+
+
+def _here(target: Target, opened: Opened | str) -> TargetHere | str:
+    if isinstance(opened, str):
+        return opened
+    return TargetHere(opened.hello, opened.launch.runtime, info_of(target, opened))
+
+
+class _StoppedError(Exception):
+    """The run was stopped in the middle of a block."""
 
 
 class _SentArtifacts(Artifacts):
-    """Keeps tensors as files in memory, for the first process to write."""
+    """Keeps files of tensors for the first process to write."""
 
     def __init__(self, used: Sequence[int]) -> None:
         numbers = LocalNumbers(len(used))
         numbers.put(*used)
         super().__init__(Path(), numbers)
-        self.sent: list[SentTensors] = []
+        self.sent: list[TensorFile] = []
 
-    def _put(self, name: str, arrays: dict[str, Array], *, expected: bool) -> None:
-        file = io.BytesIO()
-        np.savez(file, **arrays)  # type: ignore[arg-type] # numpy types savez's keywords as its flag
-        size = sum(array.nbytes for array in arrays.values())
-        self.sent.append(SentTensors(name, file.getvalue(), size, expected))
+    def _save(self, file: TensorFile) -> None:
+        self.sent.append(file)
 
 
 def _selection(order: RunOrder) -> Selection:

@@ -3,26 +3,26 @@ nodes come and go."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from queue import Empty
 from time import monotonic
 
+from harness.model.case import Case
 from harness.model.errors import HarnessFault, NodesLost
 from harness.model.result import Error
-from harness.model.shares import LocalNumbers
 from harness.model.target_info import TargetInfo
 from harness.results.counts import Counts
 from harness.results.runfile import ResultLines
 from harness.run.cluster import node as remote
 from harness.run.cluster.assignments import Assignments, PendingBlock
-from harness.run.cluster.blocks import BlockWalk, CaseBlock, blocks
-from harness.run.cluster.members import Members
-from harness.run.cluster.messages import BlockResults, BlockTask, NodeFault, NodeLacks
+from harness.run.cluster.messages import BlockResults, BlockTask, NodeLacks
+from harness.run.cluster.nodes import RunNodes
 from harness.run.cluster.scheduler import NodeGone, TaskEnded
 from harness.run.job import TargetRun
-from harness.run.lanes.lane import ProcessReport, Sink
-from harness.specs.selection import Selection
+from harness.run.numbers import LocalNumbers
+from harness.run.processes.process import Fault, ProcessReport, Sink
+from harness.specs.blocks import BlockWalk, CaseBlock
 
 _PATIENCE_SECONDS = 60.0
 """How long a run waits for a node when all are gone."""
@@ -34,55 +34,58 @@ class TargetBlocks:
     """The blocks of a target, from the first that is handed out to the last that is written."""
 
     def __init__(
-        self, members: Members, number: int, info: TargetInfo, job: TargetRun, used: LocalNumbers
+        self, nodes: RunNodes, number: int, info: TargetInfo, job: TargetRun, used: LocalNumbers
     ) -> None:
-        assert isinstance(job.work.selection, Selection)
-        self._members = members
+        self._nodes = nodes
         self._number = number
         self._info = info
         self._job = job
         self._used = used
-        self._selection = job.work.selection
-        self._size = members.order.size
+        self._all = partial(job.work.selection.blocks, nodes.order.size)
         self._counts = Counts()
-        self._blocks = Assignments(self._pending())
+        self._blocks = Assignments(self._pending(), self._positions)
 
     def run(self, sink: Sink) -> ProcessReport:
         """Run everything; lines go to `sink` a block at a time. Errors: HarnessFault from a node, NodesLost where no
         node is left."""
         problem, end = None, None
         while True:
-            having = self._members.crew.having(self._number)
+            having = self._nodes.having(self._number)
             for node in having:
                 self._hand_out(node)
             if self._blocks.done:
                 break
             if having or self._blocks.waiting:
                 end = None
-            elif why := self._members.crew.why_none(self._number):
-                problem = f"{self._job.target.name}: {why}"
+            elif why := self._nodes.why_none(self._number):
+                problem = why
                 self._counts.lost += 1
                 break
             elif end is None:
                 end = monotonic() + _PATIENCE_SECONDS
-                self._members.say(f"no node is left; waiting {_PATIENCE_SECONDS:g} s for one to come")
+                self._nodes.say(f"no node is left; waiting {_PATIENCE_SECONDS:g} s for one to come")
             self._take(sink, end)
         return ProcessReport(self._counts, self._job.known.findings(), problem)
 
     def _pending(self) -> Iterator[PendingBlock]:
-        for valid in (True, False):
-            for block in blocks(self._selection, self._size, valid=valid):
-                positions = self._left(block)
-                if positions:
-                    yield PendingBlock(valid, block.number, block.digest(), positions, block.size)
+        for block in self._all():
+            positions = self._left(block)
+            if positions != ():
+                yield PendingBlock(block.number, block.digest(), positions)
 
-    def _left(self, block: CaseBlock) -> tuple[int, ...]:
-        """Return the positions of the cases that an interrupted run has not done."""
+    def _left(self, block: CaseBlock) -> tuple[int, ...] | None:
+        """Return the positions of the cases that an interrupted run has not done; None for all."""
         if self._job.done is None:
-            return tuple(range(block.size))
+            return None
         cases = block.cases()
         left = {id(case) for case in self._job.left(iter(cases))}
         return tuple(position for position, case in enumerate(cases) if id(case) in left)
+
+    def _cases(self, block: PendingBlock) -> Sequence[Case]:
+        return BlockWalk(self._all).find(block.number).cases()
+
+    def _positions(self, block: PendingBlock) -> Sequence[int]:
+        return range(len(self._cases(block))) if block.positions is None else block.positions
 
     def _hand_out(self, node: str) -> None:
         while (found := self._blocks.next_for(node)) is not None:
@@ -90,26 +93,25 @@ class TargetBlocks:
             task = BlockTask(
                 self._number,
                 self._info,
-                block.valid,
                 block.number,
                 block.digest,
-                None if len(block.positions) == block.size else block.positions,
+                block.positions,
                 self._used.take(),
             )
             ticket = (node, self._number, attempt)
-            self._members.cluster.submit(node, ticket, remote.work, self._members.order.run_id, task)
+            self._nodes.cluster.submit(node, ticket, remote.work, self._nodes.order.run_id, task)
 
     def _take(self, sink: Sink, end: float | None) -> None:
         """Wait for the next event, at most until `end`, and act on it."""
         try:
-            event = self._members.cluster.inbox.get(timeout=end and max(0.0, end - monotonic()))
+            event = self._nodes.cluster.inbox.get(timeout=end and max(0.0, end - monotonic()))
         except Empty:
-            where = self._members.cluster.address
+            where = self._nodes.cluster.address
             raise NodesLost(f"no node of {where} is left; start some again") from None
         if isinstance(event, TaskEnded) and isinstance(event.ticket, tuple):
             self._ended(event.ticket, event, sink)
             return
-        self._members.news(event)
+        self._nodes.news(event)
         if isinstance(event, NodeGone):
             self._lost(event.node, sink)
 
@@ -119,39 +121,32 @@ class TargetBlocks:
             return
         value = event.value
         if isinstance(value, BlockResults):
-            block = self._blocks.finished(node, attempt)
-            if block is not None:
-                self._write(block, value, sink)
+            if self._blocks.finished(node, attempt) is not None:
+                self._write(value, sink)
         elif isinstance(value, NodeLacks):
             self._blocks.returned(node, attempt)
-            if node in self._members.crew.having(self._number):
-                name = self._members.crew.lacks(node, self._number, value.why)
-                self._members.say(f"{name} has {self._job.target.name} no longer: {value.why}")
-        elif isinstance(value, NodeFault):
-            sys.stderr.write(value.trace)
-            raise value.error
+            self._nodes.lacks(node, self._number, value.why)
+        elif isinstance(value, Fault):
+            value.reraise()
         elif self._blocks.finished(node, attempt) is not None:
             raise HarnessFault(f"node {node} gave up a block: {event.error or 'the run was stopped there'}")
 
-    def _write(self, block: PendingBlock, results: BlockResults, sink: Sink) -> None:
-        if results.number != len(block.positions):
-            raise HarnessFault(
-                f"a node returned {results.number} results for {len(block.positions)} cases (block {block.number})"
-            )
-        for tensors in results.tensors:
-            self._job.artifacts.keep_file(tensors.name, tensors.data, tensors.size, expected=tensors.expected)
-        sink(results.lines, results.number)
-        self._counts.merge(results.counts)
-        self._job.known.merge(results.findings)
+    def _write(self, results: BlockResults, sink: Sink) -> None:
+        if self._job.artifacts is not None:
+            for file in results.tensors:
+                self._job.artifacts.keep_file(file)
+        sink(results.lines, len(results.report.counts))
+        self._counts.merge(results.report.counts)
+        self._job.known.merge(results.report.findings)
 
     def _lost(self, node: str, sink: Sink) -> None:
         """Let what a node had when it ended run again; record the cases that it ended with."""
         for attempt in self._blocks.tickets(node):
-            self._members.cluster.forget((node, self._number, attempt))
+            self._nodes.cluster.forget((node, self._number, attempt))
         lines = ResultLines(sink)
         for block in self._blocks.lost(node):
-            found = BlockWalk(self._selection, self._size).find(block.number, valid=block.valid).cases()
-            for position in block.positions:
+            found = self._cases(block)
+            for position in self._positions(block):
                 why = Error("NodeEnded", "two nodes that ran this case alone ended with it")
                 result = self._job.ended_with(found[position], why)
                 lines.add(result)

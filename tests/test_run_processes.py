@@ -20,19 +20,21 @@ from harness.model.errors import (
     UsageError,
 )
 from harness.results.runfile import RunWriter
-from harness.run.lanes import coordinator as crew
+from harness.run.processes import coordinator
+from harness.targets.pool import WorkerPool
+from harness.targets.slots import WorkerSlot
 from tests.processes import descendants, gone
 from tests.running import ROUND, SPECS, harness, lines_of, results_of, script_of, without_time
 from tests.sampled import one_of
 
 pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="lanes are forked on Linux alone"),
+    pytest.mark.skipif(sys.platform != "linux", reason="run processes are forked on Linux alone"),
     pytest.mark.usefixtures("started"),
 ]
 
 QUERY = "GatherElements@13:sweep=extent"
 OPTIONS: list[str | Path] = [SPECS / "GatherElements.yaml", "-k", QUERY, "-j", "2", "--timeout", "60"]
-"""2,376 cases: enough for two lanes."""
+"""2,376 cases: enough for two processes."""
 KEPT = "what was finished is kept: continue with: harness run --resume"
 
 
@@ -65,22 +67,22 @@ def end_of(run: Path) -> dict[str, object]:
 
 @pytest.fixture
 def several(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Make every run have as many lanes as workers; the list holds how many each had."""
-    monkeypatch.setattr(crew, "_CASES", 1)
+    """Make every run have as many processes as workers; the list holds how many each had."""
+    monkeypatch.setattr(coordinator, "CASES", 1)
     made: list[int] = []
-    forked = crew.ForkingCoordinator
+    forked = coordinator.ForkingCoordinator
 
     class Counted(forked):  # type: ignore[misc,valid-type]
         def __init__(self, *arguments: object) -> None:
             super().__init__(*arguments)
-            made.append(len(self._members))
+            made.append(len(self._processes))
 
-    monkeypatch.setattr(crew, "ForkingCoordinator", Counted)
+    monkeypatch.setattr(coordinator, "ForkingCoordinator", Counted)
     return made
 
 
 @pytest.mark.slow
-def test_the_same_results_as_in_one_lane(tmp_path: Path, several: list[int]) -> None:
+def test_the_same_results_as_in_one_process(tmp_path: Path, several: list[int]) -> None:
     """Results, counts, left-out combinations, problems of expectations, artifacts."""
     script = script_of(
         tmp_path,
@@ -110,16 +112,16 @@ def test_the_same_results_as_in_one_lane(tmp_path: Path, several: list[int]) -> 
 @pytest.mark.parametrize(
     "shard", [["--shard", "2/3"], ["-k", "Round@22:X=float32"], ["--select", "pairwise"]]
 )
-def test_the_same_selection_as_in_one_lane(tmp_path: Path, several: list[int], shard: list[str]) -> None:
+def test_the_same_selection_as_in_one_process(tmp_path: Path, several: list[int], shard: list[str]) -> None:
     for jobs in ("1", "2"):
         assert harness("run", ROUND, "-t", "fake", *shard, "-j", jobs, "-o", tmp_path / jobs).code == 0
-    assert several == ([] if "pairwise" in shard else [2])
+    assert several == [2]
     assert without_time(results_of(tmp_path / "1")) == without_time(results_of(tmp_path / "2"))
     assert end_of(tmp_path / "1") == end_of(tmp_path / "2")
 
 
 @pytest.mark.slow
-def test_a_baseline_is_known_to_all_lanes(tmp_path: Path, several: list[int]) -> None:
+def test_a_baseline_is_known_to_all_processes(tmp_path: Path, several: list[int]) -> None:
     assert harness("run", ROUND, "-t", "fake", "-j", "2", "-o", tmp_path / "base").code == 0
     script = script_of(tmp_path, [("Round@22:X=float16", "ulp")])
     assert (
@@ -146,7 +148,7 @@ def test_a_baseline_is_known_to_all_lanes(tmp_path: Path, several: list[int]) ->
     assert verdicts == {("pass", "expected"), ("mismatch", "regression"), ("not_run", "expected")}
 
 
-def test_the_limit_of_artifacts_is_one_for_all_lanes(
+def test_the_limit_of_artifacts_is_one_for_all_processes(
     tmp_path: Path, several: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("harness.run.artifacts._LIMIT_CASES", 7)
@@ -154,6 +156,22 @@ def test_the_limit_of_artifacts_is_one_for_all_lanes(
     assert harness("run", ROUND, "-t", f"fake,script={script}", "-j", "3", "-o", tmp_path / "run").code == 1
     assert several == [3]
     assert len(list((tmp_path / "run" / "artifacts").iterdir())) == 7
+
+
+def test_valid_cases_share_no_worker_with_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[WorkerPool] = []
+    spawn = WorkerPool._spawn
+
+    def noted(pool: WorkerPool) -> WorkerSlot:
+        started.append(pool)
+        return spawn(pool)
+
+    monkeypatch.setattr(WorkerPool, "_spawn", noted)
+    query = ["-k", "Round@22:sweep=empty", "-k", "Round@22:case=*_input"]
+    assert harness("run", ROUND, "-t", "fake", *query, "-j", "1", "-o", tmp_path / "run").code == 0
+    validities = {result["validity"] for result in results_of(tmp_path / "run").values()}
+    assert len(validities) > 1
+    assert len(started) == 2
 
 
 def test_an_absent_target(tmp_path: Path, several: list[int]) -> None:
@@ -177,7 +195,7 @@ def test_an_absent_target(tmp_path: Path, several: list[int]) -> None:
     }  # not_run: no graph expresses it
 
 
-def test_a_defect_in_a_lane_is_a_fault(
+def test_a_defect_in_a_process_is_a_fault(
     tmp_path: Path, several: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("harness.run.job.judge", lambda *_: 1 // 0)
@@ -200,19 +218,19 @@ def test_a_defect_in_a_lane_is_a_fault(
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_an_error_in_a_lane_keeps_its_exit_code(
+def test_an_error_in_a_process_keeps_its_exit_code(
     tmp_path: Path, several: list[int], monkeypatch: pytest.MonkeyPatch, error: HarnessError
 ) -> None:
     def refuse(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("harness.run.lanes.lane.Artifacts", refuse)
+    monkeypatch.setattr("harness.run.processes.process.TargetRun", refuse)
     ended = harness("run", ROUND, "-t", "fake", "-j", "2", "-o", tmp_path / "run")
     assert (ended.code, several) == (error.exit_code, [2])
     assert ended.err.splitlines() == [f"harness: {line}" for line in str(error).splitlines()]
 
 
-def test_what_hinders_a_lane_is_told(tmp_path: Path, several: list[int]) -> None:
+def test_what_hinders_a_process_is_printed(tmp_path: Path, several: list[int]) -> None:
     """The folder for tensors is a file."""
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "artifacts").write_text("in the way", encoding="utf-8")
@@ -224,7 +242,7 @@ def test_what_hinders_a_lane_is_told(tmp_path: Path, several: list[int]) -> None
     assert line.endswith(f"; make room; {KEPT} -t fake,script={script} -o {tmp_path / 'run'}")
 
 
-def test_a_full_disk_ends_the_lanes(
+def test_a_full_disk_ends_the_processes(
     tmp_path: Path, several: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
@@ -237,7 +255,7 @@ def test_a_full_disk_ends_the_lanes(
 
 
 def interrupted(folder: Path, victim: str, number: signal.Signals) -> subprocess.CompletedProcess[str]:
-    """Start a run whose last cases hang, send a signal to the first process or to a lane, and see that all
+    """Start a run whose last cases hang, send a signal to the first process or to another, and see that all
     processes end."""
     script = script_of(folder, [(f"{QUERY};data=bool", "hang")])
     command = [
@@ -262,9 +280,9 @@ def interrupted(folder: Path, victim: str, number: signal.Signals) -> subprocess
             assert process.poll() is None
             time.sleep(0.02)
         below = descendants(process.pid)
-        members = [pid for pid in below if parent_of(pid) == process.pid]
-        assert (len(members), len(below)) == (2, 4)
-        os.kill(process.pid if victim == "parent" else members[-1], number)
+        forked = [pid for pid in below if parent_of(pid) == process.pid]
+        assert (len(forked), len(below)) == (2, 4)
+        os.kill(process.pid if victim == "parent" else forked[-1], number)
         code = process.wait(60)
         said = (
             process.stderr.read().strip().rpartition("\n")[2]
@@ -285,8 +303,8 @@ def parent_of(pid: int) -> int:
             ("parent", signal.SIGKILL, -9, ""),
             ("parent", signal.SIGINT, 130, "harness: interrupted; "),
             ("parent", signal.SIGTERM, 130, "harness: interrupted; "),
-            ("lane", signal.SIGKILL, 5, "harness: a process of the run ended (SIGKILL); "),
-            ("lane", signal.SIGSEGV, 5, "harness: a process of the run ended (SIGSEGV); "),
+            ("other", signal.SIGKILL, 5, "harness: a process of the run ended (SIGKILL); "),
+            ("other", signal.SIGSEGV, 5, "harness: a process of the run ended (SIGSEGV); "),
         ],
     ),
 )
@@ -308,7 +326,7 @@ def test_what_ends_a_process_leaves_none_and_a_run_to_resume(
     assert end_of(tmp_path / "out") == end_of(tmp_path / "whole")
 
 
-def test_lanes_that_wait_for_hanging_cases_die_with_the_first_process(tmp_path: Path) -> None:
+def test_processes_that_wait_for_hanging_cases_die_with_the_first_one(tmp_path: Path) -> None:
     """Each waits for its worker, up to the timeout of the case: it neither reads nor writes its connection,
     whose end it does not see."""
     script = script_of(tmp_path, [(QUERY, "hang")])
@@ -332,14 +350,14 @@ def test_lanes_that_wait_for_hanging_cases_die_with_the_first_process(tmp_path: 
             assert time.monotonic() < end
             assert process.poll() is None
             time.sleep(0.05)
-        time.sleep(1)  # until the lanes have handed out their first cases
+        time.sleep(1)  # until the processes have handed out their first cases
         assert run.read_bytes().count(b"\n") == 1
         process.kill()
     assert gone(below)
 
 
 def test_an_interrupted_run_keeps_what_was_finished(tmp_path: Path) -> None:
-    """Lanes hand over what they have, down to the last case before the one that hangs."""
+    """Processes hand over what they have, down to the last case before the one that hangs."""
     interrupted(tmp_path, "parent", signal.SIGINT)
     kept = set(results_of(tmp_path / "out"))
     hanging = {case for case in kept if "data=bool" in case}

@@ -6,14 +6,15 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import junitparser
 import pytest
 
-from harness.commands.pytest_plugin import lanes
 from harness.commands.pytest_plugin.execution import ItemRuns, Wanted
 from harness.model.errors import HarnessFault
 from harness.model.verdict import Outcome
+from harness.run.processes import coordinator
 from harness.specs.expand import expand
 from harness.specs.expectations import load_expectations
 from harness.specs.load import load_specs
@@ -25,22 +26,21 @@ from tests.test_pytest_plugin import SPEC, WRONG, suite
 
 __all__ = ["suite"]
 pytest_plugins = ["pytester"]
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="lanes")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks")
 
 
 @pytest.fixture(autouse=True)
 def forks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Let three cases be many, and return the lanes that are forked."""
-    monkeypatch.setattr(lanes, "CASES", 3)
+    """Let three cases be many, and return the processes that are forked."""
+    monkeypatch.setattr(coordinator, "CASES", 3)
     forked: list[int] = []
-    fork = lanes.fork_lane
 
-    def noted(*arguments: object) -> object:
-        pid, connection = fork(*arguments)  # type: ignore[arg-type]
-        forked.append(pid)
-        return pid, connection
+    class Noted(coordinator.ForkedProcess):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            forked.append(self.pid)
 
-    monkeypatch.setattr(lanes, "fork_lane", noted)
+    monkeypatch.setattr(coordinator, "ForkedProcess", Noted)
     return forked
 
 
@@ -104,7 +104,7 @@ def test_in_any_order_and_again(tmp_path: Path, forks: list[int]) -> None:
     assert len(forks) == 2
 
 
-def test_lanes_that_are_not_asked_to_the_end_leave_nothing(tmp_path: Path, forks: list[int]) -> None:
+def test_processes_that_are_not_asked_to_the_end_leave_nothing(tmp_path: Path, forks: list[int]) -> None:
     runs, wanted = execution(tmp_path, "fake")
     runs.result(wanted[0])
     runs.close()
@@ -113,7 +113,7 @@ def test_lanes_that_are_not_asked_to_the_end_leave_nothing(tmp_path: Path, forks
     assert gone(forks)
 
 
-def test_a_lane_that_is_killed_ends_the_run(tmp_path: Path, forks: list[int]) -> None:
+def test_a_process_that_is_killed_ends_the_run(tmp_path: Path, forks: list[int]) -> None:
     script = script_of(tmp_path, [("Round", "hang")])
     runs, wanted = execution(tmp_path, f"fake,script={script}")
     runs.open(wanted[0].target)

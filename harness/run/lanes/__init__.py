@@ -1,1 +1,0 @@
-"""Divides a run among processes."""

@@ -1,0 +1,232 @@
+"""Coordinates the processes of a run: this one alone, or several that are forked from it.
+
+A case costs as much outside its worker (making inputs and graph, comparing with the oracle) as inside, so a
+large run has as many processes as workers. This process alone writes the run file: the others send it whole lines,
+and at the end of a target their counts. They end with this process, and their workers with them; if one of them dies
+by itself, the run ends with a fault and can be continued.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from functools import partial
+from queue import Empty, Queue
+from time import monotonic
+from types import TracebackType
+from typing import Any
+
+from harness.model.errors import HarnessFault
+from harness.model.header import ClusterNode
+from harness.model.target_info import TargetInfo
+from harness.run.artifacts import Artifacts
+from harness.run.job import RunInputs
+from harness.run.numbers import LocalNumbers, SharedNumbers
+from harness.run.processes.forked import ForkedProcess, Lines, Shared
+from harness.run.processes.process import Fault, Opened, ProcessReport, RunProcess, Sink, info_of
+from harness.run.resume import Done
+from harness.specs.blocks import block_size
+from harness.targets.launching import Launch
+from harness.targets.scratch import sweep
+
+CASES = 1000
+"""The fewest cases of a process: with fewer, its first batch would be all its work."""
+_AHEAD = 64
+"""Messages that wait to be taken, before those who send them wait."""
+_END_SECONDS = 5.0
+
+
+def processes_for(total: int, jobs: int) -> int:
+    """Return how many processes run so many cases on so many workers a target."""
+    return max(1, min(jobs, total // CASES)) if sys.platform == "linux" else 1
+
+
+def coordinator(work: RunInputs, jobs: int, total: int) -> Coordinator:
+    """Return the processes for a run of `total` cases on `jobs` workers a target, to be used as a context
+    manager."""
+    if processes_for(total, jobs) > 1:
+        return ForkingCoordinator(work, jobs, total)
+    return Coordinator(work, jobs, at_once=total >= CASES // 2)
+
+
+class Coordinator:
+    """Runs everything in this process."""
+
+    def __init__(self, work: RunInputs, jobs: int, *, at_once: bool = False) -> None:
+        """`at_once`: let all workers of the first target start together, since there is work for each."""
+        self._work = work
+        self._used: Sequence[LocalNumbers] = [LocalNumbers(3) for _ in work.targets]
+        self._process = RunProcess(work, jobs, at_once=at_once)
+
+    def open(self, number: int) -> Opened | str:
+        """Start the first worker of target `number`; where that is impossible, return the reason."""
+        return self._process.open(number)
+
+    def run(
+        self, number: int, info: TargetInfo, opened: Opened | None, done: Done | None, sink: Sink
+    ) -> list[ProcessReport]:
+        """Run everything on target `number`. Errors: HarnessError; lines that were made by then have gone to
+        `sink`."""
+        self._continue(number, done)
+        blocks, artifacts = self._work.selection.blocks(1), self._artifacts(number)
+        return [self._process.run(number, info, opened, done, blocks, artifacts, sink)]
+
+    def info(self, number: int, opened: Opened | str) -> TargetInfo:
+        """Describe target `number` for the header, by what `open` returned."""
+        return info_of(self._work.targets[number], opened)
+
+    @property
+    def nodes(self) -> tuple[ClusterNode, ...]:
+        """The nodes of a cluster that are there so far; none where everything runs on this machine."""
+        return ()
+
+    def _artifacts(self, number: int) -> Artifacts | None:
+        folder = self._work.artifacts
+        return None if folder is None else Artifacts(folder, self._used[number])
+
+    def _continue(self, number: int, done: Done | None) -> None:
+        """Let what the interrupted run kept of target `number` count."""
+        if done is not None:
+            self._used[number].take()
+            self._used[number].put(*done.kept.used(self._work.targets[number].name))
+
+    def close(self) -> None:
+        """End all workers and processes, at once where they are in the middle of something."""
+        self._process.close()
+
+    def __enter__(self) -> Coordinator:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class ForkingCoordinator(Coordinator):
+    """Runs everything in several processes."""
+
+    def __init__(self, work: RunInputs, jobs: int, total: int) -> None:
+        """Fork the processes; call before this one has threads or files of the run. Errors: HarnessFault."""
+        self._work = work
+        self._used = [SharedNumbers(3) for _ in work.targets]
+        self._next = [SharedNumbers(1) for _ in work.targets]
+        self._inbox: Queue[tuple[ForkedProcess, Any]] = Queue(_AHEAD)
+        self._processes: list[ForkedProcess] = []
+        number = processes_for(total, jobs)
+        blocks = partial(work.selection.blocks, block_size(total, number))
+        shared = Shared(blocks, self._next, list(map(self._artifacts, range(len(work.targets)))))
+        sys.stdout.flush()
+        sys.stderr.flush()
+        try:
+            for position in range(number):
+                process = RunProcess(work, jobs // number + (position < jobs % number), at_once=True)
+                self._processes.append(ForkedProcess(process, shared, self._processes))
+        except OSError as error:
+            self.close()
+            raise HarnessFault(f"a process cannot be forked: {error.strerror}; try a smaller -j") from error
+        for each in self._processes:
+            threading.Thread(target=self._receive, args=(each,), daemon=True).start()
+
+    def open(self, number: int) -> Opened | str:
+        """Start the first worker of target `number`, and those of the first target all at once."""
+        self._processes[0].tell("open", number)
+        while True:
+            answer = self._take()
+            if isinstance(answer, str | Opened):
+                return answer
+            if isinstance(answer, Launch):
+                for process in self._processes[1:] if number == 0 else ():
+                    process.tell("start", number, answer)
+
+    def run(
+        self, number: int, info: TargetInfo, opened: Opened | None, done: Done | None, sink: Sink
+    ) -> list[ProcessReport]:
+        """Run everything on target `number`. Errors: HarnessError; lines that were made by then have gone to
+        `sink`."""
+        reports: list[ProcessReport] = []
+        writing = False
+        try:
+            for message in self.messages(number, info, opened, done):
+                if isinstance(message, ProcessReport):
+                    reports.append(message)
+                    continue
+                writing = True
+                sink(*message)
+                writing = False
+        except BaseException:
+            if not writing:
+                self._signal(signal.SIGTERM)
+                for lines in self._last():
+                    sink(*lines)
+            raise
+        return reports
+
+    def messages(
+        self, number: int, info: TargetInfo, opened: Opened | None, done: Done | None = None
+    ) -> Iterator[Lines | ProcessReport]:
+        """Run everything on target `number`; yield its lines, and a report of each process. Processes wait while nobody
+        takes what they send. Errors: HarnessError."""
+        self._continue(number, done)
+        for process in self._processes:
+            process.tell("run", number, info, opened, done)
+        left = len(self._processes)
+        while left:
+            message = self._take()
+            left -= isinstance(message, ProcessReport)
+            yield message
+
+    def close(self) -> None:
+        """End all processes, and by that their workers; safe to call twice."""
+        if not self._processes:
+            return
+        self._signal(signal.SIGTERM)
+        for _ in self._last():
+            pass
+        self._signal(signal.SIGKILL)
+        for process in self._processes:
+            process.wait()
+            process.connection.close()
+        sweep()  # of processes that were killed; those that ended have left nothing
+        self._processes.clear()
+        for numbers in (*self._next, *self._used):
+            numbers.close()
+
+    def _signal(self, number: int) -> None:
+        for process in self._processes:
+            if process.ended is None:
+                os.kill(process.pid, number)
+
+    def _take(self) -> Any:
+        process, message = self._inbox.get()
+        if message is None:
+            raise HarnessFault(f"a process of the run ended ({process.wait()})")
+        if isinstance(message, Fault):
+            message.reraise()
+        return message
+
+    def _last(self) -> Iterator[Lines]:
+        """Wait until all processes have ended, some seconds at most, and yield the lines that they still hand over."""
+        end = monotonic() + _END_SECONDS
+        while any(process.ended is None for process in self._processes) and monotonic() < end:
+            try:
+                process, message = self._inbox.get(timeout=max(0.0, end - monotonic()))
+            except Empty:
+                return
+            if message is None:
+                process.wait()
+            elif isinstance(message, Lines):
+                yield message
+
+    def _receive(self, process: ForkedProcess) -> None:
+        message: Any = ...
+        while message is not None:
+            try:
+                message = process.connection.recv()
+            except (OSError, EOFError, pickle.UnpicklingError):
+                message = None
+            self._inbox.put((process, message))
