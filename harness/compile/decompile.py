@@ -234,10 +234,8 @@ def _options(
     names = dict(zip((name for name in found.inputs if name), inputs, strict=True))
     constants = {key for name, key in names.items() if name in initialized}
     deciding = {key for key in inputs if key in operator.constants}
-    initializer = None
-    if len(constants) == 1:
-        (initializer,) = constants
-    elif constants and constants == deciding:
+    initializer = ",".join(key for key in inputs if key in constants) or None
+    if len(constants) > 1 and constants == deciding:
         initializer = CONSTANTS
     usual = operator.family.output_count(operator, call)
     unnamed = [n for n, name in enumerate(found.outputs) if not name]

@@ -1,0 +1,161 @@
+"""Records every tensor of one unoptimised run of a model on the CPU, in a worker: what ends the process there ends no
+more than that.
+
+A body of If, Loop or Scan is run once more by itself, as its first iteration takes its values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from typing import NamedTuple
+
+import numpy as np
+from onnx import GraphProto, NodeProto, helper
+
+from harness.compile.models import Model, Part, parts, runnable, taken
+from harness.compile.tensor_files import tensor_of
+from harness.model.case import Case, Tensor, TensorSpec
+from harness.model.errors import NothingRan
+from harness.operators.base import Call
+from harness.targets.execution import Execution, Graph, GraphCases, Prepared
+from harness.targets.pool import WorkerPool
+
+_RANDOM = frozenset(
+    {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
+)
+
+
+class RecordedNode(NamedTuple):
+    """A node with the tensors that it took and gave; a value that is no tensor is absent. `constant` are the names
+    among its inputs that follow from weights alone."""
+
+    name: str
+    node: NodeProto
+    inputs: Mapping[str, Tensor]
+    outputs: Mapping[str, Tensor]
+    constant: frozenset[str]
+
+
+def execute(pool: WorkerPool, graph: Graph, inputs: Mapping[str, Tensor], name: str) -> Execution:
+    """Run a graph once."""
+    specs = tuple(TensorSpec(key, each.dtype, each.array.shape) for key, each in inputs.items())
+    case = Case(name, name, 0, {}, specs)
+    prepared = Prepared(case, Call({}, {}, {}, 0), tuple(inputs.values()))
+    with closing(pool.run(iter([GraphCases(graph, [prepared])]), keep=True)) as answers:
+        return next(execution for _, _, execution in answers)
+
+
+class Recording:
+    """Walks through a model and hands on each node with its tensors; `outputs` are the model's own at the end."""
+
+    def __init__(self, model: Model, pool: WorkerPool, tell: Callable[[int, int], None]) -> None:
+        self._model = model
+        self._pool = pool
+        self._tell = tell
+        self.outputs: dict[str, Tensor] = {}
+
+    def nodes(self, feeds: Mapping[str, Tensor]) -> Iterator[RecordedNode]:
+        """Yield all nodes in their order, those of bodies behind their node; raise NothingRan where a part does not
+        run."""
+        yield from self._walk(self._model.graph, dict(feeds), set(), dict(self._model.weights), "")
+
+    def _walk(
+        self,
+        graph: GraphProto,
+        values: dict[str, Tensor],
+        constant: set[str],
+        weights: Mapping[str, Tensor],
+        prefix: str,
+    ) -> Iterator[RecordedNode]:
+        weights = (
+            {**weights, **{each.name: tensor_of(each.data_type, each) for each in graph.initializer}}
+            if prefix
+            else weights
+        )
+        constant = {*constant, *weights}
+        last = {name: number for number, node in enumerate(graph.node) for name in taken(node)}
+        number = 0
+        for part in parts(graph, weights, self._model.opsets.get("", 1)):
+            values |= self._run(part, values, weights, prefix or "the model")
+            for node in part.nodes:
+                name = prefix + (node.name or f"{node.op_type}_{number}")
+                own = {
+                    key: found
+                    for key in node.input
+                    if key and (found := values.get(key, weights.get(key))) is not None
+                }
+                if node.op_type not in _RANDOM and all(key in constant for key in taken(node)):
+                    constant |= set(node.output)
+                yield RecordedNode(
+                    name,
+                    node,
+                    own,
+                    {key: values[key] for key in node.output if key in values},
+                    frozenset(key for key in own if key in constant),
+                )
+                for body, given in first_iterations(node, values, weights):
+                    yield from self._walk(body, dict(given), constant, {**weights, **values}, f"{name}/")
+                number += 1
+                if not prefix:
+                    self._tell(number, len(graph.node))
+            if not prefix:
+                self.outputs |= {key: values[key] for key in self._model.outputs if key in values}
+            for key in [key for key in values if last.get(key, -1) < number]:
+                del values[key]
+
+    def _run(
+        self, part: Part, values: Mapping[str, Tensor], weights: Mapping[str, Tensor], where: str
+    ) -> dict[str, Tensor]:
+        given = {key: found for key in part.takes if (found := values.get(key, weights.get(key))) is not None}
+        constants = [key for key in given if key in weights and key not in values]
+        graph = runnable(part.nodes, given, part.gives, self._model, constants=constants)
+        fed = {key: each for key, each in given.items() if key not in constants}
+        done = execute(self._pool, graph, fed, self._model.path.name)
+        if done.outputs is None:
+            assert done.error is not None
+            what = f"ended the process ({done.ended})" if done.ended else done.error.class_
+            raise NothingRan(
+                f"{self._model.path}: {where} does not run on the CPU: {what}: {done.error.message.strip()}"
+            )
+        return dict(zip(part.gives, done.outputs, strict=True))
+
+
+def first_iterations(
+    node: NodeProto, values: Mapping[str, Tensor], weights: Mapping[str, Tensor]
+) -> Iterator[tuple[GraphProto, Mapping[str, Tensor]]]:
+    """Yield the bodies of a node that runs, each with what its inputs are first; none where one is no tensor."""
+    held = {each.name: helper.get_attribute_value(each) for each in node.attribute}
+    given = [values.get(key, weights.get(key)) for key in node.input]
+    if node.op_type == "If" and given[0] is not None:
+        yield held["then_branch" if given[0].array.reshape(-1)[0] else "else_branch"], {}
+    elif node.op_type == "Loop":
+        trips, condition, *carried = [*given, None, None][: max(2, len(given))]
+        skipped = (trips is not None and int(trips.array.reshape(-1)[0]) < 1) or (
+            condition is not None and not condition.array.reshape(-1)[0]
+        )
+        first = [Tensor("int64", np.array(0)), Tensor("bool", np.array(True)), *carried]
+        yield from _body(held["body"], first) if not skipped else ()
+    elif node.op_type == "Scan" and "num_scan_inputs" in held:
+        scanned = held["num_scan_inputs"]
+        axes = held.get("scan_input_axes", [0] * scanned)
+        first = [*given[: len(given) - scanned]]
+        for each, axis in zip(given[len(given) - scanned :], axes, strict=True):
+            short = each is None or not each.array.shape[axis]
+            first.append(
+                None
+                if short or each is None
+                else Tensor(each.dtype, np.ascontiguousarray(each.array.take(0, axis)))
+            )
+        yield from _body(held["body"], first)
+
+
+def _body(body: GraphProto, first: list[Tensor | None]) -> Iterator[tuple[GraphProto, Mapping[str, Tensor]]]:
+    given = {value.name: each for value, each in zip(body.input, first, strict=True) if each is not None}
+    if len(given) == len(body.input):
+        yield body, given
+
+
+def written(tensor: Tensor) -> str:
+    """Write element type and shape."""
+    return f"{tensor.dtype}[{','.join(map(str, tensor.array.shape))}]"
