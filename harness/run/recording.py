@@ -10,20 +10,16 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from typing import NamedTuple
 
-import numpy as np
 from onnx import GraphProto, NodeProto, helper
 
-from harness.compile.models import Model, Part, parts, runnable, taken
+from harness.compile.models import Model, Part, node_bodies, parts, runnable, taken
 from harness.compile.tensor_files import tensor_of
 from harness.model.case import Case, Tensor, TensorSpec
 from harness.model.errors import NothingRan
 from harness.operators.base import Call
+from harness.operators.in_models import RANDOM, first_body
 from harness.targets.execution import Execution, Graph, GraphCases, Prepared
 from harness.targets.pool import WorkerPool
-
-_RANDOM = frozenset(
-    {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
-)
 
 
 class RecordedNode(NamedTuple):
@@ -85,7 +81,7 @@ class Recording:
                     for key in node.input
                     if key and (found := values.get(key, weights.get(key))) is not None
                 }
-                if node.op_type not in _RANDOM and all(key in constant for key in taken(node)):
+                if node.op_type not in RANDOM and all(key in constant for key in taken(node)):
                     constant |= set(node.output)
                 yield RecordedNode(
                     name,
@@ -94,8 +90,10 @@ class Recording:
                     {key: values[key] for key in node.output if key in values},
                     frozenset(key for key in own if key in constant),
                 )
-                for body, given in first_iterations(node, values, weights):
-                    yield from self._walk(body, dict(given), constant, {**weights, **values}, f"{name}/")
+                inner = first_iteration(node, values, weights) if any(node_bodies(node)) else None
+                if inner is not None:
+                    body, given = inner
+                    yield from self._walk(body, {**values, **given}, constant, weights, f"{name}/")
                 number += 1
                 if not prefix:
                     self._tell(number, len(graph.node))
@@ -121,39 +119,17 @@ class Recording:
         return dict(zip(part.gives, done.outputs, strict=True))
 
 
-def first_iterations(
+def first_iteration(
     node: NodeProto, values: Mapping[str, Tensor], weights: Mapping[str, Tensor]
-) -> Iterator[tuple[GraphProto, Mapping[str, Tensor]]]:
-    """Yield the bodies of a node that runs, each with what its inputs are first; none where one is no tensor."""
+) -> tuple[GraphProto, Mapping[str, Tensor]] | None:
+    """Return the body of a node that runs, with what its inputs are first; None where one is no tensor."""
     held = {each.name: helper.get_attribute_value(each) for each in node.attribute}
-    given = [values.get(key, weights.get(key)) for key in node.input]
-    if node.op_type == "If" and given[0] is not None:
-        yield held["then_branch" if given[0].array.reshape(-1)[0] else "else_branch"], {}
-    elif node.op_type == "Loop":
-        trips, condition, *carried = [*given, None, None][: max(2, len(given))]
-        skipped = (trips is not None and int(trips.array.reshape(-1)[0]) < 1) or (
-            condition is not None and not condition.array.reshape(-1)[0]
-        )
-        first = [Tensor("int64", np.array(0)), Tensor("bool", np.array(True)), *carried]
-        yield from _body(held["body"], first) if not skipped else ()
-    elif node.op_type == "Scan" and "num_scan_inputs" in held:
-        scanned = held["num_scan_inputs"]
-        axes = held.get("scan_input_axes", [0] * scanned)
-        first = [*given[: len(given) - scanned]]
-        for each, axis in zip(given[len(given) - scanned :], axes, strict=True):
-            short = each is None or not each.array.shape[axis]
-            first.append(
-                None
-                if short or each is None
-                else Tensor(each.dtype, np.ascontiguousarray(each.array.take(0, axis)))
-            )
-        yield from _body(held["body"], first)
-
-
-def _body(body: GraphProto, first: list[Tensor | None]) -> Iterator[tuple[GraphProto, Mapping[str, Tensor]]]:
-    given = {value.name: each for value, each in zip(body.input, first, strict=True) if each is not None}
-    if len(given) == len(body.input):
-        yield body, given
+    found = first_body(node.op_type, held, [values.get(key, weights.get(key)) for key in node.input])
+    if found is None:
+        return None
+    body: GraphProto = held[found[0]]
+    given = {value.name: each for value, each in zip(body.input, found[1], strict=True) if each is not None}
+    return (body, given) if len(given) == len(body.input) else None
 
 
 def written(tensor: Tensor) -> str:

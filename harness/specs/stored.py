@@ -50,7 +50,8 @@ class TensorStore:
 def stored_array(folder: Path, given: CaseInput) -> Array:
     """Return the elements of an input that stand in a file of the spec's folder, without reading them yet; raise
     LiteralError."""
-    assert given.file is not None and given.shape is not None
+    assert given.file is not None
+    assert given.shape is not None
     storage = DTYPES[given.dtype].storage
     count = math.prod(given.shape)
     if storage == "O":
