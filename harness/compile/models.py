@@ -144,16 +144,35 @@ def taken(node: NodeProto) -> set[str]:
 
 def tensors_given(node: NodeProto, opset: int) -> list[str]:
     """Return the names of a node's outputs that are tensors, as far as its schema says."""
-    try:
-        declared = onnx.defs.get_schema(node.op_type, opset, node.domain).outputs
-    except onnx.defs.SchemaError:
-        return [name for name in node.output if name]
+    known = onnx.defs.has(node.op_type, node.domain)
+    declared = onnx.defs.get_schema(node.op_type, opset, node.domain).outputs if known else ()
     found = []
     for number, name in enumerate(node.output):
         types = declared[min(number, len(declared) - 1)].types if declared else ()
         if name and not any(text.startswith(_NO_TENSOR) for text in types):
             found.append(name)
     return found
+
+
+def without_unused(node: NodeProto, used: Collection[str], opset: int) -> NodeProto:
+    """Return a node without optional outputs at its end that nothing takes."""
+    if not onnx.defs.has(node.op_type, node.domain):
+        return node
+    declared = onnx.defs.get_schema(node.op_type, opset, node.domain).outputs
+    optional = onnx.defs.OpSchema.FormalParameterOption.Optional
+    kept = len(node.output)
+    while (
+        1 < kept <= len(declared)
+        and declared[kept - 1].option == optional
+        and node.output[kept - 1] not in used
+    ):
+        kept -= 1
+    if kept == len(node.output):
+        return node
+    short = NodeProto()
+    short.CopyFrom(node)
+    del short.output[kept:]
+    return short
 
 
 class Part(NamedTuple):
@@ -259,3 +278,28 @@ def single_model(
     )
     imports = [helper.make_opsetid(domain, version) for domain, version in model.opsets.items()]
     return helper.make_model(graph, ir_version=max(model.ir_version, 4), opset_imports=imports)
+
+
+def whole(model: Model, optimization: str, exposed: Sequence[str] = ()) -> Graph:
+    """Return a model as it is deployed, with all that it declares; `exposed` are further outputs."""
+    proto = ModelProto(ir_version=model.ir_version)
+    proto.opset_import.extend(
+        helper.make_opsetid(domain, version) for domain, version in model.opsets.items()
+    )
+    proto.graph.CopyFrom(model.graph)
+    del proto.graph.initializer[:]
+    proto.graph.initializer.extend(tensor_proto(name, each) for name, each in model.weights.items())
+    declared = {value.name: value.type.tensor_type.elem_type for value in proto.graph.output}
+    proto.graph.output.extend(ValueInfoProto(name=name) for name in exposed if name not in declared)
+    data = proto.SerializeToString()
+    inputs = tuple((value.name, value.type.tensor_type.elem_type) for value in model.inputs)
+    return Graph(
+        model=data,
+        digest=sha256(data).hexdigest(),
+        fed=tuple(range(len(inputs))),
+        inputs=inputs,
+        outputs=tuple((name, declared.get(name, 0)) for name in dict.fromkeys([*declared, *exposed])),
+        tested=tuple(sorted(node.op_type for node in model.graph.node)),
+        optimization=optimization,
+        composed=True,
+    )

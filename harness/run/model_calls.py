@@ -4,7 +4,7 @@ tensors are those that a run of the model had."""
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
@@ -30,13 +30,11 @@ _FEW, _FEW_FLOATS = 64, 4
 
 @dataclass
 class ModelCall:
-    """A distinct call: the first node that makes it with its tensors, the names of all nodes, and its case, or `why` it
-    has none."""
+    """A distinct call: the first node that makes it with its tensors, and its case, or `why` it has none."""
 
     name: str
     model: Model
     recorded: RecordedNode
-    nodes: list[str] = field(default_factory=list)
     case: Case | None = None
     why: str = ""
 
@@ -68,23 +66,25 @@ class ModelCalls:
 
     def __init__(self) -> None:
         self._by_key: dict[object, ModelCall] = {}
+        self._numbers: dict[str, int] = {}
 
     @property
     def all(self) -> list[ModelCall]:
         """The calls in the order of their first nodes."""
         return list(self._by_key.values())
 
-    def add(self, model: Model, recorded: RecordedNode) -> None:
-        """Take a node of a model; constants make no call."""
+    def add(self, model: Model, recorded: RecordedNode) -> int | None:
+        """Take a node of a model and return the number of its call; constants make none."""
         if recorded.node.op_type == CONSTANT:
-            return
+            return None
         key = _key(model, recorded)
         call = self._by_key.get(key)
         if call is None:
             digest = blake2b(repr(key).encode(), digest_size=4).hexdigest()
             call = self._by_key[key] = ModelCall(f"call_{digest}", model, recorded)
             call.case, call.why = _case(call)
-        call.nodes.append(recorded.name)
+            self._numbers[call.name] = len(self._numbers)
+        return self._numbers[call.name]
 
     def write(self, folder: Path, comment: str) -> list[Path]:
         """Write a spec for each operator with its calls as cases; their large tensors go into one file. Errors:

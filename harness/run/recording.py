@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from onnx import GraphProto, NodeProto, helper
 
-from harness.compile.models import Model, Part, node_bodies, parts, runnable, taken
+from harness.compile.models import Model, Part, node_bodies, parts, runnable, taken, without_unused
 from harness.compile.tensor_files import tensor_of
 from harness.model.case import Case, Tensor, TensorSpec
 from harness.model.errors import NothingRan
@@ -70,11 +70,14 @@ class Recording:
             else weights
         )
         constant = {*constant, *weights}
+        used = {name for node in graph.node for name in taken(node)} | {each.name for each in graph.output}
+        opset = self._model.opsets.get("", 1)
         last = {name: number for number, node in enumerate(graph.node) for name in taken(node)}
         number = 0
-        for part in parts(graph, weights, self._model.opsets.get("", 1)):
+        for part in parts(graph, weights, opset):
             values |= self._run(part, values, weights, prefix or "the model")
-            for node in part.nodes:
+            for whole in part.nodes:
+                node = without_unused(whole, used, opset)
                 name = prefix + (node.name or f"{node.op_type}_{number}")
                 own = {
                     key: found
