@@ -13,7 +13,7 @@ import click
 
 from harness.commands.error_line import fail
 from harness.commands.named_path import NamedPath
-from harness.commands.report import write_whole
+from harness.commands.report import write_reports, write_whole
 from harness.commands.timeout import Seconds
 from harness.model.errors import UsageError, shown
 from harness.model.progress import Progress
@@ -97,6 +97,7 @@ def model_command(
     from harness.render.document_html import write_html
     from harness.render.document_markdown import write_markdown
     from harness.render.document_terminal import write_terminal
+    from harness.render.html import read_page
     from harness.render.model import model_data, model_document
     from harness.run.models import ModelInput, examine, take_apart
 
@@ -126,6 +127,7 @@ def model_command(
     write_whole(asked.out / "model.md", [write_markdown(document)])
     write_whole(asked.out / "model.html", [write_html(document)])
     write_whole(asked.out / "model.json", [json.dumps(model_data(view), indent=1) + "\n"])
+    write_reports(*read_page(asked.out), asked.out)
     write_terminal(document, Console())
     click.echo(f"\n{asked.out}/model.html  model.md  model.json  report.html  run.jsonl")
     sys.exit(code)

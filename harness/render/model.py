@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -89,16 +89,20 @@ def _by_how_much(result: Result | None) -> str:
 
 def _sections(view: ModelView) -> Iterator[Section]:
     report = view.report
-    heads = ("target", "nodes", "calls", *_VERDICTS)
     rows: list[Row] = []
-    for target in view.targets:
-        counted = Counter(view.verdict(target, call) for call in range(len(report.calls)))
+    by_target = {
+        target: Counter(view.verdict(target, call) for call in range(len(report.calls)))
+        for target in view.targets
+    }
+    occurring = [each for each in _VERDICTS if any(counted[each] for counted in by_target.values())]
+    heads = ("target", "nodes", "calls", *occurring)
+    for target, counted in by_target.items():
         rows.append(
             (
                 *(target, f"{len(report.nodes):,}", f"{len(report.calls):,}"),
                 *(
                     Span(f"{counted[each]:,}" if counted[each] else "", _STYLES.get(each, ""))
-                    for each in _VERDICTS
+                    for each in occurring
                 ),
             )
         )
@@ -108,7 +112,7 @@ def _sections(view: ModelView) -> Iterator[Section]:
         yield Section("findings", "What is not right", [Items(findings)])
     if report.whole:
         yield Section("whole", "The whole model, as deployed", _whole(view))
-    yield Section("operators", "Operators", [_operators(view)], folded=len(report.calls) > 200)
+    yield Section("operators", "Operators", [_operators(view, occurring)], folded=len(report.calls) > 200)
     if view.levels:
         yield Section("levels", "What DirectML's documents allow, by feature level", [_levels(view)])
     unjudged = _unjudged(view)
@@ -189,14 +193,14 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.1e}" if value else "0"
 
 
-def _operators(view: ModelView) -> Table:
-    heads = ("operator", "target", "nodes", "calls", *_VERDICTS)
+def _operators(view: ModelView, occurring: Sequence[str]) -> Table:
+    heads = ("operator", "target", "nodes", "calls", *occurring)
     rows: list[Row] = [
         (
             *(each.operator, each.target, f"{each.nodes:,}", f"{each.calls:,}"),
             *(
                 Span(f"{each.verdicts[name]:,}" if each.verdicts[name] else "", _STYLES.get(name, ""))
-                for name in _VERDICTS
+                for name in occurring
             ),
         )
         for each in view.counts()
