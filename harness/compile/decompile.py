@@ -78,7 +78,7 @@ def case_of(name: str, source: str, model: ModelProto, data: DataSet) -> Case:
         raise LeftOut("an opset whose IR version is not known", str(opset))
     held = _held(model, data)
     inputs = _inputs(schema, found, held)
-    attributes = dict(_attributes(schema, found.node))
+    attributes = dict(node_attributes(schema, found.node))
     call = _call(operator, opset, inputs, attributes, len(found.outputs))
     options = _options(operator, schema, model.graph, found, inputs, call)
     specs = tuple(
@@ -166,7 +166,8 @@ def _inputs(schema: OperatorSchema, found: _Node, held: dict[str, Tensor]) -> di
     return inputs
 
 
-def _attributes(schema: OperatorSchema, node: NodeProto) -> Iterator[tuple[str, Value]]:
+def node_attributes(schema: OperatorSchema, node: NodeProto) -> Iterator[tuple[str, Value]]:
+    """Yield the attributes of a node; raise LeftOut for one that a spec cannot write."""
     for attribute in node.attribute:
         known = schema.attributes.get(attribute.name)
         if known is None:

@@ -142,14 +142,17 @@ def taken(node: NodeProto) -> set[str]:
     return found
 
 
-def tensors_given(node: NodeProto, opset: int) -> list[str]:
-    """Return the names of a node's outputs that are tensors, as far as its schema says."""
+def _tensors_given(node: NodeProto, opset: int, opaque: Collection[str]) -> list[str]:
+    """Return the names of a node's outputs that are tensors, as far as its schema and what it takes say: `opaque` are
+    the values so far that are none."""
     known = onnx.defs.has(node.op_type, node.domain)
     declared = onnx.defs.get_schema(node.op_type, opset, node.domain).outputs if known else ()
     found = []
     for number, name in enumerate(node.output):
         types = declared[min(number, len(declared) - 1)].types if declared else ()
-        if name and not any(text.startswith(_NO_TENSOR) for text in types):
+        others = [text.startswith(_NO_TENSOR) for text in types]
+        passed_on = any(others) and not taken(node).isdisjoint(opaque)
+        if name and not passed_on and not (others and all(others)):
             found.append(name)
     return found
 
@@ -187,29 +190,30 @@ def parts(graph: GraphProto, weights: Mapping[str, Tensor], opset: int) -> Itera
     """Yield a graph in parts whose weights fit into memory; what is no tensor crosses no border."""
     opaque: set[str] = set()
     nodes: list[NodeProto] = []
+    gives: list[str] = []
     own: set[str] = set()
     size = 0
     for node in graph.node:
         held = {name for name in taken(node) if name in weights} - own
         grown = sum(weights[name].array.nbytes for name in held)
         if nodes and size + grown > _PART and not opaque:
-            yield _part(nodes, weights, opset)
-            nodes, own, size = [], set(), 0
+            yield _part(nodes, gives)
+            nodes, gives, own, size = [], [], set(), 0
         nodes.append(node)
         own |= held
         size += grown
-        opaque |= {name for name in node.output if name} - set(tensors_given(node, opset))
-    yield _part(nodes, weights, opset)
+        tensors = _tensors_given(node, opset, opaque)
+        gives += tensors
+        opaque |= {name for name in node.output if name} - set(tensors)
+    yield _part(nodes, gives)
 
 
-def _part(nodes: Sequence[NodeProto], weights: Mapping[str, Tensor], opset: int) -> Part:
+def _part(nodes: Sequence[NodeProto], gives: Sequence[str]) -> Part:
     made: set[str] = set()
     takes: dict[str, None] = {}
-    gives: list[str] = []
     for node in nodes:
         takes.update(dict.fromkeys(sorted(taken(node) - made)))
         made |= set(node.output)
-        gives += tensors_given(node, opset)
     return Part(nodes, list(takes), gives)
 
 

@@ -7,7 +7,8 @@ import struct
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
-_BLOCK = 64
+BLOCK = 64
+"""Neighbouring cases that one lane takes together."""
 _Item = TypeVar("_Item")
 
 
@@ -67,7 +68,7 @@ class Share:
             yield from items
             return
         for item in items:
-            block = self._position // _BLOCK
+            block = self._position // BLOCK
             self._position += 1
             if block > self._mine:
                 (self._mine,) = self._blocks.take()

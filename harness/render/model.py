@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from harness.model.result import Diff, Result
+from harness.model.verdict import DEFECTS
 from harness.render.document import (
     Block,
     Document,
@@ -28,7 +29,7 @@ from harness.render.document import (
 from harness.render.model_picture import draw_graph, draw_growth
 from harness.render.terminal import details
 from harness.render.text import line
-from harness.results.model_report import ModelView, WholeRun
+from harness.results.model_report import ModelView, RegionRow, WholeRun
 from harness.results.summary import count
 
 _NODES = 3
@@ -70,7 +71,11 @@ def sentence(view: ModelView) -> str:
             other.append(
                 f"on {target} the whole model is wrong at {', '.join(each.level for each in levels)}"
             )
-        if not wrong and not levels:
+        fused = view.wrong_regions(target)
+        if fused:
+            what = count(len(fused), "region")
+            other.append(f"on {target} the optimizer makes {what} wrong: {fused[0].text}")
+        if not wrong and not levels and not fused:
             counted = Counter(view.verdict(target, call) for call in range(len(view.report.calls)))
             lacks = counted["not supported"]
             without = f" (without {count(lacks, 'call')} that it does not support)" if lacks else ""
@@ -112,6 +117,8 @@ def _sections(view: ModelView) -> Iterator[Section]:
         yield Section("findings", "What is not right", [Items(findings)])
     if report.whole:
         yield Section("whole", "The whole model, as deployed", _whole(view))
+    if report.regions:
+        yield Section("regions", "What the optimizer changed", [_regions(view)], most=40)
     yield Section("operators", "Operators", [_operators(view, occurring)], folded=len(report.calls) > 200)
     if view.levels:
         yield Section("levels", "What DirectML's documents allow, by feature level", [_levels(view)])
@@ -146,8 +153,20 @@ def _findings(view: ModelView) -> Iterator[Item]:
             remarks.append(Remark("bug report", case=asked))
             head = f"{row.text} on {target}: {view.verdict(target, call)}"
             yield Item(head, remarks, row.case, "" if known is None else "known")
+        for region in view.wrong_regions(target):
+            result = view.results[target, region.case]
+            culprit = result.culprit if isinstance(result.culprit, tuple) else ()
+            remarks = [Remark(f"nodes: {', '.join(region.places[0])}{_more_places(region)}")]
+            remarks.append(Remark("; ".join(details(result))))
+            remarks += [Remark(f"right without {' and '.join(culprit)}")] if culprit else []
+            yield Item(f"{region.text} on {target}: {result.reading.value}", remarks, region.case)
         for each in view.wrong_levels(target):
             yield Item(f"the whole model on {target} at {each.level}: {_moved(each)}", [Remark(_blame(each))])
+
+
+def _more_places(region: RegionRow) -> str:
+    more = len(region.places) - 1
+    return f", and {count(more, 'like place')}" if more else ""
 
 
 def _moved(each: WholeRun) -> str:
@@ -168,17 +187,14 @@ def _blame(each: WholeRun) -> str:
 
 
 def _whole(view: ModelView) -> list[Block]:
-    heads = ("target", "level", "", "from the CPU", "from off", "rounding", "nodes", "elsewhere", "seconds")
+    heads = ("target", "level", "", "from the CPU", "from off", "rounding", "nodes", "elsewhere", "without")
     rows: list[Row] = [
         (
             *(each.target, each.level),
-            Span(
-                "does not run" if each.error else "wrong" if each.wrong else "runs",
-                "bad" if each.wrong else "good",
-            ),
+            _state(each),
             *(_number(each.apart), _number(each.moved), _number(each.noise), f"{each.nodes:,}"),
             Span(", ".join(f"{name} {number}" for name, number in each.elsewhere.items()), "warn"),
-            f"{each.seconds:.2f}",
+            Span(", ".join(each.culprit), "soft"),
         )
         for each in view.report.whole
     ]
@@ -187,6 +203,30 @@ def _whole(view: ModelView) -> list[Block]:
         "soft",
     )
     return [Table(heads, rows, range(3, 7), grouped=True), Paragraph(note)]
+
+
+def _state(each: WholeRun) -> Span:
+    if each.wrong:
+        return Span("does not run" if each.error else "wrong", "bad")
+    return Span("moves", "warn") if each.moves else Span("runs", "good")
+
+
+def _regions(view: ModelView) -> Table:
+    """Count by what became of what: distinct regions, their places, and the results at all levels."""
+    alike: dict[str, list[RegionRow]] = {}
+    for region in view.report.regions:
+        alike.setdefault(region.text, []).append(region)
+    rows: list[Row] = []
+    for text, regions in alike.items():
+        places = sum(len(region.places) for region in regions)
+        for target in view.targets:
+            found = (view.results.get((target, region.case)) for region in regions)
+            results = [each for each in found if each is not None]
+            counted = Counter(each.reading.value for each in results)
+            said = ", ".join(f"{name} {number}" for name, number in counted.items())
+            bad = any(each.reading in DEFECTS for each in results)
+            rows.append((text, target, f"{len(regions):,}", f"{places:,}", Span(said, "bad" if bad else "")))
+    return Table(("region", "target", "distinct", "places", "as optimised"), rows, (2, 3), grouped=True)
 
 
 def _number(value: float | None) -> str:

@@ -15,13 +15,15 @@ from harness.model.case import BEYOND
 from harness.model.header import Expectation, Header
 from harness.model.reference.feature_levels import level_key
 from harness.model.result import Result
+from harness.model.verdict import DEFECTS
 
 SCHEMA = 1
 COMPARED = "compared"
 """What stands in place of a reading where no formula judges: outputs are held against the unoptimised run on the CPU."""
-WRONG_FACTOR = 100.0
-"""A level of optimisation is wrong if it moves an output further than this many times what a rounding of every
-weight and input does."""
+MOVED_FACTOR = 100.0
+"""How many times further than a rounding of every weight and input a level of optimisation may move outputs."""
+ENDLESS = 1e300
+"""A difference of types, shapes, or of what is finite."""
 
 _SEVERITY = ("crashed", "wrong", "accepted", "not supported", "compared", "not judged", "correct")
 
@@ -61,6 +63,7 @@ class WholeRun(msgspec.Struct, frozen=True):
     `apart` is the difference of its outputs from those of the unoptimised CPU run, `moved` from those without
     optimisation on the same target, `noise` what a rounding of every weight and input changes. `elsewhere` counts by
     provider the nodes that ran on another. `repeats` says whether a second run in the session gave the same bits.
+    `culprit` is the transformer without which it moves no further than rounding does.
     """
 
     target: str
@@ -79,11 +82,23 @@ class WholeRun(msgspec.Struct, frozen=True):
 
     @property
     def wrong(self) -> bool:
-        """Say whether optimisation makes outputs wrong, or the model does not run at all."""
-        if self.error:
-            return True
-        moved = self.moved or 0.0
-        return self.repeats is False or moved > WRONG_FACTOR * (self.noise or 0.0)
+        """Say whether it does not run, gives other bits in a second run, or what is finite without optimisation is not."""
+        return bool(self.error) or self.repeats is False or (self.moved or 0.0) >= ENDLESS
+
+    @property
+    def moves(self) -> bool:
+        """Say whether optimisation moves outputs further than rounding does. A step of a quantiser may do that: whether
+        it is wrong, the fused regions say."""
+        return (self.moved or 0.0) > MOVED_FACTOR * (self.noise or 0.0)
+
+
+class RegionRow(msgspec.Struct, frozen=True):
+    """Nodes that an optimizer changed, judged by the composition of their formulas: `text` says what became of what,
+    `case` is the id of its case, `places` the nodes of each place where the model has the like."""
+
+    text: str
+    case: str
+    places: tuple[tuple[str, ...], ...]
 
 
 class ModelReport(msgspec.Struct, frozen=True):
@@ -99,6 +114,7 @@ class ModelReport(msgspec.Struct, frozen=True):
     calls: tuple[CallRow, ...]
     compared: tuple[ComparedCall, ...] = ()
     whole: tuple[WholeRun, ...] = ()
+    regions: tuple[RegionRow, ...] = ()
     growth: dict[str, tuple[float | None, ...]] = {}
     remarks: tuple[str, ...] = ()
     schema: int = SCHEMA
@@ -174,6 +190,11 @@ class ModelView:
     def wrong_levels(self, target: str) -> list[WholeRun]:
         """Return the levels of optimisation at which the whole model is wrong on a target."""
         return [each for each in self.report.whole if each.target == target and each.wrong]
+
+    def wrong_regions(self, target: str) -> list[RegionRow]:
+        """Return the regions that are wrong on a target."""
+        found = ((region, self.results.get((target, region.case))) for region in self.report.regions)
+        return [region for region, result in found if result is not None and result.reading in DEFECTS]
 
     def worst(self, call: int) -> str:
         """Return the worst that became of a call on any target."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -12,15 +14,16 @@ import msgspec
 from harness.compile.model_inputs import ModelInputs
 from harness.compile.models import Model, read_model
 from harness.model.case import Case, Tensor
-from harness.model.errors import NothingRan, UsageError
-from harness.results.model_report import CallRow, ModelNode, ModelReport, ModelView
+from harness.model.errors import NothingRan, TargetUnavailable, UsageError
+from harness.results.model_report import CallRow, ModelNode, ModelReport, ModelView, RegionRow
 from harness.results.runfile import RunReader
+from harness.run.folders import check_vacant
 from harness.run.model_calls import ModelCall, ModelCalls
 from harness.run.pipeline import run
 from harness.run.probe import open_pool
 from harness.run.recording import Recording
 from harness.run.request import Request
-from harness.run.whole_model import WholeModel
+from harness.run.whole_model import RecordedModel, WholeModel
 from harness.specs.expand import expand
 from harness.specs.load import load_specs
 from harness.targets.registry import parse_target
@@ -40,13 +43,11 @@ class ModelInput(NamedTuple):
 
 
 class TakenApart(NamedTuple):
-    """Models with their calls and nodes; `fed` are the inputs of each model, `outputs` what it gave."""
+    """Models with their calls and nodes, the inputs that were drawn, and the sizes of free dimensions."""
 
-    models: list[Model]
+    models: list[RecordedModel]
     calls: list[ModelCall]
     nodes: list[ModelNode]
-    fed: list[dict[str, Tensor]]
-    outputs: list[dict[str, Tensor]]
     drawn: list[str]
     sizes: dict[str, int]
 
@@ -57,17 +58,17 @@ def take_apart(
     """Record models and write their distinct calls as specs into a folder. Errors: UsageError, NothingRan."""
     models = [read_model(path) for path in paths]
     calls = ModelCalls()
-    found = TakenApart(models, [], [], [], [], [], {})
+    found = TakenApart([], [], [], [], {})
     pool, _ = open_pool(parse_target("cpu"), jobs=1, timeout=_LONG)
     try:
         for model in models:
             inputs = ModelInputs(model, given.sizes, given.seed)
-            found.fed.append(inputs.tensors(given.data))
+            fed = inputs.tensors(given.data)
             found.drawn.extend(inputs.drawn)
             found.sizes.update(inputs.sizes)
             prefix = f"{model.path.stem}:" if len(models) > 1 else ""
             recording = Recording(model, pool, lambda done, total: tell(RECORDING, done, total))
-            _record(recording, found, calls, model, prefix)
+            _record(recording, found, calls, model, fed, prefix)
     except NothingRan as error:
         free = ", ".join(f"{name}={size}" for name, size in found.sizes.items())
         hint = (
@@ -85,34 +86,55 @@ def take_apart(
     return found
 
 
-def _record(recording: Recording, found: TakenApart, calls: ModelCalls, model: Model, prefix: str) -> None:
+def _record(
+    recording: Recording,
+    found: TakenApart,
+    calls: ModelCalls,
+    model: Model,
+    fed: dict[str, Tensor],
+    prefix: str,
+) -> None:
     made: dict[str, int] = {}
-    for recorded in recording.nodes(found.fed[-1]):
-        call = calls.add(model, recorded._replace(name=prefix + recorded.name))
+    names: dict[str, str] = {}
+    first, outputs = len(found.nodes), []
+    for recorded in recording.nodes(fed):
+        name = prefix + recorded.name
+        names |= dict.fromkeys(recorded.node.output, name)
+        call = calls.add(model, recorded)
         if call is None:
             continue
-        after = tuple(dict.fromkeys(made[name] for name in recorded.node.input if name in made))
-        made |= {name: len(found.nodes) for name in recorded.node.output if name}
-        found.nodes.append(ModelNode(prefix + recorded.name, call, after))
-    found.outputs.append(recording.outputs)
+        after = tuple(dict.fromkeys(made[key] for key in recorded.node.input if key in made))
+        made |= {key: len(found.nodes) for key in recorded.node.output if key}
+        found.nodes.append(ModelNode(name, call, after))
+        outputs.append(recorded.node.output[0])
+    found.models.append(
+        RecordedModel(
+            model, fed, recording.outputs, recording.kept, recording.constant, names, first, outputs
+        )
+    )
 
 
 def examine(paths: Sequence[Path], given: ModelInput, asked: Request) -> tuple[ModelView, int]:
     """Run the calls of models on targets, and each model whole; write what is known beside the run. Return it with the
     exit code. Errors: those of `take_apart` and of a run."""
     specs = asked.out / SPECS
+    if not asked.resume:
+        check_vacant(asked.out, force=asked.force)
+    if specs.is_dir():
+        shutil.rmtree(specs)
     found = take_apart(paths, given, specs, asked.progress)
-    done = run(asked._replace(specs=(specs,)))
+    whole = WholeModel(found.models, found.calls, asked)
+    for target in asked.targets:
+        with suppress(TargetUnavailable):  # the run says why
+            whole.on(target)
+    regions = whole.regions.write(specs)
+    done = run(asked._replace(specs=(specs,), heavy=True))
     reader = RunReader(done.path)
     results = list(reader)
     cases = {case.id: case for case in expand(load_specs([specs]))}
-    whole = WholeModel(found.models, found.fed, found.outputs, found.calls, asked)
-    here = [target for target in asked.targets if not reader.header.targets[target.name].unavailable]
-    for target in here:
-        whole.on(target)
     report = ModelReport(
         models=tuple(map(str, paths)),
-        digests=tuple(model.digest for model in found.models),
+        digests=tuple(each.model.digest for each in found.models),
         seed=given.seed,
         sizes=found.sizes,
         drawn=tuple(found.drawn),
@@ -120,7 +142,8 @@ def examine(paths: Sequence[Path], given: ModelInput, asked: Request) -> tuple[M
         calls=tuple(_row(call, cases) for call in found.calls),
         compared=tuple(whole.compared),
         whole=tuple(whole.runs),
-        growth={},
+        regions=tuple(RegionRow(each.region.text, each.case, tuple(each.places)) for each in regions),
+        growth={target: tuple(errors) for target, errors in whole.growth.items()},
         remarks=tuple(whole.remarks),
     )
     view = ModelView(report, reader.header, results, asked.out)

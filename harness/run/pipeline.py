@@ -178,7 +178,7 @@ def _crew(
     total: int,
 ) -> Coordinator | ClusterCoordinator:
     if cluster is None:
-        return lanes(work, request.jobs, total)
+        return lanes(work, request.jobs, total, heavy=request.heavy)
     from harness.run.cluster.coordinator import on_cluster
 
     return on_cluster(cluster, request, run_id, specs, work, total)

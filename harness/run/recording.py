@@ -21,6 +21,9 @@ from harness.operators.in_models import RANDOM, first_body
 from harness.targets.execution import Execution, Graph, GraphCases, Prepared
 from harness.targets.pool import WorkerPool
 
+_KEPT = 1 << 30
+"""Bytes of values that are kept to the end."""
+
 
 class RecordedNode(NamedTuple):
     """A node with the tensors that it took and gave; a value that is no tensor is absent. `constant` are the names
@@ -43,13 +46,17 @@ def execute(pool: WorkerPool, graph: Graph, inputs: Mapping[str, Tensor], name: 
 
 
 class Recording:
-    """Walks through a model and hands on each node with its tensors; `outputs` are the model's own at the end."""
+    """Walks through a model and hands on each node with its tensors. At the end, `outputs` are the model's own,
+    `constant` the values that follow from weights alone, and `kept` all values, none where they are too large."""
 
     def __init__(self, model: Model, pool: WorkerPool, tell: Callable[[int, int], None]) -> None:
         self._model = model
         self._pool = pool
         self._tell = tell
         self.outputs: dict[str, Tensor] = {}
+        self.constant: set[str] = set()
+        self.kept: dict[str, Tensor] = {}
+        self._room = _KEPT
 
     def nodes(self, feeds: Mapping[str, Tensor]) -> Iterator[RecordedNode]:
         """Yield all nodes in their order, those of bodies behind their node; raise NothingRan where a part does not
@@ -79,9 +86,10 @@ class Recording:
             for whole in part.nodes:
                 node = without_unused(whole, used, opset)
                 name = prefix + (node.name or f"{node.op_type}_{number}")
+                keys = [*node.input, *sorted(taken(node) - set(node.input))]
                 own = {
                     key: found
-                    for key in node.input
+                    for key in keys
                     if key and (found := values.get(key, weights.get(key))) is not None
                 }
                 if node.op_type not in RANDOM and all(key in constant for key in taken(node)):
@@ -101,9 +109,17 @@ class Recording:
                 if not prefix:
                     self._tell(number, len(graph.node))
             if not prefix:
+                self.constant |= constant
+                self._keep(values)
                 self.outputs |= {key: values[key] for key in self._model.outputs if key in values}
             for key in [key for key in values if last.get(key, -1) < number]:
                 del values[key]
+
+    def _keep(self, values: Mapping[str, Tensor]) -> None:
+        """Keep the values at hand, as long as there is room for all."""
+        new = {name: each for name, each in values.items() if name not in self.kept}
+        self._room -= sum(each.array.nbytes for each in new.values())
+        self.kept = {**self.kept, **new} if self._room >= 0 else {}
 
     def _run(
         self, part: Part, values: Mapping[str, Tensor], weights: Mapping[str, Tensor], where: str

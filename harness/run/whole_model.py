@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import get_args
+from typing import NamedTuple, get_args
 
 import msgspec
 import numpy as np
@@ -15,7 +15,8 @@ from harness.model.dtypes import DTYPES
 from harness.model.float_formats import FORMATS, decode, encode
 from harness.model.target_info import DIRECTML
 from harness.model.transformers import RULES
-from harness.results.model_report import WRONG_FACTOR, ComparedCall, WholeRun
+from harness.results.model_report import ENDLESS, MOVED_FACTOR, ComparedCall, WholeRun
+from harness.run.fused_regions import FusedRegions, region_of, regions
 from harness.run.model_calls import ModelCall
 from harness.run.recording import execute
 from harness.run.request import Request
@@ -24,6 +25,21 @@ from harness.targets.execution import Execution, Graph
 from harness.targets.launches import launch
 from harness.targets.pool import WorkerPool
 from harness.targets.target import Target
+
+
+class RecordedModel(NamedTuple):
+    """A model with what it was fed and what its recording kept; `names` are its nodes' by their outputs, `first` is the
+    number of its first node among those of all models, `outputs_of_nodes` the first output of each."""
+
+    model: Model
+    fed: Mapping[str, Tensor]
+    outputs: Mapping[str, Tensor]
+    kept: Mapping[str, Tensor]
+    constant: set[str]
+    names: Mapping[str, str]
+    first: int
+    outputs_of_nodes: Sequence[str]
+
 
 _LARGEST = 1 << 30
 """Bytes of weights up to which a model is sent to a worker whole."""
@@ -58,18 +74,18 @@ class WholeModel:
 
     def __init__(
         self,
-        models: Sequence[Model],
-        fed: Sequence[Mapping[str, Tensor]],
-        outputs: Sequence[Mapping[str, Tensor]],
+        models: Sequence[RecordedModel],
         calls: Sequence[ModelCall],
         asked: Request,
     ) -> None:
-        self._given = list(zip(models, fed, outputs, strict=True))
+        self._models = models
         self._calls = calls
         self._asked = asked
         self.runs: list[WholeRun] = []
         self.compared: list[ComparedCall] = []
+        self.growth: dict[str, list[float | None]] = {}
         self.remarks: list[str] = []
+        self.regions = FusedRegions()
 
     def on(self, target: Target) -> None:
         """Ask one target, which may use others for the nodes that it does not take."""
@@ -86,14 +102,14 @@ class WholeModel:
                 if call.case is None and call.recorded.outputs:
                     self._compare(target, alone, number, call)
             alone.close()
-            for model, fed, outputs in self._given:
-                if sum(each.array.nbytes for each in model.weights.values()) > _LARGEST:
-                    what = (
-                        f"{model.path.name}: not run whole: its weights have more than {_LARGEST >> 30} GiB"
-                    )
+            for recorded in self._models:
+                size = sum(each.array.nbytes for each in recorded.model.weights.values())
+                if size > _LARGEST:
+                    what = f"{recorded.model.path.name}: not run whole: its weights have {size:,} bytes"
                     self.remarks += [] if what in self.remarks else [what]
-                else:
-                    self._levels(target, shared, model, fed, [outputs[name] for name in model.outputs])
+                    continue
+                self._levels(target, shared, recorded)
+                self._grow(target, shared, recorded)
         finally:
             alone.close()
             shared.close()
@@ -109,17 +125,37 @@ class WholeModel:
         if done.outputs is None:
             self.compared.append(ComparedCall(number, target.name, None, _said(done)))
         else:
-            difference = min(apart(done.outputs, recorded.outputs.values()), 1e300)
+            difference = min(apart(done.outputs, recorded.outputs.values()), ENDLESS)
             self.compared.append(ComparedCall(number, target.name, difference))
 
-    def _levels(
-        self,
-        target: Target,
-        pool: WorkerPool,
-        model: Model,
-        fed: Mapping[str, Tensor],
-        wanted: Sequence[Tensor],
-    ) -> None:
+    def _grow(self, target: Target, pool: WorkerPool, recorded: RecordedModel) -> None:
+        """Compare every tensor of the whole model on a target with the CPU's."""
+        names = [name for name in recorded.kept if name in recorded.names]
+        done = execute(pool, whole(recorded.model, "off", names), recorded.fed, recorded.model.path.name)
+        if not names or done.outputs is None:
+            return
+        given = dict.fromkeys([*recorded.model.outputs, *names])
+        found = {
+            name: min(_apart(each, recorded.kept[name]), ENDLESS)
+            for name, each in zip(given, done.outputs, strict=True)
+            if name in recorded.kept
+        }
+        errors = self.growth.setdefault(target.name, [])
+        errors += [None] * (recorded.first - len(errors))
+        errors += [found.get(name) for name in recorded.outputs_of_nodes]
+
+    def _cut(self, recorded: RecordedModel, optimized: Execution, level: Optimization) -> None:
+        """Take the regions that optimisation changed."""
+        model = recorded.model
+        values = {**model.weights, **recorded.kept, **recorded.fed}
+        for region in regions(list(model.graph.node), recorded.constant, set(recorded.fed), optimized):
+            held = region_of(model, values, recorded.constant, region, level)
+            if held is not None:
+                self.regions.add(held, recorded.names)
+
+    def _levels(self, target: Target, pool: WorkerPool, recorded: RecordedModel) -> None:
+        model, fed = recorded.model, recorded.fed
+        wanted = [recorded.outputs[name] for name in model.outputs]
         off: Sequence[Tensor] | None = None
         noise = 0.0
         for level in get_args(Optimization):
@@ -130,12 +166,12 @@ class WholeModel:
             if level == "off":
                 off = done.outputs
                 noise = self._noise(pool, model, fed, off)
-            moved = None if off is None else min(apart(done.outputs, off), 1e300)
+            moved = None if off is None else min(apart(done.outputs, off), ENDLESS)
             nodes = done.nodes or ()
             found = WholeRun(
                 target=target.name,
                 level=level,
-                apart=min(apart(done.outputs, wanted), 1e300),
+                apart=min(apart(done.outputs, wanted), ENDLESS),
                 moved=moved,
                 noise=noise,
                 elsewhere=dict(Counter(where for where, _ in nodes if where != target.provider)),
@@ -143,7 +179,9 @@ class WholeModel:
                 transformers=done.transformers,
                 seconds=round(done.seconds, 3),
             )
-            if found.wrong and off is not None:
+            if level != "off":
+                self._cut(recorded, done, level)
+            if (found.wrong or found.moves) and off is not None:
                 culprit = self._culprit(pool, whole(model, level), fed, off, done.transformers, noise)
                 found = msgspec.structs.replace(found, culprit=culprit)
             self.runs.append(found)
@@ -161,7 +199,7 @@ class WholeModel:
             model.path.name,
         )
         least = max((_epsilon(each.dtype) for each in off), default=0.0)
-        return max(least, 0.0 if done.outputs is None else min(apart(done.outputs, off), 1e300))
+        return max(least, 0.0 if done.outputs is None else min(apart(done.outputs, off), ENDLESS))
 
     def _culprit(
         self,
@@ -175,7 +213,7 @@ class WholeModel:
         """Return the transformer without which the outputs are near those without optimisation; () for none."""
         for name in dict.fromkeys(rule for each in transformers for rule in RULES.get(each, (each,))):
             done = execute(pool, graph._replace(disabled=(name,)), fed, name)
-            if done.outputs is not None and apart(done.outputs, off) <= WRONG_FACTOR * noise:
+            if done.outputs is not None and apart(done.outputs, off) <= MOVED_FACTOR * noise:
                 return (name,)
         return ()
 

@@ -38,6 +38,10 @@ class TensorStore:
         shape = list(tensor.array.shape)
         return f"shape: {shape}, file: {self._name}, offset: {self._places[key]}"
 
+    def flush(self) -> None:
+        """Let readers find what was added."""
+        self._file.flush()
+
     def __enter__(self) -> TensorStore:
         return self
 

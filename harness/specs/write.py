@@ -181,7 +181,7 @@ def _inputs(case: Case, store: Store | None) -> dict[str, str]:
             if array is None
             else store(Tensor(spec.dtype, array))
             if store is not None and array.size > _WRITTEN and spec.dtype != "string"
-            else _values(Tensor(spec.dtype, array))
+            else written_values(Tensor(spec.dtype, array))
         )
         formal, dot, _ = spec.name.partition(".")
         found.setdefault(formal, []).append(f"{{dtype: {spec.dtype}, {given}}}")
@@ -215,7 +215,7 @@ def _result(dtype: str, array: Array) -> str:
 def attribute(value: Any) -> str:
     """Write the value of an attribute so that it is read as the same one."""
     if isinstance(value, TensorValue):
-        return f"{{dtype: {value.dtype}, {_values(value.tensor)}}}"
+        return f"{{dtype: {value.dtype}, {written_values(value.tensor)}}}"
     if isinstance(value, tuple):
         return f"[{', '.join(map(attribute, value))}]"
     if isinstance(value, str):
@@ -233,7 +233,8 @@ def _wrapped(line: str) -> list[str]:
     )
 
 
-def _values(tensor: Tensor) -> str:
+def written_values(tensor: Tensor) -> str:
+    """Write the elements of a tensor, with its shape where no nesting tells it."""
     if not tensor.array.size:
         return f"shape: {list(tensor.array.shape)}, values: []"
     return f"values: {_nested(tensor.dtype, tensor.array)}"

@@ -23,7 +23,7 @@ from typing import Any
 
 from harness.model.errors import HarnessFault
 from harness.model.header import ClusterNode
-from harness.model.shares import LocalNumbers, SharedNumbers
+from harness.model.shares import BLOCK, LocalNumbers, SharedNumbers
 from harness.model.target_info import TargetInfo
 from harness.run.job import RunInputs
 from harness.run.lanes.lane import Opened, ProcessReport, RunProcess, Shared, Sink
@@ -36,13 +36,14 @@ from harness.targets.target import greeted
 
 _CASES = 1000
 """Of which a lane has at least so many: below that, its first batch would be all it does."""
+_HEAVY = BLOCK
 _END_SECONDS = 5.0
 
 
-def lanes(work: RunInputs, jobs: int, total: int) -> Coordinator:
-    """Return the lanes for a run of `total` cases on `jobs` workers a target, to be used as a context
-    manager."""
-    number = min(jobs, total // _CASES)
+def lanes(work: RunInputs, jobs: int, total: int, *, heavy: bool = False) -> Coordinator:
+    """Return the lanes for a run of `total` cases, `heavy` ones or not, on `jobs` workers a target, to be used as a
+    context manager."""
+    number = min(jobs, total // (_HEAVY if heavy else _CASES))
     if number < 2 or not work.selection.divisible or sys.platform != "linux":
         return Coordinator(work, jobs, at_once=total >= _CASES // 2)
     return ForkingCoordinator(work, jobs, number)
