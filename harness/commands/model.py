@@ -65,7 +65,7 @@ _DIMENSION = re.compile(r"(.+)=([0-9]{1,9})")
     "--timeout", type=Seconds(), default=60.0, show_default=True, help="Time limit of a call in seconds."
 )
 @click.option("--resume", is_flag=True, help="Continue the run in -o.")
-@click.option("--force", is_flag=True, help="Replace the run that -o holds.")
+@click.option("--force", is_flag=True, help="Replace the run that -o holds, or the specs in --cases.")
 @click.option(
     "-o", "--output", type=NamedPath(), metavar="DIR", help="Folder of the run (default: reports/<run id>)."
 )
@@ -104,6 +104,8 @@ def model_command(
     given = ModelInput(data, dict(map(_dimension, dims)), seed)
     if data is not None and len(models) > 1:
         raise UsageError("--data gives the inputs of one model; name one")
+    if cases is not None and not force and any(cases.glob("*.yaml")):
+        raise UsageError(f"{cases}: holds specs already; --force replaces them")
     with Progress(baseline=baseline is not None) as progress:
         if cases is not None:
             found = take_apart(models, given, cases, progress.update)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from onnx import TensorProto, ValueInfoProto, helper
@@ -38,9 +39,6 @@ class ModelInputs:
     def tensors(self, data: Path | None) -> dict[str, Tensor]:
         """Return every input by name. Errors: UsageError."""
         given = {} if data is None else self._read(data)
-        if unknown := given.keys() - {value.name for value in self._model.inputs}:
-            known = ", ".join(value.name for value in self._model.inputs)
-            raise UsageError(f"{data}: the model has no input {min(unknown)!r}; it has: {known}")
         found = {}
         for value in self._model.inputs:
             if not value.type.HasField("tensor_type"):
@@ -51,25 +49,27 @@ class ModelInputs:
 
     def _read(self, data: Path) -> dict[str, Tensor]:
         declared = {value.name: value.type.tensor_type.elem_type for value in self._model.inputs}
+        held: dict[str, Any] = {}
         try:
             if data.is_dir():
-                return dict(self._protos(data, declared))
-            with np.load(data, allow_pickle=False) as arrays:
-                return {name: tensor_of(declared.get(name, 0), arrays[name]) for name in arrays.files}
-        except NotFed as error:
-            raise UsageError(f"{data}: {error}") from error
+                for number, name in enumerate(declared):
+                    path = data / f"input_{number}.pb"
+                    held |= {name: TensorProto.FromString(path.read_bytes())} if path.exists() else {}
+            else:
+                with np.load(data, allow_pickle=False) as arrays:
+                    held = {name: arrays[name] for name in arrays.files}
         except (
             Exception
         ) as error:  # NumPy, zipfile and Protocol Buffers raise errors of many types for damage
             raise UsageError(f"{data}: no inputs: {type(error).__name__}: {error}") from error
-
-    def _protos(self, folder: Path, declared: Mapping[str, int]) -> dict[str, Tensor]:
-        found = {}
-        for number, (name, dtype) in enumerate(declared.items()):
-            path = folder / f"input_{number}.pb"
-            if path.exists():
-                found[name] = tensor_of(dtype, TensorProto.FromString(path.read_bytes()))
-        return found
+        if unknown := held.keys() - declared.keys():
+            raise UsageError(
+                f"{data}: the model has no input {min(unknown)!r}; it has: {', '.join(declared)}"
+            )
+        try:
+            return {name: tensor_of(declared[name], each) for name, each in held.items()}
+        except NotFed as error:
+            raise UsageError(f"{data}: {error}") from error
 
     def _draw(self, value: ValueInfoProto) -> Tensor:
         number = value.type.tensor_type.elem_type

@@ -68,9 +68,11 @@ def sentence(view: ModelView) -> str:
             size = _by_how_much(view.results.get((target, view.report.calls[wrong[0]].case)))
             other.append(f"on {target} node {first[0]}{more} {verb} {worst}{size}")
         if levels:
-            other.append(
-                f"on {target} the whole model is wrong at {', '.join(each.level for each in levels)}"
-            )
+            by_model: dict[str, list[str]] = {}
+            for each in levels:
+                by_model.setdefault(each.model, []).append(each.level)
+            for model, at in by_model.items():
+                other.append(f"on {target} the whole of {model} is wrong at {', '.join(at)}")
         fused = view.wrong_regions(target)
         if fused:
             what = count(len(fused), "region")
@@ -137,22 +139,11 @@ def _sections(view: ModelView) -> Iterator[Section]:
 
 def _findings(view: ModelView) -> Iterator[Item]:
     for target in view.targets:
-        for call in view.wrong_calls(target):
+        for call in view.calls_that(target, "crashed", "wrong", "accepted", "not supported"):
             row = view.report.calls[call]
-            result = view.results[target, row.case]
-            nodes = view.nodes_of(call)
-            more = f" and {len(nodes) - _NODES:,} more" if len(nodes) > _NODES else ""
-            remarks = [Remark(f"node{'s' * (len(nodes) > 1)}: {', '.join(nodes[:_NODES])}{more}")]
-            remarks += [Remark("; ".join(details(result)))]
-            known = view.known(result)
-            if known is not None:
-                remarks.append(Remark(f"known: {known.name}: {known.reason}", "soft", link=known.link or ""))
-            asked = shlex.join(
-                ["harness", "repro", str(view.folder), row.case, "-t", target, "-o", "bug", "--reduce"]
-            )
-            remarks.append(Remark("bug report", case=asked))
-            head = f"{row.text} on {target}: {view.verdict(target, call)}"
-            yield Item(head, remarks, row.case, "" if known is None else "known")
+            result = view.results.get((target, row.case))
+            if result is not None:
+                yield _finding(view, target, call, result)
         for region in view.wrong_regions(target):
             result = view.results[target, region.case]
             culprit = result.culprit if isinstance(result.culprit, tuple) else ()
@@ -161,7 +152,23 @@ def _findings(view: ModelView) -> Iterator[Item]:
             remarks += [Remark(f"right without {' and '.join(culprit)}")] if culprit else []
             yield Item(f"{region.text} on {target}: {result.reading.value}", remarks, region.case)
         for each in view.wrong_levels(target):
-            yield Item(f"the whole model on {target} at {each.level}: {_moved(each)}", [Remark(_blame(each))])
+            yield Item(
+                f"the whole of {each.model} on {target} at {each.level}: {_moved(each)}",
+                [Remark(_blame(each))],
+            )
+
+
+def _finding(view: ModelView, target: str, call: int, result: Result) -> Item:
+    row, nodes, known = view.report.calls[call], view.nodes_of(call), view.known(result)
+    more = f" and {len(nodes) - _NODES:,} more" if len(nodes) > _NODES else ""
+    remarks = [Remark(f"node{'s' * (len(nodes) > 1)}: {', '.join(nodes[:_NODES])}{more}")]
+    remarks.append(Remark("; ".join(details(result))))
+    if known is not None:
+        remarks.append(Remark(f"known: {known.name}: {known.reason}", "soft", link=known.link or ""))
+    asked = ["harness", "repro", str(view.folder), row.case, "-t", target, "-o", "bug", "--reduce"]
+    remarks.append(Remark("bug report", case=shlex.join(asked)))
+    head = f"{row.text} on {target}: {view.verdict(target, call)}"
+    return Item(head, remarks, row.case, "" if known is None else "known")
 
 
 def _more_places(region: RegionRow) -> str:
@@ -187,10 +194,21 @@ def _blame(each: WholeRun) -> str:
 
 
 def _whole(view: ModelView) -> list[Block]:
-    heads = ("target", "level", "", "from the CPU", "from off", "rounding", "nodes", "elsewhere", "without")
+    heads = (
+        "target",
+        "model",
+        "level",
+        "",
+        "from the CPU",
+        "from off",
+        "rounding",
+        "nodes",
+        "elsewhere",
+        "without",
+    )
     rows: list[Row] = [
         (
-            *(each.target, each.level),
+            *(each.target, each.model, each.level),
             _state(each),
             *(_number(each.apart), _number(each.moved), _number(each.noise), f"{each.nodes:,}"),
             Span(", ".join(f"{name} {number}" for name, number in each.elsewhere.items()), "warn"),
@@ -202,7 +220,7 @@ def _whole(view: ModelView) -> list[Block]:
         "differences of outputs as parts of their largest element; rounding: of every weight and input",
         "soft",
     )
-    return [Table(heads, rows, range(3, 7), grouped=True), Paragraph(note)]
+    return [Table(heads, rows, range(4, 8), grouped=True), Paragraph(note)]
 
 
 def _state(each: WholeRun) -> Span:

@@ -67,6 +67,7 @@ class WholeRun(msgspec.Struct, frozen=True):
     """
 
     target: str
+    model: str
     level: str
     error: str = ""
     ended: bool = False
@@ -173,14 +174,14 @@ class ModelView:
                     operator, target, len(calls), sum(self.uses[call] for call in calls), verdicts
                 )
 
+    def calls_that(self, target: str, *verdicts: str) -> list[int]:
+        """Return the calls with one of some verdicts on a target, those of the most nodes first."""
+        found = [call for call in range(len(self.report.calls)) if self.verdict(target, call) in verdicts]
+        return sorted(found, key=lambda call: -self.uses[call])
+
     def wrong_calls(self, target: str) -> list[int]:
         """Return the calls that are wrong on a target or end it, those of the most nodes first."""
-        found = [
-            call
-            for call in range(len(self.report.calls))
-            if self.verdict(target, call) in ("wrong", "crashed", "accepted")
-        ]
-        return sorted(found, key=lambda call: -self.uses[call])
+        return self.calls_that(target, "wrong", "crashed", "accepted")
 
     def known(self, result: Result) -> Expectation | None:
         """Return the entry by which a result is judged."""

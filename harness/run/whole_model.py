@@ -154,14 +154,14 @@ class WholeModel:
                 self.regions.add(held, recorded.names)
 
     def _levels(self, target: Target, pool: WorkerPool, recorded: RecordedModel) -> None:
-        model, fed = recorded.model, recorded.fed
+        model, fed, name = recorded.model, recorded.fed, recorded.model.path.name
         wanted = [recorded.outputs[name] for name in model.outputs]
         off: Sequence[Tensor] | None = None
         noise = 0.0
         for level in get_args(Optimization):
             done = execute(pool, whole(model, level), fed, model.path.name)
             if done.outputs is None:
-                self.runs.append(WholeRun(target.name, level, _said(done), done.ended is not None))
+                self.runs.append(WholeRun(target.name, name, level, _said(done), done.ended is not None))
                 continue
             if level == "off":
                 off = done.outputs
@@ -170,6 +170,7 @@ class WholeModel:
             nodes = done.nodes or ()
             found = WholeRun(
                 target=target.name,
+                model=name,
                 level=level,
                 apart=min(apart(done.outputs, wanted), ENDLESS),
                 moved=moved,
