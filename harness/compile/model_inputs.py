@@ -91,7 +91,7 @@ class ModelInputs:
         if dtype.is_float:
             return Tensor(dtype.name, encode(dtype.name, self._generator.standard_normal(shape)))
         if dtype.name == "string":
-            return Tensor("string", np.full(shape, "a", object))
+            return Tensor("string", np.full(shape, "text", object))
         if dtype.name == "bool" or np.dtype(dtype.storage).kind == "c":
             return Tensor(dtype.name, np.ones(shape, dtype.storage))
         limit = self._limit(value.name)

@@ -44,6 +44,12 @@ def model_document(view: ModelView) -> Document:
     if report.drawn:
         sizes = "".join(f", {name}={size}" for name, size in report.sizes.items())
         remarks.append(f"inputs drawn with seed {report.seed}: {', '.join(report.drawn)}{sizes}")
+    parts = {each.case: each.sampled for each in view.results.values() if isinstance(each.sampled, tuple)}
+    if parts:
+        judged, of = (sum(each[n] for each in parts.values()) for n in (0, 1))
+        remarks.append(
+            f"of {count(len(parts), 'large call')} a sample was judged: {judged:,} of {of:,} elements"
+        )
     tone = "bad" if view.bad else "warn" if any(map(view.wrong_calls, view.targets)) else "good"
     return Document("model", sentence(view), list(_sections(view)), remarks, tone)  # type: ignore[arg-type] # a literal
 

@@ -27,6 +27,7 @@ from harness.targets.execution import Execution
 
 TENSORS = "regions.bin"
 _FEW = 64
+_MOST_ELEMENTS = 1 << 23
 _MOST_NODES = 64
 """As many as a spec of a graph may have."""
 
@@ -135,10 +136,11 @@ class _Held(NamedTuple):
 
 
 class FusedRegions:
-    """Collects regions of models and writes each distinct one as a spec of a graph."""
+    """Collects regions of models and writes each distinct one as a spec of a graph; `too_large` counts others."""
 
     def __init__(self) -> None:
         self._found: dict[str, tuple[_Held, list[tuple[str, ...]]]] = {}
+        self.too_large = 0
 
     def add(self, held: _Held, names: Mapping[str, str]) -> None:
         """Take a region whose tensors are known, if each of its operators has a formula; `names` are those of nodes by
@@ -147,6 +149,9 @@ class FusedRegions:
         nodes = [*region.folded, *region.nodes]
         known = all(node.op_type in OPERATORS and not node.domain for node in nodes)
         if not known or len(nodes) > _MOST_NODES:
+            return
+        if sum(each.array.size for each in held.tensors.values()) > _MOST_ELEMENTS:
+            self.too_large += 1
             return
         try:
             lines = _nodes(held)

@@ -17,6 +17,7 @@ from harness.model.case import Case, Tensor
 from harness.model.errors import NothingRan, TargetUnavailable, UsageError
 from harness.results.model_report import CallRow, ModelNode, ModelReport, ModelView, RegionRow
 from harness.results.runfile import RunReader
+from harness.results.summary import count
 from harness.run.folders import check_vacant
 from harness.run.model_calls import ModelCall, ModelCalls
 from harness.run.pipeline import run
@@ -144,7 +145,7 @@ def examine(paths: Sequence[Path], given: ModelInput, asked: Request) -> tuple[M
         whole=tuple(whole.runs),
         regions=tuple(RegionRow(each.region.text, each.case, tuple(each.places)) for each in regions),
         growth={target: tuple(errors) for target, errors in whole.growth.items()},
-        remarks=tuple(whole.remarks),
+        remarks=(*whole.remarks, *_too_large(whole.regions.too_large)),
     )
     view = ModelView(report, reader.header, results, asked.out)
     code = done.exit_code or int(any(each.wrong for each in report.whole))
@@ -153,6 +154,10 @@ def examine(paths: Sequence[Path], given: ModelInput, asked: Request) -> tuple[M
     except OSError as error:
         raise UsageError(f"{asked.out / REPORT}: cannot be written: {error.strerror}") from error
     return view, code
+
+
+def _too_large(number: int) -> tuple[str, ...]:
+    return (f"{count(number, 'fused region')} too large to be judged",) if number else ()
 
 
 def _row(call: ModelCall, cases: dict[str, Case]) -> CallRow:

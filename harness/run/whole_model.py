@@ -45,6 +45,8 @@ _LARGEST = 1 << 30
 """Bytes of weights up to which a model is sent to a worker whole."""
 _ELSEWHERE = "session.disable_cpu_ep_fallback"
 _SECONDS = 300.0
+_ROUNDED = 1 << 22
+"""Elements of a tensor up to which it is moved to see what rounding does: the others are enough."""
 
 
 def apart(found: Iterable[Tensor], wanted: Iterable[Tensor]) -> float:
@@ -156,10 +158,12 @@ class WholeModel:
     def _levels(self, target: Target, pool: WorkerPool, recorded: RecordedModel) -> None:
         model, fed, name = recorded.model, recorded.fed, recorded.model.path.name
         wanted = [recorded.outputs[name] for name in model.outputs]
+        plain = whole(model, "off")
         off: Sequence[Tensor] | None = None
         noise = 0.0
         for level in get_args(Optimization):
-            done = execute(pool, whole(model, level), fed, model.path.name)
+            graph = plain._replace(optimization=level)
+            done = execute(pool, graph, fed, name)
             if done.outputs is None:
                 self.runs.append(WholeRun(target.name, name, level, _said(done), done.ended is not None))
                 continue
@@ -183,7 +187,7 @@ class WholeModel:
             if level != "off":
                 self._cut(recorded, done, level)
             if (found.wrong or found.moves) and off is not None:
-                culprit = self._culprit(pool, whole(model, level), fed, off, done.transformers, noise)
+                culprit = self._culprit(pool, graph, fed, off, done.transformers, noise)
                 found = msgspec.structs.replace(found, culprit=culprit)
             self.runs.append(found)
 
@@ -231,7 +235,7 @@ def _epsilon(dtype: str) -> float:
 
 def _rounded(tensor: Tensor, generator: np.random.Generator) -> Tensor:
     """Return a tensor of which every element has moved by at most a rounding of its type."""
-    if tensor.dtype not in FORMATS or not tensor.array.size:
+    if tensor.dtype not in FORMATS or not 0 < tensor.array.size <= _ROUNDED:
         return tensor
     values = decode(tensor.dtype, tensor.array)
     signs = generator.integers(0, 2, tensor.array.shape) * 2 - 1
