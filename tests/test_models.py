@@ -12,6 +12,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper
 
 from harness.compile.models import read_model
+from harness.operators import sampling
 from tests.models import FLOAT, MODELS, Builder, transformer_block, value
 from tests.running import Ended, complaint, harness, results_of
 
@@ -48,6 +49,7 @@ def test_a_right_model_is_right_everywhere(name: str) -> None:
     assert set(found["verdicts"]["cpu"]) <= {"correct", "compared"}
     assert [each["level"] for each in found["whole"]] == ["off", "basic", "extended", "all"]
     assert not any(each.get("error") for each in found["whole"])
+    assert all(each["repeats"] for each in found["whole"])
 
 
 @pytest.mark.parametrize(
@@ -122,6 +124,19 @@ def test_a_wrong_fusion_has_its_transformer() -> None:
     assert "right without WeightBiasQuantization" in ended.out
     wrong = [each for each in results_of(Path("out")).values() if each["outcome"] == "mismatch"]
     assert {tuple(each["culprit"]) for each in wrong} == {("WeightBiasQuantization",)}
+
+
+def test_of_a_large_call_a_sample_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "MOST", 128)
+    assert harness("model", saved(transformer_block()), "-t", "cpu", "-o", "out").code == 0
+    found = [
+        each
+        for each in results_of(Path("out")).values()
+        if each["operator"] == "MatMul" and "sampled" in each
+    ]
+    assert found
+    assert all(0 < judged < of for judged, of in (each["sampled"] for each in found))
+    assert "a sample was judged" in Path("out/model.md").read_text()
 
 
 def test_models_become_specs_that_run() -> None:

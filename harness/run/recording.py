@@ -38,11 +38,19 @@ class RecordedNode(NamedTuple):
 
 def execute(pool: WorkerPool, graph: Graph, inputs: Mapping[str, Tensor], name: str) -> Execution:
     """Run a graph once."""
+    return executed(pool, graph, inputs, name, 1)[0]
+
+
+def executed(
+    pool: WorkerPool, graph: Graph, inputs: Mapping[str, Tensor], name: str, times: int
+) -> list[Execution]:
+    """Run a graph several times in one session."""
     specs = tuple(TensorSpec(key, each.dtype, each.array.shape) for key, each in inputs.items())
     case = Case(name, name, 0, {}, specs)
     prepared = Prepared(case, Call({}, {}, {}, 0), tuple(inputs.values()))
-    with closing(pool.run(iter([GraphCases(graph, [prepared])]), keep=True)) as answers:
-        return next(execution for _, _, execution in answers)
+    units = iter([GraphCases(graph, [prepared._replace() for _ in range(times)])])
+    with closing(pool.run(units, keep=True)) as answers:
+        return [execution for _, _, execution in answers]
 
 
 class Recording:

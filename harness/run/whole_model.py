@@ -15,10 +15,11 @@ from harness.model.dtypes import DTYPES
 from harness.model.float_formats import FORMATS, decode, encode
 from harness.model.target_info import DIRECTML
 from harness.model.transformers import RULES
+from harness.operators.in_models import RANDOM
 from harness.results.model_report import ENDLESS, MOVED_FACTOR, ComparedCall, WholeRun
 from harness.run.fused_regions import FusedRegions, region_of, regions
 from harness.run.model_calls import ModelCall
-from harness.run.recording import execute
+from harness.run.recording import execute, executed
 from harness.run.request import Request
 from harness.targets.batches import FAKE
 from harness.targets.execution import Execution, Graph
@@ -159,11 +160,12 @@ class WholeModel:
         model, fed, name = recorded.model, recorded.fed, recorded.model.path.name
         wanted = [recorded.outputs[name] for name in model.outputs]
         plain = whole(model, "off")
+        random = any(node.op_type in RANDOM for node in model.graph.node)
         off: Sequence[Tensor] | None = None
         noise = 0.0
         for level in get_args(Optimization):
             graph = plain._replace(optimization=level)
-            done = execute(pool, graph, fed, name)
+            done, again = executed(pool, graph, fed, name, 2)
             if done.outputs is None:
                 self.runs.append(WholeRun(target.name, name, level, _said(done), done.ended is not None))
                 continue
@@ -182,6 +184,7 @@ class WholeModel:
                 elsewhere=dict(Counter(where for where, _ in nodes if where != target.provider)),
                 nodes=len(nodes),
                 transformers=done.transformers,
+                repeats=None if random or again.outputs is None else _same(done.outputs, again.outputs),
                 seconds=round(done.seconds, 3),
             )
             if level != "off":
@@ -221,6 +224,12 @@ class WholeModel:
             if done.outputs is not None and apart(done.outputs, off) <= MOVED_FACTOR * noise:
                 return (name,)
         return ()
+
+
+def _same(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:
+    return all(
+        a.dtype == b.dtype and a.array.tobytes() == b.array.tobytes() for a, b in zip(one, other, strict=True)
+    )
 
 
 def _said(done: Execution) -> str:
