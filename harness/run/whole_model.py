@@ -133,7 +133,7 @@ class WholeModel:
 
     def _grow(self, target: Target, pool: WorkerPool, recorded: RecordedModel) -> None:
         """Compare every tensor of the whole model on a target with the CPU's."""
-        names = [name for name in recorded.kept if name in recorded.names]
+        names = [name for name in recorded.kept if name in recorded.names.keys() - recorded.constant]
         done = execute(pool, whole(recorded.model, "off", names), recorded.fed, recorded.model.path.name)
         if not names or done.outputs is None:
             return
