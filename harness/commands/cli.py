@@ -37,6 +37,7 @@ class _Commands(click.Group):
         "import": "import_:import_command",
         "list": "listing:list_",
         "merge": "merge:merge",
+        "model": "model:model_command",
         "reduce": "reduce:reduce",
         "report": "report:report",
         "repro": "repro:repro",

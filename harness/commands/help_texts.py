@@ -20,6 +20,7 @@ IN_ONE_LINE = {
     "import": "Turn ONNX's own cases, or backend tests, into specs.",
     "list": "List the ids of the cases that a query selects.",
     "merge": "Merge the runs of shards into one run.",
+    "model": "Say which nodes of ONNX models are wrong on which target.",
     "reduce": "Shrink a failing CASE to the smallest that fails alike.",
     "report": "Render RUN as HTML, Markdown, JUnit, CTRF or CSV.",
     "repro": "Write a standalone bug report for a failing CASE.",
@@ -74,6 +75,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "harness list specs/Round.yaml --json",
     ),
     "merge": ("harness merge part1 part2 -o whole",),
+    "model": (
+        "harness model MODEL.onnx -t cpu",
+        "harness model MODEL.onnx -t dml -t cpu@ort-1.27.0 --dim batch=2",
+        "harness model A.onnx B.onnx --cases ours",
+    ),
     "reduce": (
         "harness reduce 'GatherElements@13:case=axis_far_above' -t dml -o small.yaml",
         "harness reduce CASE --run reports/latest",

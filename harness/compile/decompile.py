@@ -78,7 +78,7 @@ def case_of(name: str, source: str, model: ModelProto, data: DataSet) -> Case:
         raise LeftOut("an opset whose IR version is not known", str(opset))
     held = _held(model, data)
     inputs = _inputs(schema, found, held)
-    attributes = dict(_attributes(schema, found.node))
+    attributes = dict(node_attributes(schema, found.node))
     call = _call(operator, opset, inputs, attributes, len(found.outputs))
     options = _options(operator, schema, model.graph, found, inputs, call)
     specs = tuple(
@@ -166,7 +166,8 @@ def _inputs(schema: OperatorSchema, found: _Node, held: dict[str, Tensor]) -> di
     return inputs
 
 
-def _attributes(schema: OperatorSchema, node: NodeProto) -> Iterator[tuple[str, Value]]:
+def node_attributes(schema: OperatorSchema, node: NodeProto) -> Iterator[tuple[str, Value]]:
+    """Yield the attributes of a node; raise LeftOut for one that a spec cannot write."""
     for attribute in node.attribute:
         known = schema.attributes.get(attribute.name)
         if known is None:
@@ -234,10 +235,8 @@ def _options(
     names = dict(zip((name for name in found.inputs if name), inputs, strict=True))
     constants = {key for name, key in names.items() if name in initialized}
     deciding = {key for key in inputs if key in operator.constants}
-    initializer = None
-    if len(constants) == 1:
-        (initializer,) = constants
-    elif constants and constants == deciding:
+    initializer = ",".join(key for key in inputs if key in constants) or None
+    if len(constants) > 1 and constants == deciding:
         initializer = CONSTANTS
     usual = operator.family.output_count(operator, call)
     unnamed = [n for n, name in enumerate(found.outputs) if not name]

@@ -74,10 +74,11 @@ def compile_case(
         tuple((dtype, len(shape)) for dtype, shape in zip(call.outputs, results, strict=False)),
         options,
     )
+    wanted = set(filter(None, (options.initializer or "").split(",")))
     constants = [
         n
         for n, spec in enumerate(case.inputs)
-        if options.initializer in (spec.name, CONSTANTS if _decides(case, n) else "")
+        if wanted.intersection((spec.name, CONSTANTS if _decides(case, n) else ""))
     ]
     if options.shapes == "static" and not constants and _asked_again(form):
         template = _template(form)

@@ -80,7 +80,7 @@ CONSTANTS = "constants"
 class Options(msgspec.Struct, frozen=True, gc=False):
     """How a case's graph is built and run; a default is not written into the case's id.
 
-    `initializer` names the input that is one, or `constants`. `outputs` is the number of outputs that the
+    `initializer` names the inputs that are one, divided by commas, or `constants`. `outputs` is the number of outputs that the
     node has where that is not the operator's usual one; `omit` names those, divided by commas, that it leaves out
     before others by an empty name. `after` is the call that the session has run before.
     """

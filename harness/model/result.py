@@ -160,6 +160,10 @@ class Result(msgspec.Struct, frozen=True, tag_field="type", tag="result"):
     """The number of nodes that ran in the operator's place: the provider has no kernel for it, and ONNX Runtime
     expanded the body that ONNX gives it. Absent where the operator itself ran."""
 
+    sampled: tuple[Count, Count] | msgspec.UnsetType = msgspec.UNSET
+    """How many elements of the output were judged of how many, of a call too large to judge all; a place in `diff` is
+    one among them."""
+
     transformers: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
     """The transformers of ONNX Runtime's optimizer that changed a graph of several operators, in the order in which
     they did; absent where none did."""

@@ -195,6 +195,8 @@ def details(result: Result) -> list[str]:
             words.append(f"max {diff.max_ulp:,} ULP")
         if isinstance(diff.bound, float):
             words.append(error_words(diff.error, diff.bound))
+    if isinstance(result.sampled, tuple):
+        words.append(f"{result.sampled[0]:,} of {result.sampled[1]:,} elements judged")
     if result.apart == "empty":
         words.append("its outputs have no element")
     if result.apart == "unclaimed" and isinstance(result.accuracy, Accuracy):

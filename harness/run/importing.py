@@ -133,7 +133,8 @@ def write_specs(
             f"{there[0]}{more} there already; --force replaces them, -o DIR names another folder"
         )
     for operator, entries in sorted(found.items()):
-        kept = _loadable(operator, _fitting(entries, done), comment, done)
+        with TemporaryDirectory() as place:
+            kept = loadable(Path(place), operator, _fitting(entries, done), comment, done)
         if not kept:
             continue
         path = folder / f"{operator}.yaml"
@@ -161,20 +162,26 @@ def _fitting(entries: list[ImportedEntry], done: Import) -> list[ImportedEntry]:
     return [entry for place, entry in enumerate(entries) if place in kept]
 
 
-def _loadable(operator: str, entries: list[ImportedEntry], comment: str, done: Import) -> list[ImportedEntry]:
-    """Return the entries that the loader takes: all, or what is left without those that it refuses alone."""
-    with TemporaryDirectory() as place:
-        path = Path(place) / f"{operator}.yaml"
-        if _problem(path, operator, entries, comment) is None:
-            return entries
-        kept = []
-        for entry in entries:
-            problem = _problem(path, operator, [entry], comment)
-            if problem is None:
-                kept.append(entry)
-            else:
-                done.leave_out(entry.test, LeftOut("what a spec cannot write", problem.rpartition(": ")[2]))
-        return kept
+def loadable(
+    folder: Path, operator: str, entries: list[ImportedEntry], comment: str, done: Import
+) -> list[ImportedEntry]:
+    """Return the entries that the loader takes: all, or what is left without those that it refuses alone. The last
+    that it was asked about stay in the operator's file of the folder."""
+    path = folder / f"{operator}.yaml"
+    if _problem(path, operator, entries, comment) is None:
+        return entries
+    kept = []
+    for entry in entries:
+        problem = _problem(path, operator, [entry], comment)
+        if problem is None:
+            kept.append(entry)
+        else:
+            done.leave_out(entry.test, LeftOut("what a spec cannot write", problem.rpartition(": ")[2]))
+    if kept:
+        _problem(path, operator, kept, comment)
+    else:
+        path.unlink()
+    return kept
 
 
 def _problem(path: Path, operator: str, entries: Sequence[ImportedEntry], comment: str) -> str | None:

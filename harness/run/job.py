@@ -215,6 +215,7 @@ class TargetRun(NamedTuple):
             empty=judgement.empty or UNSET,
             nans=UNSET if judgement.nans is None else judgement.nans,
             function_nodes=UNSET if judgement.function_nodes is None else judgement.function_nodes,
+            sampled=UNSET if judgement.sampled is None else judgement.sampled,
             transformers=changed,
             graph_nodes=UNSET if execution is None else execution.graph_nodes or UNSET,
             call=UNSET if graph is None or self.target.provider != DIRECTML else call_of(graph.model),

@@ -172,7 +172,7 @@ def _coordinator(
     total: int,
 ) -> Coordinator:
     if cluster is None:
-        return coordinator(work, request.jobs, total)
+        return coordinator(work, request.jobs, total, heavy=request.heavy)
     from harness.run.cluster.coordinator import on_cluster
 
     return on_cluster(cluster, request, run_id, specs, work, total)

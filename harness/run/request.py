@@ -44,6 +44,8 @@ class Request(NamedTuple):
     cluster: str | None = None
     """The address of a Dask scheduler whose nodes run the cases, or `local:N`; `jobs` are then those of a node."""
     targets_left_out: Mapping[str, str] = {}
+    heavy: bool = False
+    """Each case takes so long that a few are worth a process of their own."""
     progress: Callable[[str, int, int], None] = nobody
     watch: Callable[[bytes], None] = lambda _lines: None
     """Is given the lines of results as they are written."""

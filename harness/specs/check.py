@@ -16,6 +16,7 @@ from harness.specs.attribute_values import WrongValue, alternatives, typed
 from harness.specs.literal_schema import CaseInput, LiteralCase
 from harness.specs.schema_types import ALL
 from harness.specs.source import Key, KeyPath, Source, shown
+from harness.specs.stored import stored_array
 from harness.specs.sweep_schema import Sweep, SweepInput, Use
 
 MAX_COMBINATIONS = 1 << 24
@@ -181,6 +182,12 @@ class Checks:
         """Check the written-out elements of an input."""
         if given.fill is not None:
             return
+        if given.file is not None:
+            try:
+                stored_array(self.file.path.parent, given)
+            except literals.LiteralError as error:
+                self._wrong_elements((*at, "file"), error)
+            return
         if self.convert((*at, "values"), given.dtype, given.values, given.shape) == 0 and given.shape is None:
             self.problem((*at, "values"), "an empty tensor needs a 'shape'")
 
@@ -274,8 +281,8 @@ class Checks:
         return None
 
     def _options(self, path: KeyPath, initializers: Iterable[str | None]) -> None:
-        for name in initializers:
-            if name is not None and name not in (*self.input_names(), CONSTANTS):
+        for name in (each for given in initializers if given for each in given.split(",")):
+            if name.partition(".")[0] not in (*self.input_names(), CONSTANTS):
                 at = (*path, "options", "initializer")
                 self.problem(
                     at,

@@ -31,6 +31,7 @@ from harness.specs.literals import documented_array, to_array
 from harness.specs.load import LoadedSpec
 from harness.specs.option_problems import option_problems
 from harness.specs.source import Key
+from harness.specs.stored import stored_array
 
 _DEPLOYED: tuple[dict[str, Any], ...] = (
     {"shapes": "undeclared"},
@@ -104,7 +105,11 @@ def _inputs(
     for parameter in spec.schema(opset).inputs:
         for number, given in enumerate(literal.inputs.get(parameter.name, ())):
             name = f"{parameter.name}.{number}" if parameter.variadic else parameter.name
-            array = None if given.fill is not None else to_array(given.dtype, given.values, given.shape)
+            array: Array | None
+            if given.file is not None:
+                array = stored_array(spec.path.parent, given)
+            else:
+                array = None if given.fill is not None else to_array(given.dtype, given.values, given.shape)
             shape = (given.shape or ()) if array is None else array.shape
             arrays.append(array)
             specs.append(TensorSpec(name, given.dtype, shape, given.fill or "literal"))

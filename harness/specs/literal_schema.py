@@ -10,15 +10,16 @@ from pydantic import Field, model_validator
 
 from harness.model.case import Optimization, Shapes
 from harness.specs.entry_schema import DimensionCount, LayoutName, SpecEntry, TensorName
+from harness.specs.literals import shape_problem
 from harness.specs.schema_types import (
     AttributeValue,
     Documented,
     Dtype,
     Elements,
+    FileName,
     Name,
     OneOrMore,
     OutputNames,
-    Shape,
     Strict,
     Text,
     refuse,
@@ -66,19 +67,24 @@ class CaseDirectml(Strict):
 
 
 class CaseInput(Strict):
-    """One input of a literal case: its elements written out, or the name of a way to fill a shape."""
+    """One input of a literal case: its elements written out, the name of a way to fill a shape, or the file of its
+    elements, beside the spec, with the byte at which they begin."""
 
     dtype: Dtype
     values: Elements = None
     fill: Name | None = None
-    shape: Shape | None = None
+    file: FileName | None = None
+    offset: Annotated[int, Field(ge=0)] = 0
+    shape: tuple[Annotated[int, Field(ge=0)], ...] | None = None
 
     @model_validator(mode="after")
     def _one_source(self) -> CaseInput:
-        if ("values" in self.model_fields_set) == ("fill" in self.model_fields_set):
-            raise refuse("give exactly one of 'values' and 'fill'")
-        if self.fill is not None and self.shape is None:
-            raise refuse("'fill' needs a 'shape'")
+        if len(self.model_fields_set & {"values", "fill", "file"}) != 1:
+            raise refuse("give exactly one of 'values', 'fill' and 'file'")
+        if (self.fill or self.file) is not None and self.shape is None:
+            raise refuse(f"'{'fill' if self.file is None else 'file'}' needs a 'shape'")
+        if self.file is None and self.shape is not None and (wrong := shape_problem(self.shape)):
+            raise refuse(wrong)
         return self
 
 

@@ -15,17 +15,13 @@ def option_problems(
 ) -> Iterator[str]:
     """Yield what is wrong with options for an operator."""
     inputs = [parameter.name for parameter in spec.schema(spec.opsets[-1]).inputs]
-    if spec.graph is not None:
-        unknown = [name for name in (options.initializer or "").split(",") if name and name not in inputs]
-        if unknown:
-            what = f"{operator.name} has no input {unknown[0]!r}"
-            yield spec.problem((*at, "initializer"), what, given=unknown[0], allowed=inputs)
-    elif options.initializer is not None and options.initializer not in (*inputs, CONSTANTS):
-        what = f"{operator.name} has no input {options.initializer!r}"
-        yield spec.problem(
-            (*at, "initializer"), what, given=options.initializer, allowed=(*inputs, CONSTANTS)
-        )
-    elif options.initializer is not None and len(inputs) == 1:
+    allowed = inputs if spec.graph is not None else [*inputs, CONSTANTS]
+    named = [name for name in (options.initializer or "").split(",") if name]
+    unknown = [name for name in named if name.partition(".")[0] not in allowed]
+    if unknown:
+        what = f"{operator.name} has no input {unknown[0]!r}"
+        yield spec.problem((*at, "initializer"), what, given=unknown[0], allowed=allowed)
+    elif spec.graph is None and named == inputs and len(inputs) == 1:
         yield spec.problem(
             (*at, "initializer"),
             f"the only input of {operator.name} as initializer is folded away and tests nothing",

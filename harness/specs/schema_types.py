@@ -101,6 +101,7 @@ Shape = Annotated[tuple[Annotated[int, Field(ge=0)], ...], AfterValidator(_shape
 Opsets = Annotated[
     tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1), AfterValidator(_sorted_opsets)
 ]
+FileName = Annotated[str, Field(pattern=r"^\w[\w.-]*$", max_length=120)]
 Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
 _All = Annotated[Literal["all"], Tag("<all>")]
 _Dtypes = Annotated[

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,8 @@ REDUCED_FROM = ", reduced from"
 """The end of a comment's first line; the next one is the id of the case."""
 _WIDTH = 120
 _FLOAT_INTEGERS = 1 << 24
+_WRITTEN = 16
+"""Elements of a tensor that are written out although there is a store."""
 
 
 def spec_text(spec: LoadedSpec, case: Case, name: str, comment: Sequence[str] = ()) -> str:
@@ -93,8 +95,12 @@ def reduced_from(text: str) -> str | None:
     )
 
 
-def entry_lines(case: Case, name: str) -> list[str]:
-    """Return the entry as lines, indented as under `cases:`."""
+Store = Callable[[Tensor], str]
+"""Keeps a tensor outside of the spec, and returns the keys by which its entry says where."""
+
+
+def entry_lines(case: Case, name: str, store: Store | None = None) -> list[str]:
+    """Return the entry as lines, indented as under `cases:`; large inputs go to `store` where there is one."""
     lines = [f"  - name: {name}"]
     if case.validity is not Validity.VALID:
         lines += [f"    validity: {case.validity.value}", f"    rule: {quoted(_rule(case))}"]
@@ -105,7 +111,7 @@ def entry_lines(case: Case, name: str) -> list[str]:
         written = ", ".join(f"{key}: {attribute(value)}" for key, value in sorted(case.attributes.items()))
         lines.append(f"    attributes: {{{written}}}")
     lines.append("    inputs:" if case.inputs else "    inputs: {}")
-    for name, given in _inputs(case).items():
+    for name, given in _inputs(case, store).items():
         lines += _wrapped(f"      {name}: {given}")
     lines += _documented(case)
     default = Options()
@@ -164,7 +170,7 @@ def _rule(case: Case) -> str:
     return told if broken is None or told.startswith(broken) or case.directml is not None else broken
 
 
-def _inputs(case: Case) -> dict[str, str]:
+def _inputs(case: Case, store: Store | None) -> dict[str, str]:
     """Return what is written of each input under its formal name; those of a variadic one are a list."""
     found: dict[str, list[str]] = {}
     variadic = set()
@@ -173,7 +179,9 @@ def _inputs(case: Case) -> dict[str, str]:
         given = (
             f"shape: {list(spec.shape)}, fill: {spec.values}"
             if array is None
-            else _values(Tensor(spec.dtype, array))
+            else store(Tensor(spec.dtype, array))
+            if store is not None and array.size > _WRITTEN and spec.dtype != "string"
+            else written_values(Tensor(spec.dtype, array))
         )
         formal, dot, _ = spec.name.partition(".")
         found.setdefault(formal, []).append(f"{{dtype: {spec.dtype}, {given}}}")
@@ -207,7 +215,7 @@ def _result(dtype: str, array: Array) -> str:
 def attribute(value: Any) -> str:
     """Write the value of an attribute so that it is read as the same one."""
     if isinstance(value, TensorValue):
-        return f"{{dtype: {value.dtype}, {_values(value.tensor)}}}"
+        return f"{{dtype: {value.dtype}, {written_values(value.tensor)}}}"
     if isinstance(value, tuple):
         return f"[{', '.join(map(attribute, value))}]"
     if isinstance(value, str):
@@ -225,7 +233,8 @@ def _wrapped(line: str) -> list[str]:
     )
 
 
-def _values(tensor: Tensor) -> str:
+def written_values(tensor: Tensor) -> str:
+    """Write the elements of a tensor, with its shape where no nesting tells it."""
     if not tensor.array.size:
         return f"shape: {list(tensor.array.shape)}, values: []"
     return f"values: {_nested(tensor.dtype, tensor.array)}"

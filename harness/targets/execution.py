@@ -83,6 +83,8 @@ class Execution(NamedTuple):
     """The optimizer's transformers that changed a graph of several operators, in the order in which they did."""
     graph_nodes: tuple[str, ...] = ()
     """The operators of the nodes that these made of it, where the runtime can write the graph."""
+    graph_edges: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = ()
+    """The names of the values that each of these takes, and of those that it gives."""
     fuses: bool = False
     """The release cannot be told to keep nodes apart: a node that it fused of several is proof for all of
     them."""

@@ -56,6 +56,7 @@ class _Placement(msgspec.Struct, frozen=True):
     fuses: bool = False
     transformers: tuple[str, ...] = ()
     graph_nodes: tuple[str, ...] = ()
+    graph_edges: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = ()
 
 
 def tensor_bytes(tensor: Tensor) -> bytes:
@@ -75,8 +76,8 @@ class FrameReader:
         self._needed = 0
         self._nodes: Nodes | None = None
         self._fuses = False
-        self._optimized: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-        """The transformers that changed the graph, and what they made of it."""
+        self._optimized = _Placement(0, None)
+        """What says which transformers changed the graph, and what they made of it."""
         self._group: GraphCases | None = None
         self._failure = msgspec.json.Decoder(_Failure).decode
         self._placement = msgspec.json.Decoder(_Placement).decode
@@ -129,11 +130,11 @@ class FrameReader:
             if kind == "P":
                 placement = self._placement(body)
                 self._nodes, self._fuses = placement.nodes, placement.fuses
-                self._optimized = placement.transformers, placement.graph_nodes
+                self._optimized = placement
                 self._group = group
                 return ()
             if group is not self._group:
-                self._nodes, self._optimized = None, ((), ())
+                self._nodes, self._optimized = None, _Placement(0, None)
             if kind == "R":
                 return (self._result(body, done),)
             failure = self._failure(body)
@@ -142,11 +143,15 @@ class FrameReader:
         if failure.case != done or not 1 <= failure.count <= len(cases) - done:
             raise GarbledError("an answer out of order")
         why = Error(failure.class_, failure.message, failure.by)
-        return [
-            Execution(
-                None, why, failure.stage, self._nodes, failure.seconds, None, *self._optimized, self._fuses
-            )
-        ] * failure.count
+        return [self._execution(None, why, failure.stage, failure.seconds)] * failure.count
+
+    def _execution(
+        self, outputs: tuple[Tensor, ...] | None, error: Error | None, stage: Stage, seconds: float
+    ) -> Execution:
+        told = self._optimized
+        return Execution(
+            outputs, error, stage, self._nodes, seconds, None, told.transformers, told.graph_nodes, told.graph_edges, self._fuses
+        )  # fmt: skip
 
     def _result(self, body: memoryview, done: int) -> Execution:
         number, seconds, count = _RESULT.unpack_from(body)
@@ -172,9 +177,7 @@ class FrameReader:
             outputs.append(Tensor(name, array))
         if at != len(body):
             raise GarbledError("bytes behind the last output")
-        return Execution(
-            tuple(outputs), None, "compare", self._nodes, seconds, None, *self._optimized, self._fuses
-        )
+        return self._execution(tuple(outputs), None, "compare", seconds)
 
 
 def _strings(raw: memoryview, shape: tuple[int, ...]) -> Array:

@@ -324,6 +324,7 @@ class OnnxRuntime:
         options = self._session_options(unit)
         self.transformers: List[str] = []
         self.graph_nodes: List[str] = []
+        self.graph_edges: List[List[List[str]]] = []
         if not unit.get("tells_transformers"):
             return self._made(unit, model, options)
         with tempfile.TemporaryFile() as log:
@@ -336,17 +337,18 @@ class OnnxRuntime:
                 os.close(kept)
                 log.seek(0)
                 self.transformers = transformers_of(log.read())
-                self.graph_nodes = self._written_nodes()
+                self.graph_nodes, self.graph_edges = self._written_nodes()
 
-    def _written_nodes(self) -> List[str]:
-        """Return the operators of the model that the last session wrote as optimised, and remove it."""
+    def _written_nodes(self) -> Tuple[List[str], List[List[List[str]]]]:
+        """Return the operators of the model that the last session wrote as optimised, with the names of what each takes
+        and gives, and remove it."""
         try:
             with open(self._written, "rb") as file:
-                found = nodes_of_model(file.read())
+                model = file.read()
             os.unlink(self._written)
-            return found
+            return nodes_of_model(model), edges_of_model(model)
         except (OSError, IndexError):
-            return []
+            return [], []
 
     def _made(self, unit: Unit, model: bytes, options: Any) -> Any:
         if not self._chooses:
@@ -710,6 +712,7 @@ def placement(backend: Any, unit: Unit, nodes: Optional[Sequence[Sequence[str]]]
     if transformers:
         body["transformers"] = transformers
         body["graph_nodes"] = getattr(backend, "graph_nodes", [])
+        body["graph_edges"] = getattr(backend, "graph_edges", [])
     return dict(body, fuses=True) if getattr(backend, "fuses", False) else body
 
 
@@ -833,6 +836,15 @@ def nodes_of_model(model: bytes) -> List[str]:
             for part in _fields(node, field)
             if part
         )
+        for graph in _fields(memoryview(model), 7)
+        for node in _fields(graph, 1)
+    ]
+
+
+def edges_of_model(model: bytes) -> List[List[List[str]]]:
+    """Return the names of the inputs and of the outputs of each node of a ModelProto's graph, in its order."""
+    return [
+        [[bytes(name).decode("utf-8", "replace") for name in _fields(node, field)] for field in (1, 2)]
         for graph in _fields(memoryview(model), 7)
         for node in _fields(graph, 1)
     ]

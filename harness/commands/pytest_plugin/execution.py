@@ -119,9 +119,10 @@ class ItemRuns:
             self._process.release(self._opened[self._now.target].number)
         self._now = batch
         chosen = ChosenCases(cases)
-        if processes_for(len(cases), self._jobs) > 1:
+        if (processes := processes_for(len(cases), self._jobs)) > 1:
             self._process.close()  # processes have workers of their own, and must not inherit pipes of others
-            self._forked = ForkingCoordinator(self._work._replace(selection=chosen), self._jobs, len(cases))
+            work = self._work._replace(selection=chosen)
+            self._forked = ForkingCoordinator(work, self._jobs, len(cases), processes)
             self._running = _results(self._forked.messages(number, info, opened))
         else:
             job = self._process.job(number, info, opened, None, None)

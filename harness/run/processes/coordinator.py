@@ -40,16 +40,20 @@ _AHEAD = 64
 _END_SECONDS = 5.0
 
 
-def processes_for(total: int, jobs: int) -> int:
-    """Return how many processes run so many cases on so many workers a target."""
-    return max(1, min(jobs, total // CASES)) if sys.platform == "linux" else 1
+HEAVY_CASES = 64
+"""The same of the calls of a model."""
 
 
-def coordinator(work: RunInputs, jobs: int, total: int) -> Coordinator:
+def processes_for(total: int, jobs: int, *, heavy: bool = False) -> int:
+    """Return how many processes run so many cases, `heavy` ones or not, on so many workers a target."""
+    return max(1, min(jobs, total // (HEAVY_CASES if heavy else CASES))) if sys.platform == "linux" else 1
+
+
+def coordinator(work: RunInputs, jobs: int, total: int, *, heavy: bool = False) -> Coordinator:
     """Return the processes for a run of `total` cases on `jobs` workers a target, to be used as a context
     manager."""
-    if processes_for(total, jobs) > 1:
-        return ForkingCoordinator(work, jobs, total)
+    if (number := processes_for(total, jobs, heavy=heavy)) > 1:
+        return ForkingCoordinator(work, jobs, total, number)
     return Coordinator(work, jobs, at_once=total >= CASES // 2)
 
 
@@ -110,14 +114,13 @@ class Coordinator:
 class ForkingCoordinator(Coordinator):
     """Runs everything in several processes."""
 
-    def __init__(self, work: RunInputs, jobs: int, total: int) -> None:
-        """Fork the processes; call before this one has threads or files of the run. Errors: HarnessFault."""
+    def __init__(self, work: RunInputs, jobs: int, total: int, number: int) -> None:
+        """Fork `number` processes; call before this one has threads or files of the run. Errors: HarnessFault."""
         self._work = work
         self._used = [SharedNumbers(3) for _ in work.targets]
         self._next = [SharedNumbers(1) for _ in work.targets]
         self._inbox: Queue[tuple[ForkedProcess, Any]] = Queue(_AHEAD)
         self._processes: list[ForkedProcess] = []
-        number = processes_for(total, jobs)
         blocks = partial(work.selection.blocks, block_size(total, number))
         shared = Shared(blocks, self._next, list(map(self._artifacts, range(len(work.targets)))))
         sys.stdout.flush()

@@ -118,6 +118,9 @@ def oracle(pattern: Pattern) -> Operator:
 def register(pattern: Pattern) -> Operator:
     """Make a graph known under its name, as operators are."""
     name = pattern.spec.graph
+    known = OPERATORS.get(name)
+    if known is not None and isinstance(known.options, Pattern) and known.options.spec == pattern.spec:
+        return known  # with the outputs that were inferred of it
     operator = oracle(pattern)
     OPERATORS[name] = operator
     onnx_schemas.register_graph(name, pattern.schema)

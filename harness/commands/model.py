@@ -1,0 +1,142 @@
+"""`harness model`: takes ONNX models apart and says which of their nodes, and which levels of optimisation, are wrong
+on which target."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import click
+
+from harness.commands.error_line import fail
+from harness.commands.named_path import NamedPath
+from harness.commands.report import write_reports, write_whole
+from harness.commands.timeout import Seconds
+from harness.model.errors import UsageError, shown
+from harness.model.progress import Progress
+
+_DIMENSION = re.compile(r"(.+)=([0-9]{1,9})")
+
+
+@click.command("model")
+@click.argument("models", nargs=-1, required=True, type=NamedPath(), metavar="MODEL...")
+@click.option(
+    "-t",
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="TARGET",
+    help="As for `harness run`; repeatable (default: cpu, and dml and directml if available).",
+)
+@click.option(
+    "--data",
+    type=NamedPath(),
+    metavar="FILE",
+    help="Inputs: an .npz file, or a folder with input_0.pb, input_1.pb … (default: drawn).",
+)
+@click.option(
+    "--dim",
+    "dims",
+    multiple=True,
+    metavar="NAME=N",
+    help="Size of a free dimension (default: 1); repeatable.",
+)
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the inputs that are drawn."
+)
+@click.option(
+    "--cases",
+    type=NamedPath(),
+    metavar="DIR",
+    help="Write the distinct calls as specs into DIR, and run nothing.",
+)
+@click.option("--baseline", type=NamedPath(), metavar="RUN", help="Judge against this earlier run.")
+@click.option(
+    "--expectations",
+    multiple=True,
+    type=NamedPath(),
+    help="Expectation files or folders (default: the harness's own).",
+)
+@click.option("-j", "--jobs", type=click.IntRange(1, 256), help="Worker processes per target.")
+@click.option(
+    "--timeout", type=Seconds(), default=60.0, show_default=True, help="Time limit of a call in seconds."
+)
+@click.option("--resume", is_flag=True, help="Continue the run in -o.")
+@click.option("--force", is_flag=True, help="Replace the run that -o holds, or the specs in --cases.")
+@click.option(
+    "-o", "--output", type=NamedPath(), metavar="DIR", help="Folder of the run (default: reports/<run id>)."
+)
+def model_command(
+    models: tuple[Path, ...],
+    targets: tuple[str, ...],
+    data: Path | None,
+    dims: tuple[str, ...],
+    seed: int,
+    cases: Path | None,
+    baseline: Path | None,
+    expectations: tuple[Path, ...],
+    jobs: int | None,
+    timeout: float,
+    resume: bool,
+    force: bool,
+    output: Path | None,
+) -> None:
+    """Say which nodes of ONNX models are wrong on targets, what falls back, and which level of optimisation is wrong.
+
+    One run without optimisation on the CPU records every tensor. Each distinct call of an operator is judged by the
+    oracle with these tensors, on each target; then each target runs the models whole. DIR gets model.html, model.md,
+    model.json, and the run with its specs.
+
+    Exit codes are those of `harness run`; 1 as well if a whole model is wrong at a level of optimisation.
+    """
+    from harness import api
+    from harness.render.console import Console
+    from harness.render.document_html import write_html
+    from harness.render.document_markdown import write_markdown
+    from harness.render.document_terminal import write_terminal
+    from harness.render.html import read_page
+    from harness.render.model import model_data, model_document
+    from harness.run.models import ModelInput, examine, take_apart
+
+    given = ModelInput(data, dict(map(_dimension, dims)), seed)
+    if data is not None and len(models) > 1:
+        raise UsageError("--data gives the inputs of one model; name one")
+    if cases is not None and not force and any(cases.glob("*.yaml")):
+        raise UsageError(f"{cases}: holds specs already; --force replaces them")
+    with Progress(baseline=baseline is not None) as progress:
+        if cases is not None:
+            found = take_apart(models, given, cases, progress.update)
+        else:
+            command = shlex.join(["harness", *sys.argv[1:]]).encode(errors="backslashreplace").decode()
+            asked = api.request(
+                targets, output=output, expectations=expectations, jobs=jobs, timeout=timeout, seed=seed, baseline=baseline,
+                resume=resume, force=force, command=command, progress=progress.update,
+            )  # fmt: skip
+            try:
+                view, code = examine(models, given, asked)
+            except KeyboardInterrupt:
+                fail(f"interrupted; continue with: {command} --resume -o {shlex.quote(str(asked.out))}", 130)
+    if cases is not None:
+        judged = sum(call.case is not None for call in found.calls)
+        click.echo(
+            f"{len(found.nodes):,} nodes, {len(found.calls):,} distinct calls, {judged:,} written to {cases}"
+        )
+        return
+    document = model_document(view)
+    write_whole(asked.out / "model.md", [write_markdown(document)])
+    write_whole(asked.out / "model.html", [write_html(document)])
+    write_whole(asked.out / "model.json", [json.dumps(model_data(view), indent=1) + "\n"])
+    write_reports(*read_page(asked.out), asked.out)
+    write_terminal(document, Console())
+    click.echo(f"\n{asked.out}/model.html  model.md  model.json  report.html  run.jsonl")
+    sys.exit(code)
+
+
+def _dimension(text: str) -> tuple[str, int]:
+    found = _DIMENSION.fullmatch(text)
+    if found is None:
+        raise UsageError(f"--dim {shown(text)}: write NAME=N, for example batch=2")
+    return found[1], int(found[2])

@@ -1,0 +1,120 @@
+"""The inputs of a model: from files, or drawn by element type and shape, indices within what they point into."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto, ValueInfoProto, helper
+
+from harness.compile.models import Model
+from harness.compile.tensor_files import NotFed, tensor_of
+from harness.model.case import Tensor
+from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES
+from harness.model.errors import UsageError
+from harness.model.float_formats import encode
+from harness.operators.in_models import index_limit, passes_indices
+
+
+class ModelInputs:
+    """Reads or draws what a model is fed; `drawn` are the inputs that were, `sizes` the free dimensions by name."""
+
+    def __init__(self, model: Model, sizes: Mapping[str, int], seed: int) -> None:
+        self._model = model
+        self._generator = np.random.default_rng(seed)
+        names = {
+            extent.dim_param or f"{value.name}[{n}]": None
+            for value in model.inputs
+            for n, extent in enumerate(value.type.tensor_type.shape.dim)
+            if not extent.HasField("dim_value")
+        }
+        if unknown := sizes.keys() - names:
+            known = ", ".join(names) or "none: every extent is a number"
+            raise UsageError(f"{model.path}: no free dimension is named {min(unknown)!r}; there are: {known}")
+        self.sizes: dict[str, int] = {name: sizes.get(name, 1) for name in names}
+        self.drawn: list[str] = []
+
+    def tensors(self, data: Path | None) -> dict[str, Tensor]:
+        """Return every input by name. Errors: UsageError."""
+        given = {} if data is None else self._read(data)
+        found = {}
+        for value in self._model.inputs:
+            if not value.type.HasField("tensor_type"):
+                raise UsageError(f"{self._model.path}: input {value.name!r} is no tensor")
+            self.drawn += [] if value.name in given else [value.name]
+            found[value.name] = given[value.name] if value.name in given else self._draw(value)
+        return found
+
+    def _read(self, data: Path) -> dict[str, Tensor]:
+        declared = {value.name: value.type.tensor_type.elem_type for value in self._model.inputs}
+        held: dict[str, Any] = {}
+        try:
+            if data.is_dir():
+                for number, name in enumerate(declared):
+                    path = data / f"input_{number}.pb"
+                    held |= {name: TensorProto.FromString(path.read_bytes())} if path.exists() else {}
+            else:
+                with np.load(data, allow_pickle=False) as arrays:
+                    held = {name: arrays[name] for name in arrays.files}
+        except (
+            Exception
+        ) as error:  # NumPy, zipfile and Protocol Buffers raise errors of many types for damage
+            raise UsageError(f"{data}: no inputs: {type(error).__name__}: {error}") from error
+        if unknown := held.keys() - declared.keys():
+            raise UsageError(
+                f"{data}: the model has no input {min(unknown)!r}; it has: {', '.join(declared)}"
+            )
+        try:
+            return {name: tensor_of(declared[name], each) for name, each in held.items()}
+        except NotFed as error:
+            raise UsageError(f"{data}: {error}") from error
+
+    def _draw(self, value: ValueInfoProto) -> Tensor:
+        number = value.type.tensor_type.elem_type
+        if number not in BY_ONNX_NUMBER:
+            raise UsageError(
+                f"{self._model.path}: input {value.name!r} has an element type that cannot be fed"
+            )
+        dtype = BY_ONNX_NUMBER[number]
+        if not value.type.tensor_type.HasField("shape"):
+            raise UsageError(
+                f"{self._model.path}: input {value.name!r} declares no shape; give it with --data"
+            )
+        shape = tuple(
+            extent.dim_value
+            if extent.HasField("dim_value")
+            else self.sizes[extent.dim_param or f"{value.name}[{n}]"]
+            for n, extent in enumerate(value.type.tensor_type.shape.dim)
+        )
+        if dtype.is_float:
+            return Tensor(dtype.name, encode(dtype.name, self._generator.standard_normal(shape)))
+        if dtype.name == "string":
+            return Tensor("string", np.full(shape, "text", object))
+        if dtype.name == "bool" or np.dtype(dtype.storage).kind == "c":
+            return Tensor(dtype.name, np.ones(shape, dtype.storage))
+        limit = self._limit(value.name)
+        if limit is not None:
+            return Tensor(dtype.name, self._generator.integers(0, max(limit, 1), shape).astype(dtype.storage))
+        if DTYPES[dtype.name].itemsize == 1:
+            low, high = np.iinfo(dtype.storage).min, np.iinfo(dtype.storage).max
+            return Tensor(
+                dtype.name, self._generator.integers(low, high, shape, endpoint=True).astype(dtype.storage)
+            )
+        return Tensor(dtype.name, np.ones(shape, dtype.storage))
+
+    def _limit(self, name: str) -> int | None:
+        """Return below what elements must lie that some node takes as indices."""
+        names, limits = {name}, []
+        for node in self._model.graph.node:
+            for position, taken in enumerate(node.input):
+                if taken not in names:
+                    continue
+                if position == 0 and passes_indices(node.op_type):
+                    names.add(node.output[0])
+                into = self._model.weights.get(node.input[0])
+                held = {each.name: helper.get_attribute_value(each) for each in node.attribute}
+                limit = index_limit(node.op_type, held, position, None if into is None else into.array.shape)
+                limits += [] if limit is None else [limit]
+        return min(limits, default=None)

@@ -1,0 +1,309 @@
+"""Anyone's ONNX model: read with its weights, cut into parts that a worker runs with every tensor as an output, and
+each node as a model of its own.
+
+Weights stay in their files until a part needs them. Local functions are inlined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import onnx
+from google.protobuf.message import DecodeError
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
+
+from harness.compile.tensor_files import NotFed, tensor_of, tensor_proto
+from harness.model.case import Tensor
+from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES
+from harness.model.errors import UsageError
+from harness.targets.execution import Graph
+
+PROTOBUF_LIMIT = (1 << 31) - 1
+_PART = 256 << 20
+"""Bytes of weights in one part of a model."""
+_NO_TENSOR = ("seq(", "optional(", "map(")
+
+
+class Model(NamedTuple):
+    """A model and its weights by name; `opsets` by domain, "" for ONNX's own."""
+
+    path: Path
+    graph: GraphProto
+    weights: Mapping[str, Tensor]
+    opsets: Mapping[str, int]
+    ir_version: int
+    digest: str
+
+    @property
+    def inputs(self) -> list[ValueInfoProto]:
+        """The inputs that a caller feeds."""
+        return [value for value in self.graph.input if value.name not in self.weights]
+
+    @property
+    def outputs(self) -> list[str]:
+        """The names of the outputs."""
+        return [value.name for value in self.graph.output]
+
+    @property
+    def static(self) -> bool:
+        """Say whether every extent of every input is a number."""
+        return all(
+            dimension.HasField("dim_value")
+            for value in self.inputs
+            for dimension in value.type.tensor_type.shape.dim
+        )
+
+
+def read_model(path: Path) -> Model:
+    """Read a model; raise UsageError with one line for what is none, or lacks a file of its weights."""
+    proto = ModelProto()
+    try:
+        if path.stat().st_size > PROTOBUF_LIMIT:
+            raise UsageError(
+                f"{path}: larger than the 2 GiB of Protocol Buffers; save the weights as external data"
+            )
+        data = path.read_bytes()
+        proto.ParseFromString(data)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+    except DecodeError as error:
+        raise UsageError(f"{path}: no ONNX model, or a damaged one") from error
+    if not proto.graph.node or not proto.opset_import:
+        raise UsageError(f"{path}: no ONNX model: it has no node, or does not say its opset")
+    if proto.functions:
+        from onnx import inliner
+
+        proto = inliner.inline_local_functions(proto)
+    try:
+        weights = {each.name: _weight(path, each) for each in proto.graph.initializer}
+        for graph in bodies(proto.graph):
+            for each in graph.initializer:
+                each.CopyFrom(tensor_proto(each.name, _weight(path, each)))
+    except NotFed as error:
+        raise UsageError(f"{path}: {error}") from error
+    opsets = {"" if each.domain == "ai.onnx" else each.domain: each.version for each in proto.opset_import}
+    return Model(path, proto.graph, weights, opsets, proto.ir_version, sha256(data).hexdigest())
+
+
+def _weight(path: Path, proto: TensorProto) -> Tensor:
+    if proto.data_location != TensorProto.EXTERNAL:
+        return tensor_of(proto.data_type, proto)
+    told = {entry.key: entry.value for entry in proto.external_data}
+    file = (path.parent / told.get("location", "")).resolve()
+    if not file.is_relative_to(path.parent.resolve()):
+        raise UsageError(
+            f"{path}: weight {proto.name!r} lies outside of the model's folder: {told['location']}"
+        )
+    if proto.data_type not in BY_ONNX_NUMBER:
+        raise NotFed("an element type that the harness cannot feed to ONNX Runtime", proto.name)
+    dtype = BY_ONNX_NUMBER[proto.data_type]
+    shape = tuple(proto.dims)
+    try:
+        array = (
+            np.memmap(file, dtype.storage, "r", int(told.get("offset", 0)), shape) if np.prod(shape) else None
+        )
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "too short"
+        raise UsageError(
+            f"{path}: the file of weight {proto.name!r} is missing or damaged: {file.name}: {why}; copy it beside the model"
+        ) from error
+    return Tensor(dtype.name, np.empty(shape, dtype.storage) if array is None else array)
+
+
+def bodies(graph: GraphProto) -> Iterator[GraphProto]:
+    """Yield the graphs in attributes of nodes, at any depth."""
+    for node in graph.node:
+        for body in node_bodies(node):
+            yield body
+            yield from bodies(body)
+
+
+def node_bodies(node: NodeProto) -> Iterator[GraphProto]:
+    """Yield the graphs in attributes of a node."""
+    for attribute in node.attribute:
+        if attribute.type == AttributeProto.GRAPH:
+            yield attribute.g
+        yield from attribute.graphs
+
+
+def taken(node: NodeProto) -> set[str]:
+    """Return the names that a node takes, by its inputs or inside of its graphs."""
+    found = set(filter(None, node.input))
+    for body in node_bodies(node):
+        own = {value.name for value in body.input} | {each.name for each in body.initializer}
+        for inner in body.node:
+            found |= taken(inner) - own
+            own |= set(inner.output)
+        found |= {value.name for value in body.output} - own
+    return found
+
+
+def _tensors_given(node: NodeProto, opset: int, opaque: Collection[str]) -> list[str]:
+    """Return the names of a node's outputs that are tensors, as far as its schema and what it takes say: `opaque` are
+    the values so far that are none."""
+    known = onnx.defs.has(node.op_type, node.domain)
+    declared = onnx.defs.get_schema(node.op_type, opset, node.domain).outputs if known else ()
+    found = []
+    for number, name in enumerate(node.output):
+        types = declared[min(number, len(declared) - 1)].types if declared else ()
+        others = [text.startswith(_NO_TENSOR) for text in types]
+        passed_on = any(others) and not taken(node).isdisjoint(opaque)
+        if name and not passed_on and not (others and all(others)):
+            found.append(name)
+    return found
+
+
+def without_unused(node: NodeProto, used: Collection[str], opset: int) -> NodeProto:
+    """Return a node without optional outputs at its end that nothing takes."""
+    if not onnx.defs.has(node.op_type, node.domain):
+        return node
+    declared = onnx.defs.get_schema(node.op_type, opset, node.domain).outputs
+    optional = onnx.defs.OpSchema.FormalParameterOption.Optional
+    kept = len(node.output)
+    while (
+        1 < kept <= len(declared)
+        and declared[kept - 1].option == optional
+        and node.output[kept - 1] not in used
+    ):
+        kept -= 1
+    if kept == len(node.output):
+        return node
+    short = NodeProto()
+    short.CopyFrom(node)
+    del short.output[kept:]
+    return short
+
+
+class Part(NamedTuple):
+    """Some neighbouring nodes: the values that they take from before, and the tensors that they make."""
+
+    nodes: Sequence[NodeProto]
+    takes: Sequence[str]
+    gives: Sequence[str]
+
+
+def parts(graph: GraphProto, weights: Mapping[str, Tensor], opset: int) -> Iterator[Part]:
+    """Yield a graph in parts whose weights fit into memory; what is no tensor crosses no border."""
+    opaque: set[str] = set()
+    nodes: list[NodeProto] = []
+    gives: list[str] = []
+    own: set[str] = set()
+    size = 0
+    for node in graph.node:
+        held = {name for name in taken(node) if name in weights} - own
+        grown = sum(weights[name].array.nbytes for name in held)
+        if nodes and size + grown > _PART and not opaque:
+            yield _part(nodes, gives)
+            nodes, gives, own, size = [], [], set(), 0
+        nodes.append(node)
+        own |= held
+        size += grown
+        tensors = _tensors_given(node, opset, opaque)
+        gives += tensors
+        opaque |= {name for name in node.output if name} - set(tensors)
+    yield _part(nodes, gives)
+
+
+def _part(nodes: Sequence[NodeProto], gives: Sequence[str]) -> Part:
+    made: set[str] = set()
+    takes: dict[str, None] = {}
+    for node in nodes:
+        takes.update(dict.fromkeys(sorted(taken(node) - made)))
+        made |= set(node.output)
+    return Part(nodes, list(takes), gives)
+
+
+def runnable(
+    nodes: Iterable[NodeProto],
+    given: Mapping[str, Tensor],
+    outputs: Sequence[str],
+    model: Model,
+    *,
+    constants: Collection[str] = (),
+    shapes: str = "static",
+    dtypes: Mapping[str, str] | None = None,
+    optimization: str = "off",
+) -> Graph:
+    """Return nodes as a graph of its own; of the tensors that are `given`, `constants` are initializers, and the
+    others are fed in the order of `given`. Outputs are declared where their `dtypes` are known."""
+    nodes = list(nodes)
+    inputs = [(name, each) for name, each in given.items() if name not in constants]
+    dtypes = dtypes or {}
+    data = single_model(nodes, given, outputs, model, constants=constants, shapes=shapes, dtypes=dtypes)
+    encoded = data.SerializeToString()
+    return Graph(
+        model=encoded,
+        digest=sha256(encoded).hexdigest(),
+        fed=tuple(range(len(inputs))),
+        inputs=tuple((name, DTYPES[each.dtype].onnx) for name, each in inputs),
+        outputs=tuple((name, DTYPES[dtypes[name]].onnx if name in dtypes else 0) for name in outputs),
+        tested=tuple(sorted(node.op_type for node in nodes)),
+        optimization=optimization,
+        composed=True,
+    )
+
+
+def single_model(
+    nodes: Iterable[NodeProto],
+    given: Mapping[str, Tensor],
+    outputs: Sequence[str],
+    model: Model,
+    *,
+    constants: Collection[str] = (),
+    shapes: str = "static",
+    dtypes: Mapping[str, str] | None = None,
+) -> ModelProto:
+    """Return nodes as a model with the opsets of another."""
+
+    def declared(name: str, tensor: Tensor) -> ValueInfoProto:
+        extents = tensor.array.shape
+        return helper.make_tensor_value_info(
+            name,
+            DTYPES[tensor.dtype].onnx,
+            list(extents) if shapes == "static" else [f"{name}_{n}" for n in range(len(extents))],
+        )
+
+    known = dtypes or {}
+    graph = helper.make_graph(
+        list(nodes),
+        "part",
+        [declared(name, each) for name, each in given.items() if name not in constants],
+        [
+            helper.make_tensor_value_info(name, DTYPES[known[name]].onnx, None)
+            if name in known
+            else ValueInfoProto(name=name)
+            for name in outputs
+        ],
+        [tensor_proto(name, given[name]) for name in given if name in constants],
+    )
+    imports = [helper.make_opsetid(domain, version) for domain, version in model.opsets.items()]
+    return helper.make_model(graph, ir_version=max(model.ir_version, 4), opset_imports=imports)
+
+
+def whole(model: Model, optimization: str, exposed: Sequence[str] = ()) -> Graph:
+    """Return a model as it is deployed, with all that it declares; `exposed` are further outputs."""
+    proto = ModelProto(ir_version=model.ir_version)
+    proto.opset_import.extend(
+        helper.make_opsetid(domain, version) for domain, version in model.opsets.items()
+    )
+    proto.graph.CopyFrom(model.graph)
+    del proto.graph.initializer[:]
+    proto.graph.initializer.extend(tensor_proto(name, each) for name, each in model.weights.items())
+    declared = {value.name: value.type.tensor_type.elem_type for value in proto.graph.output}
+    proto.graph.output.extend(ValueInfoProto(name=name) for name in exposed if name not in declared)
+    data = proto.SerializeToString()
+    inputs = tuple((value.name, value.type.tensor_type.elem_type) for value in model.inputs)
+    return Graph(
+        model=data,
+        digest=sha256(data).hexdigest(),
+        fed=tuple(range(len(inputs))),
+        inputs=inputs,
+        outputs=tuple((name, declared.get(name, 0)) for name in dict.fromkeys([*declared, *exposed])),
+        tested=tuple(sorted(node.op_type for node in model.graph.node)),
+        optimization=optimization,
+        composed=True,
+    )

@@ -1,0 +1,67 @@
+"""What the recording of a model must know of operators: the first values of a body, which inputs are indices, what
+gives other elements in each run, and what only makes a constant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from harness.model.case import Tensor
+from harness.operators.base import Shape
+
+RANDOM = frozenset(
+    {
+        *("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"),
+        *("Multinomial", "Bernoulli", "Dropout"),
+    }
+)
+"""Operators whose outputs follow from more than their inputs, or may."""
+CONSTANT = "Constant"
+_PASSING = frozenset(
+    {"Cast", "Reshape", "Unsqueeze", "Squeeze", "Identity", "Flatten", "Transpose", "Expand"}
+)
+
+
+def first_body(
+    operator: str, attributes: Mapping[str, Any], given: Sequence[Tensor | None]
+) -> tuple[str, list[Tensor | None]] | None:
+    """Return the attribute that holds the body of a node, and what the body's inputs are in its first iteration, None
+    for one that is no tensor; None for a node without a body that runs."""
+    if operator == "If" and given[0] is not None:
+        return ("then_branch" if given[0].array.reshape(-1)[0] else "else_branch"), []
+    if operator == "Loop":
+        trips, condition, *carried = [*given, None, None][: max(2, len(given))]
+        no_trip = trips is not None and int(trips.array.reshape(-1)[0]) < 1
+        if no_trip or (condition is not None and not condition.array.reshape(-1)[0]):
+            return None
+        return "body", [Tensor("int64", np.array(0)), Tensor("bool", np.array(True)), *carried]
+    if operator == "Scan" and len(given) >= attributes["num_scan_inputs"]:
+        states = len(given) - attributes["num_scan_inputs"]
+        axes = attributes.get("scan_input_axes") or [0] * attributes["num_scan_inputs"]
+        return "body", [*given[:states], *map(_first, given[states:], axes)]
+    return None
+
+
+def _first(scanned: Tensor | None, axis: int) -> Tensor | None:
+    if scanned is None or not scanned.array.shape[axis]:
+        return None
+    return Tensor(scanned.dtype, np.ascontiguousarray(scanned.array.take(0, axis)))
+
+
+def passes_indices(operator: str) -> bool:
+    """Say whether what an operator gives are the elements of its first input."""
+    return operator in _PASSING
+
+
+def index_limit(
+    operator: str, attributes: Mapping[str, Any], position: int, first: Shape | None
+) -> int | None:
+    """Return below what the elements of an input at a position must lie, if they are indices into the first input,
+    whose shape is known."""
+    if position != 1 or first is None:
+        return None
+    if operator in ("Gather", "GatherElements"):
+        return int(first[attributes.get("axis", 0)])
+    return min(first, default=None) if operator == "GatherND" else None

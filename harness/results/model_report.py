@@ -1,0 +1,233 @@
+"""What became of a model's calls on targets, as a file beside the run: `harness model` writes it, and every page of it
+is made from it and the run's results."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from harness.model.case import BEYOND
+from harness.model.header import Expectation, Header
+from harness.model.reference.feature_levels import level_key
+from harness.model.result import Result
+from harness.model.verdict import DEFECTS
+
+SCHEMA = 1
+COMPARED = "compared"
+"""What stands in place of a reading where no formula judges: outputs are held against the unoptimised run on the CPU."""
+MOVED_FACTOR = 100.0
+"""How many times further than a rounding of every weight and input a level of optimisation may move outputs."""
+ENDLESS = 1e300
+"""A difference of types, shapes, or of what is finite."""
+
+_SEVERITY = ("crashed", "wrong", "accepted", "not supported", "compared", "not judged", "correct")
+
+
+class ModelNode(msgspec.Struct, frozen=True):
+    """A node, the number of its call, and the numbers of the nodes whose values it takes."""
+
+    name: str
+    call: int
+    after: tuple[int, ...] = ()
+
+
+class CallRow(msgspec.Struct, frozen=True):
+    """A distinct call. `case` is its case's id, empty where it has none, for the reason `why`; `levels` are those of
+    the case."""
+
+    operator: str
+    text: str
+    case: str
+    why: str = ""
+    levels: dict[str, str] = {}
+
+
+class ComparedCall(msgspec.Struct, frozen=True):
+    """What a target did with a call that no formula judges: `apart` is the largest difference from the unoptimised CPU
+    run, as a part of the largest element; None where it did not run, for the reason `error`."""
+
+    call: int
+    target: str
+    apart: float | None
+    error: str = ""
+
+
+class WholeRun(msgspec.Struct, frozen=True):
+    """The whole model on a target at one level of optimisation.
+
+    `apart` is the difference of its outputs from those of the unoptimised CPU run, `moved` from those without
+    optimisation on the same target, `noise` what a rounding of every weight and input changes. `elsewhere` counts by
+    provider the nodes that ran on another. `repeats` says whether a second run in the session gave the same bits.
+    `culprit` is the transformer without which it moves no further than rounding does.
+    """
+
+    target: str
+    model: str
+    level: str
+    error: str = ""
+    ended: bool = False
+    apart: float | None = None
+    moved: float | None = None
+    noise: float | None = None
+    elsewhere: dict[str, int] = {}
+    nodes: int = 0
+    transformers: tuple[str, ...] = ()
+    culprit: tuple[str, ...] = ()
+    repeats: bool | None = None
+    seconds: float = 0.0
+
+    @property
+    def wrong(self) -> bool:
+        """Say whether it does not run, gives other bits in a second run, or what is finite without optimisation is not."""
+        return bool(self.error) or self.repeats is False or (self.moved or 0.0) >= ENDLESS
+
+    @property
+    def moves(self) -> bool:
+        """Say whether optimisation moves outputs further than rounding does. A step of a quantiser may do that: whether
+        it is wrong, the fused regions say."""
+        return (self.moved or 0.0) > MOVED_FACTOR * (self.noise or 0.0)
+
+
+class RegionRow(msgspec.Struct, frozen=True):
+    """Nodes that an optimizer changed, judged by the composition of their formulas: `text` says what became of what,
+    `case` is the id of its case, `places` the nodes of each place where the model has the like."""
+
+    text: str
+    case: str
+    places: tuple[tuple[str, ...], ...]
+
+
+class ModelReport(msgspec.Struct, frozen=True):
+    """Models, their nodes and calls, and what is known beside the results of the run. `growth` has by target the
+    difference of each node's outputs from the CPU's where the model runs whole, node by node."""
+
+    models: tuple[str, ...]
+    digests: tuple[str, ...]
+    seed: int
+    sizes: dict[str, int]
+    drawn: tuple[str, ...]
+    nodes: tuple[ModelNode, ...]
+    calls: tuple[CallRow, ...]
+    compared: tuple[ComparedCall, ...] = ()
+    whole: tuple[WholeRun, ...] = ()
+    regions: tuple[RegionRow, ...] = ()
+    growth: dict[str, tuple[float | None, ...]] = {}
+    remarks: tuple[str, ...] = ()
+    schema: int = SCHEMA
+
+
+class OperatorCount(NamedTuple):
+    """The calls of an operator on a target by verdict, and the nodes that make them."""
+
+    operator: str
+    target: str
+    calls: int
+    nodes: int
+    verdicts: Counter[str]
+
+
+class ModelView:
+    """A model's report with the results of its run, counted for every writer."""
+
+    def __init__(self, report: ModelReport, header: Header, results: list[Result], folder: Path) -> None:
+        self.report = report
+        self.header = header
+        self.folder = folder
+        self.targets = list(header.targets)
+        self.results = {(each.target, each.case): each for each in results}
+        self._compared = {(each.target, each.call): each for each in report.compared}
+
+    def verdict(self, target: str, call: int) -> str:
+        """Return what became of a call on a target."""
+        row = self.report.calls[call]
+        if row.case:
+            found = self.results.get((target, row.case))
+            return found.reading.value if found is not None else "not judged"
+        compared = self._compared.get((target, call))
+        if compared is None:
+            return "not judged"
+        return "not supported" if compared.apart is None else COMPARED
+
+    @cached_property
+    def uses(self) -> Counter[int]:
+        """How many nodes make each call."""
+        return Counter(node.call for node in self.report.nodes)
+
+    def nodes_of(self, call: int) -> list[str]:
+        """Return the names of the nodes that make a call."""
+        return [node.name for node in self.report.nodes if node.call == call]
+
+    def counts(self) -> Iterator[OperatorCount]:
+        """Yield counts by operator and target."""
+        by_operator: dict[str, list[int]] = {}
+        for number, row in enumerate(self.report.calls):
+            by_operator.setdefault(row.operator, []).append(number)
+        for operator, calls in sorted(by_operator.items()):
+            for target in self.targets:
+                verdicts = Counter(self.verdict(target, call) for call in calls)
+                yield OperatorCount(
+                    operator, target, len(calls), sum(self.uses[call] for call in calls), verdicts
+                )
+
+    def calls_that(self, target: str, *verdicts: str) -> list[int]:
+        """Return the calls with one of some verdicts on a target, those of the most nodes first."""
+        found = [call for call in range(len(self.report.calls)) if self.verdict(target, call) in verdicts]
+        return sorted(found, key=lambda call: -self.uses[call])
+
+    def wrong_calls(self, target: str) -> list[int]:
+        """Return the calls that are wrong on a target or end it, those of the most nodes first."""
+        return self.calls_that(target, "wrong", "crashed", "accepted")
+
+    def known(self, result: Result) -> Expectation | None:
+        """Return the entry by which a result is judged."""
+        number = result.expectation
+        return self.header.expectations.get(number) if isinstance(number, int) else None
+
+    def wrong_levels(self, target: str) -> list[WholeRun]:
+        """Return the levels of optimisation at which the whole model is wrong on a target."""
+        return [each for each in self.report.whole if each.target == target and each.wrong]
+
+    def wrong_regions(self, target: str) -> list[RegionRow]:
+        """Return the regions that are wrong on a target."""
+        found = ((region, self.results.get((target, region.case))) for region in self.report.regions)
+        return [region for region, result in found if result is not None and result.reading in DEFECTS]
+
+    def worst(self, call: int) -> str:
+        """Return the worst that became of a call on any target."""
+        found = {self.verdict(target, call) for target in self.targets} or {"not judged"}
+        return next(each for each in _SEVERITY if each in found)
+
+    @cached_property
+    def levels(self) -> list[str]:
+        """The DirectML feature levels at which some call is allowed first, and `beyond`."""
+        found = {level for row in self.report.calls for level in row.levels.values()}
+        return sorted(found - {BEYOND}, key=level_key)
+
+    def allowed(self, level: str) -> list[bool]:
+        """Return which nodes the documents of a feature level allow."""
+        allows = []
+        for row in self.report.calls:
+            first = row.levels.get("directml", BEYOND)
+            allows.append(first != BEYOND and level_key(first) <= level_key(level))
+        return [allows[node.call] for node in self.report.nodes]
+
+    def transfers(self, allowed: list[bool]) -> int:
+        """Return how many values cross between the device and the CPU where some nodes fall back."""
+        return sum(
+            allowed[source] != allowed[number]
+            for number, node in enumerate(self.report.nodes)
+            for source in node.after
+        )
+
+    @property
+    def bad(self) -> bool:
+        """Say whether anything is wrong that no entry knows."""
+        baseline = self.header.baseline is not None
+        return any(each.unexpected(baseline=baseline) for each in self.results.values()) or any(
+            each.wrong for each in self.report.whole
+        )

@@ -1,0 +1,163 @@
+"""The distinct calls of models: what nodes do, with types, shapes, attributes and constants, as cases of specs whose
+tensors are those that a run of the model had."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+
+import msgspec
+import onnx.defs
+
+from harness.compile.backend_folders import DataSet
+from harness.compile.decompile import LeftOut, case_of
+from harness.compile.models import Model, single_model
+from harness.model.case import Case
+from harness.model.dtypes import DTYPES
+from harness.model.errors import UsageError
+from harness.operators.in_models import CONSTANT, RANDOM
+from harness.run.importing import Import, ImportedEntry, loadable
+from harness.run.recording import RecordedNode, written
+from harness.specs.stored import TensorStore
+from harness.specs.write import entry_lines
+
+TENSORS = "tensors.bin"
+_FEW, _FEW_FLOATS = 64, 4
+"""Elements of a constant that belong to what a call is: of integers, and of floats."""
+
+
+@dataclass
+class ModelCall:
+    """A distinct call: the first node that makes it with its tensors, and its case, or `why` it has none."""
+
+    name: str
+    model: Model
+    recorded: RecordedNode
+    case: Case | None = None
+    why: str = ""
+
+    @property
+    def operator(self) -> str:
+        """The operator, behind its domain where that is none of ONNX's own."""
+        node = self.recorded.node
+        return node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}"
+
+    @property
+    def text(self) -> str:
+        """The operator with what it takes."""
+        return f"{self.operator}({', '.join(map(written, self.recorded.inputs.values()))})"
+
+    @property
+    def constants(self) -> frozenset[str]:
+        """The inputs that a deployed model has as constants; none where all are, since nothing would be left to run."""
+        recorded = self.recorded
+        return frozenset() if recorded.constant == recorded.inputs.keys() else recorded.constant
+
+    @property
+    def dtypes(self) -> dict[str, str]:
+        """The element types of the outputs."""
+        return {name: each.dtype for name, each in self.recorded.outputs.items()}
+
+
+class ModelCalls:
+    """Collects the calls of models, each once."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[object, ModelCall] = {}
+        self._numbers: dict[str, int] = {}
+
+    @property
+    def all(self) -> list[ModelCall]:
+        """The calls in the order of their first nodes."""
+        return list(self._by_key.values())
+
+    def add(self, model: Model, recorded: RecordedNode) -> int | None:
+        """Take a node of a model and return the number of its call; constants make none."""
+        if recorded.node.op_type == CONSTANT:
+            return None
+        key = _key(model, recorded)
+        call = self._by_key.get(key)
+        if call is None:
+            digest = blake2b(repr(key).encode(), digest_size=4).hexdigest()
+            call = self._by_key[key] = ModelCall(f"call_{digest}", model, recorded)
+            call.case, call.why = _case(call)
+            self._numbers[call.name] = len(self._numbers)
+        return self._numbers[call.name]
+
+    def write(self, folder: Path, comment: str) -> list[Path]:
+        """Write a spec for each operator with its calls as cases; their large tensors go into one file. Errors:
+        UsageError."""
+        by_operator: dict[str, list[ModelCall]] = defaultdict(list)
+        for call in self.all:
+            if call.case is not None:
+                by_operator[call.case.operator].append(call)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            entries = {}
+            with TensorStore(folder / TENSORS) as store:
+                for operator, calls in by_operator.items():
+                    entries[operator] = [
+                        ImportedEntry(call.name, call.case, entry_lines(call.case, call.name, store.add))
+                        for call in calls
+                        if call.case is not None
+                    ]
+            done = Import()
+            kept = {
+                entry.test
+                for operator, each in entries.items()
+                for entry in loadable(folder, operator, each, comment, done)
+            }
+        except OSError as error:
+            raise UsageError(f"{folder}: cannot be written: {error.strerror}") from error
+        for call in self.all:
+            if call.case is not None and call.name not in kept:
+                call.case, call.why = None, "a spec cannot write it"
+        return sorted(folder.glob("*.yaml"))
+
+
+def _key(model: Model, recorded: RecordedNode) -> object:
+    node = recorded.node
+    version = model.opsets.get(node.domain, 1)
+    if onnx.defs.has(node.op_type, node.domain):
+        version = onnx.defs.get_schema(node.op_type, version, node.domain).since_version
+    return (
+        *(node.domain, node.op_type, version),
+        tuple(sorted(each.SerializeToString(deterministic=True) for each in node.attribute)),
+        tuple(_operand(recorded, name) for name in node.input),
+        tuple(
+            (each.dtype, each.array.shape) if (each := recorded.outputs.get(name)) else bool(name)
+            for name in node.output
+        ),
+    )
+
+
+def _operand(recorded: RecordedNode, name: str) -> object:
+    tensor = recorded.inputs.get(name)
+    if tensor is None:
+        return bool(name)
+    constant = name in recorded.constant
+    few = _FEW_FLOATS if DTYPES[tensor.dtype].is_float else _FEW
+    told = str(tensor.array.tolist()) if constant and tensor.array.size <= few else ""
+    return tensor.dtype, tensor.array.shape, constant, told
+
+
+def _case(call: ModelCall) -> tuple[Case | None, str]:
+    """Return the case of a call, or why it has none."""
+    recorded, model = call.recorded, call.model
+    if recorded.node.op_type in RANDOM and not recorded.outputs:
+        return None, "gives other elements in each run"
+    shapes = "static" if model.static else "symbolic"
+    names = list(recorded.outputs)
+    single = single_model(
+        *([recorded.node], recorded.inputs, names, model),
+        constants=call.constants, shapes=shapes, dtypes=call.dtypes,
+    )  # fmt: skip
+    fed = tuple(each.array for name, each in recorded.inputs.items() if name not in call.constants)
+    data = DataSet(fed, tuple(each.array for each in recorded.outputs.values()))
+    try:
+        case = case_of(call.name, f"{model.path.name}, node {recorded.name}", single, data)
+    except LeftOut as error:
+        return None, str(error)
+    return msgspec.structs.replace(case, documented=None), ""

@@ -1,0 +1,167 @@
+"""`harness model`: takes models apart, judges their calls in a run, and asks targets for what no case can be."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+import msgspec
+
+from harness.compile.model_inputs import ModelInputs
+from harness.compile.models import Model, read_model
+from harness.model.case import Case, Tensor
+from harness.model.errors import NothingRan, TargetUnavailable, UsageError
+from harness.results.model_report import CallRow, ModelNode, ModelReport, ModelView, RegionRow
+from harness.results.runfile import RunReader
+from harness.results.summary import count
+from harness.run.folders import check_vacant
+from harness.run.model_calls import ModelCall, ModelCalls
+from harness.run.pipeline import run
+from harness.run.probe import open_pool
+from harness.run.recording import Recording
+from harness.run.request import Request
+from harness.run.whole_model import RecordedModel, WholeModel
+from harness.specs.expand import expand
+from harness.specs.load import load_specs
+from harness.targets.registry import parse_target
+
+SPECS, REPORT = "specs", "model.json"
+RECORDING = "recording"
+_LONG = 600.0
+"""Seconds that one part of a model may take while it is recorded."""
+
+
+class ModelInput(NamedTuple):
+    """What models are fed: a file or folder of tensors, sizes of free dimensions, and the seed of what is drawn."""
+
+    data: Path | None = None
+    sizes: Mapping[str, int] = MappingProxyType({})
+    seed: int = 0
+
+
+class TakenApart(NamedTuple):
+    """Models with their calls and nodes, the inputs that were drawn, and the sizes of free dimensions."""
+
+    models: list[RecordedModel]
+    calls: list[ModelCall]
+    nodes: list[ModelNode]
+    drawn: list[str]
+    sizes: dict[str, int]
+
+
+def take_apart(
+    paths: Sequence[Path], given: ModelInput, folder: Path, tell: Callable[[str, int, int], None]
+) -> TakenApart:
+    """Record models and write their distinct calls as specs into a folder. Errors: UsageError, NothingRan."""
+    models = [read_model(path) for path in paths]
+    calls = ModelCalls()
+    found = TakenApart([], [], [], [], {})
+    pool, _ = open_pool(parse_target("cpu"), jobs=1, timeout=_LONG)
+    try:
+        for model in models:
+            inputs = ModelInputs(model, given.sizes, given.seed)
+            fed = inputs.tensors(given.data)
+            found.drawn.extend(inputs.drawn)
+            found.sizes.update(inputs.sizes)
+            prefix = f"{model.path.stem}:" if len(models) > 1 else ""
+            recording = Recording(model, pool, lambda done, total: tell(RECORDING, done, total))
+            _record(recording, found, calls, model, fed, prefix)
+    except NothingRan as error:
+        free = ", ".join(f"{name}={size}" for name, size in found.sizes.items())
+        hint = (
+            f"; free dimensions were {free}: set others with --dim NAME=N, or give inputs with --data"
+            if free
+            else ""
+        )
+        raise NothingRan(f"{error}{hint}") from error
+    finally:
+        pool.close()
+    found.calls.extend(calls.all)
+    specs = calls.write(folder, f"The calls of {', '.join(path.name for path in paths)}")
+    if not specs:
+        raise NothingRan(f"{', '.join(map(str, paths))}: no node has a formula that could judge it")
+    return found
+
+
+def _record(
+    recording: Recording,
+    found: TakenApart,
+    calls: ModelCalls,
+    model: Model,
+    fed: dict[str, Tensor],
+    prefix: str,
+) -> None:
+    made: dict[str, int] = {}
+    names: dict[str, str] = {}
+    first, outputs = len(found.nodes), []
+    for recorded in recording.nodes(fed):
+        name = prefix + recorded.name
+        names |= dict.fromkeys(recorded.node.output, name)
+        call = calls.add(model, recorded)
+        if call is None:
+            continue
+        after = tuple(dict.fromkeys(made[key] for key in recorded.node.input if key in made))
+        made |= {key: len(found.nodes) for key in recorded.node.output if key}
+        found.nodes.append(ModelNode(name, call, after))
+        outputs.append(recorded.node.output[0])
+    found.models.append(
+        RecordedModel(
+            model, fed, recording.outputs, recording.kept, recording.constant, names, first, outputs
+        )
+    )
+
+
+def examine(paths: Sequence[Path], given: ModelInput, asked: Request) -> tuple[ModelView, int]:
+    """Run the calls of models on targets, and each model whole; write what is known beside the run. Return it with the
+    exit code. Errors: those of `take_apart` and of a run."""
+    specs = asked.out / SPECS
+    if not asked.resume:
+        check_vacant(asked.out, force=asked.force)
+    if specs.is_dir():
+        shutil.rmtree(specs)
+    found = take_apart(paths, given, specs, asked.progress)
+    whole = WholeModel(found.models, found.calls, asked)
+    for target in asked.targets:
+        with suppress(TargetUnavailable):  # the run says why
+            whole.on(target)
+    regions = whole.regions.write(specs)
+    done = run(asked._replace(specs=(specs,), heavy=True))
+    reader = RunReader(done.path)
+    results = list(reader)
+    cases = {case.id: case for case in expand(load_specs([specs]))}
+    report = ModelReport(
+        models=tuple(map(str, paths)),
+        digests=tuple(each.model.digest for each in found.models),
+        seed=given.seed,
+        sizes=found.sizes,
+        drawn=tuple(found.drawn),
+        nodes=tuple(found.nodes),
+        calls=tuple(_row(call, cases) for call in found.calls),
+        compared=tuple(whole.compared),
+        whole=tuple(whole.runs),
+        regions=tuple(RegionRow(each.region.text, each.case, tuple(each.places)) for each in regions),
+        growth={target: tuple(errors) for target, errors in whole.growth.items()},
+        remarks=(*whole.remarks, *_too_large(whole.regions.too_large)),
+    )
+    view = ModelView(report, reader.header, results, asked.out)
+    code = done.exit_code or int(any(each.wrong for each in report.whole))
+    try:
+        (asked.out / REPORT).write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1))
+    except OSError as error:
+        raise UsageError(f"{asked.out / REPORT}: cannot be written: {error.strerror}") from error
+    return view, code
+
+
+def _too_large(number: int) -> tuple[str, ...]:
+    return (f"{count(number, 'fused region')} too large to be judged",) if number else ()
+
+
+def _row(call: ModelCall, cases: dict[str, Case]) -> CallRow:
+    case = None if call.case is None else cases.get(call.case.id)
+    if case is None:
+        return CallRow(call.operator, call.text, "", call.why)
+    return CallRow(call.operator, call.text, case.id, "", case.levels)

@@ -1,0 +1,164 @@
+"""Records every tensor of one unoptimised run of a model on the CPU, in a worker: what ends the process there ends no
+more than that.
+
+A body of If, Loop or Scan is run once more by itself, as its first iteration takes its values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from typing import NamedTuple
+
+from onnx import GraphProto, NodeProto, helper
+
+from harness.compile.models import Model, Part, node_bodies, parts, runnable, taken, without_unused
+from harness.compile.tensor_files import tensor_of
+from harness.model.case import Case, Tensor, TensorSpec
+from harness.model.errors import NothingRan
+from harness.operators.base import Call
+from harness.operators.in_models import RANDOM, first_body
+from harness.targets.execution import Execution, Graph, GraphCases, Prepared
+from harness.targets.pool import WorkerPool
+
+_KEPT = 1 << 30
+"""Bytes of values that are kept to the end."""
+
+
+class RecordedNode(NamedTuple):
+    """A node with the tensors that it took and gave; a value that is no tensor is absent. `constant` are the names
+    among its inputs that follow from weights alone."""
+
+    name: str
+    node: NodeProto
+    inputs: Mapping[str, Tensor]
+    outputs: Mapping[str, Tensor]
+    constant: frozenset[str]
+
+
+def execute(pool: WorkerPool, graph: Graph, inputs: Mapping[str, Tensor], name: str) -> Execution:
+    """Run a graph once."""
+    return executed(pool, graph, inputs, name, 1)[0]
+
+
+def executed(
+    pool: WorkerPool, graph: Graph, inputs: Mapping[str, Tensor], name: str, times: int
+) -> list[Execution]:
+    """Run a graph several times in one session."""
+    specs = tuple(TensorSpec(key, each.dtype, each.array.shape) for key, each in inputs.items())
+    case = Case(name, name, 0, {}, specs)
+    prepared = Prepared(case, Call({}, {}, {}, 0), tuple(inputs.values()))
+    units = iter([GraphCases(graph, [prepared._replace() for _ in range(times)])])
+    with closing(pool.run(units, keep=True)) as answers:
+        return [execution for _, _, execution in answers]
+
+
+class Recording:
+    """Walks through a model and hands on each node with its tensors. At the end, `outputs` are the model's own,
+    `constant` the values that follow from weights alone, and `kept` all values, none where they are too large."""
+
+    def __init__(self, model: Model, pool: WorkerPool, tell: Callable[[int, int], None]) -> None:
+        self._model = model
+        self._pool = pool
+        self._tell = tell
+        self.outputs: dict[str, Tensor] = {}
+        self.constant: set[str] = set()
+        self.kept: dict[str, Tensor] = {}
+        self._room = _KEPT
+
+    def nodes(self, feeds: Mapping[str, Tensor]) -> Iterator[RecordedNode]:
+        """Yield all nodes in their order, those of bodies behind their node; raise NothingRan where a part does not
+        run."""
+        yield from self._walk(self._model.graph, dict(feeds), set(), dict(self._model.weights), "")
+
+    def _walk(
+        self,
+        graph: GraphProto,
+        values: dict[str, Tensor],
+        constant: set[str],
+        weights: Mapping[str, Tensor],
+        prefix: str,
+    ) -> Iterator[RecordedNode]:
+        weights = (
+            {**weights, **{each.name: tensor_of(each.data_type, each) for each in graph.initializer}}
+            if prefix
+            else weights
+        )
+        constant = {*constant, *weights}
+        used = {name for node in graph.node for name in taken(node)} | {each.name for each in graph.output}
+        opset = self._model.opsets.get("", 1)
+        last = {name: number for number, node in enumerate(graph.node) for name in taken(node)}
+        number = 0
+        for part in parts(graph, weights, opset):
+            values |= self._run(part, values, weights, prefix or "the model")
+            for whole in part.nodes:
+                node = without_unused(whole, used, opset)
+                name = prefix + (node.name or f"{node.op_type}_{number}")
+                keys = [*node.input, *sorted(taken(node) - set(node.input))]
+                own = {
+                    key: found
+                    for key in keys
+                    if key and (found := values.get(key, weights.get(key))) is not None
+                }
+                if node.op_type not in RANDOM and all(key in constant for key in taken(node)):
+                    constant |= set(node.output)
+                yield RecordedNode(
+                    name,
+                    node,
+                    own,
+                    {key: values[key] for key in node.output if key in values},
+                    frozenset(key for key in own if key in constant),
+                )
+                inner = first_iteration(node, values, weights) if any(node_bodies(node)) else None
+                if inner is not None:
+                    body, given = inner
+                    yield from self._walk(body, {**values, **given}, constant, weights, f"{name}/")
+                number += 1
+                if not prefix:
+                    self._tell(number, len(graph.node))
+            if not prefix:
+                self.constant |= constant
+                self._keep(values)
+                self.outputs |= {key: values[key] for key in self._model.outputs if key in values}
+            for key in [key for key in values if last.get(key, -1) < number]:
+                del values[key]
+
+    def _keep(self, values: Mapping[str, Tensor]) -> None:
+        """Keep the values at hand, as long as there is room for all."""
+        new = {name: each for name, each in values.items() if name not in self.kept}
+        self._room -= sum(each.array.nbytes for each in new.values())
+        self.kept = {**self.kept, **new} if self._room >= 0 else {}
+
+    def _run(
+        self, part: Part, values: Mapping[str, Tensor], weights: Mapping[str, Tensor], where: str
+    ) -> dict[str, Tensor]:
+        given = {key: found for key in part.takes if (found := values.get(key, weights.get(key))) is not None}
+        constants = [key for key in given if key in weights and key not in values]
+        graph = runnable(part.nodes, given, part.gives, self._model, constants=constants)
+        fed = {key: each for key, each in given.items() if key not in constants}
+        done = execute(self._pool, graph, fed, self._model.path.name)
+        if done.outputs is None:
+            assert done.error is not None
+            what = f"ended the process ({done.ended})" if done.ended else done.error.class_
+            raise NothingRan(
+                f"{self._model.path}: {where} does not run on the CPU: {what}: {done.error.message.strip()}"
+            )
+        return dict(zip(part.gives, done.outputs, strict=True))
+
+
+def first_iteration(
+    node: NodeProto, values: Mapping[str, Tensor], weights: Mapping[str, Tensor]
+) -> tuple[GraphProto, Mapping[str, Tensor]] | None:
+    """Return the body of a node that runs, with what its inputs are first; None where one is no tensor."""
+    held = {each.name: helper.get_attribute_value(each) for each in node.attribute}
+    found = first_body(node.op_type, held, [values.get(key, weights.get(key)) for key in node.input])
+    if found is None:
+        return None
+    body: GraphProto = held[found[0]]
+    given = {value.name: each for value, each in zip(body.input, found[1], strict=True) if each is not None}
+    return (body, given) if len(given) == len(body.input) else None
+
+
+def written(tensor: Tensor) -> str:
+    """Write element type and shape."""
+    return f"{tensor.dtype}[{','.join(map(str, tensor.array.shape))}]"

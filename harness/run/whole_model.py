@@ -1,0 +1,252 @@
+"""Asks targets for what no case can be: the whole model at every level of optimisation, and calls without a formula."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, get_args
+
+import msgspec
+import numpy as np
+
+from harness.compile.models import Model, runnable, whole
+from harness.model.case import Optimization, Tensor
+from harness.model.dtypes import DTYPES
+from harness.model.float_formats import FORMATS, decode, encode
+from harness.model.target_info import DIRECTML
+from harness.model.transformers import RULES
+from harness.operators.in_models import RANDOM
+from harness.results.model_report import ENDLESS, MOVED_FACTOR, ComparedCall, WholeRun
+from harness.run.fused_regions import FusedRegions, region_of, regions
+from harness.run.model_calls import ModelCall
+from harness.run.recording import execute, executed
+from harness.run.request import Request
+from harness.targets.batches import FAKE
+from harness.targets.execution import Execution, Graph
+from harness.targets.launches import launch
+from harness.targets.pool import WorkerPool
+from harness.targets.target import Target
+
+
+class RecordedModel(NamedTuple):
+    """A model with what it was fed and what its recording kept; `names` are its nodes' by their outputs, `first` is the
+    number of its first node among those of all models, `outputs_of_nodes` the first output of each."""
+
+    model: Model
+    fed: Mapping[str, Tensor]
+    outputs: Mapping[str, Tensor]
+    kept: Mapping[str, Tensor]
+    constant: set[str]
+    names: Mapping[str, str]
+    first: int
+    outputs_of_nodes: Sequence[str]
+
+
+_LARGEST = 1 << 30
+"""Bytes of weights up to which a model is sent to a worker whole."""
+_ELSEWHERE = "session.disable_cpu_ep_fallback"
+_SECONDS = 300.0
+_ROUNDED = 1 << 22
+"""Elements of a tensor up to which it is moved to see what rounding does: the others are enough."""
+
+
+def apart(found: Iterable[Tensor], wanted: Iterable[Tensor]) -> float:
+    """Return the largest difference of outputs, as a part of the largest element of each; infinite where types, shapes
+    or what is finite differ."""
+    return max((_apart(one, other) for one, other in zip(found, wanted, strict=True)), default=0.0)
+
+
+def _apart(one: Tensor, other: Tensor) -> float:
+    if one.dtype != other.dtype or one.array.shape != other.array.shape:
+        return float("inf")
+    if one.dtype == "string" or np.dtype(DTYPES[one.dtype].storage).kind in "bc":
+        return 0.0 if np.array_equal(one.array, other.array) else 1.0
+    is_float = DTYPES[one.dtype].is_float
+    a, b = (decode(each.dtype, each.array) if is_float else each.array.astype(float) for each in (one, other))
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    if same.all():
+        return 0.0
+    if not (np.isfinite(a) & np.isfinite(b))[~same].all():
+        return float("inf")
+    scale = float(np.abs(b[np.isfinite(b)]).max(initial=0.0)) or 1.0
+    return float(np.abs(a - b)[~same].max()) / scale
+
+
+class WholeModel:
+    """Runs models whole, and single calls that no formula judges; what is found collects in its lists."""
+
+    def __init__(
+        self,
+        models: Sequence[RecordedModel],
+        calls: Sequence[ModelCall],
+        asked: Request,
+    ) -> None:
+        self._models = models
+        self._calls = calls
+        self._asked = asked
+        self.runs: list[WholeRun] = []
+        self.compared: list[ComparedCall] = []
+        self.growth: dict[str, list[float | None]] = {}
+        self.remarks: list[str] = []
+        self.regions = FusedRegions()
+
+    def on(self, target: Target) -> None:
+        """Ask one target, which may use others for the nodes that it does not take."""
+        if target.provider in (FAKE, DIRECTML):
+            return
+        started = launch(target)
+        config = {key: value for key, value in started.config.items() if key != _ELSEWHERE}
+        alone = WorkerPool(started, size=1, timeout=max(self._asked.timeout, _SECONDS))
+        shared = WorkerPool(
+            started._replace(config=config), size=1, timeout=max(self._asked.timeout, _SECONDS)
+        )
+        try:
+            for number, call in enumerate(self._calls):
+                if call.case is None and call.recorded.outputs:
+                    self._compare(target, alone, number, call)
+            alone.close()
+            for recorded in self._models:
+                size = sum(each.array.nbytes for each in recorded.model.weights.values())
+                if size > _LARGEST:
+                    what = f"{recorded.model.path.name}: not run whole: its weights have {size:,} bytes"
+                    self.remarks += [] if what in self.remarks else [what]
+                    continue
+                self._levels(target, shared, recorded)
+                self._grow(target, shared, recorded)
+        finally:
+            alone.close()
+            shared.close()
+
+    def _compare(self, target: Target, pool: WorkerPool, number: int, call: ModelCall) -> None:
+        recorded = call.recorded
+        names = list(recorded.outputs)
+        graph = runnable(
+            [recorded.node], recorded.inputs, names, call.model, constants=call.constants, dtypes=call.dtypes
+        )
+        fed = {name: each for name, each in recorded.inputs.items() if name not in call.constants}
+        done = execute(pool, graph, fed, call.name)
+        if done.outputs is None:
+            self.compared.append(ComparedCall(number, target.name, None, _said(done)))
+        else:
+            difference = min(apart(done.outputs, recorded.outputs.values()), ENDLESS)
+            self.compared.append(ComparedCall(number, target.name, difference))
+
+    def _grow(self, target: Target, pool: WorkerPool, recorded: RecordedModel) -> None:
+        """Compare every tensor of the whole model on a target with the CPU's."""
+        names = [name for name in recorded.kept if name in recorded.names.keys() - recorded.constant]
+        done = execute(pool, whole(recorded.model, "off", names), recorded.fed, recorded.model.path.name)
+        if not names or done.outputs is None:
+            return
+        given = dict.fromkeys([*recorded.model.outputs, *names])
+        found = {
+            name: min(_apart(each, recorded.kept[name]), ENDLESS)
+            for name, each in zip(given, done.outputs, strict=True)
+            if name in recorded.kept
+        }
+        errors = self.growth.setdefault(target.name, [])
+        errors += [None] * (recorded.first - len(errors))
+        errors += [found.get(name) for name in recorded.outputs_of_nodes]
+
+    def _cut(self, recorded: RecordedModel, optimized: Execution, level: Optimization) -> None:
+        """Take the regions that optimisation changed."""
+        model = recorded.model
+        values = {**model.weights, **recorded.kept, **recorded.fed}
+        for region in regions(list(model.graph.node), recorded.constant, set(recorded.fed), optimized):
+            held = region_of(model, values, recorded.constant, region, level)
+            if held is not None:
+                self.regions.add(held, recorded.names)
+
+    def _levels(self, target: Target, pool: WorkerPool, recorded: RecordedModel) -> None:
+        model, fed, name = recorded.model, recorded.fed, recorded.model.path.name
+        wanted = [recorded.outputs[name] for name in model.outputs]
+        plain = whole(model, "off")
+        random = any(node.op_type in RANDOM for node in model.graph.node)
+        off: Sequence[Tensor] | None = None
+        noise = 0.0
+        for level in get_args(Optimization):
+            graph = plain._replace(optimization=level)
+            done, again = executed(pool, graph, fed, name, 2)
+            if done.outputs is None:
+                self.runs.append(WholeRun(target.name, name, level, _said(done), done.ended is not None))
+                continue
+            if level == "off":
+                off = done.outputs
+                noise = self._noise(pool, model, fed, off)
+            moved = None if off is None else min(apart(done.outputs, off), ENDLESS)
+            nodes = done.nodes or ()
+            found = WholeRun(
+                target=target.name,
+                model=name,
+                level=level,
+                apart=min(apart(done.outputs, wanted), ENDLESS),
+                moved=moved,
+                noise=noise,
+                elsewhere=dict(Counter(where for where, _ in nodes if where != target.provider)),
+                nodes=len(nodes),
+                transformers=done.transformers,
+                repeats=None if random or again.outputs is None else _same(done.outputs, again.outputs),
+                seconds=round(done.seconds, 3),
+            )
+            if level != "off":
+                self._cut(recorded, done, level)
+            if (found.wrong or found.moves) and off is not None:
+                culprit = self._culprit(pool, graph, fed, off, done.transformers, noise)
+                found = msgspec.structs.replace(found, culprit=culprit)
+            self.runs.append(found)
+
+    def _noise(
+        self, pool: WorkerPool, model: Model, fed: Mapping[str, Tensor], off: Sequence[Tensor]
+    ) -> float:
+        """Return what a rounding of every weight and input moves outputs by, at least a rounding of their own."""
+        generator = np.random.default_rng(self._asked.seed)
+        rounded = {name: _rounded(each, generator) for name, each in model.weights.items()}
+        done = execute(
+            pool,
+            whole(model._replace(weights=rounded), "off"),
+            {name: _rounded(each, generator) for name, each in fed.items()},
+            model.path.name,
+        )
+        least = max((_epsilon(each.dtype) for each in off), default=0.0)
+        return max(least, 0.0 if done.outputs is None else min(apart(done.outputs, off), ENDLESS))
+
+    def _culprit(
+        self,
+        pool: WorkerPool,
+        graph: Graph,
+        fed: Mapping[str, Tensor],
+        off: Sequence[Tensor],
+        transformers: Sequence[str],
+        noise: float,
+    ) -> tuple[str, ...]:
+        """Return the transformer without which the outputs are near those without optimisation; () for none."""
+        for name in dict.fromkeys(rule for each in transformers for rule in RULES.get(each, (each,))):
+            done = execute(pool, graph._replace(disabled=(name,)), fed, name)
+            if done.outputs is not None and apart(done.outputs, off) <= MOVED_FACTOR * noise:
+                return (name,)
+        return ()
+
+
+def _same(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:
+    return all(
+        a.dtype == b.dtype and a.array.tobytes() == b.array.tobytes() for a, b in zip(one, other, strict=True)
+    )
+
+
+def _said(done: Execution) -> str:
+    assert done.error is not None
+    what = f"ends the process ({done.ended})" if done.ended else done.error.class_
+    return f"{what}: {done.error.message.strip()}"[:500]
+
+
+def _epsilon(dtype: str) -> float:
+    return float(2.0 ** -(DTYPES[dtype].mantissa or 0) / 2) if DTYPES[dtype].is_float else 0.0
+
+
+def _rounded(tensor: Tensor, generator: np.random.Generator) -> Tensor:
+    """Return a tensor of which every element has moved by at most a rounding of its type."""
+    if tensor.dtype not in FORMATS or not 0 < tensor.array.size <= _ROUNDED:
+        return tensor
+    values = decode(tensor.dtype, tensor.array)
+    signs = generator.integers(0, 2, tensor.array.shape) * 2 - 1
+    moved = values * (1 + signs * 2 * _epsilon(tensor.dtype))
+    return Tensor(tensor.dtype, encode(tensor.dtype, np.asarray(moved)))

@@ -1,0 +1,272 @@
+"""`harness model` on models as people deploy them: what it says of right ones, of planted mistakes, and of bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import ModelProto, TensorProto, helper
+
+from harness.compile.models import read_model
+from harness.operators import sampling
+from tests.models import FLOAT, MODELS, Builder, transformer_block, value
+from tests.running import Ended, complaint, harness, results_of
+
+LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def saved(model: ModelProto, name: str = "model") -> str:
+    onnx.save(model, f"{name}.onnx")
+    return f"{name}.onnx"
+
+
+def report(folder: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(Path(folder, "model.json").read_text())
+    return found
+
+
+def refused(*arguments: str) -> Ended:
+    ended = harness("model", *arguments)
+    assert ended.code != 0
+    return ended
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_right_model_is_right_everywhere(name: str) -> None:
+    ended = harness("model", saved(MODELS[name]()), "-t", "cpu", "-o", "out")
+    found = report("out")
+    assert ended.code == 0, ended.err
+    assert "right on cpu" in found["summary"]
+    assert set(found["verdicts"]["cpu"]) <= {"correct", "compared"}
+    assert [each["level"] for each in found["whole"]] == ["off", "basic", "extended", "all"]
+    assert not any(each.get("error") for each in found["whole"])
+    assert all(each["repeats"] for each in found["whole"])
+
+
+@pytest.mark.parametrize(
+    ("name", "node"),
+    [
+        ("transformer_block", "/erf"),
+        ("cached_decoder", "/present_k"),
+        ("quantised_network", "/pool"),
+        ("looping_decoder", "decode/choose/squash"),
+        ("light", "n2"),
+    ],
+)
+def test_a_wrong_kernel_of_one_node_is_named_and_nothing_else(name: str, node: str) -> None:
+    model = str(LIGHT / "light_squeezenet.onnx") if name == "light" else saved(MODELS[name]())
+    assert harness("model", model, "-t", "fake", "-o", "right").code == 0
+    found = report("right")
+    (call,) = (each["call"] for each in found["nodes"] if each["name"] == node)
+    alike = [each["name"] for each in found["nodes"] if each["call"] == call]
+    case = found["calls"][call]["case"].partition(";")[0]
+    Path("script.yaml").write_text(f'rules:\n  - {{match: "{case}", do: nan}}\n')
+    ended = harness("model", model, "-t", "fake,script=script.yaml", "-o", "wrong")
+    assert ended.code == 1
+    wrong = report("wrong")
+    assert wrong["wrong"] == {"fake,script=script.yaml": alike}
+    assert node in alike
+    assert f"node {alike[0]}" in ended.out.replace("\n", " ")
+    others = [each for n, each in enumerate(wrong["verdicts"]["fake,script=script.yaml"]) if n != call]
+    assert set(others) <= {"correct", "not judged"}
+
+
+def test_every_node_of_a_body_is_judged() -> None:
+    assert harness("model", saved(MODELS["looping_decoder"]()), "-t", "cpu", "-o", "out").code == 0
+    names = [each["name"] for each in report("out")["nodes"]]
+    assert names == [
+        *("/start", "decode", "decode/move", "decode/Identity_1", "decode/choose", "decode/choose/squash"),
+        *("decode/sum", "/y"),
+    ]
+    assert [each["apart"] for each in report("out")["compared"]] == [0.0, 0.0]
+
+
+def test_what_the_optimizer_fused_is_cut_out() -> None:
+    for name, wanted in (
+        ("transformer_block", "Div, Erf, Add, Mul, Mul → com.microsoft.Gelu"),
+        ("quantised_network", "DequantizeLinear, Conv, QuantizeLinear → QLinearConv"),
+    ):
+        assert harness("model", saved(MODELS[name]()), "-t", "cpu", "-o", name).code == 0
+        found = {each["text"]: each for each in report(name)["regions"]}
+        result = results_of(Path(name))[found[wanted]["case"]]
+        assert result["outcome"] == "pass"
+        assert result["transformers"]
+
+
+def test_a_wrong_fusion_has_its_transformer() -> None:
+    b = Builder(13)
+    zero, scale = b.weight("zero", np.uint8(128)), b.weight("scale", np.float32(0.05))
+    kernel = np.random.default_rng(5).standard_normal((8, 3, 3, 3)).astype(np.float32)
+    b.node("QuantizeLinear", ["x", scale, zero], "x_q")
+    b.node("DequantizeLinear", ["x_q", scale, zero], "x_dq")
+    b.node("Conv", ["x_dq", b.weight("w", kernel)], "conv")
+    b.node("QuantizeLinear", ["conv", scale, zero], "conv_q")
+    b.node("DequantizeLinear", ["conv_q", scale, zero], "y")
+    ended = harness(
+        "model",
+        saved(b.model([value("x", FLOAT, 1, 3, 8, 8)], [value("y", FLOAT, 1, 8, 6, 6)])),
+        "-t",
+        "cpu",
+        "-o",
+        "out",
+    )
+    assert ended.code == 1
+    assert "the optimizer makes" in ended.out
+    assert "right without WeightBiasQuantization" in ended.out
+    wrong = [each for each in results_of(Path("out")).values() if each["outcome"] == "mismatch"]
+    assert {tuple(each["culprit"]) for each in wrong} == {("WeightBiasQuantization",)}
+
+
+def test_of_a_large_call_a_sample_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "MOST", 128)
+    assert harness("model", saved(transformer_block()), "-t", "cpu", "-o", "out").code == 0
+    found = [
+        each
+        for each in results_of(Path("out")).values()
+        if each["operator"] == "MatMul" and "sampled" in each
+    ]
+    assert found
+    assert all(0 < judged < of for judged, of in (each["sampled"] for each in found))
+    assert "a sample was judged" in Path("out/model.md").read_text()
+
+
+def test_models_become_specs_that_run() -> None:
+    one, other = saved(transformer_block(), "one"), saved(transformer_block(), "other")
+    ended = harness("model", one, other, "--cases", "ours", "--dim", "sequence=3")
+    assert (ended.code, ended.out) == (0, "50 nodes, 20 distinct calls, 20 written to ours\n")
+    assert harness("run", "ours", "-t", "cpu", "-o", "run").code == 0
+    assert len(results_of(Path("run"))) == 20
+    again = refused(one, "--cases", "ours")
+    assert (again.code, complaint(again)) == (2, "ours: holds specs already; --force replaces them")
+    assert harness("model", one, "--cases", "ours", "--force").code == 0
+
+
+def test_inputs_are_those_of_a_file_or_within_what_they_point_into() -> None:
+    model = saved(transformer_block())
+    assert harness("model", model, "--cases", "drawn", "--dim", "sequence=40").code == 0
+    ids = np.frombuffer(
+        Path("drawn/tensors.bin").read_bytes(), np.int64, 40, _offset("drawn/Gather.yaml", "indices")
+    )
+    assert 0 <= ids.min() < ids.max() < 50
+    np.savez("given.npz", ids=np.arange(20).reshape(1, 20))
+    assert harness("model", model, "--cases", "given", "--data", "given.npz").code == 0
+    ids = np.frombuffer(
+        Path("given/tensors.bin").read_bytes(), np.int64, 20, _offset("given/Gather.yaml", "indices")
+    )
+    assert ids.tolist() == list(range(20))
+
+
+def _offset(path: str, name: str) -> int:
+    (line,) = (line for line in Path(path).read_text().splitlines() if line.strip().startswith(f"{name}:"))
+    return int(line.partition("offset: ")[2].rstrip("}"))
+
+
+def test_a_complete_run_is_resumed_without_running() -> None:
+    model = saved(MODELS["looping_decoder"]())
+    assert harness("model", model, "-t", "cpu", "-o", "out").code == 0
+    before = Path("out/run.jsonl").read_bytes()
+    assert harness("model", model, "-t", "cpu", "-o", "out", "--resume").code == 0
+    assert Path("out/run.jsonl").read_bytes() == before
+    assert "holds a complete run" in complaint(refused(model, "-t", "cpu", "-o", "out"))
+
+
+def test_the_page_draws_a_strip_of_a_large_graph() -> None:
+    b = Builder()
+    for n in range(301):
+        b.node("Relu", ["x" if not n else f"y{n - 1}"], f"y{n}")
+    assert (
+        harness(
+            "model",
+            saved(b.model([value("x", FLOAT, 2)], [value("y300", FLOAT, 2)])),
+            "-t",
+            "cpu",
+            "-o",
+            "out",
+        ).code
+        == 0
+    )
+    page = Path("out/model.html").read_text()
+    assert page.count("<title>/y") == 301
+    assert "<path" not in page.partition('class="mg"')[2].partition("</svg>")[0]
+
+
+def test_weights_in_other_files_are_read() -> None:
+    onnx.save(
+        transformer_block(), "model.onnx", save_as_external_data=True, location="weights", size_threshold=0
+    )
+    inside = read_model(Path(saved(transformer_block(), "inside")))
+    outside = read_model(Path("model.onnx"))
+    assert all(
+        np.array_equal(outside.weights[name].array, each.array) for name, each in inside.weights.items()
+    )
+    assert harness("model", "model.onnx", "-t", "cpu", "-o", "out").code == 0
+    Path("weights").rename("elsewhere")
+    ended = refused("model.onnx", "-t", "cpu")
+    assert ended.code == 2
+    assert "the file of weight 'table' is missing or damaged: weights: No such file" in complaint(ended)
+
+
+def model_of(operator: str, domain: str = "", **attributes: object) -> ModelProto:
+    node = helper.make_node(operator, ["data", "indices"], ["y"], domain=domain, **attributes)
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [value("data", FLOAT, 2, 2, 2), value("indices", TensorProto.INT64, 2, 1)],
+        [value("y", FLOAT, 2, 2)],
+    )
+    return helper.make_model(
+        graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("ours", 1)]
+    )
+
+
+def test_bad_input_is_one_line() -> None:
+    Path("text.onnx").write_text("This is no model.")
+    Path("empty.onnx").write_bytes(b"")
+    for name in ("text.onnx", "empty.onnx"):
+        ended = refused(name, "-t", "cpu")
+        assert (ended.code, f"{name}: no ONNX model" in complaint(ended)) == (2, True)
+    assert "absent.onnx: cannot be read: No such file" in complaint(refused("absent.onnx", "-t", "cpu"))
+    model = saved(transformer_block())
+    for arguments, wanted in (
+        (("--dim", "batch"), "--dim batch: write NAME=N, for example batch=2"),
+        (("--dim", "width=2"), "model.onnx: no free dimension is named 'width'; there are: batch, sequence"),
+        (("--data", "text.onnx"), "text.onnx: no inputs: "),
+    ):
+        ended = refused(model, "-t", "cpu", *arguments)
+        assert (ended.code, wanted in complaint(ended)) == (2, True), ended.err
+    np.savez("given.npz", idx=np.zeros((1, 1), np.int64))
+    assert "the model has no input 'idx'; it has: ids" in complaint(refused(model, "--data", "given.npz"))
+
+
+def test_a_model_that_does_not_run_is_one_line() -> None:
+    unknown = refused(saved(model_of("Sharpen", "ours")), "-t", "cpu")
+    assert unknown.code == 4
+    assert "does not run on the CPU" in complaint(unknown)
+    ends = refused(saved(model_of("GatherND", batch_dims=-5)), "-t", "cpu")
+    assert ends.code == 4
+    assert "ended the process (crash)" in complaint(ends)
+
+
+def test_a_free_dimension_that_does_not_fit_is_named() -> None:
+    b = Builder()
+    b.node("Add", ["x", b.weight("w", np.zeros(3, "f"))], "sum")
+    b.node("Reshape", ["sum", b.weight("shape", np.array([2, 6]))], "y")
+    ended = refused(saved(b.model([value("x", FLOAT, "rows", 3)], [value("y", FLOAT, 2, 6)])), "-t", "cpu")
+    assert ended.code == 4
+    assert "free dimensions were rows=1: set others with --dim NAME=N" in complaint(ended)
+    assert harness("model", "model.onnx", "-t", "cpu", "--dim", "rows=4", "-o", "out").code == 0
+
+
+def test_a_target_that_is_not_here_is_said() -> None:
+    ended = harness("model", saved(MODELS["looping_decoder"]()), "-t", "plugin=absent.so", "-o", "out")
+    assert ended.code == 3
+    assert "is not available" in ended.out
