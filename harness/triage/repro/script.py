@@ -15,7 +15,7 @@ from harness.model.case import Tensor, Validity
 from harness.model.dtypes import BY_ONNX_NUMBER, DTYPES
 from harness.model.expected import Approx, Expected, OneOf
 from harness.model.float_formats import FORMATS
-from harness.model.onnx_schemas import IR_VERSIONS
+from harness.model.onnx_schemas import IR_VERSIONS, opset_imports
 from harness.triage.repro.failure import Failure
 
 TEMPLATE = Path(__file__).with_name("template.py")
@@ -82,7 +82,7 @@ def _constants(failure: Failure) -> str:
         f"EXPECTED_ERROR = {case.rule or ''!r}",
         f"REPORTED = {f'{failure.signature}; onnxruntime {failure.info.onnxruntime}'!r}",
         f"MODEL = {_text(graph.model)}  # model.onnx",
-        f"OPSET_PROBE = {_text(_probe(case.opset))}  # an Identity at the same opset",
+        f"OPSET_PROBE = {_text(_probe(opset_imports(case.operator, case.opset)['']))}  # an Identity at the same opset",
     ]
     return "\n".join(lines) + "\n"
 
